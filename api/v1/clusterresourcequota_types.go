@@ -1,0 +1,204 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Types of the conditions of a ClusterResourceQuota.
+const (
+	// ConditionReady is true once everything that the quota limits has been
+	// counted for the current generation of its spec.
+	ConditionReady = "Ready"
+	// ConditionEnforced is true once the webhook configuration covers every
+	// resource that the quota limits, so that no request passes it by.
+	ConditionEnforced = "Enforced"
+	// ConditionResourceUnavailable is true while the quota names a resource
+	// that can't be counted, most often because the cluster doesn't serve it.
+	// The quota's other resources are not affected.
+	ConditionResourceUnavailable = "ResourceUnavailable"
+)
+
+// Reasons of the conditions of a ClusterResourceQuota.
+const (
+	// ReasonCounted: everything that the quota limits has been counted.
+	ReasonCounted = "Counted"
+	// ReasonCounting: the first count for the current spec is under way.
+	ReasonCounting = "Counting"
+	// ReasonInvalidSpec: the spec can't be enforced; the message says why.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonWebhookConfigured: the webhook configuration covers the quota.
+	ReasonWebhookConfigured = "WebhookConfigured"
+	// ReasonWebhookPending: the webhook configuration doesn't cover the quota yet.
+	ReasonWebhookPending = "WebhookPending"
+	// ReasonAllAvailable: the cluster serves every resource that the quota names.
+	ReasonAllAvailable = "AllAvailable"
+	// ReasonNotServed: the cluster doesn't serve a resource that the quota names.
+	ReasonNotServed = "NotServed"
+	// ReasonNotWatchable: a resource that the quota names can't be listed and watched.
+	ReasonNotWatchable = "NotWatchable"
+	// ReasonNotLimitable: Kubernetes keeps no quota on a resource that the quota names.
+	ReasonNotLimitable = "NotLimitable"
+)
+
+// ClusterResourceQuotaSelector selects namespaces. A namespace is selected
+// when it matches both labels and annotations, where given.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.labels) && ((has(self.labels.matchLabels) && size(self.labels.matchLabels) > 0) || (has(self.labels.matchExpressions) && size(self.labels.matchExpressions) > 0))) || (has(self.annotations) && size(self.annotations) > 0)",message="must restrict the namespaces: give at least one entry in labels.matchLabels, labels.matchExpressions or annotations"
+type ClusterResourceQuotaSelector struct {
+	// labels selects namespaces by their labels.
+	// +optional
+	// +nullable
+	LabelSelector *metav1.LabelSelector `json:"labels,omitempty"`
+
+	// annotations selects namespaces that carry every one of these
+	// annotations with exactly this value.
+	// +optional
+	// +nullable
+	AnnotationSelector map[string]string `json:"annotations,omitempty"`
+}
+
+// ResourceQuotaSpec has the fields of the ResourceQuotaSpec of Kubernetes
+// (k8s.io/api/core/v1), and converts to it.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.scopes) ? self.scopes : []).all(s, s in (has(oldSelf.scopes) ? oldSelf.scopes : [])) && (has(oldSelf.scopes) ? oldSelf.scopes : []).all(s, s in (has(self.scopes) ? self.scopes : []))",message="field is immutable",fieldPath=".scopes"
+type ResourceQuotaSpec struct {
+	// hard is the set of limits for each named resource, that is, the most
+	// that the selected namespaces may hold together. Names are those of
+	// ResourceQuota: https://kubernetes.io/docs/concepts/policy/resource-quotas/
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="must be greater than or equal to 0"
+	Hard corev1.ResourceList `json:"hard,omitempty"`
+
+	// scopes restrict the quota to the objects that match each of them.
+	// Can't be changed after creation, as in ResourceQuota.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Scopes []corev1.ResourceQuotaScope `json:"scopes,omitempty"`
+
+	// scopeSelector is like scopes, but its expressions may also name values.
+	// An object is limited when it matches both scopes and scopeSelector.
+	// +optional
+	ScopeSelector *corev1.ScopeSelector `json:"scopeSelector,omitempty"`
+}
+
+// ClusterResourceQuotaSpec says which namespaces share a quota, and what they
+// may hold together.
+type ClusterResourceQuotaSpec struct {
+	// selector chooses the namespaces that share this quota. It must not be
+	// empty; a namespace may be selected by any number of quotas, and each of
+	// them limits it.
+	Selector ClusterResourceQuotaSelector `json:"selector"`
+
+	// quota is the limit on what the selected namespaces hold together.
+	Quota ResourceQuotaSpec `json:"quota"`
+}
+
+// ResourceQuotaStatusByNamespace is one namespace's slice of the usage.
+type ResourceQuotaStatusByNamespace struct {
+	// namespace is the name of the namespace.
+	Namespace string `json:"namespace"`
+
+	// status holds the limits of the whole quota and what this namespace
+	// uses of them.
+	Status corev1.ResourceQuotaStatus `json:"status"`
+}
+
+// ClusterResourceQuotaStatus is what is used of a quota. It is for reading:
+// enforcement doesn't depend on it.
+type ClusterResourceQuotaStatus struct {
+	// observedGeneration is the generation of the spec that this status
+	// describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// total holds the limits, and what all selected namespaces together use
+	// of them: always the sum over namespaces.
+	// +optional
+	Total corev1.ResourceQuotaStatus `json:"total,omitempty"`
+
+	// reserved is what has been admitted and not yet been observed in the
+	// cluster. It counts against the limits like usage, becomes usage when
+	// the objects appear, and is freed when it turns out that they never will.
+	// +optional
+	Reserved corev1.ResourceList `json:"reserved,omitempty"`
+
+	// namespaces holds each selected namespace's slice of the usage, sorted
+	// by name.
+	// +optional
+	// +nullable
+	// +listType=atomic
+	Namespaces []ResourceQuotaStatusByNamespace `json:"namespaces,omitempty"`
+
+	// namespaceCount is the number of selected namespaces.
+	// +optional
+	NamespaceCount int32 `json:"namespaceCount"`
+
+	// selector is the selector in the form that kubectl's --selector takes;
+	// annotations follow in brackets. For the columns of kubectl get.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// summary is used and hard of each resource, as in
+	// "pods: 3/10, requests.cpu: 300m/2". For the columns of kubectl get.
+	// +optional
+	Summary string `json:"summary,omitempty"`
+
+	// conditions of the quota: Ready, Enforced, ResourceUnavailable.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterResourceQuota limits what the namespaces it selects hold together,
+// as ResourceQuota does for one namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=crq,categories=all-quotas
+// +kubebuilder:printcolumn:name="Selector",type=string,JSONPath=`.status.selector`,description="Which namespaces share the quota"
+// +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.summary`,description="Used and hard of each resource"
+// +kubebuilder:printcolumn:name="Namespaces",type=integer,JSONPath=`.status.namespaceCount`,description="How many namespaces share the quota"
+// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`,description="Whether requests are checked against the quota"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterResourceQuota struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says which namespaces share the quota, and what they may hold.
+	Spec ClusterResourceQuotaSpec `json:"spec"`
+
+	// status is what is used of the quota.
+	// +optional
+	Status ClusterResourceQuotaStatus `json:"status,omitempty"`
+}
+
+// ClusterResourceQuotaList is a list of ClusterResourceQuotas.
+//
+// +kubebuilder:object:root=true
+type ClusterResourceQuotaList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the quotas.
+	Items []ClusterResourceQuota `json:"items"`
+}

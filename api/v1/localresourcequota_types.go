@@ -1,0 +1,87 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LocalResourceQuotaStatus is a quota as one of its namespaces sees it. It
+// names no other namespace and gives no other namespace's figures.
+type LocalResourceQuotaStatus struct {
+	// total holds the limits of the quota, and what all namespaces that share
+	// it use of them together.
+	// +optional
+	Total corev1.ResourceQuotaStatus `json:"total,omitempty"`
+
+	// reserved is what has been admitted in any of the quota's namespaces and
+	// not yet been observed.
+	// +optional
+	Reserved corev1.ResourceList `json:"reserved,omitempty"`
+
+	// available is what can still be created: hard less used and reserved,
+	// and never below zero.
+	// +optional
+	Available corev1.ResourceList `json:"available,omitempty"`
+
+	// used is what this namespace uses.
+	// +optional
+	Used corev1.ResourceList `json:"used,omitempty"`
+
+	// scopes of the quota: only objects that match each of them are limited.
+	// +optional
+	// +listType=atomic
+	Scopes []corev1.ResourceQuotaScope `json:"scopes,omitempty"`
+
+	// scopeSelector of the quota: only objects that match it are limited.
+	// +optional
+	ScopeSelector *corev1.ScopeSelector `json:"scopeSelector,omitempty"`
+
+	// summary is used and hard of each resource of the whole quota, as in
+	// "pods: 3/10, requests.cpu: 300m/2". For the columns of kubectl get.
+	// +optional
+	Summary string `json:"summary,omitempty"`
+}
+
+// LocalResourceQuota is the view that a namespace has of a
+// ClusterResourceQuota of the same name that covers it. The operator writes
+// it; it is for reading only.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=lrq,categories=all-quotas
+// +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.summary`,description="Used and hard of each resource, over all namespaces that share the quota"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type LocalResourceQuota struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// status is the quota as this namespace sees it.
+	// +optional
+	Status LocalResourceQuotaStatus `json:"status,omitempty"`
+}
+
+// LocalResourceQuotaList is a list of LocalResourceQuotas.
+//
+// +kubebuilder:object:root=true
+type LocalResourceQuotaList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the views.
+	Items []LocalResourceQuota `json:"items"`
+}

@@ -1,0 +1,82 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// QuotaLedgerEntries is the state that admission compares and swaps. Its
+// schema is light and its collections are atomic on purpose: the API server
+// pays for every structured element at every write, and a ledger is written
+// many times a second.
+type QuotaLedgerEntries struct {
+	// generation of the quota's spec that used was counted for.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// digest of the parts of the quota that decide what counts: its UID,
+	// selector, scopes and resource names. While it is the same, used holds
+	// for a newer generation too.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// used is what has been observed in the selected namespaces.
+	// +optional
+	// +mapType=atomic
+	Used corev1.ResourceList `json:"used,omitempty"`
+
+	// counted maps each counted resource to the resourceVersion up to which
+	// used includes it. A count that is older must not replace used.
+	// +optional
+	// +mapType=atomic
+	Counted map[string]string `json:"counted,omitempty"`
+
+	// reservations hold a charge each for an object that was admitted and has
+	// not been observed yet, in the encoding of the internal package
+	// ledgerstore.
+	// +optional
+	// +listType=atomic
+	Reservations []string `json:"reservations,omitempty"`
+}
+
+// QuotaLedger is what enforcement of the ClusterResourceQuota of the same name
+// compares and swaps on its resourceVersion. Internal to the operator.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type QuotaLedger struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// entries are what has been counted and reserved.
+	// +optional
+	Entries QuotaLedgerEntries `json:"entries,omitempty"`
+}
+
+// QuotaLedgerList is a list of QuotaLedgers.
+//
+// +kubebuilder:object:root=true
+type QuotaLedgerList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the ledgers.
+	Items []QuotaLedger `json:"items"`
+}
