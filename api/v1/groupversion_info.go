@@ -25,8 +25,10 @@ import (
 // GroupVersion is the API group and version of all types in this package.
 var GroupVersion = schema.GroupVersion{Group: "quota.sharedquota.dev", Version: "v1"}
 
+var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+
 // AddToScheme registers the types of this package.
-var AddToScheme = runtime.NewSchemeBuilder(addKnownTypes).AddToScheme
+var AddToScheme = schemeBuilder.AddToScheme
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,

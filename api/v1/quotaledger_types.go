@@ -26,6 +26,11 @@ import (
 // pays for every structured element at every write, and a ledger is written
 // many times a second.
 type QuotaLedgerEntries struct {
+	// encoding is the version of the encoding of reservations. An operator
+	// refuses to judge by a ledger whose encoding it doesn't know.
+	// +optional
+	Encoding int32 `json:"encoding,omitempty"`
+
 	// generation of the quota's spec that used was counted for.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`

@@ -1,0 +1,91 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package groupcommit
+
+import (
+	"context"
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// Change is an edit of the ledger that nobody judges, such as a settle. It may
+// run several times, each time on a newer state.
+type Change func(*ledger.Draft)
+
+// entry is one thing to do in a batch: a charge or a change.
+//
+// Invariant: outcome is sent exactly once, by the committer; done is closed
+// after it.
+type entry struct {
+	// ctx is the waiter's, or the bound of an unattended change.
+	ctx context.Context
+	// charge is nil for a change.
+	charge *Charge
+	// probe: the charge is judged and not reserved.
+	probe  bool
+	change Change
+
+	// pending is the decision on the draft that is being written.
+	pending ledger.Decision
+
+	done     chan struct{}
+	decision ledger.Decision
+	err      error
+}
+
+func newCharge(ctx context.Context, charge Charge, probe bool) *entry {
+	return &entry{ctx: ctx, charge: &charge, probe: probe, done: make(chan struct{})}
+}
+
+func newChange(ctx context.Context, change Change) *entry {
+	return &entry{ctx: ctx, change: change, done: make(chan struct{})}
+}
+
+// apply runs the entry on the draft and keeps the decision until it is final.
+func (e *entry) apply(draft *ledger.Draft) {
+	switch {
+	case e.change != nil:
+		e.change(draft)
+		e.pending = ledger.Granted{}
+	case e.probe:
+		e.pending = draft.Judge(e.charge.Limits, e.charge.Reservation)
+	default:
+		e.pending = draft.Reserve(e.charge.Limits, e.charge.Reservation)
+	}
+}
+
+func (e *entry) granted() bool {
+	_, granted := e.pending.(ledger.Granted)
+	return granted
+}
+
+// finish makes the pending decision final.
+func (e *entry) finish() {
+	e.decision = e.pending
+	close(e.done)
+}
+
+func (e *entry) fail(err error) {
+	e.err = err
+	close(e.done)
+}
+
+// detached gives work that outlives its caller's context a bound of its own.
+func detached(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
+}

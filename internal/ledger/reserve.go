@@ -1,0 +1,138 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+// Decision is the answer to a charge: Granted, Denied or Undecided. Whatever
+// is not Granted must not be admitted.
+type Decision interface{ decision() }
+
+// Granted says that the charge fits and is reserved in the draft.
+type Granted struct{}
+
+// Denied says that the charge doesn't fit. The lists hold only what is exceeded.
+type Denied struct {
+	// Quota is the quota's name.
+	Quota string
+	// Requested is the charge.
+	Requested corev1.ResourceList
+	// Used is what is used and reserved without it.
+	Used corev1.ResourceList
+	// Limited is the limit.
+	Limited corev1.ResourceList
+}
+
+// Undecided says that this state can't tell.
+type Undecided struct {
+	// Quota is the quota's name.
+	Quota string
+	// Reason is what is missing.
+	Reason Reason
+	// Resources are what the charge consists of, sorted.
+	Resources []corev1.ResourceName
+}
+
+// Reason says why a charge is Undecided.
+type Reason string
+
+const (
+	// NotCounted: usage has not been counted yet for this spec of the quota.
+	NotCounted Reason = "NotCounted"
+	// StaleLimits: the ledger knows a newer spec of the quota than the charge.
+	StaleLimits Reason = "StaleLimits"
+	// Full: more charges are in flight than a ledger may hold.
+	Full Reason = "Full"
+)
+
+func (Granted) decision()   {}
+func (Denied) decision()    {}
+func (Undecided) decision() {}
+
+// Reserve judges a charge against the limits and, when it fits, reserves it.
+// Reserving what is reserved already changes nothing, so that a charge whose
+// write may have been lost can be judged again.
+func (d *Draft) Reserve(limits Limits, reservation Reservation) Decision {
+	decision, amounts := d.judge(limits, reservation)
+	if _, granted := decision.(Granted); granted {
+		reservation.Amounts = amounts
+		d.put(reservation)
+		d.changed = true
+	}
+	return decision
+}
+
+// Judge tells whether a charge would fit, and reserves nothing.
+func (d *Draft) Judge(limits Limits, reservation Reservation) Decision {
+	decision, _ := d.judge(limits, reservation)
+	return decision
+}
+
+func (d *Draft) judge(limits Limits, reservation Reservation) (Decision, corev1.ResourceList) {
+	amounts := quota.Mask(reservation.Amounts, quota.ResourceNames(limits.Hard))
+	if reason, unknown := d.unknown(limits, amounts); unknown {
+		return Undecided{Quota: limits.Name, Reason: reason, Resources: sortedNames(amounts)}, nil
+	}
+	if _, known := d.state.Reservations[reservation.Key()]; !known && len(d.state.Reservations) >= MaxReservations {
+		return Undecided{Quota: limits.Name, Reason: Full, Resources: sortedNames(amounts)}, nil
+	}
+	// What the slot held before may be larger: then the charge adds nothing.
+	held := d.slotAmounts(reservation.slot())
+	charged := quota.Mask(d.Charged(), quota.ResourceNames(amounts))
+	wanted := quota.Add(quota.Subtract(charged, quota.Mask(held, quota.ResourceNames(amounts))),
+		quota.Mask(quota.Max(held, amounts), quota.ResourceNames(amounts)))
+	if fits, exceeded := quota.LessThanOrEqual(wanted, limits.Hard); !fits {
+		return Denied{
+			Quota:     limits.Name,
+			Requested: quota.Mask(amounts, exceeded),
+			Used:      quota.Mask(charged, exceeded),
+			Limited:   quota.Mask(limits.Hard, exceeded),
+		}, nil
+	}
+	return Granted{}, amounts
+}
+
+func (d *Draft) unknown(limits Limits, amounts corev1.ResourceList) (Reason, bool) {
+	if d.state.Quota == limits.Quota && d.state.Generation > limits.Generation {
+		return StaleLimits, true
+	}
+	if d.state.Quota != limits.Quota || d.state.Digest != limits.Digest {
+		return NotCounted, true
+	}
+	for name := range amounts {
+		if _, counted := d.state.Used[name]; !counted {
+			return NotCounted, true
+		}
+	}
+	return "", false
+}
+
+// Release gives a charge back because its request is known to have failed.
+func (d *Draft) Release(key Key) {
+	d.remove(key)
+}
+
+// Drop removes an expired reservation that a live look found without an
+// object. One that was renewed since that look stays.
+func (d *Draft) Drop(expired Reservation) {
+	if held, known := d.state.Reservations[expired.Key()]; known && held.Expiry.Equal(expired.Expiry) {
+		d.remove(expired.Key())
+	}
+}

@@ -1,0 +1,119 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+// Observation is one snapshot of a count. All its parts are of the same instant.
+type Observation struct {
+	// Basis is what was counted for.
+	Basis
+	// Used is the count, for each limited resource.
+	Used corev1.ResourceList
+	// Sources are what each limited resource is counted from.
+	// resource name -> resources whose objects use it
+	Sources map[corev1.ResourceName][]schema.GroupResource
+	// Counted is how far the count has come, for what has been listed at
+	// least once.
+	Counted map[schema.GroupResource]uint64
+	// Everything is what every source depends on, such as the namespaces.
+	Everything []schema.GroupResource
+	// Seen tells whether the count includes the reservation's object in a
+	// version that settles it, or knows the object to be gone.
+	Seen func(Reservation) bool
+}
+
+// Settle replaces what is used by a newer count and, with it, removes the
+// reservations of the objects that the count includes.
+//
+// A source that the count has not listed yet, or has followed less far than
+// the ledger, is left as it was: an older view would take back what a newer
+// one has counted, and a settled charge would be lost.
+func (d *Draft) Settle(count Observation) {
+	if count.Quota == d.state.Quota && count.Generation < d.state.Generation {
+		return
+	}
+	behind := d.behind(count)
+	used := d.settledUse(count, behind)
+	if d.state.Basis != count.Basis || !quota.Equals(used, d.state.Used) {
+		d.changed = true
+	}
+	d.advance(count, behind)
+	d.state.Basis, d.state.Used = count.Basis, used
+
+	for key, reservation := range d.state.Reservations {
+		if !behind(reservation.Resource.GroupResource()) && count.Seen(reservation) {
+			d.remove(key)
+		}
+	}
+}
+
+// behind returns which sources of the count must not be used. A ledger that
+// was counted for another quota of the same name says nothing about them.
+func (d *Draft) behind(count Observation) func(schema.GroupResource) bool {
+	late := func(source schema.GroupResource) bool {
+		version, listed := count.Counted[source]
+		return !listed || (d.state.Quota == count.Quota && version < d.state.Counted[source])
+	}
+	all := slices.ContainsFunc(count.Everything, late)
+	return func(source schema.GroupResource) bool {
+		return all || late(source)
+	}
+}
+
+func (d *Draft) settledUse(count Observation, behind func(schema.GroupResource) bool) corev1.ResourceList {
+	used := corev1.ResourceList{}
+	sameBasis := d.state.Quota == count.Quota && d.state.Digest == count.Digest
+	for name, sources := range count.Sources {
+		quantity, known := count.Used[name]
+		if slices.ContainsFunc(sources, behind) {
+			quantity, known = d.state.Used[name]
+			known = known && sameBasis
+		}
+		if known {
+			used[name] = quantity
+		}
+	}
+	return used
+}
+
+// advance records how far the count has come, without a write of its own:
+// what a count includes beyond Used matters only once Used changes.
+func (d *Draft) advance(count Observation, behind func(schema.GroupResource) bool) {
+	counted := map[schema.GroupResource]uint64{}
+	if d.state.Quota == count.Quota {
+		counted = cloneCounted(d.state.Counted)
+	}
+	for source, version := range count.Counted {
+		if !behind(source) {
+			counted[source] = version
+		}
+	}
+	d.state.Counted = counted
+}
+
+func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
+	names := quota.ResourceNames(list)
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,220 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+// MaxReservations bounds what one ledger holds in flight. At about 150 bytes
+// each it keeps the stored object well below etcd's limit of 1.5 MiB.
+const MaxReservations = 5000
+
+// Basis identifies what a count was made for.
+type Basis struct {
+	// Quota is the UID of the ClusterResourceQuota.
+	Quota types.UID
+	// Generation of its spec.
+	Generation int64
+	// Digest of the parts of the spec that decide what counts. While it is
+	// the same, a count for an older generation still holds.
+	Digest string
+}
+
+// Limits is a quota's spec as enforcement sees it.
+type Limits struct {
+	Basis
+	// Name of the quota.
+	Name string
+	// Hard is the most that may be used, for each limited resource.
+	Hard corev1.ResourceList
+}
+
+// Object identifies an object and where to look it up.
+type Object struct {
+	Resource  schema.GroupVersionResource
+	Namespace string
+	Name      string
+	UID       types.UID
+}
+
+// Reservation is a charge held for one object from its admission until it is
+// observed, or found never to come.
+type Reservation struct {
+	Object
+	// From is the resourceVersion that an update started from; empty for a
+	// creation. It tells whether an observed version is later than the update.
+	From string
+	// Attempt tells apart several updates of one object that are in flight at
+	// the same time; empty for a creation, whose UID is its own.
+	Attempt string
+	// Amounts are what admission charged.
+	Amounts corev1.ResourceList
+	// Expiry is when the API server has certainly given up on the request.
+	Expiry time.Time
+}
+
+// Key identifies a reservation within a ledger.
+type Key struct {
+	UID     types.UID
+	Attempt string
+}
+
+// Key returns the reservation's identity.
+func (r Reservation) Key() Key {
+	return Key{UID: r.UID, Attempt: r.Attempt}
+}
+
+// slot is what at most one of several attempts can win: a name that can be
+// created once, or a version of an object that can be updated once. The
+// attempts in a slot are charged as the largest of them.
+type slot struct {
+	resource        schema.GroupResource
+	namespace, name string
+	from            string
+}
+
+func (r Reservation) slot() slot {
+	return slot{resource: r.Resource.GroupResource(), namespace: r.Namespace, name: r.Name, from: r.From}
+}
+
+// State is a ledger at one instant. It is immutable: change it through a Draft.
+type State struct {
+	// Basis is what Used was counted for; zero before the first count.
+	Basis
+	// Used is what has been observed. A resource that is missing here has not
+	// been counted.
+	Used corev1.ResourceList
+	// Counted is how far Used has come.
+	// resource -> resourceVersion up to which it is included
+	Counted map[schema.GroupResource]uint64
+	// Reservations are the charges in flight.
+	// Key -> reservation
+	Reservations map[Key]Reservation
+}
+
+// Reserved returns the sum of all reservations.
+func (s State) Reserved() corev1.ResourceList {
+	return Edit(s).reserved
+}
+
+// Expired returns the reservations whose life ended before now.
+func (s State) Expired(now time.Time) []Reservation {
+	var expired []Reservation
+	for _, reservation := range s.Reservations {
+		if reservation.Expiry.Before(now) {
+			expired = append(expired, reservation)
+		}
+	}
+	return expired
+}
+
+// Draft is a State being changed. It owns its copy: the State that it was made
+// from stays as it was.
+type Draft struct {
+	state    State
+	slots    map[slot][]Key
+	reserved corev1.ResourceList
+	changed  bool
+}
+
+// Edit starts a draft from a state.
+func Edit(state State) *Draft {
+	draft := &Draft{state: state, slots: map[slot][]Key{}, reserved: corev1.ResourceList{}}
+	draft.state.Reservations = make(map[Key]Reservation, len(state.Reservations)+1)
+	for _, reservation := range state.Reservations {
+		draft.put(reservation)
+	}
+	return draft
+}
+
+// State returns the changed state. The draft must not be used afterwards.
+func (d *Draft) State() State {
+	return d.state
+}
+
+// Changed tells whether the draft differs from what it was made from in
+// anything that must be stored.
+func (d *Draft) Changed() bool {
+	return d.changed
+}
+
+// Charged returns what counts against the limits: used and reserved.
+func (d *Draft) Charged() corev1.ResourceList {
+	return quota.Add(d.state.Used, d.reserved)
+}
+
+func (d *Draft) put(reservation Reservation) {
+	key, slot := reservation.Key(), reservation.slot()
+	before := d.slotAmounts(slot)
+	if _, known := d.state.Reservations[key]; !known {
+		d.slots[slot] = append(d.slots[slot], key)
+	}
+	d.state.Reservations[key] = reservation
+	d.recharge(before, d.slotAmounts(slot))
+}
+
+func (d *Draft) remove(key Key) {
+	reservation, known := d.state.Reservations[key]
+	if !known {
+		return
+	}
+	slot := reservation.slot()
+	before := d.slotAmounts(slot)
+	delete(d.state.Reservations, key)
+	d.slots[slot] = without(d.slots[slot], key)
+	d.recharge(before, d.slotAmounts(slot))
+	d.changed = true
+}
+
+// recharge corrects the running sum when one slot's amounts change. A resource
+// whose sum returns to zero goes, so that an empty ledger reserves nothing.
+func (d *Draft) recharge(before, after corev1.ResourceList) {
+	d.reserved = quota.RemoveZeros(quota.Add(quota.Subtract(d.reserved, before), after))
+}
+
+func (d *Draft) slotAmounts(slot slot) corev1.ResourceList {
+	var amounts corev1.ResourceList
+	for _, key := range d.slots[slot] {
+		amounts = quota.Max(amounts, d.state.Reservations[key].Amounts)
+	}
+	return amounts
+}
+
+func without(keys []Key, gone Key) []Key {
+	var kept []Key
+	for _, key := range keys {
+		if key != gone {
+			kept = append(kept, key)
+		}
+	}
+	return kept
+}
+
+// cloneCounted copies what a settle may extend.
+func cloneCounted(counted map[schema.GroupResource]uint64) map[schema.GroupResource]uint64 {
+	if counted == nil {
+		return map[schema.GroupResource]uint64{}
+	}
+	return maps.Clone(counted)
+}

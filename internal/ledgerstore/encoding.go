@@ -1,0 +1,141 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledgerstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// encoding is the version of the format below. Raise it with every change that
+// an older operator would misread.
+const encoding = 1
+
+// A reservation is eight fields separated by spaces, "-" for an empty one:
+//
+//	uid attempt from group/version/resource namespace name expiry amounts
+//
+// expiry is in Unix seconds; amounts are name=quantity, separated by commas
+// and sorted. No field can hold a space: Kubernetes' names don't.
+const fields = 8
+
+var errFields = errors.New("want 8 fields separated by spaces")
+
+// Encode returns the stored form of a reservation.
+func Encode(reservation ledger.Reservation) string {
+	gvr := reservation.Resource
+	return strings.Join([]string{
+		string(reservation.UID),
+		orDash(reservation.Attempt),
+		orDash(reservation.From),
+		gvr.Group + "/" + gvr.Version + "/" + gvr.Resource,
+		orDash(reservation.Namespace),
+		orDash(reservation.Name),
+		strconv.FormatInt(reservation.Expiry.Unix(), 10),
+		orDash(encodeAmounts(reservation.Amounts)),
+	}, " ")
+}
+
+// Decode reads what Encode wrote.
+func Decode(text string) (ledger.Reservation, error) {
+	part := strings.Split(text, " ")
+	if len(part) != fields {
+		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: %w", text, errFields)
+	}
+	gvr, err := decodeResource(part[3])
+	if err != nil {
+		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: %w", text, err)
+	}
+	seconds, err := strconv.ParseInt(part[6], 10, 64)
+	if err != nil {
+		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: expiry: %w", text, err)
+	}
+	amounts, err := decodeAmounts(orEmpty(part[7]))
+	if err != nil {
+		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: %w", text, err)
+	}
+	return ledger.Reservation{
+		Object: ledger.Object{
+			Resource: gvr, Namespace: orEmpty(part[4]), Name: orEmpty(part[5]), UID: types.UID(part[0]),
+		},
+		Attempt: orEmpty(part[1]),
+		From:    orEmpty(part[2]),
+		Amounts: amounts,
+		Expiry:  time.Unix(seconds, 0),
+	}, nil
+}
+
+func decodeResource(text string) (schema.GroupVersionResource, error) {
+	part := strings.Split(text, "/")
+	if len(part) != 3 {
+		return schema.GroupVersionResource{}, fmt.Errorf("resource %q: want group/version/resource", text)
+	}
+	return schema.GroupVersionResource{Group: part[0], Version: part[1], Resource: part[2]}, nil
+}
+
+func encodeAmounts(amounts corev1.ResourceList) string {
+	pairs := make([]string, 0, len(amounts))
+	for name, quantity := range amounts {
+		pairs = append(pairs, string(name)+"="+quantity.String())
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}
+
+func decodeAmounts(text string) (corev1.ResourceList, error) {
+	amounts := corev1.ResourceList{}
+	if text == "" {
+		return amounts, nil
+	}
+	for pair := range strings.SplitSeq(text, ",") {
+		name, value, found := strings.Cut(pair, "=")
+		if !found {
+			return nil, fmt.Errorf("amount %q: want name=quantity", pair)
+		}
+		quantity, err := resource.ParseQuantity(value)
+		if err != nil {
+			return nil, fmt.Errorf("amount %q: %w", pair, err)
+		}
+		amounts[corev1.ResourceName(name)] = quantity
+	}
+	return amounts, nil
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func orEmpty(text string) string {
+	if text == "-" {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,145 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledgerstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+)
+
+// Store keeps each quota's ledger in the QuotaLedger of the same name.
+type Store struct {
+	client client.Client
+}
+
+var _ groupcommit.Store = &Store{}
+
+// New makes a Store. Its client must read from the API server, not from a
+// cache: a Load has to be as new as its call.
+func New(client client.Client) *Store {
+	return &Store{client: client}
+}
+
+// Load reads the quota's ledger live. Without one it returns the zero Snapshot.
+func (s *Store) Load(ctx context.Context, quota string) (groupcommit.Snapshot, error) {
+	object := &quotav1.QuotaLedger{}
+	err := s.client.Get(ctx, client.ObjectKey{Name: quota}, object)
+	if apierrors.IsNotFound(err) {
+		return groupcommit.Snapshot{}, nil
+	}
+	if err != nil {
+		return groupcommit.Snapshot{}, fmt.Errorf("reading the ledger of quota %s: %w", quota, err)
+	}
+	return Snapshot(object)
+}
+
+// Swap replaces the ledger that was read at version previous; with previous
+// empty it creates one. It returns groupcommit.ErrConflict when the stored
+// ledger is at another version.
+func (s *Store) Swap(ctx context.Context, quota, previous string, next ledger.State) (string, error) {
+	object := encode(quota, next)
+	object.ResourceVersion = previous
+	write := func() error { return s.client.Update(ctx, object) }
+	if previous == "" {
+		write = func() error { return s.client.Create(ctx, object) }
+	}
+	err := write()
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		return "", fmt.Errorf("writing the ledger of quota %s: %w: %w", quota, groupcommit.ErrConflict, err)
+	case err != nil:
+		return "", fmt.Errorf("writing the ledger of quota %s: %w", quota, err)
+	}
+	return object.ResourceVersion, nil
+}
+
+// Newer tells whether resourceVersion a was written after b. Both must be
+// versions of stored ledgers.
+func (s *Store) Newer(a, b string) bool {
+	return resourceversion.Parse(a) > resourceversion.Parse(b)
+}
+
+// Snapshot decodes a stored ledger. An encoding or entry that this operator
+// doesn't understand is an error: to skip it would lose a reservation.
+func Snapshot(object *quotav1.QuotaLedger) (groupcommit.Snapshot, error) {
+	entries := object.Entries
+	if entries.Encoding > encoding {
+		return groupcommit.Snapshot{}, fmt.Errorf(
+			"ledger %s has encoding %d, this operator knows up to %d: upgrade it", object.Name, entries.Encoding, encoding)
+	}
+	state := ledger.State{
+		Basis:        ledger.Basis{Generation: entries.Generation, Digest: entries.Digest},
+		Used:         entries.Used,
+		Counted:      map[schema.GroupResource]uint64{},
+		Reservations: map[ledger.Key]ledger.Reservation{},
+	}
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		state.Quota = owner.UID
+	}
+	for resource, version := range entries.Counted {
+		state.Counted[schema.ParseGroupResource(resource)] = resourceversion.Parse(version)
+	}
+	for _, text := range entries.Reservations {
+		reservation, err := Decode(text)
+		if err != nil {
+			return groupcommit.Snapshot{}, fmt.Errorf("ledger %s: %w", object.Name, err)
+		}
+		state.Reservations[reservation.Key()] = reservation
+	}
+	return groupcommit.Snapshot{Version: object.ResourceVersion, State: state}, nil
+}
+
+func encode(quota string, state ledger.State) *quotav1.QuotaLedger {
+	object := &quotav1.QuotaLedger{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: quota,
+			// Owned, so that it goes with its quota.
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: quotav1.GroupVersion.String(), Kind: "ClusterResourceQuota",
+				Name: quota, UID: state.Quota, Controller: ptr.To(true),
+			}},
+		},
+		Entries: quotav1.QuotaLedgerEntries{
+			Encoding:   encoding,
+			Generation: state.Generation,
+			Digest:     state.Digest,
+			Used:       state.Used,
+			Counted:    make(map[string]string, len(state.Counted)),
+		},
+	}
+	for resource, version := range state.Counted {
+		object.Entries.Counted[resource.String()] = strconv.FormatUint(version, 10)
+	}
+	for _, reservation := range state.Reservations {
+		object.Entries.Reservations = append(object.Entries.Reservations, Encode(reservation))
+	}
+	slices.Sort(object.Entries.Reservations)
+	return object
+}
