@@ -1,0 +1,131 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package controllers lists all controllers.
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/sharedquota/shared-quota-operator/controllers/ledgers"
+	"github.com/sharedquota/shared-quota-operator/controllers/localview"
+	"github.com/sharedquota/shared-quota-operator/controllers/quotastatus"
+	reachcontroller "github.com/sharedquota/shared-quota-operator/controllers/reach"
+	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/controllers/usage"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// Options are what the controllers need to be told.
+type Options struct {
+	// Endpoint and Paths are where the API server reaches the webhooks.
+	Endpoint reach.Endpoint
+	Paths    reach.Paths
+	// Protected namespaces are never asked about.
+	Protected []string
+	// ReservationTTL is the life of a reservation.
+	ReservationTTL time.Duration
+	// StatusEvery is the least time between two writes of one quota's status,
+	// and of its views.
+	StatusEvery time.Duration
+}
+
+// controller is what all of them have in common.
+type controller interface {
+	Name() string
+	Register(mgr ctrl.Manager) error
+}
+
+// Register makes all controllers and adds them to the manager.
+func Register(
+	ctx context.Context, mgr ctrl.Manager, clock clock.WithTicker, evaluators *evaluation.Evaluators,
+	group *groupcommit.Group, metrics *metrics.Metrics, options Options,
+) error {
+	objects, err := kubernetes.NewForConfigAndClient(protobuf(mgr.GetConfig()), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making the client of objects: %w", err)
+	}
+	metadata, err := metadata.NewForConfigAndClient(metadata.ConfigFor(mgr.GetConfig()), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making the client of metadata: %w", err)
+	}
+	if err := localview.AddIndex(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+
+	settle, status, views := &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}
+	counted := func(quotas []string) { settle.Fire(quotas); status.Fire(quotas); views.Fire(quotas) }
+	count := counting.New(evaluators, counted)
+	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), usage.EventSource{Objects: objects, Metadata: metadata},
+		count, counted)
+	housekeeping := usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)
+	if err := addRunnables(mgr, watches, housekeeping); err != nil {
+		return err
+	}
+
+	problems := func(quota string) []quotastatus.Problem { return problemsOf(watches.Problems(quota)) }
+	for _, controller := range []controller{
+		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, watches, usage.NewLookup(metadata), metrics, settle),
+		ledgers.NewController(mgr.GetClient(), group, counted),
+		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, status, options.StatusEvery),
+		localview.NewController(clock, mgr.GetClient(), count, group, views, options.StatusEvery),
+		reachcontroller.NewController(mgr.GetClient(), evaluators, options.Endpoint, options.Paths, options.Protected),
+	} {
+		if err := controller.Register(mgr); err != nil {
+			return fmt.Errorf("registering controller %s: %w", controller.Name(), err)
+		}
+	}
+	return nil
+}
+
+func addRunnables(mgr ctrl.Manager, runnables ...manager.Runnable) error {
+	for _, runnable := range runnables {
+		if err := mgr.Add(runnable); err != nil {
+			return fmt.Errorf("adding %T: %w", runnable, err)
+		}
+	}
+	return nil
+}
+
+func problemsOf(watched []usage.Problem) []quotastatus.Problem {
+	problems := make([]quotastatus.Problem, 0, len(watched))
+	for _, problem := range watched {
+		problems = append(problems, quotastatus.Problem{Reason: problem.Reason, Message: problem.Message})
+	}
+	return problems
+}
+
+// protobuf asks for the encoding of built-in types that is cheapest to read.
+func protobuf(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return config
+}

@@ -1,0 +1,191 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quotastatus
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas/status,verbs=get;update
+
+// Problem is what keeps a resource from being counted.
+type Problem struct{ Reason, Message string }
+
+// Problems tells what can't be counted of what a quota limits.
+type Problems func(quota string) []Problem
+
+// Controller writes statuses.
+type Controller struct {
+	clock      clock.Clock
+	client     client.Client
+	evaluators *evaluation.Evaluators
+	count      *counting.Count
+	group      *groupcommit.Group
+	problems   Problems
+	changed    *trigger.Trigger
+	// every is the least time between two writes of one quota's status.
+	every time.Duration
+
+	// mu guards written.
+	mu sync.Mutex
+	// quota name -> when its status was last written
+	written map[string]time.Time
+}
+
+// NewController makes the controller. The trigger must be fired with every
+// quota whose count or ledger changes.
+func NewController(
+	clock clock.Clock, client client.Client, evaluators *evaluation.Evaluators, count *counting.Count,
+	group *groupcommit.Group, problems Problems, changed *trigger.Trigger, every time.Duration,
+) *Controller {
+	return &Controller{
+		clock: clock, client: client, evaluators: evaluators, count: count, group: group,
+		problems: problems, changed: changed, every: every, written: map[string]time.Time{},
+	}
+}
+
+// Name returns the controller's name.
+func (*Controller) Name() string { return "quotastatus" }
+
+// Register adds the controller to the manager.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(c.Name()).
+		For(&quotav1.ClusterResourceQuota{}).
+		Watches(&admissionv1.ValidatingWebhookConfiguration{}, handler.EnqueueRequestsFromMapFunc(c.allQuotas)).
+		WatchesRawSource(c.changed.Source()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		Complete(c)
+}
+
+func (c *Controller) allQuotas(ctx context.Context, configuration client.Object) []reconcile.Request {
+	quotas := &quotav1.ClusterResourceQuotaList{}
+	if configuration.GetName() != reach.ConfigurationName || c.client.List(ctx, quotas) != nil {
+		return nil // a cache's list fails only before the cache has started
+	}
+	requests := make([]reconcile.Request, 0, len(quotas.Items))
+	for i := range quotas.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: quotas.Items[i].Name}})
+	}
+	return requests
+}
+
+// Reconcile writes one quota's status, unless it was written a moment ago.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if wait := c.untilNextWrite(request.Name); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	quota := &quotav1.ClusterResourceQuota{}
+	err := c.client.Get(ctx, request.NamespacedName, quota)
+	if apierrors.IsNotFound(err) {
+		c.forget(request.Name)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading quota %s: %w", request.Name, err)
+	}
+	facts, err := c.gather(ctx, quota)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, c.write(ctx, quota, facts.status(quota))
+}
+
+// gather takes all that a status is made of.
+func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQuota) (facts, error) {
+	gathered := facts{now: c.clock.Now(), problems: c.problems(quota.Name)}
+	tracked, unlimitable := c.evaluators.Resources(quota.Spec.Quota.Hard)
+	gathered.unlimitable = unlimitable
+	defined, err := definition.Compile(quota)
+	if gathered.invalid = err; err == nil {
+		gathered.selector = defined.Selector.String()
+	}
+	gathered.ledger = c.group.Current(quota.Name)
+	c.count.Read(quota.Name, func(view counting.View) {
+		gathered.countedGeneration = view.Definition().Generation
+		gathered.slices = view.Slices()
+		for name := range view.Definition().Sources {
+			// Admission goes by the ledger: before it has the count, nothing is ready.
+			if _, settled := gathered.ledger.Used[name]; !settled || !view.Complete(name) {
+				gathered.uncounted = append(gathered.uncounted, name)
+			}
+		}
+	})
+
+	configuration := &admissionv1.ValidatingWebhookConfiguration{}
+	err = c.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, configuration)
+	if client.IgnoreNotFound(err) != nil {
+		return facts{}, fmt.Errorf("reading the webhook configuration: %w", err)
+	}
+	gathered.covered = err == nil && reach.Covers(configuration.Webhooks, slices.Collect(maps.Keys(tracked)))
+	return gathered, nil
+}
+
+func (c *Controller) write(ctx context.Context, quota *quotav1.ClusterResourceQuota, status quotav1.ClusterResourceQuotaStatus) error {
+	if apiequality.Semantic.DeepEqual(quota.Status, status) {
+		return nil
+	}
+	quota = quota.DeepCopy()
+	quota.Status = status
+	if err := c.client.Status().Update(ctx, quota); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("writing the status of quota %s: %w", quota.Name, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.written[quota.Name] = c.clock.Now()
+	return nil
+}
+
+func (c *Controller) untilNextWrite(quota string) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.written[quota].Add(c.every).Sub(c.clock.Now())
+}
+
+func (c *Controller) forget(quota string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.written, quota)
+}

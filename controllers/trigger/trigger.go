@@ -1,0 +1,65 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package trigger lets domain code wake a controller: names go straight into
+// the controller's work queue, which merges what comes twice. Firing never
+// blocks.
+package trigger
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Trigger is a source of a controller's requests.
+type Trigger struct {
+	// mu guards queue.
+	mu sync.Mutex
+	// queue is nil until the controller has started.
+	queue queue
+}
+
+// Source returns what the controller watches.
+func (t *Trigger) Source() source.Source {
+	return source.Func(func(_ context.Context, queue queue) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.queue = queue
+		return nil
+	})
+}
+
+// Fire asks the controller to reconcile the cluster-scoped objects of these
+// names. Before the controller has started it does nothing: a controller
+// begins with all objects anyway.
+func (t *Trigger) Fire(names []string) {
+	t.mu.Lock()
+	queue := t.queue
+	t.mu.Unlock()
+	if queue == nil {
+		return
+	}
+	for _, name := range names {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+}

@@ -1,0 +1,242 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+)
+
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=quotaledgers,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=*,resources=*,verbs=get;list;watch
+
+// retryUnavailable is how soon a resource that couldn't be resolved is looked
+// for again; the arrival of a CustomResourceDefinition is noticed at once.
+const retryUnavailable = 10 * time.Second
+
+// Controller counts and settles.
+type Controller struct {
+	clock      clock.Clock
+	client     client.Client
+	evaluators *evaluation.Evaluators
+	count      *counting.Count
+	group      *groupcommit.Group
+	watches    *Watches
+	objects    *Lookup
+	metrics    *metrics.Metrics
+	changed    *trigger.Trigger
+}
+
+// NewController makes the controller. The trigger must be fired with every
+// quota whose count or ledger changes.
+func NewController(
+	clock clock.Clock, client client.Client,
+	evaluators *evaluation.Evaluators, count *counting.Count, group *groupcommit.Group,
+	watches *Watches, objects *Lookup, metrics *metrics.Metrics, changed *trigger.Trigger,
+) *Controller {
+	return &Controller{
+		clock: clock, client: client, evaluators: evaluators, count: count, group: group,
+		watches: watches, objects: objects, metrics: metrics, changed: changed,
+	}
+}
+
+// Name returns the controller's name.
+func (*Controller) Name() string { return "usage" }
+
+// Register adds the controller to the manager.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(customResourceDefinition)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(c.Name()).
+		For(&quotav1.ClusterResourceQuota{}).
+		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(c.quotasWithoutSource)).
+		WatchesRawSource(c.changed.Source()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
+		Complete(c)
+}
+
+// quotasWithoutSource are those that may have waited for a new definition.
+func (c *Controller) quotasWithoutSource(context.Context, client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, quota := range c.watches.Incomplete() {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: quota}})
+	}
+	return requests
+}
+
+// Reconcile brings one quota's count and ledger up to date.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	quota := &quotav1.ClusterResourceQuota{}
+	err := c.client.Get(ctx, request.NamespacedName, quota)
+	if apierrors.IsNotFound(err) || err == nil && !quota.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, c.forget(ctx, request.Name)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading quota %s: %w", request.Name, err)
+	}
+	defined, err := definition.Compile(quota)
+	if err != nil {
+		// It limits nothing, and its condition says so.
+		log.FromContext(ctx).Info("Quota is invalid", "error", err.Error())
+		return reconcile.Result{}, nil
+	}
+	if err := c.define(defined); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := c.settle(ctx, quota.Name); err != nil {
+		return reconcile.Result{}, err
+	}
+	next, err := c.expire(ctx, quota.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if slices.Contains(c.watches.Incomplete(), quota.Name) {
+		next = earlier(next, retryUnavailable)
+	}
+	return reconcile.Result{RequeueAfter: next}, nil
+}
+
+// define starts to count what the spec limits, unless that is under way.
+func (c *Controller) define(defined definition.Definition) error {
+	name := defined.Quota.Name
+	tracked, _ := c.evaluators.Resources(defined.Quota.Spec.Hard)
+	if err := c.watches.Want(name, slices.Collect(maps.Keys(tracked))); err != nil {
+		return fmt.Errorf("watching what quota %s limits: %w", name, err)
+	}
+	wanted := counting.Definition{
+		UID: defined.Limits.Quota, Generation: defined.Limits.Generation, Digest: defined.Limits.Digest,
+		Quota: defined.Quota, Selector: defined.Selector,
+		Sources: sources(tracked, c.watches.Served),
+	}
+	underway := false
+	c.count.Read(name, func(view counting.View) {
+		is := view.Definition()
+		underway = basisOf(is) == basisOf(wanted) && maps.EqualFunc(is.Sources, wanted.Sources, slices.Equal)
+	})
+	if !underway {
+		c.count.Define(wanted, c.clock.Now())
+	}
+	return nil
+}
+
+// settle moves the ledger to the newest count.
+func (c *Controller) settle(ctx context.Context, quota string) error {
+	return c.group.Apply(ctx, quota, func(draft *ledger.Draft) {
+		c.count.Read(quota, func(view counting.View) { draft.Settle(observation(view)) })
+	})
+}
+
+func (c *Controller) forget(ctx context.Context, quota string) error {
+	c.count.Forget(quota)
+	c.watches.Forget(quota)
+	c.group.Forget(quota)
+	c.metrics.Forget(quota)
+	// Its owner reference would see to it, where a garbage collector runs. At
+	// once is better: a new quota of this name must not find it.
+	ledger := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: quota}}
+	if err := c.client.Delete(ctx, ledger); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the ledger of quota %s: %w", quota, err)
+	}
+	return nil
+}
+
+// expire removes the reservations whose life has ended and whose objects a live
+// look doesn't find. It returns how long until the next one ends; zero for none.
+func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, error) {
+	state, now := c.group.Current(quota), c.clock.Now()
+	var dropped []ledger.Reservation
+	var failures []error
+	for _, reservation := range state.Expired(now) {
+		awaited, err := c.awaited(ctx, quota, reservation)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		if !awaited {
+			dropped = append(dropped, reservation)
+		}
+	}
+	if len(dropped) > 0 {
+		err := c.group.Apply(ctx, quota, func(draft *ledger.Draft) {
+			for _, reservation := range dropped {
+				draft.Drop(reservation)
+			}
+		})
+		failures = append(failures, err)
+	}
+	return untilNextExpiry(state, now), errors.Join(failures...)
+}
+
+// awaited tells whether an expired reservation must be kept because its object
+// is there and counting has yet to see it.
+func (c *Controller) awaited(ctx context.Context, quota string, reservation ledger.Reservation) (bool, error) {
+	there, err := c.objects.There(ctx, reservation)
+	if err != nil || !there {
+		return false, err
+	}
+	// An object whose namespace has left the quota is recorded, and not counted.
+	selected := true
+	c.count.Read(quota, func(view counting.View) { selected = view.Selects(reservation.Namespace) })
+	recorded := c.count.Lives(reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name, reservation.UID)
+	return selected || !recorded, nil
+}
+
+func untilNextExpiry(state ledger.State, now time.Time) time.Duration {
+	next := time.Duration(0)
+	for _, reservation := range state.Reservations {
+		// A second more, for expiry is in whole seconds.
+		left := max(reservation.Expiry.Sub(now), 0) + time.Second
+		next = earlier(next, left)
+	}
+	return next
+}
+
+// earlier returns the shorter of two waits, where zero is no wait at all.
+func earlier(a, b time.Duration) time.Duration {
+	waits := slices.DeleteFunc([]time.Duration{a, b}, func(d time.Duration) bool { return d == 0 })
+	if len(waits) == 0 {
+		return 0
+	}
+	return slices.Min(waits)
+}

@@ -1,0 +1,25 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package usage is the controller that counts. For each ClusterResourceQuota it
+// defines what is counted, watches the resources that are limited, and settles
+// the ledger: what has been observed becomes usage, and the reservations of the
+// observed objects go, in one compare-and-swap.
+//
+// Only the leader counts. Every change of a count, of a ledger or of a quota
+// asks for a reconcile of that quota; those that come while one is under way
+// are merged by the work queue.
+package usage

@@ -1,0 +1,64 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+)
+
+// lookupTimeout bounds the live read of one object.
+const lookupTimeout = 10 * time.Second
+
+// Lookup reads single objects from the API server.
+type Lookup struct {
+	client metadata.Interface
+}
+
+// NewLookup makes a Lookup.
+func NewLookup(client metadata.Interface) *Lookup {
+	return &Lookup{client: client}
+}
+
+// There tells whether the write that a reservation was made for has happened:
+// the object lives with its UID and, for an update, in a later version than the
+// update started from.
+func (l *Lookup) There(ctx context.Context, reservation ledger.Reservation) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	object, err := l.client.Resource(reservation.Resource).Namespace(reservation.Namespace).
+		Get(ctx, reservation.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for %s %s/%s: %w", reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name, err)
+	}
+	if object.UID != reservation.UID {
+		return false, nil
+	}
+	return reservation.From == "" ||
+		resourceversion.Parse(object.ResourceVersion) > resourceversion.Parse(reservation.From), nil
+}

@@ -1,0 +1,72 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+)
+
+func basisOf(definition counting.Definition) ledger.Basis {
+	return ledger.Basis{Quota: definition.UID, Generation: definition.Generation, Digest: definition.Digest}
+}
+
+// observation is what the ledger settles by. It is valid as long as the view is.
+func observation(view counting.View) ledger.Observation {
+	definition := view.Definition()
+	return ledger.Observation{
+		Basis:      basisOf(definition),
+		Used:       view.Total(),
+		Sources:    definition.Sources,
+		Counted:    view.Counted(),
+		Everything: []schema.GroupResource{counting.Namespaces},
+		Seen: func(reservation ledger.Reservation) bool {
+			return view.Includes(reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name,
+				reservation.UID, resourceversion.Parse(reservation.From))
+		},
+	}
+}
+
+// sources turns what each resource uses into what each name is counted from. A
+// resource that isn't served is a source only of what has no other: objects of
+// it can't exist, and what is counted from others too must not wait for it.
+func sources(
+	tracked map[schema.GroupResource][]corev1.ResourceName, served func(schema.GroupResource) bool,
+) map[corev1.ResourceName][]schema.GroupResource {
+	all, available := map[corev1.ResourceName][]schema.GroupResource{}, map[corev1.ResourceName][]schema.GroupResource{}
+	for resource, names := range tracked {
+		for _, name := range names {
+			all[name] = append(all[name], resource)
+			if served(resource) {
+				available[name] = append(available[name], resource)
+			}
+		}
+	}
+	maps.Copy(all, available)
+	for _, resources := range all {
+		slices.SortFunc(resources, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
+	}
+	return all
+}

@@ -1,0 +1,182 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+var customResourceDefinition = schema.GroupVersionKind{
+	Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
+}
+
+var errClusterScoped = errors.New("the resource is cluster-scoped")
+
+// EventSource is where events come from: whole objects where the evaluator
+// needs them, metadata alone elsewhere.
+type EventSource struct {
+	Objects  kubernetes.Interface
+	Metadata metadata.Interface
+}
+
+// runner is what Watches needs of a reflector.
+type runner interface{ RunWithContext(ctx context.Context) }
+
+// resolve finds the version to watch a resource in.
+func (w *Watches) resolve(resource schema.GroupResource) (schema.GroupVersionResource, *Problem) {
+	version, err := w.mapper.ResourceFor(typedVersion(resource))
+	if err == nil {
+		err = namespaced(w.mapper, version)
+	}
+	switch {
+	case err == nil:
+		return version, nil
+	case errors.Is(err, errClusterScoped):
+		return version, &Problem{
+			Resource: resource, Reason: quotav1.ReasonNotLimitable,
+			Message: fmt.Sprintf("%s doesn't live in namespaces, so a quota over namespaces can't limit it", resource),
+		}
+	case meta.IsNoMatchError(err):
+		return version, &Problem{
+			Resource: resource, Reason: quotav1.ReasonNotServed,
+			Message: fmt.Sprintf("the cluster doesn't serve %s; it is counted once it does", resource),
+		}
+	default:
+		return version, &Problem{
+			Resource: resource, Reason: quotav1.ReasonNotWatchable,
+			Message: fmt.Sprintf("%s can't be looked up: %v", resource, err),
+		}
+	}
+}
+
+// typedVersion asks for the version that the evaluators know, where they do,
+// and for the preferred one elsewhere.
+func typedVersion(resource schema.GroupResource) schema.GroupVersionResource {
+	if resource == deviceClaims {
+		return resourceapi.SchemeGroupVersion.WithResource(resource.Resource)
+	}
+	return resource.WithVersion("")
+}
+
+func namespaced(mapper meta.RESTMapper, version schema.GroupVersionResource) error {
+	kind, err := mapper.KindFor(version)
+	if err != nil {
+		return err
+	}
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return err
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return errClusterScoped
+	}
+	return nil
+}
+
+var deviceClaims = schema.GroupResource{Group: resourceapi.GroupName, Resource: "resourceclaims"}
+
+// objectReflector feeds the store with a resource's objects, and reports how
+// each attempt to list or watch them went.
+func objectReflector(events EventSource, version schema.GroupVersionResource, store cache.ReflectorStore, report func(error)) *cache.Reflector {
+	expected, lister := listerFor(events, version)
+	return newReflector(version, reporting(lister, report), expected, store)
+}
+
+func namespaceReflector(events EventSource, store cache.ReflectorStore) *cache.Reflector {
+	version := corev1.SchemeGroupVersion.WithResource("namespaces")
+	return newReflector(version, metadataLister(events.Metadata, version), &metav1.PartialObjectMetadata{}, store)
+}
+
+func newReflector(version schema.GroupVersionResource, lister *cache.ListWatch, expected runtime.Object, store cache.ReflectorStore) *cache.Reflector {
+	return cache.NewReflectorWithOptions(lister, expected, store, cache.ReflectorOptions{
+		Name: "usage", TypeDescription: version.String(),
+	})
+}
+
+func listerFor(events EventSource, version schema.GroupVersionResource) (runtime.Object, *cache.ListWatch) {
+	core := events.Objects.CoreV1()
+	switch version.GroupResource() {
+	case schema.GroupResource{Resource: "pods"}:
+		return &corev1.Pod{}, typedLister(core.Pods(""))
+	case schema.GroupResource{Resource: "services"}:
+		return &corev1.Service{}, typedLister(core.Services(""))
+	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
+		return &corev1.PersistentVolumeClaim{}, typedLister(core.PersistentVolumeClaims(""))
+	case deviceClaims:
+		return &resourceapi.ResourceClaim{}, typedLister(events.Objects.ResourceV1().ResourceClaims(""))
+	default:
+		return &metav1.PartialObjectMetadata{}, metadataLister(events.Metadata, version)
+	}
+}
+
+// listWatcher is what all typed clients have in common.
+type listWatcher[L runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+func typedLister[L runtime.Object](client listWatcher[L]) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return client.List(ctx, options)
+		},
+		WatchFuncWithContext: client.Watch,
+	}
+}
+
+func metadataLister(client metadata.Interface, version schema.GroupVersionResource) *cache.ListWatch {
+	return typedLister(client.Resource(version))
+}
+
+// reporting wraps a lister so that the outcome of each call is known.
+func reporting(lister *cache.ListWatch, report func(error)) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := lister.ListWithContextFunc(ctx, options)
+			report(ignoreEnd(ctx, err))
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			events, err := lister.WatchFuncWithContext(ctx, options)
+			report(ignoreEnd(ctx, err))
+			return events, err
+		},
+	}
+}
+
+// ignoreEnd drops the error of a call that was ended on purpose.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

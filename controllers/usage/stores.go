@@ -1,0 +1,139 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+)
+
+// A reflector feeds one of these stores: it lists, watches, lists again after a
+// gap, and hands over every event in order. Nothing else is kept of an object
+// than its record in the count.
+var (
+	_ cache.ReflectorStore         = &objectStore{}
+	_ cache.ResourceVersionUpdater = &objectStore{}
+	_ cache.ReflectorStore         = &namespaceStore{}
+	_ cache.ResourceVersionUpdater = &namespaceStore{}
+)
+
+// objectStore takes the events of one resource.
+type objectStore struct {
+	clock  clock.PassiveClock
+	source *counting.Source
+}
+
+func (s *objectStore) Add(object any) error { return s.Update(object) }
+
+func (s *objectStore) Update(object any) error {
+	known, err := asObject(object)
+	if err != nil {
+		return err
+	}
+	return s.source.Set(known, s.clock.Now())
+}
+
+func (s *objectStore) Delete(object any) error {
+	known, err := asObject(object)
+	if err != nil {
+		return err
+	}
+	return s.source.Delete(known, s.clock.Now())
+}
+
+func (s *objectStore) Replace(list []any, version string) error {
+	objects := make([]runtime.Object, 0, len(list))
+	for _, item := range list {
+		object, err := asObject(item)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, object)
+	}
+	return s.source.Replace(objects, resourceversion.Parse(version), s.clock.Now())
+}
+
+// Resync does nothing: an audit compares the figures with the records.
+func (s *objectStore) Resync() error { return nil }
+
+// UpdateResourceVersion is told of every event's version, and of bookmarks'.
+func (s *objectStore) UpdateResourceVersion(version string) {
+	s.source.At(resourceversion.Parse(version))
+}
+
+// namespaceStore takes the events of namespaces.
+type namespaceStore struct {
+	clock clock.PassiveClock
+	count *counting.Count
+}
+
+func (s *namespaceStore) Add(object any) error { return s.Update(object) }
+
+func (s *namespaceStore) Update(object any) error {
+	namespace, err := meta.Accessor(object)
+	if err != nil {
+		return fmt.Errorf("reading metadata of a namespace: %w", err)
+	}
+	s.count.SetNamespace(namespace.GetName(), namespace.GetLabels(), namespace.GetAnnotations(),
+		resourceversion.Parse(namespace.GetResourceVersion()), s.clock.Now())
+	return nil
+}
+
+func (s *namespaceStore) Delete(object any) error {
+	namespace, err := meta.Accessor(object)
+	if err != nil {
+		return fmt.Errorf("reading metadata of a deleted namespace: %w", err)
+	}
+	s.count.DeleteNamespace(namespace.GetName(), resourceversion.Parse(namespace.GetResourceVersion()))
+	return nil
+}
+
+func (s *namespaceStore) Replace(list []any, version string) error {
+	namespaces := make([]counting.NamespaceLabels, 0, len(list))
+	for _, item := range list {
+		namespace, err := meta.Accessor(item)
+		if err != nil {
+			return fmt.Errorf("reading metadata of a namespace: %w", err)
+		}
+		namespaces = append(namespaces, counting.NamespaceLabels{
+			Name: namespace.GetName(), Labels: namespace.GetLabels(), Annotations: namespace.GetAnnotations(),
+		})
+	}
+	s.count.ReplaceNamespaces(namespaces, resourceversion.Parse(version), s.clock.Now())
+	return nil
+}
+
+func (s *namespaceStore) Resync() error { return nil }
+
+func (s *namespaceStore) UpdateResourceVersion(version string) {
+	s.count.NamespacesAt(resourceversion.Parse(version))
+}
+
+func asObject(object any) (runtime.Object, error) {
+	known, ok := object.(runtime.Object)
+	if !ok {
+		return nil, fmt.Errorf("taking an event: %T is not an object", object)
+	}
+	return known, nil
+}

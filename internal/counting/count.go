@@ -1,0 +1,215 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package counting
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
+)
+
+// Definition is what a quota counts.
+type Definition struct {
+	// UID, Generation and Digest identify the spec that was counted for.
+	UID        types.UID
+	Generation int64
+	Digest     string
+	// Quota has the limited resources and scopes.
+	Quota evaluation.Quota
+	// Selector chooses the namespaces.
+	Selector selection.Selector
+	// Sources are what each limited resource is counted from.
+	// resource name -> resources whose objects use it
+	Sources map[corev1.ResourceName][]schema.GroupResource
+}
+
+// Count holds the records and figures of all quotas. Its methods may be called
+// concurrently.
+type Count struct {
+	evaluators *evaluation.Evaluators
+	// changed is called, without the lock, with the quotas that an event touched.
+	changed func(quotas []string)
+
+	// mu guards all that follows, and everything in sources and tallies.
+	mu sync.Mutex
+	// namespace name -> what selectors look at
+	namespaces map[string]namespace
+	// namespacesVersion is the resourceVersion up to which namespaces are known;
+	// zero before they have been listed.
+	namespacesVersion uint64
+	// resource -> source
+	sources map[schema.GroupResource]*Source
+	// quota name -> tally
+	tallies map[string]*tally
+	// covering lists the tallies that count a namespace.
+	// namespace name -> tallies
+	covering map[string][]*tally
+}
+
+type namespace struct{ labels, annotations map[string]string }
+
+// tally is what one quota counts.
+type tally struct {
+	definition Definition
+	// Invariant: total is the sum of slices.
+	total corev1.ResourceList
+	// Invariant: holds an entry for every namespace that the selector matches,
+	// and no other.
+	// namespace name -> used
+	slices map[string]corev1.ResourceList
+}
+
+// New makes an empty Count. The function changed is told of every quota whose
+// figures, or whose settled objects, may have changed; it must not block.
+func New(evaluators *evaluation.Evaluators, changed func(quotas []string)) *Count {
+	return &Count{
+		evaluators: evaluators,
+		changed:    changed,
+		namespaces: map[string]namespace{},
+		sources:    map[schema.GroupResource]*Source{},
+		tallies:    map[string]*tally{},
+		covering:   map[string][]*tally{},
+	}
+}
+
+// Define adds a quota, or replaces its definition, and counts it anew.
+func (c *Count) Define(definition Definition, now time.Time) {
+	c.mu.Lock()
+	c.lockedForget(definition.Quota.Name)
+	c.lockedDefine(definition, now)
+	c.mu.Unlock()
+	c.changed([]string{definition.Quota.Name})
+}
+
+// Forget removes a quota.
+func (c *Count) Forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lockedForget(name)
+}
+
+func (c *Count) lockedForget(name string) {
+	gone, known := c.tallies[name]
+	if !known {
+		return
+	}
+	delete(c.tallies, name)
+	for namespace := range gone.slices {
+		c.lockedUncover(namespace, gone)
+	}
+}
+
+func (c *Count) lockedDefine(definition Definition, now time.Time) {
+	added := &tally{
+		definition: definition,
+		total:      zeros(definition.Quota.Spec.Hard),
+		slices:     map[string]corev1.ResourceList{},
+	}
+	c.tallies[definition.Quota.Name] = added
+	for name, namespace := range c.namespaces {
+		if definition.Selector.Matches(namespace.labels, namespace.annotations) {
+			c.lockedCover(name, added, now)
+		}
+	}
+}
+
+// Audit counts one quota again from the records and returns by how much its
+// running total had drifted, which is by nothing unless there is a defect.
+func (c *Count) Audit(name string, now time.Time) corev1.ResourceList {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, known := c.tallies[name]
+	if !known {
+		return nil
+	}
+	for _, source := range c.sources {
+		source.lockedReevaluate(now)
+	}
+	running := before.total
+	c.lockedForget(name)
+	c.lockedDefine(before.definition, now)
+	return quota.RemoveZeros(quota.Subtract(c.tallies[name].total, running))
+}
+
+// lockedCover adds a namespace, and all that lives in it, to a tally.
+func (c *Count) lockedCover(namespace string, tally *tally, now time.Time) {
+	used := zeros(tally.definition.Quota.Spec.Hard)
+	for _, source := range c.sources {
+		for name, record := range source.objects[namespace] {
+			record = source.lockedRefresh(namespace, name, record, now)
+			used = quota.Add(used, c.usage(source.resource, record, tally))
+		}
+	}
+	tally.slices[namespace] = used
+	tally.total = quota.Add(tally.total, used)
+	c.covering[namespace] = append(c.covering[namespace], tally)
+}
+
+// lockedUncover takes a namespace out of a tally.
+func (c *Count) lockedUncover(namespace string, gone *tally) {
+	gone.total = quota.Subtract(gone.total, gone.slices[namespace])
+	delete(gone.slices, namespace)
+	remaining := slices.DeleteFunc(slices.Clone(c.covering[namespace]), func(t *tally) bool { return t == gone })
+	if len(remaining) == 0 {
+		delete(c.covering, namespace)
+		return
+	}
+	c.covering[namespace] = remaining
+}
+
+// usage is what a record uses of a quota, as of the record's own time: what was
+// added is what is subtracted later, whatever the time is then.
+func (c *Count) usage(resource schema.GroupResource, record record, tally *tally) corev1.ResourceList {
+	used, err := c.evaluators.Usage(resource, record.footprint, tally.definition.Quota, record.asOf)
+	if err != nil {
+		// The definition was validated; an object that it can't be matched
+		// against is not limited by it. Admission answers the same.
+		return corev1.ResourceList{}
+	}
+	return used
+}
+
+func (c *Count) lockedNames(tallies []*tally) []string {
+	names := make([]string, 0, len(tallies))
+	for _, tally := range tallies {
+		names = append(names, tally.definition.Quota.Name)
+	}
+	return names
+}
+
+func zeros(hard corev1.ResourceList) corev1.ResourceList {
+	list := make(corev1.ResourceList, len(hard))
+	for name, quantity := range hard {
+		quantity = quantity.DeepCopy()
+		quantity.Sub(quantity)
+		list[name] = quantity
+	}
+	return list
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	return slices.Sorted(maps.Keys(m))
+}

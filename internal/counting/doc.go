@@ -1,0 +1,35 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package counting keeps what every selected namespace uses of every quota,
+// up to date with each event in constant time.
+//
+// It holds a small record for each object of each counted resource, and a
+// slice for each quota and namespace. A Source takes the events of one
+// resource in the order of the API server's watch; SetNamespace and Define take
+// namespaces and quotas. Read gives one quota's figures, and which objects they
+// include, of one instant. The package knows no client, goroutine or log; the
+// time is an argument.
+//
+// Invariants:
+//
+//   - a quota's total is the sum of its slices, and a slice is the sum of what
+//     the records in its namespace use;
+//   - a record is changed, and its slices with it, under one lock: no reader
+//     sees an object without its usage, nor usage without its object;
+//   - a source's version never exceeds what its records show, and never falls
+//     behind the newest of them.
+package counting

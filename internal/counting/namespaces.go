@@ -1,0 +1,115 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package counting
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Namespaces is the resource that every figure depends on.
+var Namespaces = schema.GroupResource{Resource: "namespaces"}
+
+// SetNamespace records a namespace as it was at a resourceVersion, and counts
+// it where it is now selected.
+func (c *Count) SetNamespace(name string, labels, annotations map[string]string, version uint64, now time.Time) {
+	c.mu.Lock()
+	touched := c.lockedSetNamespace(name, namespace{labels: labels, annotations: annotations}, now)
+	c.lockedNamespacesAt(version)
+	c.mu.Unlock()
+	c.changed(touched)
+}
+
+// DeleteNamespace removes a namespace that was deleted at a resourceVersion.
+func (c *Count) DeleteNamespace(name string, version uint64) {
+	c.mu.Lock()
+	touched := c.lockedDeleteNamespace(name)
+	c.lockedNamespacesAt(version)
+	c.mu.Unlock()
+	c.changed(touched)
+}
+
+// NamespaceLabels is a namespace in a list.
+type NamespaceLabels struct {
+	Name                string
+	Labels, Annotations map[string]string
+}
+
+// ReplaceNamespaces takes a complete list as of a resourceVersion.
+func (c *Count) ReplaceNamespaces(list []NamespaceLabels, version uint64, now time.Time) {
+	c.mu.Lock()
+	listed := map[string]bool{}
+	for _, item := range list {
+		listed[item.Name] = true
+		c.lockedSetNamespace(item.Name, namespace{labels: item.Labels, annotations: item.Annotations}, now)
+	}
+	for _, name := range sortedKeys(c.namespaces) {
+		if !listed[name] {
+			c.lockedDeleteNamespace(name)
+		}
+	}
+	c.lockedNamespacesAt(version)
+	all := sortedKeys(c.tallies)
+	c.mu.Unlock()
+	c.changed(all)
+}
+
+// NamespacesAt records that the namespaces are known up to a resourceVersion.
+func (c *Count) NamespacesAt(version uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lockedNamespacesAt(version)
+}
+
+func (c *Count) lockedNamespacesAt(version uint64) {
+	c.namespacesVersion = max(c.namespacesVersion, version)
+}
+
+func (c *Count) lockedSetNamespace(name string, is namespace, now time.Time) []string {
+	was, known := c.namespaces[name]
+	if known && maps.Equal(was.labels, is.labels) && maps.Equal(was.annotations, is.annotations) {
+		return nil
+	}
+	c.namespaces[name] = is
+	var touched []string
+	for quota, tally := range c.tallies {
+		_, covered := tally.slices[name]
+		selected := tally.definition.Selector.Matches(is.labels, is.annotations)
+		switch {
+		case selected && !covered:
+			c.lockedCover(name, tally, now)
+		case covered && !selected:
+			c.lockedUncover(name, tally)
+		default:
+			continue
+		}
+		touched = append(touched, quota)
+	}
+	return touched
+}
+
+func (c *Count) lockedDeleteNamespace(name string) []string {
+	delete(c.namespaces, name)
+	covering := slices.Clone(c.covering[name])
+	for _, tally := range covering {
+		c.lockedUncover(name, tally)
+	}
+	return c.lockedNames(covering)
+}

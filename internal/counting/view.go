@@ -1,0 +1,123 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package counting
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// View is one quota's figures at one instant. It is valid only within the
+// function that Read calls.
+type View struct {
+	count *Count
+	tally *tally
+}
+
+// Read calls the function with a quota's figures, and reports false when the
+// quota isn't defined. No event is taken meanwhile: the function must be quick.
+func (c *Count) Read(quota string, read func(View)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tally, known := c.tallies[quota]
+	if known {
+		read(View{count: c, tally: tally})
+	}
+	return known
+}
+
+// Definition is what the figures were counted for.
+func (v View) Definition() Definition { return v.tally.definition }
+
+// Total is what all selected namespaces use together. Don't change it.
+func (v View) Total() corev1.ResourceList { return v.tally.total }
+
+// Slices returns what each selected namespace uses. Don't change the lists.
+func (v View) Slices() map[string]corev1.ResourceList { return maps.Clone(v.tally.slices) }
+
+// Counted tells up to which resourceVersion each source is included, the
+// namespaces among them. A source that hasn't been listed is missing.
+func (v View) Counted() map[schema.GroupResource]uint64 {
+	counted := map[schema.GroupResource]uint64{}
+	if v.count.namespacesVersion > 0 {
+		counted[Namespaces] = v.count.namespacesVersion
+	}
+	for _, sources := range v.tally.definition.Sources {
+		for _, resource := range sources {
+			if source, known := v.count.sources[resource]; known && source.listed {
+				counted[resource] = source.version
+			}
+		}
+	}
+	return counted
+}
+
+// Complete tells whether everything that the resource is counted from has been
+// listed.
+func (v View) Complete(resource corev1.ResourceName) bool {
+	counted := v.Counted()
+	if _, listed := counted[Namespaces]; !listed {
+		return false
+	}
+	return !slices.ContainsFunc(v.tally.definition.Sources[resource], func(source schema.GroupResource) bool {
+		_, listed := counted[source]
+		return !listed
+	})
+}
+
+// Includes tells whether the figures include an object of a UID in a version
+// later than the one given (zero: in any), or the object is known to be gone.
+// What lives in a namespace that isn't selected is not included.
+func (v View) Includes(resource schema.GroupResource, namespace, name string, uid types.UID, after uint64) bool {
+	source, known := v.count.sources[resource]
+	if !known {
+		return false
+	}
+	if _, gone := source.gone[uid]; gone {
+		return true
+	}
+	if _, selected := v.tally.slices[namespace]; !selected {
+		return false
+	}
+	record, known := source.objects[namespace][name]
+	return known && record.uid == uid && (after == 0 || record.version > after)
+}
+
+// Lives tells whether a record of the object is held, in whatever namespace.
+func (c *Count) Lives(resource schema.GroupResource, namespace, name string, uid types.UID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	source, known := c.sources[resource]
+	return known && source.objects[namespace][name].uid == uid
+}
+
+// Selects tells whether the namespace is counted.
+func (v View) Selects(namespace string) bool {
+	_, selected := v.tally.slices[namespace]
+	return selected
+}
+
+// Quotas returns the names of all defined quotas, sorted.
+func (c *Count) Quotas() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return sortedKeys(c.tallies)
+}

@@ -1,0 +1,169 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package coverage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+)
+
+// Index holds all quotas, compiled. Its methods may be called concurrently.
+type Index struct {
+	// cached answers from memory, live from the API server.
+	cached, live client.Reader
+	synced       func() bool
+
+	// mu guards definitions.
+	mu sync.RWMutex
+	// quota name -> definition. An invalid quota is missing.
+	definitions map[string]definition.Definition
+}
+
+// NewIndex makes an Index that follows the caches' ClusterResourceQuotas and
+// namespaces. It is empty until they have synced: see Synced.
+func NewIndex(ctx context.Context, caches cache.Cache, live client.Reader) (*Index, error) {
+	index := &Index{cached: caches, live: live, definitions: map[string]definition.Definition{}}
+	quotas, err := caches.GetInformer(ctx, &quotav1.ClusterResourceQuota{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("following quotas: %w", err)
+	}
+	namespaces, err := caches.GetInformer(ctx, emptyNamespace(), cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("following namespaces: %w", err)
+	}
+	registration, err := quotas.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { index.set(object) },
+		UpdateFunc: func(_, object any) { index.set(object) },
+		DeleteFunc: func(object any) { index.remove(object) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("following quotas: %w", err)
+	}
+	index.synced = func() bool { return registration.HasSynced() && namespaces.HasSynced() }
+	return index, nil
+}
+
+// Synced tells whether the Index knows all quotas and namespaces. Before that
+// it must not be asked: a quota that it doesn't know would be passed by.
+func (i *Index) Synced() bool { return i.synced() }
+
+func (i *Index) set(object any) {
+	quota, ok := object.(*quotav1.ClusterResourceQuota)
+	if !ok {
+		return
+	}
+	compiled, err := definition.Compile(quota)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if err != nil || !quota.DeletionTimestamp.IsZero() {
+		delete(i.definitions, quota.Name)
+		return
+	}
+	i.definitions[quota.Name] = compiled
+}
+
+func (i *Index) remove(object any) {
+	key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object)
+	if err != nil {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.definitions, key)
+}
+
+// Covering returns the quotas that cover a namespace, sorted by name. A
+// namespace that the cache doesn't know is read live.
+func (i *Index) Covering(ctx context.Context, namespace string) ([]definition.Definition, error) {
+	object, err := i.namespace(ctx, i.cached, namespace)
+	if apierrors.IsNotFound(err) {
+		object, err = i.namespace(ctx, i.live, namespace)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return i.matching(object), nil
+}
+
+// CoveringLive is Covering with the namespace, and the quotas that cover it,
+// read from the API server. Its answer is at least as new as the call, but for
+// a quota that no cache has seen yet.
+func (i *Index) CoveringLive(ctx context.Context, namespace string) ([]definition.Definition, error) {
+	object, err := i.namespace(ctx, i.live, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var covering []definition.Definition
+	for _, known := range i.matching(object) {
+		quota := &quotav1.ClusterResourceQuota{}
+		err := i.live.Get(ctx, client.ObjectKey{Name: known.Limits.Name}, quota)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading quota %s: %w", known.Limits.Name, err)
+		}
+		compiled, err := definition.Compile(quota)
+		if err != nil {
+			return nil, err
+		}
+		if compiled.Selector.Matches(object.Labels, object.Annotations) {
+			covering = append(covering, compiled)
+		}
+	}
+	return covering, nil
+}
+
+func (i *Index) namespace(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
+	object := emptyNamespace()
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	return object, nil
+}
+
+func (i *Index) matching(namespace *metav1.PartialObjectMetadata) []definition.Definition {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	var matching []definition.Definition
+	for _, known := range i.definitions {
+		if known.Selector.Matches(namespace.Labels, namespace.Annotations) {
+			matching = append(matching, known)
+		}
+	}
+	slices.SortFunc(matching, func(a, b definition.Definition) int { return cmp.Compare(a.Limits.Name, b.Limits.Name) })
+	return matching
+}
+
+func emptyNamespace() *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return object
+}

@@ -1,0 +1,84 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package definition
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
+)
+
+// Definition is a valid ClusterResourceQuota, compiled. It shares memory with
+// the object that it was compiled from and must not be changed.
+type Definition struct {
+	// Limits are what the ledger judges by.
+	Limits ledger.Limits
+	// Quota is what objects are evaluated for.
+	Quota evaluation.Quota
+	// Selector chooses the namespaces.
+	Selector selection.Selector
+}
+
+// Compile validates a quota and compiles it. The error lists every invalid
+// field by its path.
+func Compile(object *quotav1.ClusterResourceQuota) (Definition, error) {
+	if errs := Validate(object); len(errs) > 0 {
+		return Definition{}, fmt.Errorf("quota %s: %w", object.Name, errs.ToAggregate())
+	}
+	selector, err := selection.Compile(object.Spec.Selector)
+	if err != nil {
+		return Definition{}, fmt.Errorf("quota %s: %w", object.Name, err)
+	}
+	digest, err := digest(object)
+	if err != nil {
+		return Definition{}, fmt.Errorf("quota %s: %w", object.Name, err)
+	}
+	spec := corev1.ResourceQuotaSpec(object.Spec.Quota)
+	return Definition{
+		Limits: ledger.Limits{
+			Name:  object.Name,
+			Basis: ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: digest},
+			Hard:  spec.Hard,
+		},
+		Quota:    evaluation.Quota{Name: object.Name, Spec: spec},
+		Selector: selector,
+	}, nil
+}
+
+// digest covers what decides which objects count and for what, but not how
+// much is allowed: raising a limit asks for no new count.
+func digest(object *quotav1.ClusterResourceQuota) (string, error) {
+	names := quota.ResourceNames(object.Spec.Quota.Hard)
+	slices.Sort(names)
+	scopes := slices.Sorted(slices.Values(object.Spec.Quota.Scopes))
+	content, err := json.Marshal([]any{object.UID, object.Spec.Selector, names, scopes, object.Spec.Quota.ScopeSelector})
+	if err != nil {
+		return "", fmt.Errorf("computing the digest: %w", err)
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:8]), nil
+}

@@ -1,0 +1,52 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package definition
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corev1conversion "k8s.io/kubernetes/pkg/apis/core/v1"
+	"k8s.io/kubernetes/pkg/apis/core/validation"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
+)
+
+// Validate returns what is wrong with a quota's spec, each by the path of its
+// field. The quota itself is validated as Kubernetes validates a ResourceQuota.
+func Validate(object *quotav1.ClusterResourceQuota) field.ErrorList {
+	path := field.NewPath("spec")
+	errs := validateQuota(corev1.ResourceQuotaSpec(object.Spec.Quota), path.Child("quota"))
+	if _, err := selection.Compile(object.Spec.Selector); err != nil {
+		if at := (*field.Error)(nil); errors.As(err, &at) {
+			return append(errs, at)
+		}
+		errs = append(errs, field.Invalid(path.Child("selector"), object.Spec.Selector, err.Error()))
+	}
+	return errs
+}
+
+func validateQuota(spec corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
+	internal := core.ResourceQuotaSpec{}
+	if err := corev1conversion.Convert_v1_ResourceQuotaSpec_To_core_ResourceQuotaSpec(&spec, &internal, nil); err != nil {
+		return field.ErrorList{field.Invalid(path, spec, err.Error())}
+	}
+	return validation.ValidateResourceQuotaSpec(&internal, path)
+}

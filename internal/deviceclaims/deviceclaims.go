@@ -1,0 +1,99 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package deviceclaims answers what the evaluator of ResourceClaims has to know
+// besides the claim: which pod a claim was made for, and that pod's other
+// claims. Both are read live, and only for the rare claims that the scheduler
+// makes for a pod's extended resources.
+package deviceclaims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+)
+
+var errNotNeeded = errors.New("evaluating a claim needs no list of pods")
+
+// timeout bounds each read.
+const timeout = 5 * time.Second
+
+// Reader reads pods and claims from the API server.
+type Reader struct {
+	client kubernetes.Interface
+}
+
+var (
+	_ corev1listers.PodLister          = Reader{}
+	_ corev1listers.PodNamespaceLister = podsOf{}
+)
+
+// New makes a Reader.
+func New(client kubernetes.Interface) Reader {
+	return Reader{client: client}
+}
+
+// ClaimsOfPod returns the claims that a pod controls and that were made for its
+// extended resources.
+func (r Reader) ClaimsOfPod(namespace string, podUID types.UID) ([]*resourceapi.ResourceClaim, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	list, err := r.client.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing the claims of namespace %s: %w", namespace, err)
+	}
+	var claims []*resourceapi.ResourceClaim
+	for i := range list.Items {
+		claim := &list.Items[i]
+		owner := metav1.GetControllerOfNoCopy(claim)
+		if claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] == "true" && owner != nil && owner.UID == podUID {
+			claims = append(claims, claim)
+		}
+	}
+	return claims, nil
+}
+
+// List is part of the PodLister interface, and not needed.
+func (Reader) List(labels.Selector) ([]*corev1.Pod, error) { return nil, errNotNeeded }
+
+// Pods returns the pods of a namespace.
+func (r Reader) Pods(namespace string) corev1listers.PodNamespaceLister {
+	return podsOf{reader: r, namespace: namespace}
+}
+
+type podsOf struct {
+	reader    Reader
+	namespace string
+}
+
+// List is part of the PodNamespaceLister interface, and not needed.
+func (podsOf) List(labels.Selector) ([]*corev1.Pod, error) { return nil, errNotNeeded }
+
+// Get reads one pod.
+func (p podsOf) Get(name string) (*corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return p.reader.client.CoreV1().Pods(p.namespace).Get(ctx, name, metav1.GetOptions{})
+}

@@ -1,0 +1,163 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evaluation
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+// Charge is what admitting a request adds to one quota: only what the quota
+// limits, only what is above zero.
+type Charge struct {
+	Quota   string
+	Amounts corev1.ResourceList
+}
+
+// Refusal is the error of a request that a quota refuses whatever is used of
+// it, because of the object as such.
+type Refusal struct {
+	// Message is in the words of Kubernetes, as in
+	// "failed quota: team: must specify limits.cpu for: c1".
+	Message string
+}
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Message }
+
+// Charges returns what the request adds to each of the quotas, sorted by the
+// quotas' names; quotas that it doesn't charge are left out. The error is a
+// *Refusal where a quota refuses the object as such. Any other error means
+// that the charge is not known.
+func (e *Evaluators) Charges(a admission.Attributes, quotas []Quota) ([]Charge, error) {
+	evaluator := e.evaluator(a.GetResource().GroupResource())
+	if evaluator == nil || len(quotas) == 0 || !canCharge(a) {
+		return nil, nil
+	}
+	if err := checkObjects(a); err != nil {
+		return nil, err
+	}
+	if !evaluator.Handles(a) {
+		return nil, nil
+	}
+	return chargesByUpstream(a, evaluator, quotas)
+}
+
+func checkObjects(a admission.Attributes) error {
+	resource := a.GetResource().GroupResource()
+	if err := checkObject(resource, a.GetObject()); err != nil {
+		return err
+	}
+	if a.GetOperation() != admission.Update {
+		return nil
+	}
+	if err := checkObject(resource, a.GetOldObject()); err != nil {
+		return fmt.Errorf("before the update: %w", err)
+	}
+	return nil
+}
+
+// chargesByUpstream lets Kubernetes charge the request to quotas of which
+// nothing is used, so that what is used afterwards is the charge.
+//
+// The check ends at the first quota that refuses the object. Sorted quotas
+// make it always the same one.
+func chargesByUpstream(a admission.Attributes, evaluator quota.Evaluator, quotas []Quota) ([]Charge, error) {
+	measured, err := measure(evaluator, a.GetObject())
+	if err != nil {
+		return nil, fmt.Errorf("measuring %s: %w", a.GetResource().GroupResource(), err)
+	}
+	sorted := slices.SortedFunc(slices.Values(quotas), func(x, y Quota) int { return cmp.Compare(x.Name, y.Name) })
+	unused := make([]corev1.ResourceQuota, 0, len(sorted))
+	for _, quota := range sorted {
+		unused = append(unused, unusedQuota(quota, measured.usage))
+	}
+	charged, err := resourcequota.CheckRequest(unused, a, measured, nil)
+	if err != nil {
+		return nil, refusalOrFailure(a, err)
+	}
+	return chargesOf(charged), nil
+}
+
+// unusedQuota returns the quota with nothing used of it. What the object uses
+// in all is the limit: no charge can be more, so nothing is ever exceeded. A
+// fixed large number would not do, since quantities have no largest value.
+func unusedQuota(q Quota, usage corev1.ResourceList) corev1.ResourceQuota {
+	hard := make(corev1.ResourceList, len(q.Spec.Hard))
+	used := make(corev1.ResourceList, len(q.Spec.Hard))
+	for name := range q.Spec.Hard {
+		hard[name] = usage[name]
+		used[name] = resource.Quantity{Format: resource.DecimalSI}
+	}
+	unused := corev1.ResourceQuota{
+		Spec:   corev1.ResourceQuotaSpec{Scopes: q.Spec.Scopes, ScopeSelector: q.Spec.ScopeSelector},
+		Status: corev1.ResourceQuotaStatus{Hard: hard, Used: used},
+	}
+	unused.Name = q.Name
+	return unused
+}
+
+func chargesOf(charged []corev1.ResourceQuota) []Charge {
+	var charges []Charge
+	for i := range charged {
+		if amounts := quota.RemoveZeros(charged[i].Status.Used); len(amounts) > 0 {
+			charges = append(charges, Charge{Quota: charged[i].Name, Amounts: amounts})
+		}
+	}
+	return charges
+}
+
+// refusalOrFailure tells what a quota refuses from what could not be judged.
+// A refusal loses what upstream puts before the reason, to be told once only.
+func refusalOrFailure(a admission.Attributes, err error) error {
+	if !apierrors.IsForbidden(err) {
+		return fmt.Errorf("charging %s: %w", a.GetResource().GroupResource(), err)
+	}
+	prefix := admission.NewForbidden(a, errors.New("")).Error()
+	return &Refusal{Message: strings.TrimPrefix(err.Error(), prefix)}
+}
+
+// measuredEvaluator is an evaluator that has already measured one object.
+type measuredEvaluator struct {
+	quota.Evaluator
+	object runtime.Object
+	usage  corev1.ResourceList
+}
+
+func measure(evaluator quota.Evaluator, object runtime.Object) (measuredEvaluator, error) {
+	usage, err := evaluator.Usage(object)
+	return measuredEvaluator{Evaluator: evaluator, object: object, usage: usage}, err
+}
+
+// Usage implements quota.Evaluator.
+func (m measuredEvaluator) Usage(object runtime.Object) (corev1.ResourceList, error) {
+	if object == m.object {
+		return m.usage, nil
+	}
+	return m.Evaluator.Usage(object)
+}

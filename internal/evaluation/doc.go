@@ -1,0 +1,40 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package evaluation tells what an object costs each quota.
+//
+// It asks the evaluators of Kubernetes, those that ResourceQuota itself is
+// built on, and adds no rule of its own. It answers two questions:
+//
+//   - Charges: what does a request add to each quota, or does a quota refuse
+//     the object as such? This is for admission.
+//   - Footprint and Usage: what does an existing object use of a quota? This is
+//     for counting, which keeps the footprint instead of the object.
+//
+// Resources, Rules and NeedsObject tell what must be watched, which requests
+// must be seen, and whether metadata is enough.
+//
+// The package does not know namespaces, limits that are reached, clients or
+// caches, with one exception: what a ResourceClaim costs depends on device
+// classes and on the pod that owns it, which ClaimSources shows.
+//
+// Invariants:
+//
+//   - A charge and a usage hold only names that the quota limits, and no zeros.
+//   - Charges never depends on what is already used of a quota.
+//   - Objects and quotas that are passed in are not kept.
+//   - Evaluators are safe for concurrent use.
+package evaluation

@@ -1,0 +1,138 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evaluation
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/apiserver/pkg/quota/v1/generic"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
+	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
+	"k8s.io/kubernetes/pkg/quota/v1/install"
+	"k8s.io/utils/clock"
+)
+
+// Quota is what evaluation needs to know of a ClusterResourceQuota.
+type Quota struct {
+	Name string
+	Spec corev1.ResourceQuotaSpec
+}
+
+// ClaimSources is what the cost of a ResourceClaim depends on besides the
+// claim. The zero value is for clusters without dynamic resource allocation:
+// no device class offers an extended resource, and no claim is owned by a pod.
+type ClaimSources struct {
+	// DeviceClasses maps device classes to extended resources. May be nil.
+	DeviceClasses *extendedresourcecache.ExtendedResourceCache
+	// Pods finds the pod for which a claim was made, whose own usage already
+	// covers the devices. Without it such a claim is charged in full. May be nil.
+	Pods corev1listers.PodLister
+	// ClaimsOfPod returns the claims in a namespace that a pod owns and that
+	// were made for its extended resources. May be nil.
+	ClaimsOfPod func(namespace string, podUID types.UID) ([]*resourceapi.ResourceClaim, error)
+}
+
+// Evaluators measure objects. They are made by New and safe for concurrent use.
+type Evaluators struct {
+	// special evaluators know more than a count, or a second name for it.
+	// Never written after New.
+	special map[schema.GroupResource]quota.Evaluator // resource -> its evaluator
+	// lists are the usage lists of all footprints.
+	lists *sharedLists
+}
+
+// New returns evaluators that judge by this clock whether a pod that is being
+// deleted still counts in a request.
+func New(clock clock.Clock, claims ClaimSources) *Evaluators {
+	if claims.ClaimsOfPod == nil {
+		claims.ClaimsOfPod = noClaimsOfPod
+	}
+	special := map[schema.GroupResource]quota.Evaluator{}
+	for _, evaluator := range []quota.Evaluator{
+		newPodEvaluator(clock),
+		core.NewServiceEvaluator(nil),
+		core.NewPersistentVolumeClaimEvaluator(nil),
+		core.NewResourceClaimEvaluator(nil, claims.DeviceClasses, claims.Pods, claims.ClaimsOfPod),
+		newCountWithAlias("configmaps", corev1.ResourceConfigMaps),
+		newCountWithAlias("replicationcontrollers", corev1.ResourceReplicationControllers),
+		newCountWithAlias("resourcequotas", corev1.ResourceQuotas),
+		newCountWithAlias("secrets", corev1.ResourceSecrets),
+	} {
+		special[evaluator.GroupResource()] = evaluator
+	}
+	return &Evaluators{special: special, lists: newSharedLists()}
+}
+
+// newCountWithAlias returns the evaluator of a core resource whose count has
+// two names, as in "count/secrets" and "secrets".
+func newCountWithAlias(resource string, alias corev1.ResourceName) quota.Evaluator {
+	return generic.NewObjectCountEvaluator(schema.GroupResource{Resource: resource}, nil, alias)
+}
+
+// podEvaluator measures pods without changing them.
+//
+// Kubernetes 1.37 adds the overhead of a pod to its pod-level resources in
+// place where an amount doesn't fit an int64, and so measures more each time.
+type podEvaluator struct {
+	quota.Evaluator
+}
+
+func newPodEvaluator(clock clock.Clock) quota.Evaluator {
+	return podEvaluator{core.NewPodEvaluator(nil, clock)}
+}
+
+// Usage implements quota.Evaluator.
+func (p podEvaluator) Usage(object runtime.Object) (corev1.ResourceList, error) {
+	pod, isPod := object.(*corev1.Pod)
+	if isPod && pod.Spec.Resources != nil && pod.Spec.Overhead != nil {
+		object = pod.DeepCopy()
+	}
+	return p.Evaluator.Usage(object)
+}
+
+// noClaimsOfPod makes the upstream evaluator charge a claim in full: without
+// the other claims of the pod nobody can tell that it is the one to exempt.
+func noClaimsOfPod(string, types.UID) ([]*resourceapi.ResourceClaim, error) {
+	return nil, errors.New("the claims of a pod are not known")
+}
+
+// evaluator returns the evaluator of a resource, or nil where Kubernetes keeps
+// no quota on it. Plain counts are made on demand: any resource can have one,
+// and it has no state worth keeping.
+func (e *Evaluators) evaluator(resource schema.GroupResource) quota.Evaluator {
+	if isIgnored(resource) {
+		return nil
+	}
+	if evaluator, ok := e.special[resource]; ok {
+		return evaluator
+	}
+	return generic.NewObjectCountEvaluator(resource, nil, "")
+}
+
+// isIgnored tells whether Kubernetes keeps no quota on a resource: events, and
+// what is never stored.
+func isIgnored(resource schema.GroupResource) bool {
+	_, ignored := install.DefaultIgnoredResources()[resource]
+	return ignored
+}

@@ -1,0 +1,150 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evaluation
+
+import (
+	"fmt"
+	"time"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/utils/clock"
+)
+
+// Footprint is what counting keeps of an object instead of the object. It is
+// enough to tell what the object uses of any quota, also after the quota's
+// spec changes. The zero Footprint uses nothing.
+//
+// It is small: a few pointers to what other footprints share, and a time. The
+// footprint of a ResourceClaim holds for the device classes and the pod of the
+// moment that it was taken.
+type Footprint struct {
+	// usage is all that the object uses, whatever a quota limits.
+	usage *sharedList
+	facts unique.Handle[scopeFacts]
+	// changesAt is when later takes the place of usage; zero for never.
+	changesAt time.Time
+	later     *sharedList
+}
+
+// ChangesAt returns the first moment at which the object uses something else
+// than before by time alone, and whether there is one: a pod that is being
+// deleted stops counting when its grace period is over.
+func (f Footprint) ChangesAt() (time.Time, bool) {
+	return f.changesAt, !f.changesAt.IsZero()
+}
+
+// Equal tells whether two footprints of the same Evaluators and resource use
+// the same of every quota at every moment.
+func (f Footprint) Equal(other Footprint) bool {
+	return f.usage == other.usage && f.facts == other.facts &&
+		f.changesAt.Equal(other.changesAt) && f.later == other.later
+}
+
+// usageAt returns what the object uses at a moment.
+func (f Footprint) usageAt(now time.Time) *sharedList {
+	if changesAt, ok := f.ChangesAt(); ok && !now.Before(changesAt) {
+		return f.later
+	}
+	return f.usage
+}
+
+// Footprint returns the footprint of an object. For a resource that
+// NeedsObject the object must be of the type of that resource; for any other
+// its metadata is enough.
+func (e *Evaluators) Footprint(resource schema.GroupResource, object runtime.Object) (Footprint, error) {
+	evaluator := e.evaluator(resource)
+	if evaluator == nil {
+		return Footprint{}, nil
+	}
+	if err := checkObject(resource, object); err != nil {
+		return Footprint{}, err
+	}
+	if !NeedsObject(resource) {
+		object = nil // It is a count of one, whatever it is.
+	}
+	facts, err := factsOf(evaluator, object)
+	if err != nil {
+		return Footprint{}, err
+	}
+	footprint, err := e.measured(evaluator, object)
+	if err != nil {
+		return Footprint{}, fmt.Errorf("measuring %s: %w", resource, err)
+	}
+	footprint.facts = unique.Make(facts)
+	return footprint, nil
+}
+
+// measured returns a footprint without facts.
+func (e *Evaluators) measured(evaluator quota.Evaluator, object runtime.Object) (Footprint, error) {
+	if pod, isPod := object.(*corev1.Pod); isPod {
+		return e.measuredPod(pod)
+	}
+	usage, err := evaluator.Usage(object)
+	if err != nil {
+		return Footprint{}, err
+	}
+	return Footprint{usage: e.lists.share(usage)}, nil
+}
+
+// measuredPod measures a pod that is being deleted twice: at the last moment of
+// its grace period, and at the first one after it. Upstream alone decides
+// whether it counts then.
+func (e *Evaluators) measuredPod(pod *corev1.Pod) (Footprint, error) {
+	last, isBeingDeleted := endOfGrace(pod)
+	usage, err := e.podUsageAt(pod, last)
+	if err != nil || !isBeingDeleted {
+		return Footprint{usage: usage}, err
+	}
+	first := last.Add(time.Nanosecond)
+	later, err := e.podUsageAt(pod, first)
+	if err != nil || later == usage {
+		return Footprint{usage: usage}, err
+	}
+	return Footprint{usage: usage, changesAt: first, later: later}, nil
+}
+
+// podUsageAt returns what a pod uses at a moment.
+func (e *Evaluators) podUsageAt(pod *corev1.Pod, now time.Time) (*sharedList, error) {
+	usage, err := newPodEvaluator(clockAt{now: now}).Usage(pod)
+	if err != nil {
+		return nil, err
+	}
+	return e.lists.share(usage), nil
+}
+
+// endOfGrace returns the last moment of a pod's grace period, and whether the
+// pod is being deleted.
+func endOfGrace(pod *corev1.Pod) (time.Time, bool) {
+	if pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil {
+		return time.Time{}, false
+	}
+	grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+	return pod.DeletionTimestamp.Add(grace), true
+}
+
+// clockAt is a clock that stands still.
+type clockAt struct {
+	clock.RealClock
+	now time.Time
+}
+
+// Now implements clock.PassiveClock.
+func (c clockAt) Now() time.Time { return c.now }

@@ -1,0 +1,155 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evaluation
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+)
+
+func mustFootprint(t interface{ Fatal(...any) }, evaluators *Evaluators, resource schema.GroupResource, object runtime.Object) Footprint {
+	footprint, err := evaluators.Footprint(resource, object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return footprint
+}
+
+func deletedPod(in, grace time.Duration) *corev1.Pod {
+	pod := typicalPod()
+	pod.DeletionTimestamp = &metav1.Time{Time: testNow().Add(in)}
+	pod.DeletionGracePeriodSeconds = ptr.To(int64(grace / time.Second))
+	return pod
+}
+
+func TestPodsStopCountingByTime(t *testing.T) {
+	finished := deletedPod(time.Minute, time.Minute)
+	finished.Status.Phase = corev1.PodSucceeded
+	noGrace := deletedPod(time.Minute, 0)
+	noGrace.DeletionGracePeriodSeconds = nil
+	all, stored := amountsOf("count/pods", "1", "pods", "1"), amountsOf("count/pods", "1")
+
+	for name, test := range map[string]struct {
+		pod           *corev1.Pod
+		before, after corev1.ResourceList
+		want          time.Duration // from now; zero for never
+	}{
+		"a pod that nobody deletes counts forever":         {pod: typicalPod(), before: all, after: all},
+		"a deleted pod counts until its grace is over":     {pod: deletedPod(30*time.Second, 20*time.Second), before: all, after: stored, want: 50*time.Second + 1},
+		"a pod that should be gone by now doesn't count":   {pod: deletedPod(-2*time.Minute, time.Minute), before: stored, after: stored, want: -time.Minute + 1},
+		"a finished pod has stopped counting already":      {pod: finished, before: stored, after: stored},
+		"without a grace period it counts until it's gone": {pod: noGrace, before: all, after: all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			evaluators := newTestEvaluators()
+			footprint := mustFootprint(t, evaluators, pods(), test.pod)
+			changesAt, changes := footprint.ChangesAt()
+			if wantAt := testNow().Add(test.want); changes != (test.want != 0) || changes && !changesAt.Equal(wantAt) {
+				t.Errorf("want change at %v, got %v, %v", wantAt, changesAt, changes)
+			}
+			for when, moment := range map[string]struct {
+				at   time.Time
+				want corev1.ResourceList
+			}{"now": {testNow(), test.before}, "much later": {testNow().Add(time.Hour), test.after}} {
+				got, err := evaluators.Usage(pods(), footprint, quotaOf("team", "pods", "count/pods"), moment.at)
+				if diff := cmp.Diff(moment.want, got); diff != "" || err != nil {
+					t.Errorf("usage %s (-want,+got):\n%s%v", when, diff, err)
+				}
+			}
+		})
+	}
+}
+
+// At every moment a footprint uses what Kubernetes measures at that moment,
+// also right before and right at its change.
+func TestFootprintsKnowTheFuture(t *testing.T) {
+	evaluators, outcomes := newTestEvaluators(), tally{}
+	quotaOfAll := quotaOf("all", limitableNames()...)
+	rapid.Check(t, func(t *rapid.T) {
+		pod := anyPod().Draw(t, "pod")
+		footprint := mustFootprint(t, evaluators, pods(), pod)
+		moments := []time.Time{testNow(), testNow().Add(-2 * time.Hour), testNow().Add(2 * time.Hour)}
+		if changesAt, changes := footprint.ChangesAt(); changes {
+			outcomes["changes"]++
+			moments = append(moments, changesAt.Add(-1), changesAt)
+		}
+		for _, moment := range moments {
+			want, err := core.PodUsageFunc(pod.DeepCopy(), clockAt{now: moment})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = quota.Mask(quota.RemoveZeros(want), quota.ResourceNames(quotaOfAll.Spec.Hard))
+			got, err := evaluators.Usage(pods(), footprint, quotaOfAll, moment)
+			if err != nil || !quota.Equals(want, got) {
+				t.Fatalf("at %v want %v, got %v, %v", moment, want, got, err)
+			}
+		}
+	})
+	outcomes.require(t, 1, "changes")
+}
+
+// Measuring leaves objects as they are: they belong to caches.
+func TestMeasuringChangesNoObject(t *testing.T) {
+	evaluators := newTestEvaluators()
+	rapid.Check(t, func(t *rapid.T) {
+		typed := anyTyped().Draw(t, "object")
+		before := typed.object.DeepCopyObject()
+		first := mustFootprint(t, evaluators, typed.resource, typed.object)
+		if second := mustFootprint(t, evaluators, typed.resource, typed.object); !second.Equal(first) {
+			t.Fatal("measured twice, not the same")
+		}
+		_, _ = evaluators.Charges(creation(typed.resource, typed.object), []Quota{quotaOf("all", limitableNames()...)})
+		if !apiequality.Semantic.DeepEqual(before, typed.object) {
+			t.Fatal("the object changed")
+		}
+	})
+}
+
+func TestFootprintsThatDifferAreNotEqual(t *testing.T) {
+	evaluators := newTestEvaluators()
+	footprint := mustFootprint(t, evaluators, pods(), typicalPod())
+	for name, change := range map[string]func(*corev1.Pod){
+		"what it requests": func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources.Requests["cpu"] = amountsOf("x", "7")["x"] },
+		"what it is":       func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "high" },
+		"how it ends":      func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed },
+		"when it ends":     func(pod *corev1.Pod) { *pod = *deletedPod(1, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := typicalPod()
+			change(pod)
+			if mustFootprint(t, evaluators, pods(), pod).Equal(footprint) {
+				t.Error("want different footprints")
+			}
+		})
+	}
+	renamed := typicalPod()
+	renamed.Name, renamed.Status.Phase = "another", corev1.PodRunning
+	if !mustFootprint(t, evaluators, pods(), renamed).Equal(footprint) {
+		t.Error("want equal footprints of pods that use the same")
+	}
+}

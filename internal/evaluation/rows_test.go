@@ -1,0 +1,137 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evaluation
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// row is a row of the tables in the documentation of ResourceQuota: one name,
+// and an object that uses something of it.
+type row struct {
+	limited  corev1.ResourceName
+	resource schema.GroupResource
+	object   runtime.Object
+	want     string
+}
+
+func computeRows() map[string]row {
+	return map[string]row{
+		"an init container that needs more sets the CPU limit":      {"limits.cpu", pods(), typicalPod(), "2"},
+		"limits of memory add up over containers that run together": {"limits.memory", pods(), typicalPod(), "1152Mi"},
+		"an init container that needs more sets the CPU request":    {"requests.cpu", pods(), typicalPod(), "2"},
+		"requests of memory add up":                                 {"requests.memory", pods(), typicalPod(), "1152Mi"},
+		"cpu is the same as requests.cpu":                           {"cpu", pods(), typicalPod(), "2"},
+		"memory is the same as requests.memory":                     {"memory", pods(), typicalPod(), "1152Mi"},
+		"requests of local storage":                                 {"requests.ephemeral-storage", pods(), typicalPod(), "2Gi"},
+		"limits of local storage":                                   {"limits.ephemeral-storage", pods(), typicalPod(), "4Gi"},
+		"ephemeral-storage is the same as its requests":             {"ephemeral-storage", pods(), typicalPod(), "2Gi"},
+		"huge pages of one size": {"hugepages-2Mi", pods(),
+			podOf(container("db", amountsOf("hugepages-2Mi", "64Mi", "hugepages-1Gi", "2Gi"), nil)), "64Mi"},
+		"requests of huge pages are the same": {"requests.hugepages-1Gi", pods(),
+			podOf(container("db", amountsOf("hugepages-1Gi", "2Gi"), nil)), "2Gi"},
+		"extended resources, by their requests": {"requests.vndr.example/gpu", pods(),
+			podOf(container("train", amountsOf("vndr.example/gpu", "3"), nil)), "3"},
+	}
+}
+
+func storageRows() map[string]row {
+	gold := volumeClaimOf("gold", "10Gi")
+	return map[string]row{
+		"storage over all classes":    {"requests.storage", volumeClaims(), gold, "10Gi"},
+		"claims over all classes":     {"persistentvolumeclaims", volumeClaims(), gold, "1"},
+		"storage of one class":        {"gold.storageclass.storage.k8s.io/requests.storage", volumeClaims(), gold, "10Gi"},
+		"claims of one class":         {"gold.storageclass.storage.k8s.io/persistentvolumeclaims", volumeClaims(), gold, "1"},
+		"devices of one class":        {"gpu.deviceclass.resource.k8s.io/devices", resourceClaims(), resourceClaimOf(exactly("gpu", 4)), "4"},
+		"devices by implicit name":    {"requests.deviceclass.resource.kubernetes.io/gpu", pods(), podOf(container("train", amountsOf("deviceclass.resource.kubernetes.io/gpu", "2"), nil)), "2"},
+		"resource claims are counted": {"count/resourceclaims.resource.k8s.io", resourceClaims(), resourceClaimOf(), "1"},
+	}
+}
+
+func countRows() map[string]row {
+	object := metadataOf
+	core := func(resource string) schema.GroupResource { return schema.GroupResource{Resource: resource} }
+	in := func(group, resource string) schema.GroupResource {
+		return schema.GroupResource{Group: group, Resource: resource}
+	}
+	return map[string]row{
+		"count of pods":           {"count/pods", pods(), typicalPod(), "1"},
+		"count of volume claims":  {"count/persistentvolumeclaims", volumeClaims(), volumeClaimOf("", "1"), "1"},
+		"count of services":       {"count/services", services(), serviceOf(corev1.ServiceTypeClusterIP), "1"},
+		"count of secrets":        {"count/secrets", core("secrets"), object("Secret"), "1"},
+		"count of config maps":    {"count/configmaps", core("configmaps"), object("ConfigMap"), "1"},
+		"count of deployments":    {"count/deployments.apps", in("apps", "deployments"), object("Deployment"), "1"},
+		"count of replica sets":   {"count/replicasets.apps", in("apps", "replicasets"), object("ReplicaSet"), "1"},
+		"count of stateful sets":  {"count/statefulsets.apps", in("apps", "statefulsets"), object("StatefulSet"), "1"},
+		"count of jobs":           {"count/jobs.batch", in("batch", "jobs"), object("Job"), "1"},
+		"count of cron jobs":      {"count/cronjobs.batch", in("batch", "cronjobs"), object("CronJob"), "1"},
+		"count of pod templates":  {"count/podtemplates", core("podtemplates"), object("PodTemplate"), "1"},
+		"count of custom objects": {"count/widgets.example.com", in("example.com", "widgets"), object("Widget"), "1"},
+		"config maps":             {"configmaps", core("configmaps"), object("ConfigMap"), "1"},
+		"pods":                    {"pods", pods(), typicalPod(), "1"},
+		"replication controllers": {"replicationcontrollers", core("replicationcontrollers"), object("ReplicationController"), "1"},
+		"resource quotas":         {"resourcequotas", core("resourcequotas"), object("ResourceQuota"), "1"},
+		"services":                {"services", services(), serviceOf(corev1.ServiceTypeClusterIP), "1"},
+		"load balancers":          {"services.loadbalancers", services(), serviceOf(corev1.ServiceTypeLoadBalancer, 0), "1"},
+		"node ports":              {"services.nodeports", services(), serviceOf(corev1.ServiceTypeNodePort, 30000, 30001), "2"},
+		"load balancers' ports":   {"services.nodeports", services(), serviceOf(corev1.ServiceTypeLoadBalancer, 0, 0, 0), "3"},
+		"secrets":                 {"secrets", core("secrets"), object("Secret"), "1"},
+	}
+}
+
+func TestEveryDocumentedNameIsChargedAndCounted(t *testing.T) {
+	for table, rows := range map[string]map[string]row{
+		"compute": computeRows(), "storage": storageRows(), "count": countRows(),
+	} {
+		for name, row := range rows {
+			t.Run(table+"/"+name, func(t *testing.T) { testRow(t, row) })
+		}
+	}
+}
+
+// testRow creates the row's object under a quota that limits the row's name
+// and one that limits something else.
+func testRow(t *testing.T, row row) {
+	evaluators := newTestEvaluators()
+	quotas := []Quota{quotaOf("other", "count/others.example.com"), quotaOf("limited", row.limited)}
+	want := amountsOf(string(row.limited), row.want)
+
+	charges, err := evaluators.Charges(creation(row.resource, row.object), quotas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Charge{{Quota: "limited", Amounts: want}}, charges); diff != "" {
+		t.Errorf("charges (-want,+got):\n%s", diff)
+	}
+
+	footprint, err := evaluators.Footprint(row.resource, row.object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	usage, err := evaluators.Usage(row.resource, footprint, quotas[1], testNow())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, usage); diff != "" {
+		t.Errorf("usage (-want,+got):\n%s", diff)
+	}
+}

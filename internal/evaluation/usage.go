@@ -1,0 +1,59 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evaluation
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Usage returns what an object with this footprint uses of the quota at a
+// moment: only names that the quota limits, nothing where the quota's scopes
+// leave the object out.
+func (e *Evaluators) Usage(resource schema.GroupResource, f Footprint, q Quota, now time.Time) (corev1.ResourceList, error) {
+	evaluator := e.evaluator(resource)
+	if evaluator == nil || f.usage == nil {
+		return corev1.ResourceList{}, nil
+	}
+	matches, err := evaluator.Matches(countedQuota(q), f.standIn(resource, q.Spec))
+	if err != nil {
+		return nil, fmt.Errorf("matching %s with quota %s: %w", resource, q.Name, err)
+	}
+	if !matches {
+		return corev1.ResourceList{}, nil
+	}
+	return f.usageAt(now).masked(q.Spec.Hard), nil
+}
+
+// countedQuota returns the quota in the form that evaluators match. They read
+// the names that it limits from its status.
+func countedQuota(q Quota) *corev1.ResourceQuota {
+	return &corev1.ResourceQuota{Spec: q.Spec, Status: corev1.ResourceQuotaStatus{Hard: q.Spec.Hard}}
+}
+
+// standIn returns an object that has the same scopes as the one the footprint
+// was taken of, or nil where the quota has no scopes to match.
+func (f Footprint) standIn(resource schema.GroupResource, spec corev1.ResourceQuotaSpec) runtime.Object {
+	if len(spec.Scopes) == 0 && spec.ScopeSelector == nil {
+		return nil
+	}
+	return f.facts.Value().standIn(neededObject(resource))
+}

@@ -1,0 +1,51 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package report puts a quota's figures into the forms that people read.
+package report
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+// Summary returns used and hard of each resource, sorted by name, in the form
+// of kubectl get resourcequota: "pods: 3/10, requests.cpu: 300m/2". A resource
+// that hasn't been counted shows "?" for used.
+func Summary(used, hard corev1.ResourceList) string {
+	parts := make([]string, 0, len(hard))
+	for _, name := range slices.Sorted(maps.Keys(hard)) {
+		limit := hard[name]
+		amount := "?"
+		if quantity, counted := used[name]; counted {
+			amount = quantity.String()
+		}
+		parts = append(parts, string(name)+": "+amount+"/"+limit.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Available returns what can still be created: hard less used and reserved,
+// never below zero; only what has been counted.
+func Available(hard, used, reserved corev1.ResourceList) corev1.ResourceList {
+	counted := quota.Mask(hard, quota.ResourceNames(used))
+	taken := quota.Mask(quota.Add(used, reserved), quota.ResourceNames(counted))
+	return quota.SubtractWithNonNegativeResult(counted, taken)
+}

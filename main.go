@@ -1,0 +1,231 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command manager is the shared quota operator: it counts, enforces and reports
+// what namespaces share under ClusterResourceQuotas.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsregistry "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers"
+	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/serving"
+	"github.com/sharedquota/shared-quota-operator/webhooks"
+	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
+)
+
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=resource.k8s.io,resources=deviceclasses,verbs=get;list;watch
+
+// minReservationTTL is the API server's request timeout of a minute, and some
+// seconds that clocks may differ by.
+const minReservationTTL = 70 * time.Second
+
+type flags struct {
+	serving         serving.Options
+	leaderElect     bool
+	namespace       string
+	metricsAddress  string
+	healthAddress   string
+	reservationTTL  time.Duration
+	statusEvery     time.Duration
+	shutdownTimeout time.Duration
+}
+
+func parseFlags() (flags, zap.Options) {
+	var f flags
+	logging := zap.Options{}
+	flag.StringVar(&f.serving.URL, "webhook-url", "",
+		"Base URL at which the API server reaches the webhooks, to run outside of the cluster.")
+	flag.StringVar(&f.serving.Service, "webhook-service", "",
+		"NAMESPACE/NAME of the Service through which the API server reaches the webhooks.")
+	flag.IntVar(&f.serving.Port, "webhook-port", 9443, "Port on which the webhooks are served.")
+	flag.StringVar(&f.serving.CertDir, "cert-dir", "",
+		"Directory with tls.crt, tls.key and ca.crt for the webhooks. Without it, and with --webhook-url, the operator makes its own.")
+	flag.BoolVar(&f.leaderElect, "leader-elect", true, "Let one of several replicas do the counting.")
+	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+		"The operator's own namespace: it holds the lease, and is never limited.")
+	flag.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080", "Address of the metrics endpoint; 0 for none.")
+	flag.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "Address of the health probes; 0 for none.")
+	flag.DurationVar(&f.reservationTTL, "reservation-ttl", 90*time.Second,
+		"How long an admitted object may take to appear before it is looked for. At least 70s: above the API server's request timeout and clock skew.")
+	flag.DurationVar(&f.statusEvery, "status-interval", time.Second, "Least time between two writes of a quota's status and views.")
+	logging.BindFlags(flag.CommandLine)
+	flag.Parse()
+	return f, logging
+}
+
+func main() {
+	f, logging := parseFlags()
+	logger := zap.New(zap.UseFlagOptions(&logging))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	if err := run(ctrl.SetupSignalHandler(), f, logger); err != nil {
+		logger.Error(err, "The operator ended with an error")
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, f flags, logger logr.Logger) error {
+	if f.reservationTTL < minReservationTTL {
+		return fmt.Errorf("--reservation-ttl %s: want at least %s", f.reservationTTL, minReservationTTL)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, quotav1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	server, endpoint, err := serving.Server(f.serving)
+	if err != nil {
+		return err
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	config.QPS = -1 // the API server's priority and fairness decides
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                  scheme,
+		WebhookServer:           server,
+		Metrics:                 metricsserver.Options{BindAddress: f.metricsAddress},
+		HealthProbeBindAddress:  f.healthAddress,
+		LeaderElection:          f.leaderElect,
+		LeaderElectionID:        "shared-quota-operator",
+		LeaderElectionNamespace: f.namespace,
+	})
+	if err != nil {
+		return fmt.Errorf("making the manager: %w", err)
+	}
+
+	clock := clock.RealClock{}
+	measured := metrics.New(metricsregistry.Registry)
+	claims, err := claimSources(ctx, mgr, logger)
+	if err != nil {
+		return err
+	}
+	evaluators := evaluation.New(clock, claims)
+	uncached, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("making the client of ledgers: %w", err)
+	}
+	group := groupcommit.New(ctx, clock, ledgerstore.New(uncached), measured, groupcommit.Options{
+		Pace: 20 * time.Millisecond, CallTimeout: 5 * time.Second, ChangeTimeout: 30 * time.Second, MaxWaiting: 10000,
+	})
+	defer group.Wait()
+	index, err := coverage.NewIndex(ctx, mgr.GetCache(), mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+
+	handler := objects.NewHandler(clock, evaluators, index, group, measured, f.reservationTTL)
+	webhooks.Register(mgr.GetWebhookServer(), scheme, handler, measured)
+	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
+		Endpoint:       endpoint,
+		Paths:          webhooks.Paths(),
+		Protected:      protected(f.namespace),
+		ReservationTTL: f.reservationTTL,
+		StatusEvery:    f.statusEvery,
+	})
+	if err != nil {
+		return err
+	}
+	if err := addProbes(mgr, server.StartedChecker(), index); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// protected are the namespaces that no quota limits: a cluster must be able to
+// heal itself, and the operator itself, whatever is exhausted.
+func protected(own string) []string {
+	namespaces := []string{"kube-system", "kube-public", "kube-node-lease"}
+	if own != "" {
+		namespaces = append(namespaces, own)
+	}
+	return namespaces
+}
+
+func addProbes(mgr ctrl.Manager, started healthz.Checker, index *coverage.Index) error {
+	synced := func(*http.Request) error {
+		if !index.Synced() {
+			return errors.New("quotas and namespaces are not known yet")
+		}
+		return nil
+	}
+	return errors.Join(
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("webhooks", started),
+		mgr.AddReadyzCheck("coverage", synced),
+	)
+}
+
+// claimSources lets ResourceClaims be evaluated where the cluster has them.
+func claimSources(ctx context.Context, mgr ctrl.Manager, logger logr.Logger) (evaluation.ClaimSources, error) {
+	kind := resourceapi.SchemeGroupVersion.WithKind("DeviceClass")
+	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return evaluation.ClaimSources{}, nil
+	}
+	if err != nil {
+		return evaluation.ClaimSources{}, fmt.Errorf("looking for device classes: %w", err)
+	}
+	informer, err := mgr.GetCache().GetInformer(ctx, &resourceapi.DeviceClass{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return evaluation.ClaimSources{}, fmt.Errorf("following device classes: %w", err)
+	}
+	classes := extendedresourcecache.NewExtendedResourceCache(logger)
+	if _, err := informer.AddEventHandler(classes); err != nil {
+		return evaluation.ClaimSources{}, fmt.Errorf("following device classes: %w", err)
+	}
+	objects, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return evaluation.ClaimSources{}, fmt.Errorf("making the client of claims: %w", err)
+	}
+	reader := deviceclaims.New(objects)
+	return evaluation.ClaimSources{DeviceClasses: classes, Pods: reader, ClaimsOfPod: reader.ClaimsOfPod}, nil
+}

@@ -1,0 +1,75 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+)
+
+const (
+	// defaultTimeout bounds a request that doesn't say how long its caller waits.
+	defaultTimeout = 10 * time.Second
+	// answerMargin is what is left of the caller's patience to answer in.
+	answerMargin = 500 * time.Millisecond
+)
+
+// call is what the HTTP layer knows of a request.
+type call struct {
+	timeout time.Duration
+	// handled: the AdmissionReview was decoded and reached the Handler.
+	handled bool
+}
+
+type callKey struct{}
+
+// NewEndpoint serves a Handler over HTTP. A review that can't be decoded is
+// refused before it reaches the Handler, and counted.
+func NewEndpoint(handler *Handler, counters *metrics.Metrics) http.Handler {
+	webhook := &admission.Webhook{Handler: handler}
+	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		state := &call{timeout: timeoutOf(request)}
+		webhook.ServeHTTP(writer, request.WithContext(context.WithValue(request.Context(), callKey{}, state)))
+		if !state.handled {
+			counters.Requested(metrics.Undecodable)
+		}
+	})
+}
+
+// timeoutOf reads how long the API server waits: it says so in the URL.
+func timeoutOf(request *http.Request) time.Duration {
+	timeout, err := time.ParseDuration(request.URL.Query().Get("timeout"))
+	if err != nil || timeout <= answerMargin {
+		return defaultTimeout
+	}
+	return timeout
+}
+
+// withDeadline bounds the work on a request by its caller's patience.
+func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	timeout := defaultTimeout
+	if state, ok := ctx.Value(callKey{}).(*call); ok {
+		state.handled = true
+		timeout = state.timeout
+	}
+	return context.WithTimeout(ctx, timeout-answerMargin)
+}

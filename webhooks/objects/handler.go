@@ -1,0 +1,206 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kubeadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+)
+
+// Path is where the endpoint is served.
+const Path = "/admit-objects"
+
+const (
+	// countWait is how long a request waits for a quota that is being counted.
+	countWait = 3 * time.Second
+	// countPoll is how often it looks.
+	countPoll = 50 * time.Millisecond
+)
+
+var errStarting = errors.New("the operator is still starting: try again in a moment")
+
+// Handler answers admission requests.
+type Handler struct {
+	clock      clock.Clock
+	evaluators *evaluation.Evaluators
+	coverage   *coverage.Index
+	group      *groupcommit.Group
+	metrics    *metrics.Metrics
+	decoder    decoder
+	// ttl is the life of a reservation: longer than any request can take, and
+	// than two replicas' clocks may differ on top of that.
+	ttl time.Duration
+}
+
+var _ admission.Handler = &Handler{}
+
+// NewHandler makes a Handler.
+func NewHandler(
+	clock clock.Clock, evaluators *evaluation.Evaluators, coverage *coverage.Index,
+	group *groupcommit.Group, metrics *metrics.Metrics, ttl time.Duration,
+) *Handler {
+	return &Handler{
+		clock: clock, evaluators: evaluators, coverage: coverage, group: group, metrics: metrics,
+		decoder: newDecoder(), ttl: ttl,
+	}
+}
+
+// Handle answers one request within the deadline of its context.
+func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	outcome, response := h.answer(ctx, &request.AdmissionRequest)
+	h.metrics.Requested(outcome)
+	if outcome == metrics.Failed || outcome == metrics.Undecodable {
+		log.FromContext(ctx).Info("Refused a request that could not be decided",
+			"resource", request.Resource, "namespace", request.Namespace, "name", request.Name,
+			"reason", response.Result.Message)
+	}
+	return response
+}
+
+func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequest) (metrics.Outcome, admission.Response) {
+	if !h.coverage.Synced() {
+		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, errStarting)
+	}
+	attributes, err := h.decoder.attributes(request)
+	if err != nil {
+		return metrics.Undecodable, admission.Errored(http.StatusBadRequest, err)
+	}
+	decision, err := h.decide(ctx, request, attributes)
+	if refusal := (*evaluation.Refusal)(nil); errors.As(err, &refusal) {
+		return metrics.Denied, admission.Denied(refusal.Message)
+	}
+	if err != nil {
+		return metrics.Failed, admission.Errored(status(err), err)
+	}
+	return respond(decision)
+}
+
+func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {
+	switch decision := decision.(type) {
+	case ledger.Granted:
+		return metrics.Allowed, admission.Allowed("")
+	case ledger.Denied:
+		return metrics.Denied, admission.Denied(exceededMessage(decision))
+	case ledger.Undecided:
+		return metrics.Unknown, admission.Denied(unknownMessage(decision))
+	default:
+		return metrics.Failed, admission.Errored(http.StatusInternalServerError, errors.New("no decision was made"))
+	}
+}
+
+// decide charges the request. It looks first at what the caches know. An
+// answer other than yes, which may rest on something outdated, is given only
+// after another look at what the API server has now; and what is still being
+// counted is waited for briefly.
+func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes) (ledger.Decision, error) {
+	decision, err := h.charge(ctx, request, attributes, h.coverage.Covering)
+	if err == nil && isGranted(decision) {
+		return decision, nil
+	}
+	patience := h.clock.Now().Add(countWait)
+	for {
+		decision, err = h.charge(ctx, request, attributes, h.coverage.CoveringLive)
+		if _, undecided := decision.(ledger.Undecided); !undecided || err != nil || h.clock.Now().After(patience) {
+			return decision, err
+		}
+		select {
+		case <-h.clock.After(countPoll):
+		case <-ctx.Done():
+			return decision, nil
+		}
+	}
+}
+
+// charge evaluates the request for the quotas that cover its namespace and
+// charges all of them or none.
+func (h *Handler) charge(
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
+	covering func(context.Context, string) ([]definition.Definition, error),
+) (ledger.Decision, error) {
+	definitions, err := covering(ctx, request.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	charges, err := h.charges(request, attributes, definitions)
+	if err != nil || len(charges) == 0 {
+		return ledger.Granted{}, err
+	}
+	if attributes.IsDryRun() {
+		return h.group.Judge(ctx, charges)
+	}
+	return h.group.Reserve(ctx, charges)
+}
+
+func (h *Handler) charges(
+	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, definitions []definition.Definition,
+) ([]groupcommit.Charge, error) {
+	quotas := make([]evaluation.Quota, 0, len(definitions))
+	limits := map[string]ledger.Limits{}
+	for _, covering := range definitions {
+		quotas = append(quotas, covering.Quota)
+		limits[covering.Quota.Name] = covering.Limits
+	}
+	amounts, err := h.evaluators.Charges(attributes, quotas)
+	if err != nil || len(amounts) == 0 {
+		return nil, err
+	}
+	held, err := reservation(request, attributes, h.clock.Now().Add(h.ttl))
+	if err != nil {
+		return nil, err
+	}
+	charges := make([]groupcommit.Charge, 0, len(amounts))
+	for _, charge := range amounts {
+		held.Amounts = charge.Amounts
+		charges = append(charges, groupcommit.Charge{Limits: limits[charge.Quota], Reservation: held})
+	}
+	return charges, nil
+}
+
+func isGranted(decision ledger.Decision) bool {
+	_, granted := decision.(ledger.Granted)
+	return granted
+}
+
+// status is the HTTP status for a failure to decide.
+func status(err error) int32 {
+	switch {
+	case errors.Is(err, groupcommit.ErrBusy):
+		return http.StatusTooManyRequests
+	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err):
+		return http.StatusGatewayTimeout
+	default:
+		return http.StatusInternalServerError
+	}
+}

@@ -1,0 +1,62 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// All text that a person reads in an answer is built here. Where ResourceQuota
+// of Kubernetes says the same, it is said in its words: people and tools know
+// them. Nothing here names another namespace.
+
+func exceededMessage(denied ledger.Denied) string {
+	return fmt.Sprintf("exceeded quota: %s, requested: %s, used: %s, limited: %s",
+		denied.Quota, amounts(denied.Requested), amounts(denied.Used), amounts(denied.Limited))
+}
+
+func unknownMessage(undecided ledger.Undecided) string {
+	message := fmt.Sprintf("status unknown for quota: %s, resources: %s", undecided.Quota, names(undecided.Resources))
+	if undecided.Reason == ledger.Full {
+		return message + " (too many requests are in flight: try again in a moment)"
+	}
+	return message + " (usage is still being counted: try again in a moment; " +
+		"if it stays so, the conditions of the ClusterResourceQuota say why)"
+}
+
+func amounts(list corev1.ResourceList) string {
+	parts := make([]string, 0, len(list))
+	for name, quantity := range list {
+		parts = append(parts, string(name)+"="+quantity.String())
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}
+
+func names(resources []corev1.ResourceName) string {
+	parts := make([]string, 0, len(resources))
+	for _, name := range resources {
+		parts = append(parts, string(name))
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,117 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+var errNoRequest = errors.New("the AdmissionReview holds no request")
+
+// decoder reads the objects of requests: whole where they cost more than a
+// count, their metadata alone elsewhere.
+type decoder struct {
+	objects runtime.Decoder
+}
+
+func newDecoder() decoder {
+	return decoder{objects: serializer.NewCodecFactory(scheme.Scheme).UniversalDeserializer()}
+}
+
+// attributes returns the request as evaluation takes it.
+func (d decoder) attributes(request *admissionv1.AdmissionRequest) (admission.Attributes, error) {
+	if request.UID == "" || request.Resource.Resource == "" {
+		return nil, errNoRequest
+	}
+	resource := schema.GroupVersionResource(request.Resource)
+	object, err := d.object(resource.GroupResource(), request.Kind, request.Object.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("reading the object: %w", err)
+	}
+	var old runtime.Object
+	if request.Operation == admissionv1.Update {
+		if old, err = d.object(resource.GroupResource(), request.Kind, request.OldObject.Raw); err != nil {
+			return nil, fmt.Errorf("reading the object before the update: %w", err)
+		}
+	}
+	return admission.NewAttributesRecord(object, old, schema.GroupVersionKind(request.Kind), request.Namespace,
+		request.Name, resource, request.SubResource, admission.Operation(request.Operation), nil,
+		ptr.Deref(request.DryRun, false), nil), nil
+}
+
+func (d decoder) object(resource schema.GroupResource, kind metav1.GroupVersionKind, raw []byte) (runtime.Object, error) {
+	if len(raw) == 0 {
+		return nil, errors.New("it is missing")
+	}
+	if !evaluation.NeedsObject(resource) {
+		object := &metav1.PartialObjectMetadata{}
+		if err := json.Unmarshal(raw, object); err != nil {
+			return nil, err
+		}
+		return object, nil
+	}
+	object, _, err := d.objects.Decode(raw, ptr.To(schema.GroupVersionKind(kind)), nil)
+	return object, err
+}
+
+// reservation is what is held for the request until its object is observed.
+func reservation(request *admissionv1.AdmissionRequest, attributes admission.Attributes, expiry time.Time) (ledger.Reservation, error) {
+	object, err := meta.Accessor(attributes.GetObject())
+	if err != nil {
+		return ledger.Reservation{}, fmt.Errorf("reading the object's metadata: %w", err)
+	}
+	if object.GetUID() == "" {
+		// Without it nobody could tell whether this object came to be.
+		return ledger.Reservation{}, errors.New("the object has no UID: this API server doesn't set it before admission")
+	}
+	held := ledger.Reservation{
+		Object: ledger.Object{
+			Resource:  attributes.GetResource(),
+			Namespace: request.Namespace,
+			Name:      object.GetName(),
+			UID:       object.GetUID(),
+		},
+		Expiry: expiry.Truncate(time.Second),
+	}
+	if attributes.GetOldObject() == nil {
+		return held, nil
+	}
+	old, err := meta.Accessor(attributes.GetOldObject())
+	if err != nil {
+		return ledger.Reservation{}, fmt.Errorf("reading the metadata before the update: %w", err)
+	}
+	if old.GetResourceVersion() != "" {
+		held.From, held.Attempt = old.GetResourceVersion(), string(request.UID)
+	}
+	return held, nil
+}

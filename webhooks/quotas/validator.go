@@ -1,0 +1,62 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quotas
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+)
+
+// Path is where the endpoint is served.
+const Path = "/validate-quotas"
+
+// Validator refuses quotas that can't be enforced.
+type Validator struct{}
+
+var _ admission.Validator[*quotav1.ClusterResourceQuota] = Validator{}
+
+// ValidateCreate returns an Invalid error that lists every invalid field.
+func (Validator) ValidateCreate(_ context.Context, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
+	return nil, invalid(quota)
+}
+
+// ValidateUpdate is as strict as ValidateCreate, but lets a quota go that is
+// being deleted.
+func (Validator) ValidateUpdate(_ context.Context, _, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
+	if !quota.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	return nil, invalid(quota)
+}
+
+// ValidateDelete allows every deletion.
+func (Validator) ValidateDelete(context.Context, *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
+	return nil, nil
+}
+
+func invalid(quota *quotav1.ClusterResourceQuota) error {
+	errs := definition.Validate(quota)
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(quotav1.GroupVersion.WithKind("ClusterResourceQuota").GroupKind(), quota.Name, errs)
+}
