@@ -27,22 +27,17 @@ import (
 	"os"
 	"time"
 
-	"github.com/go-logr/logr"
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsregistry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers"
@@ -59,21 +54,19 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=resource.k8s.io,resources=deviceclasses,verbs=get;list;watch
 
 // minReservationTTL is the API server's request timeout of a minute, and some
 // seconds that clocks may differ by.
 const minReservationTTL = 70 * time.Second
 
 type flags struct {
-	serving         serving.Options
-	leaderElect     bool
-	namespace       string
-	metricsAddress  string
-	healthAddress   string
-	reservationTTL  time.Duration
-	statusEvery     time.Duration
-	shutdownTimeout time.Duration
+	serving        serving.Options
+	leaderElect    bool
+	namespace      string
+	metricsAddress string
+	healthAddress  string
+	reservationTTL time.Duration
+	statusEvery    time.Duration
 }
 
 func parseFlags() (flags, zap.Options) {
@@ -104,66 +97,47 @@ func main() {
 	logger := zap.New(zap.UseFlagOptions(&logging))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	if err := run(ctrl.SetupSignalHandler(), f, logger); err != nil {
+	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
 		logger.Error(err, "The operator ended with an error")
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, f flags, logger logr.Logger) error {
+func run(ctx context.Context, f flags) error {
 	if f.reservationTTL < minReservationTTL {
 		return fmt.Errorf("--reservation-ttl %s: want at least %s", f.reservationTTL, minReservationTTL)
-	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, quotav1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return fmt.Errorf("building the scheme: %w", err)
-		}
 	}
 	server, endpoint, err := serving.Server(f.serving)
 	if err != nil {
 		return err
 	}
-	config, err := ctrl.GetConfig()
+	mgr, err := newManager(f, server)
 	if err != nil {
-		return fmt.Errorf("finding the cluster: %w", err)
+		return err
 	}
-	config.QPS = -1 // the API server's priority and fairness decides
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                  scheme,
-		WebhookServer:           server,
-		Metrics:                 metricsserver.Options{BindAddress: f.metricsAddress},
-		HealthProbeBindAddress:  f.healthAddress,
-		LeaderElection:          f.leaderElect,
-		LeaderElectionID:        "shared-quota-operator",
-		LeaderElectionNamespace: f.namespace,
-	})
-	if err != nil {
-		return fmt.Errorf("making the manager: %w", err)
-	}
-
-	clock := clock.RealClock{}
-	measured := metrics.New(metricsregistry.Registry)
-	claims, err := claimSources(ctx, mgr, logger)
+	clock, measured := clock.RealClock{}, metrics.New(metricsregistry.Registry)
+	claims, err := deviceclaims.Sources(ctx, mgr)
 	if err != nil {
 		return err
 	}
 	evaluators := evaluation.New(clock, claims)
-	uncached, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	store, err := newStore(mgr)
 	if err != nil {
-		return fmt.Errorf("making the client of ledgers: %w", err)
+		return err
 	}
-	group := groupcommit.New(ctx, clock, ledgerstore.New(uncached), measured, groupcommit.Options{
+	ctx, stop := context.WithCancel(ctx)
+	group := groupcommit.New(ctx, clock, store, measured, groupcommit.Options{
 		Pace: 20 * time.Millisecond, CallTimeout: 5 * time.Second, ChangeTimeout: 30 * time.Second, MaxWaiting: 10000,
 	})
 	defer group.Wait()
+	defer stop()
 	index, err := coverage.NewIndex(ctx, mgr.GetCache(), mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
 
 	handler := objects.NewHandler(clock, evaluators, index, group, measured, f.reservationTTL)
-	webhooks.Register(mgr.GetWebhookServer(), scheme, handler, measured)
+	webhooks.Register(mgr.GetWebhookServer(), mgr.GetScheme(), handler, measured)
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
 		Endpoint:       endpoint,
 		Paths:          webhooks.Paths(),
@@ -178,6 +152,42 @@ func run(ctx context.Context, f flags, logger logr.Logger) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+func newManager(f flags, server webhook.Server) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), quotav1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	config.QPS = -1 // the API server's priority and fairness decides
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                  scheme,
+		WebhookServer:           server,
+		Metrics:                 metricsserver.Options{BindAddress: f.metricsAddress},
+		HealthProbeBindAddress:  f.healthAddress,
+		LeaderElection:          f.leaderElect,
+		LeaderElectionID:        "shared-quota-operator",
+		LeaderElectionNamespace: f.namespace,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// newStore makes the store of ledgers, which reads past the cache.
+func newStore(mgr ctrl.Manager) (*ledgerstore.Store, error) {
+	live, err := client.New(mgr.GetConfig(), client.Options{
+		Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the client of ledgers: %w", err)
+	}
+	return ledgerstore.New(live), nil
 }
 
 // protected are the namespaces that no quota limits: a cluster must be able to
@@ -202,30 +212,4 @@ func addProbes(mgr ctrl.Manager, started healthz.Checker, index *coverage.Index)
 		mgr.AddReadyzCheck("webhooks", started),
 		mgr.AddReadyzCheck("coverage", synced),
 	)
-}
-
-// claimSources lets ResourceClaims be evaluated where the cluster has them.
-func claimSources(ctx context.Context, mgr ctrl.Manager, logger logr.Logger) (evaluation.ClaimSources, error) {
-	kind := resourceapi.SchemeGroupVersion.WithKind("DeviceClass")
-	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) {
-		return evaluation.ClaimSources{}, nil
-	}
-	if err != nil {
-		return evaluation.ClaimSources{}, fmt.Errorf("looking for device classes: %w", err)
-	}
-	informer, err := mgr.GetCache().GetInformer(ctx, &resourceapi.DeviceClass{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return evaluation.ClaimSources{}, fmt.Errorf("following device classes: %w", err)
-	}
-	classes := extendedresourcecache.NewExtendedResourceCache(logger)
-	if _, err := informer.AddEventHandler(classes); err != nil {
-		return evaluation.ClaimSources{}, fmt.Errorf("following device classes: %w", err)
-	}
-	objects, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return evaluation.ClaimSources{}, fmt.Errorf("making the client of claims: %w", err)
-	}
-	reader := deviceclaims.New(objects)
-	return evaluation.ClaimSources{DeviceClasses: classes, Pods: reader, ClaimsOfPod: reader.ClaimsOfPod}, nil
 }

@@ -105,10 +105,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("reading quota %s: %w", request.Name, err)
 	}
-	wanted, counted := map[string]quotav1.LocalResourceQuotaStatus{}, true
-	if err == nil {
-		wanted, counted = c.wanted(object)
+	if err != nil {
+		c.forget(request.Name)
+		return reconcile.Result{}, c.project(ctx, object, nil, present)
 	}
+	wanted, counted := c.wanted(object)
 	if !counted {
 		return reconcile.Result{}, nil // the count will ask again
 	}
@@ -237,4 +238,10 @@ func (c *Controller) wrote(quota string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.written[quota] = c.clock.Now()
+}
+
+func (c *Controller) forget(quota string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.written, quota)
 }

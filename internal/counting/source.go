@@ -39,6 +39,9 @@ type Source struct {
 
 	// What follows is guarded by count.mu.
 
+	// dropped: no quota limits the resource any more. A watch that is still
+	// ending must not move figures that it is no part of.
+	dropped bool
 	// listed: the records are complete.
 	listed bool
 	// version is the resourceVersion up to which the records are known.
@@ -91,6 +94,7 @@ func (c *Count) DropSource(resource schema.GroupResource) {
 			source.lockedRemove(namespace, name)
 		}
 	}
+	source.dropped = true
 	delete(c.sources, resource)
 }
 
@@ -100,12 +104,7 @@ func (s *Source) Set(object runtime.Object, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	s.count.mu.Lock()
-	s.lockedPut(key, record, now)
-	s.version = max(s.version, record.version)
-	touched := s.lockedTouched(key.Namespace)
-	s.count.mu.Unlock()
-	s.count.changed(touched)
+	s.update(key.Namespace, record.version, func() { s.lockedPut(key, record, now) })
 	return nil
 }
 
@@ -115,14 +114,25 @@ func (s *Source) Delete(object runtime.Object, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("reading metadata of a deleted %s: %w", s.resource, err)
 	}
+	s.update(accessor.GetNamespace(), resourceversion.Parse(accessor.GetResourceVersion()), func() {
+		s.lockedRemove(accessor.GetNamespace(), accessor.GetName())
+		s.gone[accessor.GetUID()] = now
+	})
+	return nil
+}
+
+// update makes one change, and tells the quotas that cover the namespace.
+func (s *Source) update(namespace string, version uint64, change func()) {
 	s.count.mu.Lock()
-	s.lockedRemove(accessor.GetNamespace(), accessor.GetName())
-	s.gone[accessor.GetUID()] = now
-	s.version = max(s.version, resourceversion.Parse(accessor.GetResourceVersion()))
-	touched := s.lockedTouched(accessor.GetNamespace())
+	if s.dropped {
+		s.count.mu.Unlock()
+		return
+	}
+	change()
+	s.version = max(s.version, version)
+	touched := s.lockedTouched(namespace)
 	s.count.mu.Unlock()
 	s.count.changed(touched)
-	return nil
 }
 
 // Replace takes a complete list as of a resourceVersion.
@@ -136,6 +146,10 @@ func (s *Source) Replace(list []runtime.Object, version uint64, now time.Time) e
 		measured[key] = record
 	}
 	s.count.mu.Lock()
+	if s.dropped {
+		s.count.mu.Unlock()
+		return nil
+	}
 	s.lockedReplace(measured, now)
 	s.listed = true
 	s.version = max(s.version, version)

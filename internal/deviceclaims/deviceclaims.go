@@ -28,17 +28,25 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
 var errNotNeeded = errors.New("evaluating a claim needs no list of pods")
 
 // timeout bounds each read.
 const timeout = 5 * time.Second
+
+// +kubebuilder:rbac:groups=resource.k8s.io,resources=deviceclasses,verbs=get;list;watch
 
 // Reader reads pods and claims from the API server.
 type Reader struct {
@@ -50,9 +58,38 @@ var (
 	_ corev1listers.PodNamespaceLister = podsOf{}
 )
 
-// New makes a Reader.
-func New(client kubernetes.Interface) Reader {
-	return Reader{client: client}
+// Sources lets ResourceClaims be evaluated where the cluster serves them; the
+// zero ClaimSources are for one that doesn't.
+func Sources(ctx context.Context, mgr ctrl.Manager) (evaluation.ClaimSources, error) {
+	kind := resourceapi.SchemeGroupVersion.WithKind("DeviceClass")
+	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return evaluation.ClaimSources{}, nil
+	}
+	if err != nil {
+		return evaluation.ClaimSources{}, fmt.Errorf("looking for device classes: %w", err)
+	}
+	classes, err := follow(ctx, mgr)
+	if err != nil {
+		return evaluation.ClaimSources{}, fmt.Errorf("following device classes: %w", err)
+	}
+	client, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return evaluation.ClaimSources{}, fmt.Errorf("making the client of claims: %w", err)
+	}
+	reader := Reader{client: client}
+	return evaluation.ClaimSources{DeviceClasses: classes, Pods: reader, ClaimsOfPod: reader.ClaimsOfPod}, nil
+}
+
+// follow keeps in memory which device class offers which extended resource.
+func follow(ctx context.Context, mgr ctrl.Manager) (*extendedresourcecache.ExtendedResourceCache, error) {
+	informer, err := mgr.GetCache().GetInformer(ctx, &resourceapi.DeviceClass{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, err
+	}
+	classes := extendedresourcecache.NewExtendedResourceCache(mgr.GetLogger())
+	_, err = informer.AddEventHandler(classes)
+	return classes, err
 }
 
 // ClaimsOfPod returns the claims that a pod controls and that were made for its
