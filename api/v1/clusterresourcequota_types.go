@@ -176,10 +176,10 @@ type ClusterResourceQuotaStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=crq,categories=all-quotas
 // +kubebuilder:printcolumn:name="Selector",type=string,JSONPath=`.status.selector`,description="Which namespaces share the quota"
-// +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.summary`,description="Used and hard of each resource"
 // +kubebuilder:printcolumn:name="Namespaces",type=integer,JSONPath=`.status.namespaceCount`,description="How many namespaces share the quota"
 // +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`,description="Whether requests are checked against the quota"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.summary`,description="Used and hard of each resource"
 type ClusterResourceQuota struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

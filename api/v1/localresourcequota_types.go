@@ -64,8 +64,8 @@ type LocalResourceQuotaStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=lrq,categories=all-quotas
-// +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.summary`,description="Used and hard of each resource, over all namespaces that share the quota"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.summary`,description="Used and hard of each resource, over all namespaces that share the quota"
 type LocalResourceQuota struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

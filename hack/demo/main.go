@@ -1,0 +1,149 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command demo tells the story of a shared quota on a real control plane: it
+// starts one on loopback, runs the operator against it, types kubectl commands
+// as people would, and checks that each came out as told.
+//
+// It exits with a code other than 0 as soon as one did not. However it ends, it
+// leaves no process and no file of its own behind.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+const (
+	exitFailed      = 1
+	exitInterrupted = 130
+	// logLines is how much of each log a failed step shows.
+	logLines = 15
+)
+
+type options struct {
+	manager string
+	assets  string
+	crds    string
+	rbac    string
+	keep    bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.manager, "manager", "bin/manager", "the operator's binary")
+	flag.StringVar(&o.assets, "assets", cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), "bin/k8s"),
+		"directory of etcd, kube-apiserver, kube-controller-manager and kubectl")
+	flag.StringVar(&o.crds, "crds", "config/crd/bases", "directory of the operator's CRDs")
+	flag.StringVar(&o.rbac, "rbac", "config/rbac", "directory of the operator's roles")
+	flag.BoolVar(&o.keep, "keep", false, "leave everything running until Ctrl-C")
+	flag.Parse()
+	log.SetLogger(logr.Discard()) // What the control plane's helpers log is of no use here.
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop) // A second signal ends the program at once.
+	os.Exit(exitCode(ctx, run(ctx, o)))
+}
+
+// errCleanUp says that not everything ended as it should when it was stopped.
+var errCleanUp = errors.New("stopping")
+
+// exitCode reports err, unless it only says that somebody interrupted.
+func exitCode(ctx context.Context, err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.Is(err, errCleanUp):
+		fmt.Fprintln(os.Stderr, "\ndemo: interrupted; everything is stopped")
+		return exitInterrupted
+	default:
+		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
+		return exitFailed
+	}
+}
+
+func run(ctx context.Context, o options) (err error) {
+	out := newScreen(os.Stdout)
+	out.say("Starting etcd, kube-apiserver and kube-controller-manager on loopback, and the operator as a process of its own ...")
+	cluster, err := harness.Start(ctx, harness.Options{AssetsDir: o.assets, CRDDirs: []string{o.crds}})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopErr := cluster.Stop(); stopErr != nil {
+			err = errors.Join(err, fmt.Errorf("%w: %w", errCleanUp, stopErr))
+		}
+	}()
+	controllerManager, err := cluster.StartControllerManager(ctx)
+	if err != nil {
+		return err
+	}
+	operator, err := cluster.StartOperator(ctx, harness.OperatorOptions{Binary: o.manager})
+	if err != nil {
+		return err
+	}
+
+	p, err := newPlayer(cluster, out)
+	if err != nil {
+		return err
+	}
+	if err := p.installViewRoles(ctx, o.rbac); err != nil {
+		return err
+	}
+	played, err := p.play(ctx, story())
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return fmt.Errorf("the ends of the logs:\n%s\ndemo: %w", cluster.LogTails(logLines), err) // What matters most comes last.
+	case err != nil:
+		return err
+	}
+	out.success(fmt.Sprintf("All %d steps came out as told.", played))
+	if o.keep {
+		return keep(ctx, p, cluster, controllerManager, operator.Process)
+	}
+	out.say("Stopping everything.")
+	return nil
+}
+
+// keep returns when somebody interrupts, or with an error when a process that
+// should stay up ends.
+func keep(ctx context.Context, p *player, cluster *harness.Cluster, controllerManager, operator *harness.Process) error {
+	p.out.say("Everything stays up until Ctrl-C. In another terminal:")
+	p.out.output("\nexport KUBECONFIG=" + cluster.Kubeconfig() + "\n" +
+		"export PATH=" + filepath.Dir(cluster.KubectlPath()) + ":$PATH\n" +
+		"cd " + p.dir)
+	select {
+	case <-ctx.Done():
+		p.out.say("Stopping everything.")
+		return nil
+	case <-controllerManager.Done():
+		return controllerManager.Stop()
+	case <-operator.Done():
+		return operator.Stop()
+	}
+}

@@ -1,0 +1,179 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+const (
+	// commandTimeout is how long one command may take.
+	commandTimeout = 90 * time.Second
+	// repeatInterval is the pause between two tries of a command that is
+	// repeated until it comes out as told.
+	repeatInterval = 250 * time.Millisecond
+)
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+// kubectl runs kubectl in a directory.
+type kubectl interface {
+	KubectlIn(ctx context.Context, dir string, stdin io.Reader, args ...string) (harness.KubectlResult, error)
+}
+
+// player plays a story and stops at the first step that doesn't come out as
+// told.
+type player struct {
+	kubectl kubectl
+	out     *screen
+	// dir holds the story's manifests. Its commands are run there.
+	dir string
+}
+
+// newPlayer writes the story's manifests to the cluster's directory.
+func newPlayer(cluster *harness.Cluster, out *screen) (*player, error) {
+	if err := os.CopyFS(cluster.Dir(), manifests); err != nil {
+		return nil, fmt.Errorf("writing the manifests: %w", err)
+	}
+	return &player{kubectl: cluster, out: out, dir: filepath.Join(cluster.Dir(), "manifests")}, nil
+}
+
+// play returns how many steps it has played.
+func (p *player) play(ctx context.Context, chapters []chapter) (int, error) {
+	played := 0
+	for i, chapter := range chapters {
+		p.out.chapter(i+1, chapter.title)
+		for _, step := range chapter.steps {
+			if err := p.tell(ctx, step); err != nil {
+				return played, fmt.Errorf("step %d did not come out as told: %w", played+1, err)
+			}
+			played++
+		}
+	}
+	return played, nil
+}
+
+// tell plays one step for the reader.
+func (p *player) tell(ctx context.Context, step step) error {
+	if step.say != "" {
+		p.out.say(step.say)
+	}
+	p.out.command(step.run)
+	result, err := p.perform(ctx, step)
+	p.out.output(printed(result))
+	if err != nil {
+		return fmt.Errorf("%w\n  command: %s\n  exit code: %d\n  output:\n%s", err, step.run, result.ExitCode, printed(result))
+	}
+	return nil
+}
+
+// perform runs the step's command, repeatedly if the step allows for time, and
+// returns the last result. The error says what is wrong with it.
+func (p *player) perform(ctx context.Context, step step) (harness.KubectlResult, error) {
+	args, err := splitWords(step.run)
+	if err != nil {
+		return harness.KubectlResult{}, err
+	}
+	deadline, cancel := context.WithTimeout(ctx, step.within)
+	defer cancel()
+	ticker := time.NewTicker(repeatInterval)
+	defer ticker.Stop()
+	for {
+		result, err := p.run(ctx, args)
+		if err != nil {
+			return result, err
+		}
+		wrong := judge(result, step.want)
+		if wrong == nil || deadline.Err() != nil {
+			return result, wrong
+		}
+		select {
+		case <-ctx.Done():
+			return result, ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// run runs a command: kubectl, or cat of one file.
+func (p *player) run(ctx context.Context, args []string) (harness.KubectlResult, error) {
+	switch {
+	case len(args) == 2 && args[0] == "cat":
+		content, err := os.ReadFile(filepath.Join(p.dir, args[1]))
+		return harness.KubectlResult{Stdout: string(content)}, err
+	case len(args) > 1 && args[0] == "kubectl":
+		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+		defer cancel()
+		return p.kubectl.KubectlIn(ctx, p.dir, nil, args[1:]...)
+	default:
+		return harness.KubectlResult{}, fmt.Errorf("no such command: %s", strings.Join(args, " "))
+	}
+}
+
+// installViewRoles lets those who may view a namespace see its quotas: it
+// applies the files in dir whose roles are aggregated to Kubernetes' role view.
+func (p *player) installViewRoles(ctx context.Context, dir string) error {
+	files, err := viewRoles(dir)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("no role in %s is aggregated to view", dir)
+	}
+	for _, file := range files {
+		result, err := p.run(ctx, []string{"kubectl", "apply", "-f", file})
+		if err := errors.Join(err, judge(result, []check{succeeds})); err != nil {
+			return fmt.Errorf("installing %s: %w\n%s", file, err, printed(result))
+		}
+	}
+	return nil
+}
+
+// viewRoles returns the absolute paths of those files in dir that hold a role
+// which is aggregated to view.
+func viewRoles(dir string) ([]string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var roles []string
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if strings.Contains(string(content), "rbac.authorization.k8s.io/aggregate-to-view:") {
+			roles = append(roles, file)
+		}
+	}
+	return roles, nil
+}

@@ -1,0 +1,110 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+)
+
+const (
+	width = 80
+
+	bold  = "\x1b[1m"
+	green = "\x1b[32m"
+	cyan  = "\x1b[36m"
+	plain = "\x1b[0m"
+)
+
+// screen prints for a terminal of 80 columns.
+type screen struct {
+	out      io.Writer
+	coloured bool
+}
+
+// newScreen uses colours where file is a terminal and NO_COLOR is not set.
+func newScreen(file *os.File) *screen {
+	info, err := file.Stat()
+	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0
+	return &screen{out: file, coloured: terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+// chapter prints the title of a chapter.
+func (s *screen) chapter(number int, title string) {
+	heading := fmt.Sprintf("== %d. %s ", number, title)
+	s.print(bold, "\n"+heading+strings.Repeat("=", max(0, width-len(heading)))+"\n")
+}
+
+// say prints a paragraph of the story.
+func (s *screen) say(text string) {
+	s.print("", "\n"+fold(text, "")+"\n")
+}
+
+// command prints a command as it is typed.
+func (s *screen) command(text string) {
+	s.print(cyan, "\n$ "+text+"\n")
+}
+
+// output prints what a command printed. A line that is too long is broken at
+// spaces, and the wide gaps between its columns are narrowed; nothing else is
+// changed.
+func (s *screen) output(text string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if len(line) > width {
+			line = fold(wideGap.ReplaceAllString(line, "$1   "), "    ")
+		}
+		s.print("", line+"\n")
+	}
+}
+
+// wideGap is what a table's heading has over a column of long texts.
+var wideGap = regexp.MustCompile(`(\S) {16,}`)
+
+// success prints how well it went.
+func (s *screen) success(text string) {
+	s.print(green, "\n"+text+"\n")
+}
+
+func (s *screen) print(colour, text string) {
+	if s.coloured && colour != "" {
+		text = colour + text + plain
+	}
+	_, _ = fmt.Fprint(s.out, text) // A screen that is gone is no reason to stop.
+}
+
+// fold breaks a line at spaces so that it fits the width, and begins each
+// further line with indent. A word that is too long stays whole.
+func fold(line, indent string) string {
+	var folded strings.Builder
+	prefix := ""
+	for len(prefix)+len(line) > width {
+		at := strings.LastIndex(line[:width+1-len(prefix)], " ")
+		if at <= 0 {
+			at = strings.Index(line[1:], " ") + 1 // 0 if there is none
+		}
+		if at == 0 {
+			break
+		}
+		folded.WriteString(prefix + strings.TrimRight(line[:at], " ") + "\n")
+		prefix, line = indent, strings.TrimLeft(line[at:], " ")
+	}
+	return folded.String() + prefix + line
+}

@@ -1,0 +1,61 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package harness
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+)
+
+const controllerManagerName = "kube-controller-manager"
+
+// StartControllerManager runs kube-controller-manager with every controller
+// that is on by default: deployments get replica sets, these get pods, deleted
+// namespaces are emptied, owned objects collected, roles aggregated. Each
+// controller acts as a service account of its own, as in a real cluster. No
+// node exists, so that no pod is ever scheduled.
+//
+// It returns once the health endpoint answers; single controllers may start a
+// moment later. Extra args come last, and win. Cluster.Stop stops it.
+func (c *Cluster) StartControllerManager(ctx context.Context, args ...string) (*Process, error) {
+	ports, err := freePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	own := []string{
+		"--kubeconfig", c.Kubeconfig(),
+		"--bind-address", loopback,
+		"--secure-port", strconv.Itoa(ports[0]),
+		"--leader-elect=false",
+		"--use-service-account-credentials",
+		"--service-account-private-key-file", filepath.Join(c.certDir(), "sa-signer.key"),
+		"--root-ca-file", c.caFile(),
+		// The defaults, 20 and 30, would pace the tests.
+		"--kube-api-qps", "500", "--kube-api-burst", "1000",
+	}
+	return c.startProcess(ctx, processSpec{
+		name:     c.uniqueName(controllerManagerName),
+		path:     c.asset(controllerManagerName),
+		args:     append(own, args...),
+		readyURL: fmt.Sprintf("https://%s/healthz", net.JoinHostPort(loopback, strconv.Itoa(ports[0]))),
+		timeout:  defaultStartTimeout,
+		grace:    defaultGracePeriod,
+	})
+}

@@ -1,0 +1,38 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package harness runs the real parts of the system on loopback: etcd,
+// kube-apiserver, kube-controller-manager, the operator's binary and kubectl,
+// each a process of its own. Tests, the demo and benchmarks share it.
+//
+// A Cluster owns one temporary directory, in which everything is written, and
+// every process that it starts. Stop ends them and removes the directory.
+//
+// The package knows nothing of quotas. It doesn't build binaries either: the
+// control plane's come from KUBEBUILDER_ASSETS or bin/k8s below the
+// repository's root, the operator's from bin/manager.
+//
+// Invariants:
+//
+//   - No process outlives the program that started it, however that program
+//     ends: a watchdog notices, kills what is left and removes the directory.
+//     All that stays is envtest's: empty files in the user's cache directory
+//     that reserve ports for two minutes, which its next use removes.
+//   - A context given to a Start function bounds the start alone. What has
+//     started runs until it is stopped.
+//   - An error about a process carries the last lines of its log, because the
+//     log itself is gone once the cluster is stopped.
+package harness

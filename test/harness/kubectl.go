@@ -1,0 +1,81 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const kubectlName = "kubectl"
+
+// KubectlResult is what one call of kubectl came to.
+type KubectlResult struct {
+	Stdout   string
+	Stderr   string
+	ExitCode int
+}
+
+// Kubectl runs the control plane's own kubectl as admin. stdin may be nil. An
+// exit code other than 0 is a result and no error; the error is for a kubectl
+// that could not be run, or was killed because ctx ended.
+func (c *Cluster) Kubectl(ctx context.Context, stdin io.Reader, args ...string) (KubectlResult, error) {
+	return c.KubectlIn(ctx, c.dir, stdin, args...)
+}
+
+// KubectlIn is Kubectl run in the directory dir, which relative file names in
+// args start from.
+func (c *Cluster) KubectlIn(ctx context.Context, dir string, stdin io.Reader, args ...string) (KubectlResult, error) {
+	name := c.uniqueName(kubectlName)
+	defer c.watchdog.forget(name)
+	var stdout, stderr strings.Builder
+	cmd := c.watchdog.command(ctx, name, c.asset(kubectlName), args...)
+	cmd.Dir, cmd.Env = dir, c.kubectlEnv()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
+
+	err := cmd.Run()
+	result := KubectlResult{Stdout: stdout.String(), Stderr: stderr.String(), ExitCode: cmd.ProcessState.ExitCode()}
+	switch exit := (*exec.ExitError)(nil); {
+	case ctx.Err() != nil:
+		return result, fmt.Errorf("running kubectl %s: %w", strings.Join(args, " "), ctx.Err())
+	case errors.As(err, &exit) && exit.Exited():
+		return result, nil
+	case err != nil:
+		return result, fmt.Errorf("running kubectl %s: %w", strings.Join(args, " "), err)
+	}
+	return result, nil
+}
+
+// KubectlPath is the path of the control plane's own kubectl.
+func (c *Cluster) KubectlPath() string {
+	return c.asset(kubectlName)
+}
+
+// kubectlEnv keeps kubectl away from the files of whoever runs the program.
+func (c *Cluster) kubectlEnv() []string {
+	return append(os.Environ(),
+		"KUBECONFIG="+c.Kubeconfig(),
+		"KUBECACHEDIR="+filepath.Join(c.dir, "kubectl-cache"),
+		"KUBECTL_KUBERC=false",
+	)
+}

@@ -1,0 +1,114 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package harness
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// OperatorOptions say how to run the operator. The zero value runs bin/manager
+// as admin.
+type OperatorOptions struct {
+	// Binary is the path of the operator's binary. By default bin/manager
+	// below the repository's root.
+	Binary string
+
+	// Kubeconfig is the path of the kubeconfig file that it is given. By
+	// default the admin user's.
+	Kubeconfig string
+
+	// WebhookPort is where the webhook is served; 0 takes a free port. An
+	// operator that takes the place of another may want the same one.
+	WebhookPort int
+
+	// Args are further arguments. They come last, and win.
+	Args []string
+
+	// Env are further environment variables, each NAME=VALUE.
+	Env []string
+
+	// StartTimeout is how long it may take until /readyz answers 200; 0 means 60 s.
+	StartTimeout time.Duration
+
+	// GracePeriod is what Stop waits between SIGTERM and SIGKILL; 0 means 20 s.
+	GracePeriod time.Duration
+}
+
+// Operator is a running operator, outside the cluster.
+type Operator struct {
+	*Process
+
+	// WebhookPort is the loopback port on which the webhook is served.
+	WebhookPort int
+	// WebhookURL is what the API server was told to call.
+	WebhookURL string
+	// HealthURL serves /readyz and /healthz below it.
+	HealthURL string
+}
+
+// StartOperator runs the operator's binary as a process of its own, and returns
+// once it is ready. It may be called several times: each call starts one more
+// replica, without leader election. Cluster.Stop stops what is left of them.
+func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*Operator, error) {
+	binary, err := operatorBinary(options.Binary)
+	if err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	webhookPort := cmp.Or(options.WebhookPort, ports[0])
+	webhookURL := "https://" + net.JoinHostPort(loopback, strconv.Itoa(webhookPort))
+	health := net.JoinHostPort(loopback, strconv.Itoa(ports[1]))
+
+	args := []string{
+		"--kubeconfig", cmp.Or(options.Kubeconfig, c.Kubeconfig()),
+		"--webhook-url", webhookURL,
+		"--webhook-port", strconv.Itoa(webhookPort),
+		"--leader-elect=false",
+		"--metrics-bind-address", "0",
+		"--health-probe-bind-address", health,
+	}
+	process, err := c.startProcess(ctx, processSpec{
+		name:     c.uniqueName("operator"),
+		path:     binary,
+		args:     append(args, options.Args...),
+		env:      append(os.Environ(), options.Env...),
+		readyURL: "http://" + health + "/readyz",
+		timeout:  cmp.Or(options.StartTimeout, defaultStartTimeout),
+		grace:    cmp.Or(options.GracePeriod, defaultGracePeriod),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Operator{Process: process, WebhookPort: webhookPort, WebhookURL: webhookURL, HealthURL: "http://" + health}, nil
+}
+
+func operatorBinary(path string) (string, error) {
+	if path != "" {
+		return filepath.Abs(path)
+	}
+	root, err := RepositoryRoot()
+	return filepath.Join(root, "bin", "manager"), err
+}
