@@ -85,7 +85,8 @@ func parseFlags() (flags, zap.Options) {
 	flag.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080", "Address of the metrics endpoint; 0 for none.")
 	flag.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "Address of the health probes; 0 for none.")
 	flag.DurationVar(&f.reservationTTL, "reservation-ttl", 90*time.Second,
-		"How long an admitted object may take to appear before it is looked for. At least 70s: above the API server's request timeout and clock skew.")
+		"How long an admitted object may take to appear before it is looked for. "+
+			"At least 70s: above the API server's request timeout and clock skew.")
 	flag.DurationVar(&f.statusEvery, "status-interval", time.Second, "Least time between two writes of a quota's status and views.")
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -142,6 +143,7 @@ func run(ctx context.Context, f flags) error {
 		Endpoint:       endpoint,
 		Paths:          webhooks.Paths(),
 		Protected:      protected(f.namespace),
+		DecodeLedger:   ledgerstore.Snapshot,
 		ReservationTTL: f.reservationTTL,
 		StatusEvery:    f.statusEvery,
 	})

@@ -50,6 +50,8 @@ type Options struct {
 	Paths    reach.Paths
 	// Protected namespaces are never asked about.
 	Protected []string
+	// DecodeLedger reads a stored ledger.
+	DecodeLedger ledgers.Decode
 	// ReservationTTL is the life of a reservation.
 	ReservationTTL time.Duration
 	// StatusEvery is the least time between two writes of one quota's status,
@@ -93,7 +95,7 @@ func Register(
 	problems := func(quota string) []quotastatus.Problem { return problemsOf(watches.Problems(quota)) }
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, watches, usage.NewLookup(metadata), metrics, settle),
-		ledgers.NewController(mgr.GetClient(), group, counted),
+		ledgers.NewController(mgr.GetClient(), group, options.DecodeLedger, counted),
 		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, status, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, views, options.StatusEvery),
 		reachcontroller.NewController(mgr.GetClient(), evaluators, options.Endpoint, options.Paths, options.Protected),

@@ -29,20 +29,25 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
-	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 )
+
+// Decode reads a stored ledger.
+type Decode func(*quotav1.QuotaLedger) (groupcommit.Snapshot, error)
 
 // Controller follows the ledgers.
 type Controller struct {
 	client  client.Reader
 	group   *groupcommit.Group
+	decode  Decode
 	changed func(quotas []string)
 }
 
 // NewController makes the controller. The function changed is told of every
 // ledger that was written, by whomever.
-func NewController(client client.Reader, group *groupcommit.Group, changed func(quotas []string)) *Controller {
-	return &Controller{client: client, group: group, changed: changed}
+func NewController(
+	client client.Reader, group *groupcommit.Group, decode Decode, changed func(quotas []string),
+) *Controller {
+	return &Controller{client: client, group: group, decode: decode, changed: changed}
 }
 
 // Name returns the controller's name.
@@ -70,7 +75,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ledger %s: %w", request.Name, err)
 	}
-	snapshot, err := ledgerstore.Snapshot(object)
+	snapshot, err := c.decode(object)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}

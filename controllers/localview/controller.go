@@ -203,7 +203,10 @@ func (c *Controller) write(ctx context.Context, view *quotav1.LocalResourceQuota
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("creating the view in namespace %s: %w", view.Namespace, err)
+	}
+	return nil
 }
 
 func newView(

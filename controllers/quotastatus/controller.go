@@ -24,7 +24,7 @@ import (
 	"sync"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -91,7 +91,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		For(&quotav1.ClusterResourceQuota{}).
-		Watches(&admissionv1.ValidatingWebhookConfiguration{}, handler.EnqueueRequestsFromMapFunc(c.allQuotas)).
+		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, handler.EnqueueRequestsFromMapFunc(c.allQuotas)).
 		WatchesRawSource(c.changed.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(c)
@@ -151,7 +151,7 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 		}
 	})
 
-	configuration := &admissionv1.ValidatingWebhookConfiguration{}
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	err = c.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, configuration)
 	if client.IgnoreNotFound(err) != nil {
 		return facts{}, fmt.Errorf("reading the webhook configuration: %w", err)

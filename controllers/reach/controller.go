@@ -20,7 +20,7 @@ import (
 	"context"
 	"fmt"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +71,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		Watches(&quotav1.ClusterResourceQuota{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&admissionv1.ValidatingWebhookConfiguration{}, all, builder.WithPredicates(ours)).
+		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, all, builder.WithPredicates(ours)).
 		Complete(c)
 }
 
@@ -82,7 +82,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	wanted := reach.Webhooks(c.endpoint, c.paths, limited, c.protected)
-	is := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName}}
+	is := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName}}
 	err = c.client.Get(ctx, client.ObjectKeyFromObject(is), is)
 	switch {
 	case apierrors.IsNotFound(err):

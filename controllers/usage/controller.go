@@ -54,6 +54,9 @@ import (
 // for again; the arrival of a CustomResourceDefinition is noticed at once.
 const retryUnavailable = 10 * time.Second
 
+// settleTimeout bounds one settle; after it the work queue tries again.
+const settleTimeout = 30 * time.Second
+
 // Controller counts and settles.
 type Controller struct {
 	clock      clock.Clock
@@ -98,8 +101,9 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 
 // quotasWithoutSource are those that may have waited for a new definition.
 func (c *Controller) quotasWithoutSource(context.Context, client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, quota := range c.watches.Incomplete() {
+	incomplete := c.watches.Incomplete()
+	requests := make([]reconcile.Request, 0, len(incomplete))
+	for _, quota := range incomplete {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: quota}})
 	}
 	return requests
@@ -121,7 +125,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		log.FromContext(ctx).Info("Quota is invalid", "error", err.Error())
 		return reconcile.Result{}, nil
 	}
-	if err := c.define(defined); err != nil {
+	if err := c.define(defined); err != nil { //nolint:contextcheck // a watch outlives the reconcile that asks for it
 		return reconcile.Result{}, err
 	}
 	if err := c.settle(ctx, quota.Name); err != nil {
@@ -162,6 +166,8 @@ func (c *Controller) define(defined definition.Definition) error {
 
 // settle moves the ledger to the newest count.
 func (c *Controller) settle(ctx context.Context, quota string) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
 	return c.group.Apply(ctx, quota, func(draft *ledger.Draft) {
 		c.count.Read(quota, func(view counting.View) { draft.Settle(observation(view)) })
 	})
@@ -198,6 +204,8 @@ func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, e
 		}
 	}
 	if len(dropped) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+		defer cancel()
 		err := c.group.Apply(ctx, quota, func(draft *ledger.Draft) {
 			for _, reservation := range dropped {
 				draft.Drop(reservation)

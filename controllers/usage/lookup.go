@@ -54,7 +54,8 @@ func (l *Lookup) There(ctx context.Context, reservation ledger.Reservation) (boo
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking for %s %s/%s: %w", reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name, err)
+		return false, fmt.Errorf("looking for %s %s/%s: %w",
+			reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name, err)
 	}
 	if object.UID != reservation.UID {
 		return false, nil

@@ -90,11 +90,11 @@ func typedVersion(resource schema.GroupResource) schema.GroupVersionResource {
 func namespaced(mapper meta.RESTMapper, version schema.GroupVersionResource) error {
 	kind, err := mapper.KindFor(version)
 	if err != nil {
-		return err
+		return fmt.Errorf("looking up the kind of %s: %w", version.GroupResource(), err)
 	}
 	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return err
+		return fmt.Errorf("looking up the scope of %s: %w", version.GroupResource(), err)
 	}
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		return errClusterScoped
@@ -106,7 +106,9 @@ var deviceClaims = schema.GroupResource{Group: resourceapi.GroupName, Resource: 
 
 // objectReflector feeds the store with a resource's objects, and reports how
 // each attempt to list or watch them went.
-func objectReflector(events EventSource, version schema.GroupVersionResource, store cache.ReflectorStore, report func(error)) *cache.Reflector {
+func objectReflector(
+	events EventSource, version schema.GroupVersionResource, store cache.ReflectorStore, report func(error),
+) *cache.Reflector {
 	expected, lister := listerFor(events, version)
 	return newReflector(version, reporting(lister, report), expected, store)
 }
@@ -116,7 +118,9 @@ func namespaceReflector(events EventSource, store cache.ReflectorStore) *cache.R
 	return newReflector(version, metadataLister(events.Metadata, version), &metav1.PartialObjectMetadata{}, store)
 }
 
-func newReflector(version schema.GroupVersionResource, lister *cache.ListWatch, expected runtime.Object, store cache.ReflectorStore) *cache.Reflector {
+func newReflector(
+	version schema.GroupVersionResource, lister *cache.ListWatch, expected runtime.Object, store cache.ReflectorStore,
+) *cache.Reflector {
 	return cache.NewReflectorWithOptions(lister, expected, store, cache.ReflectorOptions{
 		Name: "usage", TypeDescription: version.String(),
 	})
@@ -157,26 +161,23 @@ func metadataLister(client metadata.Interface, version schema.GroupVersionResour
 	return typedLister(client.Resource(version))
 }
 
-// reporting wraps a lister so that the outcome of each call is known.
+// reporting wraps a lister so that the outcome of each call is known, unless it
+// was ended on purpose.
 func reporting(lister *cache.ListWatch, report func(error)) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := lister.ListWithContextFunc(ctx, options)
-			report(ignoreEnd(ctx, err))
+			if ctx.Err() == nil {
+				report(err)
+			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			events, err := lister.WatchFuncWithContext(ctx, options)
-			report(ignoreEnd(ctx, err))
+			if ctx.Err() == nil {
+				report(err)
+			}
 			return events, err
 		},
 	}
-}
-
-// ignoreEnd drops the error of a call that was ended on purpose.
-func ignoreEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }

@@ -85,11 +85,13 @@ func Sources(ctx context.Context, mgr ctrl.Manager) (evaluation.ClaimSources, er
 func follow(ctx context.Context, mgr ctrl.Manager) (*extendedresourcecache.ExtendedResourceCache, error) {
 	informer, err := mgr.GetCache().GetInformer(ctx, &resourceapi.DeviceClass{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("starting to watch: %w", err)
 	}
 	classes := extendedresourcecache.NewExtendedResourceCache(mgr.GetLogger())
-	_, err = informer.AddEventHandler(classes)
-	return classes, err
+	if _, err := informer.AddEventHandler(classes); err != nil {
+		return nil, fmt.Errorf("taking events: %w", err)
+	}
+	return classes, nil
 }
 
 // ClaimsOfPod returns the claims that a pod controls and that were made for its
@@ -132,5 +134,9 @@ func (podsOf) List(labels.Selector) ([]*corev1.Pod, error) { return nil, errNotN
 func (p podsOf) Get(name string) (*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return p.reader.client.CoreV1().Pods(p.namespace).Get(ctx, name, metav1.GetOptions{})
+	pod, err := p.reader.client.CoreV1().Pods(p.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading pod %s/%s: %w", p.namespace, name, err)
+	}
+	return pod, nil
 }

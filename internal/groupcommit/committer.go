@@ -44,6 +44,8 @@ type committer struct {
 	known Snapshot
 	// lastWrite is when the last batch was written, to pace the next.
 	lastWrite time.Time
+	// lastFailure is why the store last failed; nil since it last succeeded.
+	lastFailure error
 }
 
 func (c *committer) enqueue(entry *entry) error {
@@ -222,7 +224,7 @@ func (c *committer) write(size int, base *Snapshot, next ledger.State) outcome {
 		c.group.observer.Conflicted(c.quota)
 		return conflicted
 	case err != nil:
-		c.group.observer.Failed(c.quota, err)
+		c.failed(err)
 		return failed
 	}
 	c.wrote(Snapshot{Version: version, State: next})
@@ -235,6 +237,20 @@ func (c *committer) wrote(snapshot Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lastWrite = c.group.clock.Now()
+	c.lastFailure = nil
+}
+
+func (c *committer) failed(err error) {
+	c.mu.Lock()
+	c.lastFailure = err
+	c.mu.Unlock()
+	c.group.observer.Failed(c.quota, err)
+}
+
+func (c *committer) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lastFailure
 }
 
 // reload replaces base by a live read.
@@ -243,7 +259,7 @@ func (c *committer) reload(base *Snapshot) bool {
 	defer cancel()
 	live, err := c.group.store.Load(ctx, c.quota)
 	if err != nil {
-		c.group.observer.Failed(c.quota, err)
+		c.failed(err)
 		return false
 	}
 	if live.Version == "" {
@@ -260,6 +276,7 @@ func (c *committer) reload(base *Snapshot) bool {
 func (c *committer) learn(live Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.lastFailure = nil
 	if live.Version == "" || c.known.Version == "" || !c.group.store.Newer(c.known.Version, live.Version) {
 		c.known = live
 	}

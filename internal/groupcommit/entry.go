@@ -33,7 +33,7 @@ type Change func(*ledger.Draft)
 // after it.
 type entry struct {
 	// ctx is the waiter's, or the bound of an unattended change.
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // the queue outlives the call, and has to know when the caller gave up
 	// charge is nil for a change.
 	charge *Charge
 	// probe: the charge is judged and not reserved.

@@ -165,7 +165,7 @@ func (g *Group) submit(ctx context.Context, quota string, entry *entry) (ledger.
 	if entry.charge != nil && !entry.probe {
 		committer.release(ctx, entry.charge.Reservation.Key())
 	}
-	return nil, fmt.Errorf("waiting for quota %s: %w", quota, context.Cause(ctx))
+	return nil, fmt.Errorf("waiting for quota %s: %w", quota, errors.Join(context.Cause(ctx), committer.failure()))
 }
 
 func isGranted(decision ledger.Decision) bool {

@@ -20,7 +20,7 @@ import (
 	"cmp"
 	"slices"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -51,12 +51,12 @@ type Endpoint struct {
 	CABundle []byte
 }
 
-func (e Endpoint) clientConfig(path string) admissionv1.WebhookClientConfig {
+func (e Endpoint) clientConfig(path string) admissionregistrationv1.WebhookClientConfig {
 	if e.URL != "" {
-		return admissionv1.WebhookClientConfig{URL: ptr.To(e.URL + path), CABundle: e.CABundle}
+		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(e.URL + path), CABundle: e.CABundle}
 	}
-	return admissionv1.WebhookClientConfig{
-		Service: &admissionv1.ServiceReference{
+	return admissionregistrationv1.WebhookClientConfig{
+		Service: &admissionregistrationv1.ServiceReference{
 			Namespace: e.Namespace, Name: e.Name, Path: ptr.To(path), Port: ptr.To[int32](443),
 		},
 		CABundle: e.CABundle,
@@ -68,8 +68,10 @@ type Paths struct{ Objects, Quotas string }
 
 // Webhooks returns the entries that cover the limited resources everywhere but
 // in the protected namespaces. With nothing limited, no object is asked about.
-func Webhooks(endpoint Endpoint, paths Paths, limited []schema.GroupResource, protected []string) []admissionv1.ValidatingWebhook {
-	webhooks := []admissionv1.ValidatingWebhook{
+func Webhooks(
+	endpoint Endpoint, paths Paths, limited []schema.GroupResource, protected []string,
+) []admissionregistrationv1.ValidatingWebhook {
+	webhooks := []admissionregistrationv1.ValidatingWebhook{
 		webhook(QuotasWebhook, endpoint.clientConfig(paths.Quotas), nil, quotaRules()),
 	}
 	if rules := objectRules(limited); len(rules) > 0 {
@@ -80,23 +82,23 @@ func Webhooks(endpoint Endpoint, paths Paths, limited []schema.GroupResource, pr
 }
 
 func webhook(
-	name string, client admissionv1.WebhookClientConfig, namespaces *metav1.LabelSelector,
-	rules []admissionv1.RuleWithOperations,
-) admissionv1.ValidatingWebhook {
+	name string, client admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector,
+	rules []admissionregistrationv1.RuleWithOperations,
+) admissionregistrationv1.ValidatingWebhook {
 	if namespaces == nil {
 		namespaces = &metav1.LabelSelector{}
 	}
-	return admissionv1.ValidatingWebhook{
+	return admissionregistrationv1.ValidatingWebhook{
 		Name:         name,
 		ClientConfig: client,
 		Rules:        rules,
 		// A quota that fails open is not a quota.
-		FailurePolicy: ptr.To(admissionv1.Fail),
+		FailurePolicy: ptr.To(admissionregistrationv1.Fail),
 		// Objects written in another version than a rule names are converted.
-		MatchPolicy:             ptr.To(admissionv1.Equivalent),
+		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
 		NamespaceSelector:       namespaces,
 		ObjectSelector:          &metav1.LabelSelector{},
-		SideEffects:             ptr.To(admissionv1.SideEffectClassNoneOnDryRun),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun),
 		TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
 		AdmissionReviewVersions: []string{"v1"},
 	}
@@ -108,21 +110,21 @@ func notIn(namespaces []string) *metav1.LabelSelector {
 	}}}
 }
 
-func quotaRules() []admissionv1.RuleWithOperations {
-	return []admissionv1.RuleWithOperations{{
-		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-		Rule: admissionv1.Rule{
+func quotaRules() []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		Rule: admissionregistrationv1.Rule{
 			APIGroups: []string{quotav1.GroupVersion.Group}, APIVersions: []string{quotav1.GroupVersion.Version},
-			Resources: []string{"clusterresourcequotas"}, Scope: ptr.To(admissionv1.ClusterScope),
+			Resources: []string{"clusterresourcequotas"}, Scope: ptr.To(admissionregistrationv1.ClusterScope),
 		},
 	}}
 }
 
-func objectRules(limited []schema.GroupResource) []admissionv1.RuleWithOperations {
+func objectRules(limited []schema.GroupResource) []admissionregistrationv1.RuleWithOperations {
 	sorted := slices.SortedFunc(slices.Values(limited), func(a, b schema.GroupResource) int {
 		return cmp.Compare(a.String(), b.String())
 	})
-	var rules []admissionv1.RuleWithOperations
+	var rules []admissionregistrationv1.RuleWithOperations
 	for _, resource := range slices.Compact(sorted) {
 		for _, rule := range evaluation.Rules(resource) {
 			rules = append(rules, objectRule(resource, rule))
@@ -131,20 +133,20 @@ func objectRules(limited []schema.GroupResource) []admissionv1.RuleWithOperation
 	return rules
 }
 
-func objectRule(resource schema.GroupResource, rule evaluation.Rule) admissionv1.RuleWithOperations {
+func objectRule(resource schema.GroupResource, rule evaluation.Rule) admissionregistrationv1.RuleWithOperations {
 	name := resource.Resource
 	if rule.Subresource != "" {
 		name += "/" + rule.Subresource
 	}
-	var operations []admissionv1.OperationType
+	operations := make([]admissionregistrationv1.OperationType, 0, len(rule.Operations))
 	for _, operation := range rule.Operations {
-		operations = append(operations, admissionv1.OperationType(operation))
+		operations = append(operations, admissionregistrationv1.OperationType(operation))
 	}
-	return admissionv1.RuleWithOperations{
+	return admissionregistrationv1.RuleWithOperations{
 		Operations: operations,
-		Rule: admissionv1.Rule{
+		Rule: admissionregistrationv1.Rule{
 			APIGroups: []string{resource.Group}, APIVersions: []string{version(resource)},
-			Resources: []string{name}, Scope: ptr.To(admissionv1.NamespacedScope),
+			Resources: []string{name}, Scope: ptr.To(admissionregistrationv1.NamespacedScope),
 		},
 	}
 }
@@ -160,22 +162,22 @@ func version(resource schema.GroupResource) string {
 
 // Covers tells whether the entries ask about everything that charges one of
 // the limited resources.
-func Covers(webhooks []admissionv1.ValidatingWebhook, limited []schema.GroupResource) bool {
-	var present []admissionv1.RuleWithOperations
+func Covers(webhooks []admissionregistrationv1.ValidatingWebhook, limited []schema.GroupResource) bool {
+	var present []admissionregistrationv1.RuleWithOperations
 	for _, webhook := range webhooks {
 		if webhook.Name == ObjectsWebhook {
 			present = webhook.Rules
 		}
 	}
 	for _, needed := range objectRules(limited) {
-		if !slices.ContainsFunc(present, func(rule admissionv1.RuleWithOperations) bool { return covers(rule, needed) }) {
+		if !slices.ContainsFunc(present, func(rule admissionregistrationv1.RuleWithOperations) bool { return covers(rule, needed) }) {
 			return false
 		}
 	}
 	return true
 }
 
-func covers(rule, needed admissionv1.RuleWithOperations) bool {
+func covers(rule, needed admissionregistrationv1.RuleWithOperations) bool {
 	return slices.Equal(rule.APIGroups, needed.APIGroups) && slices.Equal(rule.APIVersions, needed.APIVersions) &&
 		slices.Equal(rule.Resources, needed.Resources) && slices.Equal(rule.Operations, needed.Operations)
 }

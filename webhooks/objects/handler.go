@@ -124,7 +124,9 @@ func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {
 // answer other than yes, which may rest on something outdated, is given only
 // after another look at what the API server has now; and what is still being
 // counted is waited for briefly.
-func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes) (ledger.Decision, error) {
+func (h *Handler) decide(
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
+) (ledger.Decision, error) {
 	decision, err := h.charge(ctx, request, attributes, h.coverage.Covering)
 	if err == nil && isGranted(decision) {
 		return decision, nil

@@ -76,12 +76,15 @@ func (d decoder) object(resource schema.GroupResource, kind metav1.GroupVersionK
 	if !evaluation.NeedsObject(resource) {
 		object := &metav1.PartialObjectMetadata{}
 		if err := json.Unmarshal(raw, object); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("as metadata: %w", err)
 		}
 		return object, nil
 	}
 	object, _, err := d.objects.Decode(raw, ptr.To(schema.GroupVersionKind(kind)), nil)
-	return object, err
+	if err != nil {
+		return nil, fmt.Errorf("as %s: %w", resource, err)
+	}
+	return object, nil
 }
 
 // reservation is what is held for the request until its object is observed.
