@@ -77,5 +77,5 @@ func (s *Source) lockedRefresh(namespace, name string, was record, now time.Time
 // aged tells whether the record's usage changes between the two times.
 func aged(was, is record) bool {
 	at, ages := was.footprint.ChangesAt()
-	return ages && !was.asOf.After(at) && is.asOf.After(at)
+	return ages && was.asOf.Before(at) && !is.asOf.Before(at)
 }

@@ -207,6 +207,10 @@ func (s *Source) lockedPut(key types.NamespacedName, is record, now time.Time) {
 	if known && was.uid != is.uid {
 		s.gone[was.uid] = now
 	}
+	if known && was.footprint.Equal(is.footprint) && !aged(was, is) {
+		objects[key.Name] = is // most events change nothing that counts
+		return
+	}
 	for _, tally := range s.count.covering[key.Namespace] {
 		if known {
 			tally.lockedMove(key.Namespace, s.count.usage(s.resource, was, tally), quota.Subtract)

@@ -17,8 +17,6 @@ limitations under the License.
 package definition
 
 import (
-	"errors"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -33,14 +31,9 @@ import (
 // field. The quota itself is validated as Kubernetes validates a ResourceQuota.
 func Validate(object *quotav1.ClusterResourceQuota) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := validateQuota(corev1.ResourceQuotaSpec(object.Spec.Quota), path.Child("quota"))
-	if _, err := selection.Compile(object.Spec.Selector); err != nil {
-		if at := (*field.Error)(nil); errors.As(err, &at) {
-			return append(errs, at)
-		}
-		errs = append(errs, field.Invalid(path.Child("selector"), object.Spec.Selector, err.Error()))
-	}
-	return errs
+	return append(
+		selection.Validate(object.Spec.Selector, path.Child("selector")),
+		validateQuota(corev1.ResourceQuotaSpec(object.Spec.Quota), path.Child("quota"))...)
 }
 
 func validateQuota(spec corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {

@@ -41,6 +41,8 @@ type Charge struct {
 
 // Refusal is the error of a request that a quota refuses whatever is used of
 // it, because of the object as such.
+//
+//nolint:errname // It is named like the other outcomes of a request; the error is only how it travels.
 type Refusal struct {
 	// Message is in the words of Kubernetes, as in
 	// "failed quota: team: must specify limits.cpu for: c1".

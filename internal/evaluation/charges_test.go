@@ -43,9 +43,8 @@ func (test chargeTest) run(t *testing.T) {
 	if diff := cmp.Diff(test.want, charges); diff != "" {
 		t.Errorf("charges (-want,+got):\n%s", diff)
 	}
-	var refusal *Refusal
 	gotRefusal, gotError := "", ""
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		gotRefusal = refusal.Message
 	} else if err != nil {
 		gotError = err.Error()

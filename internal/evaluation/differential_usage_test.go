@@ -33,7 +33,7 @@ func TestUsageAddsUpToWhatKubernetesCounts(t *testing.T) {
 		objects := anyTypedObjects(8).Draw(t, "objects")
 		now := testNow().Add(time.Duration(rapid.IntRange(-60, 120).Draw(t, "seconds later")) * time.Second)
 		registry := upstream(clockAt{now: now}, sources, objects)
-		for _, quota := range rapid.SliceOfN(anyQuota(), 10, 10).Draw(t, "quotas") {
+		for _, quota := range rapid.SliceOfN(anyQuota(limitableNames()), 10, 10).Draw(t, "quotas") {
 			want, err := upstreamquota.CalculateUsage("team-a", quota.Spec.Scopes, quota.Spec.Hard, registry, quota.Spec.ScopeSelector)
 			if err != nil {
 				t.Fatal(err)

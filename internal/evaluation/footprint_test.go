@@ -130,26 +130,43 @@ func TestMeasuringChangesNoObject(t *testing.T) {
 	})
 }
 
-func TestFootprintsThatDifferAreNotEqual(t *testing.T) {
+func TestFootprintsAreEqualWhereTheyUseTheSame(t *testing.T) {
 	evaluators := newTestEvaluators()
-	footprint := mustFootprint(t, evaluators, pods(), typicalPod())
-	for name, change := range map[string]func(*corev1.Pod){
-		"what it requests": func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources.Requests["cpu"] = amountsOf("x", "7")["x"] },
-		"what it is":       func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "high" },
-		"how it ends":      func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed },
-		"when it ends":     func(pod *corev1.Pod) { *pod = *deletedPod(1, 1) },
+	footprint := mustFootprint(t, evaluators, pods(), deletedPod(time.Minute, time.Minute))
+	for name, test := range map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"another name and phase":       {func(pod *corev1.Pod) { pod.Name, pod.Status.Phase = "other", corev1.PodRunning }, true},
+		"another amount":               {func(pod *corev1.Pod) { pod.Spec.Overhead = amountsOf("cpu", "1") }, false},
+		"another scope":                {func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "high" }, false},
+		"another end":                  {func(pod *corev1.Pod) { pod.DeletionGracePeriodSeconds = ptr.To[int64](61) }, false},
+		"the same end in another zone": {func(pod *corev1.Pod) { pod.DeletionTimestamp.Time = pod.DeletionTimestamp.Local() }, true},
+		"no end":                       {func(pod *corev1.Pod) { pod.DeletionTimestamp = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := typicalPod()
-			change(pod)
-			if mustFootprint(t, evaluators, pods(), pod).Equal(footprint) {
-				t.Error("want different footprints")
+			pod := deletedPod(time.Minute, time.Minute)
+			test.change(pod)
+			if got := mustFootprint(t, evaluators, pods(), pod).Equal(footprint); got != test.want {
+				t.Errorf("want equal %v, got %v", test.want, got)
 			}
 		})
 	}
-	renamed := typicalPod()
-	renamed.Name, renamed.Status.Phase = "another", corev1.PodRunning
-	if !mustFootprint(t, evaluators, pods(), renamed).Equal(footprint) {
-		t.Error("want equal footprints of pods that use the same")
+	other := footprint
+	other.later = other.usage
+	if other.Equal(footprint) {
+		t.Error("want footprints that differ later to differ")
+	}
+}
+
+// A count is one whatever is counted, even if it looks like a pod.
+func TestPlainCountsDoNotLookAtTheObject(t *testing.T) {
+	evaluators := newTestEvaluators()
+	widgets := schema.GroupResource{Group: "example.com", Resource: "widgets"}
+	want := mustFootprint(t, evaluators, widgets, metadataOf("Widget"))
+	for _, object := range []runtime.Object{typicalPod(), deletedPod(time.Minute, time.Minute), serviceOf("NodePort", 1)} {
+		if got := mustFootprint(t, evaluators, widgets, object); !got.Equal(want) {
+			t.Errorf("%T: want a count of one", object)
+		}
 	}
 }

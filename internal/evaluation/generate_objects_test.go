@@ -102,12 +102,13 @@ func anyDeviceRequest() *rapid.Generator[resourceapi.DeviceRequest] {
 	})
 }
 
-// anyTyped draws a resource and an object of it.
+// typedObject is an object with its resource, which it does not tell by itself.
 type typedObject struct {
 	resource schema.GroupResource
 	object   runtime.Object
 }
 
+// anyTyped draws pods more often than all else: they are the hardest to measure.
 func anyTyped() *rapid.Generator[typedObject] {
 	return rapid.Custom(func(t *rapid.T) typedObject {
 		switch rapid.IntRange(0, 6).Draw(t, "resource") {

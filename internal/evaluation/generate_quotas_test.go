@@ -20,6 +20,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"pgregory.net/rapid"
 )
@@ -74,10 +76,10 @@ func anyScopeExpression() *rapid.Generator[corev1.ScopedResourceSelectorRequirem
 func anyScopedSpec() *rapid.Generator[corev1.ResourceQuotaSpec] {
 	return rapid.Custom(func(t *rapid.T) corev1.ResourceQuotaSpec {
 		spec := corev1.ResourceQuotaSpec{}
-		if chance(t, 3, "with scopes") {
+		if chance(t, 6, "with scopes") {
 			spec.Scopes = rapid.SliceOfN(rapid.SampledFrom(allScopes()), 1, 2).Draw(t, "scopes")
 		}
-		if chance(t, 3, "with a selector") {
+		if chance(t, 6, "with a selector") {
 			spec.ScopeSelector = &corev1.ScopeSelector{
 				MatchExpressions: rapid.SliceOfN(anyScopeExpression(), 0, 2).Draw(t, "expressions"),
 			}
@@ -86,17 +88,26 @@ func anyScopedSpec() *rapid.Generator[corev1.ResourceQuotaSpec] {
 	})
 }
 
-func anyQuota() *rapid.Generator[Quota] {
+// namesFor returns the names that objects of a resource can use, and some others.
+func namesFor(resource schema.GroupResource) []corev1.ResourceName {
+	others := names("count/events", "count/jobs.batch", "replicationcontrollers")
+	evaluator := newTestEvaluators().evaluator(resource)
+	if evaluator == nil {
+		return others
+	}
+	return append(others, evaluator.MatchingResources(limitableNames())...)
+}
+
+// anyQuota draws quotas on these names that are often small and sometimes
+// boundless.
+func anyQuota(from []corev1.ResourceName) *rapid.Generator[Quota] {
 	return rapid.Custom(func(t *rapid.T) Quota {
-		names := rapid.SliceOfN(rapid.SampledFrom(limitableNames()), 1, 8).Draw(t, "limited")
-		quota := quotaOf(rapid.StringMatching(`[a-z]{3}`).Draw(t, "name"), names...)
-		hard := quota.Spec.Hard
-		for _, name := range sortedNames(names) {
-			hard[name] = anyAmount().Draw(t, "hard "+string(name))
+		spec := anyScopedSpec().Draw(t, "spec")
+		spec.Hard = corev1.ResourceList{}
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom(from), 1, 6).Draw(t, "limited") {
+			spec.Hard[name] = resource.MustParse(rapid.SampledFrom([]string{"0", "9", "64Gi", "1e40", "1e40"}).Draw(t, "hard"))
 		}
-		quota.Spec = anyScopedSpec().Draw(t, "spec")
-		quota.Spec.Hard = hard
-		return quota
+		return Quota{Name: rapid.StringMatching(`[a-z]{3}`).Draw(t, "name"), Spec: spec}
 	})
 }
 
@@ -105,7 +116,7 @@ func anyQuota() *rapid.Generator[Quota] {
 func anyRequest() *rapid.Generator[admission.Attributes] {
 	return rapid.Custom(func(t *rapid.T) admission.Attributes {
 		typed := anyTyped().Draw(t, "object")
-		if rapid.Bool().Draw(t, "create") {
+		if !chance(t, 3, "update") {
 			return creation(typed.resource, typed.object)
 		}
 		switch old := typed.object.(type) {

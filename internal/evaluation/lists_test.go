@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -36,6 +37,7 @@ func TestEqualListsAreSharedAndOthersAreNot(t *testing.T) {
 		"less of one":                     {amountsOf("memory", "1Gi", "cpu", "999m"), false},
 		"one more":                        {amountsOf("memory", "1Gi", "cpu", "1", "pods", "1"), false},
 		"a name that looks like an entry": {amountsOf("cpu=1 6:memory", "1Gi"), false},
+		"or like one without its length":  {amountsOf("cpu=1 :memory", "1Gi"), false},
 		"nothing":                         {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,6 +47,20 @@ func TestEqualListsAreSharedAndOthersAreNot(t *testing.T) {
 		})
 	}
 	runtime.KeepAlive(list)
+}
+
+func TestListsAreNotChangedThroughWhatTheyGaveOrGot(t *testing.T) {
+	const large = "8000000000000000000000000000" // Too large to be copied with its quantity.
+	given := amountsOf("cpu", large)
+	list := newSharedLists().share(given)
+	taken := list.masked(given)
+	for _, amounts := range []corev1.ResourceList{given, taken} {
+		amount := amounts["cpu"]
+		amount.Add(amountsOf("more", "1")["more"])
+	}
+	if diff := cmp.Diff(amountsOf("cpu", large), list.masked(given)); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
 }
 
 func TestListsThatNobodyUsesAreForgotten(t *testing.T) {

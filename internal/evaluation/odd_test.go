@@ -86,7 +86,7 @@ func TestOddRequestsNeverPanicAndNeverPassUnjudged(t *testing.T) {
 			resource.WithVersion("v1"), rapid.SampledFrom([]string{"", "status", "resize", "odd"}).Draw(t, "subresource"),
 			rapid.SampledFrom([]admission.Operation{"CREATE", "UPDATE", "DELETE", "CONNECT", ""}).Draw(t, "operation"),
 			nil, false, nil)
-		quotas := rapid.SliceOfN(anyQuota(), 1, 3).Draw(t, "quotas")
+		quotas := rapid.SliceOfN(anyQuota(limitableNames()), 1, 3).Draw(t, "quotas")
 		_, err := evaluators.Charges(request, quotas)
 		if canCharge(request) && checkObject(resource, object) != nil && err == nil {
 			t.Fatal("an object that can't be judged passed")
@@ -99,7 +99,7 @@ func TestOddObjectsNeverPanicInCounting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		resource := anyResource().Draw(t, "resource")
 		footprint, _ := evaluators.Footprint(resource, anyObject().Draw(t, "object"))
-		quota := anyQuota().Draw(t, "quota")
+		quota := anyQuota(limitableNames()).Draw(t, "quota")
 		if _, err := evaluators.Usage(resource, footprint, quota, time.Time{}); err != nil {
 			t.Fatal("a footprint could not be matched:", err)
 		}

@@ -34,7 +34,9 @@ import (
 // limit, each with the names that it can use, sorted; and the names that
 // nothing uses, sorted. It depends on the names alone, not on what the cluster
 // serves or on which device classes there are.
-func (e *Evaluators) Resources(hard corev1.ResourceList) (tracked map[schema.GroupResource][]corev1.ResourceName, unlimitable []corev1.ResourceName) {
+func (e *Evaluators) Resources(hard corev1.ResourceList) (
+	tracked map[schema.GroupResource][]corev1.ResourceName, unlimitable []corev1.ResourceName,
+) {
 	tracked = map[schema.GroupResource][]corev1.ResourceName{}
 	for _, name := range slices.Sorted(maps.Keys(hard)) {
 		resources := e.resourcesUsing(name)

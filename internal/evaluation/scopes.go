@@ -72,6 +72,7 @@ func factsOfPod(evaluator quota.Evaluator, pod *corev1.Pod) (scopeFacts, error) 
 			facts.bestEffort = true
 		case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
 			facts.crossNamespace = true
+		default: // Not asked for.
 		}
 	}
 	return facts, nil

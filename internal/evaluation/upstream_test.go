@@ -22,7 +22,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	quota "k8s.io/apiserver/pkg/quota/v1"
@@ -117,7 +116,7 @@ func deviceClasses(class, extendedResource string) *extendedresourcecache.Extend
 func podLister(pods ...*corev1.Pod) corev1listers.PodLister {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for _, pod := range pods {
-		if err := indexer.Add(runtime.Object(pod)); err != nil {
+		if err := indexer.Add(pod); err != nil {
 			panic(err)
 		}
 	}

@@ -1,0 +1,163 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package selection
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+func requirement(key string, operator metav1.LabelSelectorOperator, values ...string) metav1.LabelSelectorRequirement {
+	return metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: values}
+}
+
+func byLabels(matchLabels map[string]string, expressions ...metav1.LabelSelectorRequirement) quotav1.ClusterResourceQuotaSelector {
+	return quotav1.ClusterResourceQuotaSelector{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: matchLabels, MatchExpressions: expressions},
+	}
+}
+
+func byAnnotations(annotations map[string]string) quotav1.ClusterResourceQuotaSelector {
+	return quotav1.ClusterResourceQuotaSelector{AnnotationSelector: annotations}
+}
+
+func mustCompile(t interface{ Fatal(...any) }, selector quotav1.ClusterResourceQuotaSelector) Selector {
+	compiled, err := Compile(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}
+
+func TestSelectorsChooseNamespaces(t *testing.T) {
+	type set = map[string]string
+	payments := byLabels(set{"team": "payments"})
+	both := byLabels(set{"team": "payments"})
+	both.AnnotationSelector = set{"openshift.io/requester": "alice"}
+
+	for name, test := range map[string]struct {
+		selector            quotav1.ClusterResourceQuotaSelector
+		labels, annotations set
+		want                bool
+	}{
+		"a namespace with the label":               {selector: payments, labels: set{"team": "payments", "tier": "prod"}, want: true},
+		"a namespace with another value":           {selector: payments, labels: set{"team": "search"}},
+		"a namespace without labels":               {selector: payments},
+		"an annotation is no label":                {selector: payments, annotations: set{"team": "payments"}},
+		"one of the values":                        {selector: byLabels(nil, requirement("team", "In", "a", "b")), labels: set{"team": "b"}, want: true},
+		"none of the values":                       {selector: byLabels(nil, requirement("team", "In", "a", "b")), labels: set{"team": "c"}},
+		"a value that is excluded":                 {selector: byLabels(nil, requirement("team", "NotIn", "a")), labels: set{"team": "a"}},
+		"a missing label is not excluded":          {selector: byLabels(nil, requirement("team", "NotIn", "a")), want: true},
+		"a label that must exist":                  {selector: byLabels(nil, requirement("team", "Exists")), labels: set{"team": ""}, want: true},
+		"a label that must not exist":              {selector: byLabels(nil, requirement("team", "DoesNotExist")), labels: set{"team": ""}},
+		"all requirements must hold":               {selector: byLabels(set{"team": "a"}, requirement("tier", "Exists")), labels: set{"team": "a"}},
+		"an annotation with exactly this value":    {selector: byAnnotations(set{"Owner": "Alice B."}), annotations: set{"Owner": "Alice B."}, want: true},
+		"an annotation with almost this value":     {selector: byAnnotations(set{"owner": "alice"}), annotations: set{"owner": "alice "}},
+		"an empty value must be there":             {selector: byAnnotations(set{"owner": ""})},
+		"an empty value that is there":             {selector: byAnnotations(set{"owner": ""}), annotations: set{"owner": ""}, want: true},
+		"one of two annotations":                   {selector: byAnnotations(set{"a": "1", "b": "2"}), annotations: set{"a": "1"}},
+		"labels and annotations both":              {selector: both, labels: set{"team": "payments"}, annotations: set{"openshift.io/requester": "alice"}, want: true},
+		"labels, where annotations are wanted too": {selector: both, labels: set{"team": "payments"}},
+		"annotations, where labels are wanted too": {selector: both, annotations: set{"openshift.io/requester": "alice"}},
+		"empty labels leave it to the annotations": {selector: withEmptyLabels(byAnnotations(set{"a": "1"})), annotations: set{"a": "1"}, want: true},
+		"empty labels don't make annotations moot": {selector: withEmptyLabels(byAnnotations(set{"a": "1"}))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := mustCompile(t, test.selector).Matches(test.labels, test.annotations); got != test.want {
+				t.Errorf("want %v, got %v", test.want, got)
+			}
+		})
+	}
+}
+
+func withEmptyLabels(selector quotav1.ClusterResourceQuotaSelector) quotav1.ClusterResourceQuotaSelector {
+	selector.LabelSelector = &metav1.LabelSelector{}
+	return selector
+}
+
+func TestTheZeroSelectorMatchesNothing(t *testing.T) {
+	if (Selector{}).Matches(map[string]string{"a": "b"}, nil) || (Selector{}).String() != "" {
+		t.Error("the zero selector selects")
+	}
+}
+
+func TestSelectorsThatDoNotCompile(t *testing.T) {
+	const empty = "spec.selector: Required value: must restrict the namespaces: " +
+		"give at least one entry in labels.matchLabels, labels.matchExpressions or annotations"
+	wrong := byLabels(map[string]string{"not a key": "x"}, requirement("team", "In"), requirement("team", "Near", "x"), requirement("team", "In", "a b"))
+	wrong.AnnotationSelector = map[string]string{"neither/a/key": "x"}
+
+	for name, test := range map[string]struct {
+		selector quotav1.ClusterResourceQuotaSelector
+		want     []string // the error's parts, in this order
+	}{
+		"nothing":                      {want: []string{empty}},
+		"empty labels":                 {selector: byLabels(nil), want: []string{empty}},
+		"empty labels and annotations": {selector: withEmptyLabels(byAnnotations(map[string]string{})), want: []string{empty}},
+		"everything wrong, by field": {selector: wrong, want: []string{
+			`spec.selector.annotations: Invalid value: "neither/a/key": a valid label key`,
+			`spec.selector.labels.matchExpressions[0].values: Required value: must be specified`,
+			`spec.selector.labels.matchExpressions[1].operator: Invalid value: "Near": not a valid selector operator`,
+			`spec.selector.labels.matchExpressions[2].values[0]: Invalid value: "a b": a valid label`,
+			`spec.selector.labels.matchLabels: Invalid value: "not a key": name part`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			selector, err := Compile(test.selector)
+			if err == nil || selector.labels != nil {
+				t.Fatal("it compiled")
+			}
+			rest := err.Error()
+			for _, want := range test.want {
+				_, after, found := strings.Cut(rest, want)
+				if !found {
+					t.Fatalf("want %q in what is left of the error, %q", want, rest)
+				}
+				rest = after
+			}
+		})
+	}
+}
+
+func TestSelectorsReadAsKubectlTakesThem(t *testing.T) {
+	type set = map[string]string
+	long := byLabels(set{"team": "payments", "app": ""}, requirement("tier", "NotIn", "test", "dev"), requirement("team", "Exists"),
+		requirement("old", "DoesNotExist"), requirement("app", "In", "b", "a"))
+	mixed := byLabels(set{"team": "payments"})
+	mixed.AnnotationSelector = set{"openshift.io/requester": "alice", "cost": "7"}
+	for want, selector := range map[string]quotav1.ClusterResourceQuotaSelector{
+		"team=payments": byLabels(set{"team": "payments"}),
+		"app in (a,b),app=,!old,team,team=payments,tier notin (dev,test)": long,
+		"team=payments [cost=7,openshift.io/requester=alice]":             mixed,
+		"[openshift.io/requester=alice]":                                  byAnnotations(set{"openshift.io/requester": "alice"}),
+	} {
+		t.Run(want, func(t *testing.T) {
+			got := mustCompile(t, selector).String()
+			if got != want {
+				t.Errorf("want %q, got %q", want, got)
+			}
+			if _, err := labels.Parse(strings.Split(got, "[")[0]); err != nil {
+				t.Errorf("kubectl would not take it: %v", err)
+			}
+		})
+	}
+}
