@@ -1,0 +1,425 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package counting
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
+)
+
+var (
+	pods       = schema.GroupResource{Resource: "pods"}
+	configMaps = schema.GroupResource{Resource: "configmaps"}
+	start      = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+)
+
+// world is a cluster and a Count that follows it event by event. Wherever they
+// are compared, the Count must equal one that saw only the end.
+type world struct {
+	t     *rapid.T
+	clock *clocktesting.FakeClock
+	count *Count
+
+	version    uint64
+	namespaces map[string]map[string]string // name -> labels
+	objects    map[schema.GroupResource]map[types.NamespacedName]runtime.Object
+	quotas     map[string]Definition
+}
+
+func newWorld(t *rapid.T) *world {
+	clock := clocktesting.NewFakeClock(start)
+	w := &world{
+		t: t, clock: clock,
+		count:      New(evaluation.New(clock, evaluation.ClaimSources{}), func([]string) {}),
+		version:    10,
+		namespaces: map[string]map[string]string{},
+		objects:    map[schema.GroupResource]map[types.NamespacedName]runtime.Object{pods: {}, configMaps: {}},
+		quotas:     map[string]Definition{},
+	}
+	w.count.ReplaceNamespaces(nil, w.version, w.now())
+	w.relist()
+	return w
+}
+
+func (w *world) now() time.Time { return w.clock.Now() }
+
+func (w *world) next() uint64 {
+	w.version++
+	return w.version
+}
+
+func (w *world) anyNamespace() string {
+	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(w.t, "namespace")
+}
+
+func (w *world) anyResource() schema.GroupResource {
+	return rapid.SampledFrom([]schema.GroupResource{pods, configMaps}).Draw(w.t, "resource")
+}
+
+// Steps of the property, drawn by name.
+
+func (w *world) label() {
+	name := w.anyNamespace()
+	labels := map[string]string{"team": rapid.SampledFrom([]string{"red", "blue", ""}).Draw(w.t, "team")}
+	w.namespaces[name] = labels
+	w.count.SetNamespace(name, labels, nil, w.next(), w.now())
+}
+
+func (w *world) deleteNamespace() {
+	name := w.anyNamespace()
+	delete(w.namespaces, name)
+	w.count.DeleteNamespace(name, w.next())
+}
+
+func (w *world) set() {
+	resource := w.anyResource()
+	key := types.NamespacedName{Namespace: w.anyNamespace(), Name: rapid.SampledFrom([]string{"x", "y"}).Draw(w.t, "name")}
+	object := w.anyObject(resource, key)
+	w.objects[resource][key] = object
+	w.must(w.count.Source(resource).Set(object, w.now()))
+}
+
+func (w *world) remove() {
+	resource := w.anyResource()
+	for key, object := range w.objects[resource] {
+		delete(w.objects[resource], key)
+		object = object.DeepCopyObject()
+		object.(metav1.Object).SetResourceVersion(strconv.FormatUint(w.next(), 10))
+		w.must(w.count.Source(resource).Delete(object, w.now()))
+		return
+	}
+}
+
+// relist is what a gap in the watch leads to.
+func (w *world) relist() {
+	for resource, objects := range w.objects {
+		w.must(w.count.Source(resource).Replace(slices.Collect(maps.Values(objects)), w.next(), w.now()))
+	}
+}
+
+// missDeletions lets objects go while nobody watches.
+func (w *world) missDeletions() {
+	resource := w.anyResource()
+	clear(w.objects[resource])
+	w.relist()
+}
+
+func (w *world) define() {
+	definition := w.anyDefinition()
+	w.quotas[definition.Quota.Name] = definition
+	w.count.Define(definition, w.now())
+}
+
+func (w *world) forget() {
+	name := w.anyQuotaName()
+	delete(w.quotas, name)
+	w.count.Forget(name)
+}
+
+func (w *world) drop() {
+	resource := w.anyResource()
+	w.count.DropSource(resource)
+	w.must(w.count.Source(resource).Replace(slices.Collect(maps.Values(w.objects[resource])), w.next(), w.now()))
+}
+
+func (w *world) pass() {
+	w.clock.Step(time.Duration(rapid.IntRange(1, 60).Draw(w.t, "seconds")) * time.Second)
+	w.count.Advance(w.now(), time.Hour)
+}
+
+func (w *world) must(err error) {
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) anyQuotaName() string {
+	return rapid.SampledFrom([]string{"q1", "q2", "q3"}).Draw(w.t, "quota")
+}
+
+func (w *world) anyObject(of schema.GroupResource, key types.NamespacedName) runtime.Object {
+	version := w.next()
+	meta := metav1.ObjectMeta{
+		Namespace: key.Namespace, Name: key.Name, ResourceVersion: strconv.FormatUint(version, 10),
+		UID: types.UID(rapid.SampledFrom([]string{"1", "2"}).Draw(w.t, "uid") + key.String()),
+	}
+	if of == configMaps {
+		return &metav1.PartialObjectMetadata{ObjectMeta: meta}
+	}
+	return w.anyPod(meta)
+}
+
+func (w *world) anyPod(meta metav1.ObjectMeta) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: meta}
+	if cpu := rapid.IntRange(0, 3).Draw(w.t, "cpu"); cpu > 0 {
+		pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(cpu), resource.DecimalSI)},
+		}}}
+	}
+	if rapid.Bool().Draw(w.t, "ended") {
+		pod.Status.Phase = corev1.PodSucceeded
+	}
+	if rapid.Bool().Draw(w.t, "deadline") {
+		pod.Spec.ActiveDeadlineSeconds = new(int64)
+	}
+	if rapid.Bool().Draw(w.t, "deleting") {
+		at, grace := metav1.NewTime(w.now()), int64(rapid.IntRange(0, 60).Draw(w.t, "grace"))
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &at, &grace
+	}
+	return pod
+}
+
+func (w *world) anyDefinition() Definition {
+	hard := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{"pods", "count/pods", "requests.cpu", "configmaps"} {
+		if rapid.Bool().Draw(w.t, string(name)) {
+			hard[name] = resource.MustParse("10")
+		}
+	}
+	scopes := rapid.SampledFrom([][]corev1.ResourceQuotaScope{nil, {"Terminating"}, {"NotBestEffort"}}).Draw(w.t, "scopes")
+	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{LabelSelector: &metav1.LabelSelector{
+		MatchLabels: map[string]string{"team": rapid.SampledFrom([]string{"red", "blue"}).Draw(w.t, "selected")},
+	}})
+	w.must(err)
+	return Definition{
+		UID: "u", Generation: int64(w.next()), Digest: "d",
+		Quota:    evaluation.Quota{Name: w.anyQuotaName(), Spec: corev1.ResourceQuotaSpec{Hard: hard, Scopes: scopes}},
+		Selector: selector,
+	}
+}
+
+// fromScratch is what a Count that saw only the present would say.
+func (w *world) fromScratch() *Count {
+	fresh := New(evaluation.New(w.clock, evaluation.ClaimSources{}), func([]string) {})
+	for _, definition := range w.quotas {
+		fresh.Define(definition, w.now())
+	}
+	for resource, objects := range w.objects {
+		w.must(fresh.Source(resource).Replace(slices.Collect(maps.Values(objects)), w.version, w.now()))
+	}
+	for name, labels := range w.namespaces {
+		fresh.SetNamespace(name, labels, nil, w.version, w.now())
+	}
+	return fresh
+}
+
+// check compares the Count with one from scratch, and totals with slices.
+func (w *world) check() {
+	fresh := w.fromScratch()
+	if got, want := w.count.Quotas(), fresh.Quotas(); !slices.Equal(got, want) {
+		w.t.Fatalf("want quotas %v, got %v", want, got)
+	}
+	for name := range w.quotas {
+		got, want := w.figures(w.count, name), w.figures(fresh, name)
+		if !maps.EqualFunc(got, want, quota.Equals) {
+			w.t.Fatalf("quota %s:\nwant %v\ngot  %v", name, want, got)
+		}
+	}
+}
+
+// figures returns a quota's slices by namespace, and the total under "".
+func (w *world) figures(count *Count, name string) map[string]corev1.ResourceList {
+	figures := map[string]corev1.ResourceList{}
+	count.Read(name, func(view View) {
+		sum := zeros(view.Definition().Quota.Spec.Hard)
+		for namespace, used := range view.Slices() {
+			figures[namespace] = used
+			sum = quota.Add(sum, used)
+		}
+		figures[""] = view.Total()
+		if !quota.Equals(sum, view.Total()) {
+			w.t.Fatalf("quota %s: the slices add up to %v, the total is %v", name, sum, view.Total())
+		}
+	})
+	return figures
+}
+
+func TestCountingEachEventEqualsCountingFromScratch(t *testing.T) {
+	counted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		steps := map[string]func(*rapid.T){}
+		for name, step := range map[string]func(){
+			"label": w.label, "deleteNamespace": w.deleteNamespace, "set": w.set, "setMore": w.set, "remove": w.remove,
+			"relist": w.relist, "missDeletions": w.missDeletions, "define": w.define, "forget": w.forget,
+			"drop": w.drop, "pass": w.pass,
+		} {
+			steps[name] = func(*rapid.T) { step() }
+		}
+		steps[""] = func(*rapid.T) { w.check() }
+		t.Repeat(steps)
+		for name := range w.quotas {
+			if drift := w.count.Audit(name, w.now()); len(drift) > 0 {
+				t.Fatalf("quota %s: an audit found a drift of %v", name, drift)
+			}
+			w.count.Read(name, func(view View) {
+				if len(quota.RemoveZeros(view.Total())) > 0 {
+					counted++
+				}
+			})
+		}
+	})
+	if counted == 0 {
+		t.Error("want cases in which something is used, got none")
+	}
+}
+
+func TestAWatchThatIsStillEndingMovesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.label()
+		w.define()
+		ending := w.count.Source(pods)
+		w.count.DropSource(pods)
+		w.must(ending.Set(w.anyPod(metav1.ObjectMeta{Namespace: "a", Name: "late", UID: "late", ResourceVersion: "99"}), w.now()))
+		clear(w.objects[pods])
+		w.check()
+	})
+}
+
+// includedCases are told of a pod "x" of UID "1x" that was seen in version 20
+// of namespace "a", which the quota selects.
+func TestWhatTheFiguresInclude(t *testing.T) {
+	cases := map[string]struct {
+		event     func(source *Source, count *Count)
+		uid       types.UID
+		namespace string
+		after     uint64
+		want      bool
+	}{
+		"a created pod that was seen":            {uid: "1x", want: true},
+		"one of the same name that was not":      {uid: "2x"},
+		"an update that was seen":                {uid: "1x", after: 19, want: true},
+		"an update from the version that is":     {uid: "1x", after: 20},
+		"a pod in a namespace that isn't chosen": {uid: "1x", namespace: "b"},
+		"a pod that came and went": {uid: "1x", want: true, event: func(source *Source, _ *Count) {
+			_ = source.Delete(podAt("a", "x", "1x", 21), start)
+		}},
+		"a pod that was replaced by one of its name": {uid: "1x", want: true, event: func(source *Source, _ *Count) {
+			_ = source.Set(podAt("a", "x", "2x", 21), start)
+		}},
+		"a pod that a new list lacks": {uid: "1x", want: true, event: func(source *Source, _ *Count) {
+			_ = source.Replace(nil, 30, start)
+		}},
+		"a pod that went too long ago": {uid: "1x", event: func(source *Source, count *Count) {
+			_ = source.Delete(podAt("a", "x", "1x", 21), start)
+			count.Advance(start.Add(time.Minute+1), time.Minute)
+		}},
+		"a pod whose namespace has left": {uid: "1x", event: func(_ *Source, count *Count) {
+			count.SetNamespace("a", map[string]string{"team": "blue"}, nil, 22, start)
+		}},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			count := redQuota(t)
+			source := count.Source(pods)
+			if err := source.Replace([]runtime.Object{podAt("a", "x", "1x", 20)}, 20, start); err != nil {
+				t.Fatal(err)
+			}
+			if test.event != nil {
+				test.event(source, count)
+			}
+			namespace := "a"
+			if test.namespace != "" {
+				namespace = test.namespace
+			}
+			got := false
+			count.Read("red", func(view View) { got = view.Includes(pods, namespace, "x", test.uid, test.after) })
+			if got != test.want {
+				t.Errorf("want included %t, got %t", test.want, got)
+			}
+		})
+	}
+}
+
+func TestASourceIsAsFarAsWhatItShows(t *testing.T) {
+	count := redQuota(t)
+	counted := func() string {
+		var text string
+		count.Read("red", func(view View) { text = fmt.Sprint(view.Counted(), view.Complete("pods")) })
+		return text
+	}
+	source := count.Source(pods)
+	steps := []struct {
+		event func() error
+		want  string
+	}{
+		{func() error { return source.Set(podAt("a", "x", "1", 15), start) }, "map[namespaces:5] false"},
+		{func() error { return source.Replace(nil, 20, start) }, "map[namespaces:5 pods:20] true"},
+		{func() error { return source.Set(podAt("a", "x", "1", 25), start) }, "map[namespaces:5 pods:25] true"},
+		{func() error { return source.Delete(podAt("a", "x", "1", 30), start) }, "map[namespaces:5 pods:30] true"},
+		{func() error { source.At(40); return nil }, "map[namespaces:5 pods:40] true"},
+		{func() error { source.At(35); return nil }, "map[namespaces:5 pods:40] true"},
+		{func() error { count.NamespacesAt(41); return nil }, "map[namespaces:41 pods:40] true"},
+	}
+	for i, step := range steps {
+		if err := step.event(); err != nil {
+			t.Fatal(err)
+		}
+		if got := counted(); got != step.want {
+			t.Errorf("step %d: want %s, got %s", i, step.want, got)
+		}
+	}
+}
+
+// redQuota counts pods in namespaces of the team red, of which "a" is one.
+func redQuota(t *testing.T) *Count {
+	t.Helper()
+	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := clocktesting.NewFakeClock(start)
+	count := New(evaluation.New(clock, evaluation.ClaimSources{}), func([]string) {})
+	count.ReplaceNamespaces([]NamespaceLabels{
+		{Name: "a", Labels: map[string]string{"team": "red"}}, {Name: "b"},
+	}, 5, start)
+	count.Define(Definition{
+		Quota: evaluation.Quota{Name: "red", Spec: corev1.ResourceQuotaSpec{
+			Hard: corev1.ResourceList{"pods": resource.MustParse("10")},
+		}},
+		Selector: selector,
+		Sources:  map[corev1.ResourceName][]schema.GroupResource{"pods": {pods}},
+	}, start)
+	return count
+}
+
+func podAt(namespace, name string, uid types.UID, version int) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: uid, ResourceVersion: strconv.Itoa(version),
+	}}
+}
