@@ -54,7 +54,7 @@ func (d *Draft) Settle(count Observation) {
 		return
 	}
 	behind := d.behind(count)
-	used := d.settledUse(count, behind)
+	used, waiting := d.settledUse(count, behind)
 	if d.state.Basis != count.Basis || !quota.Equals(used, d.state.Used) {
 		d.changed = true
 	}
@@ -62,18 +62,29 @@ func (d *Draft) Settle(count Observation) {
 	d.state.Basis, d.state.Used = count.Basis, used
 
 	for key, reservation := range d.state.Reservations {
-		if !behind(reservation.Resource.GroupResource()) && count.Seen(reservation) {
+		if !behind(reservation.Resource.GroupResource()) && !usesAny(reservation, waiting) && count.Seen(reservation) {
 			d.remove(key)
 		}
 	}
 }
 
-// behind returns which sources of the count must not be used. A ledger that
-// was counted for another quota of the same name says nothing about them.
+// usesAny tells whether the reservation charges one of the resources. Where
+// what is used of it waits for another source, nothing else covers the charge.
+func usesAny(reservation Reservation, resources map[corev1.ResourceName]bool) bool {
+	for name := range reservation.Amounts {
+		if resources[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// behind returns which sources of the count must not be used. How far they were
+// followed holds whatever quota they were counted for.
 func (d *Draft) behind(count Observation) func(schema.GroupResource) bool {
 	late := func(source schema.GroupResource) bool {
 		version, listed := count.Counted[source]
-		return !listed || (d.state.Quota == count.Quota && version < d.state.Counted[source])
+		return !listed || version < d.state.Counted[source]
 	}
 	all := slices.ContainsFunc(count.Everything, late)
 	return func(source schema.GroupResource) bool {
@@ -81,29 +92,31 @@ func (d *Draft) behind(count Observation) func(schema.GroupResource) bool {
 	}
 }
 
-func (d *Draft) settledUse(count Observation, behind func(schema.GroupResource) bool) corev1.ResourceList {
-	used := corev1.ResourceList{}
+// settledUse returns what is used by the count, and of which resources the
+// count was not taken because a source is behind.
+func (d *Draft) settledUse(
+	count Observation, behind func(schema.GroupResource) bool,
+) (used corev1.ResourceList, waiting map[corev1.ResourceName]bool) {
+	used, waiting = corev1.ResourceList{}, map[corev1.ResourceName]bool{}
 	sameBasis := d.state.Quota == count.Quota && d.state.Digest == count.Digest
 	for name, sources := range count.Sources {
 		quantity, known := count.Used[name]
 		if slices.ContainsFunc(sources, behind) {
 			quantity, known = d.state.Used[name]
 			known = known && sameBasis
+			waiting[name] = true
 		}
 		if known {
 			used[name] = quantity
 		}
 	}
-	return used
+	return used, waiting
 }
 
 // advance records how far the count has come, without a write of its own:
 // what a count includes beyond Used matters only once Used changes.
 func (d *Draft) advance(count Observation, behind func(schema.GroupResource) bool) {
-	counted := map[schema.GroupResource]uint64{}
-	if d.state.Quota == count.Quota {
-		counted = cloneCounted(d.state.Counted)
-	}
+	counted := cloneCounted(d.state.Counted)
 	for source, version := range count.Counted {
 		if !behind(source) {
 			counted[source] = version

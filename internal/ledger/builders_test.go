@@ -1,0 +1,86 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var expiry = time.Unix(2000, 0)
+
+func basis() Basis { return Basis{Quota: "quota", Generation: 3, Digest: "digest"} }
+
+// list takes names and quantities in turn.
+func list(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return list
+}
+
+func limits(hard ...string) Limits {
+	return Limits{Name: "team", Basis: basis(), Hard: list(hard...)}
+}
+
+// counted is a ledger of which so much is used.
+func counted(used ...string) State {
+	return State{Basis: basis(), Used: list(used...)}
+}
+
+func (s State) with(held ...Reservation) State {
+	s.Reservations = maps.Clone(s.Reservations)
+	if s.Reservations == nil {
+		s.Reservations = map[Key]Reservation{}
+	}
+	for _, reservation := range held {
+		s.Reservations[reservation.Key()] = reservation
+	}
+	return s
+}
+
+func (s State) upTo(source schema.GroupResource, version uint64) State {
+	s.Counted = cloneCounted(s.Counted)
+	s.Counted[source] = version
+	return s
+}
+
+// creation is a charge for a new pod.
+func creation(uid types.UID, name string, amounts ...string) Reservation {
+	return Reservation{
+		Object:  Object{Resource: podResource, Namespace: "ns", Name: name, UID: uid},
+		Amounts: list(amounts...), Expiry: expiry,
+	}
+}
+
+// update is a charge for a change of a pod.
+func update(uid types.UID, name, from, attempt string, amounts ...string) Reservation {
+	held := creation(uid, name, amounts...)
+	held.From, held.Attempt = from, attempt
+	return held
+}
+
+func (r Reservation) expiring(at time.Time) Reservation {
+	r.Expiry = at
+	return r
+}

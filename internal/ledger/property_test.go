@@ -1,0 +1,350 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	"pgregory.net/rapid"
+)
+
+const (
+	// patience is when the API server gives up on a request.
+	patience = time.Minute
+	// lifetime is the life of a reservation.
+	lifetime = 90 * time.Second
+)
+
+func hardOfModel() corev1.ResourceList {
+	return figures{podCount: 3, claimCount: 2, devices: 5}.list()
+}
+
+// What lives never exceeds what is hard, and is always covered by what is used
+// and reserved, whatever the order of requests, writes, counts and failures.
+func TestNoInterleavingExceedsTheLimit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { t.Repeat(rapid.StateMachineActions(newModel())) })
+}
+
+// request is one that was admitted and that the API server is working on.
+type request struct {
+	place
+	// wanted is what the object becomes.
+	wanted thing
+	// held is the reservation made for it; an update that adds nothing has none.
+	held  *Reservation
+	since time.Time
+}
+
+// model is a cluster with a ledger and requests on their way.
+type model struct {
+	*cluster
+	now      time.Time
+	state    State
+	limits   Limits
+	flying   []request
+	attempts int
+	// looked are the expired reservations that a live look didn't find.
+	looked []Reservation
+}
+
+func newModel() *model {
+	return &model{
+		cluster: newCluster(), now: time.Unix(1000, 0),
+		limits: Limits{Name: "team", Hard: hardOfModel(), Basis: Basis{Quota: "quota", Generation: 1, Digest: "1"}},
+	}
+}
+
+// Create asks for an object, often at a place that another attempt asked for.
+func (m *model) Create(t *rapid.T) {
+	at := m.anyPlace(t)
+	wanted := thing{uid: m.newUID(), devices: rapid.Int64Range(0, 3).Draw(t, "devices")}
+	held := Reservation{Object: object(at, wanted), Amounts: at.usage(wanted).list()}
+	m.admit(t, request{place: at, wanted: wanted, held: &held})
+}
+
+// Update asks to change an object, often starting from an older version of it,
+// as a cache may show it.
+func (m *model) Update(t *rapid.T) {
+	at := m.anyPlace(t)
+	versions := m.versionsOf(at)
+	if len(versions) == 0 {
+		t.Skip("nothing has lived there")
+	}
+	was := rapid.SampledFrom(versions).Draw(t, "from")
+	wanted := was
+	wanted.devices = rapid.Int64Range(0, 4).Draw(t, "devices")
+	rise := figures{devices: max(wanted.devices-was.devices, 0)}.list()
+	if len(rise) == 0 {
+		m.flying = append(m.flying, request{place: at, wanted: wanted, since: m.now})
+		return
+	}
+	m.attempts++
+	held := Reservation{
+		Object: object(at, wanted), From: fmt.Sprint(was.version), Attempt: fmt.Sprint(m.attempts), Amounts: rise,
+	}
+	m.admit(t, request{place: at, wanted: wanted, held: &held})
+}
+
+func (m *model) admit(t *rapid.T, asked request) {
+	asked.since, asked.held.Expiry = m.now, m.now.Add(lifetime)
+	limits := m.anyLimits(t)
+	draft := Edit(m.state)
+	decision := draft.Reserve(limits, *asked.held)
+	if want := m.mayBeGranted(limits, *asked.held); want != isGranted(decision) {
+		t.Fatalf("reserving %+v: got %#v, want granted: %v", *asked.held, decision, want)
+	}
+	if !isGranted(decision) {
+		return
+	}
+	m.state = draft.State()
+	if rapid.Bool().Draw(t, "the reply was lost") {
+		m.reserveAgain(t, limits, *asked.held)
+	}
+	m.flying = append(m.flying, asked)
+}
+
+func (m *model) reserveAgain(t *rapid.T, limits Limits, held Reservation) {
+	draft := Edit(m.state)
+	if decision := draft.Reserve(limits, held); !isGranted(decision) {
+		t.Fatalf("what is reserved was judged again: %#v", decision)
+	}
+	if diff := gocmp.Diff(m.state, draft.State()); diff != "" {
+		t.Fatalf("reserving twice changed the ledger (-once,+twice):\n%s", diff)
+	}
+	m.state = draft.State()
+}
+
+// Persist lets the API server finish a request, or meet a conflict.
+func (m *model) Persist(t *rapid.T) {
+	done := m.takeFlying(t)
+	is, lives := m.living[done.place]
+	switch {
+	case done.isCreate() && !lives:
+		m.put(done.place, done.wanted)
+	case !done.isCreate() && lives && is.uid == done.wanted.uid && is.version == done.wanted.version:
+		m.put(done.place, done.wanted)
+	}
+}
+
+// Lose ends a request without a trace.
+func (m *model) Lose(t *rapid.T) { m.takeFlying(t) }
+
+// GiveUp ends a request before its webhook has answered: the charge is released.
+func (m *model) GiveUp(t *rapid.T) {
+	if ended := m.takeFlying(t); ended.held != nil {
+		draft := Edit(m.state)
+		draft.Release(ended.held.Key())
+		m.state = draft.State()
+	}
+}
+
+// Delete removes an object.
+func (m *model) Delete(t *rapid.T) {
+	if len(m.living) == 0 {
+		t.Skip("nothing lives")
+	}
+	m.remove(rapid.SampledFrom(sorted(slices.Collect(maps.Keys(m.living)))).Draw(t, "gone"))
+}
+
+// Wait lets time pass. Requests that took too long have ended.
+func (m *model) Wait(t *rapid.T) {
+	m.now = m.now.Add(time.Duration(rapid.IntRange(1, 50).Draw(t, "seconds")) * time.Second)
+	m.flying = slices.DeleteFunc(m.flying, func(r request) bool { return m.now.Sub(r.since) > patience })
+}
+
+// Settle takes a count that has seen everything.
+func (m *model) Settle(t *rapid.T) { m.settle(t, m.complete(), m.limits.Basis) }
+
+// SettleOld takes a count of any age, such as a new leader's.
+func (m *model) SettleOld(t *rapid.T) { m.settle(t, m.anyView(t), m.limits.Basis) }
+
+// SettleOutdated takes a count for an earlier generation, or for the quota that
+// had the name before.
+func (m *model) SettleOutdated(t *rapid.T) {
+	basis := m.limits.Basis
+	if basis.Generation--; rapid.Bool().Draw(t, "of the quota before") {
+		basis = Basis{Quota: "the quota before", Generation: 7, Digest: "7"}
+	}
+	m.settle(t, m.anyView(t), basis)
+}
+
+func (m *model) settle(t *rapid.T, v view, basis Basis) {
+	draft := Edit(m.state)
+	draft.Settle(m.see(v).observation(basis))
+	was, is := m.state.Basis, draft.State().Basis
+	if was.Quota == is.Quota && is.Generation < was.Generation {
+		t.Fatalf("a settle went back from %+v to %+v", was, is)
+	}
+	m.state = draft.State()
+}
+
+// Look reads the objects of expired reservations.
+func (m *model) Look(*rapid.T) {
+	m.looked = slices.DeleteFunc(m.state.Expired(m.now), m.there)
+}
+
+// Drop removes what the last look, which may be long ago, didn't find.
+func (m *model) Drop(*rapid.T) {
+	draft := Edit(m.state)
+	for _, expired := range m.looked {
+		draft.Drop(expired)
+	}
+	m.state = draft.State()
+}
+
+// Respecify changes the quota's spec, which may ask for a new count.
+func (m *model) Respecify(t *rapid.T) {
+	m.limits.Generation++
+	if rapid.Bool().Draw(t, "counts differently") {
+		m.limits.Digest = fmt.Sprint(m.limits.Generation)
+	}
+}
+
+// CreateNamespace adds a namespace that the quota selects.
+func (m *model) CreateNamespace(t *rapid.T) {
+	if len(m.namespaces) > 1 {
+		t.Skip("there are enough")
+	}
+	m.namespaces["new"] = m.next()
+}
+
+// Check is the invariant.
+func (m *model) Check(t *rapid.T) {
+	lives, charged := m.uses(), figuresOf(Edit(m.state).Charged())
+	for name, hard := range figuresOf(m.limits.Hard) {
+		if lives[name] > hard {
+			t.Fatalf("%d %s live, %d are allowed", lives[name], name, hard)
+		}
+		_, counted := m.state.Used[name]
+		if counted && m.state.Quota == m.limits.Quota && charged[name] < lives[name] {
+			t.Fatalf("%d %s live, %d are used or reserved: %+v", lives[name], name, charged[name], m.state)
+		}
+	}
+	m.checkQuiet(t)
+}
+
+// checkQuiet: once everything has been observed and what never came has been
+// dropped, nothing is reserved and what lives is used.
+func (m *model) checkQuiet(t *rapid.T) {
+	draft := Edit(m.state)
+	draft.Settle(m.see(m.complete()).observation(m.limits.Basis))
+	for _, reservation := range draft.State().Reservations {
+		if !m.there(reservation) {
+			draft.Drop(reservation)
+		}
+	}
+	quiet := draft.State()
+	if len(quiet.Reservations) > 0 || len(quiet.Reserved()) > 0 {
+		t.Fatalf("still reserved when all is quiet: %+v", quiet.Reservations)
+	}
+	if diff := gocmp.Diff(m.uses(), figuresOf(quiet.Used)); diff != "" {
+		t.Fatalf("used when all is quiet (-want,+got):\n%s", diff)
+	}
+}
+
+// mayBeGranted judges by counting everything anew.
+func (m *model) mayBeGranted(limits Limits, asked Reservation) bool {
+	if m.state.Quota != limits.Quota || m.state.Generation > limits.Generation || m.state.Digest != limits.Digest {
+		return false
+	}
+	reservations := append(slices.Collect(maps.Values(m.state.Reservations)), asked)
+	total := figuresOf(m.state.Used)
+	total.add(largestOfEachSlot(reservations))
+	for name := range asked.Amounts {
+		hard := limits.Hard[name]
+		if _, counted := m.state.Used[name]; !counted || total[name] > hard.Value() {
+			return false
+		}
+	}
+	return true
+}
+
+func largestOfEachSlot(reservations []Reservation) figures {
+	slots := map[string]figures{}
+	for _, held := range reservations {
+		slot := fmt.Sprint(held.Resource, held.Namespace, held.Name, held.From)
+		slots[slot] = figuresOf(quota.Max(slots[slot].list(), held.Amounts))
+	}
+	total := figures{}
+	for _, largest := range slots {
+		total.add(largest)
+	}
+	return total
+}
+
+func (r request) isCreate() bool { return r.wanted.version == 0 }
+
+func (m *model) takeFlying(t *rapid.T) request {
+	if len(m.flying) == 0 {
+		t.Skip("no request is on its way")
+	}
+	index := rapid.IntRange(0, len(m.flying)-1).Draw(t, "request")
+	taken := m.flying[index]
+	m.flying = slices.Delete(m.flying, index, index+1)
+	return taken
+}
+
+func (m *model) anyPlace(t *rapid.T) place {
+	return place{
+		resource:  rapid.SampledFrom([]schema.GroupVersionResource{podResource, claimResource}).Draw(t, "resource"),
+		namespace: rapid.SampledFrom(slices.Sorted(maps.Keys(m.namespaces))).Draw(t, "namespace"),
+		name:      rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name"),
+	}
+}
+
+// anyLimits are the newest, or what a replica still knows.
+func (m *model) anyLimits(t *rapid.T) Limits {
+	limits := m.limits
+	if limits.Generation > 1 && rapid.IntRange(0, 3).Draw(t, "limits are outdated") == 0 {
+		limits.Generation--
+	}
+	return limits
+}
+
+func (m *model) anyView(t *rapid.T) view {
+	anyVersion := rapid.Uint64Range(1, m.version)
+	v := view{upTo: map[schema.GroupResource]uint64{}, since: anyVersion.Draw(t, "since")}
+	for _, source := range []schema.GroupResource{namespaceResource, podResource.GroupResource(), claimResource.GroupResource()} {
+		if rapid.IntRange(0, 3).Draw(t, source.Resource+" listed") > 0 {
+			v.upTo[source] = anyVersion.Draw(t, source.Resource)
+		}
+	}
+	return v
+}
+
+func sorted(places []place) []place {
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return places
+}
+
+func object(at place, is thing) Object {
+	return Object{Resource: at.resource, Namespace: at.namespace, Name: at.name, UID: is.uid}
+}
+
+func isGranted(decision Decision) bool {
+	_, granted := decision.(Granted)
+	return granted
+}

@@ -1,0 +1,225 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	pods   = podResource.GroupResource()
+	claims = claimResource.GroupResource()
+)
+
+// count is an Observation that includes every reservation's object.
+func count(used corev1.ResourceList, upTo map[schema.GroupResource]uint64) Observation {
+	return Observation{
+		Basis: basis(), Used: used, Counted: upTo, Everything: []schema.GroupResource{namespaceResource},
+		Sources: map[corev1.ResourceName][]schema.GroupResource{
+			"pods": {pods}, "claims": {claims}, "devices": {claims, pods},
+		},
+		Seen: func(Reservation) bool { return true },
+	}
+}
+
+type versions = map[schema.GroupResource]uint64
+
+func TestSettle(t *testing.T) {
+	held := creation("a", "a", "pods", "1")
+	everything := versions{namespaceResource: 10, pods: 10, claims: 10}
+	before := counted("pods", "2", "claims", "1", "devices", "4").with(held).
+		upTo(pods, 10).upTo(claims, 10).upTo(namespaceResource, 10)
+	newer := list("pods", "3", "claims", "2", "devices", "5")
+
+	for name, test := range map[string]struct {
+		state   State
+		count   func(*Observation)
+		used    corev1.ResourceList
+		counted versions
+		kept    bool
+	}{
+		"a newer count takes over, and what it includes is no longer held": {
+			state: before, used: newer, counted: everything,
+		},
+		"what it doesn't include stays held": {
+			state: before, count: func(o *Observation) { o.Seen = func(Reservation) bool { return false } },
+			used: newer, counted: everything, kept: true,
+		},
+		"a source that it has followed less far is left as it was": {
+			state: before, count: func(o *Observation) { o.Counted[pods] = 9 },
+			used: list("pods", "2", "claims", "2", "devices", "4"), counted: everything, kept: true,
+		},
+		"so is a source that it hasn't listed": {
+			state: before, count: func(o *Observation) { delete(o.Counted, pods) },
+			used: list("pods", "2", "claims", "2", "devices", "4"), counted: everything, kept: true,
+		},
+		"without the newest namespaces nothing is new": {
+			state: before, count: func(o *Observation) { o.Counted[namespaceResource] = 9 },
+			used: before.Used, counted: everything, kept: true,
+		},
+		"nor without any namespaces": {
+			state: before, count: func(o *Observation) { delete(o.Counted, namespaceResource) },
+			used: before.Used, counted: everything, kept: true,
+		},
+		"how far a count has come is remembered": {
+			state: before, count: func(o *Observation) { o.Counted[pods], o.Counted[claims] = 30, 20 },
+			used: newer, counted: versions{namespaceResource: 10, pods: 30, claims: 20},
+		},
+		"a count of an older spec is ignored": {
+			state: before, count: func(o *Observation) { o.Generation--; o.Digest = "before" },
+			used: before.Used, counted: everything, kept: true,
+		},
+		"a spec that counts otherwise takes what has been listed for it, and nothing over": {
+			state: before, count: func(o *Observation) { o.Generation, o.Digest = 4, "after"; delete(o.Counted, claims) },
+			used: list("pods", "3"), counted: everything,
+		},
+		"the same count for a newer spec holds": {
+			state: before, count: func(o *Observation) { o.Generation = 4; delete(o.Counted, claims) },
+			used: list("pods", "3", "claims", "1", "devices", "4"), counted: everything,
+		},
+		"a first count is taken as it is": {
+			state: State{}.with(held), used: newer, counted: everything,
+		},
+		"a first count leaves out what hasn't been listed": {
+			state: State{}.with(held), count: func(o *Observation) { delete(o.Counted, claims) },
+			used: list("pods", "3"), counted: versions{namespaceResource: 10, pods: 10},
+		},
+		"what is no longer limited is no longer used": {
+			state: before, count: func(o *Observation) {
+				o.Generation, o.Digest = 4, "after"
+				o.Sources = map[corev1.ResourceName][]schema.GroupResource{"pods": {pods}}
+			},
+			used: list("pods", "3"), counted: everything,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			observed := count(newer, maps.Clone(everything))
+			if test.count != nil {
+				test.count(&observed)
+			}
+			draft := Edit(test.state)
+			draft.Settle(observed)
+			got := draft.State()
+			if diff := cmp.Diff(test.used, got.Used); diff != "" {
+				t.Errorf("used (-want,+got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.counted, got.Counted); diff != "" {
+				t.Errorf("counted (-want,+got):\n%s", diff)
+			}
+			if _, kept := got.Reservations[held.Key()]; kept != test.kept {
+				t.Errorf("reservation kept: got %v, want %v", kept, test.kept)
+			}
+		})
+	}
+}
+
+// A pod is counted and so are its devices, but what is used of devices waits
+// for the claims: without the reservation nothing would cover the pod's.
+func TestAReservationStaysUntilAllOfItIsUsed(t *testing.T) {
+	for name, test := range map[string]struct {
+		late func(versions)
+		held Reservation
+		kept bool
+	}{
+		"claims haven't been listed": {
+			late: func(counted versions) { delete(counted, claims) }, held: creation("a", "a", "pods", "1", "devices", "2"), kept: true,
+		},
+		"claims are older than what has been counted": {
+			late: func(counted versions) { counted[claims] = 9 }, held: creation("a", "a", "pods", "1", "devices", "2"), kept: true,
+		},
+		"claims are late, and the pod uses none of their devices": {
+			late: func(counted versions) { counted[claims] = 9 }, held: creation("a", "a", "pods", "1"),
+		},
+		"claims are as new as the pods": {
+			late: func(versions) {}, held: creation("a", "a", "pods", "1", "devices", "2"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upTo := versions{namespaceResource: 10, pods: 10, claims: 10}
+			state := counted("pods", "0", "claims", "0", "devices", "0").with(test.held).
+				upTo(pods, 10).upTo(claims, 10).upTo(namespaceResource, 10)
+			test.late(upTo)
+			draft := Edit(state)
+			draft.Settle(count(list("pods", "1", "claims", "0", "devices", "2"), upTo))
+			if _, kept := draft.State().Reservations[test.held.Key()]; kept != test.kept {
+				t.Errorf("reservation kept: got %v, want %v", kept, test.kept)
+			}
+			want := corev1.ResourceList{"devices": test.held.Amounts["devices"]}
+			charged := corev1.ResourceList{"devices": draft.Charged()["devices"]}
+			if _, uses := test.held.Amounts["devices"]; uses {
+				if diff := cmp.Diff(want, charged); diff != "" {
+					t.Errorf("charged (-want,+got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// A count for a quota that had the name before, from a process that is behind,
+// must not make the ledger forget how far the quota of today was counted.
+func TestAnotherQuotasCountDoesNotLetAnOldViewIn(t *testing.T) {
+	state := counted("pods", "5", "claims", "0", "devices", "0").
+		upTo(pods, 100).upTo(claims, 100).upTo(namespaceResource, 100)
+	draft := Edit(state)
+
+	ofTheQuotaBefore := count(list("pods", "3"), versions{namespaceResource: 100, pods: 50, claims: 100})
+	ofTheQuotaBefore.Basis = Basis{Quota: "before", Generation: 8, Digest: "before"}
+	draft.Settle(ofTheQuotaBefore)
+	draft.Settle(count(list("pods", "4"), versions{namespaceResource: 100, pods: 60, claims: 100}))
+
+	used, counted := draft.State().Used["pods"]
+	if counted && used.Value() < 5 {
+		t.Errorf("used: got %s pods as of version 60, want 5 or none: it had been counted up to version 100", used.String())
+	}
+}
+
+func TestASettleIsWrittenOnlyWhenItSaysMore(t *testing.T) {
+	held := creation("a", "a", "pods", "1")
+	for name, test := range map[string]struct {
+		count func(*Observation)
+		held  []Reservation
+		want  bool
+	}{
+		"nothing is new":                 {count: func(*Observation) {}},
+		"only how far it has come":       {count: func(o *Observation) { o.Counted[pods] = 99 }},
+		"the same amount in other words": {count: func(o *Observation) { o.Used["pods"] = list("p", "2000m")["p"] }},
+		"more is used":                   {count: func(o *Observation) { o.Used["pods"] = list("p", "3")["p"] }, want: true},
+		"something more is limited": {count: func(o *Observation) {
+			o.Sources["new"] = []schema.GroupResource{pods}
+			o.Used["new"] = list("p", "0")["p"]
+		}, want: true},
+		"a newer spec was counted":            {count: func(o *Observation) { o.Generation++ }, want: true},
+		"an object has been observed":         {count: func(*Observation) {}, held: []Reservation{held}, want: true},
+		"an object has not been observed yet": {count: func(o *Observation) { o.Seen = func(Reservation) bool { return false } }, held: []Reservation{held}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := counted("pods", "2", "claims", "0", "devices", "0").with(test.held...).upTo(pods, 10)
+			observed := count(list("pods", "2", "claims", "0", "devices", "0"), versions{namespaceResource: 10, pods: 10, claims: 10})
+			test.count(&observed)
+			draft := Edit(state)
+			draft.Settle(observed)
+			if draft.Changed() != test.want {
+				t.Errorf("changed: got %v, want %v", draft.Changed(), test.want)
+			}
+		})
+	}
+}

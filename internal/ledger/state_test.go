@@ -1,0 +1,126 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestADraftLeavesItsStateAlone(t *testing.T) {
+	fresh := func() State {
+		return counted("pods", "1", "cpu", "2").
+			with(creation("a", "a", "pods", "1"), creation("b", "b", "pods", "1", "cpu", "1"), update("c", "c", "5", "1", "cpu", "1")).
+			upTo(pods, 7)
+	}
+	for name, change := range map[string]func(*Draft){
+		"by a grant":   func(d *Draft) { d.Reserve(limits("pods", "9"), creation("d", "d", "pods", "1")) },
+		"by a retry":   func(d *Draft) { d.Reserve(limits("pods", "9"), creation("a", "a", "pods", "5")) },
+		"by a denial":  func(d *Draft) { d.Reserve(limits("pods", "1"), creation("d", "d", "pods", "1")) },
+		"by a release": func(d *Draft) { d.Release(Key{UID: "b"}) },
+		"by a drop":    func(d *Draft) { d.Drop(creation("a", "a")) },
+		"by a settle": func(d *Draft) {
+			d.Settle(count(list("pods", "4"), versions{namespaceResource: 9, pods: 9, claims: 9}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := fresh()
+			change(Edit(state))
+			if diff := gocmp.Diff(fresh(), state); diff != "" {
+				t.Errorf("the state was changed (-before,+after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDraftsOfOneStateAreApart(t *testing.T) {
+	state := counted("pods", "0").with(creation("a", "a", "pods", "1"))
+	one, other := Edit(state), Edit(state)
+	one.Reserve(limits("pods", "9"), creation("b", "b", "pods", "1"))
+	other.Release(Key{UID: "a"})
+	if diff := gocmp.Diff(list("pods", "2"), one.State().Reserved()); diff != "" {
+		t.Errorf("reserved in the one (-want,+got):\n%s", diff)
+	}
+	if diff := gocmp.Diff(list(), other.State().Reserved()); diff != "" {
+		t.Errorf("reserved in the other (-want,+got):\n%s", diff)
+	}
+}
+
+func TestExpired(t *testing.T) {
+	state := counted().with(
+		creation("early", "early").expiring(expiry.Add(-time.Second)),
+		creation("due", "due").expiring(expiry),
+		creation("late", "late").expiring(expiry.Add(time.Second)),
+	)
+	for name, test := range map[string]struct {
+		now  time.Time
+		want []types.UID
+	}{
+		"none, before any has ended":           {now: expiry.Add(-time.Minute)},
+		"what ended before now":                {now: expiry, want: []types.UID{"early"}},
+		"a moment later what ended then too":   {now: expiry.Add(time.Nanosecond), want: []types.UID{"due", "early"}},
+		"all, long after the last one's ended": {now: expiry.Add(time.Hour), want: []types.UID{"due", "early", "late"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []types.UID
+			for _, reservation := range state.Expired(test.now) {
+				got = append(got, reservation.UID)
+			}
+			slices.SortFunc(got, cmp.Compare)
+			if diff := gocmp.Diff(test.want, got); diff != "" {
+				t.Errorf("expired (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDrop(t *testing.T) {
+	held := creation("a", "a", "pods", "1")
+	for name, test := range map[string]struct {
+		state   State
+		changed bool
+	}{
+		"one that is as it was looked at goes": {state: counted("pods", "0").with(held), changed: true},
+		"one that was renewed since stays":     {state: counted("pods", "0").with(held.expiring(expiry.Add(time.Second)))},
+		"one that has settled since is gone":   {state: counted("pods", "0")},
+		"another attempt isn't meant":          {state: counted("pods", "0").with(update("a", "a", "7", "1", "pods", "1"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			draft := Edit(test.state)
+			draft.Drop(held)
+			if draft.Changed() != test.changed {
+				t.Errorf("changed: got %v, want %v", draft.Changed(), test.changed)
+			}
+			if _, kept := draft.State().Reservations[held.Key()]; kept && test.changed {
+				t.Error("it is still held")
+			}
+		})
+	}
+}
+
+func TestChargedIsUsedAndReserved(t *testing.T) {
+	draft := Edit(counted("pods", "1", "cpu", "500m").with(
+		creation("a", "a", "pods", "1", "cpu", "250m"), update("b", "b", "3", "1", "cpu", "250m")))
+	if diff := gocmp.Diff(list("pods", "2", "cpu", "1"), draft.Charged()); diff != "" {
+		t.Errorf("charged (-want,+got):\n%s", diff)
+	}
+}
