@@ -42,6 +42,9 @@ type committer struct {
 	// known is the newest ledger seen. It is only a guess at what is stored;
 	// the compare-and-swap tells.
 	known Snapshot
+	// unsure: a write failed that may have happened all the same, so that known
+	// may lack what this process itself has stored.
+	unsure bool
 	// lastWrite is when the last batch was written, to pace the next.
 	lastWrite time.Time
 	// lastFailure is why the store last failed; nil since it last succeeded.
@@ -54,11 +57,11 @@ func (c *committer) enqueue(entry *entry) error {
 	if entry.charge != nil && len(c.queue) >= c.group.options.MaxWaiting {
 		return ErrBusy
 	}
-	c.queue = append(c.queue, entry)
-	if !c.working {
-		c.working = true
-		c.group.running.Go(c.work)
+	if !c.working && !c.group.start(c.work) {
+		return ErrEnded
 	}
+	c.working = true
+	c.queue = append(c.queue, entry)
 	return nil
 }
 
@@ -68,7 +71,7 @@ func (c *committer) release(ctx context.Context, key ledger.Key) {
 	ctx, cancel := detached(ctx, c.group.options.ChangeTimeout)
 	entry := newChange(ctx, func(draft *ledger.Draft) { draft.Release(key) })
 	context.AfterFunc(ctx, cancel)
-	_ = c.enqueue(entry) // a change is never refused
+	_ = c.enqueue(entry) // refused only at the end: then the charge expires
 }
 
 func (c *committer) observe(snapshot Snapshot) {
@@ -152,13 +155,11 @@ func (c *committer) sleep(pause time.Duration) {
 //     batch, and that one counts only once it is written.
 //
 // When the write meets a conflict or fails, every entry is judged again on a
-// live state.
+// live state, once that can be read.
 func (c *committer) commit(batch []*entry) {
 	backoff := wait.Backoff{Duration: 2 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: time.Second}
 	base, fresh := c.current(), false
-	if base.Version == "" {
-		fresh = c.reload(&base)
-	}
+	usable := base.Version != "" && !c.isUnsure()
 	for {
 		batch = dropAbandoned(batch)
 		if len(batch) == 0 {
@@ -168,16 +169,21 @@ func (c *committer) commit(batch []*entry) {
 			failAll(batch, c.group.ctx.Err())
 			return
 		}
-		outcome := c.attempt(batch, &base, fresh)
-		if outcome == committed {
+		if !usable {
+			if !c.reload(&base) {
+				c.sleep(backoff.Step())
+				continue
+			}
+			usable, fresh = true, true
+		}
+		switch c.attempt(batch, &base, fresh) {
+		case committed:
 			return
-		}
-		if outcome != outdated {
+		case conflicted, failed:
 			c.sleep(backoff.Step())
+		case outdated:
 		}
-		if fresh = c.reload(&base); !fresh {
-			c.sleep(backoff.Step())
-		}
+		usable = false
 	}
 }
 
@@ -225,6 +231,7 @@ func (c *committer) write(size int, base *Snapshot, next ledger.State) outcome {
 		return conflicted
 	case err != nil:
 		c.failed(err)
+		c.setUnsure()
 		return failed
 	}
 	c.wrote(Snapshot{Version: version, State: next})
@@ -245,6 +252,18 @@ func (c *committer) failed(err error) {
 	c.lastFailure = err
 	c.mu.Unlock()
 	c.group.observer.Failed(c.quota, err)
+}
+
+func (c *committer) setUnsure() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unsure = true
+}
+
+func (c *committer) isUnsure() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unsure
 }
 
 func (c *committer) failure() error {
@@ -276,7 +295,7 @@ func (c *committer) reload(base *Snapshot) bool {
 func (c *committer) learn(live Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lastFailure = nil
+	c.lastFailure, c.unsure = nil, false
 	if live.Version == "" || c.known.Version == "" || !c.group.store.Newer(c.known.Version, live.Version) {
 		c.known = live
 	}

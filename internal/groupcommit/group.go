@@ -43,11 +43,16 @@ type Group struct {
 	observer Observer
 
 	running sync.WaitGroup
-	// mu guards committers.
+	// mu guards what follows, and each start of a goroutine in running.
 	mu sync.Mutex
+	// ended: Wait was called, and no goroutine may start any more.
+	ended bool
 	// quota name -> committer
 	committers map[string]*committer
 }
+
+// ErrEnded is returned once the Group has ended.
+var ErrEnded = errors.New("the operator is stopping")
 
 // New makes a Group that works until ctx ends.
 func New(ctx context.Context, clock clock.Clock, store Store, observer Observer, options Options) *Group {
@@ -136,7 +141,20 @@ func (g *Group) Forget(quota string) {
 
 // Wait returns when all committers have ended. Call it after ctx has ended.
 func (g *Group) Wait() {
+	g.mu.Lock()
+	g.ended = true
+	g.mu.Unlock()
 	g.running.Wait()
+}
+
+// start runs work in a goroutine, unless the Group has ended.
+func (g *Group) start(work func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.ended {
+		g.running.Go(work)
+	}
+	return !g.ended
 }
 
 func (g *Group) committer(quota string) *committer {

@@ -1,0 +1,75 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package groupcommit
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// fault is what goes wrong with one call of a store.
+type fault int
+
+const (
+	none fault = iota
+	// conflict: another writer is first.
+	conflict
+	// unreachable: the call fails, and nothing has happened.
+	unreachable
+	// replyLost: the call fails, and it has happened.
+	replyLost
+)
+
+// faultyStore fails by plan: call after call, and no more once the plan ends.
+type faultyStore struct {
+	*memoryStore
+	loads, swaps    []fault
+	loaded, swapped atomic.Int64
+}
+
+func (s *faultyStore) Load(ctx context.Context, quota string) (Snapshot, error) {
+	fault := planned(s.loads, s.loaded.Add(1))
+	snapshot, err := s.memoryStore.Load(ctx, quota)
+	if fault == unreachable || fault == replyLost {
+		return Snapshot{}, errInjected
+	}
+	return snapshot, err
+}
+
+func (s *faultyStore) Swap(ctx context.Context, quota, previous string, next ledger.State) (string, error) {
+	fault := planned(s.swaps, s.swapped.Add(1))
+	switch fault {
+	case unreachable:
+		return "", errInjected
+	case conflict:
+		s.put(quota, s.state(quota))
+	}
+	version, err := s.memoryStore.Swap(ctx, quota, previous, next)
+	if fault == replyLost && err == nil {
+		return "", errInjected
+	}
+	return version, err
+}
+
+func planned(faults []fault, call int64) fault {
+	if call > int64(len(faults)) {
+		return none
+	}
+	return faults[call-1]
+}
