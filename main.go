@@ -99,7 +99,7 @@ func main() {
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
-		logger.Error(err, "The operator ended with an error")
+		fmt.Fprintln(os.Stderr, "manager:", err)
 		os.Exit(1)
 	}
 }
