@@ -1,0 +1,171 @@
+# A target writes or checks, never both. Nothing is needed but Go, make and
+# git. Where each version is pinned:
+#   a tool:       hack/tools/NAME/go.mod
+#   Kubernetes:   hack/controlplane/go.mod (verify compares go.mod with it)
+#   Go:           go.mod
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+# Variables. `make help` lists the lines that begin with two hashes.
+## KUBEBUILDER_ASSETS: directory with kube-apiserver, etcd, kube-controller-manager and kubectl; unset: bin/k8s, which is built
+ASSETS := $(abspath $(or $(KUBEBUILDER_ASSETS),bin/k8s))
+## KEEP: set to 1, the demo keeps everything running until Ctrl-C and prints the KUBECONFIG to use
+KEEP ?=
+## RACE: flag for the race detector; left out by default where there is no C compiler
+RACE ?= $(if $(shell command -v $$(go env CC)),-race)
+## TEST_ARGS: further arguments of go test
+TEST_ARGS ?=
+## UNIT_TIMEOUT: time limit of each package of unit tests
+UNIT_TIMEOUT ?= 10m
+## INTEGRATION_TIMEOUT: time limit of each suite that runs against the API server
+INTEGRATION_TIMEOUT ?= 20m
+## IMG: name of the container image
+IMG ?= shared-quota-operator:dev
+## CONTAINER_TOOL: command that builds the image
+CONTAINER_TOOL ?= docker
+
+CONTROLLER_GEN := bin/tools/controller-gen
+GOLANGCI_LINT := bin/tools/golangci-lint
+KUSTOMIZE := bin/tools/kustomize
+
+# Directories with a Go module of their own.
+MODULES := . hack/controlplane $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
+# Modules with code of their own to lint.
+LINT_MODULES := . hack/controlplane
+KUSTOMIZATIONS := config/crd config/default config/samples
+# Everything that is ours and formatted.
+GO_FILES = $(shell find . -name '*.go' -not -path './bin/*')
+
+##@ General
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@printf '\nVariables\n'
+	@sed -n 's/^## \([A-Z_]*\): \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F '\t' '{ printf "  %-20s %s\n", $$1, $$2 }'
+
+##@ Try it
+
+.PHONY: demo
+demo: controlplane build ## Play a story on a real control plane, and tell it.
+	CGO_ENABLED=0 go build -o bin/demo ./hack/demo
+	@bin/demo -manager bin/manager -assets "$(ASSETS)" -crds config/crd/bases $(if $(filter-out 0,$(KEEP)),-keep)
+
+##@ Generate (these write)
+
+# $(1) receives the CRDs, $(2) the role.
+define manifests-into
+$(CONTROLLER_GEN) crd rbac:roleName=manager-role paths=./... output:crd:dir=$(1) output:rbac:dir=$(2)
+endef
+
+# $(1) receives the deepcopy code.
+define deepcopy-into
+$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/v1 output:object:dir=$(1)
+endef
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## Write the deepcopy methods of the API types.
+	$(call deepcopy-into,api/v1)
+
+.PHONY: manifests
+manifests: $(CONTROLLER_GEN) ## Write the CRDs from the API types, and the role from the RBAC markers in the code.
+	$(call manifests-into,config/crd/bases,config/rbac)
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format the Go code.
+	$(foreach module,$(LINT_MODULES),cd $(CURDIR)/$(module) && $(CURDIR)/$(GOLANGCI_LINT) fmt --config $(CURDIR)/.golangci.yml &&) true
+
+##@ Build (these write to bin/)
+
+.PHONY: build
+build: ## Build bin/manager.
+	CGO_ENABLED=0 go build -trimpath -o bin/manager .
+
+.PHONY: controlplane
+controlplane: $(if $(KUBEBUILDER_ASSETS),,bin/k8s/.stamp) ## Build the control plane for tests and the demo into bin/k8s; once.
+
+# The program itself knows what its binaries were built from, and leaves them
+# alone when nothing changed. The touch says so to make.
+bin/k8s/.stamp: hack/controlplane/go.mod hack/controlplane/go.sum $(wildcard hack/controlplane/*.go)
+	@cd hack/controlplane && CGO_ENABLED=0 GOWORK=off go run . -out $(CURDIR)/bin/k8s
+	@touch $@
+
+bin/tools/%: hack/tools/%/go.mod hack/tools/%/go.sum
+	cd hack/tools/$* && CGO_ENABLED=0 GOWORK=off go build -trimpath -o $(CURDIR)/$@ tool
+	@touch $@
+
+.PHONY: docker-build
+docker-build: ## Build the container image IMG; needs CONTAINER_TOOL.
+	$(CONTAINER_TOOL) build --tag $(IMG) .
+
+##@ Test (these only check)
+
+.PHONY: test
+test: test-unit test-integration ## Run all tests.
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no API server.
+	@[[ -n "$(RACE)" ]] || echo "No C compiler: running without the race detector."
+	go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $$(go list ./... | grep -v '/shared-quota-operator/test\(/\|$$\)')
+
+# One suite at a time: each runs an API server of its own.
+.PHONY: test-integration
+test-integration: controlplane ## Run the suites under test/ against a real API server.
+	KUBEBUILDER_ASSETS="$(ASSETS)" go test $(RACE) -count=1 -p 1 -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) ./test/...
+
+##@ Verify (these only check)
+
+.PHONY: verify
+verify: verify-licence verify-fmt verify-versions verify-mod verify-generated verify-kustomize lint ## Run all checks below.
+
+.PHONY: verify-licence
+verify-licence: ## Check that every Go file has the licence header.
+	@header="$$(cat hack/boilerplate.go.txt)"; bad=0; \
+	for file in $(GO_FILES); do \
+		[[ "$$(head -n 25 "$$file")" == *"$$header"* ]] || { echo "$$file: lacks the header of hack/boilerplate.go.txt"; bad=1; }; \
+	done; exit $$bad
+
+.PHONY: verify-fmt
+verify-fmt: ## Check that every Go file is formatted.
+	@bad="$$(gofmt -l $(GO_FILES))"; [[ -z "$$bad" ]] || { echo "not formatted; run make fmt:"; echo "$$bad"; exit 1; }
+
+.PHONY: verify-versions
+verify-versions: ## Check that the operator and the control plane name the same Kubernetes version.
+	@version() { awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' "$$1"; }; \
+	[[ "$$(version go.mod)" == "$$(version hack/controlplane/go.mod)" ]] || { \
+		echo "k8s.io/kubernetes is $$(version go.mod) in go.mod, $$(version hack/controlplane/go.mod) in hack/controlplane/go.mod"; exit 1; }
+
+.PHONY: verify-mod
+verify-mod: ## Check that every go.mod and go.sum is tidy.
+	@bad=0; for module in $(MODULES); do \
+		(cd $$module && GOWORK=off go mod tidy -diff) || { echo "$$module: not tidy; run go mod tidy there"; bad=1; }; \
+	done; exit $$bad
+
+# What the generators would write goes to a directory aside and is compared.
+.PHONY: verify-generated
+verify-generated: VERIFY_DIR := bin/verify
+verify-generated: $(CONTROLLER_GEN) ## Check that generated code and manifests are up to date.
+	@rm -rf $(VERIFY_DIR) && mkdir -p $(VERIFY_DIR)/crd $(VERIFY_DIR)/rbac $(VERIFY_DIR)/deepcopy
+	@$(call deepcopy-into,$(VERIFY_DIR)/deepcopy)
+	@$(call manifests-into,$(VERIFY_DIR)/crd,$(VERIFY_DIR)/rbac)
+	@bad=0; \
+	diff -u api/v1/zz_generated.deepcopy.go $(VERIFY_DIR)/deepcopy/zz_generated.deepcopy.go || { echo "run make generate"; bad=1; }; \
+	diff -ru config/crd/bases $(VERIFY_DIR)/crd || { echo "run make manifests"; bad=1; }; \
+	diff -u config/rbac/role.yaml $(VERIFY_DIR)/rbac/role.yaml || { echo "run make manifests"; bad=1; }; \
+	rm -rf $(VERIFY_DIR); exit $$bad
+
+.PHONY: verify-kustomize
+verify-kustomize: $(KUSTOMIZE) ## Check that the directories under config/ build.
+	@for dir in $(KUSTOMIZATIONS); do $(KUSTOMIZE) build $$dir >/dev/null || { echo "$$dir: does not build"; exit 1; }; done
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Check the Go code against .golangci.yml.
+	@bad=0; for module in $(LINT_MODULES); do \
+		(cd $$module && GOWORK=off $(CURDIR)/$(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml --timeout 20m ./...) || bad=1; \
+	done; exit $$bad
