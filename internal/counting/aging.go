@@ -27,27 +27,19 @@ import (
 // been gone for longer than remember.
 func (c *Count) Advance(now time.Time, remember time.Duration) {
 	c.mu.Lock()
-	touched := map[string]bool{}
+	defer c.unlock()
 	for _, source := range c.sources {
-		for _, key := range source.lockedReevaluate(now) {
-			for _, name := range source.lockedTouched(key.Namespace) {
-				touched[name] = true
-			}
-		}
+		source.lockedReevaluate(now)
 		for uid, since := range source.gone {
 			if now.Sub(since) > remember {
 				delete(source.gone, uid)
 			}
 		}
 	}
-	c.mu.Unlock()
-	c.changed(sortedKeys(touched))
 }
 
-// lockedReevaluate brings aging records up to the time, and returns those
-// whose usage changed.
-func (s *Source) lockedReevaluate(now time.Time) []types.NamespacedName {
-	var changed []types.NamespacedName
+// lockedReevaluate brings aging records up to the time.
+func (s *Source) lockedReevaluate(now time.Time) {
 	for key := range s.aging {
 		was := s.objects[key.Namespace][key.Name]
 		is := was
@@ -57,9 +49,7 @@ func (s *Source) lockedReevaluate(now time.Time) []types.NamespacedName {
 		}
 		s.lockedPut(key, is, now)
 		delete(s.aging, key)
-		changed = append(changed, key)
 	}
-	return changed
 }
 
 // lockedRefresh brings one record up to the time before it is added to a new

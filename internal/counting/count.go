@@ -67,6 +67,9 @@ type Count struct {
 	// covering lists the tallies that count a namespace.
 	// namespace name -> tallies
 	covering map[string][]*tally
+	// touched are the quotas to tell of once the lock is released: their figures,
+	// or what these include, may have changed.
+	touched map[string]bool
 }
 
 type namespace struct{ labels, annotations map[string]string }
@@ -92,22 +95,44 @@ func New(evaluators *evaluation.Evaluators, changed func(quotas []string)) *Coun
 		sources:    map[schema.GroupResource]*Source{},
 		tallies:    map[string]*tally{},
 		covering:   map[string][]*tally{},
+		touched:    map[string]bool{},
+	}
+}
+
+// unlock ends a change, and tells what it touched.
+func (c *Count) unlock() {
+	touched := sortedKeys(c.touched)
+	clear(c.touched)
+	c.mu.Unlock()
+	if len(touched) > 0 {
+		c.changed(touched)
+	}
+}
+
+func (c *Count) lockedTouch(tallies ...*tally) {
+	for _, tally := range tallies {
+		c.touched[tally.definition.Quota.Name] = true
+	}
+}
+
+func (c *Count) lockedTouchAll() {
+	for _, tally := range c.tallies {
+		c.lockedTouch(tally)
 	}
 }
 
 // Define adds a quota, or replaces its definition, and counts it anew.
 func (c *Count) Define(definition Definition, now time.Time) {
 	c.mu.Lock()
+	defer c.unlock()
 	c.lockedForget(definition.Quota.Name)
 	c.lockedDefine(definition, now)
-	c.mu.Unlock()
-	c.changed([]string{definition.Quota.Name})
 }
 
 // Forget removes a quota.
 func (c *Count) Forget(name string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.lockedForget(name)
 }
 
@@ -129,6 +154,7 @@ func (c *Count) lockedDefine(definition Definition, now time.Time) {
 		slices:     map[string]corev1.ResourceList{},
 	}
 	c.tallies[definition.Quota.Name] = added
+	c.lockedTouch(added)
 	for name, namespace := range c.namespaces {
 		if definition.Selector.Matches(namespace.labels, namespace.annotations) {
 			c.lockedCover(name, added, now)
@@ -140,7 +166,7 @@ func (c *Count) lockedDefine(definition Definition, now time.Time) {
 // running total had drifted, which is by nothing unless there is a defect.
 func (c *Count) Audit(name string, now time.Time) corev1.ResourceList {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	before, known := c.tallies[name]
 	if !known {
 		return nil
@@ -166,12 +192,14 @@ func (c *Count) lockedCover(namespace string, tally *tally, now time.Time) {
 	tally.slices[namespace] = used
 	tally.total = quota.Add(tally.total, used)
 	c.covering[namespace] = append(c.covering[namespace], tally)
+	c.lockedTouch(tally)
 }
 
 // lockedUncover takes a namespace out of a tally.
 func (c *Count) lockedUncover(namespace string, gone *tally) {
 	gone.total = quota.Subtract(gone.total, gone.slices[namespace])
 	delete(gone.slices, namespace)
+	c.lockedTouch(gone)
 	remaining := slices.DeleteFunc(slices.Clone(c.covering[namespace]), func(t *tally) bool { return t == gone })
 	if len(remaining) == 0 {
 		delete(c.covering, namespace)
@@ -190,14 +218,6 @@ func (c *Count) usage(resource schema.GroupResource, record record, tally *tally
 		return corev1.ResourceList{}
 	}
 	return used
-}
-
-func (c *Count) lockedNames(tallies []*tally) []string {
-	names := make([]string, 0, len(tallies))
-	for _, tally := range tallies {
-		names = append(names, tally.definition.Quota.Name)
-	}
-	return names
 }
 
 func zeros(hard corev1.ResourceList) corev1.ResourceList {

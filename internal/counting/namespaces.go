@@ -31,19 +31,17 @@ var Namespaces = schema.GroupResource{Resource: "namespaces"}
 // it where it is now selected.
 func (c *Count) SetNamespace(name string, labels, annotations map[string]string, version uint64, now time.Time) {
 	c.mu.Lock()
-	touched := c.lockedSetNamespace(name, namespace{labels: labels, annotations: annotations}, now)
+	defer c.unlock()
+	c.lockedSetNamespace(name, namespace{labels: labels, annotations: annotations}, now)
 	c.lockedNamespacesAt(version)
-	c.mu.Unlock()
-	c.changed(touched)
 }
 
 // DeleteNamespace removes a namespace that was deleted at a resourceVersion.
 func (c *Count) DeleteNamespace(name string, version uint64) {
 	c.mu.Lock()
-	touched := c.lockedDeleteNamespace(name)
+	defer c.unlock()
+	c.lockedDeleteNamespace(name)
 	c.lockedNamespacesAt(version)
-	c.mu.Unlock()
-	c.changed(touched)
 }
 
 // NamespaceLabels is a namespace in a list.
@@ -55,6 +53,7 @@ type NamespaceLabels struct {
 // ReplaceNamespaces takes a complete list as of a resourceVersion.
 func (c *Count) ReplaceNamespaces(list []NamespaceLabels, version uint64, now time.Time) {
 	c.mu.Lock()
+	defer c.unlock()
 	listed := map[string]bool{}
 	for _, item := range list {
 		listed[item.Name] = true
@@ -66,9 +65,7 @@ func (c *Count) ReplaceNamespaces(list []NamespaceLabels, version uint64, now ti
 		}
 	}
 	c.lockedNamespacesAt(version)
-	all := sortedKeys(c.tallies)
-	c.mu.Unlock()
-	c.changed(all)
+	c.lockedTouchAll()
 }
 
 // NamespacesAt records that the namespaces are known up to a resourceVersion.
@@ -82,14 +79,13 @@ func (c *Count) lockedNamespacesAt(version uint64) {
 	c.namespacesVersion = max(c.namespacesVersion, version)
 }
 
-func (c *Count) lockedSetNamespace(name string, is namespace, now time.Time) []string {
+func (c *Count) lockedSetNamespace(name string, is namespace, now time.Time) {
 	was, known := c.namespaces[name]
 	if known && maps.Equal(was.labels, is.labels) && maps.Equal(was.annotations, is.annotations) {
-		return nil
+		return
 	}
 	c.namespaces[name] = is
-	var touched []string
-	for quota, tally := range c.tallies {
+	for _, tally := range c.tallies {
 		_, covered := tally.slices[name]
 		selected := tally.definition.Selector.Matches(is.labels, is.annotations)
 		switch {
@@ -97,19 +93,13 @@ func (c *Count) lockedSetNamespace(name string, is namespace, now time.Time) []s
 			c.lockedCover(name, tally, now)
 		case covered && !selected:
 			c.lockedUncover(name, tally)
-		default:
-			continue
 		}
-		touched = append(touched, quota)
 	}
-	return touched
 }
 
-func (c *Count) lockedDeleteNamespace(name string) []string {
+func (c *Count) lockedDeleteNamespace(name string) {
 	delete(c.namespaces, name)
-	covering := slices.Clone(c.covering[name])
-	for _, tally := range covering {
+	for _, tally := range slices.Clone(c.covering[name]) {
 		c.lockedUncover(name, tally)
 	}
-	return c.lockedNames(covering)
 }

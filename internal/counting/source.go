@@ -84,7 +84,7 @@ func (c *Count) Source(resource schema.GroupResource) *Source {
 // DropSource forgets all records of a resource that no quota limits any more.
 func (c *Count) DropSource(resource schema.GroupResource) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	source, known := c.sources[resource]
 	if !known {
 		return
@@ -121,18 +121,17 @@ func (s *Source) Delete(object runtime.Object, now time.Time) error {
 	return nil
 }
 
-// update makes one change, and tells the quotas that cover the namespace.
+// update makes one change, and tells the quotas that cover the namespace: even
+// where nothing more is used, a reservation may now be settled.
 func (s *Source) update(namespace string, version uint64, change func()) {
 	s.count.mu.Lock()
+	defer s.count.unlock()
 	if s.dropped {
-		s.count.mu.Unlock()
 		return
 	}
 	change()
 	s.version = max(s.version, version)
-	touched := s.lockedTouched(namespace)
-	s.count.mu.Unlock()
-	s.count.changed(touched)
+	s.count.lockedTouch(s.count.covering[namespace]...)
 }
 
 // Replace takes a complete list as of a resourceVersion.
@@ -146,16 +145,14 @@ func (s *Source) Replace(list []runtime.Object, version uint64, now time.Time) e
 		measured[key] = record
 	}
 	s.count.mu.Lock()
+	defer s.count.unlock()
 	if s.dropped {
-		s.count.mu.Unlock()
 		return nil
 	}
 	s.lockedReplace(measured, now)
 	s.listed = true
 	s.version = max(s.version, version)
-	all := sortedKeys(s.count.tallies)
-	s.count.mu.Unlock()
-	s.count.changed(all)
+	s.count.lockedTouchAll()
 	return nil
 }
 
@@ -216,6 +213,7 @@ func (s *Source) lockedPut(key types.NamespacedName, is record, now time.Time) {
 			tally.lockedMove(key.Namespace, s.count.usage(s.resource, was, tally), quota.Subtract)
 		}
 		tally.lockedMove(key.Namespace, s.count.usage(s.resource, is, tally), quota.Add)
+		s.count.lockedTouch(tally)
 	}
 	objects[key.Name] = is
 	if _, ages := is.footprint.ChangesAt(); ages {
@@ -232,16 +230,13 @@ func (s *Source) lockedRemove(namespace, name string) {
 	}
 	for _, tally := range s.count.covering[namespace] {
 		tally.lockedMove(namespace, s.count.usage(s.resource, was, tally), quota.Subtract)
+		s.count.lockedTouch(tally)
 	}
 	delete(s.aging, types.NamespacedName{Namespace: namespace, Name: name})
 	delete(s.objects[namespace], name)
 	if len(s.objects[namespace]) == 0 {
 		delete(s.objects, namespace)
 	}
-}
-
-func (s *Source) lockedTouched(namespace string) []string {
-	return s.count.lockedNames(s.count.covering[namespace])
 }
 
 type arithmetic func(a, b corev1.ResourceList) corev1.ResourceList

@@ -1,0 +1,172 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package counting
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
+
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+)
+
+// teller remembers which quotas a Count told of.
+type teller struct{ told map[string]bool }
+
+func (t *teller) tell(quotas []string) {
+	for _, name := range quotas {
+		t.told[name] = true
+	}
+}
+
+// Nothing settles a ledger but being told of a change: a figure that moves in
+// silence is a quota that stays full, or stays open, until something else happens.
+func TestNoFigureMovesInSilence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, heard := newWorld(t), &teller{}
+		w.count = New(evaluation.New(w.clock, evaluation.ClaimSources{}), heard.tell)
+		w.count.ReplaceNamespaces(nil, w.version, w.now())
+		w.relist()
+		steps := map[string]func(*rapid.T){}
+		for name, step := range map[string]func(){
+			"label": w.label, "deleteNamespace": w.deleteNamespace, "set": w.set, "setMore": w.set, "remove": w.remove,
+			"relist": w.relist, "missDeletions": w.missDeletions, "define": w.define, "defineMore": w.define, "forget": w.forget,
+			"pass": w.pass, "passUnnoticed": w.passUnnoticed, "audit": w.audit,
+		} {
+			steps[name] = func(t *rapid.T) { heard.requireToldOf(t, w, name, step) }
+		}
+		t.Repeat(steps)
+	})
+}
+
+// passUnnoticed is the time between two looks at it.
+func (w *world) passUnnoticed() { w.clock.Step(45 * time.Second) }
+
+func (w *world) audit() { w.count.Audit(w.anyQuotaName(), w.now()) }
+
+func (t *teller) requireToldOf(rt *rapid.T, w *world, name string, step func()) {
+	before := w.allFigures()
+	t.told = map[string]bool{}
+	step()
+	for quotaName, is := range w.allFigures() {
+		if was, known := before[quotaName]; known && !maps.EqualFunc(was, is, quota.Equals) && !t.told[quotaName] {
+			rt.Fatalf("%s moved the figures of %s from %v to %v and told only of %v",
+				name, quotaName, was, is, slices.Sorted(maps.Keys(t.told)))
+		}
+	}
+}
+
+func (w *world) allFigures() map[string]map[string]corev1.ResourceList {
+	all := map[string]map[string]corev1.ResourceList{}
+	for _, name := range w.count.Quotas() {
+		all[name] = w.figures(w.count, name)
+	}
+	return all
+}
+
+// The grace of a pod is over, and the next look at the time is yet to come:
+// whoever takes account of it first must tell.
+func TestWhoeverFindsThatAPodsGraceIsOverTells(t *testing.T) {
+	late := start.Add(time.Minute)
+	for name, look := range map[string]func(*Count){
+		"the regular look": func(count *Count) { count.Advance(late, time.Hour) },
+		"an audit":         func(count *Count) { count.Audit("red", late) },
+		"another quota that comes to count the pod": func(count *Count) {
+			other := definitionOf(count, "red")
+			other.Quota.Name = "other"
+			count.Define(other, late)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count, heard := redQuota(t), &teller{told: map[string]bool{}}
+			setLeavingPod(t, count)
+			count.changed = heard.tell
+			look(count)
+			count.Advance(late.Add(time.Second), time.Hour) // a last chance
+			total := definitionTotal(count, "red")
+			if used := total["pods"]; !used.IsZero() || !heard.told["red"] {
+				t.Errorf("want no pods and the quota told, got %s pods, told %v", used.String(), heard.told)
+			}
+		})
+	}
+}
+
+func setLeavingPod(t *testing.T, count *Count) {
+	t.Helper()
+	pod := podAt("a", "x", "1x", 20)
+	leaves, grace := metav1.NewTime(start), int64(30)
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &leaves, &grace
+	if err := count.Source(pods).Set(pod, start); err != nil {
+		t.Fatal(err)
+	}
+	if used := definitionTotal(count, "red")["pods"]; used.Value() != 1 {
+		t.Fatalf("want 1 pod to begin with, got %s", used.String())
+	}
+}
+
+func definitionOf(count *Count, name string) Definition {
+	var definition Definition
+	count.Read(name, func(view View) { definition = view.Definition() })
+	return definition
+}
+
+func definitionTotal(count *Count, name string) corev1.ResourceList {
+	var total corev1.ResourceList
+	count.Read(name, func(view View) { total = view.Total() })
+	return total
+}
+
+// An audit repairs what has drifted: a defect that can only be made from within.
+func TestAnAuditRepairsAndTells(t *testing.T) {
+	count, heard := redQuota(t), &teller{told: map[string]bool{}}
+	if err := count.Source(pods).Set(podAt("a", "x", "1x", 20), start); err != nil {
+		t.Fatal(err)
+	}
+	count.changed = heard.tell
+	drifted := quota.Add(count.tallies["red"].total, corev1.ResourceList{"pods": definitionTotal(count, "red")["pods"]})
+	count.tallies["red"].total = drifted
+	drift := count.Audit("red", start)
+	if by := drift["pods"]; by.Value() != -1 {
+		t.Errorf("want a drift of -1 pods, got %v", drift)
+	}
+	if again := count.Audit("red", start); len(again) > 0 {
+		t.Errorf("want it repaired, got a drift of %v", again)
+	}
+	if used := definitionTotal(count, "red")["pods"]; used.Value() != 1 {
+		t.Errorf("want 1 pod, got %s", used.String())
+	}
+	if !heard.told["red"] {
+		t.Error("want the quota told, for its total has changed")
+	}
+}
+
+func TestAnUnknownQuotaHasNoFigures(t *testing.T) {
+	count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {})
+	if count.Read("nobody", func(View) { t.Error("want nothing to read") }) {
+		t.Error("want it unknown")
+	}
+	if drift := count.Audit("nobody", start); drift != nil {
+		t.Errorf("want no drift, got %v", drift)
+	}
+}
