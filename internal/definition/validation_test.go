@@ -17,11 +17,14 @@ limitations under the License.
 package definition
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
@@ -61,93 +64,170 @@ func TestWhatIsWrongWithAQuota(t *testing.T) {
 		"nothing": {},
 		"a scope that doesn't exist": {
 			changes: []change{scoped("Sometimes")},
-			want:    []string{ /*0*/ },
+			want: []string{
+				`spec.quota.scopes: Invalid value: ["Sometimes"]: unsupported scope`,
+			},
 		},
 		"scopes that exclude each other": {
 			changes: []change{scoped("BestEffort", "NotBestEffort")},
-			want:    []string{ /*1*/ },
+			want: []string{
+				`spec.quota.scopes: Invalid value: ["BestEffort","NotBestEffort"]: conflicting scopes`,
+				`spec.quota.scopes: Invalid value: ["BestEffort","NotBestEffort"]: unsupported scope applied to resource`,
+			},
 		},
 		"scopes of time that exclude each other": {
 			changes: []change{scoped("Terminating", "NotTerminating")},
-			want:    []string{ /*2*/ },
+			want: []string{
+				`spec.quota.scopes: Invalid value: ["Terminating","NotTerminating"]: conflicting scopes`,
+			},
 		},
 		"a scope on what it can't limit": {
 			changes: []change{limiting("services", "1"), func(q *quotav1.ClusterResourceQuota) { q.Spec.Quota.Scopes = []corev1.ResourceQuotaScope{"BestEffort"} }},
-			want:    []string{ /*3*/ },
+			want: []string{
+				`spec.quota.scopes: Invalid value: ["BestEffort"]: unsupported scope applied to resource`,
+			},
 		},
 		"a negative limit": {
 			changes: []change{limiting("requests.cpu", "-1")},
-			want:    []string{ /*4*/ },
+			want: []string{
+				`spec.quota.hard[requests.cpu]: Invalid value: "-1": must be greater than or equal to 0`,
+			},
 		},
 		"half a pod": {
 			changes: []change{limiting("pods", "500m")},
-			want:    []string{ /*5*/ },
+			want: []string{
+				`spec.quota.hard[pods]: Invalid value: "500m": must be an integer`,
+			},
 		},
 		"half a count of something": {
 			changes: []change{limiting("count/widgets.example.com", "1500m")},
-			want:    []string{ /*6*/ },
+			want: []string{
+				`spec.quota.hard[count/widgets.example.com]: Invalid value: "1500m": must be an integer`,
+			},
 		},
 		"a name without a domain": {
 			changes: []change{limiting("gpus", "1")},
-			want:    []string{ /*7*/ },
+			want: []string{
+				`spec.quota.hard[gpus]: Invalid value: "gpus": must be a standard resource for quota`,
+				`spec.quota.hard[gpus]: Invalid value: "gpus": must be a standard resource type or fully qualified`,
+			},
 		},
 		"a name that isn't one": {
 			changes: []change{limiting("Not a name!", "1")},
-			want:    []string{ /*8*/ },
+			want: []string{
+				`spec.quota.hard[Not a name!]: Invalid value: "Not a name!": must be a standard resource for quota`,
+				`spec.quota.hard[Not a name!]: Invalid value: "Not a name!": name part must consist of`,
+			},
 		},
 		"a selector that selects everything": {
 			changes: []change{selecting(quotav1.ClusterResourceQuotaSelector{})},
-			want:    []string{ /*9*/ },
+			want: []string{
+				"spec.selector: Required value: must restrict the namespaces: give at least one entry in labels.matchLabels, labels.matchExpressions or annotations",
+			},
 		},
 		"a selector whose labels are empty": {
 			changes: []change{selecting(quotav1.ClusterResourceQuotaSelector{LabelSelector: &metav1.LabelSelector{}})},
-			want:    []string{ /*10*/ },
+			want: []string{
+				"spec.selector: Required value: must restrict the namespaces: give at least one entry in labels.matchLabels, labels.matchExpressions or annotations",
+			},
 		},
 		"an expression with an unknown operator": {
 			changes: []change{selecting(byExpression("team", "Near", "shop"))},
-			want:    []string{ /*11*/ },
+			want: []string{
+				`spec.selector.labels.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator`,
+			},
 		},
 		"an expression that lacks its values": {
 			changes: []change{selecting(byExpression("team", metav1.LabelSelectorOpIn))},
-			want:    []string{ /*12*/ },
+			want: []string{
+				"spec.selector.labels.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+			},
 		},
 		"an expression that has values to spare": {
 			changes: []change{selecting(byExpression("team", metav1.LabelSelectorOpExists, "shop"))},
-			want:    []string{ /*13*/ },
+			want: []string{
+				"spec.selector.labels.matchExpressions[0].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+			},
 		},
 		"a label that no namespace can have": {
 			changes: []change{selecting(quotav1.ClusterResourceQuotaSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c d"}}})},
-			want:    []string{ /*14*/ },
+			want: []string{
+				`spec.selector.labels.matchLabels: Invalid value: "a b": name part must consist of`,
+				`spec.selector.labels.matchLabels: Invalid value: "c d": a valid label must be an empty string or consist of`,
+			},
 		},
 		"an annotation that no namespace can have": {
 			changes: []change{selecting(quotav1.ClusterResourceQuotaSelector{AnnotationSelector: map[string]string{"a b": "c"}})},
-			want:    []string{ /*15*/ },
+			want: []string{
+				`spec.selector.annotations: Invalid value: "a b": name part must consist of`,
+			},
 		},
 		"a scope selector that lacks its values": {
 			changes: []change{withScopeSelector(corev1.ScopedResourceSelectorRequirement{ScopeName: "PriorityClass", Operator: "In"})},
-			want:    []string{ /*16*/ },
+			want: []string{
+				"spec.quota.scopeSelector.matchExpressions.values: Required value: must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+			},
 		},
 		"a scope selector with an unknown operator": {
 			changes: []change{withScopeSelector(corev1.ScopedResourceSelectorRequirement{ScopeName: "PriorityClass", Operator: "Near", Values: []string{"high"}})},
-			want:    []string{ /*17*/ },
+			want: []string{
+				`spec.quota.scopeSelector.matchExpressions.operator: Invalid value: "Near": not a valid selector operator`,
+			},
 		},
 		"a scope selector by values of a scope that has none": {
 			changes: []change{withScopeSelector(corev1.ScopedResourceSelectorRequirement{ScopeName: "BestEffort", Operator: "In", Values: []string{"high"}})},
-			want:    []string{ /*18*/ },
+			want: []string{
+				`spec.quota.scopeSelector.matchExpressions.operator: Invalid value: "In": must be 'Exists' when scope is any of`,
+				`spec.quota.scopeSelector.matchExpressions: Invalid value: {"MatchExpressions":[{"ScopeName":"BestEffort","Operator":"In","Values":["high"]}]}: unsupported scope applied to resource`,
+			},
 		},
 		"several mistakes at a time": {
 			changes: []change{limiting("pods", "-1", "services", "1500m"), selecting(quotav1.ClusterResourceQuotaSelector{})},
-			want:    []string{ /*19*/ },
+			want: []string{
+				`spec.quota.hard[pods]: Invalid value: "-1": must be greater than or equal to 0`,
+				`spec.quota.hard[services]: Invalid value: "1500m": must be an integer`,
+				"spec.selector: Required value: must restrict the namespaces: ",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, err := range Validate(team(test.changes...)) {
-				got = append(got, err.Error())
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("wrong (-want,+got):\n%s", diff)
-			}
+			requireWrong(t, Validate(team(test.changes...)), test.want)
 		})
+	}
+}
+
+// requireWrong compares errors with how they should begin.
+func requireWrong(t *testing.T, errs field.ErrorList, want []string) {
+	t.Helper()
+	var got []string
+	for _, err := range errs {
+		got = append(got, err.Error())
+	}
+	slices.Sort(got)
+	for i := range min(len(got), len(want)) {
+		if strings.HasPrefix(got[i], want[i]) {
+			got[i] = want[i]
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("wrong (-want,+got):\n%s", diff)
+	}
+}
+
+// The text becomes a condition: it must not differ from one look to the next.
+func TestTheSameMistakesAreToldInTheSameOrder(t *testing.T) {
+	told := func() string {
+		_, err := Compile(team(limiting("a", "-1", "b", "-1", "c", "-1", "pods", "-1", "services", "-1"),
+			selecting(quotav1.ClusterResourceQuotaSelector{AnnotationSelector: map[string]string{"a b": "", "c d": "", "e f": ""}})))
+		if err == nil {
+			t.Fatal("want an error")
+		}
+		return err.Error()
+	}
+	first := told()
+	for range 50 {
+		if diff := cmp.Diff(first, told()); diff != "" {
+			t.Fatalf("told (-at first,+later):\n%s", diff)
+		}
 	}
 }

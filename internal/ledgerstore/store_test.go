@@ -1,0 +1,219 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledgerstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+func anyState() *rapid.Generator[ledger.State] {
+	return rapid.Custom(func(t *rapid.T) ledger.State {
+		state := ledger.State{
+			Basis:        ledger.Basis{Quota: "the quota's UID", Generation: rapid.Int64Range(0, 99).Draw(t, "generation"), Digest: "d1ge57"},
+			Used:         anyAmounts().Draw(t, "used"),
+			Counted:      map[schema.GroupResource]uint64{},
+			Reservations: map[ledger.Key]ledger.Reservation{},
+		}
+		for _, source := range []schema.GroupResource{{Resource: "pods"}, {Group: "apps", Resource: "deployments"}} {
+			if rapid.Bool().Draw(t, source.Resource) {
+				state.Counted[source] = rapid.Uint64().Draw(t, "version")
+			}
+		}
+		for _, reservation := range rapid.SliceOfN(anyReservation(), 0, 4).Draw(t, "reservations") {
+			state.Reservations[reservation.Key()] = reservation
+		}
+		return state
+	})
+}
+
+func TestAnyLedgerIsReadAsItWasStored(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := anyState().Draw(t, "state")
+		object := encode("team", want)
+		object.ResourceVersion = "17"
+		got, err := Snapshot(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(groupcommit.Snapshot{Version: "17", State: want}, got); diff != "" {
+			t.Fatalf("ledger (-want,+got):\n%s", diff)
+		}
+	})
+}
+
+// A write of what has not changed must not differ from the one before.
+func TestTheSameLedgerIsStoredTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		state := anyState().Draw(t, "state")
+		if diff := cmp.Diff(encode("team", state), encode("team", state)); diff != "" {
+			t.Fatalf("stored twice (-once,+again):\n%s", diff)
+		}
+	})
+}
+
+func TestALedgerBelongsToItsQuota(t *testing.T) {
+	object := encode("team", ledger.State{Basis: ledger.Basis{Quota: "uid"}})
+	want := []metav1.OwnerReference{{
+		APIVersion: "quota.sharedquota.dev/v1", Kind: "ClusterResourceQuota", Name: "team", UID: "uid", Controller: ptr.To(true),
+	}}
+	if diff := cmp.Diff(want, object.OwnerReferences); diff != "" {
+		t.Errorf("owners (-want,+got):\n%s", diff)
+	}
+	if object.Name != "team" {
+		t.Errorf("name: got %s, want team", object.Name)
+	}
+}
+
+func TestALedgerThatCannotBeReadIsAnError(t *testing.T) {
+	for name, test := range map[string]struct {
+		entries quotav1.QuotaLedgerEntries
+		want    string
+	}{
+		"it is from a newer operator": {
+			entries: quotav1.QuotaLedgerEntries{Encoding: encoding + 1},
+			want:    "ledger team has encoding 2, this operator knows up to 1: upgrade it",
+		},
+		"one of its reservations is nonsense": {
+			entries: quotav1.QuotaLedgerEntries{Encoding: 1, Reservations: []string{
+				Encode(reservationOf("team-a", "web-0", "pods", "1")), "nonsense",
+			}},
+			want: `ledger team: decoding reservation "nonsense": want 8 fields separated by spaces`,
+		},
+		"how far a source was counted is nonsense": {
+			entries: quotav1.QuotaLedgerEntries{Encoding: 1, Counted: map[string]string{"pods": "far"}},
+			want:    "pods",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Entries: test.entries}
+			got, err := Snapshot(object)
+			if err == nil {
+				t.Fatalf("want an error, got %+v", got)
+			}
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error: got %q, want %q in it", err, test.want)
+			}
+		})
+	}
+}
+
+// storeThat answers every write with an error.
+func storeThat(t *testing.T, err error) *Store {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := quotav1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return New(interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return err
+		},
+		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+			object.SetResourceVersion("created")
+			return err
+		},
+		Update: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.UpdateOption) error {
+			object.SetResourceVersion("updated from " + object.GetResourceVersion())
+			return err
+		},
+	}))
+}
+
+func TestSwap(t *testing.T) {
+	ledgers := quotav1.GroupVersion.WithResource("quotaledgers").GroupResource()
+	for name, test := range map[string]struct {
+		previous string
+		answer   error
+		want     string
+		conflict bool
+	}{
+		"the first one is created":                     {want: "created"},
+		"a later one replaces what was read":           {previous: "7", want: "updated from 7"},
+		"another writer has created it":                {answer: apierrors.NewAlreadyExists(ledgers, "team"), conflict: true},
+		"another writer has replaced it":               {previous: "7", answer: apierrors.NewConflict(ledgers, "team", nil), conflict: true},
+		"it has been deleted":                          {previous: "7", answer: apierrors.NewNotFound(ledgers, "team"), conflict: true},
+		"the reply is lost: it may have been written":  {previous: "7", answer: context.DeadlineExceeded},
+		"the API server is busy, which isn't conflict": {previous: "7", answer: apierrors.NewTooManyRequests("busy", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			version, err := storeThat(t, test.answer).Swap(t.Context(), "team", test.previous, ledger.State{})
+			if version != test.want {
+				t.Errorf("version: got %q, want %q", version, test.want)
+			}
+			if conflict := errors.Is(err, groupcommit.ErrConflict); conflict != test.conflict || !errors.Is(err, test.answer) {
+				t.Errorf("error: got %v, want conflict %v and %v within", err, test.conflict, test.answer)
+			}
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	ledgers := quotav1.GroupVersion.WithResource("quotaledgers").GroupResource()
+	for name, test := range map[string]struct{ answer, want error }{
+		"there is none":             {answer: apierrors.NewNotFound(ledgers, "team")},
+		"the API server is silent":  {answer: context.DeadlineExceeded, want: context.DeadlineExceeded},
+		"the ledger has been read":  {},
+		"the operator isn't let in": {answer: errForbidden, want: errForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snapshot, err := storeThat(t, test.answer).Load(t.Context(), "team")
+			if !errors.Is(err, test.want) {
+				t.Errorf("error: got %v, want %v", err, test.want)
+			}
+			if snapshot.Version != "" {
+				t.Errorf("version: got %q, want none", snapshot.Version)
+			}
+		})
+	}
+}
+
+var errForbidden = errors.New("forbidden")
+
+func TestNewer(t *testing.T) {
+	for name, test := range map[string]struct {
+		a, b string
+		want bool
+	}{
+		"by one":                   {a: "8", b: "7", want: true},
+		"not the same":             {a: "7", b: "7"},
+		"not an older one":         {a: "7", b: "8"},
+		"by number, not by letter": {a: "10", b: "9", want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := (&Store{}).Newer(test.a, test.b); got != test.want {
+				t.Errorf("Newer(%s, %s): got %v, want %v", test.a, test.b, got, test.want)
+			}
+		})
+	}
+}

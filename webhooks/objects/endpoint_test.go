@@ -1,0 +1,194 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+)
+
+// post sends a body as the API server does.
+func (s *served) post(t *testing.T, url string, body io.Reader) *admissionv1.AdmissionResponse {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
+	request.Header.Set("Content-Type", "application/json")
+	return s.send(t, request)
+}
+
+func (s *served) send(t *testing.T, request *http.Request) *admissionv1.AdmissionResponse {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	NewEndpoint(s.handler, s.metrics).ServeHTTP(recorder, request)
+	review := admissionv1.AdmissionReview{}
+	if err := json.Unmarshal(recorder.Body.Bytes(), &review); err != nil || review.Response == nil {
+		t.Fatalf("want an AdmissionReview with a response, got %q, error %v", recorder.Body, err)
+	}
+	return review.Response
+}
+
+func TestAReviewIsAnswered(t *testing.T) {
+	serve(t, quotas(quotaOf("team", "pods", "1")), func(t *testing.T, served *served) {
+		got := served.post(t, Path+"?timeout=10s", strings.NewReader(reviewOf(t, creation())))
+		if !got.Allowed || got.UID != "request" {
+			t.Errorf("got %+v, want request allowed", got)
+		}
+		if diff := cmp.Diff(map[metrics.Outcome]float64{metrics.Allowed: 1}, served.outcomes(t)); diff != "" {
+			t.Errorf("outcomes (-want,+got):\n%s", diff)
+		}
+	})
+}
+
+func TestAReviewOfTheOldVersionIsAnsweredInIt(t *testing.T) {
+	serve(t, quotas(quotaOf("team", "pods", "0")), func(t *testing.T, served *served) {
+		old := strings.Replace(reviewOf(t, creation()), "admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1)
+		if got := served.post(t, Path, strings.NewReader(old)); got.Allowed || got.UID != "request" {
+			t.Errorf("got %+v, want request denied", got)
+		}
+	})
+}
+
+func TestWhatCannotBeDecodedIsRefusedAndCounted(t *testing.T) {
+	for name, body := range map[string]string{
+		"nothing":                       "",
+		"garbage":                       "garbage",
+		"half a review":                 `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"re`,
+		"a list":                        `[]`,
+		"null":                          `null`,
+		"an empty object":               `{}`,
+		"a review without a request":    `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`,
+		"a review of no request":        `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`,
+		"a review of an empty request":  `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}`,
+		"a review of a number":          `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":7}`,
+		"a review of a version to come": `{"apiVersion":"admission.k8s.io/v7","kind":"AdmissionReview","request":{"uid":"x"}}`,
+		"another kind":                  `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`,
+		"a review about an object it lacks": `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":` +
+			`{"uid":"x","operation":"CREATE","kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			serve(t, quotas(quotaOf("team", "pods", "1")), func(t *testing.T, served *served) {
+				got := served.post(t, Path, strings.NewReader(body))
+				requireBadRequest(t, got)
+				if diff := cmp.Diff(map[metrics.Outcome]float64{metrics.Undecodable: 1}, served.outcomes(t)); diff != "" {
+					t.Errorf("outcomes (-want,+got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func requireBadRequest(t *testing.T, got *admissionv1.AdmissionResponse) {
+	t.Helper()
+	if got.Allowed || got.Result == nil || got.Result.Code != http.StatusBadRequest || got.Result.Message == "" {
+		t.Errorf("got %+v, want a bad request and why", got)
+	}
+}
+
+func TestWhatIsNotAReviewAtAllIsRefusedAndCounted(t *testing.T) {
+	serve(t, nil, func(t *testing.T, served *served) {
+		plain := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Path, strings.NewReader(reviewOf(t, creation())))
+		plain.Header.Set("Content-Type", "text/plain")
+		requireBadRequest(t, served.send(t, plain))
+		requireBadRequest(t, served.send(t, httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path, http.NoBody)))
+		huge := served.post(t, Path, bytes.NewReader(make([]byte, 8<<20)))
+		if huge.Allowed || huge.Result.Code != http.StatusRequestEntityTooLarge {
+			t.Errorf("got %+v, want it too large", huge)
+		}
+		if diff := cmp.Diff(map[metrics.Outcome]float64{metrics.Undecodable: 3}, served.outcomes(t)); diff != "" {
+			t.Errorf("outcomes (-want,+got):\n%s", diff)
+		}
+	})
+}
+
+func TestTheURLSaysHowLongToWork(t *testing.T) {
+	for name, test := range map[string]struct {
+		url  string
+		want time.Duration
+	}{
+		"as the API server does":                   {url: Path + "?timeout=30s", want: 30 * time.Second},
+		"in any unit":                              {url: Path + "?timeout=1500ms", want: 1500 * time.Millisecond},
+		"nothing is the default":                   {url: Path, want: defaultTimeout},
+		"so is an empty one":                       {url: Path + "?timeout=", want: defaultTimeout},
+		"so is what isn't a time":                  {url: Path + "?timeout=soon", want: defaultTimeout},
+		"so is a time that leaves none to work in": {url: Path + "?timeout=500ms", want: defaultTimeout},
+		"so is a negative one":                     {url: Path + "?timeout=-5s", want: defaultTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, test.url, http.NoBody)
+			if got := timeoutOf(request); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAnAnswerComesBeforeTheCallerGivesUp(t *testing.T) {
+	serve(t, quotas(quotaOf("team", "pods", "1")), func(t *testing.T, served *served) {
+		served.store.stuck = true
+		began := now()
+		got := served.post(t, Path+"?timeout=2s", strings.NewReader(reviewOf(t, creation())))
+		if got.Allowed || got.Result.Code != http.StatusGatewayTimeout {
+			t.Errorf("got %+v, want a timeout", got)
+		}
+		if took := now().Sub(began); took != 1500*time.Millisecond {
+			t.Errorf("took %s, want 1.5s", took)
+		}
+	})
+}
+
+// Whatever is sent, there is an answer, and nothing is allowed that wasn't
+// understood: every body is counted once.
+func FuzzEndpoint(f *testing.F) {
+	for _, request := range []*admissionv1.AdmissionRequest{creation(), resize(), widget(), dryRun(creation())} {
+		body, err := json.Marshal(admissionv1.AdmissionReview{Request: request})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(bytes.Replace(body, []byte("{"), []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",`), 1))
+	}
+	f.Add([]byte(""))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"x","resource":{"resource":"pods"},"object":{}}}`))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"x","resource":{"resource":"pods"},` +
+		`"namespace":"shop","operation":"UPDATE","object":{"kind":"Pod","apiVersion":"v1"},"oldObject":{"kind":"Pod","apiVersion":"v1"}}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		serve(t, quotas(quotaOf("team", "pods", "0", "requests.cpu", "0", "count/widgets.example.com", "0")),
+			func(t *testing.T, served *served) {
+				got := served.post(t, Path, bytes.NewReader(body))
+				outcomes := served.outcomes(t)
+				if got.Allowed != (outcomes[metrics.Allowed] == 1) {
+					t.Errorf("allowed is %v, counted as %v", got.Allowed, outcomes)
+				}
+				total := 0.0
+				for _, count := range outcomes {
+					total += count
+				}
+				if total != 1 {
+					t.Errorf("counted %v times: %v", total, outcomes)
+				}
+			})
+	})
+}

@@ -1,0 +1,322 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+)
+
+func quotas(quotas ...*quotav1.ClusterResourceQuota) []*quotav1.ClusterResourceQuota { return quotas }
+
+func (s *served) handle(ctx context.Context, request *admissionv1.AdmissionRequest) admission.Response {
+	return s.handler.Handle(ctx, admission.Request{AdmissionRequest: *request})
+}
+
+func in(namespace string, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionRequest {
+	request.Namespace = namespace
+	request.Object = raw(strings.ReplaceAll(string(request.Object.Raw), `"namespace":"shop"`, `"namespace":"`+namespace+`"`))
+	return request
+}
+
+func TestAnswers(t *testing.T) {
+	for name, test := range map[string]struct {
+		quotas  []*quotav1.ClusterResourceQuota
+		request *admissionv1.AdmissionRequest
+		allowed bool
+		code    int32
+		message string
+		outcome metrics.Outcome
+	}{
+		"what fits is allowed": {
+			quotas: quotas(quotaOf("team", "pods", "1", "requests.cpu", "1")), request: creation(),
+			allowed: true, code: 200, outcome: metrics.Allowed,
+		},
+		"what doesn't fit is denied in the words of Kubernetes": {
+			quotas: quotas(quotaOf("team", "pods", "1", "requests.cpu", "200m")), request: creation(),
+			code: 403, outcome: metrics.Denied,
+			message: "exceeded quota: team, requested: requests.cpu=250m, used: requests.cpu=0, limited: requests.cpu=200m",
+		},
+		"an update is charged with its rise": {
+			quotas: quotas(quotaOf("team", "requests.cpu", "149m")), request: resize(),
+			code: 403, outcome: metrics.Denied,
+			message: "exceeded quota: team, requested: requests.cpu=150m, used: requests.cpu=0, limited: requests.cpu=149m",
+		},
+		"an object that must say more is refused": {
+			quotas: quotas(quotaOf("team", "limits.cpu", "1")), request: creation(),
+			code: 403, outcome: metrics.Denied, message: "failed quota: team: must specify limits.cpu for: c",
+		},
+		"the first quota by name that refuses answers": {
+			quotas: quotas(quotaOf("z", "pods", "0"), quotaOf("b", "pods", "0"), quotaOf("a", "pods", "1")), request: creation(),
+			code: 403, outcome: metrics.Denied, message: "exceeded quota: b, requested: pods=1, used: pods=0, limited: pods=0",
+		},
+		"a namespace that no quota selects is free": {
+			quotas: quotas(quotaOf("team", "pods", "0")), request: in("office", creation()),
+			allowed: true, code: 200, outcome: metrics.Allowed,
+		},
+		"what the quota doesn't limit is free": {
+			quotas: quotas(quotaOf("team", "services", "0")), request: creation(), allowed: true, code: 200, outcome: metrics.Allowed,
+		},
+		"a custom resource is counted by its metadata": {
+			quotas: quotas(quotaOf("team", "count/widgets.example.com", "0")), request: widget(),
+			code: 403, outcome: metrics.Denied,
+			message: "exceeded quota: team, requested: count/widgets.example.com=1, used: count/widgets.example.com=0, " +
+				"limited: count/widgets.example.com=0",
+		},
+		"a service that is sent as a pod can't be judged": {
+			quotas: quotas(quotaOf("team", "pods", "1")),
+			request: but(creation(), func(r *admissionv1.AdmissionRequest) {
+				r.Object = raw(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","uid":"pod"}}`)
+			}),
+			code: 500, outcome: metrics.Failed, message: "evaluating pods: want an object of type *v1.Pod, got *v1.Service",
+		},
+		"nor an object that has no UID": {
+			quotas: quotas(quotaOf("team", "pods", "1")),
+			request: but(creation(), func(r *admissionv1.AdmissionRequest) {
+				r.Object = raw(strings.Replace(string(r.Object.Raw), `,"uid":"pod"`, "", 1))
+			}),
+			code: 500, outcome: metrics.Failed, message: "the object has no UID: this API server doesn't set it before admission",
+		},
+		"nor one that is nothing at all": {
+			quotas:  quotas(quotaOf("team", "pods", "1")),
+			request: but(creation(), func(r *admissionv1.AdmissionRequest) { r.Object = raw("null") }),
+			code:    500, outcome: metrics.Failed, message: "the object has no UID: this API server doesn't set it before admission",
+		},
+		"what can't be read is a bad request": {
+			quotas:  quotas(quotaOf("team", "pods", "1")),
+			request: but(creation(), func(r *admissionv1.AdmissionRequest) { r.Object = raw("") }),
+			code:    400, outcome: metrics.Undecodable, message: "reading the object: it is missing",
+		},
+		"a namespace that nobody knows fails": {
+			quotas: quotas(quotaOf("team", "pods", "1")), request: in("nowhere", creation()),
+			code: 500, outcome: metrics.Failed, message: `reading namespace nowhere: namespaces "nowhere" not found`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			serve(t, test.quotas, func(t *testing.T, served *served) {
+				got := served.handle(t.Context(), test.request)
+				if got.Allowed != test.allowed || got.Result.Code != test.code || got.Result.Message != test.message {
+					t.Errorf("got  %v, %d, %s\nwant %v, %d, %s",
+						got.Allowed, got.Result.Code, got.Result.Message, test.allowed, test.code, test.message)
+				}
+				if diff := cmp.Diff(map[metrics.Outcome]float64{test.outcome: 1}, served.outcomes(t)); diff != "" {
+					t.Errorf("outcomes (-want,+got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatIsAllowedIsReservedInEveryQuota(t *testing.T) {
+	serve(t, quotas(quotaOf("cpu", "requests.cpu", "1"), quotaOf("count", "pods", "1")), func(t *testing.T, served *served) {
+		if got := served.handle(t.Context(), creation()); !got.Allowed {
+			t.Fatalf("refused: %s", got.Result.Message)
+		}
+		for quota, want := range map[string]corev1.ResourceList{"cpu": list("requests.cpu", "250m"), "count": list("pods", "1")} {
+			held := served.store.reserved(quota)
+			if len(held) != 1 || held[0].UID != "pod" {
+				t.Fatalf("reserved in %s: got %+v, want the pod", quota, held)
+			}
+			if diff := cmp.Diff(want, held[0].Amounts); diff != "" {
+				t.Errorf("amounts in %s (-want,+got):\n%s", quota, diff)
+			}
+			if want := now().Add(90 * time.Second).Truncate(time.Second); held[0].Expiry.After(want) {
+				t.Errorf("expiry in %s: got %s, want at most %s", quota, held[0].Expiry, want)
+			}
+		}
+	})
+}
+
+func TestWhatIsRefusedIsReservedNowhere(t *testing.T) {
+	serve(t, quotas(quotaOf("a", "requests.cpu", "1"), quotaOf("b", "pods", "0")), func(t *testing.T, served *served) {
+		if got := served.handle(t.Context(), creation()); got.Allowed {
+			t.Fatal("want it refused")
+		}
+		if held := append(served.store.reserved("a"), served.store.reserved("b")...); len(held) > 0 {
+			t.Errorf("reserved: got %+v, want nothing", held)
+		}
+	})
+}
+
+func TestADryRunIsJudgedAndReservesNothing(t *testing.T) {
+	serve(t, quotas(quotaOf("team", "pods", "1")), func(t *testing.T, served *served) {
+		for range 2 {
+			if got := served.handle(t.Context(), dryRun(creation())); !got.Allowed {
+				t.Fatalf("refused: %s", got.Result.Message)
+			}
+		}
+		if held := served.store.reserved("team"); len(held) > 0 {
+			t.Errorf("reserved: got %+v, want nothing", held)
+		}
+		if got := served.handle(t.Context(), creation()); !got.Allowed {
+			t.Fatalf("refused: %s", got.Result.Message)
+		}
+		other := but(dryRun(creation()), func(r *admissionv1.AdmissionRequest) {
+			r.Object = raw(strings.NewReplacer(`"uid":"pod"`, `"uid":"other"`, `"name":"web"`, `"name":"other"`).Replace(string(r.Object.Raw)))
+		})
+		if got := served.handle(t.Context(), other); got.Allowed {
+			t.Error("want the dry run refused too once the quota is full")
+		}
+	})
+}
+
+// The caches show a namespace as it was: what they would refuse is looked at again.
+func TestARefusalRestsOnWhatTheAPIServerHas(t *testing.T) {
+	for name, change := range map[string]func(*testing.T, *served){
+		"the namespace has left the quota": func(t *testing.T, served *served) {
+			served.update(t, &corev1.Namespace{}, "shop", func(n client.Object) { n.SetLabels(nil) })
+		},
+		"the quota has been raised": func(t *testing.T, served *served) {
+			served.update(t, &quotav1.ClusterResourceQuota{}, "team", func(q client.Object) {
+				q.SetGeneration(2)
+				q.(*quotav1.ClusterResourceQuota).Spec.Quota.Hard = list("pods", "1")
+			})
+		},
+		"the quota is gone": func(t *testing.T, served *served) {
+			if err := served.live.Delete(t.Context(), quotaOf("team")); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			serve(t, quotas(quotaOf("team", "pods", "0")), func(t *testing.T, served *served) {
+				change(t, served)
+				if got := served.handle(t.Context(), creation()); !got.Allowed {
+					t.Errorf("refused: %s", got.Result.Message)
+				}
+			})
+		})
+	}
+}
+
+func (s *served) update(t *testing.T, object client.Object, name string, change func(client.Object)) {
+	t.Helper()
+	if err := s.live.Get(t.Context(), client.ObjectKey{Name: name}, object); err != nil {
+		t.Fatal(err)
+	}
+	change(object)
+	if err := s.live.Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// now is the time within the bubble.
+func now() time.Time { return clock.RealClock{}.Now() }
+
+const notCounted = "status unknown for quota: team, resources: pods (usage is still being counted: try again in a moment; " +
+	"if it stays so, the conditions of the ClusterResourceQuota say why)"
+
+func TestACountIsWaitedForBriefly(t *testing.T) {
+	team := quotaOf("team", "pods", "1")
+	serve(t, quotas(team), func(t *testing.T, served *served) {
+		served.store.forget("team")
+		began := now()
+		got := served.handle(t.Context(), creation())
+		if got.Allowed || got.Result.Code != http.StatusForbidden || got.Result.Message != notCounted {
+			t.Errorf("got %v, %d, %s, want it unknown", got.Allowed, got.Result.Code, got.Result.Message)
+		}
+		if waited := now().Sub(began); waited < countWait || waited > countWait+2*countPoll {
+			t.Errorf("waited %s, want about %s", waited, countWait)
+		}
+	})
+}
+
+func TestACountThatComesInTimeIsUsed(t *testing.T) {
+	team := quotaOf("team", "pods", "1")
+	serve(t, quotas(team), func(t *testing.T, served *served) {
+		served.store.forget("team")
+		var counting sync.WaitGroup
+		counting.Go(func() {
+			<-clock.RealClock{}.After(time.Second)
+			served.store.count(t, team)
+		})
+		if got := served.handle(t.Context(), creation()); !got.Allowed {
+			t.Errorf("refused: %s", got.Result.Message)
+		}
+		counting.Wait()
+	})
+}
+
+func TestNothingIsAllowedBeforeTheCachesAreInSync(t *testing.T) {
+	served := newServed(t.Context(), t, quotaOf("team", "pods", "1"))
+	got := served.handle(t.Context(), creation())
+	const want = "the operator is still starting: try again in a moment"
+	if got.Allowed || got.Result.Code != http.StatusServiceUnavailable || got.Result.Message != want {
+		t.Errorf("got %v, %d, %s, want 503, %s", got.Allowed, got.Result.Code, got.Result.Message, want)
+	}
+}
+
+func TestAWaiterObeysItsDeadline(t *testing.T) {
+	serve(t, quotas(quotaOf("team", "pods", "1")), func(t *testing.T, served *served) {
+		served.store.stuck = true
+		began := now()
+		got := served.handle(t.Context(), creation())
+		if got.Allowed || got.Result.Code != http.StatusGatewayTimeout {
+			t.Errorf("got %v, %d, %s, want 504", got.Allowed, got.Result.Code, got.Result.Message)
+		}
+		if waited := now().Sub(began); waited != defaultTimeout-answerMargin {
+			t.Errorf("waited %s, want %s", waited, defaultTimeout-answerMargin)
+		}
+	})
+}
+
+func TestTooManyWaitersAreToldSo(t *testing.T) {
+	serve(t, quotas(quotaOf("team", "pods", "9")), func(t *testing.T, served *served) {
+		served.store.stuck = true
+		var mu sync.Mutex
+		codes := map[int32]int{}
+		var waiters sync.WaitGroup
+		for i := range 10 {
+			waiters.Go(func() {
+				code := served.handle(t.Context(), numbered(i)).Result.Code
+				mu.Lock()
+				defer mu.Unlock()
+				codes[code]++
+			})
+		}
+		waiters.Wait()
+		if codes[http.StatusTooManyRequests] == 0 || codes[http.StatusTooManyRequests]+codes[http.StatusGatewayTimeout] != 10 {
+			t.Errorf("codes: got %v, want some 429 and otherwise 504", codes)
+		}
+	})
+}
+
+// numbered is a pod of its own.
+func numbered(i int) *admissionv1.AdmissionRequest {
+	return but(creation(), func(r *admissionv1.AdmissionRequest) {
+		number := strconv.Itoa(i)
+		r.UID, r.Name = types.UID("request"+number), "web"+number
+		r.Object = raw(strings.NewReplacer(`"uid":"pod"`, `"uid":"pod`+number+`"`, `"name":"web"`, `"name":"web`+number+`"`).
+			Replace(string(r.Object.Raw)))
+	})
+}

@@ -1,0 +1,75 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+func list(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return list
+}
+
+func TestMessagesWordForWord(t *testing.T) {
+	for name, test := range map[string]struct{ got, want string }{
+		"a quota is full": {
+			got: exceededMessage(ledger.Denied{
+				Quota: "team", Requested: list("pods", "1"), Used: list("pods", "10"), Limited: list("pods", "10"),
+			}),
+			want: "exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10",
+		},
+		"several amounts are sorted by name, in the words of their quantities": {
+			got: exceededMessage(ledger.Denied{
+				Quota:     "team",
+				Requested: list("requests.memory", "1Gi", "limits.cpu", "1500m", "count/deployments.apps", "1"),
+				Used:      list("requests.memory", "2048Mi", "limits.cpu", "2", "count/deployments.apps", "3"),
+				Limited:   list("requests.memory", "2.5Gi", "limits.cpu", "3", "count/deployments.apps", "3"),
+			}),
+			want: "exceeded quota: team, requested: count/deployments.apps=1,limits.cpu=1500m,requests.memory=1Gi, " +
+				"used: count/deployments.apps=3,limits.cpu=2,requests.memory=2Gi, " +
+				"limited: count/deployments.apps=3,limits.cpu=3,requests.memory=2560Mi",
+		},
+		"usage isn't known yet": {
+			got: unknownMessage(ledger.Undecided{
+				Quota: "team", Reason: ledger.NotCounted, Resources: []corev1.ResourceName{"pods", "requests.cpu"},
+			}),
+			want: "status unknown for quota: team, resources: pods,requests.cpu (usage is still being counted: try again in a moment; " +
+				"if it stays so, the conditions of the ClusterResourceQuota say why)",
+		},
+		"too much is in flight": {
+			got: unknownMessage(ledger.Undecided{
+				Quota: "team", Reason: ledger.Full, Resources: []corev1.ResourceName{"pods"},
+			}),
+			want: "status unknown for quota: team, resources: pods (too many requests are in flight: try again in a moment)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.got != test.want {
+				t.Errorf("got  %s\nwant %s", test.got, test.want)
+			}
+		})
+	}
+}

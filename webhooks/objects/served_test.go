@@ -1,0 +1,246 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+)
+
+// served is a Handler with all that it works on, within a bubble.
+type served struct {
+	handler  *Handler
+	store    *ledgers
+	registry *prometheus.Registry
+	metrics  *metrics.Metrics
+	// live is what the API server has; the caches have what it had at first.
+	live   client.Client
+	caches *caches
+}
+
+// caches are of the moment that they were made, and in sync or not.
+type caches struct {
+	informertest.FakeInformers
+	client.Reader
+	quotas, namespaces *controllertest.FakeInformer
+}
+
+func (c *caches) sync() {
+	c.quotas.Synced()
+	c.namespaces.Synced()
+}
+
+func (c *caches) GetInformer(_ context.Context, object client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	if _, isQuota := object.(*quotav1.ClusterResourceQuota); isQuota {
+		return c.quotas, nil
+	}
+	return c.namespaces, nil
+}
+
+func (c *caches) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	return c.Reader.Get(ctx, key, object, options...)
+}
+
+func (c *caches) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return c.Reader.List(ctx, list, options...)
+}
+
+// quotaOf limits the namespaces of the team "shop".
+func quotaOf(name string, hard ...string) *quotav1.ClusterResourceQuota {
+	return &quotav1.ClusterResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid of " + name), Generation: 1},
+		Spec: quotav1.ClusterResourceQuotaSpec{
+			Selector: quotav1.ClusterResourceQuotaSelector{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}},
+			},
+			Quota: quotav1.ResourceQuotaSpec{Hard: list(hard...)},
+		},
+	}
+}
+
+func namespaceOf(name, team string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team}}}
+}
+
+// serve runs a test in a bubble. Everything of the quotas is counted, and none
+// of it used.
+func serve(t *testing.T, quotas []*quotav1.ClusterResourceQuota, test func(t *testing.T, served *served)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		served := newServed(ctx, t, quotas...)
+		served.caches.sync()
+		test(t, served)
+		stop()
+		served.handler.group.Wait()
+	})
+}
+
+func newServed(ctx context.Context, t *testing.T, quotas ...*quotav1.ClusterResourceQuota) *served {
+	t.Helper()
+	objects := []client.Object{namespaceOf("shop", "shop"), namespaceOf("office", "office")}
+	store := &ledgers{stored: map[string]groupcommit.Snapshot{}}
+	for _, quota := range quotas {
+		objects = append(objects, quota)
+		store.count(t, quota)
+	}
+	live, cached := clientWith(t, objects...), clientWith(t, objects...)
+	following := &caches{
+		Reader: cached, quotas: controllertest.NewFakeInformer(), namespaces: controllertest.NewFakeInformer(),
+	}
+	index, err := coverage.NewIndex(ctx, following, live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, quota := range quotas {
+		following.quotas.Add(quota)
+	}
+	registry := prometheus.NewRegistry()
+	measured := metrics.New(registry)
+	group := groupcommit.New(ctx, clock.RealClock{}, store, measured, groupcommit.Options{
+		Pace: time.Millisecond, CallTimeout: time.Minute, ChangeTimeout: time.Second, MaxWaiting: 3,
+	})
+	evaluators := evaluation.New(clock.RealClock{}, evaluation.ClaimSources{})
+	return &served{
+		handler: NewHandler(clock.RealClock{}, evaluators, index, group, measured, 90*time.Second),
+		store:   store, registry: registry, metrics: measured, live: live, caches: following,
+	}
+}
+
+func clientWith(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{quotav1.AddToScheme, corev1.AddToScheme} {
+		if err := add(known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(known).WithObjects(objects...).Build()
+}
+
+// ledgers are a store in memory.
+type ledgers struct {
+	// stuck: no call ends before its context does.
+	stuck bool
+
+	mu      sync.Mutex // guards what follows
+	version int
+	stored  map[string]groupcommit.Snapshot
+}
+
+func (l *ledgers) Load(ctx context.Context, quota string) (groupcommit.Snapshot, error) {
+	if l.stuck {
+		<-ctx.Done()
+		return groupcommit.Snapshot{}, ctx.Err()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stored[quota], nil
+}
+
+func (l *ledgers) Swap(_ context.Context, quota, previous string, next ledger.State) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stored[quota].Version != previous {
+		return "", groupcommit.ErrConflict
+	}
+	return l.lockedPut(quota, next), nil
+}
+
+func (l *ledgers) lockedPut(quota string, next ledger.State) string {
+	l.version++
+	version := strconv.Itoa(l.version)
+	l.stored[quota] = groupcommit.Snapshot{Version: version, State: next}
+	return version
+}
+
+func (*ledgers) Newer(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }
+
+// count stores a ledger in which nothing is used.
+func (l *ledgers) count(t *testing.T, quota *quotav1.ClusterResourceQuota) {
+	t.Helper()
+	compiled, err := definition.Compile(quota)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := corev1.ResourceList{}
+	for name := range quota.Spec.Quota.Hard {
+		used[name] = list("zero", "0")["zero"]
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lockedPut(quota.Name, ledger.State{Basis: compiled.Limits.Basis, Used: used})
+}
+
+func (l *ledgers) reserved(quota string) []ledger.Reservation {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var reservations []ledger.Reservation
+	for _, reservation := range l.stored[quota].State.Reservations {
+		reservations = append(reservations, reservation)
+	}
+	return reservations
+}
+
+func (l *ledgers) forget(quota string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.stored, quota)
+}
+
+// outcomes are how often requests ended how.
+func (s *served) outcomes(t *testing.T) map[metrics.Outcome]float64 {
+	t.Helper()
+	families, err := s.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := map[metrics.Outcome]float64{}
+	for _, family := range families {
+		if family.GetName() != "sharedquota_admission_requests_total" {
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			outcomes[metrics.Outcome(series.GetLabel()[0].GetValue())] = series.GetCounter().GetValue()
+		}
+	}
+	return outcomes
+}

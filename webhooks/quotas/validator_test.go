@@ -1,0 +1,95 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quotas
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+func quotaOfPods(limit string) *quotav1.ClusterResourceQuota {
+	return &quotav1.ClusterResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "team"},
+		Spec: quotav1.ClusterResourceQuotaSpec{
+			Selector: quotav1.ClusterResourceQuotaSelector{AnnotationSelector: map[string]string{"owner": "alice"}},
+			Quota:    quotav1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse(limit)}},
+		},
+	}
+}
+
+func leaving(quota *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota {
+	quota.DeletionTimestamp = &metav1.Time{}
+	*quota.DeletionTimestamp = metav1.Unix(1000, 0)
+	return quota
+}
+
+func TestValidator(t *testing.T) {
+	const mistake = `ClusterResourceQuota.quota.sharedquota.dev "team" is invalid: ` +
+		`spec.quota.hard[pods]: Invalid value: "-1": must be greater than or equal to 0`
+	for name, test := range map[string]struct {
+		validate func(Validator) error
+		want     string
+	}{
+		"a valid quota may be made":      {validate: creating(quotaOfPods("1"))},
+		"an invalid one may not":         {validate: creating(quotaOfPods("-1")), want: mistake},
+		"a quota may become another":     {validate: updating(quotaOfPods("1"), quotaOfPods("2"))},
+		"but not an invalid one":         {validate: updating(quotaOfPods("1"), quotaOfPods("-1")), want: mistake},
+		"an invalid one may be repaired": {validate: updating(quotaOfPods("-1"), quotaOfPods("1"))},
+		"one that is leaving may go":     {validate: updating(quotaOfPods("-1"), leaving(quotaOfPods("-1")))},
+		"an invalid one may be deleted": {validate: func(v Validator) error {
+			_, err := v.ValidateDelete(nil, quotaOfPods("-1")) //nolint:staticcheck // it asks nothing of its context
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) { requireError(t, test.validate(Validator{}), test.want) })
+	}
+}
+
+func creating(quota *quotav1.ClusterResourceQuota) func(Validator) error {
+	return func(v Validator) error {
+		warnings, err := v.ValidateCreate(nil, quota) //nolint:staticcheck // it asks nothing of its context
+		_ = warnings
+		return err
+	}
+}
+
+func updating(was, is *quotav1.ClusterResourceQuota) func(Validator) error {
+	return func(v Validator) error {
+		_, err := v.ValidateUpdate(nil, was, is) //nolint:staticcheck // it asks nothing of its context
+		return err
+	}
+}
+
+func requireError(t *testing.T, err error, want string) {
+	t.Helper()
+	if want == "" {
+		if err != nil {
+			t.Errorf("got the error %v, want none", err)
+		}
+		return
+	}
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got the error %v, want it invalid: %s", err, want)
+	}
+}
