@@ -17,6 +17,9 @@ limitations under the License.
 package definition
 
 import (
+	"cmp"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -29,11 +32,14 @@ import (
 
 // Validate returns what is wrong with a quota's spec, each by the path of its
 // field. The quota itself is validated as Kubernetes validates a ResourceQuota.
+// It is sorted: it ends up in a condition, which must not change by itself.
 func Validate(object *quotav1.ClusterResourceQuota) field.ErrorList {
 	path := field.NewPath("spec")
-	return append(
+	errs := append(
 		selection.Validate(object.Spec.Selector, path.Child("selector")),
 		validateQuota(corev1.ResourceQuotaSpec(object.Spec.Quota), path.Child("quota"))...)
+	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) })
+	return errs
 }
 
 func validateQuota(spec corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
