@@ -25,6 +25,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,6 +42,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
@@ -132,7 +134,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // gather takes all that a status is made of.
 func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQuota) (facts, error) {
-	gathered := facts{now: c.clock.Now(), problems: c.problems(quota.Name)}
+	gathered := facts{now: c.clock.Now(), generation: quota.Generation, problems: c.problems(quota.Name)}
 	tracked, unlimitable := c.evaluators.Resources(quota.Spec.Quota.Hard)
 	gathered.unlimitable = unlimitable
 	defined, err := definition.Compile(quota)
@@ -144,8 +146,7 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 		gathered.countedGeneration = view.Definition().Generation
 		gathered.slices = view.Slices()
 		for name := range view.Definition().Sources {
-			// Admission goes by the ledger: before it has the count, nothing is ready.
-			if _, settled := gathered.ledger.Used[name]; !settled || !view.Complete(name) {
+			if !view.Complete(name) || !settled(gathered.ledger, view.Definition(), name) {
 				gathered.uncounted = append(gathered.uncounted, name)
 			}
 		}
@@ -158,6 +159,13 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 	}
 	gathered.covered = err == nil && reach.Covers(configuration.Webhooks, slices.Collect(maps.Keys(tracked)))
 	return gathered, nil
+}
+
+// settled tells whether the ledger has the count of a resource. Admission goes
+// by the ledger: before that, nothing is ready.
+func settled(state ledger.State, counted counting.Definition, name corev1.ResourceName) bool {
+	_, known := state.Used[name]
+	return known && state.Quota == counted.UID && state.Digest == counted.Digest
 }
 
 func (c *Controller) write(ctx context.Context, quota *quotav1.ClusterResourceQuota, status quotav1.ClusterResourceQuotaStatus) error {

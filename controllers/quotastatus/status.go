@@ -37,6 +37,8 @@ import (
 // facts are what a status is made of, gathered at one moment.
 type facts struct {
 	now time.Time
+	// generation of the spec that the status describes.
+	generation int64
 	// invalid is why the spec can't be enforced; nil when it can.
 	invalid  error
 	selector string
@@ -62,9 +64,12 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 		Conditions:         slices.Clone(object.Status.Conditions),
 	}
 	status.Total.Hard = hard
-	status.Total.Used = f.counted(quota.Subtract(hard, hard))
+	status.Total.Used = corev1.ResourceList{}
+	if f.countedGeneration == f.generation {
+		status.Total.Used = f.counted(quota.Subtract(hard, hard))
+	}
 	for _, namespace := range slices.Sorted(maps.Keys(f.slices)) {
-		used := f.counted(f.slices[namespace])
+		used := f.counted(quota.Mask(f.slices[namespace], quota.ResourceNames(hard)))
 		status.Total.Used = quota.Add(status.Total.Used, used)
 		status.Namespaces = append(status.Namespaces, quotav1.ResourceQuotaStatusByNamespace{
 			Namespace: namespace,
@@ -100,7 +105,7 @@ func (f facts) ready() metav1.Condition {
 	switch {
 	case f.invalid != nil:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonInvalidSpec, f.invalid.Error())
-	case f.countedGeneration == 0:
+	case f.countedGeneration != f.generation:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
 			"counting what the selected namespaces use")
 	case len(f.uncounted) > 0:
@@ -147,7 +152,18 @@ func (f facts) resourceUnavailable() metav1.Condition {
 }
 
 func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: shorten(message)}
+}
+
+// maxMessage is as much as a person reads, and well below what the API server
+// takes (32768 bytes).
+const maxMessage = 4096
+
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + " …"
 }
 
 func join(names []corev1.ResourceName) string {

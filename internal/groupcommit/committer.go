@@ -174,7 +174,7 @@ func (c *committer) commit(batch []*entry) {
 				c.sleep(backoff.Step())
 				continue
 			}
-			usable, fresh = true, true
+			fresh = true
 		}
 		switch c.attempt(batch, &base, fresh) {
 		case committed:

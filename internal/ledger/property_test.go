@@ -185,7 +185,8 @@ func (m *model) SettleOld(t *rapid.T) { m.settle(t, m.anyView(t), m.limits.Basis
 // had the name before.
 func (m *model) SettleOutdated(t *rapid.T) {
 	basis := m.limits.Basis
-	if basis.Generation--; rapid.Bool().Draw(t, "of the quota before") {
+	basis.Generation--
+	if rapid.Bool().Draw(t, "of the quota before") {
 		basis = Basis{Quota: "the quota before", Generation: 7, Digest: "7"}
 	}
 	m.settle(t, m.anyView(t), basis)

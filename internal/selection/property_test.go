@@ -89,6 +89,26 @@ func selects(selector quotav1.ClusterResourceQuotaSelector, namespaceLabels, ann
 	return true
 }
 
+// A selector matches as if it was read anew for each namespace.
+func TestSelectorsMatchAsBruteForceDoes(t *testing.T) {
+	outcomes := map[bool]int{} // matches -> cases
+	rapid.Check(t, func(t *rapid.T) {
+		selector := anySelector().Draw(t, "selector")
+		compiled := mustCompile(t, selector)
+		for range 10 {
+			namespaceLabels, annotations := anySet(0).Draw(t, "labels"), anySet(0).Draw(t, "annotations")
+			want := selects(selector, namespaceLabels, annotations)
+			if got := compiled.Matches(namespaceLabels, annotations); got != want {
+				t.Fatalf("%s on %v %v: want %t, got %t", compiled, namespaceLabels, annotations, want, got)
+			}
+			outcomes[want]++
+		}
+	})
+	if outcomes[true] == 0 || outcomes[false] == 0 {
+		t.Errorf("want cases that match and that don't, got %v", outcomes)
+	}
+}
+
 // The string of a selector doesn't depend on the order that it is written in,
 // and means to kubectl what it means here.
 func TestStringsMeanWhatTheirSelectorsMean(t *testing.T) {

@@ -68,24 +68,36 @@ func certified(options Options) (webhook.Server, reach.Endpoint, error) {
 	if err != nil {
 		return nil, reach.Endpoint{}, fmt.Errorf("reading the webhook's certificate authority: %w", err)
 	}
-	endpoint := reach.Endpoint{URL: strings.TrimSuffix(options.URL, "/"), CABundle: authority}
+	endpoint := reach.Endpoint{CABundle: authority}
 	if options.Service != "" {
-		namespace, name, found := strings.Cut(options.Service, "/")
-		if !found || namespace == "" || name == "" {
+		part := strings.Split(options.Service, "/")
+		if len(part) != 2 || part[0] == "" || part[1] == "" {
 			return nil, reach.Endpoint{}, fmt.Errorf("--webhook-service %q: want NAMESPACE/NAME", options.Service)
 		}
-		endpoint.Namespace, endpoint.Name = namespace, name
+		endpoint.Namespace, endpoint.Name = part[0], part[1]
+	} else if _, err := hostOf(options.URL); err != nil {
+		return nil, reach.Endpoint{}, err
 	}
+	endpoint.URL = strings.TrimSuffix(options.URL, "/")
 	return webhook.NewServer(webhook.Options{Port: options.Port, CertDir: options.CertDir}), endpoint, nil
+}
+
+// hostOf returns the host of a URL that the API server can be told to call.
+func hostOf(text string) (string, error) {
+	base, err := url.Parse(text)
+	if err != nil || base.Scheme != "https" || base.Hostname() == "" ||
+		base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return "", fmt.Errorf("--webhook-url %q: want https://HOST:PORT", text)
+	}
+	return base.Hostname(), nil
 }
 
 // selfSigned serves with a certificate of its own on the URL's host alone.
 func selfSigned(options Options) (webhook.Server, reach.Endpoint, error) {
-	base, err := url.Parse(options.URL)
-	if err != nil || base.Scheme != "https" || base.Hostname() == "" {
-		return nil, reach.Endpoint{}, fmt.Errorf("--webhook-url %q: want https://HOST:PORT", options.URL)
+	host, err := hostOf(options.URL)
+	if err != nil {
+		return nil, reach.Endpoint{}, err
 	}
-	host := base.Hostname()
 	var addresses []net.IP
 	if address := net.ParseIP(host); address != nil {
 		addresses = append(addresses, address)

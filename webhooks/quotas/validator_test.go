@@ -17,6 +17,7 @@ limitations under the License.
 package quotas
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -39,8 +40,8 @@ func quotaOfPods(limit string) *quotav1.ClusterResourceQuota {
 }
 
 func leaving(quota *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota {
-	quota.DeletionTimestamp = &metav1.Time{}
-	*quota.DeletionTimestamp = metav1.Unix(1000, 0)
+	since := metav1.Unix(1000, 0)
+	quota.DeletionTimestamp = &since
 	return quota
 }
 
@@ -48,7 +49,7 @@ func TestValidator(t *testing.T) {
 	const mistake = `ClusterResourceQuota.quota.sharedquota.dev "team" is invalid: ` +
 		`spec.quota.hard[pods]: Invalid value: "-1": must be greater than or equal to 0`
 	for name, test := range map[string]struct {
-		validate func(Validator) error
+		validate func(context.Context) error
 		want     string
 	}{
 		"a valid quota may be made":      {validate: creating(quotaOfPods("1"))},
@@ -57,26 +58,25 @@ func TestValidator(t *testing.T) {
 		"but not an invalid one":         {validate: updating(quotaOfPods("1"), quotaOfPods("-1")), want: mistake},
 		"an invalid one may be repaired": {validate: updating(quotaOfPods("-1"), quotaOfPods("1"))},
 		"one that is leaving may go":     {validate: updating(quotaOfPods("-1"), leaving(quotaOfPods("-1")))},
-		"an invalid one may be deleted": {validate: func(v Validator) error {
-			_, err := v.ValidateDelete(nil, quotaOfPods("-1")) //nolint:staticcheck // it asks nothing of its context
+		"an invalid one may be deleted": {validate: func(ctx context.Context) error {
+			_, err := Validator{}.ValidateDelete(ctx, quotaOfPods("-1"))
 			return err
 		}},
 	} {
-		t.Run(name, func(t *testing.T) { requireError(t, test.validate(Validator{}), test.want) })
+		t.Run(name, func(t *testing.T) { requireError(t, test.validate(t.Context()), test.want) })
 	}
 }
 
-func creating(quota *quotav1.ClusterResourceQuota) func(Validator) error {
-	return func(v Validator) error {
-		warnings, err := v.ValidateCreate(nil, quota) //nolint:staticcheck // it asks nothing of its context
-		_ = warnings
+func creating(quota *quotav1.ClusterResourceQuota) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := Validator{}.ValidateCreate(ctx, quota)
 		return err
 	}
 }
 
-func updating(was, is *quotav1.ClusterResourceQuota) func(Validator) error {
-	return func(v Validator) error {
-		_, err := v.ValidateUpdate(nil, was, is) //nolint:staticcheck // it asks nothing of its context
+func updating(was, is *quotav1.ClusterResourceQuota) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := Validator{}.ValidateUpdate(ctx, was, is)
 		return err
 	}
 }

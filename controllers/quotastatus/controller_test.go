@@ -1,0 +1,270 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quotastatus
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+var configMaps = schema.GroupResource{Resource: "configmaps"}
+
+// bench has a Controller, and all that a status is made of.
+type bench struct {
+	*Controller
+	clock  *clocktesting.FakeClock
+	client client.Client
+	// failure of each write of a status; nil for none.
+	failure error
+	writes  int
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{quotav1.AddToScheme, admissionregistrationv1.AddToScheme} {
+		if err := add(known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &bench{clock: clocktesting.NewFakeClock(moment)}
+	b.client = fake.NewClientBuilder().WithScheme(known).WithObjects(objects...).
+		WithStatusSubresource(&quotav1.ClusterResourceQuota{}).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourceUpdate: b.write}).Build()
+	evaluators := evaluation.New(b.clock, evaluation.ClaimSources{})
+	group := groupcommit.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, groupcommit.Options{})
+	b.Controller = NewController(b.clock, b.client, evaluators, counting.New(evaluators, func([]string) {}), group,
+		func(string) []Problem { return nil }, &trigger.Trigger{}, time.Second)
+	return b
+}
+
+func (b *bench) write(
+	ctx context.Context, c client.Client, subresource string, object client.Object, options ...client.SubResourceUpdateOption,
+) error {
+	if b.failure != nil {
+		return b.failure
+	}
+	b.writes++
+	return c.SubResource(subresource).Update(ctx, object, options...)
+}
+
+// counts lets the count have seen so many config maps, and the ledger as well.
+func (b *bench) counts(t *testing.T, quota *quotav1.ClusterResourceQuota, number int) {
+	t.Helper()
+	compiled, err := definition.Compile(quota)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "shop"}}}, 1, moment)
+	b.count.Define(counting.Definition{
+		UID: quota.UID, Generation: quota.Generation, Digest: compiled.Limits.Digest, Quota: compiled.Quota, Selector: compiled.Selector,
+		Sources: map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}},
+	}, moment)
+	var objects []runtime.Object
+	for i := range number {
+		objects = append(objects, &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: string(rune('a' + i)), UID: types.UID(rune('a' + i)), ResourceVersion: "5"},
+		})
+	}
+	if err := b.count.Source(configMaps).Replace(objects, 5, moment); err != nil {
+		t.Fatal(err)
+	}
+	b.group.Observe(quota.Name, groupcommit.Snapshot{Version: "1", State: ledger.State{
+		Basis: compiled.Limits.Basis, Used: list("configmaps", "0"),
+	}})
+}
+
+func (b *bench) reconcile(t *testing.T) time.Duration {
+	t.Helper()
+	result, err := b.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "team"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+func (b *bench) status(t *testing.T) quotav1.ClusterResourceQuotaStatus {
+	t.Helper()
+	quota := &quotav1.ClusterResourceQuota{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "team"}, quota); err != nil {
+		t.Fatal(err)
+	}
+	return quota.Status
+}
+
+// registered is a configuration that covers config maps.
+func registered() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName},
+		Webhooks: reach.Webhooks(reach.Endpoint{URL: "https://localhost"}, reach.Paths{Objects: "/o", Quotas: "/q"},
+			[]schema.GroupResource{configMaps}, []string{"kube-system"}),
+	}
+}
+
+func TestTheStatusShowsTheCount(t *testing.T) {
+	quota := team("configmaps", "5")
+	b := newBench(t, quota, registered())
+	b.counts(t, quota, 3)
+	b.reconcile(t)
+	status := b.status(t)
+	if status.Summary != "configmaps: 3/5" || status.NamespaceCount != 1 || status.Selector != "team=shop" {
+		t.Errorf("got %+v", status)
+	}
+	for _, kind := range []string{quotav1.ConditionReady, quotav1.ConditionEnforced} {
+		if !meta.IsStatusConditionTrue(status.Conditions, kind) {
+			t.Errorf("want %s, got %+v", kind, status.Conditions)
+		}
+	}
+}
+
+func TestAQuotaIsNotEnforcedBeforeTheWebhookIsRegistered(t *testing.T) {
+	quota := team("configmaps", "5")
+	b := newBench(t, quota)
+	b.counts(t, quota, 3)
+	b.reconcile(t)
+	if !meta.IsStatusConditionFalse(b.status(t).Conditions, quotav1.ConditionEnforced) {
+		t.Errorf("want it not enforced, got %+v", b.status(t).Conditions)
+	}
+}
+
+// Admission goes by the ledger: while that can't decide, the quota isn't ready.
+func TestAQuotaIsNotReadyBeforeItsLedgerIs(t *testing.T) {
+	for name, change := range map[string]func(*ledger.State){
+		"it lacks the resource":                  func(s *ledger.State) { s.Used = nil },
+		"it was counted for a spec that differs": func(s *ledger.State) { s.Generation, s.Digest = 1, "before" },
+		"it is of the quota before":              func(s *ledger.State) { s.Quota = "before" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			quota := team("configmaps", "5")
+			b := newBench(t, quota, registered())
+			b.counts(t, quota, 3)
+			state := b.group.Current("team")
+			change(&state)
+			b.group.Gone("team")
+			b.group.Observe("team", groupcommit.Snapshot{Version: "2", State: state})
+			b.reconcile(t)
+			if !meta.IsStatusConditionFalse(b.status(t).Conditions, quotav1.ConditionReady) {
+				t.Errorf("want it not ready, got %+v", b.status(t).Conditions)
+			}
+		})
+	}
+}
+
+func TestWritesOfAStatusAreCoalesced(t *testing.T) {
+	quota := team("configmaps", "5")
+	b := newBench(t, quota, registered())
+	b.counts(t, quota, 1)
+	if wait := b.reconcile(t); wait != 0 || b.writes != 1 {
+		t.Fatalf("at first: got a wait of %s and %d writes, want none and 1", wait, b.writes)
+	}
+	b.counts(t, quota, 2)
+	b.clock.Step(300 * time.Millisecond)
+	if wait := b.reconcile(t); wait != 700*time.Millisecond || b.writes != 1 {
+		t.Fatalf("soon after: got a wait of %s and %d writes, want 700ms and 1", wait, b.writes)
+	}
+	b.clock.Step(700 * time.Millisecond)
+	if wait := b.reconcile(t); wait != 0 || b.writes != 2 {
+		t.Fatalf("a second later: got a wait of %s and %d writes, want none and 2", wait, b.writes)
+	}
+	if got := b.status(t).Summary; got != "configmaps: 2/5" {
+		t.Errorf("summary: got %s, want configmaps: 2/5", got)
+	}
+}
+
+func TestAStatusThatStaysIsNotWritten(t *testing.T) {
+	quota := team("configmaps", "5")
+	b := newBench(t, quota, registered())
+	b.counts(t, quota, 1)
+	for range 3 {
+		b.reconcile(t)
+		b.clock.Step(time.Minute)
+	}
+	if b.writes != 1 {
+		t.Errorf("got %d writes, want 1", b.writes)
+	}
+}
+
+func TestAQuotaThatIsGone(t *testing.T) {
+	if wait := newBench(t).reconcile(t); wait != 0 {
+		t.Errorf("got a wait of %s, want none", wait)
+	}
+}
+
+func TestAnInvalidQuotaSaysSo(t *testing.T) {
+	b := newBench(t, team("configmaps", "-1"), registered())
+	b.reconcile(t)
+	status := b.status(t)
+	want := &metav1.Condition{
+		Type: quotav1.ConditionReady, Status: metav1.ConditionFalse, Reason: quotav1.ReasonInvalidSpec, ObservedGeneration: 2,
+		Message: `quota team: spec.quota.hard[configmaps]: Invalid value: "-1": must be greater than or equal to 0`,
+	}
+	got := meta.FindStatusCondition(status.Conditions, quotav1.ConditionReady)
+	got.LastTransitionTime = metav1.Time{}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ready (-want,+got):\n%s", diff)
+	}
+	if status.Summary != "configmaps: ?/-1" {
+		t.Errorf("summary: got %s, want configmaps: ?/-1", status.Summary)
+	}
+}
+
+func TestAWriteThatFails(t *testing.T) {
+	failed := errors.New("the API server is down")
+	quotas := schema.GroupResource{Group: "quota.sharedquota.dev", Resource: "clusterresourcequotas"}
+	for name, test := range map[string]struct{ failure, want error }{
+		"is tried again":                        {failure: failed, want: failed},
+		"doesn't matter when the quota is gone": {failure: apierrors.NewNotFound(quotas, "team")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			quota := team("configmaps", "5")
+			b := newBench(t, quota, registered())
+			b.counts(t, quota, 1)
+			b.failure = test.failure
+			_, err := b.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "team"}})
+			if !errors.Is(err, test.want) {
+				t.Errorf("got the error %v, want %v", err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,236 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quotastatus
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+var moment = time.Unix(5000, 0)
+
+func list(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return list
+}
+
+func team(hard ...string) *quotav1.ClusterResourceQuota {
+	return &quotav1.ClusterResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid", Generation: 2},
+		Spec: quotav1.ClusterResourceQuotaSpec{
+			Selector: quotav1.ClusterResourceQuotaSelector{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}},
+			},
+			Quota: quotav1.ResourceQuotaSpec{Hard: list(hard...)},
+		},
+	}
+}
+
+// good are facts of a quota that works, with whatever is changed in them.
+func good(changes ...func(*facts)) facts {
+	facts := facts{
+		now: moment, generation: 2, selector: "team=shop", countedGeneration: 2, covered: true,
+		slices: map[string]corev1.ResourceList{"b": list("pods", "2"), "a": list("pods", "1")},
+		ledger: ledger.State{
+			Basis: ledger.Basis{Quota: "uid", Generation: 2},
+			Used:  list("pods", "3"),
+			Reservations: map[ledger.Key]ledger.Reservation{
+				{UID: "x"}: {Object: ledger.Object{UID: "x", Name: "x"}, Amounts: list("pods", "1")},
+			},
+		},
+	}
+	for _, change := range changes {
+		change(&facts)
+	}
+	return facts
+}
+
+func TestTheStatusOfAQuotaThatWorks(t *testing.T) {
+	got := good().status(team("pods", "10"))
+	want := quotav1.ClusterResourceQuotaStatus{
+		ObservedGeneration: 2, Selector: "team=shop", NamespaceCount: 2, Summary: "pods: 3/10",
+		Total:    corev1.ResourceQuotaStatus{Hard: list("pods", "10"), Used: list("pods", "3")},
+		Reserved: list("pods", "1"),
+		Namespaces: []quotav1.ResourceQuotaStatusByNamespace{
+			{Namespace: "a", Status: corev1.ResourceQuotaStatus{Hard: list("pods", "10"), Used: list("pods", "1")}},
+			{Namespace: "b", Status: corev1.ResourceQuotaStatus{Hard: list("pods", "10"), Used: list("pods", "2")}},
+		},
+		Conditions: []metav1.Condition{
+			conditionAt(moment, quotav1.ConditionReady, metav1.ConditionTrue, quotav1.ReasonCounted, "usage is counted and follows every change"),
+			conditionAt(moment, quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured,
+				"every request that the quota limits is checked"),
+			conditionAt(moment, quotav1.ConditionResourceUnavailable, metav1.ConditionFalse, quotav1.ReasonAllAvailable,
+				"every limited resource can be counted"),
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-want,+got):\n%s", diff)
+	}
+}
+
+func conditionAt(since time.Time, kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: 2, LastTransitionTime: metav1.NewTime(since),
+	}
+}
+
+func TestFigures(t *testing.T) {
+	for name, test := range map[string]struct {
+		quota    *quotav1.ClusterResourceQuota
+		facts    facts
+		used     corev1.ResourceList
+		reserved corev1.ResourceList
+		summary  string
+	}{
+		"nothing is used of a quota without namespaces": {
+			quota: team("pods", "10"), facts: good(func(f *facts) { f.slices = nil }),
+			used: list("pods", "0"), reserved: list("pods", "1"), summary: "pods: 0/10",
+		},
+		"what is being counted is left out": {
+			quota: team("pods", "10", "services", "5"), facts: good(func(f *facts) {
+				f.slices = map[string]corev1.ResourceList{"a": list("pods", "1", "services", "0")}
+				f.uncounted = []corev1.ResourceName{"services"}
+			}),
+			used: list("pods", "1"), reserved: list("pods", "1"), summary: "pods: 1/10, services: ?/5",
+		},
+		"so is what can't be limited": {
+			quota: team("pods", "10", "count/events", "5"), facts: good(func(f *facts) {
+				f.slices = map[string]corev1.ResourceList{"a": list("pods", "1", "count/events", "0")}
+				f.unlimitable = []corev1.ResourceName{"count/events"}
+			}),
+			used: list("pods", "1"), reserved: list("pods", "1"), summary: "count/events: ?/5, pods: 1/10",
+		},
+		"before the first count nothing is claimed": {
+			quota: team("pods", "10"), facts: good(func(f *facts) {
+				f.slices, f.countedGeneration, f.ledger = nil, 0, ledger.State{}
+			}),
+			summary: "pods: ?/10",
+		},
+		"nor for what an invalid spec limits": {
+			quota: team("pods", "10"), facts: good(func(f *facts) {
+				f.invalid, f.slices, f.countedGeneration, f.ledger = errors.New("no selector"), nil, 0, ledger.State{}
+			}),
+			summary: "pods: ?/10",
+		},
+		"a ledger of the quota before says nothing": {
+			quota: team("pods", "10"), facts: good(func(f *facts) { f.ledger.Quota = "before" }),
+			used: list("pods", "3"), summary: "pods: 3/10",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := test.facts.status(test.quota)
+			if !quota.Equals(test.used, got.Total.Used) || !quota.Equals(test.reserved, got.Reserved) {
+				t.Errorf("got used %v, reserved %v, want %v and %v", got.Total.Used, got.Reserved, test.used, test.reserved)
+			}
+			if got.Summary != test.summary {
+				t.Errorf("summary: got %s, want %s", got.Summary, test.summary)
+			}
+		})
+	}
+}
+
+func TestConditions(t *testing.T) {
+	for name, test := range map[string]struct {
+		facts           facts
+		kind            string
+		want            metav1.ConditionStatus
+		reason, message string
+	}{
+		"it isn't ready before the first count": {
+			facts: good(func(f *facts) { f.countedGeneration = 0 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use",
+		},
+		"nor before a resource was counted": {
+			facts: good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services", "pods"} }),
+			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonCounting, message: "not counted yet: pods, services",
+		},
+		"nor while the count is for an older spec": {
+			facts: good(func(f *facts) { f.countedGeneration = 1 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use",
+		},
+		"nor when its spec is invalid": {
+			facts: good(func(f *facts) { f.invalid = errors.New("quota team: spec.selector: Required value") }),
+			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonInvalidSpec, message: "quota team: spec.selector: Required value",
+		},
+		"an invalid spec is enforced by nobody": {
+			facts: good(func(f *facts) { f.invalid = errors.New("invalid") }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonInvalidSpec, message: "nothing is limited while the spec is invalid",
+		},
+		"nor is one whose rules are missing": {
+			facts: good(func(f *facts) { f.covered = false }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWebhookPending, message: "the webhook configuration doesn't cover every limited resource yet",
+		},
+		"what can't be limited is named": {
+			facts: good(func(f *facts) { f.unlimitable = []corev1.ResourceName{"storage", "count/events"} }),
+			kind:  quotav1.ConditionResourceUnavailable, want: metav1.ConditionTrue,
+			reason: quotav1.ReasonNotLimitable, message: "Kubernetes keeps no quota on count/events, storage",
+		},
+		"so is what can't be counted": {
+			facts: good(func(f *facts) { f.problems = []Problem{{Reason: quotav1.ReasonNotServed, Message: "no widgets"}} }),
+			kind:  quotav1.ConditionResourceUnavailable, want: metav1.ConditionTrue, reason: quotav1.ReasonNotServed, message: "no widgets",
+		},
+		"and all of it at a time, by the first reason": {
+			facts: good(func(f *facts) {
+				f.unlimitable = []corev1.ResourceName{"storage"}
+				f.problems = []Problem{{Reason: quotav1.ReasonNotServed, Message: "no widgets"}, {Reason: quotav1.ReasonNotWatchable, Message: "no gadgets"}}
+			}),
+			kind: quotav1.ConditionResourceUnavailable, want: metav1.ConditionTrue, reason: quotav1.ReasonNotLimitable,
+			message: "Kubernetes keeps no quota on storage; no widgets; no gadgets",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := test.facts.status(team("pods", "10", "services", "5"))
+			want := conditionAt(moment, test.kind, test.want, test.reason, test.message)
+			if diff := cmp.Diff(&want, meta.FindStatusCondition(status.Conditions, test.kind)); diff != "" {
+				t.Errorf("condition (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAConditionKeepsTheTimeOfItsTransition(t *testing.T) {
+	object := team("pods", "10")
+	object.Status = good(func(f *facts) { f.covered = false }).status(object)
+	later := good(func(f *facts) { f.now = moment.Add(time.Hour) }).status(object)
+	for kind, want := range map[string]time.Time{
+		quotav1.ConditionReady: moment, quotav1.ConditionResourceUnavailable: moment, quotav1.ConditionEnforced: moment.Add(time.Hour),
+	} {
+		if got := meta.FindStatusCondition(later.Conditions, kind).LastTransitionTime; !got.Time.Equal(want) {
+			t.Errorf("%s: got since %s, want since %s", kind, got, want)
+		}
+	}
+	if got := meta.FindStatusCondition(object.Status.Conditions, quotav1.ConditionEnforced).Status; got != metav1.ConditionFalse {
+		t.Errorf("the object's own condition was changed to %s", got)
+	}
+}

@@ -1,0 +1,75 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package report
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+func list(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return list
+}
+
+func TestSummary(t *testing.T) {
+	for name, test := range map[string]struct {
+		used, hard corev1.ResourceList
+		want       string
+	}{
+		"nothing is limited": {used: list("pods", "1")},
+		"one resource":       {used: list("pods", "3"), hard: list("pods", "10"), want: "pods: 3/10"},
+		"several are sorted": {used: list("requests.cpu", "300m", "pods", "3"), hard: list("requests.cpu", "2", "pods", "10"), want: "pods: 3/10, requests.cpu: 300m/2"},
+		"what hasn't been counted has a question mark": {used: list("pods", "0"), hard: list("requests.cpu", "2", "pods", "10"), want: "pods: 0/10, requests.cpu: ?/2"},
+		"what isn't limited is left out":               {used: list("pods", "3", "services", "1"), hard: list("pods", "10"), want: "pods: 3/10"},
+		"quantities are in their own words":            {used: list("requests.memory", "1536Mi"), hard: list("requests.memory", "2Gi"), want: "requests.memory: 1536Mi/2Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Summary(test.used, test.hard)); diff != "" {
+				t.Errorf("summary (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAvailable(t *testing.T) {
+	for name, test := range map[string]struct {
+		hard, used, reserved, want corev1.ResourceList
+	}{
+		"what is left of the limit":           {hard: list("pods", "10"), used: list("pods", "3"), want: list("pods", "7")},
+		"what is reserved isn't":              {hard: list("pods", "10"), used: list("pods", "3"), reserved: list("pods", "2"), want: list("pods", "5")},
+		"nothing is, over the limit":          {hard: list("pods", "1"), used: list("pods", "3"), want: list("pods", "0")},
+		"nor over it by what is reserved":     {hard: list("pods", "3"), used: list("pods", "3"), reserved: list("pods", "2"), want: list("pods", "0")},
+		"what hasn't been counted is unknown": {hard: list("pods", "3", "services", "1"), used: list("pods", "1"), want: list("pods", "2")},
+		"what isn't limited has no bound":     {hard: list("pods", "3"), used: list("pods", "1", "services", "1"), reserved: list("services", "1"), want: list("pods", "2")},
+		"fractions add up":                    {hard: list("cpu", "2"), used: list("cpu", "250m"), reserved: list("cpu", "250m"), want: list("cpu", "1500m")},
+		"of nothing limited, nothing is":      {used: list("pods", "1"), want: list()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Available(test.hard, test.used, test.reserved); !quota.Equals(test.want, got) {
+				t.Errorf("available: got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
