@@ -19,6 +19,7 @@ package ledgerstore
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +42,8 @@ const encoding = 1
 //	uid attempt from group/version/resource namespace name expiry amounts
 //
 // expiry is in Unix seconds; amounts are name=quantity, separated by commas
-// and sorted. No field can hold a space: Kubernetes' names don't.
+// and sorted. A name may hold anything that fits into a path, as a Role's does,
+// so it is escaped as in a path.
 const fields = 8
 
 var errFields = errors.New("want 8 fields separated by spaces")
@@ -55,7 +57,7 @@ func Encode(reservation ledger.Reservation) string {
 		orDash(reservation.From),
 		gvr.Group + "/" + gvr.Version + "/" + gvr.Resource,
 		orDash(reservation.Namespace),
-		orDash(reservation.Name),
+		escape(reservation.Name),
 		strconv.FormatInt(reservation.Expiry.Unix(), 10),
 		orDash(encodeAmounts(reservation.Amounts)),
 	}, " ")
@@ -75,13 +77,17 @@ func Decode(text string) (ledger.Reservation, error) {
 	if err != nil {
 		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: expiry: %w", text, err)
 	}
+	name, err := url.PathUnescape(orEmpty(part[5]))
+	if err != nil {
+		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: name: %w", text, err)
+	}
 	amounts, err := decodeAmounts(orEmpty(part[7]))
 	if err != nil {
 		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: %w", text, err)
 	}
 	return ledger.Reservation{
 		Object: ledger.Object{
-			Resource: gvr, Namespace: orEmpty(part[4]), Name: orEmpty(part[5]), UID: types.UID(part[0]),
+			Resource: gvr, Namespace: orEmpty(part[4]), Name: name, UID: types.UID(part[0]),
 		},
 		Attempt: orEmpty(part[1]),
 		From:    orEmpty(part[2]),
@@ -124,6 +130,13 @@ func decodeAmounts(text string) (corev1.ResourceList, error) {
 		amounts[corev1.ResourceName(name)] = quantity
 	}
 	return amounts, nil
+}
+
+func escape(name string) string {
+	if name == "-" {
+		return "%2D"
+	}
+	return orDash(url.PathEscape(name))
 }
 
 func orDash(text string) string {

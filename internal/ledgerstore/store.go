@@ -104,7 +104,12 @@ func Snapshot(object *quotav1.QuotaLedger) (groupcommit.Snapshot, error) {
 		state.Quota = owner.UID
 	}
 	for resource, version := range entries.Counted {
-		state.Counted[schema.ParseGroupResource(resource)] = resourceversion.Parse(version)
+		number := resourceversion.Parse(version)
+		if number == 0 && version != "0" {
+			return groupcommit.Snapshot{}, fmt.Errorf("ledger %s: %s counted up to %q: want a resourceVersion",
+				object.Name, resource, version)
+		}
+		state.Counted[schema.ParseGroupResource(resource)] = number
 	}
 	for _, text := range entries.Reservations {
 		reservation, err := Decode(text)
