@@ -1,0 +1,169 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+var _ = Describe("An operator that is killed", func() {
+	It("in the middle of many creations leaves nothing admitted beyond the limit, and nothing stuck", func(ctx SpecContext) {
+		const limit, clients = 20, 40
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "20"))
+		namespaces := []string{team.namespace(ctx), team.namespace(ctx), team.namespace(ctx), team.namespace(ctx)}
+
+		var admitted, lost atomic.Int32
+		var group sync.WaitGroup
+		for i := range clients {
+			group.Go(func() {
+				defer GinkgoRecover()
+				// Like a controller, each tries until it is told yes or no.
+				Eventually(ctx, func(ctx context.Context) error {
+					err := api.Create(ctx, builders.Pod(namespaces[i%len(namespaces)], fmt.Sprintf("p%d", i)).Obj())
+					switch {
+					case err == nil, apierrors.IsAlreadyExists(err):
+						admitted.Add(1)
+						return nil
+					case apierrors.IsForbidden(err):
+						return nil
+					}
+					lost.Add(1)
+					return err
+				}).Should(Succeed())
+			})
+		}
+		Eventually(admitted.Load).Should(BeNumerically(">=", limit/4))
+		restart(ctx)
+		back := time.Now()
+		group.Wait()
+		AddReportEntry("requests that failed while it was away", lost.Load())
+		Expect(len(podsOf(ctx, namespaces))).To(BeNumerically("<=", limit))
+
+		By("using what is left, once what was reserved in vain has expired")
+		next := clients
+		Eventually(ctx, func(ctx SpecContext) int {
+			for api.Create(ctx, builders.Pod(namespaces[0], fmt.Sprintf("p%d", next)).Obj()) == nil {
+				next++
+			}
+			return len(podsOf(ctx, namespaces))
+		}).WithTimeout(reservationTTL + deadline).Should(Equal(limit))
+		usesWithin(ctx, reservationTTL+deadline, quota, "pods=20")
+		AddReportEntry("settled after", time.Since(back).Round(time.Second))
+		Expect(api.Create(ctx, builders.Pod(namespaces[1], "late").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "20", "20")))
+	})
+
+	It("has missed nothing that happened meanwhile", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "3"))
+		kept, gone := team.namespace(ctx), team.namespace(ctx)
+		mustCreate(ctx, builders.Pod(kept, "p1").Obj())
+		mustCreate(ctx, builders.Pod(gone, "p1").Obj())
+		doomed := mustCreate(ctx, builders.Pod(kept, "p2").Obj())
+		eventuallyUses(ctx, quota, "pods=3")
+
+		Expect(running.Kill()).To(Succeed())
+		By("deleting, relabelling and creating while it is away")
+		mustDelete(ctx, doomed)
+		relabel(ctx, mustGetNamespace(ctx, gone), nil)
+		Expect(api.Create(ctx, builders.Pod(kept, "p3").Obj())).To(MatchError(ContainSubstring("failed calling webhook")))
+		newcomer := mustCreate(ctx, builders.Namespace(team.nextName()).Obj())
+		relabel(ctx, newcomer, map[string]string{teamLabel: team.name})
+
+		start(ctx)
+		eventuallyUses(ctx, quota, "pods=1")
+		Eventually(ctx, func(ctx context.Context) error {
+			return client.IgnoreAlreadyExists(api.Create(ctx, builders.Pod(newcomer.Name, "p1").Obj()))
+		}).Should(Succeed())
+		mustCreate(ctx, builders.Pod(newcomer.Name, "p2").Obj())
+		Expect(api.Create(ctx, builders.Pod(kept, "p3").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "3", "3")))
+	})
+})
+
+var _ = Describe("An operator in a cluster that has no quota", func() {
+	It("has the first one validated", func(ctx SpecContext) {
+		Expect(running.Kill()).To(Succeed())
+		configurations := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
+		Expect(api.List(ctx, configurations)).To(Succeed())
+		for i := range configurations.Items {
+			mustDelete(ctx, &configurations.Items[i])
+		}
+		quotas := &quotav1.ClusterResourceQuotaList{}
+		Expect(api.List(ctx, quotas)).To(Succeed())
+		Expect(quotas.Items).To(BeEmpty(), "each spec deletes its own")
+
+		start(ctx)
+		Eventually(ctx, tryInvalidQuota).Should(MatchError(ContainSubstring("must be an integer")))
+	})
+})
+
+var _ = Describe("The webhook configuration", func() {
+	It("is written again when someone edits or deletes it", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "0"))
+		namespace := team.namespace(ctx)
+		limits := func(ctx context.Context) error {
+			return api.Create(ctx, builders.Pod(namespace, "probe").Obj(), client.DryRunAll)
+		}
+		for _, harm := range []func(*admissionregistrationv1.ValidatingWebhookConfiguration){
+			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { mustDelete(ctx, c) },
+			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+				c.Webhooks = nil
+				Expect(api.Update(ctx, c)).To(Succeed())
+			},
+		} {
+			configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, configuration)).To(Succeed())
+			was := configuration.Webhooks
+			harm(configuration)
+			Eventually(ctx, func(g Gomega, ctx context.Context) {
+				is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+				g.Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, is)).To(Succeed())
+				g.Expect(is.Webhooks).To(Equal(was))
+			}).Should(Succeed())
+			Eventually(ctx, limits).Should(BeRefused(exceeded(quota.Name, "pods", "1", "0", "0")))
+		}
+	})
+})
+
+// restart kills the operator and starts it again.
+func restart(ctx context.Context) {
+	GinkgoHelper()
+	Expect(running.Kill()).To(Succeed())
+	start(ctx)
+}
+
+// start puts another operator in the place of the one that was killed.
+func start(ctx context.Context) {
+	GinkgoHelper()
+	var err error
+	running, err = cluster.StartOperator(ctx, settings)
+	Expect(err).NotTo(HaveOccurred())
+}

@@ -1,0 +1,154 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+var _ = Describe("The webhook's endpoint", func() {
+	// review returns the body of a request about a pod of a team that is limited.
+	review := func(namespace, object string) string {
+		request := &admissionv1.AdmissionRequest{
+			UID: "11111111-2222-3333-4444-555555555555", Operation: admissionv1.Create, Namespace: namespace,
+			Kind:     metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+			Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+			Object:   runtime.RawExtension{Raw: []byte(object)},
+		}
+		body, err := json.Marshal(&admissionv1.AdmissionReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,
+		})
+		Expect(err).NotTo(HaveOccurred())
+		return string(body)
+	}
+	// Outcomes of the operator's metric.
+	const (
+		undecodable = "undecodable"
+		failed      = "failed"
+	)
+	const (
+		noObject = `null`
+		pod      = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p1","uid":"u1"},"spec":{}}`
+	)
+
+	DescribeTable("refuses what it can't read, counts it, and goes on",
+		func(ctx SpecContext, outcome string, body func(namespace string) string) {
+			team := newTeam()
+			quota := enforce(ctx, team.quota().Hard("pods", "1"))
+			namespace := team.namespace(ctx)
+			before := answered(ctx, outcome)
+
+			answer := post(ctx, "/admit-objects", body(namespace))
+			Expect(answer).To(HaveField("Allowed", BeFalse()))
+			Expect(answer.Result.Message).NotTo(BeEmpty())
+			Expect(answered(ctx, outcome)).To(Equal(before + 1))
+
+			mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
+			Expect(api.Create(ctx, builders.Pod(namespace, "p2").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "1", "1")))
+			eventuallyUses(ctx, quota, "pods=1")
+		},
+		Entry("nothing", undecodable, func(string) string { return "" }),
+		Entry("no JSON", undecodable, func(string) string { return "\x00\xff garbage" }),
+		Entry("another type", undecodable, func(string) string { return pod }),
+		Entry("an empty object", undecodable, func(string) string { return "{}" }),
+		Entry("a review without a request", undecodable, func(string) string { return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}` }),
+		Entry("a review of a version that doesn't exist", undecodable, func(namespace string) string {
+			return strings.Replace(review(namespace, pod), "admission.k8s.io/v1", "admission.k8s.io/v7", 1)
+		}),
+		Entry("a review that is cut off", undecodable, func(namespace string) string {
+			whole := review(namespace, pod)
+			return whole[:len(whole)-20]
+		}),
+		Entry("a review without an object", undecodable, func(namespace string) string { return review(namespace, noObject) }),
+		Entry("a pod that isn't one", undecodable, func(namespace string) string {
+			return review(namespace, `{"apiVersion":"v1","kind":"Pod","spec":{"containers":"many"}}`)
+		}),
+		Entry("an object of another version", undecodable, func(namespace string) string {
+			return review(namespace, strings.Replace(pod, `"v1"`, `"v9"`, 1))
+		}),
+		Entry("an object of another kind", failed, func(namespace string) string {
+			return review(namespace, strings.Replace(pod, `"Pod"`, `"Service"`, 1))
+		}),
+		Entry("a pod without a UID", failed, func(namespace string) string {
+			return review(namespace, strings.Replace(pod, `,"uid":"u1"`, "", 1))
+		}),
+	)
+
+	DescribeTable("of quotas refuses what it can't read",
+		func(ctx SpecContext, body string) {
+			Expect(post(ctx, "/validate-quotas", body)).To(HaveField("Allowed", BeFalse()))
+		},
+		Entry("nothing", ""),
+		Entry("no JSON", "\x00\xff garbage"),
+		Entry("a review without a request", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`),
+	)
+})
+
+// anyCertificate is for the operator's own, which only the API server knows.
+var anyCertificate = &http.Client{
+	Timeout:   deadline,
+	Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
+}
+
+// post sends a body to the webhook, past the API server, and returns the answer.
+func post(ctx SpecContext, path, body string) *admissionv1.AdmissionResponse {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, running.WebhookURL+path, bytes.NewBufferString(body))
+	Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Content-Type", "application/json")
+	response, err := anyCertificate.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	review := &admissionv1.AdmissionReview{}
+	Expect(json.NewDecoder(response.Body).Decode(review)).To(Succeed())
+	Expect(review.Response).NotTo(BeNil())
+	return review.Response
+}
+
+// answered returns how many requests the operator has answered in one way.
+func answered(ctx SpecContext, outcome string) int {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+metricsAddress+"/metrics", nil)
+	Expect(err).NotTo(HaveOccurred())
+	response, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+	_, after, found := strings.Cut(string(text), `sharedquota_admission_requests_total{outcome="`+outcome+`"} `)
+	if !found {
+		return 0
+	}
+	var count int
+	_, err = fmt.Sscan(after, &count)
+	Expect(err).NotTo(HaveOccurred())
+	return count
+}

@@ -1,0 +1,151 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+var _ = Describe("A dry run", func() {
+	It("is judged, and reserves nothing", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "1"))
+		namespace := team.namespace(ctx)
+		for range 5 {
+			Expect(api.Create(ctx, builders.Pod(namespace, "p1").Obj(), client.DryRunAll)).To(Succeed())
+			Expect(reservations(ctx, quota)).To(BeEmpty())
+		}
+		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
+		Expect(api.Create(ctx, builders.Pod(namespace, "p2").Obj(), client.DryRunAll)).To(
+			BeRefused(exceeded(quota.Name, "pods", "1", "1", "1")))
+		eventuallyUses(ctx, quota, "pods=1")
+	})
+})
+
+var _ = Describe("A deployment", func() {
+	It("gets as many pods as the quota leaves, and the rest when there is room", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "3").Hard("count/deployments.apps", "1"))
+		namespace := team.namespace(ctx)
+		mustCreate(ctx, builders.Deployment(namespace, "web", 5))
+		eventuallyUses(ctx, quota, "count/deployments.apps=1,pods=3")
+		Expect(podsOf(ctx, []string{namespace})).To(HaveLen(3))
+
+		change(ctx, quota, hard("pods", "5"))
+		eventuallyUses(ctx, quota, "count/deployments.apps=1,pods=5")
+		Expect(podsOf(ctx, []string{namespace})).To(HaveLen(5))
+	})
+})
+
+var _ = Describe("An object that is refused by the API server after it was admitted", func() {
+	It("because its name is taken holds no capacity", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("configmaps", "2"))
+		namespace := team.namespace(ctx)
+		mustCreate(ctx, builders.ConfigMap(namespace, "taken"))
+		eventuallyUses(ctx, quota, "configmaps=1")
+		for range 3 {
+			Expect(apierrors.IsAlreadyExists(api.Create(ctx, builders.ConfigMap(namespace, "taken")))).To(BeTrue())
+		}
+		Eventually(ctx, func(ctx context.Context) error {
+			return api.Create(ctx, builders.ConfigMap(namespace, "other"))
+		}).Should(Succeed())
+		eventuallyUses(ctx, quota, "configmaps=2")
+	})
+})
+
+var _ = Describe("A quota that is deleted", func() {
+	It("takes its views and its ledger along, and lifts the limit", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "1"))
+		namespaces := []string{team.namespace(ctx), team.namespace(ctx)}
+		mustCreate(ctx, builders.Pod(namespaces[0], "p1").Obj())
+		eventuallyUses(ctx, quota, "pods=1")
+		Expect(api.Create(ctx, builders.Pod(namespaces[1], "p1").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "1", "1")))
+		for _, namespace := range namespaces {
+			Eventually(ctx, view(quota.Name, namespace)).Should(Not(BeNil()))
+		}
+
+		mustDelete(ctx, quota)
+		// What the operator's cache still knows is asked again on the API server.
+		mustCreate(ctx, builders.Pod(namespaces[1], "p1").Obj())
+		for _, namespace := range namespaces {
+			Eventually(ctx, view(quota.Name, namespace)).Should(BeNil())
+		}
+		Eventually(ctx, func(ctx context.Context) bool {
+			return apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(quota), &quotav1.QuotaLedger{}))
+		}).Should(BeTrue(), "the ledger is gone")
+	})
+
+	It("and created again under the same name starts clean", func(ctx SpecContext) {
+		team, other := newTeam(), newTeam()
+		first := enforce(ctx, team.quota().Hard("pods", "1").Hard("configmaps", "1"))
+		namespace, elsewhere := team.namespace(ctx), other.namespace(ctx)
+		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
+		eventuallyUses(ctx, first, "configmaps=0,pods=1")
+		for range 5 {
+			mustDelete(ctx, first)
+			// At once, for other namespaces and with another limit.
+			second := enforce(ctx, builders.Quota(team.name).Label(teamLabel, other.name).Hard("pods", "2"))
+			eventuallyUses(ctx, second, "pods=0")
+			Expect(slice(ctx, second, namespace)).To(Equal("not selected"))
+			Eventually(ctx, view(team.name, namespace)).Should(BeNil())
+			Eventually(ctx, view(team.name, elsewhere)).Should(Not(BeNil()))
+			mustCreate(ctx, builders.ConfigMap(namespace, unique("c")))
+
+			mustDelete(ctx, second)
+			first = enforce(ctx, team.quota().Hard("pods", "1"))
+			eventuallyUses(ctx, first, "pods=1")
+			Expect(api.Create(ctx, builders.Pod(namespace, "p2").Obj())).To(BeRefused(exceeded(team.name, "pods", "1", "1", "1")))
+		}
+	})
+})
+
+var _ = Describe("A ledger", func() {
+	It("that someone deletes is made again, and the limit holds", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "2"))
+		namespace := team.namespace(ctx)
+		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
+		eventuallyUses(ctx, quota, "pods=1")
+		for i := range 5 {
+			old := &quotav1.QuotaLedger{}
+			Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), old)).To(Succeed())
+			mustDelete(ctx, old)
+			if i == 0 {
+				mustCreate(ctx, builders.Pod(namespace, "p2").Obj())
+			}
+			Expect(api.Create(ctx, builders.Pod(namespace, "p3").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "2", "2")))
+			Eventually(ctx, func(g Gomega, ctx context.Context) {
+				made := &quotav1.QuotaLedger{}
+				g.Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), made)).To(Succeed())
+				g.Expect(made.UID).NotTo(Equal(old.UID))
+				g.Expect(amounts(made.Entries.Used)).To(Equal("pods=2"))
+				g.Expect(made.Entries.Reservations).To(BeEmpty())
+			}).Should(Succeed())
+		}
+		eventuallyUses(ctx, quota, "pods=2")
+	})
+})

@@ -1,0 +1,184 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+// view polls a quota's view in a namespace; nil is for none.
+func view(quota, namespace string) func(ctx context.Context) (*quotav1.LocalResourceQuota, error) {
+	return func(ctx context.Context) (*quotav1.LocalResourceQuota, error) {
+		is := &quotav1.LocalResourceQuota{}
+		err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: quota}, is)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return is, err
+	}
+}
+
+var _ = Describe("The status of a quota", func() {
+	It("holds the limits, the sum, and each namespace's part of it", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "10").Hard("requests.cpu", "2").Hard("secrets", "5"))
+		busy, idle, quiet := team.namespace(ctx), team.namespace(ctx), team.namespace(ctx)
+		mustCreate(ctx, builders.Pod(busy, "p1").Request("cpu", "250m").Obj())
+		mustCreate(ctx, builders.Pod(busy, "p2").Request("cpu", "500m").Obj())
+		mustCreate(ctx, builders.Pod(quiet, "p1").Request("cpu", "100m").Obj())
+		mustCreate(ctx, builders.Secret(quiet, "s1"))
+		eventuallyUses(ctx, quota, "pods=3,requests.cpu=850m,secrets=1")
+
+		is := &quotav1.ClusterResourceQuota{}
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), is)).To(Succeed())
+		Expect(amounts(is.Status.Total.Hard)).To(Equal("pods=10,requests.cpu=2,secrets=5"))
+		var parts []string
+		for _, part := range is.Status.Namespaces {
+			parts = append(parts, part.Namespace+": "+amounts(part.Status.Used))
+			Expect(part.Status.Hard).To(Equal(is.Status.Total.Hard))
+		}
+		Expect(parts).To(Equal([]string{
+			busy + ": pods=2,requests.cpu=750m,secrets=0",
+			idle + ": pods=0,requests.cpu=0,secrets=0",
+			quiet + ": pods=1,requests.cpu=100m,secrets=1",
+		}))
+		Expect(is.Status.ObservedGeneration).To(Equal(is.Generation))
+		Expect(conditionOf(is, quotav1.ConditionReady)).To(HavePrefix("True Counted: "))
+		Expect(conditionOf(is, quotav1.ConditionEnforced)).To(HavePrefix("True WebhookConfigured: "))
+		Expect(conditionOf(is, quotav1.ConditionResourceUnavailable)).To(HavePrefix("False AllAvailable: "))
+	})
+
+	It("is for the generation that it observed", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "1"))
+		before := quota.Status.ObservedGeneration
+		change(ctx, quota, hard("pods", "2"))
+		Expect(quota.Status.ObservedGeneration).To(Equal(before + 1))
+		Expect(amounts(quota.Status.Total.Hard)).To(Equal("pods=2"))
+	})
+
+	It("is what kubectl get shows", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().LabelIn("stage", "dev", "test").Hard("pods", "3").Hard("requests.cpu", "2"))
+		namespace := builders.Namespace(team.nextName()).Label(teamLabel, team.name).Label("stage", "dev").Obj()
+		mustCreate(ctx, namespace)
+		mustCreate(ctx, builders.Pod(namespace.Name, "p1").Request("cpu", "300m").Obj())
+		eventuallyUses(ctx, quota, "pods=1,requests.cpu=300m")
+
+		columns := kubectlColumns(ctx, "get", "crq", quota.Name)
+		Expect(columns).To(HaveLen(2), "a header and a line")
+		Expect(columns[0]).To(Equal([]string{"NAME", "SELECTOR", "NAMESPACES", "ENFORCED", "AGE", "USED"}))
+		Expect(columns[1]).To(HaveExactElements(
+			quota.Name, "stage in (dev,test),team="+team.name, "1", "True", MatchRegexp(`^\d+m?s$`), "pods: 1/3, requests.cpu: 300m/2"))
+	})
+})
+
+var _ = Describe("A local view", func() {
+	It("shows the quota in each selected namespace, and nothing of any other namespace", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "5").Hard("requests.cpu", "2"))
+		here := team.namespace(ctx)
+		there := mustCreate(ctx, builders.Namespace(team.nextName()).Label(teamLabel, team.name).Obj())
+		mustCreate(ctx, builders.Pod(here, "p1").Request("cpu", "250m").Obj())
+		mustCreate(ctx, builders.Pod(there.Name, "p1").Request("cpu", "1").Obj())
+		mustCreate(ctx, builders.Pod(there.Name, "p2").Request("cpu", "123m").Obj())
+
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			is, err := view(quota.Name, here)(ctx)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(is).NotTo(BeNil())
+			g.Expect(amounts(is.Status.Total.Hard)).To(Equal("pods=5,requests.cpu=2"))
+			g.Expect(amounts(is.Status.Total.Used)).To(Equal("pods=3,requests.cpu=1373m"))
+			g.Expect(amounts(is.Status.Available)).To(Equal("pods=2,requests.cpu=627m"))
+			g.Expect(amounts(is.Status.Used)).To(Equal("pods=1,requests.cpu=250m"))
+			g.Expect(amounts(is.Status.Reserved)).To(BeEmpty())
+			g.Expect(is.Status.Summary).To(Equal("pods: 3/5, requests.cpu: 1373m/2"))
+			text, err := yaml.Marshal(is)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(text)).NotTo(ContainSubstring(there.Name))
+			g.Expect(string(text)).NotTo(ContainSubstring("1123m"), "what the other namespace uses")
+		}).Should(Succeed())
+
+		By("taking the label of the other namespace away")
+		relabel(ctx, there, nil)
+		Eventually(ctx, view(quota.Name, there.Name)).Should(BeNil())
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			is, err := view(quota.Name, here)(ctx)
+			return amounts(is.Status.Total.Used), err
+		}).Should(Equal("pods=1,requests.cpu=250m"))
+	})
+
+	It("that someone edits or deletes is written again", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "5"))
+		namespace := team.namespace(ctx)
+		Eventually(ctx, view(quota.Name, namespace)).Should(Not(BeNil()))
+
+		mustDelete(ctx, &quotav1.LocalResourceQuota{ObjectMeta: builders.Meta(namespace, quota.Name)})
+		Eventually(ctx, view(quota.Name, namespace)).Should(Not(BeNil()))
+		is, err := view(quota.Name, namespace)(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		is.Status.Summary = "all yours"
+		Expect(api.Update(ctx, is)).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			is, err := view(quota.Name, namespace)(ctx)
+			return is.Status.Summary, err
+		}).Should(Equal("pods: 0/5"))
+	})
+
+	It("is what a project owner gets from kubectl", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "5"))
+		namespace := team.namespace(ctx)
+		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
+		eventuallyUses(ctx, quota, "pods=1")
+		Eventually(ctx, func(ctx context.Context) []string {
+			lines := kubectlColumns(ctx, "get", "lrq", "-n", namespace)
+			return lines[len(lines)-1]
+		}).Should(ContainElement("pods: 1/5"))
+	})
+})
+
+// kubectlColumns returns what kubectl prints, line by line, each split where at
+// least three spaces, or the width of a column, set the columns apart.
+func kubectlColumns(ctx context.Context, args ...string) [][]string {
+	GinkgoHelper()
+	result, err := cluster.Kubectl(ctx, nil, args...)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(result.ExitCode).To(Equal(0), result.Stderr)
+	var lines [][]string
+	for line := range strings.Lines(result.Stdout) {
+		var columns []string
+		for part := range strings.SplitSeq(strings.TrimRight(line, "\n"), "   ") {
+			if part = strings.TrimSpace(part); part != "" {
+				columns = append(columns, part)
+			}
+		}
+		lines = append(lines, columns)
+	}
+	return lines
+}

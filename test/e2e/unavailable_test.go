@@ -1,0 +1,79 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+// condition polls one condition of a quota, as conditionOf puts it.
+func condition(quota client.Object, kind string) func(ctx context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		is := &quotav1.ClusterResourceQuota{}
+		err := api.Get(ctx, client.ObjectKeyFromObject(quota), is)
+		return conditionOf(is, kind), err
+	}
+}
+
+var _ = Describe("A resource that the cluster doesn't serve", func() {
+	It("is named by a condition, degrades nothing else, and is limited once it is there", func(ctx SpecContext) {
+		gadget := schema.GroupVersionKind{Group: "late.example.com", Version: "v1", Kind: "Gadget"}
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "1").Hard("count/gadgets.late.example.com", "1"))
+		namespace := team.namespace(ctx)
+		Eventually(ctx, condition(quota, quotav1.ConditionResourceUnavailable)).Should(
+			Equal("True NotServed: the cluster doesn't serve gadgets.late.example.com; it is counted once it does"))
+
+		By("limiting the quota's other resource")
+		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
+		Expect(api.Create(ctx, builders.Pod(namespace, "p2").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "1", "1")))
+		eventuallyUses(ctx, quota, "pods=1")
+
+		By("defining the resource")
+		definition := installCustomResource(ctx, gadget, "gadgets")
+		gadgets := func(name string) client.Object { return builders.Custom(gadget, namespace, name) }
+		Eventually(ctx, condition(quota, quotav1.ConditionResourceUnavailable)).Should(HavePrefix("False"))
+		waitUntilEnforced(ctx, quota)
+		mustCreate(ctx, gadgets("g1"))
+		eventuallyUses(ctx, quota, "count/gadgets.late.example.com=1,pods=1")
+		Expect(api.Create(ctx, gadgets("g2"))).To(
+			BeRefused(exceeded(quota.Name, "count/gadgets.late.example.com", "1", "1", "1")))
+
+		By("removing it again")
+		mustDelete(ctx, definition)
+		Eventually(ctx, condition(quota, quotav1.ConditionResourceUnavailable)).Should(
+			And(HavePrefix("True"), ContainSubstring("gadgets.late.example.com")))
+		Expect(api.Create(ctx, builders.Pod(namespace, "p2").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "1", "1")))
+	})
+
+	It("in namespaces at all is named by a condition", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "1").Hard("count/nodes", "1"))
+		Eventually(ctx, condition(quota, quotav1.ConditionResourceUnavailable)).Should(
+			Equal("True NotLimitable: nodes doesn't live in namespaces, so a quota over namespaces can't limit it"))
+		mustCreate(ctx, builders.Pod(team.namespace(ctx), "p1").Obj())
+		eventuallyUses(ctx, quota, "pods=1")
+	})
+})
