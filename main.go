@@ -213,5 +213,6 @@ func addProbes(mgr ctrl.Manager, started healthz.Checker, index *coverage.Index)
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("webhooks", started),
 		mgr.AddReadyzCheck("coverage", synced),
+		mgr.AddReadyzCheck("configured", controllers.Configured(mgr)),
 	)
 }

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/sharedquota/shared-quota-operator/controllers/ledgers"
@@ -105,6 +106,11 @@ func Register(
 		}
 	}
 	return nil
+}
+
+// Configured is the readiness check of the webhook configuration.
+func Configured(mgr ctrl.Manager) healthz.Checker {
+	return reachcontroller.Configured(mgr.GetClient())
 }
 
 func addRunnables(mgr ctrl.Manager, runnables ...manager.Runnable) error {

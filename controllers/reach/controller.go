@@ -19,6 +19,7 @@ package reach
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -26,12 +27,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
@@ -72,7 +76,27 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Named(c.Name()).
 		Watches(&quotav1.ClusterResourceQuota{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, all, builder.WithPredicates(ours)).
+		WatchesRawSource(source.Func(atTheStart)).
 		Complete(c)
+}
+
+// atTheStart asks for the configuration where there is no quota yet: the first
+// one is to be validated too.
+func atTheStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: reach.ConfigurationName}})
+	return nil
+}
+
+// Configured is a readiness check: the API server has been told, by this
+// replica or another, what to ask about.
+func Configured(reader client.Reader) healthz.Checker {
+	return func(request *http.Request) error {
+		configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		if err := reader.Get(request.Context(), client.ObjectKey{Name: reach.ConfigurationName}, configuration); err != nil {
+			return fmt.Errorf("reading the webhook configuration: %w", err)
+		}
+		return nil
+	}
 }
 
 // Reconcile makes the configuration cover what the quotas limit now.

@@ -64,10 +64,10 @@ func main() {
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *out); err != nil {
+	err := run(ctx, *out)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "controlplane:", err)
-		stop()
 		os.Exit(1)
 	}
 }
@@ -80,15 +80,6 @@ func run(ctx context.Context, out string) error {
 	if upToDate(out, want) {
 		return nil
 	}
-	version, err := goCommand(ctx, "list", "-m", "-f", "{{.Version}}", kubernetesModule)
-	if err != nil {
-		return err
-	}
-	total, err := countPackages(ctx)
-	if err != nil {
-		return err
-	}
-
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err
 	}
@@ -98,13 +89,32 @@ func run(ctx context.Context, out string) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	if err := os.Chmod(work, 0o755); err != nil {
+	if err := buildAll(ctx, work); err != nil {
+		return fmt.Errorf("building the control plane: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(work, stampFile), want, 0o644); err != nil {
 		return err
 	}
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	return os.Rename(work, out)
+}
 
-	fmt.Printf("Building the Kubernetes %s control plane into %s (once; about six minutes on two cores).\n", version, out)
+// buildAll fills the directory with all binaries, under the names that envtest
+// expects.
+func buildAll(ctx context.Context, work string) error {
+	version, err := goCommand(ctx, "list", "-m", "-f", "{{.Version}}", kubernetesModule)
+	if err != nil {
+		return err
+	}
+	total, err := countPackages(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("Building the Kubernetes %s control plane (once; about six minutes on two cores).\n", version)
 	if err := build(ctx, work, version, total); err != nil {
-		return fmt.Errorf("building the control plane: %w", err)
+		return err
 	}
 	for name, pkg := range binaries {
 		// go build names the binary after its package; etcd's is named "server".
@@ -114,13 +124,7 @@ func run(ctx context.Context, out string) error {
 			}
 		}
 	}
-	if err := os.WriteFile(filepath.Join(work, stampFile), want, 0o644); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(out); err != nil {
-		return err
-	}
-	return os.Rename(work, out)
+	return os.Chmod(work, 0o755)
 }
 
 // wantStamp describes everything the binaries are built from.

@@ -250,3 +250,38 @@ func TestTheEndMayComeAtAnyMoment(t *testing.T) {
 		})
 	}
 }
+
+// The write of a charge happened, its reply was lost, and by the time it is
+// judged again the quota's spec has changed: what is refused must hold nothing.
+func TestARefusalAfterALostReplyHoldsNothing(t *testing.T) {
+	for name, change := range map[string]func(ledger.State) ledger.State{
+		"the ledger is for a newer spec by then": func(state ledger.State) ledger.State {
+			state.Generation++
+			return state
+		},
+		"the ledger is full by then": func(state ledger.State) ledger.State {
+			state.Used = podsList(5)
+			return state
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := newMemoryStore("team")
+			store.afterSwap = func(attempt int) error {
+				if attempt > 1 {
+					return nil
+				}
+				store.lockedPut("team", change(store.stored["team"].State))
+				return errInjected
+			}
+			inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+				if got := <-reserveLater(t.Context(), group, onePod("team", 5, "p")); got.err != nil || isGranted(got.decision) {
+					t.Fatalf("want it refused, got %v, error %v", got.decision, got.err)
+				}
+				pass(time.Second)
+				if held := store.reserved("team"); held != 0 {
+					t.Errorf("want nothing reserved, got %d", held)
+				}
+			})
+		})
+	}
+}

@@ -66,6 +66,10 @@ func (e *entry) apply(draft *ledger.Draft) {
 		e.pending = draft.Judge(e.charge.Limits, e.charge.Reservation)
 	default:
 		e.pending = draft.Reserve(e.charge.Limits, e.charge.Reservation)
+		if !e.granted() {
+			// A write whose reply was lost may have reserved it before.
+			draft.Release(e.charge.Reservation.Key())
+		}
 	}
 }
 
