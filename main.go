@@ -126,8 +126,9 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	group := groupcommit.New(ctx, clock, store, measured, groupcommit.Options{
+	// It ends after the manager has: what the webhooks still answer is charged.
+	charging, stop := context.WithCancel(context.WithoutCancel(ctx))
+	group := groupcommit.New(charging, clock, store, measured, groupcommit.Options{
 		Pace: 20 * time.Millisecond, CallTimeout: 5 * time.Second, ChangeTimeout: 30 * time.Second, MaxWaiting: 10000,
 	})
 	defer group.Wait()

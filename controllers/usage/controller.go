@@ -223,11 +223,13 @@ func (c *Controller) awaited(ctx context.Context, quota string, reservation ledg
 	if err != nil || !there {
 		return false, err
 	}
-	// An object whose namespace has left the quota is recorded, and not counted.
-	selected := true
-	c.count.Read(quota, func(view counting.View) { selected = view.Selects(reservation.Namespace) })
-	recorded := c.count.Lives(reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name, reservation.UID)
-	return selected || !recorded, nil
+	// What the quota limits no longer, or has lost with its namespace, lives on and
+	// is never going to be counted.
+	resource, counted := reservation.Resource.GroupResource(), true
+	limited := c.count.Read(quota, func(view counting.View) { counted = view.Counts(resource, reservation.Namespace) })
+	watched := c.watches.Watched(resource)
+	recorded := c.count.Lives(resource, reservation.Namespace, reservation.Name, reservation.UID)
+	return limited && (counted || watched && !recorded), nil
 }
 
 func untilNextExpiry(state ledger.State, now time.Time) time.Duration {

@@ -71,7 +71,10 @@ func (c *Count) ReplaceNamespaces(list []NamespaceLabels, version uint64, now ti
 // NamespacesAt records that the namespaces are known up to a resourceVersion.
 func (c *Count) NamespacesAt(version uint64) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
+	if version > c.namespacesVersion {
+		c.lockedTouchAll()
+	}
 	c.lockedNamespacesAt(version)
 }
 

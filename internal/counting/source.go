@@ -173,8 +173,12 @@ func (s *Source) lockedReplace(measured map[types.NamespacedName]record, now tim
 // At records that the objects are known up to a resourceVersion.
 func (s *Source) At(version uint64) {
 	s.count.mu.Lock()
-	defer s.count.mu.Unlock()
-	s.version = max(s.version, version)
+	defer s.count.unlock()
+	if version > s.version {
+		// A settle may have waited for the count to come this far.
+		s.version = version
+		s.count.lockedTouchAll()
+	}
 }
 
 func (s *Source) measure(object runtime.Object, now time.Time) (types.NamespacedName, record, error) {

@@ -109,10 +109,15 @@ func (c *Count) Lives(resource schema.GroupResource, namespace, name string, uid
 	return known && source.objects[namespace][name].uid == uid
 }
 
-// Selects tells whether the namespace is counted.
-func (v View) Selects(namespace string) bool {
+// Counts tells whether the objects of a resource in a namespace are counted.
+func (v View) Counts(resource schema.GroupResource, namespace string) bool {
 	_, selected := v.tally.slices[namespace]
-	return selected
+	for _, sources := range v.tally.definition.Sources {
+		if slices.Contains(sources, resource) {
+			return selected
+		}
+	}
+	return false
 }
 
 // Quotas returns the names of all defined quotas, sorted.
