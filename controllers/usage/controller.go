@@ -43,6 +43,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
@@ -224,12 +225,15 @@ func (c *Controller) awaited(ctx context.Context, quota string, reservation ledg
 		return false, err
 	}
 	// What the quota limits no longer, or has lost with its namespace, lives on and
-	// is never going to be counted.
-	resource, counted := reservation.Resource.GroupResource(), true
-	limited := c.count.Read(quota, func(view counting.View) { counted = view.Counts(resource, reservation.Namespace) })
-	watched := c.watches.Watched(resource)
-	recorded := c.count.Lives(resource, reservation.Namespace, reservation.Name, reservation.UID)
-	return limited && (counted || watched && !recorded), nil
+	// is never going to be counted. The view of namespaces may be behind: look.
+	limited, selector := false, selection.Selector{}
+	c.count.Read(quota, func(view counting.View) {
+		limited, selector = view.Limits(reservation.Resource.GroupResource()), view.Definition().Selector
+	})
+	if !limited {
+		return false, nil
+	}
+	return c.objects.Selected(ctx, reservation.Namespace, selector)
 }
 
 func untilNextExpiry(state ledger.State, now time.Time) time.Duration {

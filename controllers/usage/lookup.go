@@ -21,12 +21,15 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // lookupTimeout bounds the live read of one object.
@@ -62,4 +65,22 @@ func (l *Lookup) There(ctx context.Context, reservation ledger.Reservation) (boo
 	}
 	return reservation.From == "" ||
 		resourceversion.Parse(object.ResourceVersion) > resourceversion.Parse(reservation.From), nil
+}
+
+// Selected tells whether the namespace is there and the selector matches it.
+func (l *Lookup) Selected(ctx context.Context, name string, selector selection.Selector) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	namespace, err := l.client.Resource(namespaces()).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for namespace %s: %w", name, err)
+	}
+	return selector.Matches(namespace.Labels, namespace.Annotations), nil
+}
+
+func namespaces() schema.GroupVersionResource {
+	return corev1.SchemeGroupVersion.WithResource("namespaces")
 }

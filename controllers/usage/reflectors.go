@@ -114,8 +114,7 @@ func objectReflector(
 }
 
 func namespaceReflector(events EventSource, store cache.ReflectorStore) *cache.Reflector {
-	version := corev1.SchemeGroupVersion.WithResource("namespaces")
-	return newReflector(version, metadataLister(events.Metadata, version), &metav1.PartialObjectMetadata{}, store)
+	return newReflector(namespaces(), metadataLister(events.Metadata, namespaces()), &metav1.PartialObjectMetadata{}, store)
 }
 
 func newReflector(

@@ -136,13 +136,6 @@ func (w *Watches) Problems(quota string) []Problem {
 	return problems
 }
 
-// Watched tells whether the objects of a resource are followed.
-func (w *Watches) Watched(resource schema.GroupResource) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.watching[resource] != nil
-}
-
 // Served tells whether the cluster serves the resource in namespaces. Call it
 // after Want.
 func (w *Watches) Served(resource schema.GroupResource) bool {

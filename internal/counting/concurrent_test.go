@@ -44,7 +44,6 @@ func TestManyUseACountAtTheSameTime(t *testing.T) {
 		func(int) { requireSumOfSlices(t, count) },
 		func(round int) { count.Advance(start.Add(time.Duration(round)*time.Second), time.Minute) },
 		func(round int) { requireNoDrift(t, count, start.Add(time.Duration(round)*time.Second)) },
-		func(round int) { count.Lives(pods, "a", name(round), uidOf(round)) },
 	} {
 		users.Go(func() {
 			for round := range rounds {

@@ -101,20 +101,12 @@ func (v View) Includes(resource schema.GroupResource, namespace, name string, ui
 	return known && record.uid == uid && (after == 0 || record.version > after)
 }
 
-// Lives tells whether a record of the object is held, in whatever namespace.
-func (c *Count) Lives(resource schema.GroupResource, namespace, name string, uid types.UID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	source, known := c.sources[resource]
-	return known && source.objects[namespace][name].uid == uid
-}
-
-// Counts tells whether the objects of a resource in a namespace are counted.
-func (v View) Counts(resource schema.GroupResource, namespace string) bool {
-	_, selected := v.tally.slices[namespace]
+// Limits tells whether the quota limits anything that the objects of a resource
+// use.
+func (v View) Limits(resource schema.GroupResource) bool {
 	for _, sources := range v.tally.definition.Sources {
 		if slices.Contains(sources, resource) {
-			return selected
+			return true
 		}
 	}
 	return false
