@@ -30,7 +30,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -116,7 +115,11 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	clock, measured := clock.RealClock{}, metrics.New(metricsregistry.Registry)
+	clock, err := systemClock()
+	if err != nil {
+		return err
+	}
+	measured := metrics.New(metricsregistry.Registry)
 	claims, err := deviceclaims.Sources(ctx, mgr)
 	if err != nil {
 		return err

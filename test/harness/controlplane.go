@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -100,6 +101,30 @@ func (c *Cluster) configureControlPlane() error {
 	}
 	c.plane = &envtest.ControlPlane{Etcd: etcd, APIServer: apiServer, KubectlPath: c.asset(kubectlName)}
 	return nil
+}
+
+// RestartAPIServer ends kube-apiserver with SIGKILL, as a crash would, and
+// returns once it answers again, at the same address and with the same data.
+func (c *Cluster) RestartAPIServer() error {
+	pid, err := c.watchdog.pid(apiServerName)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("killing kube-apiserver: %w", err)
+	}
+	if err := c.plane.APIServer.Stop(); err != nil {
+		return fmt.Errorf("stopping kube-apiserver: %w", err)
+	}
+	if err := c.plane.APIServer.Start(); err != nil {
+		return fmt.Errorf("starting kube-apiserver again: %w\n%s", err, tail(c.logPath(apiServerName), tailLines))
+	}
+	return nil
+}
+
+// EtcdURL is where etcd serves clients, without authentication.
+func (c *Cluster) EtcdURL() string {
+	return c.plane.Etcd.URL.String()
 }
 
 func (c *Cluster) stopControlPlane() error {

@@ -41,6 +41,21 @@ type OperatorOptions struct {
 	// operator that takes the place of another may want the same one.
 	WebhookPort int
 
+	// WebhookURL is what the API server is told to call instead of the port
+	// itself: a Balancer in front of several replicas. It needs CertDir, for
+	// the replicas must present the same certificate.
+	WebhookURL string
+
+	// CertDir is a directory from Cluster.Certificate. By default the operator
+	// makes a certificate of its own.
+	CertDir string
+
+	// LeaderElect lets the replicas elect a leader. The lease is in kube-system.
+	LeaderElect bool
+
+	// MetricsPort serves the metrics over HTTP; 0 for none.
+	MetricsPort int
+
 	// Args are further arguments. They come last, and win.
 	Args []string
 
@@ -68,7 +83,7 @@ type Operator struct {
 
 // StartOperator runs the operator's binary as a process of its own, and returns
 // once it is ready. It may be called several times: each call starts one more
-// replica, without leader election. Cluster.Stop stops what is left of them.
+// replica. Cluster.Stop stops what is left of them.
 func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*Operator, error) {
 	binary, err := operatorBinary(options.Binary)
 	if err != nil {
@@ -79,16 +94,20 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 		return nil, err
 	}
 	webhookPort := cmp.Or(options.WebhookPort, ports[0])
-	webhookURL := "https://" + net.JoinHostPort(loopback, strconv.Itoa(webhookPort))
+	webhookURL := cmp.Or(options.WebhookURL, "https://"+net.JoinHostPort(loopback, strconv.Itoa(webhookPort)))
 	health := net.JoinHostPort(loopback, strconv.Itoa(ports[1]))
 
 	args := []string{
 		"--kubeconfig", cmp.Or(options.Kubeconfig, c.Kubeconfig()),
 		"--webhook-url", webhookURL,
 		"--webhook-port", strconv.Itoa(webhookPort),
-		"--leader-elect=false",
-		"--metrics-bind-address", "0",
+		"--leader-elect=" + strconv.FormatBool(options.LeaderElect),
+		"--namespace", "kube-system",
+		"--metrics-bind-address", metricsAddress(options.MetricsPort),
 		"--health-probe-bind-address", health,
+	}
+	if options.CertDir != "" {
+		args = append(args, "--cert-dir", options.CertDir)
 	}
 	process, err := c.startProcess(ctx, processSpec{
 		name:     c.uniqueName("operator"),
@@ -103,6 +122,13 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 		return nil, err
 	}
 	return &Operator{Process: process, WebhookPort: webhookPort, WebhookURL: webhookURL, HealthURL: "http://" + health}, nil
+}
+
+func metricsAddress(port int) string {
+	if port == 0 {
+		return "0"
+	}
+	return net.JoinHostPort(loopback, strconv.Itoa(port))
 }
 
 func operatorBinary(path string) (string, error) {

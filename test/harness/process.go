@@ -128,6 +128,7 @@ func (p *Process) Stop() error {
 	default:
 	}
 	p.signal(syscall.SIGTERM)
+	p.Resume() // Paused, it would never see the signal.
 	grace := time.NewTimer(p.grace)
 	defer grace.Stop()
 	select {
@@ -155,6 +156,17 @@ func (p *Process) Kill() error {
 	p.signal(syscall.SIGKILL)
 	<-p.done
 	return nil
+}
+
+// Pause sends SIGSTOP: the process does nothing until Resume, but keeps its
+// connections.
+func (p *Process) Pause() {
+	p.signal(syscall.SIGSTOP)
+}
+
+// Resume sends SIGCONT.
+func (p *Process) Resume() {
+	p.signal(syscall.SIGCONT)
 }
 
 // signal reaches the whole process group. It fails only where none is left.

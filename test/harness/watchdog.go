@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,6 +133,15 @@ func (w *watchdog) script(name, path string) (string, error) {
 // forget is called when the process has ended, for its id may be used again.
 func (w *watchdog) forget(name string) {
 	_ = os.Remove(w.pidFile(name))
+}
+
+// pid returns the process id of what runs under name.
+func (w *watchdog) pid(name string) (int, error) {
+	text, err := os.ReadFile(w.pidFile(name))
+	if err != nil {
+		return 0, fmt.Errorf("finding the process %s: %w", name, err)
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
 func (w *watchdog) pidDir() string {
