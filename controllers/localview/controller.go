@@ -20,16 +20,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -37,6 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/pace"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
@@ -44,6 +45,14 @@ import (
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=localresourcequotas,verbs=get;list;watch;create;update;delete
+
+const (
+	// viewsWhileChanging is how many views of a quota are written in one round
+	// while its totals keep changing. Each costs the API server some 2 ms of CPU.
+	viewsWhileChanging = 10
+	// writesAtOnce bounds the writes of one round that are under way together.
+	writesAtOnce = 4
+)
 
 // Controller writes local views.
 type Controller struct {
@@ -55,10 +64,19 @@ type Controller struct {
 	// every is the least time between two rounds of writes for one quota.
 	every time.Duration
 
+	pace *pace.Pace
+
 	// mu guards written.
 	mu sync.Mutex
-	// quota name -> when its views were last written
-	written map[string]time.Time
+	// quota name -> the totals that its views were last written for
+	written map[string]totals
+}
+
+// totals are the figures that all views of a quota share.
+type totals struct{ used, reserved corev1.ResourceList }
+
+func (t totals) equal(other totals) bool {
+	return quota.Equals(t.used, other.used) && quota.Equals(t.reserved, other.reserved)
 }
 
 // NewController makes the controller. The trigger must be fired with every
@@ -69,7 +87,7 @@ func NewController(
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, count: count, group: group, changed: changed, every: every,
-		written: map[string]time.Time{},
+		pace: pace.New(clock), written: map[string]totals{},
 	}
 }
 
@@ -93,7 +111,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 
 // Reconcile writes the views of one quota, unless they were written a moment ago.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if wait := c.untilNextRound(request.Name); wait > 0 {
+	if wait := c.pace.Left(request.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	present, err := c.present(ctx, request.Name)
@@ -107,13 +125,23 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if err != nil {
 		c.forget(request.Name)
-		return reconcile.Result{}, c.project(ctx, object, nil, present)
+		return reconcile.Result{}, c.remove(ctx, request.Name, slices.Collect(maps.Values(present)))
 	}
-	wanted, counted := c.wanted(object)
+	wanted, shared, counted := c.wanted(object)
 	if !counted {
 		return reconcile.Result{}, nil // the count will ask again
 	}
-	return reconcile.Result{}, c.project(ctx, object, wanted, present)
+	return c.project(ctx, object, plan(object, wanted, present), c.changing(request.Name, shared))
+}
+
+// changing tells whether the totals are others than those of the round before,
+// and remembers them for the next.
+func (c *Controller) changing(name string, is totals) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was, known := c.written[name]
+	c.written[name] = is
+	return known && !was.equal(is)
 }
 
 // present returns the views that there are, by namespace.
@@ -129,17 +157,19 @@ func (c *Controller) present(ctx context.Context, name string) (map[string]*quot
 	return present, nil
 }
 
-// wanted returns the views that there should be, by namespace; false before
-// the quota has been counted.
-func (c *Controller) wanted(object *quotav1.ClusterResourceQuota) (map[string]quotav1.LocalResourceQuotaStatus, bool) {
+// wanted returns the views that there should be, by namespace, and what they
+// share; false before the quota has been counted.
+func (c *Controller) wanted(
+	object *quotav1.ClusterResourceQuota,
+) (wanted map[string]quotav1.LocalResourceQuotaStatus, shared totals, counted bool) {
 	state := c.group.Current(object.Name)
-	wanted := map[string]quotav1.LocalResourceQuotaStatus{}
-	counted := false
+	wanted = map[string]quotav1.LocalResourceQuotaStatus{}
 	c.count.Read(object.Name, func(view counting.View) {
 		complete := completeNames(view)
 		counted = view.Definition().UID == object.UID && state.Quota == object.UID
 		total, hard := quota.Mask(view.Total(), complete), object.Spec.Quota.Hard
 		reserved := state.Reserved()
+		shared = totals{used: total, reserved: reserved}
 		for namespace, used := range view.Slices() {
 			wanted[namespace] = quotav1.LocalResourceQuotaStatus{
 				Total:         corev1.ResourceQuotaStatus{Hard: hard, Used: total},
@@ -152,7 +182,7 @@ func (c *Controller) wanted(object *quotav1.ClusterResourceQuota) (map[string]qu
 			}
 		}
 	})
-	return wanted, counted
+	return wanted, shared, counted
 }
 
 func completeNames(view counting.View) []corev1.ResourceName {
@@ -165,38 +195,57 @@ func completeNames(view counting.View) []corev1.ResourceName {
 	return names
 }
 
-// project makes the views that are present those that are wanted.
+// project makes the views what they should be. While the totals keep changing,
+// every view is outdated all the time: then only the most urgent are written in
+// each round, and the rest once the totals stand still.
 func (c *Controller) project(
-	ctx context.Context, object *quotav1.ClusterResourceQuota,
-	wanted map[string]quotav1.LocalResourceQuotaStatus, present map[string]*quotav1.LocalResourceQuota,
-) error {
+	ctx context.Context, object *quotav1.ClusterResourceQuota, planned plannedViews, changing bool,
+) (reconcile.Result, error) {
+	removed := c.remove(ctx, object.Name, planned.unwanted)
+	due := planned.outdated
+	if changing {
+		due = due[:min(len(due), viewsWhileChanging)]
+	}
+	if err := errors.Join(removed, c.writeAll(ctx, due)); err != nil {
+		return reconcile.Result{}, fmt.Errorf("writing the views of quota %s: %w", object.Name, err)
+	}
+	if len(due) > 0 {
+		c.pace.Rest(object.Name, c.every)
+	}
+	if len(due) < len(planned.outdated) {
+		return reconcile.Result{RequeueAfter: c.every}, nil
+	}
+	return reconcile.Result{}, nil
+}
+
+func (c *Controller) writeAll(ctx context.Context, views []*quotav1.LocalResourceQuota) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writesAtOnce)
+	for _, view := range views {
+		group.Go(func() error { return c.write(ctx, view) })
+	}
+	return group.Wait() //nolint:wrapcheck // write has said what
+}
+
+func (c *Controller) remove(ctx context.Context, quota string, views []*quotav1.LocalResourceQuota) error {
 	var failures []error
-	wrote := false
-	for namespace, status := range wanted {
-		view, exists := present[namespace]
-		if exists && ownedBy(view, object) && apiequality.Semantic.DeepEqual(view.Status, status) {
-			continue
-		}
-		wrote = true
-		failures = append(failures, c.write(ctx, newView(object, namespace, status, view)))
-	}
-	for namespace, view := range present {
-		if _, keep := wanted[namespace]; !keep {
-			failures = append(failures, client.IgnoreNotFound(c.client.Delete(ctx, view)))
-		}
-	}
-	if wrote {
-		c.wrote(object.Name)
+	for _, view := range views {
+		failures = append(failures, client.IgnoreNotFound(c.client.Delete(ctx, view)))
 	}
 	if err := errors.Join(failures...); err != nil {
-		return fmt.Errorf("writing the views of quota %s: %w", object.Name, err)
+		return fmt.Errorf("deleting views of quota %s: %w", quota, err)
 	}
 	return nil
 }
 
 func (c *Controller) write(ctx context.Context, view *quotav1.LocalResourceQuota) error {
 	if view.ResourceVersion != "" {
-		return client.IgnoreNotFound(c.client.Update(ctx, view))
+		err := c.client.Update(ctx, view)
+		// Whoever changed or deleted it meanwhile asks for another round by that.
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil
+		}
+		return err //nolint:wrapcheck // the error names the view
 	}
 	err := c.client.Create(ctx, view)
 	// A namespace that is going takes no new objects, and needs none.
@@ -209,41 +258,8 @@ func (c *Controller) write(ctx context.Context, view *quotav1.LocalResourceQuota
 	return nil
 }
 
-func newView(
-	object *quotav1.ClusterResourceQuota, namespace string,
-	status quotav1.LocalResourceQuotaStatus, previous *quotav1.LocalResourceQuota,
-) *quotav1.LocalResourceQuota {
-	view := &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{
-		Name: object.Name, Namespace: namespace,
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: quotav1.GroupVersion.String(), Kind: "ClusterResourceQuota",
-			Name: object.Name, UID: object.UID, Controller: ptr.To(true),
-		}},
-	}}
-	if previous != nil {
-		view.ResourceVersion = previous.ResourceVersion
-	}
-	view.Status = status
-	return view
-}
-
-func ownedBy(view *quotav1.LocalResourceQuota, object *quotav1.ClusterResourceQuota) bool {
-	return metav1.IsControlledBy(view, object)
-}
-
-func (c *Controller) untilNextRound(quota string) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.written[quota].Add(c.every).Sub(c.clock.Now())
-}
-
-func (c *Controller) wrote(quota string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.written[quota] = c.clock.Now()
-}
-
 func (c *Controller) forget(quota string) {
+	c.pace.Forget(quota)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.written, quota)

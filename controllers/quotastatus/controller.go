@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -37,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/pace"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
@@ -55,6 +55,10 @@ type Problem struct{ Reason, Message string }
 // Problems tells what can't be counted of what a quota limits.
 type Problems func(quota string) []Problem
 
+// slicesPerInterval is how many namespaces make a status wait for one interval
+// more.
+const slicesPerInterval = 250
+
 // Controller writes statuses.
 type Controller struct {
 	clock      clock.Clock
@@ -67,10 +71,7 @@ type Controller struct {
 	// every is the least time between two writes of one quota's status.
 	every time.Duration
 
-	// mu guards written.
-	mu sync.Mutex
-	// quota name -> when its status was last written
-	written map[string]time.Time
+	pace *pace.Pace
 }
 
 // NewController makes the controller. The trigger must be fired with every
@@ -81,7 +82,7 @@ func NewController(
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, evaluators: evaluators, count: count, group: group,
-		problems: problems, changed: changed, every: every, written: map[string]time.Time{},
+		problems: problems, changed: changed, every: every, pace: pace.New(clock),
 	}
 }
 
@@ -113,13 +114,13 @@ func (c *Controller) allQuotas(ctx context.Context, configuration client.Object)
 
 // Reconcile writes one quota's status, unless it was written a moment ago.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if wait := c.untilNextWrite(request.Name); wait > 0 {
+	if wait := c.pace.Left(request.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	quota := &quotav1.ClusterResourceQuota{}
 	err := c.client.Get(ctx, request.NamespacedName, quota)
 	if apierrors.IsNotFound(err) {
-		c.forget(request.Name)
+		c.pace.Forget(request.Name)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -175,25 +176,18 @@ func (c *Controller) write(ctx context.Context, quota *quotav1.ClusterResourceQu
 	quota = quota.DeepCopy()
 	quota.Status = status
 	if err := c.client.Status().Update(ctx, quota); err != nil {
-		if apierrors.IsNotFound(err) {
+		// After a conflict the newer version asks for another reconcile.
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil
 		}
 		return fmt.Errorf("writing the status of quota %s: %w", quota.Name, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.written[quota.Name] = c.clock.Now()
+	c.pace.Rest(quota.Name, c.rest(len(status.Namespaces)))
 	return nil
 }
 
-func (c *Controller) untilNextWrite(quota string) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.written[quota].Add(c.every).Sub(c.clock.Now())
-}
-
-func (c *Controller) forget(quota string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.written, quota)
+// rest is how long a status that was written stays as it is. A large one costs
+// the API server more: measured, 0.25 ms of its CPU for each namespace.
+func (c *Controller) rest(namespaces int) time.Duration {
+	return c.every * time.Duration(1+namespaces/slicesPerInterval)
 }

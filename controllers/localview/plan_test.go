@@ -1,0 +1,80 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package localview
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+func pods(quantity string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourcePods: resource.MustParse(quantity)}
+}
+
+func status(total, available, own string) quotav1.LocalResourceQuotaStatus {
+	return quotav1.LocalResourceQuotaStatus{
+		Total: corev1.ResourceQuotaStatus{Hard: pods("10"), Used: pods(total)}, Available: pods(available), Used: pods(own),
+	}
+}
+
+func TestPlanWritesWhatMisleadsMostFirst(t *testing.T) {
+	object := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "u1"}}
+	view := func(namespace, version string, is quotav1.LocalResourceQuotaStatus) *quotav1.LocalResourceQuota {
+		made := newView(object, namespace, is, nil)
+		made.ResourceVersion = version
+		return made
+	}
+	foreign := view("foreign", "1", status("5", "5", "1"))
+	foreign.OwnerReferences[0].UID = "u0"
+	present := map[string]*quotav1.LocalResourceQuota{
+		"same":     view("same", "1", status("10", "0", "1")),
+		"others":   view("others", "9", status("9", "0", "1")),
+		"longest":  view("longest", "7", status("9", "0", "1")),
+		"own":      view("own", "20", status("9", "0", "0")),
+		"ran-out":  view("ran-out", "30", status("9", "1", "1")),
+		"foreign":  foreign,
+		"unwanted": view("unwanted", "1", status("9", "1", "1")),
+	}
+	wanted := map[string]quotav1.LocalResourceQuotaStatus{}
+	for _, namespace := range []string{"same", "others", "longest", "own", "ran-out", "foreign"} {
+		wanted[namespace] = status("10", "0", "1")
+	}
+
+	planned := plan(object, wanted, present)
+
+	var order []string
+	for _, view := range planned.outdated {
+		order = append(order, view.Namespace)
+	}
+	if diff := cmp.Diff([]string{"foreign", "ran-out", "own", "longest", "others"}, order); diff != "" {
+		t.Errorf("order of writes (-want,+got):\n%s", diff)
+	}
+	if len(planned.unwanted) != 1 || planned.unwanted[0].Namespace != "unwanted" {
+		t.Errorf("to be deleted: %v", planned.unwanted)
+	}
+	for _, view := range planned.outdated {
+		if view.ResourceVersion == "" {
+			t.Errorf("the view in %s would be written without a resourceVersion", view.Namespace)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package pace
+
+import (
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestPaceLetsEachNameWaitForItself(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	pace := New(clock)
+	if left := pace.Left("a"); left > 0 {
+		t.Errorf("what was never written waits %s", left)
+	}
+	pace.Rest("a", time.Second)
+	if left := pace.Left("a"); left != time.Second {
+		t.Errorf("a waits %s, want 1s", left)
+	}
+	if left := pace.Left("b"); left > 0 {
+		t.Errorf("b waits %s for a", left)
+	}
+	clock.SetTime(clock.Now().Add(time.Second))
+	if left := pace.Left("a"); left > 0 {
+		t.Errorf("a still waits %s after its rest", left)
+	}
+	pace.Rest("a", time.Minute)
+	pace.Forget("a")
+	if left := pace.Left("a"); left > 0 {
+		t.Errorf("a waits %s after it was forgotten", left)
+	}
+}

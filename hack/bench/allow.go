@@ -1,0 +1,100 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+// review is as little of an AdmissionReview as an answer takes.
+type review struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Request    *request  `json:"request,omitempty"`
+	Response   *response `json:"response,omitempty"`
+}
+
+type request struct {
+	UID string `json:"uid"`
+}
+
+type response struct {
+	UID     string `json:"uid"`
+	Allowed bool   `json:"allowed"`
+}
+
+// serveAllow is the floor of any webhook: it reads nothing but the request's UID
+// and allows it.
+func serveAllow(ctx context.Context, port int, certDir string) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/allow", allow)
+	server := &http.Server{
+		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Handler: mux, ReadHeaderTimeout: 10 * time.Second,
+	}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	err := server.ListenAndServeTLS(filepath.Join(certDir, "tls.crt"), filepath.Join(certDir, "tls.key"))
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // it was stopped
+	}
+	return fmt.Errorf("serving: %w", err)
+}
+
+func allow(writer http.ResponseWriter, incoming *http.Request) {
+	asked := review{}
+	if err := json.NewDecoder(incoming.Body).Decode(&asked); err != nil || asked.Request == nil {
+		http.Error(writer, "want an AdmissionReview", http.StatusBadRequest)
+		return
+	}
+	answer, err := json.Marshal(review{
+		APIVersion: asked.APIVersion, Kind: asked.Kind, Response: &response{UID: asked.Request.UID, Allowed: true},
+	})
+	if err != nil {
+		http.Error(writer, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	writer.Header().Set("Content-Type", "application/json")
+	_, _ = writer.Write(answer) // The API server notices.
+}
+
+// startAllow runs this program as that webhook.
+func startAllow(ctx context.Context, cluster *harness.Cluster, certDir string) (*harness.Process, string, error) {
+	port, err := harness.FreePort()
+	if err != nil {
+		return nil, "", err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, "", err
+	}
+	base := "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	process, err := cluster.StartProgram(ctx, harness.ProgramOptions{
+		Name: "allow", Path: self, ReadyURL: base + "/readyz",
+		Args: []string{"-allow-port", strconv.Itoa(port), "-cert-dir", certDir},
+	})
+	return process, base + "/allow", err
+}

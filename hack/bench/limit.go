@@ -1,0 +1,133 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	regrants     = 200
+	churnClients = 20
+	churnRounds  = 100
+)
+
+// measureRegrant fills a quota and then moves one pod from namespace to
+// namespace. It measures from the answer to a deletion to the answer that
+// grants the next creation elsewhere, and counts the refusals between them.
+func measureRegrant(ctx context.Context, w *world, _ int, into *results) error {
+	const name = "freed capacity"
+	return withOperator(ctx, w, setup{namespaces: 10, pods: "1"}, func(v variant) error {
+		if err := w.create(ctx, 0, "pod-0"); err != nil {
+			return err
+		}
+		var latency []time.Duration
+		refusals := 0
+		for n := range regrants {
+			if err := w.delete(ctx, n%10, fmt.Sprintf("pod-%d", n)); err != nil {
+				return err
+			}
+			start := time.Now()
+			refused, err := w.createUntilGranted(ctx, (n+1)%10, fmt.Sprintf("pod-%d", n+1))
+			if err != nil {
+				return err
+			}
+			latency = append(latency, time.Since(start))
+			refusals += refused
+		}
+		into.addLimit(name, v.name, limitFigures{Requests: regrants, Refused: refusals, latency: latency})
+		return nil
+	})
+}
+
+// measureChurn has as many clients as the quota allows pods. Each deletes its
+// own pod before it creates the next, so that there is room for every request,
+// and no refusal is right.
+func measureChurn(ctx context.Context, w *world, _ int, into *results) error {
+	const name = "churn at the limit"
+	limit := fmt.Sprint(churnClients)
+	return withOperator(ctx, w, setup{namespaces: 10, pods: limit}, func(v variant) error {
+		var mu sync.Mutex
+		var latency []time.Duration
+		refusals := 0
+		var failure error
+		var clients sync.WaitGroup
+		for i := range churnClients {
+			clients.Go(func() {
+				mine, refused, err := w.churn(ctx, i)
+				mu.Lock()
+				defer mu.Unlock()
+				latency = append(latency, mine...)
+				refusals += refused
+				if err != nil {
+					failure = err
+				}
+			})
+		}
+		clients.Wait()
+		into.addLimit(name, v.name, limitFigures{Requests: churnClients * churnRounds, Refused: refusals, latency: latency})
+		return failure
+	})
+}
+
+func (w *world) churn(ctx context.Context, i int) (latency []time.Duration, refusals int, err error) {
+	for n := range churnRounds {
+		name := fmt.Sprintf("churn-%d-%d", i, n)
+		start := time.Now()
+		refused, err := w.createUntilGranted(ctx, i%10, name)
+		if err != nil {
+			return latency, refusals, err
+		}
+		latency = append(latency, time.Since(start))
+		refusals += refused
+		if err := w.delete(ctx, i%10, name); err != nil {
+			return latency, refusals, err
+		}
+	}
+	return latency, refusals, nil
+}
+
+func (w *world) create(ctx context.Context, namespace int, name string) error {
+	in := w.namespaces[namespace]
+	_, err := w.clients[0].CoreV1().Pods(in).Create(ctx, pod(in, name), metav1.CreateOptions{})
+	return err
+}
+
+func (w *world) delete(ctx context.Context, namespace int, name string) error {
+	return w.clients[0].CoreV1().Pods(w.namespaces[namespace]).Delete(ctx, name,
+		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
+}
+
+// createUntilGranted returns how often the creation was refused before.
+func (w *world) createUntilGranted(ctx context.Context, namespace int, name string) (refused int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	for {
+		err := w.create(ctx, namespace, name)
+		if !apierrors.IsForbidden(err) {
+			return refused, err
+		}
+		refused++
+	}
+}

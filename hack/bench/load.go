@@ -1,0 +1,126 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// warmUp is what of each turn isn't measured.
+const warmUp = 2 * time.Second
+
+// load is what clients do during a turn: each creates pods one by one.
+type load struct {
+	clients    int
+	namespaces int
+	duration   time.Duration
+	// think is how long a client waits between two requests.
+	think time.Duration
+	// refused: every request is to be refused because a quota is exceeded.
+	refused bool
+}
+
+// sample is what the clients of one turn saw.
+type sample struct {
+	count   int
+	took    time.Duration
+	latency []time.Duration
+}
+
+func (s sample) rate() float64 { return float64(s.count) / s.took.Seconds() }
+
+// percentile returns the latency that so many of a hundred requests don't exceed.
+func percentile(latency []time.Duration, percent float64) time.Duration {
+	if len(latency) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(latency))
+	return sorted[min(len(sorted)-1, int(float64(len(sorted))*percent/100))]
+}
+
+// apply runs the load. The function begin is called when measuring begins.
+func (l load) apply(ctx context.Context, w *world, begin func() error) (sample, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var measuring, done atomic.Bool
+	results := make([][]time.Duration, l.clients)
+	var clients sync.WaitGroup
+	for i := range l.clients {
+		clients.Go(func() {
+			latency, err := l.client(ctx, w, i, &measuring, &done)
+			results[i] = latency
+			if err != nil {
+				cancel(err)
+			}
+		})
+	}
+	pause(ctx, warmUp)
+	err := begin()
+	start := time.Now()
+	measuring.Store(true)
+	pause(ctx, l.duration)
+	took := time.Since(start)
+	measuring.Store(false)
+	done.Store(true)
+	clients.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return sample{}, cause
+	}
+	latency := slices.Concat(results...)
+	return sample{count: len(latency), took: took, latency: latency}, err
+}
+
+// client sends one request after another, and returns the latencies of those
+// that began and ended while measuring.
+func (l load) client(ctx context.Context, w *world, i int, measuring, done *atomic.Bool) ([]time.Duration, error) {
+	var latency []time.Duration
+	namespace := w.namespaces[i%l.namespaces]
+	pods := w.client(i).CoreV1().Pods(namespace)
+	for n := 0; !done.Load(); n++ {
+		counted := measuring.Load()
+		start := time.Now()
+		_, err := pods.Create(ctx, pod(namespace, fmt.Sprintf("pod-%d-%d", i, n)), metav1.CreateOptions{})
+		if wanted := l.refused == apierrors.IsForbidden(err) && (err == nil || l.refused); !wanted {
+			return nil, fmt.Errorf("creating a pod: want refused %t, got: %w", l.refused, err)
+		}
+		if counted && measuring.Load() {
+			latency = append(latency, time.Since(start))
+		}
+		pause(ctx, l.think)
+	}
+	return latency, nil
+}
+
+func pause(ctx context.Context, duration time.Duration) {
+	if duration <= 0 {
+		return
+	}
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

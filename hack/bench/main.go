@@ -1,0 +1,123 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command bench measures what a shared quota costs, against what limits
+// nothing, the cheapest webhook there can be, and Kubernetes' own ResourceQuota.
+//
+// It starts the real control plane and each variant as processes of their own on
+// loopback, and takes turns between the variants, so that what the machine does
+// besides falls on all of them. Absolute figures are this machine's; the ratios
+// are what it is for.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+type options struct {
+	manager string
+	assets  string
+	rounds  int
+	seconds int
+	only    string
+	keep    bool
+	json    string
+	// allowPort makes this program the webhook that allows everything.
+	allowPort int
+	certDir   string
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.manager, "manager", "bin/manager", "the operator's binary")
+	flag.StringVar(&o.assets, "assets", cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), "bin/k8s"),
+		"directory of etcd, kube-apiserver, kube-controller-manager and kubectl")
+	flag.IntVar(&o.rounds, "rounds", 3, "how many turns each variant takes")
+	flag.IntVar(&o.seconds, "seconds", 8, "how long each turn measures")
+	flag.StringVar(&o.only, "only", "", "regular expression of the scenarios to run; empty for all")
+	flag.StringVar(&o.json, "json", os.Getenv("BENCH_JSON"), "file to write the figures to, as JSON")
+	flag.BoolVar(&o.keep, "keep-logs", false, "leave the directory with all logs in place")
+	flag.IntVar(&o.allowPort, "allow-port", 0, "internal: serve the webhook that allows everything on this port")
+	flag.StringVar(&o.certDir, "cert-dir", "", "internal: its certificate")
+	flag.Parse()
+	log.SetLogger(logr.Discard())
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the program at once.
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	if o.allowPort != 0 {
+		return serveAllow(ctx, o.allowPort, o.certDir)
+	}
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if o.rounds < 1 || o.seconds < 1 {
+		return errors.New("-rounds and -seconds: want at least 1")
+	}
+	manager, err := filepath.Abs(o.manager)
+	if err != nil {
+		return err
+	}
+	return measure(ctx, o, manager, only)
+}
+
+func measure(ctx context.Context, o options, manager string, only *regexp.Regexp) (err error) {
+	fmt.Println("Starting etcd and kube-apiserver on loopback ...")
+	cluster, err := harness.Start(ctx, harness.Options{
+		AssetsDir: o.assets, KeepDir: o.keep, APIServerFlags: map[string]string{"max-mutating-requests-inflight": "2000"},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	world, err := newWorld(cluster, manager)
+	if err != nil {
+		return err
+	}
+	results := &results{Machine: machine(), Rounds: o.rounds, Seconds: o.seconds}
+	for _, scenario := range scenarios(time.Duration(o.seconds) * time.Second) {
+		if !only.MatchString(scenario.name) {
+			continue
+		}
+		if err := scenario.run(ctx, world, o.rounds, results); err != nil {
+			return errors.Join(fmt.Errorf("scenario %s: %w", scenario.name, err), results.write(o.json))
+		}
+	}
+	results.print(os.Stdout)
+	return results.write(o.json)
+}

@@ -1,0 +1,137 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/discovery"
+)
+
+// meter reads what a turn consumes.
+type meter struct {
+	world   *world
+	running *running
+	before  readings
+}
+
+// readings are running totals.
+type readings struct {
+	apiServer, etcd, variant time.Duration
+	// memory is what the variant's processes hold now, in bytes.
+	memory                      int64
+	commits, conflicts, entries float64
+}
+
+func newMeter(w *world, r *running) *meter { return &meter{world: w, running: r} }
+
+func (m *meter) begin() error {
+	var err error
+	m.before, err = m.read()
+	return err
+}
+
+// end returns the figures of the turn.
+func (m *meter) end(ctx context.Context, s sample) (turnFigures, error) {
+	after, err := m.read()
+	if err != nil {
+		return turnFigures{}, err
+	}
+	bytes, err := m.ledgerBytes(ctx)
+	if err != nil {
+		return turnFigures{}, err
+	}
+	each := func(before, after time.Duration) float64 {
+		return milliseconds(after-before) / float64(max(s.count, 1))
+	}
+	commits := after.commits - m.before.commits
+	figures := turnFigures{
+		Rate: s.rate(), latency: s.latency,
+		APIServerCPU: each(m.before.apiServer, after.apiServer), EtcdCPU: each(m.before.etcd, after.etcd),
+		VariantCPU: each(m.before.variant, after.variant), VariantMemory: float64(after.memory) / (1 << 20),
+		Commits: commits / s.took.Seconds(), Conflicts: (after.conflicts - m.before.conflicts) / s.took.Seconds(),
+		LedgerBytes: bytes,
+	}
+	if commits > 0 {
+		figures.Batch = (after.entries - m.before.entries) / commits
+	}
+	return figures, nil
+}
+
+func (m *meter) read() (readings, error) {
+	apiServer, err1 := m.world.cluster.APIServerConsumption()
+	etcd, err2 := m.world.cluster.EtcdConsumption()
+	r := readings{apiServer: apiServer.CPU, etcd: etcd.CPU}
+	err := errors.Join(err1, err2)
+	for _, process := range m.running.processes {
+		used, processErr := process.Consumption()
+		err = errors.Join(err, processErr)
+		r.variant += used.CPU
+		r.memory += used.Memory
+	}
+	for _, port := range m.running.metrics {
+		err = errors.Join(err, r.scrape(port))
+	}
+	return r, err
+}
+
+// scrape adds an operator's own metrics.
+func (r *readings) scrape(port int) error {
+	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
+	if err != nil {
+		return fmt.Errorf("reading metrics: %w", err)
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return fmt.Errorf("reading metrics: %w", err)
+	}
+	r.commits += sum(families["sharedquota_ledger_commits_total"])
+	r.conflicts += sum(families["sharedquota_ledger_conflicts_total"])
+	r.entries += sum(families["sharedquota_ledger_commit_batch_size"])
+	return nil
+}
+
+// sum adds up a family's series; of a histogram, what was observed.
+func sum(family *dto.MetricFamily) float64 {
+	total := 0.0
+	for _, metric := range family.GetMetric() {
+		total += metric.GetCounter().GetValue() + metric.GetHistogram().GetSampleSum()
+	}
+	return total
+}
+
+// ledgerBytes returns how large the ledger is right after the load.
+func (m *meter) ledgerBytes(ctx context.Context) (int, error) {
+	if len(m.running.metrics) == 0 {
+		return 0, nil
+	}
+	raw, err := discovery.NewDiscoveryClientForConfig(m.world.cluster.Config())
+	if err != nil {
+		return 0, err
+	}
+	body, err := raw.RESTClient().Get().AbsPath("/apis/quota.sharedquota.dev/v1/quotaledgers/bench").DoRaw(ctx)
+	return len(body), err
+}

@@ -1,0 +1,208 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// turnFigures are what one variant did in one turn. CPU is in milliseconds for
+// each request, memory in MiB, rates a second.
+type turnFigures struct {
+	Rate          float64
+	P50, P99      float64
+	APIServerCPU  float64
+	EtcdCPU       float64
+	VariantCPU    float64
+	VariantMemory float64
+	Commits       float64
+	Conflicts     float64
+	Batch         float64
+	LedgerBytes   int
+	latency       []time.Duration
+}
+
+func (f turnFigures) String() string {
+	return fmt.Sprintf("%7.1f/s  p50 %6.1f ms  p99 %6.1f ms  API server %.2f ms  variant %.2f ms",
+		f.Rate, milliseconds(percentile(f.latency, 50)), milliseconds(percentile(f.latency, 99)), f.APIServerCPU, f.VariantCPU)
+}
+
+// limitFigures are what happened at the limit. Latencies are in milliseconds.
+type limitFigures struct {
+	Requests, Refused int
+	P50, P99          float64
+	latency           []time.Duration
+}
+
+// results are the figures of all scenarios, in the order of their runs.
+type results struct {
+	Machine string
+	Rounds  int
+	Seconds int
+	// Scenarios hold the median of the rounds for each variant.
+	Scenarios []*scenarioResult
+	Ratios    []ratio
+}
+
+type scenarioResult struct {
+	Name     string
+	Variants []*variantResult
+}
+
+type variantResult struct {
+	Name string
+	turnFigures
+	// Rates of each round.
+	Rates []float64     `json:",omitempty"`
+	Limit *limitFigures `json:",omitempty"`
+	turns []turnFigures
+}
+
+func (r *results) variant(scenario, variant string) *variantResult {
+	i := slices.IndexFunc(r.Scenarios, func(s *scenarioResult) bool { return s.Name == scenario })
+	if i < 0 {
+		r.Scenarios = append(r.Scenarios, &scenarioResult{Name: scenario})
+		i = len(r.Scenarios) - 1
+	}
+	s := r.Scenarios[i]
+	j := slices.IndexFunc(s.Variants, func(v *variantResult) bool { return v.Name == variant })
+	if j < 0 {
+		s.Variants = append(s.Variants, &variantResult{Name: variant})
+		j = len(s.Variants) - 1
+	}
+	return s.Variants[j]
+}
+
+func (r *results) add(scenario, variant string, figures turnFigures) {
+	v := r.variant(scenario, variant)
+	v.turns = append(v.turns, figures)
+	v.summarise()
+}
+
+func (r *results) addLimit(scenario, variant string, figures limitFigures) {
+	figures.P50 = milliseconds(percentile(figures.latency, 50))
+	figures.P99 = milliseconds(percentile(figures.latency, 99))
+	r.variant(scenario, variant).Limit = &figures
+	fmt.Printf("%-32s          %-22s %d of %d refused  p50 %.1f ms  p99 %.1f ms\n",
+		scenario, variant, figures.Refused, figures.Requests+figures.Refused, figures.P50, figures.P99)
+}
+
+// summarise takes the median of the turns, and percentiles over all of them.
+func (v *variantResult) summarise() {
+	of := func(figure func(turnFigures) float64) float64 {
+		var values []float64
+		for _, turn := range v.turns {
+			values = append(values, figure(turn))
+		}
+		return median(values)
+	}
+	v.Rates = nil
+	var latency []time.Duration
+	for _, turn := range v.turns {
+		v.Rates = append(v.Rates, turn.Rate)
+		latency = append(latency, turn.latency...)
+	}
+	v.turnFigures = turnFigures{
+		Rate: median(v.Rates),
+		P50:  milliseconds(percentile(latency, 50)), P99: milliseconds(percentile(latency, 99)),
+		APIServerCPU:  of(func(f turnFigures) float64 { return f.APIServerCPU }),
+		EtcdCPU:       of(func(f turnFigures) float64 { return f.EtcdCPU }),
+		VariantCPU:    of(func(f turnFigures) float64 { return f.VariantCPU }),
+		VariantMemory: of(func(f turnFigures) float64 { return f.VariantMemory }),
+		Commits:       of(func(f turnFigures) float64 { return f.Commits }),
+		Conflicts:     of(func(f turnFigures) float64 { return f.Conflicts }),
+		Batch:         of(func(f turnFigures) float64 { return f.Batch }),
+		LedgerBytes:   int(of(func(f turnFigures) float64 { return float64(f.LedgerBytes) })),
+	}
+}
+
+// print writes the tables for people, in Markdown.
+func (r *results) print(out io.Writer) {
+	r.Ratios = r.ratios()
+	fmt.Fprintf(out, "\n%s. Medians of %d rounds of %d s; CPU in ms a request.\n", r.Machine, r.Rounds, r.Seconds)
+	table := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug|tabwriter.AlignRight)
+	for _, s := range r.Scenarios {
+		fmt.Fprintf(table, "\n%s\n\n", s.Name)
+		if s.Variants[0].Limit != nil {
+			printLimits(table, s)
+			continue
+		}
+		fmt.Fprintln(table, "variant\trequests/s\tp50 ms\tp99 ms\tAPI server CPU\tetcd CPU\tits own CPU\tits memory MiB\t"+
+			"commits/s\tconflicts/s\tbatch\tledger bytes\t")
+		for _, v := range s.Variants {
+			fmt.Fprintf(table, "%s\t%.0f\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n", v.Name, v.Rate, v.P50, v.P99,
+				v.APIServerCPU, v.EtcdCPU, v.VariantCPU, v.VariantMemory, v.Commits, v.Conflicts, v.Batch, v.LedgerBytes)
+		}
+	}
+	if len(r.Ratios) > 0 {
+		fmt.Fprintf(table, "\nratios\n\nwhat\tmeasured\ttarget\t\n")
+		for _, ratio := range r.Ratios {
+			fmt.Fprintf(table, "%s\t%.2f\t%s\t\n", ratio.What, ratio.Value, ratio.Target)
+		}
+	}
+	_ = table.Flush() // Standard output; there is nowhere else to say so.
+}
+
+func printLimits(out io.Writer, s *scenarioResult) {
+	fmt.Fprintln(out, "variant\trequests\trefused\tp50 ms\tp99 ms\t")
+	for _, v := range s.Variants {
+		fmt.Fprintf(out, "%s\t%d\t%d\t%.1f\t%.1f\t\n", v.Name, v.Limit.Requests, v.Limit.Refused, v.Limit.P50, v.Limit.P99)
+	}
+}
+
+func (r *results) write(file string) error {
+	if file == "" {
+		return nil
+	}
+	r.Ratios = r.ratios()
+	content, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(content, '\n'), 0o600)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// machine describes where this runs.
+func machine() string {
+	return fmt.Sprintf("%d × %s, %s/%s, %s", runtime.NumCPU(), cpuModel(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+}
+
+func cpuModel() string {
+	file, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return "unknown processor"
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if name, value, found := strings.Cut(lines.Text(), ":"); found && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown processor"
+}

@@ -1,0 +1,154 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// scenario is one thing to measure, in turns.
+type scenario struct {
+	name string
+	run  func(ctx context.Context, w *world, rounds int, into *results) error
+}
+
+// unlimited is a limit that no turn reaches.
+const unlimited = "100M"
+
+func scenarios(duration time.Duration) []scenario {
+	all := []variant{variantNothing, variantAllow, variantNative, variantSingle, variantDouble}
+	pair := []variant{variantAllow, variantSingle}
+	create := func(namespaces, clients int) load {
+		return load{clients: clients, namespaces: namespaces, duration: duration}
+	}
+	return []scenario{
+		turns("100 namespaces", all, unlimited, create(100, 100)),
+		turns("1 namespace", pair, unlimited, create(1, 1)),
+		turns("10 namespaces", pair, unlimited, create(10, 10)),
+		turns("1000 namespaces", pair, unlimited, create(1000, 1000)),
+		turns("100 namespaces, 2 clients each", pair, unlimited, create(100, 200)),
+		turns("a single idle client", pair, unlimited,
+			load{clients: 1, namespaces: 1, duration: duration, think: 50 * time.Millisecond}),
+		exhausted(duration),
+		{"freed capacity", measureRegrant},
+		{"churn at the limit", measureChurn},
+	}
+}
+
+// turns has each variant in turn bear the load.
+func turns(name string, variants []variant, pods string, l load) scenario {
+	return scenario{name, func(ctx context.Context, w *world, rounds int, into *results) error {
+		return takeTurns(ctx, w, name, rounds, variants, into, func(v variant) (setup, load) {
+			return setup{namespaces: l.namespaces, pods: pods}, l
+		})
+	}}
+}
+
+// exhausted has quotas refuse everything, while the allowing webhook allows.
+func exhausted(duration time.Duration) scenario {
+	const name = "exhausted quota"
+	return scenario{name, func(ctx context.Context, w *world, rounds int, into *results) error {
+		variants := []variant{variantAllow, variantNative, variantSingle}
+		return takeTurns(ctx, w, name, rounds, variants, into, func(v variant) (setup, load) {
+			l := load{clients: 100, namespaces: 100, duration: duration, refused: v.name != allowing}
+			return setup{namespaces: l.namespaces, pods: "0"}, l
+		})
+	}}
+}
+
+func takeTurns(
+	ctx context.Context, w *world, name string, rounds int, variants []variant, into *results, with func(variant) (setup, load),
+) error {
+	for round := range rounds {
+		for i := range variants {
+			// Each round begins with another variant, so that none is always first.
+			v := variants[(i+round)%len(variants)]
+			setup, load := with(v)
+			figures, err := w.turn(ctx, v, setup, load)
+			if err != nil {
+				return fmt.Errorf("%s: %w", v.name, err)
+			}
+			fmt.Printf("%-32s round %d  %-22s %s\n", name, round+1, v.name, figures)
+			into.add(name, v.name, figures)
+		}
+	}
+	return nil
+}
+
+// turn starts a variant, measures it under the load, and stops it.
+func (w *world) turn(ctx context.Context, v variant, s setup, l load) (figures turnFigures, err error) {
+	if err := w.ensure(ctx, l.namespaces, l.clients); err != nil {
+		return figures, err
+	}
+	running, err := v.start(ctx, w, s)
+	defer func() {
+		// However ctx ended: nothing may be left to the next turn.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*settleTimeout)
+		defer cancel()
+		err = errors.Join(err, running.stop(ctx), w.clear(ctx))
+	}()
+	if err != nil {
+		return figures, err
+	}
+	meter := newMeter(w, running)
+	sample, err := l.apply(ctx, w, meter.begin)
+	if err != nil {
+		return figures, err
+	}
+	return meter.end(ctx, sample)
+}
+
+// withOperator runs measure once with each number of replicas.
+func withOperator(
+	ctx context.Context, w *world, s setup, measure func(v variant) error,
+) error {
+	for _, v := range []variant{variantSingle, variantDouble} {
+		if err := oneWithOperator(ctx, w, s, v, measure); err != nil {
+			return fmt.Errorf("%s: %w", v.name, err)
+		}
+	}
+	return nil
+}
+
+func oneWithOperator(ctx context.Context, w *world, s setup, v variant, measure func(variant) error) (err error) {
+	if err := w.ensure(ctx, s.namespaces, clientsPerConnection); err != nil {
+		return err
+	}
+	running, err := v.start(ctx, w, s)
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*settleTimeout)
+		defer cancel()
+		err = errors.Join(err, running.stop(ctx), w.clear(ctx))
+	}()
+	if err != nil {
+		return err
+	}
+	return measure(v)
+}
+
+// median returns the middle of the values.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,271 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+// setup is what a turn limits.
+type setup struct {
+	namespaces int
+	// pods is the limit on pods, a quantity.
+	pods string
+}
+
+// running is a variant during its turn.
+type running struct {
+	// processes are what it runs besides the control plane.
+	processes []*harness.Process
+	// metrics are the ports of the operator's metrics.
+	metrics []int
+	stops   []func(context.Context) error
+}
+
+// stop undoes what start did, the latest first.
+func (r *running) stop(ctx context.Context) error {
+	var errs []error
+	for i := len(r.stops) - 1; i >= 0; i-- {
+		errs = append(errs, r.stops[i](ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *running) onStop(stop func(context.Context) error) { r.stops = append(r.stops, stop) }
+
+// process adds a process that stops with the variant.
+func (r *running) process(process *harness.Process) {
+	r.processes = append(r.processes, process)
+	r.onStop(func(context.Context) error { return process.Stop() })
+}
+
+// variant is one way to limit, or not to.
+type variant struct {
+	name  string
+	start func(context.Context, *world, setup) (*running, error)
+}
+
+// The names of the variants.
+const (
+	nothing  = "no quota"
+	allowing = "allowing webhook"
+	native   = "native ResourceQuota"
+	single   = "operator, 1 replica"
+	double   = "operator, 2 replicas"
+)
+
+var ( //nolint:gochecknoglobals // the table of what is compared
+	variantNothing = variant{nothing, func(context.Context, *world, setup) (*running, error) { return &running{}, nil }}
+	variantAllow   = variant{allowing, limitByNothing}
+	variantNative  = variant{native, limitNatively}
+	variantSingle  = variant{single, func(ctx context.Context, w *world, s setup) (*running, error) {
+		return limitByOperator(ctx, w, s, 1)
+	}}
+	variantDouble = variant{double, func(ctx context.Context, w *world, s setup) (*running, error) {
+		return limitByOperator(ctx, w, s, 2)
+	}}
+)
+
+// limitByNothing calls a webhook that allows everything.
+func limitByNothing(ctx context.Context, w *world, s setup) (*running, error) {
+	r := &running{}
+	process, url, err := startAllow(ctx, w.cluster, w.certDir)
+	if err != nil {
+		return r, err
+	}
+	r.process(process)
+	authority, err := os.ReadFile(filepath.Join(w.certDir, "ca.crt"))
+	if err != nil {
+		return r, err
+	}
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "bench-allow"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name:         "allow.bench.example.com",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: authority},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
+				},
+			}},
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To[int32](10),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+	if err := w.api.Create(ctx, configuration); err != nil {
+		return r, err
+	}
+	r.onStop(func(ctx context.Context) error { return w.api.Delete(ctx, configuration) })
+	return r, w.untilAsked(ctx, process)
+}
+
+// untilAsked returns once the API server asks a webhook: nothing answers while
+// it is paused.
+func (w *world) untilAsked(ctx context.Context, process *harness.Process) error {
+	process.Pause()
+	defer process.Resume()
+	return until(ctx, "the API server to ask the webhook", func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, settleTimeout/100)
+		defer cancel()
+		err := w.api.Create(ctx, pod(w.namespaces[0], "probe"), client.DryRunAll)
+		return err != nil, nil
+	})
+}
+
+// limitNatively makes a ResourceQuota in each namespace, and runs the controller
+// that counts for them.
+func limitNatively(ctx context.Context, w *world, s setup) (*running, error) {
+	r := &running{}
+	controllers, err := w.cluster.StartControllerManager(ctx, "--controllers", "resourcequota-controller")
+	if err != nil {
+		return r, err
+	}
+	r.process(controllers)
+	r.onStop(func(ctx context.Context) error {
+		group := &errgroup.Group{}
+		group.SetLimit(8)
+		for _, namespace := range w.namespaces[:s.namespaces] {
+			group.Go(func() error {
+				return client.IgnoreNotFound(w.api.Delete(ctx, nativeQuota(namespace, s.pods)))
+			})
+		}
+		return group.Wait()
+	})
+	for _, namespace := range w.namespaces[:s.namespaces] {
+		if err := w.api.Create(ctx, nativeQuota(namespace, s.pods)); err != nil {
+			return r, err
+		}
+	}
+	return r, until(ctx, "native quotas to be counted", func(ctx context.Context) (bool, error) {
+		list := &corev1.ResourceQuotaList{}
+		err := w.api.List(ctx, list)
+		for _, quota := range list.Items {
+			if len(quota.Status.Used) < len(quota.Spec.Hard) {
+				return false, err
+			}
+		}
+		return true, err
+	})
+}
+
+func nativeQuota(namespace, pods string) *corev1.ResourceQuota {
+	return &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bench"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: limits(pods)},
+	}
+}
+
+// limitByOperator runs the operator with one quota over all namespaces.
+func limitByOperator(ctx context.Context, w *world, s setup, replicas int) (*running, error) {
+	r := &running{}
+	if err := w.startReplicas(ctx, r, replicas); err != nil {
+		return r, err
+	}
+	if err := w.selectNamespaces(ctx, s.namespaces); err != nil {
+		return r, err
+	}
+	quota := sharedQuota(s.pods)
+	if err := w.api.Create(ctx, quota); err != nil {
+		return r, err
+	}
+	r.onStop(func(ctx context.Context) error { return w.removeQuota(ctx, quota) })
+	return r, until(ctx, "the quota to be enforced", w.enforced(quota.Name))
+}
+
+func (w *world) startReplicas(ctx context.Context, r *running, replicas int) error {
+	var balancer *harness.Balancer
+	options := harness.OperatorOptions{Binary: w.manager, CertDir: w.certDir}
+	if replicas > 1 {
+		var err error
+		if balancer, err = harness.NewBalancer(); err != nil {
+			return err
+		}
+		r.onStop(func(context.Context) error { return balancer.Close() })
+		options.WebhookURL, options.LeaderElect = balancer.URL(), true
+	}
+	r.onStop(func(ctx context.Context) error { return w.removeConfiguration(ctx) })
+	var ports []int
+	for range replicas {
+		port, err := harness.FreePort()
+		if err != nil {
+			return err
+		}
+		options.MetricsPort = port
+		operator, err := w.cluster.StartOperator(ctx, options)
+		if err != nil {
+			return err
+		}
+		r.process(operator.Process)
+		r.metrics = append(r.metrics, port)
+		ports = append(ports, operator.WebhookPort)
+		if balancer != nil {
+			balancer.SetBackends(ports...)
+		}
+	}
+	return nil
+}
+
+func sharedQuota(pods string) *quotav1.ClusterResourceQuota {
+	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "bench"}}
+	quota.Spec.Selector.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{selectLabel: "all"}}
+	quota.Spec.Quota.Hard = limits(pods)
+	return quota
+}
+
+func (w *world) removeQuota(ctx context.Context, quota *quotav1.ClusterResourceQuota) error {
+	if err := w.api.Delete(ctx, quota); err != nil {
+		return err
+	}
+	ledger := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: quota.Name}}
+	return until(ctx, "the ledger to go", w.gone(ledger))
+}
+
+// removeConfiguration deletes what the operator registered with the API server,
+// and waits until that no longer asks it.
+func (w *world) removeConfiguration(ctx context.Context) error {
+	list := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
+	if err := w.api.List(ctx, list); err != nil {
+		return err
+	}
+	var errs []error
+	for i := range list.Items {
+		errs = append(errs, w.api.Delete(ctx, &list.Items[i]))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("removing webhooks: %w", err)
+	}
+	return until(ctx, "the API server to ask no webhook", func(ctx context.Context) (bool, error) {
+		err := w.api.Create(ctx, pod(w.namespaces[0], "probe"), client.DryRunAll)
+		return err == nil, err
+	})
+}

@@ -1,0 +1,193 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+const (
+	selectLabel = "bench"
+	// settleTimeout bounds each wait for something to take effect.
+	settleTimeout = time.Minute
+	// clientsPerConnection keeps HTTP/2 streams from being what is measured.
+	clientsPerConnection = 50
+)
+
+// world is the control plane and what the variants share.
+type world struct {
+	cluster *harness.Cluster
+	manager string
+	certDir string
+	api     client.Client
+	// clients are kept from one turn to the next, with their connections.
+	clients []kubernetes.Interface
+	// namespaces that exist, in the order of their names.
+	namespaces []string
+}
+
+func newWorld(cluster *harness.Cluster, manager string) (*world, error) {
+	certDir, err := cluster.Certificate()
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if err := quotav1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	api, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	return &world{cluster: cluster, manager: manager, certDir: certDir, api: api}, nil
+}
+
+// ensure makes as many namespaces and connections as a scenario needs.
+func (w *world) ensure(ctx context.Context, namespaces, clients int) error {
+	for len(w.namespaces) < namespaces {
+		name := fmt.Sprintf("bench-%04d", len(w.namespaces))
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := w.api.Create(ctx, namespace); err != nil {
+			return err
+		}
+		w.namespaces = append(w.namespaces, name)
+	}
+	for len(w.clients)*clientsPerConnection < clients {
+		made, err := newClient(w.cluster.Config())
+		if err != nil {
+			return err
+		}
+		w.clients = append(w.clients, made)
+	}
+	return nil
+}
+
+// newClient makes a client with a connection of its own.
+func newClient(config *rest.Config) (kubernetes.Interface, error) {
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf
+	config.Dial = (&net.Dialer{}).DialContext // Its own, so that the transport isn't shared.
+	config.Timeout = settleTimeout
+	return kubernetes.NewForConfig(config)
+}
+
+func (w *world) client(i int) kubernetes.Interface {
+	return w.clients[(i/clientsPerConnection)%len(w.clients)]
+}
+
+// selectNamespaces labels the first n namespaces, and no others.
+func (w *world) selectNamespaces(ctx context.Context, n int) error {
+	for i, name := range w.namespaces {
+		value := "null"
+		if i < n {
+			value = `"all"`
+		}
+		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, selectLabel, value))
+		if err := w.api.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear deletes all pods.
+func (w *world) clear(ctx context.Context) error {
+	group := &errgroup.Group{}
+	group.SetLimit(8)
+	for _, namespace := range w.namespaces {
+		group.Go(func() error {
+			return w.clients[0].CoreV1().Pods(namespace).DeleteCollection(ctx,
+				metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{})
+		})
+	}
+	return group.Wait()
+}
+
+// limits are what each quota of a turn allows.
+func limits(pods string) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourcePods:           resource.MustParse(pods),
+		corev1.ResourceRequestsCPU:    resource.MustParse("1M"),
+		corev1.ResourceRequestsMemory: resource.MustParse("1Pi"),
+	}
+}
+
+func pod(namespace, name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "bench"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "main", Image: "example.com/main:1",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi"),
+			}},
+		}}},
+	}
+}
+
+// until polls until done says so or fails.
+func until(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, settleTimeout, true, func(ctx context.Context) (bool, error) {
+		ok, err := done(ctx)
+		last = err
+		return ok && err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w; last: %w", what, err, last)
+	}
+	return nil
+}
+
+// enforced tells whether the quota's condition Enforced is true.
+func (w *world) enforced(name string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		quota := &quotav1.ClusterResourceQuota{}
+		err := w.api.Get(ctx, client.ObjectKey{Name: name}, quota)
+		return meta.IsStatusConditionTrue(quota.Status.Conditions, quotav1.ConditionEnforced), err
+	}
+}
+
+// gone tells whether an object is no longer there.
+func (w *world) gone(object client.Object) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		err := w.api.Get(ctx, client.ObjectKeyFromObject(object), object)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+}
