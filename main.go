@@ -132,11 +132,12 @@ func run(ctx context.Context, f flags) error {
 	// It ends after the manager has: what the webhooks still answer is charged.
 	charging, stop := context.WithCancel(context.WithoutCancel(ctx))
 	group := groupcommit.New(charging, clock, store, measured, groupcommit.Options{
-		Pace: 20 * time.Millisecond, CallTimeout: 5 * time.Second, ChangeTimeout: 30 * time.Second, MaxWaiting: 10000,
+		Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 50 * time.Millisecond,
+		CallTimeout: 5 * time.Second, ChangeTimeout: 30 * time.Second, MaxWaiting: 10000,
 	})
 	defer group.Wait()
 	defer stop()
-	index, err := coverage.NewIndex(ctx, mgr.GetCache(), mgr.GetAPIReader())
+	index, err := coverage.NewIndex(ctx, clock, mgr.GetCache(), mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,8 +38,13 @@ import (
 // Index holds all quotas, compiled. Its methods may be called concurrently.
 type Index struct {
 	// cached answers from memory, live from the API server.
+	clock        clock.PassiveClock
 	cached, live client.Reader
 	synced       func() bool
+	// quotas and namespaces are read live.
+	quotas     *shared[*definition.Definition]
+	namespaces *shared[*metav1.PartialObjectMetadata]
+	verified   *verified
 
 	// mu guards definitions.
 	mu sync.RWMutex
@@ -48,8 +54,12 @@ type Index struct {
 
 // NewIndex makes an Index that follows the caches' ClusterResourceQuotas and
 // namespaces. It is empty until they have synced: see Synced.
-func NewIndex(ctx context.Context, caches cache.Cache, live client.Reader) (*Index, error) {
-	index := &Index{cached: caches, live: live, definitions: map[string]definition.Definition{}}
+func NewIndex(ctx context.Context, clock clock.PassiveClock, caches cache.Cache, live client.Reader) (*Index, error) {
+	index := &Index{clock: clock, cached: caches, live: live, definitions: map[string]definition.Definition{}, verified: newVerified()}
+	index.quotas = newShared(index.readQuota)
+	index.namespaces = newShared(func(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+		return index.namespace(ctx, live, name)
+	})
 	quotas, err := caches.GetInformer(ctx, &quotav1.ClusterResourceQuota{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("following quotas: %w", err)
@@ -112,33 +122,63 @@ func (i *Index) Covering(ctx context.Context, namespace string) ([]definition.De
 	return i.matching(object), nil
 }
 
-// CoveringLive is Covering with the namespace, and the quotas that cover it,
-// read from the API server. Its answer is at least as new as the call, but for
-// a quota that no cache has seen yet.
+// CoveringLive is Covering with the quotas that cover the namespace read from the
+// API server, and the namespace too unless it was a moment ago. Its answer is at
+// least as new as the call but for two things: a quota that no cache has seen
+// yet, and a label that the cache hasn't though it kept up a second ago.
+// Whoever asks at the same time shares the reads.
 func (i *Index) CoveringLive(ctx context.Context, namespace string) ([]definition.Definition, error) {
-	object, err := i.namespace(ctx, i.live, namespace)
+	object, err := i.namespaceLive(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
 	var covering []definition.Definition
 	for _, known := range i.matching(object) {
-		quota := &quotav1.ClusterResourceQuota{}
-		err := i.live.Get(ctx, client.ObjectKey{Name: known.Limits.Name}, quota)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading quota %s: %w", known.Limits.Name, err)
-		}
-		compiled, err := definition.Compile(quota)
+		live, err := i.quotas.get(ctx, known.Limits.Name)
 		if err != nil {
 			return nil, err
 		}
-		if compiled.Selector.Matches(object.Labels, object.Annotations) {
-			covering = append(covering, compiled)
+		if live != nil && live.Selector.Matches(object.Labels, object.Annotations) {
+			covering = append(covering, *live)
 		}
 	}
 	return covering, nil
+}
+
+// readQuota returns the quota as the API server has it; nil without one.
+func (i *Index) readQuota(ctx context.Context, name string) (*definition.Definition, error) {
+	quota := &quotav1.ClusterResourceQuota{}
+	err := i.live.Get(ctx, client.ObjectKey{Name: name}, quota)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // it limits nothing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading quota %s: %w", name, err)
+	}
+	compiled, err := definition.Compile(quota)
+	if err != nil {
+		return nil, err
+	}
+	return &compiled, nil
+}
+
+// namespaceLive reads the namespace from the API server, unless a read of less
+// than a second ago found the cache up to date and it still has that version.
+// Under a storm of refusals, reading each time would be most of their cost.
+func (i *Index) namespaceLive(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	cached, err := i.namespace(ctx, i.cached, name)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	if err == nil && i.verified.holds(name, cached.ResourceVersion, i.clock.Now()) {
+		return cached, nil
+	}
+	began := i.clock.Now()
+	live, err := i.namespaces.get(ctx, name)
+	if err == nil {
+		i.verified.note(name, live.ResourceVersion, began)
+	}
+	return live, err
 }
 
 func (i *Index) namespace(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {

@@ -37,8 +37,10 @@ type entry struct {
 	// charge is nil for a change.
 	charge *Charge
 	// probe: the charge is judged and not reserved.
-	probe  bool
-	change Change
+	probe bool
+	// patience is until when a denial is withheld.
+	patience time.Time
+	change   Change
 
 	// pending is the decision on the draft that is being written.
 	pending ledger.Decision
@@ -48,8 +50,12 @@ type entry struct {
 	err      error
 }
 
-func newCharge(ctx context.Context, charge Charge, probe bool) *entry {
-	return &entry{ctx: ctx, charge: &charge, probe: probe, done: make(chan struct{})}
+func newCharge(ctx context.Context, charge Charge, patience time.Time) *entry {
+	return &entry{ctx: ctx, charge: &charge, patience: patience, done: make(chan struct{})}
+}
+
+func newProbe(ctx context.Context, charge Charge, patience time.Time) *entry {
+	return &entry{ctx: ctx, charge: &charge, patience: patience, probe: true, done: make(chan struct{})}
 }
 
 func newChange(ctx context.Context, change Change) *entry {
@@ -76,6 +82,12 @@ func (e *entry) apply(draft *ledger.Draft) {
 func (e *entry) granted() bool {
 	_, granted := e.pending.(ledger.Granted)
 	return granted
+}
+
+// patient tells whether the entry is denied, and can wait for room.
+func (e *entry) patient(now time.Time) bool {
+	_, denied := e.pending.(ledger.Denied)
+	return denied && now.Before(e.patience)
 }
 
 // finish makes the pending decision final.

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -51,6 +52,9 @@ type Group struct {
 	committers map[string]*committer
 }
 
+// errGaveUp says that the outcome isn't known.
+var errGaveUp = errors.New("waiting")
+
 // ErrEnded is returned once the Group has ended.
 var ErrEnded = errors.New("the operator is stopping")
 
@@ -67,18 +71,31 @@ func New(ctx context.Context, clock clock.Clock, store Store, observer Observer,
 // not, after giving back what had been charged before it. It returns ctx's
 // error when that ends first.
 func (g *Group) Reserve(ctx context.Context, charges []Charge) (ledger.Decision, error) {
-	charges = slices.SortedFunc(slices.Values(charges), func(a, b Charge) int {
-		return strings.Compare(a.Limits.Name, b.Limits.Name)
-	})
-	// A charge that another quota is about to refuse would stand in the way of
-	// others until it is given back: ask all first.
-	if len(charges) > 1 {
-		if decision, err := g.Judge(ctx, charges); err != nil || !isGranted(decision) {
+	patience := g.clock.Now().Add(g.options.Patience)
+	if len(charges) == 1 {
+		return g.submit(ctx, newCharge(ctx, charges[0], patience))
+	}
+	charges = byQuota(charges)
+	for {
+		// A charge that another quota is about to refuse would stand in the way
+		// of others until it is given back: ask all first.
+		decision, err := g.judge(ctx, charges, patience)
+		if err != nil || !isGranted(decision) {
+			return decision, err
+		}
+		decision, err = g.chargeInOrder(ctx, charges)
+		if _, denied := decision.(ledger.Denied); !denied || err != nil || !g.clock.Now().Before(patience) {
 			return decision, err
 		}
 	}
+}
+
+// chargeInOrder charges one quota after the other, in the same order for
+// everyone, so that of two requests that want the last room of two quotas one
+// gets both. It doesn't wait for room while it holds some.
+func (g *Group) chargeInOrder(ctx context.Context, charges []Charge) (ledger.Decision, error) {
 	for i, charge := range charges {
-		decision, err := g.submit(ctx, charge.Limits.Name, newCharge(ctx, charge, false))
+		decision, err := g.submit(ctx, newCharge(ctx, charge, time.Time{}))
 		if err != nil || !isGranted(decision) {
 			g.release(ctx, charges[:i])
 			return decision, err
@@ -89,8 +106,12 @@ func (g *Group) Reserve(ctx context.Context, charges []Charge) (ledger.Decision,
 
 // Judge tells what Reserve would answer, and reserves nothing.
 func (g *Group) Judge(ctx context.Context, charges []Charge) (ledger.Decision, error) {
+	return g.judge(ctx, byQuota(charges), g.clock.Now().Add(g.options.Patience))
+}
+
+func (g *Group) judge(ctx context.Context, charges []Charge, patience time.Time) (ledger.Decision, error) {
 	for _, charge := range charges {
-		decision, err := g.submit(ctx, charge.Limits.Name, newCharge(ctx, charge, true))
+		decision, err := g.submit(ctx, newProbe(ctx, charge, patience))
 		if err != nil || !isGranted(decision) {
 			return decision, err
 		}
@@ -98,10 +119,16 @@ func (g *Group) Judge(ctx context.Context, charges []Charge) (ledger.Decision, e
 	return ledger.Granted{}, nil
 }
 
+func byQuota(charges []Charge) []Charge {
+	return slices.SortedFunc(slices.Values(charges), func(a, b Charge) int {
+		return strings.Compare(a.Limits.Name, b.Limits.Name)
+	})
+}
+
 // Apply writes a change to one quota's ledger together with whatever waits
 // there, and returns once it is stored, or changes nothing.
 func (g *Group) Apply(ctx context.Context, quota string, change Change) error {
-	_, err := g.submit(ctx, quota, newChange(ctx, change))
+	_, err := g.wait(ctx, g.committer(quota), newChange(ctx, change))
 	return err
 }
 
@@ -162,28 +189,35 @@ func (g *Group) committer(quota string) *committer {
 	defer g.mu.Unlock()
 	known, ok := g.committers[quota]
 	if !ok {
-		known = &committer{group: g, quota: quota}
+		known = newCommitter(g, quota)
 		g.committers[quota] = known
 	}
 	return known
 }
 
-// submit queues the entry and waits for its outcome. A charge whose waiter
-// gives up is released: it may have been written, or may yet be.
-func (g *Group) submit(ctx context.Context, quota string, entry *entry) (ledger.Decision, error) {
-	committer := g.committer(quota)
+// submit queues a charge or a probe and waits for its outcome. A charge whose
+// waiter gives up is released: it may have been written, or may yet be.
+func (g *Group) submit(ctx context.Context, entry *entry) (ledger.Decision, error) {
+	committer := g.committer(entry.charge.Limits.Name)
+	decision, err := g.wait(ctx, committer, entry)
+	if errors.Is(err, errGaveUp) && !entry.probe {
+		committer.release(ctx, entry.charge.Reservation.Key())
+	}
+	return decision, err
+}
+
+// wait queues the entry and returns its outcome.
+func (g *Group) wait(ctx context.Context, committer *committer, entry *entry) (ledger.Decision, error) {
 	if err := committer.enqueue(entry); err != nil {
-		return nil, fmt.Errorf("charging quota %s: %w", quota, err)
+		return nil, fmt.Errorf("charging quota %s: %w", committer.quota, err)
 	}
 	select {
 	case <-entry.done:
 		return entry.decision, entry.err
 	case <-ctx.Done():
+		return nil, fmt.Errorf("%w for quota %s: %w", errGaveUp, committer.quota,
+			errors.Join(context.Cause(ctx), committer.failure()))
 	}
-	if entry.charge != nil && !entry.probe {
-		committer.release(ctx, entry.charge.Reservation.Key())
-	}
-	return nil, fmt.Errorf("waiting for quota %s: %w", quota, errors.Join(context.Cause(ctx), committer.failure()))
 }
 
 func isGranted(decision ledger.Decision) bool {

@@ -69,6 +69,8 @@ type plan struct {
 	loads, swaps []fault
 	// watched: replicas see each other's writes, a little late.
 	watched bool
+	// withheld is how long a denial is.
+	withheld time.Duration
 }
 
 type plannedCharge struct {
@@ -92,7 +94,8 @@ func anyPlan() *rapid.Generator[plan] {
 			latency: milliseconds(1, 8).Draw(t, "latency"),
 			charges: rapid.SliceOfN(anyCharge(), 2, 7).Draw(t, "charges"),
 			loads:   faults.Draw(t, "loads"), swaps: faults.Draw(t, "swaps"),
-			watched: rapid.Bool().Draw(t, "watched"),
+			watched:  rapid.Bool().Draw(t, "watched"),
+			withheld: rapid.OneOf(rapid.Just(time.Duration(0)), milliseconds(1, 40)).Draw(t, "withheld"),
 		}
 	})
 }
@@ -131,7 +134,7 @@ func (p plan) play(t *testing.T) history {
 	replicas := [2]*Group{}
 	for i := range replicas {
 		replicas[i] = New(ctx, clock.RealClock{}, store, &watcher{}, Options{
-			Pace: 10 * time.Millisecond, CallTimeout: time.Second, ChangeTimeout: 10 * time.Second, MaxWaiting: 100,
+			Pace: 10 * time.Millisecond, PaceEach: time.Millisecond, Patience: p.withheld, CallTimeout: time.Second, ChangeTimeout: 10 * time.Second, MaxWaiting: 100,
 		})
 	}
 	var watches sync.WaitGroup

@@ -60,8 +60,15 @@ type Observer interface {
 
 // Options bound the work of a Group. All are required.
 type Options struct {
-	// Pace is the least time between two writes of one ledger under load.
+	// Pace is the time between two batches under load. A batch is due sooner
+	// when as many charges wait as the last one had.
 	Pace time.Duration
+	// PaceEach is the least time between two batches for each charge of the
+	// first one, up to half the Pace.
+	PaceEach time.Duration
+	// Patience is how long a charge that doesn't fit waits for room before it is
+	// denied: what has just been deleted takes a moment to be counted.
+	Patience time.Duration
 	// CallTimeout bounds each call of the Store.
 	CallTimeout time.Duration
 	// ChangeTimeout bounds how long a change without a waiter, such as a

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -127,15 +128,31 @@ func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {
 func (h *Handler) decide(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 ) (ledger.Decision, error) {
-	decision, err := h.charge(ctx, request, attributes, h.coverage.Covering)
+	definitions, err := h.coverage.Covering(ctx, request.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	decision, err := h.charge(ctx, request, attributes, definitions)
 	if err == nil && isGranted(decision) {
 		return decision, nil
 	}
 	patience := h.clock.Now().Add(countWait)
 	for {
-		decision, err = h.charge(ctx, request, attributes, h.coverage.CoveringLive)
-		if _, undecided := decision.(ledger.Undecided); !undecided || err != nil || h.clock.Now().After(patience) {
+		live, err := h.coverage.CoveringLive(ctx, request.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		// The ledger was read live for it, and the rest has not changed.
+		if _, denied := decision.(ledger.Denied); denied && sameLimits(definitions, live) {
+			return decision, nil
+		}
+		definitions = live
+		decision, err = h.charge(ctx, request, attributes, live)
+		if err != nil || isGranted(decision) || h.clock.Now().After(patience) {
 			return decision, err
+		}
+		if _, undecided := decision.(ledger.Undecided); !undecided {
+			continue
 		}
 		select {
 		case <-h.clock.After(countPoll):
@@ -145,16 +162,17 @@ func (h *Handler) decide(
 	}
 }
 
+// sameLimits tells whether two looks found the same versions of the same quotas.
+func sameLimits(a, b []definition.Definition) bool {
+	return slices.EqualFunc(a, b, func(x, y definition.Definition) bool { return x.Limits.Basis == y.Limits.Basis })
+}
+
 // charge evaluates the request for the quotas that cover its namespace and
 // charges all of them or none.
 func (h *Handler) charge(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
-	covering func(context.Context, string) ([]definition.Definition, error),
+	definitions []definition.Definition,
 ) (ledger.Decision, error) {
-	definitions, err := covering(ctx, request.Namespace)
-	if err != nil {
-		return nil, err
-	}
 	charges, err := h.charges(request, attributes, definitions)
 	if err != nil || len(charges) == 0 {
 		return ledger.Granted{}, err

@@ -126,7 +126,7 @@ func newServed(ctx context.Context, t *testing.T, quotas ...*quotav1.ClusterReso
 	following := &caches{
 		Reader: cached, quotas: controllertest.NewFakeInformer(), namespaces: controllertest.NewFakeInformer(),
 	}
-	index, err := coverage.NewIndex(ctx, following, live)
+	index, err := coverage.NewIndex(ctx, clock.RealClock{}, following, live)
 	if err != nil {
 		t.Fatal(err)
 	}

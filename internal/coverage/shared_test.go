@@ -1,0 +1,104 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package coverage
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// reads counts, and takes 10 ms for each.
+type reads struct {
+	mu     sync.Mutex
+	begins []time.Time
+	err    error
+}
+
+func (r *reads) read(_ context.Context, key string) (string, error) {
+	r.mu.Lock()
+	r.begins = append(r.begins, time.Now())
+	r.mu.Unlock()
+	time.Sleep(10 * time.Millisecond)
+	return key, r.err
+}
+
+func TestCallersShareAReadThatBeganAfterTheirCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reads{}
+		s := newShared(r.read)
+		var callers sync.WaitGroup
+		for i := range 100 {
+			callers.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				called := time.Now()
+				value, err := s.get(t.Context(), "team")
+				if value != "team" || err != nil {
+					t.Errorf("got %q, error %v", value, err)
+				}
+				took := time.Since(called)
+				if took < 10*time.Millisecond || took > 20*time.Millisecond {
+					t.Errorf("call %d took %s: want one whole read, and at most the rest of another", i, took)
+				}
+			})
+		}
+		callers.Wait()
+		if len(r.begins) > 11 {
+			t.Errorf("100 calls in 100ms made %d reads of 10ms, want at most 11", len(r.begins))
+		}
+	})
+}
+
+func TestKeysDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShared((&reads{}).read)
+		start := time.Now()
+		var callers sync.WaitGroup
+		for _, key := range []string{"a", "b"} {
+			callers.Go(func() { _, _ = s.get(t.Context(), key) })
+		}
+		callers.Wait()
+		if took := time.Since(start); took != 10*time.Millisecond {
+			t.Errorf("took %s, want 10ms", took)
+		}
+	})
+}
+
+func TestACallerMayGiveUpAndAReadMayFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failure := errors.New("no")
+		s := newShared((&reads{err: failure}).read)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			if _, err := s.get(ctx, "team"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("who gives up: got %v, want the deadline's error", err)
+			}
+		})
+		callers.Go(func() {
+			if _, err := s.get(t.Context(), "team"); !errors.Is(err, failure) {
+				t.Errorf("who stays: got %v, want the read's error", err)
+			}
+		})
+		callers.Wait()
+		time.Sleep(time.Second) // a read that nobody waits for any more ends too
+	})
+}

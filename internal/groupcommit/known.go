@@ -1,0 +1,130 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package groupcommit
+
+import (
+	"context"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// known is what a committer knows of the stored ledger. It is only a guess at
+// what is stored; the compare-and-swap tells. Guarded by the committer's mu.
+type known struct {
+	// snapshot is the newest ledger seen.
+	snapshot Snapshot
+	// fresher: something newer was seen since the last batch was taken.
+	fresher bool
+	// unsure: a write failed that may have happened all the same, so that the
+	// snapshot may lack what this process itself has stored.
+	unsure bool
+	// failure is why the store last failed; nil since it last succeeded.
+	failure error
+}
+
+// observe takes a ledger that another process wrote: there may be room in it for
+// those that are parked.
+func (c *committer) observe(snapshot Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lockedTake(snapshot) {
+		c.known.fresher = true
+		c.look()
+	}
+}
+
+// wrote takes a ledger that this committer wrote.
+func (c *committer) wrote(snapshot Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lockedTake(snapshot)
+	c.known.failure = nil
+}
+
+// lockedTake keeps a snapshot, unless it knows a newer one.
+func (c *committer) lockedTake(snapshot Snapshot) bool {
+	newer := c.known.snapshot.Version == "" || c.group.store.Newer(snapshot.Version, c.known.snapshot.Version)
+	if newer {
+		c.known.snapshot = snapshot
+	}
+	return newer
+}
+
+func (c *committer) gone() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.snapshot = Snapshot{State: ledger.State{Reservations: c.known.snapshot.State.Reservations}}
+}
+
+func (c *committer) current() Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known.snapshot
+}
+
+// base returns what the next batch is judged on first, and whether it may be.
+func (c *committer) base() (snapshot Snapshot, usable bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known.snapshot, c.known.snapshot.Version != "" && !c.known.unsure
+}
+
+// failed notes why the store failed. After a write that failed, this process
+// may have stored what it doesn't know of.
+func (c *committer) failed(err error, writing bool) {
+	c.mu.Lock()
+	c.known.failure = err
+	c.known.unsure = c.known.unsure || writing
+	c.mu.Unlock()
+	c.group.observer.Failed(c.quota, err)
+}
+
+func (c *committer) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known.failure
+}
+
+// reload replaces base by a live read.
+func (c *committer) reload(base *Snapshot) bool {
+	ctx, cancel := context.WithTimeout(c.group.ctx, c.group.options.CallTimeout)
+	defer cancel()
+	live, err := c.group.store.Load(ctx, c.quota)
+	if err != nil {
+		c.failed(err, false)
+		return false
+	}
+	if live.Version == "" {
+		// The ledger is gone. What was in flight still is: keep it for the
+		// ledger that the next count creates.
+		live.State.Reservations = base.State.Reservations
+	}
+	*base = live
+	c.learn(live)
+	return true
+}
+
+// learn keeps what a live read returned, unless something newer was seen since.
+func (c *committer) learn(live Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.failure, c.known.unsure = nil, false
+	is := c.known.snapshot.Version
+	if live.Version == "" || is == "" || !c.group.store.Newer(is, live.Version) {
+		c.known.snapshot = live
+	}
+}

@@ -1,0 +1,120 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package groupcommit
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// paced runs a test on a Group with these options.
+func paced(t *testing.T, store *memoryStore, options Options, test func(t *testing.T, group *Group)) {
+	t.Helper()
+	options.CallTimeout, options.ChangeTimeout, options.MaxWaiting = time.Second, 10*time.Second, 1000
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		group := New(ctx, clock.RealClock{}, store, &watcher{}, options)
+		test(t, group)
+		stop()
+		group.Wait()
+	})
+}
+
+// chargeOneAfterTheOther has clients charge for a second, each with a pause of
+// its own between two charges, and returns how many were granted.
+func chargeOneAfterTheOther(t *testing.T, group *Group, clients int, pause func() time.Duration) int {
+	t.Helper()
+	var mu sync.Mutex
+	granted, end := 0, clock.RealClock{}.Now().Add(time.Second)
+	var running sync.WaitGroup
+	for client := range clients {
+		running.Go(func() {
+			for i := 0; (clock.RealClock{}).Now().Before(end); i++ {
+				decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1_000_000, fmt.Sprint(client, "-", i))})
+				if !isGranted(decision) {
+					t.Errorf("want Granted, got %v, error %v", decision, err)
+				}
+				mu.Lock()
+				granted++
+				mu.Unlock()
+				pass(pause())
+			}
+		})
+	}
+	running.Wait()
+	return granted
+}
+
+func TestWritesUnderLoadKeepTheirPace(t *testing.T) {
+	for name, clients := range map[string]int{"50 clients": 50, "200 clients": 200} {
+		t.Run(name, func(t *testing.T) {
+			store := newMemoryStore("team")
+			random := rand.New(rand.NewPCG(1, uint64(clients))) //nolint:gosec // a test's load
+			paced(t, store, Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond}, func(t *testing.T, group *Group) {
+				var mu sync.Mutex
+				chargeOneAfterTheOther(t, group, clients, func() time.Duration {
+					mu.Lock()
+					defer mu.Unlock()
+					return time.Duration(random.IntN(150)) * time.Millisecond
+				})
+			})
+			// Never more than one in half the pace, and the last ones after the second.
+			if swaps := store.swapCount(); swaps > 55 {
+				t.Errorf("want at most 55 writes in a second, got %d", swaps)
+			}
+		})
+	}
+}
+
+// Few clients that each wait for their answer would wait for the pace in vain:
+// nobody else is going to come.
+func TestFewClientsDoNotWaitForThePace(t *testing.T) {
+	for clients, least := range map[int]int{1: 150, 3: 300, 10: 350} {
+		t.Run(fmt.Sprintf("%d clients", clients), func(t *testing.T) {
+			options := Options{Pace: time.Second, PaceEach: 2 * time.Millisecond}
+			paced(t, newMemoryStore("team"), options, func(t *testing.T, group *Group) {
+				granted := chargeOneAfterTheOther(t, group, clients, func() time.Duration { return time.Millisecond })
+				if granted < least {
+					t.Errorf("want at least %d charges in a second, got %d", least, granted)
+				}
+			})
+		})
+	}
+}
+
+// What nobody waits for, such as a settle, waits for the pace.
+func TestAChangeWaitsForThePace(t *testing.T) {
+	store := newMemoryStore("team")
+	paced(t, store, Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond}, func(t *testing.T, group *Group) {
+		start := clock.RealClock{}.Now()
+		for i := range 5 {
+			if err := group.Apply(t.Context(), "team", settleTo(int64(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := (clock.RealClock{}).Since(start); took < 160*time.Millisecond {
+			t.Errorf("five changes took %s, want at least 160ms", took)
+		}
+	})
+}
