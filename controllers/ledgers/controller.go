@@ -75,6 +75,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ledger %s: %w", request.Name, err)
 	}
+	if c.group.Knows(request.Name, object.ResourceVersion) {
+		return reconcile.Result{}, nil // nearly always this process wrote it
+	}
 	snapshot, err := c.decode(object)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err)

@@ -131,7 +131,8 @@ func newView(
 	if previous != nil {
 		view.ResourceVersion = previous.ResourceVersion
 	}
-	view.Status = status
+	// Each its own: an answer of the API server is decoded into it.
+	view.Status = *status.DeepCopy()
 	return view
 }
 

@@ -193,6 +193,26 @@ func TestWhatWasObservedSavesAConflict(t *testing.T) {
 	})
 }
 
+func TestKnowsWhatItWroteAndSaw(t *testing.T) {
+	store := newMemoryStore("team")
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		want := func(version string, want bool) {
+			t.Helper()
+			if got := group.Knows("team", version); got != want {
+				t.Errorf("knows version %s: got %t, want %t", version, got, want)
+			}
+		}
+		want("1", false)
+		group.Observe("team", store.stored["team"])
+		want("1", true)
+		want("2", false)
+		if decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 9, "p")}); !isGranted(decision) {
+			t.Fatalf("want Granted, got %v, error %v", decision, err)
+		}
+		want("2", true)
+	})
+}
+
 func TestAChangeIsNeverTurnedAway(t *testing.T) {
 	store := newMemoryStore("team")
 	synctest.Test(t, func(t *testing.T) {

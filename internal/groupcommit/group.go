@@ -146,6 +146,13 @@ func (g *Group) Observe(quota string, snapshot Snapshot) {
 	g.committer(quota).observe(snapshot)
 }
 
+// Knows tells whether the Group knows a quota's ledger of this version or of a
+// newer one.
+func (g *Group) Knows(quota, version string) bool {
+	known := g.committer(quota).current().Version
+	return known != "" && !g.store.Newer(version, known)
+}
+
 // Gone tells the Group that a quota's ledger was seen to be missing from the
 // store. What was in flight stays reserved in the one that is made next.
 func (g *Group) Gone(quota string) {

@@ -18,6 +18,7 @@ package ledger
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,11 +112,27 @@ type State struct {
 	// Reservations are the charges in flight.
 	// Key -> reservation
 	Reservations map[Key]Reservation
+	// index is of Reservations; nil where it has to be made first.
+	index *index
+}
+
+// index is what every batch needs to know of all reservations. Made anew for
+// each batch, it took most of the batch's time.
+//
+// Invariant: it agrees with the Reservations of the State that it belongs to.
+type index struct {
+	// slot -> the reservations in it
+	slots map[slot][]Key
+	// reserved is the sum over all slots.
+	reserved corev1.ResourceList
 }
 
 // Reserved returns the sum of all reservations.
 func (s State) Reserved() corev1.ResourceList {
-	return Edit(s).reserved
+	if s.index != nil {
+		return s.index.reserved.DeepCopy()
+	}
+	return Edit(s).index.reserved
 }
 
 // Expired returns the reservations whose life ended before now.
@@ -132,15 +149,21 @@ func (s State) Expired(now time.Time) []Reservation {
 // Draft is a State being changed. It owns its copy: the State that it was made
 // from stays as it was.
 type Draft struct {
-	state    State
-	slots    map[slot][]Key
-	reserved corev1.ResourceList
-	changed  bool
+	state   State
+	index   *index
+	changed bool
 }
 
 // Edit starts a draft from a state.
 func Edit(state State) *Draft {
-	draft := &Draft{state: state, slots: map[slot][]Key{}, reserved: corev1.ResourceList{}}
+	draft := &Draft{state: state}
+	if state.index != nil {
+		draft.state.Reservations = maps.Clone(state.Reservations)
+		draft.index = &index{slots: maps.Clone(state.index.slots), reserved: maps.Clone(state.index.reserved)}
+		draft.state.index = nil
+		return draft
+	}
+	draft.index = &index{slots: make(map[slot][]Key, len(state.Reservations)), reserved: corev1.ResourceList{}}
 	draft.state.Reservations = make(map[Key]Reservation, len(state.Reservations)+1)
 	for _, reservation := range state.Reservations {
 		draft.put(reservation)
@@ -150,7 +173,9 @@ func Edit(state State) *Draft {
 
 // State returns the changed state. The draft must not be used afterwards.
 func (d *Draft) State() State {
-	return d.state
+	state := d.state
+	state.index = d.index
+	return state
 }
 
 // Changed tells whether the draft differs from what it was made from in
@@ -161,17 +186,21 @@ func (d *Draft) Changed() bool {
 
 // Charged returns what counts against the limits: used and reserved.
 func (d *Draft) Charged() corev1.ResourceList {
-	return quota.Add(d.state.Used, d.reserved)
+	return quota.Add(d.state.Used, d.index.reserved)
 }
 
 func (d *Draft) put(reservation Reservation) {
 	key, slot := reservation.Key(), reservation.slot()
 	before := d.slotAmounts(slot)
-	if _, known := d.state.Reservations[key]; !known {
-		d.slots[slot] = append(d.slots[slot], key)
+	if held, known := d.state.Reservations[key]; known && held.slot() != slot {
+		d.remove(key) // an attempt never changes its slot; if one did, it would be counted twice
+	}
+	if !slices.Contains(d.index.slots[slot], key) {
+		// Other drafts share the slice.
+		d.index.slots[slot] = append(slices.Clip(d.index.slots[slot]), key)
 	}
 	d.state.Reservations[key] = reservation
-	d.recharge(before, d.slotAmounts(slot))
+	d.index.recharge(before, d.slotAmounts(slot))
 }
 
 func (d *Draft) remove(key Key) {
@@ -182,20 +211,42 @@ func (d *Draft) remove(key Key) {
 	slot := reservation.slot()
 	before := d.slotAmounts(slot)
 	delete(d.state.Reservations, key)
-	d.slots[slot] = without(d.slots[slot], key)
-	d.recharge(before, d.slotAmounts(slot))
+	d.index.slots[slot] = without(d.index.slots[slot], key)
+	if len(d.index.slots[slot]) == 0 {
+		delete(d.index.slots, slot)
+	}
+	d.index.recharge(before, d.slotAmounts(slot))
 	d.changed = true
 }
 
 // recharge corrects the running sum when one slot's amounts change. A resource
 // whose sum returns to zero goes, so that an empty ledger reserves nothing.
-func (d *Draft) recharge(before, after corev1.ResourceList) {
-	d.reserved = quota.RemoveZeros(quota.Add(quota.Subtract(d.reserved, before), after))
+func (i *index) recharge(before, after corev1.ResourceList) {
+	for name, amount := range before {
+		sum := i.reserved[name].DeepCopy()
+		sum.Sub(amount)
+		i.reserved[name] = sum
+	}
+	for name, amount := range after {
+		sum := i.reserved[name].DeepCopy()
+		sum.Add(amount)
+		i.reserved[name] = sum
+	}
+	for name := range before {
+		if sum := i.reserved[name]; sum.IsZero() {
+			delete(i.reserved, name)
+		}
+	}
 }
 
+// slotAmounts returns what a slot is charged. The list must not be changed.
 func (d *Draft) slotAmounts(slot slot) corev1.ResourceList {
+	keys := d.index.slots[slot]
+	if len(keys) == 1 { // nearly always
+		return d.state.Reservations[keys[0]].Amounts
+	}
 	var amounts corev1.ResourceList
-	for _, key := range d.slots[slot] {
+	for _, key := range keys {
 		amounts = quota.Max(amounts, d.state.Reservations[key].Amounts)
 	}
 	return amounts

@@ -98,7 +98,7 @@ func TestAnswers(t *testing.T) {
 			request: but(creation(), func(r *admissionv1.AdmissionRequest) {
 				r.Object = raw(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","uid":"pod"}}`)
 			}),
-			code: 500, outcome: metrics.Failed, message: "evaluating pods: want an object of type *v1.Pod, got *v1.Service",
+			code: 400, outcome: metrics.Undecodable, message: "reading the object: as pods: it is a Service",
 		},
 		"nor an object that has no UID": {
 			quotas: quotas(quotaOf("team", "pods", "1")),

@@ -69,7 +69,7 @@ func dryRun(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionRequest
 	return request
 }
 
-func reviewOf(t *testing.T, request *admissionv1.AdmissionRequest) string {
+func reviewOf(t testing.TB, request *admissionv1.AdmissionRequest) string {
 	t.Helper()
 	text, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,

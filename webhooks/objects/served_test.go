@@ -114,7 +114,7 @@ func serve(t *testing.T, quotas []*quotav1.ClusterResourceQuota, test func(t *te
 	})
 }
 
-func newServed(ctx context.Context, t *testing.T, quotas ...*quotav1.ClusterResourceQuota) *served {
+func newServed(ctx context.Context, t testing.TB, quotas ...*quotav1.ClusterResourceQuota) *served {
 	t.Helper()
 	objects := []client.Object{namespaceOf("shop", "shop"), namespaceOf("office", "office")}
 	store := &ledgers{stored: map[string]groupcommit.Snapshot{}}
@@ -145,7 +145,7 @@ func newServed(ctx context.Context, t *testing.T, quotas ...*quotav1.ClusterReso
 	}
 }
 
-func clientWith(t *testing.T, objects ...client.Object) client.Client {
+func clientWith(t testing.TB, objects ...client.Object) client.Client {
 	t.Helper()
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{quotav1.AddToScheme, corev1.AddToScheme} {
@@ -195,7 +195,7 @@ func (l *ledgers) lockedPut(quota string, next ledger.State) string {
 func (*ledgers) Newer(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }
 
 // count stores a ledger in which nothing is used.
-func (l *ledgers) count(t *testing.T, quota *quotav1.ClusterResourceQuota) {
+func (l *ledgers) count(t testing.TB, quota *quotav1.ClusterResourceQuota) {
 	t.Helper()
 	compiled, err := definition.Compile(quota)
 	if err != nil {

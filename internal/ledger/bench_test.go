@@ -1,0 +1,109 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The load of 100 clients: 25 charges in a batch, while 100 reservations wait
+// for their objects to be observed.
+const (
+	benchBatch    = 25
+	benchInFlight = 100
+)
+
+func benchPod(i int) Reservation {
+	return Reservation{
+		Object: Object{
+			Resource:  corev1.SchemeGroupVersion.WithResource("pods"),
+			Namespace: fmt.Sprintf("team-%d", i%100), Name: fmt.Sprintf("web-%d", i), UID: types.UID(fmt.Sprintf("uid-%d", i)),
+		},
+		Amounts: corev1.ResourceList{
+			corev1.ResourcePods:           resource.MustParse("1"),
+			corev1.ResourceRequestsCPU:    resource.MustParse("250m"),
+			corev1.ResourceRequestsMemory: resource.MustParse("256Mi"),
+		},
+		Expiry: time.Unix(1000, 0),
+	}
+}
+
+func benchState() (Limits, State) {
+	hard := corev1.ResourceList{
+		corev1.ResourcePods:           resource.MustParse("1M"),
+		corev1.ResourceRequestsCPU:    resource.MustParse("1M"),
+		corev1.ResourceRequestsMemory: resource.MustParse("1Pi"),
+	}
+	basis := Basis{Quota: "q", Generation: 1, Digest: "d"}
+	used := corev1.ResourceList{}
+	for name := range hard {
+		used[name] = resource.MustParse("1")
+	}
+	state := State{Basis: basis, Used: used, Reservations: map[Key]Reservation{}}
+	for i := range benchInFlight {
+		reservation := benchPod(i)
+		state.Reservations[reservation.Key()] = reservation
+	}
+	return Limits{Basis: basis, Name: "team", Hard: hard}, state
+}
+
+// BenchmarkBatch is one batch of charges; divide by its size for one charge.
+func BenchmarkBatch(b *testing.B) {
+	limits, state := benchState()
+	var batch []Reservation
+	for i := range benchBatch {
+		batch = append(batch, benchPod(benchInFlight+i))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		draft := Edit(state)
+		for _, reservation := range batch {
+			if _, granted := draft.Reserve(limits, reservation).(Granted); !granted {
+				b.Fatal("not granted")
+			}
+		}
+	}
+}
+
+// BenchmarkSettle settles all that is in flight.
+func BenchmarkSettle(b *testing.B) {
+	limits, state := benchState()
+	source := schema.GroupResource{Resource: "pods"}
+	count := Observation{
+		Basis: limits.Basis, Used: state.Used, Counted: map[schema.GroupResource]uint64{source: 7},
+		Sources: map[corev1.ResourceName][]schema.GroupResource{},
+		Seen:    func(Reservation) bool { return true },
+	}
+	for name := range limits.Hard {
+		count.Sources[name] = []schema.GroupResource{source}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		draft := Edit(state)
+		draft.Settle(count)
+		if len(draft.State().Reservations) > 0 {
+			b.Fatal("not settled")
+		}
+	}
+}

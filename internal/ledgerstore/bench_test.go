@@ -1,0 +1,85 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledgerstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+func benchLedger() ledger.State {
+	state := ledger.State{
+		Basis:   ledger.Basis{Quota: "q", Generation: 1, Digest: "d"},
+		Used:    corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")},
+		Counted: map[schema.GroupResource]uint64{{Resource: "pods"}: 7}, Reservations: map[ledger.Key]ledger.Reservation{},
+	}
+	for i := range 100 {
+		reservation := ledger.Reservation{
+			Object: ledger.Object{
+				Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespace: "team-a", Name: fmt.Sprintf("web-%d", i),
+				UID: types.UID(fmt.Sprintf("e2a1ad51-59d1-4a1f-8f52-%012d", i)),
+			},
+			Amounts: corev1.ResourceList{
+				corev1.ResourcePods: resource.MustParse("1"), corev1.ResourceRequestsCPU: resource.MustParse("250m"),
+				corev1.ResourceRequestsMemory: resource.MustParse("256Mi"),
+			},
+			Expiry: time.Unix(1_800_000_000, 0),
+		}
+		state.Reservations[reservation.Key()] = reservation
+	}
+	return state
+}
+
+// BenchmarkEncode is what a write of 100 reservations costs the operator, but for
+// the connection.
+func BenchmarkEncode(b *testing.B) {
+	state := benchLedger()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := json.Marshal(encode("team", state)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSnapshot is what each replica pays for what another wrote.
+func BenchmarkSnapshot(b *testing.B) {
+	stored, err := json.Marshal(encode("team", benchLedger()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		object := &quotav1.QuotaLedger{}
+		if err := json.Unmarshal(stored, object); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := Snapshot(object); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+)
+
+// typicalPod is a pod as the API server sends it, with what it fills in.
+const typicalPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-6d4b75cb6d-hx8wz","generateName":"web-6d4b75cb6d-",
+"namespace":"shop","uid":"e2a1ad51-59d1-4a1f-8f52-1f4d6b1f7a10","creationTimestamp":"2026-01-01T00:00:00Z","generation":1,
+"labels":{"app":"web","pod-template-hash":"6d4b75cb6d"},"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet",
+"name":"web-6d4b75cb6d","uid":"0c9ee7a7-6a3d-4b3c-9a70-9a2a2d6f7f11","controller":true,"blockOwnerDeletion":true}],
+"managedFields":[{"manager":"kube-controller-manager","operation":"Update","apiVersion":"v1","time":"2026-01-01T00:00:00Z",
+"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:generateName":{},"f:labels":{".":{},"f:app":{},"f:pod-template-hash":{}},
+"f:ownerReferences":{".":{},"k:{\"uid\":\"0c9ee7a7-6a3d-4b3c-9a70-9a2a2d6f7f11\"}":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":
+{".":{},"f:env":{".":{},"k:{\"name\":\"MODE\"}":{".":{},"f:name":{},"f:value":{}}},"f:image":{},"f:imagePullPolicy":{},"f:name":{},
+"f:resources":{".":{},"f:limits":{".":{},"f:cpu":{},"f:memory":{}},"f:requests":{".":{},"f:cpu":{},"f:memory":{}}},
+"f:terminationMessagePath":{},"f:terminationMessagePolicy":{}}},"f:dnsPolicy":{},"f:enableServiceLinks":{},"f:restartPolicy":{},
+"f:schedulerName":{},"f:securityContext":{},"f:terminationGracePeriodSeconds":{}}}}]},"spec":{"volumes":[{"name":"kube-api-access-5jz2q",
+"projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,"path":"token"}},{"configMap":{"name":"kube-root-ca.crt",
+"items":[{"key":"ca.crt","path":"ca.crt"}]}},{"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"apiVersion":"v1",
+"fieldPath":"metadata.namespace"}}]}}],"defaultMode":420}}],"containers":[{"name":"main","image":"example.com/web:1",
+"env":[{"name":"MODE","value":"production"}],"resources":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"250m","memory":"256Mi"}},
+"volumeMounts":[{"name":"kube-api-access-5jz2q","readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],
+"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent"}],
+"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"default",
+"serviceAccount":"default","securityContext":{},"schedulerName":"default-scheduler","tolerations":[{"key":"node.kubernetes.io/not-ready",
+"operator":"Exists","effect":"NoExecute","tolerationSeconds":300},{"key":"node.kubernetes.io/unreachable","operator":"Exists",
+"effect":"NoExecute","tolerationSeconds":300}],"priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"},
+"status":{"phase":"Pending","qosClass":"Burstable"}}`
+
+// BenchmarkEndpoint is all that a pod's admission costs but the reservation and
+// its write, which internal/ledger and internal/groupcommit measure.
+func BenchmarkEndpoint(b *testing.B) {
+	served := newServed(b.Context(), b, quotaOf("team", "pods", "1M", "requests.cpu", "1M", "requests.memory", "1Pi"))
+	served.caches.sync()
+	endpoint := NewEndpoint(served.handler, served.metrics)
+	review := reviewOf(b, dryRun(but(creation(), func(request *admissionv1.AdmissionRequest) { request.Object = raw(typicalPod) })))
+	b.ReportAllocs()
+	for b.Loop() {
+		request := httptest.NewRequest(http.MethodPost, Path+"?timeout=10s", strings.NewReader(review))
+		request.Header.Set("Content-Type", "application/json")
+		response := httptest.NewRecorder()
+		endpoint.ServeHTTP(response, request)
+		if !strings.Contains(response.Body.String(), `"allowed":true`) {
+			b.Fatal(response.Body.String())
+		}
+	}
+}
