@@ -1,0 +1,133 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/test/judge"
+)
+
+const (
+	// interval between two looks for violations.
+	interval = 500 * time.Millisecond
+	// timeout of each look. An etcd that is away for longer is an error.
+	timeout = 30 * time.Second
+)
+
+// session is one run of the program, from the first look to the table.
+type session struct {
+	judge *judge.Judge
+	// api is nil where the operator's figures are not to be checked.
+	api  client.Reader
+	out  printer
+	told teller
+}
+
+// verdict on everything that was seen.
+type verdict int
+
+const (
+	// kept: no violation, and no difference where figures were checked.
+	kept verdict = iota
+	// broken is anything else.
+	broken
+)
+
+func run(ctx context.Context, o options) (given verdict, err error) {
+	s := &session{out: printer{os.Stdout}, told: teller{}}
+	if o.kubeconfig != "" {
+		if s.api, err = connect(o.kubeconfig); err != nil {
+			return broken, err
+		}
+	}
+	// The signal ends the looks, not the following: the last look comes after it.
+	following := context.WithoutCancel(ctx)
+	if s.judge, err = judge.Start(following, o.etcd); err != nil {
+		return broken, err
+	}
+	defer func() { err = errors.Join(err, s.judge.Stop()) }()
+	s.out.linef("Following until Ctrl-C.")
+	if err := s.follow(ctx); err != nil {
+		return broken, err
+	}
+	return s.conclude(following)
+}
+
+// follow looks until ctx ends.
+func (s *session) follow(ctx context.Context) error {
+	for {
+		if _, err := s.look(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(interval):
+		}
+	}
+}
+
+// look tells of the violations that are new. What can't be judged comes with
+// the table of what can.
+func (s *session) look(ctx context.Context) (judge.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	report, err := s.judge.Report(ctx)
+	s.told.tell(s.out, report)
+	if err != nil && len(report.Quotas) > 0 {
+		table(s.out, report)
+	}
+	return report, err
+}
+
+// conclude takes the last look.
+func (s *session) conclude(ctx context.Context) (verdict, error) {
+	report, err := s.look(ctx)
+	if err != nil {
+		return broken, err
+	}
+	table(s.out, report)
+	given := kept
+	if s.api != nil {
+		given = s.check(ctx)
+	}
+	for _, quota := range report.Quotas {
+		if len(quota.Violations) > 0 {
+			given = broken
+		}
+	}
+	return given, nil
+}
+
+// check prints where the operator's figures differ from what lives.
+func (s *session) check(ctx context.Context) verdict {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := s.judge.Agrees(ctx, s.api)
+	if err == nil {
+		s.out.linef("The operator's figures are what lives.")
+		return kept
+	}
+	s.out.linef("The operator's figures are not what lives:\n%v", err)
+	return broken
+}

@@ -1,0 +1,124 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package judge
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/apiserver/pkg/quota/v1/generic"
+	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
+	"k8s.io/utils/clock"
+)
+
+// record is what is kept of an object.
+type record struct {
+	evaluator quota.Evaluator
+	// object is nil where it is only counted.
+	object runtime.Object
+	// usage is all that the object uses, whatever a quota limits.
+	usage corev1.ResourceList
+	// due is when usage has to be measured again; zero for never.
+	due time.Time
+}
+
+// measures knows what objects use.
+type measures struct {
+	layout     layout
+	evaluators map[schema.GroupResource]quota.Evaluator
+}
+
+func newMeasures(clock clock.Clock, layout layout) *measures {
+	m := &measures{layout: layout, evaluators: map[schema.GroupResource]quota.Evaluator{}}
+	for _, evaluator := range []quota.Evaluator{
+		core.NewPodEvaluator(nil, clock),
+		core.NewServiceEvaluator(nil),
+		core.NewPersistentVolumeClaimEvaluator(nil),
+		countWithAlias("configmaps", corev1.ResourceConfigMaps),
+		countWithAlias("replicationcontrollers", corev1.ResourceReplicationControllers),
+		countWithAlias("resourcequotas", corev1.ResourceQuotas),
+		countWithAlias("secrets", corev1.ResourceSecrets),
+	} {
+		m.evaluators[evaluator.GroupResource()] = evaluator
+	}
+	return m
+}
+
+func countWithAlias(resource string, alias corev1.ResourceName) quota.Evaluator {
+	return generic.NewObjectCountEvaluator(schema.GroupResource{Resource: resource}, nil, alias)
+}
+
+func (m *measures) evaluator(resource schema.GroupResource) quota.Evaluator {
+	if _, found := m.evaluators[resource]; !found {
+		m.evaluators[resource] = generic.NewObjectCountEvaluator(resource, nil, "")
+	}
+	return m.evaluators[resource]
+}
+
+// record measures an object.
+func (m *measures) record(resource schema.GroupResource, object runtime.Object) (*record, error) {
+	r := &record{evaluator: m.evaluator(resource), object: object}
+	if pod, isPod := object.(*corev1.Pod); isPod {
+		r.due = endOfGrace(pod)
+	}
+	if err := r.measure(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *record) measure() error {
+	object := r.object
+	if pod, isPod := object.(*corev1.Pod); isPod && pod.Spec.Resources != nil && pod.Spec.Overhead != nil {
+		// Kubernetes 1.37 may add the overhead to the pod itself, again each time.
+		object = pod.DeepCopy()
+	}
+	usage, err := r.evaluator.Usage(object)
+	if err != nil {
+		return fmt.Errorf("measuring: %w", err)
+	}
+	r.usage = usage
+	return nil
+}
+
+// endOfGrace returns the last moment at which a pod that is being deleted may
+// count; zero where it isn't. Whether it does count is upstream's to say.
+func endOfGrace(pod *corev1.Pod) time.Time {
+	if pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil {
+		return time.Time{}
+	}
+	return pod.DeletionTimestamp.Add(time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
+}
+
+// counts tells whether everything that uses this resource is followed.
+func (m *measures) counts(name corev1.ResourceName) bool {
+	if strings.HasPrefix(string(name), corev1.ResourceImplicitExtendedClaimsPerClass) {
+		return false // ResourceClaims use it, too.
+	}
+	for _, evaluator := range m.evaluators {
+		if m.layout.follows(evaluator.GroupResource()) && len(evaluator.MatchingResources([]corev1.ResourceName{name})) > 0 {
+			return true
+		}
+	}
+	resource, isCount := strings.CutPrefix(string(name), "count/")
+	return isCount && m.layout.follows(schema.ParseGroupResource(resource))
+}

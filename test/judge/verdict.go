@@ -1,0 +1,121 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+// maxViolations is how many violations are kept of each quota.
+const maxViolations = 100
+
+// verdict outlives its quota, so that no violation is ever forgotten.
+type verdict struct {
+	kept []Violation
+	more int
+}
+
+// judge looks at what an object's commit raised.
+func (b *books) judge(e event, account *account, change corev1.ResourceList) {
+	raised := false
+	for _, name := range sortedNames(change) {
+		if by := change[name]; by.Sign() <= 0 {
+			continue
+		}
+		raised = true
+		lives, hard := account.lives[name], account.quota.Spec.Quota.Hard[name]
+		if lives.Cmp(hard) > 0 {
+			b.violated(Violation{
+				Quota: account.quota.Name, Revision: e.revision, Key: e.key, Resource: name, Lives: lives, Hard: hard,
+			})
+		}
+	}
+	if raised {
+		account.admitted++
+	}
+}
+
+func (b *books) violated(v Violation) {
+	if b.verdicts[v.Quota] == nil {
+		b.verdicts[v.Quota] = &verdict{}
+	}
+	verdict := b.verdicts[v.Quota]
+	if len(verdict.kept) == maxViolations {
+		verdict.more++
+		return
+	}
+	verdict.kept = append(verdict.kept, v)
+}
+
+// report tells about every quota. The error names those that can't be judged.
+func (b *books) report() (map[string]QuotaReport, error) {
+	reports := map[string]QuotaReport{}
+	for name, account := range b.accounts {
+		reports[name] = account.report()
+	}
+	for name, verdict := range b.verdicts {
+		report := reports[name]
+		report.Violations, report.MoreViolations = slices.Clone(verdict.kept), verdict.more
+		reports[name] = report
+	}
+	return reports, b.problems()
+}
+
+func (b *books) problems() error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(b.accounts)) {
+		if err := b.broken[name]; err != nil {
+			problems = append(problems, fmt.Errorf("judging quota %s: %w", name, err))
+		}
+		for _, resource := range b.uncounted(b.accounts[name]) {
+			problems = append(problems, fmt.Errorf("judging quota %s: the judge can't count %s", name, resource))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// uncounted returns what the quota limits and the judge can't count.
+func (b *books) uncounted(account *account) []corev1.ResourceName {
+	var names []corev1.ResourceName
+	for _, name := range sortedNames(account.terms.Spec.Hard) {
+		if !b.measures.counts(name) || b.offered(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// offered tells whether ResourceClaims use a resource, because a device class
+// offers it.
+func (b *books) offered(name corev1.ResourceName) bool {
+	for _, resource := range b.offers {
+		if string(name) == corev1.DefaultResourceRequestsPrefix+resource {
+			return true
+		}
+	}
+	return false
+}
+
+func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
+	return slices.Sorted(slices.Values(quota.ResourceNames(list)))
+}
