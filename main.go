@@ -54,9 +54,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// minReservationTTL is the API server's request timeout of a minute, and some
-// seconds that clocks may differ by.
-const minReservationTTL = 70 * time.Second
+// minReservationTTL is the API server's request timeout of a minute, and by how
+// much the clocks of replicas may differ.
+const minReservationTTL = 80 * time.Second
 
 type flags struct {
 	serving        serving.Options
@@ -64,6 +64,7 @@ type flags struct {
 	namespace      string
 	metricsAddress string
 	healthAddress  string
+	pprofAddress   string
 	reservationTTL time.Duration
 	statusEvery    time.Duration
 }
@@ -83,9 +84,10 @@ func parseFlags() (flags, zap.Options) {
 		"The operator's own namespace: it holds the lease, and is never limited.")
 	flag.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080", "Address of the metrics endpoint; 0 for none.")
 	flag.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "Address of the health probes; 0 for none.")
+	flag.StringVar(&f.pprofAddress, "pprof-bind-address", "0", "Address of the profiling endpoint; 0 for none.")
 	flag.DurationVar(&f.reservationTTL, "reservation-ttl", 90*time.Second,
 		"How long an admitted object may take to appear before it is looked for. "+
-			"At least 70s: above the API server's request timeout and clock skew.")
+			"At least 80s: the API server's request timeout of a minute, and what clocks of replicas may differ by.")
 	flag.DurationVar(&f.statusEvery, "status-interval", time.Second, "Least time between two writes of a quota's status and views.")
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -132,7 +134,7 @@ func run(ctx context.Context, f flags) error {
 	// It ends after the manager has: what the webhooks still answer is charged.
 	charging, stop := context.WithCancel(context.WithoutCancel(ctx))
 	group := groupcommit.New(charging, clock, store, measured, groupcommit.Options{
-		Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 50 * time.Millisecond,
+		Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 100 * time.Millisecond,
 		CallTimeout: 5 * time.Second, ChangeTimeout: 30 * time.Second, MaxWaiting: 10000,
 	})
 	defer group.Wait()
@@ -179,6 +181,10 @@ func newManager(f flags, server webhook.Server) (ctrl.Manager, error) {
 		LeaderElection:          f.leaderElect,
 		LeaderElectionID:        "shared-quota-operator",
 		LeaderElectionNamespace: f.namespace,
+		// Another replica takes over at once. Nothing is left to do for a leader
+		// when the manager has stopped.
+		LeaderElectionReleaseOnCancel: true,
+		PprofBindAddress:              f.pprofAddress,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)

@@ -117,6 +117,9 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		is.Webhooks = wanted
 		err = c.client.Update(ctx, is)
 	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{}, nil // what the cache has yet to see asks again
+	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the webhook configuration: %w", err)
 	}

@@ -58,6 +58,10 @@ const retryUnavailable = 10 * time.Second
 // settleTimeout bounds one settle; after it the work queue tries again.
 const settleTimeout = 30 * time.Second
 
+// settlesAtOnce bounds the quotas that are settled at the same time. Nearly all
+// of a settle is waiting for its batch.
+const settlesAtOnce = 50
+
 // Controller counts and settles.
 type Controller struct {
 	clock      clock.Clock
@@ -96,7 +100,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		For(&quotav1.ClusterResourceQuota{}).
 		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(c.quotasWithoutSource)).
 		WatchesRawSource(c.changed.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: settlesAtOnce}).
 		Complete(c)
 }
 

@@ -49,7 +49,7 @@ const (
 	deadline = 30 * time.Second
 	poll     = 20 * time.Millisecond
 	// reservationTTL is the shortest that the operator takes.
-	reservationTTL = 70 * time.Second
+	reservationTTL = 80 * time.Second
 	// logLines is how much of the operator's log is told with a failure.
 	logLines = 20
 	// buildTimeout covers a build of the operator from nothing.

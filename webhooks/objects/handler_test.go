@@ -98,7 +98,7 @@ func TestAnswers(t *testing.T) {
 			request: but(creation(), func(r *admissionv1.AdmissionRequest) {
 				r.Object = raw(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","uid":"pod"}}`)
 			}),
-			code: 400, outcome: metrics.Undecodable, message: "reading the object: as pods: it is a Service",
+			code: 400, outcome: metrics.Undecodable, message: "reading the object: as pods: it is a Service of v1",
 		},
 		"nor an object that has no UID": {
 			quotas: quotas(quotaOf("team", "pods", "1")),

@@ -89,7 +89,7 @@ func (d decoder) object(resource schema.GroupResource, kind metav1.GroupVersionK
 		return nil, fmt.Errorf("as %s: %w", resource, err)
 	}
 	if is := object.GetObjectKind().GroupVersionKind(); !is.Empty() && is != schema.GroupVersionKind(kind) {
-		return nil, fmt.Errorf("as %s: it is a %s", resource, is.Kind)
+		return nil, fmt.Errorf("as %s: it is a %s of %s", resource, is.Kind, is.GroupVersion())
 	}
 	return object, nil
 }
