@@ -26,7 +26,7 @@ import (
 // clockOffset is by how much this program's clock is wrong, as a duration. It
 // is empty but in binaries that fault tests link with -X main.clockOffset=20s,
 // for clocks of replicas differ and reservations must bear it.
-var clockOffset string
+var clockOffset string //nolint:gochecknoglobals // the linker sets nothing else
 
 // systemClock is the machine's clock, or one that is wrong by clockOffset.
 func systemClock() (clock.WithTicker, error) {

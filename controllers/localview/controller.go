@@ -228,7 +228,7 @@ func (c *Controller) writeAll(ctx context.Context, views []*quotav1.LocalResourc
 }
 
 func (c *Controller) remove(ctx context.Context, quota string, views []*quotav1.LocalResourceQuota) error {
-	var failures []error
+	failures := make([]error, 0, len(views))
 	for _, view := range views {
 		failures = append(failures, client.IgnoreNotFound(c.client.Delete(ctx, view)))
 	}

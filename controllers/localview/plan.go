@@ -135,7 +135,3 @@ func newView(
 	view.Status = *status.DeepCopy()
 	return view
 }
-
-func ownedBy(view *quotav1.LocalResourceQuota, object *quotav1.ClusterResourceQuota) bool {
-	return metav1.IsControlledBy(view, object)
-}

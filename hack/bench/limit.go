@@ -110,12 +110,12 @@ func (w *world) churn(ctx context.Context, i int) (latency []time.Duration, refu
 
 func (w *world) create(ctx context.Context, namespace int, name string) error {
 	in := w.namespaces[namespace]
-	_, err := w.clients[0].CoreV1().Pods(in).Create(ctx, pod(in, name), metav1.CreateOptions{})
+	_, err := w.client(namespace).CoreV1().Pods(in).Create(ctx, pod(in, name), metav1.CreateOptions{})
 	return err
 }
 
 func (w *world) delete(ctx context.Context, namespace int, name string) error {
-	return w.clients[0].CoreV1().Pods(w.namespaces[namespace]).Delete(ctx, name,
+	return w.client(namespace).CoreV1().Pods(w.namespaces[namespace]).Delete(ctx, name,
 		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 }
 

@@ -50,6 +50,8 @@ type options struct {
 	only    string
 	keep    bool
 	json    string
+	// profiles is a directory for CPU profiles of the operator.
+	profiles string
 	// allowPort makes this program the webhook that allows everything.
 	allowPort int
 	certDir   string
@@ -64,6 +66,7 @@ func main() {
 	flag.IntVar(&o.seconds, "seconds", 8, "how long each turn measures")
 	flag.StringVar(&o.only, "only", "", "regular expression of the scenarios to run; empty for all")
 	flag.StringVar(&o.json, "json", os.Getenv("BENCH_JSON"), "file to write the figures to, as JSON")
+	flag.StringVar(&o.profiles, "profiles", "", "directory to write a CPU profile of the operator to, for each turn; costs a little")
 	flag.BoolVar(&o.keep, "keep-logs", false, "leave the directory with all logs in place")
 	flag.IntVar(&o.allowPort, "allow-port", 0, "internal: serve the webhook that allows everything on this port")
 	flag.StringVar(&o.certDir, "cert-dir", "", "internal: its certificate")
@@ -109,6 +112,7 @@ func measure(ctx context.Context, o options, manager string, only *regexp.Regexp
 	if err != nil {
 		return err
 	}
+	world.profiles = o.profiles
 	results := &results{Machine: machine(), Rounds: o.rounds, Seconds: o.seconds}
 	for _, scenario := range scenarios(time.Duration(o.seconds) * time.Second) {
 		if !only.MatchString(scenario.name) {
@@ -118,6 +122,5 @@ func measure(ctx context.Context, o options, manager string, only *regexp.Regexp
 			return errors.Join(fmt.Errorf("scenario %s: %w", scenario.name, err), results.write(o.json))
 		}
 	}
-	results.print(os.Stdout)
-	return results.write(o.json)
+	return errors.Join(results.print(os.Stdout), results.write(o.json))
 }

@@ -40,8 +40,8 @@ type meter struct {
 type readings struct {
 	apiServer, etcd, variant time.Duration
 	// memory is what the variant's processes hold now, in bytes.
-	memory                      int64
-	commits, conflicts, entries float64
+	memory                                int64
+	commits, conflicts, entries, requests float64
 }
 
 func newMeter(w *world, r *running) *meter { return &meter{world: w, running: r} }
@@ -71,7 +71,7 @@ func (m *meter) end(ctx context.Context, s sample) (turnFigures, error) {
 		APIServerCPU: each(m.before.apiServer, after.apiServer), EtcdCPU: each(m.before.etcd, after.etcd),
 		VariantCPU: each(m.before.variant, after.variant), VariantMemory: float64(after.memory) / (1 << 20),
 		Commits: commits / s.took.Seconds(), Conflicts: (after.conflicts - m.before.conflicts) / s.took.Seconds(),
-		LedgerBytes: bytes,
+		LedgerBytes: bytes, Requests: (after.requests - m.before.requests) / s.took.Seconds(),
 	}
 	if commits > 0 {
 		figures.Batch = (after.entries - m.before.entries) / commits
@@ -84,6 +84,11 @@ func (m *meter) read() (readings, error) {
 	etcd, err2 := m.world.cluster.EtcdConsumption()
 	r := readings{apiServer: apiServer.CPU, etcd: etcd.CPU}
 	err := errors.Join(err1, err2)
+	if len(m.world.configs) > 1 {
+		second, secondErr := m.world.second.Consumption()
+		err = errors.Join(err, secondErr)
+		r.apiServer += second.CPU
+	}
 	for _, process := range m.running.processes {
 		used, processErr := process.Consumption()
 		err = errors.Join(err, processErr)
@@ -110,6 +115,7 @@ func (r *readings) scrape(port int) error {
 	}
 	r.commits += sum(families["sharedquota_ledger_commits_total"])
 	r.conflicts += sum(families["sharedquota_ledger_conflicts_total"])
+	r.requests += sum(families["rest_client_requests_total"])
 	r.entries += sum(families["sharedquota_ledger_commit_batch_size"])
 	return nil
 }

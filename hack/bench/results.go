@@ -32,17 +32,20 @@ import (
 // turnFigures are what one variant did in one turn. CPU is in milliseconds for
 // each request, memory in MiB, rates a second.
 type turnFigures struct {
-	Rate          float64
-	P50, P99      float64
-	APIServerCPU  float64
-	EtcdCPU       float64
-	VariantCPU    float64
-	VariantMemory float64
-	Commits       float64
-	Conflicts     float64
-	Batch         float64
-	LedgerBytes   int
-	latency       []time.Duration
+	Rate          float64 `json:"rate"`
+	P50           float64 `json:"p50Milliseconds"`
+	P99           float64 `json:"p99Milliseconds"`
+	APIServerCPU  float64 `json:"apiServerCPUMilliseconds"`
+	EtcdCPU       float64 `json:"etcdCPUMilliseconds"`
+	VariantCPU    float64 `json:"variantCPUMilliseconds"`
+	VariantMemory float64 `json:"variantMemoryMebibytes"`
+	Commits       float64 `json:"commitsPerSecond"`
+	Conflicts     float64 `json:"conflictsPerSecond"`
+	Batch         float64 `json:"batch"`
+	LedgerBytes   int     `json:"ledgerBytes"`
+	// Requests are those of the operator to the API server.
+	Requests float64 `json:"requestsPerSecond"`
+	latency  []time.Duration
 }
 
 func (f turnFigures) String() string {
@@ -52,32 +55,34 @@ func (f turnFigures) String() string {
 
 // limitFigures are what happened at the limit. Latencies are in milliseconds.
 type limitFigures struct {
-	Requests, Refused int
-	P50, P99          float64
-	latency           []time.Duration
+	Requests int     `json:"requests"`
+	Refused  int     `json:"refused"`
+	P50      float64 `json:"p50Milliseconds"`
+	P99      float64 `json:"p99Milliseconds"`
+	latency  []time.Duration
 }
 
 // results are the figures of all scenarios, in the order of their runs.
 type results struct {
-	Machine string
-	Rounds  int
-	Seconds int
+	Machine string `json:"machine"`
+	Rounds  int    `json:"rounds"`
+	Seconds int    `json:"seconds"`
 	// Scenarios hold the median of the rounds for each variant.
-	Scenarios []*scenarioResult
-	Ratios    []ratio
+	Scenarios []*scenarioResult `json:"scenarios"`
+	Ratios    []ratio           `json:"ratios"`
 }
 
 type scenarioResult struct {
-	Name     string
-	Variants []*variantResult
+	Name     string           `json:"name"`
+	Variants []*variantResult `json:"variants"`
 }
 
 type variantResult struct {
-	Name string
+	Name string `json:"name"`
 	turnFigures
 	// Rates of each round.
-	Rates []float64     `json:",omitempty"`
-	Limit *limitFigures `json:",omitempty"`
+	Rates []float64     `json:"rates,omitempty"`
+	Limit *limitFigures `json:"limit,omitempty"`
 	turns []turnFigures
 }
 
@@ -135,41 +140,46 @@ func (v *variantResult) summarise() {
 		Commits:       of(func(f turnFigures) float64 { return f.Commits }),
 		Conflicts:     of(func(f turnFigures) float64 { return f.Conflicts }),
 		Batch:         of(func(f turnFigures) float64 { return f.Batch }),
+		Requests:      of(func(f turnFigures) float64 { return f.Requests }),
 		LedgerBytes:   int(of(func(f turnFigures) float64 { return float64(f.LedgerBytes) })),
 	}
 }
 
-// print writes the tables for people, in Markdown.
-func (r *results) print(out io.Writer) {
+// print writes the tables for people.
+func (r *results) print(out io.Writer) error {
 	r.Ratios = r.ratios()
-	fmt.Fprintf(out, "\n%s. Medians of %d rounds of %d s; CPU in ms a request.\n", r.Machine, r.Rounds, r.Seconds)
-	table := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug|tabwriter.AlignRight)
+	text := &strings.Builder{}
+	fmt.Fprintf(text, "\n%s. Medians of %d rounds of %d s; CPU in ms a request.\n", r.Machine, r.Rounds, r.Seconds)
 	for _, s := range r.Scenarios {
-		fmt.Fprintf(table, "\n%s\n\n", s.Name)
+		fmt.Fprintf(text, "\n%s\n\n", s.Name)
 		if s.Variants[0].Limit != nil {
-			printLimits(table, s)
+			printLimits(text, s)
 			continue
 		}
-		fmt.Fprintln(table, "variant\trequests/s\tp50 ms\tp99 ms\tAPI server CPU\tetcd CPU\tits own CPU\tits memory MiB\t"+
-			"commits/s\tconflicts/s\tbatch\tledger bytes\t")
+		fmt.Fprintln(text, "variant\trequests/s\tp50 ms\tp99 ms\tAPI server CPU\tetcd CPU\tits own CPU\tits memory MiB\t"+
+			"its requests/s\tcommits/s\tconflicts/s\tbatch\tledger bytes\t")
 		for _, v := range s.Variants {
-			fmt.Fprintf(table, "%s\t%.0f\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n", v.Name, v.Rate, v.P50, v.P99,
-				v.APIServerCPU, v.EtcdCPU, v.VariantCPU, v.VariantMemory, v.Commits, v.Conflicts, v.Batch, v.LedgerBytes)
+			fmt.Fprintf(text, "%s\t%.0f\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n", v.Name, v.Rate, v.P50, v.P99,
+				v.APIServerCPU, v.EtcdCPU, v.VariantCPU, v.VariantMemory, v.Requests, v.Commits, v.Conflicts, v.Batch, v.LedgerBytes)
 		}
 	}
 	if len(r.Ratios) > 0 {
-		fmt.Fprintf(table, "\nratios\n\nwhat\tmeasured\ttarget\t\n")
+		fmt.Fprintf(text, "\nratios\n\nwhat\tmeasured\ttarget\t\n")
 		for _, ratio := range r.Ratios {
-			fmt.Fprintf(table, "%s\t%.2f\t%s\t\n", ratio.What, ratio.Value, ratio.Target)
+			fmt.Fprintf(text, "%s\t%.2f\t%s\t\n", ratio.What, ratio.Value, ratio.Target)
 		}
 	}
-	_ = table.Flush() // Standard output; there is nowhere else to say so.
+	table := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug|tabwriter.AlignRight)
+	if _, err := io.WriteString(table, text.String()); err != nil {
+		return err
+	}
+	return table.Flush()
 }
 
-func printLimits(out io.Writer, s *scenarioResult) {
-	fmt.Fprintln(out, "variant\trequests\trefused\tp50 ms\tp99 ms\t")
+func printLimits(text *strings.Builder, s *scenarioResult) {
+	fmt.Fprintln(text, "variant\trequests\trefused\tp50 ms\tp99 ms\t")
 	for _, v := range s.Variants {
-		fmt.Fprintf(out, "%s\t%d\t%d\t%.1f\t%.1f\t\n", v.Name, v.Limit.Requests, v.Limit.Refused, v.Limit.P50, v.Limit.P99)
+		fmt.Fprintf(text, "%s\t%d\t%d\t%.1f\t%.1f\t\n", v.Name, v.Limit.Requests, v.Limit.Refused, v.Limit.P50, v.Limit.P99)
 	}
 }
 

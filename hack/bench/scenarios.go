@@ -34,31 +34,44 @@ type scenario struct {
 const unlimited = "100M"
 
 func scenarios(duration time.Duration) []scenario {
-	all := []variant{variantNothing, variantAllow, variantNative, variantSingle, variantDouble}
+	all := []variant{variantNothing, variantAllow, variantNative, variantSingle}
 	pair := []variant{variantAllow, variantSingle}
 	create := func(namespaces, clients int) load {
 		return load{clients: clients, namespaces: namespaces, duration: duration}
 	}
 	return []scenario{
-		turns("100 namespaces", all, unlimited, create(100, 100)),
-		turns("1 namespace", pair, unlimited, create(1, 1)),
-		turns("10 namespaces", pair, unlimited, create(10, 10)),
-		turns("1000 namespaces", pair, unlimited, create(1000, 1000)),
-		turns("100 namespaces, 2 clients each", pair, unlimited, create(100, 200)),
-		turns("a single idle client", pair, unlimited,
+		turns("100 namespaces", all, create(100, 100)),
+		onTwoAPIServers(turns("100 namespaces, 2 API servers", []variant{variantSingle, variantDouble}, create(100, 100))),
+		turns("1 namespace", pair, create(1, 1)),
+		turns("10 namespaces", pair, create(10, 10)),
+		turns("1000 namespaces", pair, create(1000, 1000)),
+		turns("100 namespaces, 2 clients each", pair, create(100, 200)),
+		turns("a single idle client", pair,
 			load{clients: 1, namespaces: 1, duration: duration, think: 50 * time.Millisecond}),
 		exhausted(duration),
-		{"freed capacity", measureRegrant},
-		{"churn at the limit", measureChurn},
+		onTwoAPIServers(scenario{"freed capacity", measureRegrant}),
+		onTwoAPIServers(scenario{"churn at the limit", measureChurn}),
 	}
 }
 
 // turns has each variant in turn bear the load.
-func turns(name string, variants []variant, pods string, l load) scenario {
+func turns(name string, variants []variant, l load) scenario {
 	return scenario{name, func(ctx context.Context, w *world, rounds int, into *results) error {
-		return takeTurns(ctx, w, name, rounds, variants, into, func(v variant) (setup, load) {
-			return setup{namespaces: l.namespaces, pods: pods}, l
+		return takeTurns(ctx, w, name, rounds, variants, into, func(variant) (setup, load) {
+			return setup{namespaces: l.namespaces, pods: unlimited}, l
 		})
+	}}
+}
+
+// onTwoAPIServers gives each of two replicas an API server that asks it: one API
+// server has one connection, and with it one replica.
+func onTwoAPIServers(s scenario) scenario {
+	return scenario{s.name, func(ctx context.Context, w *world, rounds int, into *results) (err error) {
+		if err := w.useAPIServers(ctx, 2); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, w.useAPIServers(context.WithoutCancel(ctx), 1)) }()
+		return s.run(ctx, w, rounds, into)
 	}}
 }
 
@@ -109,7 +122,9 @@ func (w *world) turn(ctx context.Context, v variant, s setup, l load) (figures t
 		return figures, err
 	}
 	meter := newMeter(w, running)
+	profiled := w.profile(ctx, v, running, l)
 	sample, err := l.apply(ctx, w, meter.begin)
+	err = errors.Join(err, <-profiled)
 	if err != nil {
 		return figures, err
 	}

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -47,14 +48,16 @@ type running struct {
 	processes []*harness.Process
 	// metrics are the ports of the operator's metrics.
 	metrics []int
-	stops   []func(context.Context) error
+	// pprof is where the first replica is profiled; 0 for nowhere.
+	pprof int
+	stops []func(context.Context) error
 }
 
 // stop undoes what start did, the latest first.
 func (r *running) stop(ctx context.Context) error {
 	var errs []error
-	for i := len(r.stops) - 1; i >= 0; i-- {
-		errs = append(errs, r.stops[i](ctx))
+	for _, stop := range slices.Backward(r.stops) {
+		errs = append(errs, stop(ctx))
 	}
 	return errors.Join(errs...)
 }
@@ -82,7 +85,7 @@ const (
 	double   = "operator, 2 replicas"
 )
 
-var ( //nolint:gochecknoglobals // the table of what is compared
+var (
 	variantNothing = variant{nothing, func(context.Context, *world, setup) (*running, error) { return &running{}, nil }}
 	variantAllow   = variant{allowing, limitByNothing}
 	variantNative  = variant{native, limitNatively}
@@ -95,7 +98,7 @@ var ( //nolint:gochecknoglobals // the table of what is compared
 )
 
 // limitByNothing calls a webhook that allows everything.
-func limitByNothing(ctx context.Context, w *world, s setup) (*running, error) {
+func limitByNothing(ctx context.Context, w *world, _ setup) (*running, error) {
 	r := &running{}
 	process, url, err := startAllow(ctx, w.cluster, w.certDir)
 	if err != nil {
@@ -205,7 +208,7 @@ func limitByOperator(ctx context.Context, w *world, s setup, replicas int) (*run
 func (w *world) startReplicas(ctx context.Context, r *running, replicas int) error {
 	var balancer *harness.Balancer
 	options := harness.OperatorOptions{Binary: w.manager, CertDir: w.certDir}
-	if replicas > 1 {
+	if replicas > 1 || len(w.configs) > 1 {
 		var err error
 		if balancer, err = harness.NewBalancer(); err != nil {
 			return err
@@ -220,7 +223,13 @@ func (w *world) startReplicas(ctx context.Context, r *running, replicas int) err
 		if err != nil {
 			return err
 		}
-		options.MetricsPort = port
+		options.MetricsPort, options.Args = port, nil
+		if w.profiles != "" && r.pprof == 0 {
+			if r.pprof, err = harness.FreePort(); err != nil {
+				return err
+			}
+			options.Args = []string{"--pprof-bind-address", fmt.Sprintf("127.0.0.1:%d", r.pprof)}
+		}
 		operator, err := w.cluster.StartOperator(ctx, options)
 		if err != nil {
 			return err

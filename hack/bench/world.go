@@ -53,7 +53,13 @@ type world struct {
 	cluster *harness.Cluster
 	manager string
 	certDir string
-	api     client.Client
+	// profiles is where CPU profiles go; empty for nowhere.
+	profiles string
+	api      client.Client
+	// configs are how the API servers are reached. There is one, and a second one
+	// from the first scenario on that asks for it.
+	configs []*rest.Config
+	second  *harness.Process
 	// clients are kept from one turn to the next, with their connections.
 	clients []kubernetes.Interface
 	// namespaces that exist, in the order of their names.
@@ -76,7 +82,26 @@ func newWorld(cluster *harness.Cluster, manager string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &world{cluster: cluster, manager: manager, certDir: certDir, api: api}, nil
+	return &world{cluster: cluster, manager: manager, certDir: certDir, api: api, configs: []*rest.Config{cluster.Config()}}, nil
+}
+
+// useAPIServers makes the control plane one of so many API servers, and shares
+// the clients among them.
+func (w *world) useAPIServers(ctx context.Context, count int) error {
+	if count == len(w.configs) {
+		return nil
+	}
+	w.clients = nil
+	if count == 1 {
+		w.configs = w.configs[:1]
+		return w.second.Stop()
+	}
+	process, config, err := w.cluster.StartAPIServer(ctx)
+	if err != nil {
+		return err
+	}
+	w.second, w.configs = process, append(w.configs, config)
+	return nil
 }
 
 // ensure makes as many namespaces and connections as a scenario needs.
@@ -89,8 +114,8 @@ func (w *world) ensure(ctx context.Context, namespaces, clients int) error {
 		}
 		w.namespaces = append(w.namespaces, name)
 	}
-	for len(w.clients)*clientsPerConnection < clients {
-		made, err := newClient(w.cluster.Config())
+	for len(w.clients) < len(w.configs) || len(w.clients)*clientsPerConnection < clients {
+		made, err := newClient(rest.CopyConfig(w.configs[len(w.clients)%len(w.configs)]))
 		if err != nil {
 			return err
 		}
@@ -109,7 +134,7 @@ func newClient(config *rest.Config) (kubernetes.Interface, error) {
 }
 
 func (w *world) client(i int) kubernetes.Interface {
-	return w.clients[(i/clientsPerConnection)%len(w.clients)]
+	return w.clients[i%len(w.clients)]
 }
 
 // selectNamespaces labels the first n namespaces, and no others.

@@ -122,11 +122,19 @@ func (i *Index) Covering(ctx context.Context, namespace string) ([]definition.De
 	return i.matching(object), nil
 }
 
-// CoveringLive is Covering with the quotas that cover the namespace read from the
-// API server, and the namespace too unless it was a moment ago. Its answer is at
-// least as new as the call but for two things: a quota that no cache has seen
-// yet, and a label that the cache hasn't though it kept up a second ago.
-// Whoever asks at the same time shares the reads.
+// CoveringNow is Covering with the namespace read from the API server, unless
+// that was done a moment ago.
+func (i *Index) CoveringNow(ctx context.Context, namespace string) ([]definition.Definition, error) {
+	object, err := i.namespaceLive(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return i.matching(object), nil
+}
+
+// CoveringLive is CoveringNow with the quotas read from the API server too. Its
+// answer is at least as new as the call but for a quota that no cache has seen
+// yet. Whoever asks at the same time shares the reads.
 func (i *Index) CoveringLive(ctx context.Context, namespace string) ([]definition.Definition, error) {
 	object, err := i.namespaceLive(ctx, namespace)
 	if err != nil {
@@ -145,15 +153,21 @@ func (i *Index) CoveringLive(ctx context.Context, namespace string) ([]definitio
 	return covering, nil
 }
 
-// readQuota returns the quota as the API server has it; nil without one.
+// readQuota returns the quota as the API server has it; nil without one. Its
+// generation tells whether the one that is known still holds: the whole object,
+// with what every namespace uses, would be most of a refusal's cost.
 func (i *Index) readQuota(ctx context.Context, name string) (*definition.Definition, error) {
-	quota := &quotav1.ClusterResourceQuota{}
-	err := i.live.Get(ctx, client.ObjectKey{Name: name}, quota)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // it limits nothing
+	version := &metav1.PartialObjectMetadata{}
+	version.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuota"))
+	if err := i.live.Get(ctx, client.ObjectKey{Name: name}, version); err != nil {
+		return nil, ignoreNotFound(name, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading quota %s: %w", name, err)
+	if known, is := i.definition(name); is && known.Limits.Quota == version.UID && known.Limits.Generation == version.Generation {
+		return &known, nil
+	}
+	quota := &quotav1.ClusterResourceQuota{}
+	if err := i.live.Get(ctx, client.ObjectKey{Name: name}, quota); err != nil {
+		return nil, ignoreNotFound(name, err)
 	}
 	compiled, err := definition.Compile(quota)
 	if err != nil {
@@ -162,9 +176,24 @@ func (i *Index) readQuota(ctx context.Context, name string) (*definition.Definit
 	return &compiled, nil
 }
 
-// namespaceLive reads the namespace from the API server, unless a read of less
-// than a second ago found the cache up to date and it still has that version.
-// Under a storm of refusals, reading each time would be most of their cost.
+// ignoreNotFound is nil for a quota that is gone: it limits nothing.
+func ignoreNotFound(name string, err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("reading quota %s: %w", name, err)
+}
+
+func (i *Index) definition(name string) (definition.Definition, bool) {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	known, is := i.definitions[name]
+	return known, is
+}
+
+// namespaceLive reads the namespace from the API server, unless a read of a moment
+// ago found the cache up to date and it still has that version. Under a storm of
+// refusals, reading each time would be most of their cost.
 func (i *Index) namespaceLive(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	cached, err := i.namespace(ctx, i.cached, name)
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -59,7 +59,7 @@ func (s *shared[T]) get(ctx context.Context, key string) (T, error) {
 		return read.value, read.err
 	case <-ctx.Done():
 		var zero T
-		return zero, context.Cause(ctx)
+		return zero, context.Cause(ctx) //nolint:wrapcheck // the caller's own
 	}
 }
 

@@ -23,6 +23,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // reads counts, and takes 10 ms for each.
@@ -34,9 +36,9 @@ type reads struct {
 
 func (r *reads) read(_ context.Context, key string) (string, error) {
 	r.mu.Lock()
-	r.begins = append(r.begins, time.Now())
+	r.begins = append(r.begins, clock.RealClock{}.Now())
 	r.mu.Unlock()
-	time.Sleep(10 * time.Millisecond)
+	clock.RealClock{}.Sleep(10 * time.Millisecond)
 	return key, r.err
 }
 
@@ -47,13 +49,13 @@ func TestCallersShareAReadThatBeganAfterTheirCall(t *testing.T) {
 		var callers sync.WaitGroup
 		for i := range 100 {
 			callers.Go(func() {
-				time.Sleep(time.Duration(i) * time.Millisecond)
-				called := time.Now()
+				clock.RealClock{}.Sleep(time.Duration(i) * time.Millisecond)
+				called := clock.RealClock{}.Now()
 				value, err := s.get(t.Context(), "team")
 				if value != "team" || err != nil {
 					t.Errorf("got %q, error %v", value, err)
 				}
-				took := time.Since(called)
+				took := clock.RealClock{}.Since(called)
 				if took < 10*time.Millisecond || took > 20*time.Millisecond {
 					t.Errorf("call %d took %s: want one whole read, and at most the rest of another", i, took)
 				}
@@ -69,13 +71,13 @@ func TestCallersShareAReadThatBeganAfterTheirCall(t *testing.T) {
 func TestKeysDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShared((&reads{}).read)
-		start := time.Now()
+		start := clock.RealClock{}.Now()
 		var callers sync.WaitGroup
 		for _, key := range []string{"a", "b"} {
 			callers.Go(func() { _, _ = s.get(t.Context(), key) })
 		}
 		callers.Wait()
-		if took := time.Since(start); took != 10*time.Millisecond {
+		if took := (clock.RealClock{}).Since(start); took != 10*time.Millisecond {
 			t.Errorf("took %s, want 10ms", took)
 		}
 	})
@@ -99,6 +101,6 @@ func TestACallerMayGiveUpAndAReadMayFail(t *testing.T) {
 			}
 		})
 		callers.Wait()
-		time.Sleep(time.Second) // a read that nobody waits for any more ends too
+		clock.RealClock{}.Sleep(time.Second) // a read that nobody waits for any more ends too
 	})
 }

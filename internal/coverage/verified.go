@@ -23,7 +23,7 @@ import (
 
 const (
 	// verifiedFor is how long a namespace isn't read again after a live read.
-	verifiedFor = time.Second
+	verifiedFor = 5 * time.Second
 	// maxVerified bounds what is remembered.
 	maxVerified = 10000
 )

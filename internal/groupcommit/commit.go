@@ -87,7 +87,7 @@ const (
 func (c *committer) attempt(batch []*entry, base *Snapshot, fresh bool) outcome {
 	draft, now := ledger.Edit(base.State), c.group.clock.Now()
 	for _, entry := range batch {
-		entry.apply(draft)
+		entry.apply(draft, base.Spec)
 	}
 	if !fresh && slices.ContainsFunc(batch, func(e *entry) bool { return !e.granted() && !e.patient(now) }) {
 		return outdated

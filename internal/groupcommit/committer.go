@@ -183,6 +183,17 @@ func (c *committer) take() []*entry {
 	return batch
 }
 
+// crowd is how many parked charges halve the patience of one more.
+const crowd = 10
+
+// patience is how long a charge that arrives now waits for room. The more wait
+// already, the less: what comes free is theirs.
+func (c *committer) patience() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.group.options.Patience * crowd / time.Duration(crowd+len(c.parked))
+}
+
 // park keeps entries for the batches to come.
 func (c *committer) park(entries []*entry) {
 	c.mu.Lock()

@@ -193,6 +193,24 @@ func TestWhatWasObservedSavesAConflict(t *testing.T) {
 	})
 }
 
+// The spec has changed since the request looked it up: what its limits refuse,
+// the new ones may allow.
+func TestADenialByOutdatedLimitsIsUndecided(t *testing.T) {
+	store := full(1)
+	store.spec = &Spec{Quota: "team", Generation: 2}
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1, "p")})
+		if undecided, is := decision.(ledger.Undecided); !is || undecided.Reason != ledger.StaleLimits || err != nil {
+			t.Errorf("want Undecided StaleLimits, got %v, error %v", decision, err)
+		}
+		store.spec.Generation = 1
+		decision, err = group.Reserve(t.Context(), []Charge{onePod("team", 1, "p")})
+		if _, is := decision.(ledger.Denied); !is || err != nil {
+			t.Errorf("want Denied, got %v, error %v", decision, err)
+		}
+	})
+}
+
 func TestKnowsWhatItWroteAndSaw(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {

@@ -62,8 +62,15 @@ func newChange(ctx context.Context, change Change) *entry {
 	return &entry{ctx: ctx, change: change, done: make(chan struct{})}
 }
 
-// apply runs the entry on the draft and keeps the decision until it is final.
-func (e *entry) apply(draft *ledger.Draft) {
+// apply runs the entry on the draft and keeps the decision until it is final. A
+// denial by limits that are not those of the spec says nothing.
+func (e *entry) apply(draft *ledger.Draft, spec *Spec) {
+	defer func() {
+		denied, is := e.pending.(ledger.Denied)
+		if is && spec != nil && *spec != (Spec{Quota: e.charge.Limits.Quota, Generation: e.charge.Limits.Generation}) {
+			e.pending = ledger.Undecided{Quota: denied.Quota, Reason: ledger.StaleLimits, Resources: denied.Resources()}
+		}
+	}()
 	switch {
 	case e.change != nil:
 		e.change(draft)

@@ -71,7 +71,7 @@ func New(ctx context.Context, clock clock.Clock, store Store, observer Observer,
 // not, after giving back what had been charged before it. It returns ctx's
 // error when that ends first.
 func (g *Group) Reserve(ctx context.Context, charges []Charge) (ledger.Decision, error) {
-	patience := g.clock.Now().Add(g.options.Patience)
+	patience := g.patience(charges)
 	if len(charges) == 1 {
 		return g.submit(ctx, newCharge(ctx, charges[0], patience))
 	}
@@ -106,7 +106,16 @@ func (g *Group) chargeInOrder(ctx context.Context, charges []Charge) (ledger.Dec
 
 // Judge tells what Reserve would answer, and reserves nothing.
 func (g *Group) Judge(ctx context.Context, charges []Charge) (ledger.Decision, error) {
-	return g.judge(ctx, byQuota(charges), g.clock.Now().Add(g.options.Patience))
+	return g.judge(ctx, byQuota(charges), g.patience(charges))
+}
+
+// patience returns until when a denial of the charges is withheld.
+func (g *Group) patience(charges []Charge) time.Time {
+	patience := g.options.Patience
+	for _, charge := range charges {
+		patience = min(patience, g.committer(charge.Limits.Name).patience())
+	}
+	return g.clock.Now().Add(patience)
 }
 
 func (g *Group) judge(ctx context.Context, charges []Charge, patience time.Time) (ledger.Decision, error) {

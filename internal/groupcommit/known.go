@@ -123,6 +123,7 @@ func (c *committer) learn(live Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known.failure, c.known.unsure = nil, false
+	live.Spec = nil // true when it was read, and not for later batches
 	is := c.known.snapshot.Version
 	if live.Version == "" || is == "" || !c.group.store.Newer(is, live.Version) {
 		c.known.snapshot = live

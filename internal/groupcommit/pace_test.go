@@ -70,7 +70,7 @@ func TestWritesUnderLoadKeepTheirPace(t *testing.T) {
 	for name, clients := range map[string]int{"50 clients": 50, "200 clients": 200} {
 		t.Run(name, func(t *testing.T) {
 			store := newMemoryStore("team")
-			random := rand.New(rand.NewPCG(1, uint64(clients))) //nolint:gosec // a test's load
+			random := rand.New(rand.NewPCG(1, uint64(clients)))
 			paced(t, store, Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond}, func(t *testing.T, group *Group) {
 				var mu sync.Mutex
 				chargeOneAfterTheOther(t, group, clients, func() time.Duration {

@@ -19,6 +19,8 @@ package groupcommit
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,7 +74,7 @@ func TestADenialIsWithheldForAMoment(t *testing.T) {
 }
 
 func TestRoomThatIsMadeMeanwhileIsGranted(t *testing.T) {
-	for name, make := range map[string]func(t *testing.T, store *memoryStore, group *Group){
+	for name, free := range map[string]func(t *testing.T, store *memoryStore, group *Group){
 		"by a settle in this process": func(t *testing.T, _ *memoryStore, group *Group) {
 			t.Helper()
 			if err := group.Apply(t.Context(), "team", settleTo(0)); err != nil {
@@ -93,7 +95,7 @@ func TestRoomThatIsMadeMeanwhileIsGranted(t *testing.T) {
 				group.Observe("team", store.stored["team"])
 				answer := reserveLater(t.Context(), group, onePod("team", 1, "waits"))
 				pass(10 * time.Millisecond)
-				make(t, store, group)
+				free(t, store, group)
 				if got := <-answer; !isGranted(got.decision) {
 					t.Errorf("want Granted, got %v, error %v", got.decision, got.err)
 				}
@@ -123,6 +125,30 @@ func TestRoomGoesToWhoeverWaitsLongest(t *testing.T) {
 		}
 		if err := <-change; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A storm of charges that can't fit is denied faster: 100 clients that come back
+// at once would otherwise be held to one denial each in the patience.
+func TestTheMoreWaitTheLessPatience(t *testing.T) {
+	paced(t, full(1), patient(), func(t *testing.T, group *Group) {
+		var mu sync.Mutex
+		denied, end := 0, clock.RealClock{}.Now().Add(time.Second)
+		var clients sync.WaitGroup
+		for client := range 100 {
+			clients.Go(func() {
+				for i := 0; (clock.RealClock{}).Now().Before(end); i++ {
+					_, _ = group.Reserve(t.Context(), []Charge{onePod("team", 1, fmt.Sprint(client, "-", i))})
+					mu.Lock()
+					denied++
+					mu.Unlock()
+				}
+			})
+		}
+		clients.Wait()
+		if least := 2 * 100 * int(time.Second/patience) / 2; denied < least {
+			t.Errorf("%d denied in a second, want at least %d", denied, least)
 		}
 	})
 }

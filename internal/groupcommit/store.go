@@ -21,6 +21,8 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -33,12 +35,22 @@ type Snapshot struct {
 	// Version is opaque to this package; empty when no ledger is stored.
 	Version string
 	State   ledger.State
+	// Spec is the quota's own version when the ledger was loaded; nil where nobody
+	// looked, as for a ledger that was seen in a watch.
+	Spec *Spec
+}
+
+// Spec is a version of a quota's spec; zero where the quota is gone.
+type Spec struct {
+	Quota      types.UID
+	Generation int64
 }
 
 // Store keeps one ledger a quota. Both calls obey their context.
 type Store interface {
-	// Load reads the newest ledger: never one that is older than the call. A
-	// quota without a ledger has the zero Snapshot.
+	// Load reads the newest ledger and the version of the quota's spec: never any
+	// that is older than the call. A quota without a ledger has no Version and the
+	// zero State.
 	Load(ctx context.Context, quota string) (Snapshot, error)
 	// Swap replaces the ledger at version previous, and returns the version
 	// written. Any other version stored is an ErrConflict. After any other
@@ -66,8 +78,8 @@ type Options struct {
 	// PaceEach is the least time between two batches for each charge of the
 	// first one, up to half the Pace.
 	PaceEach time.Duration
-	// Patience is how long a charge that doesn't fit waits for room before it is
-	// denied: what has just been deleted takes a moment to be counted.
+	// Patience is how long at most a charge that doesn't fit waits for room before
+	// it is denied: what has just been deleted takes a moment to be counted.
 	Patience time.Duration
 	// CallTimeout bounds each call of the Store.
 	CallTimeout time.Duration

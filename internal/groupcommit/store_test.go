@@ -49,6 +49,8 @@ type memoryStore struct {
 	// afterSwap, when set, may lose the reply of a write that has happened.
 	afterSwap func(attempt int) error
 	loadErr   error
+	// spec is what Load says of the quota's spec.
+	spec *Spec
 }
 
 func newMemoryStore(quotas ...string) *memoryStore {
@@ -68,7 +70,9 @@ func (s *memoryStore) Load(ctx context.Context, quota string) (Snapshot, error) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stored[quota], s.loadErr
+	snapshot := s.stored[quota]
+	snapshot.Spec = s.spec
+	return snapshot, s.loadErr
 }
 
 func (s *memoryStore) Swap(ctx context.Context, quota, previous string, next ledger.State) (string, error) {

@@ -40,6 +40,9 @@ type Denied struct {
 	Limited corev1.ResourceList
 }
 
+// Resources are what is exceeded, sorted.
+func (d Denied) Resources() []corev1.ResourceName { return sortedNames(d.Requested) }
+
 // Undecided says that this state can't tell.
 type Undecided struct {
 	// Quota is the quota's name.

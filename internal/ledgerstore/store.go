@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,8 +48,22 @@ func New(client client.Client) *Store {
 	return &Store{client: client}
 }
 
-// Load reads the quota's ledger live. Without one it returns the zero Snapshot.
+// Load reads the quota's ledger live, and the version of its spec. Without a
+// ledger the Snapshot has no Version.
 func (s *Store) Load(ctx context.Context, quota string) (groupcommit.Snapshot, error) {
+	var snapshot groupcommit.Snapshot
+	var spec groupcommit.Spec
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { snapshot, err = s.ledger(ctx, quota); return err })
+	group.Go(func() (err error) { spec, err = s.spec(ctx, quota); return err })
+	if err := group.Wait(); err != nil {
+		return groupcommit.Snapshot{}, err //nolint:wrapcheck // each says what it read
+	}
+	snapshot.Spec = &spec
+	return snapshot, nil
+}
+
+func (s *Store) ledger(ctx context.Context, quota string) (groupcommit.Snapshot, error) {
 	object := &quotav1.QuotaLedger{}
 	err := s.client.Get(ctx, client.ObjectKey{Name: quota}, object)
 	if apierrors.IsNotFound(err) {
@@ -58,6 +73,20 @@ func (s *Store) Load(ctx context.Context, quota string) (groupcommit.Snapshot, e
 		return groupcommit.Snapshot{}, fmt.Errorf("reading the ledger of quota %s: %w", quota, err)
 	}
 	return Snapshot(object)
+}
+
+// spec reads the quota's metadata: its status may be large.
+func (s *Store) spec(ctx context.Context, quota string) (groupcommit.Spec, error) {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuota"))
+	err := s.client.Get(ctx, client.ObjectKey{Name: quota}, object)
+	if apierrors.IsNotFound(err) {
+		return groupcommit.Spec{}, nil
+	}
+	if err != nil {
+		return groupcommit.Spec{}, fmt.Errorf("reading the version of quota %s: %w", quota, err)
+	}
+	return groupcommit.Spec{Quota: object.UID, Generation: object.Generation}, nil
 }
 
 // Swap replaces the ledger that was read at version previous; with previous

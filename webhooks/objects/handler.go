@@ -138,28 +138,46 @@ func (h *Handler) decide(
 	}
 	patience := h.clock.Now().Add(countWait)
 	for {
-		live, err := h.coverage.CoveringLive(ctx, request.Namespace)
+		is, err := h.lookAgain(ctx, request.Namespace, decision)
 		if err != nil {
 			return nil, err
 		}
-		// The ledger was read live for it, and the rest has not changed.
-		if _, denied := decision.(ledger.Denied); denied && sameLimits(definitions, live) {
+		if isDenied(decision) && sameLimits(definitions, is) {
 			return decision, nil
 		}
-		definitions = live
-		decision, err = h.charge(ctx, request, attributes, live)
+		definitions = is
+		decision, err = h.charge(ctx, request, attributes, definitions)
 		if err != nil || isGranted(decision) || h.clock.Now().After(patience) {
 			return decision, err
 		}
-		if _, undecided := decision.(ledger.Undecided); !undecided {
-			continue
-		}
-		select {
-		case <-h.clock.After(countPoll):
-		case <-ctx.Done():
+		if !isDenied(decision) && !h.pause(ctx) {
 			return decision, nil
 		}
 	}
+}
+
+// pause lets a count that is under way come further, unless ctx ends first.
+func (h *Handler) pause(ctx context.Context) bool {
+	select {
+	case <-h.clock.After(countPoll):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// lookAgain returns what covers the namespace now. A denial has been checked
+// against the quota's spec already; whether the namespace is still the quota's has not.
+func (h *Handler) lookAgain(ctx context.Context, namespace string, decision ledger.Decision) ([]definition.Definition, error) {
+	if isDenied(decision) {
+		return h.coverage.CoveringNow(ctx, namespace)
+	}
+	return h.coverage.CoveringLive(ctx, namespace)
+}
+
+func isDenied(decision ledger.Decision) bool {
+	_, denied := decision.(ledger.Denied)
+	return denied
 }
 
 // sameLimits tells whether two looks found the same versions of the same quotas.

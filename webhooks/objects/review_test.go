@@ -69,13 +69,13 @@ func dryRun(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionRequest
 	return request
 }
 
-func reviewOf(t testing.TB, request *admissionv1.AdmissionRequest) string {
-	t.Helper()
+func reviewOf(tb testing.TB, request *admissionv1.AdmissionRequest) string {
+	tb.Helper()
 	text, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(text)
 }

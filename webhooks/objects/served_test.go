@@ -114,21 +114,22 @@ func serve(t *testing.T, quotas []*quotav1.ClusterResourceQuota, test func(t *te
 	})
 }
 
-func newServed(ctx context.Context, t testing.TB, quotas ...*quotav1.ClusterResourceQuota) *served {
-	t.Helper()
+func newServed(ctx context.Context, tb testing.TB, quotas ...*quotav1.ClusterResourceQuota) *served {
+	tb.Helper()
 	objects := []client.Object{namespaceOf("shop", "shop"), namespaceOf("office", "office")}
 	store := &ledgers{stored: map[string]groupcommit.Snapshot{}}
 	for _, quota := range quotas {
 		objects = append(objects, quota)
-		store.count(t, quota)
+		store.count(tb, quota)
 	}
-	live, cached := clientWith(t, objects...), clientWith(t, objects...)
+	live, cached := clientWith(tb, objects...), clientWith(tb, objects...)
+	store.live = live
 	following := &caches{
 		Reader: cached, quotas: controllertest.NewFakeInformer(), namespaces: controllertest.NewFakeInformer(),
 	}
 	index, err := coverage.NewIndex(ctx, clock.RealClock{}, following, live)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for _, quota := range quotas {
 		following.quotas.Add(quota)
@@ -145,12 +146,12 @@ func newServed(ctx context.Context, t testing.TB, quotas ...*quotav1.ClusterReso
 	}
 }
 
-func clientWith(t testing.TB, objects ...client.Object) client.Client {
-	t.Helper()
+func clientWith(tb testing.TB, objects ...client.Object) client.Client {
+	tb.Helper()
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{quotav1.AddToScheme, corev1.AddToScheme} {
 		if err := add(known); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return fake.NewClientBuilder().WithScheme(known).WithObjects(objects...).Build()
@@ -160,6 +161,8 @@ func clientWith(t testing.TB, objects ...client.Object) client.Client {
 type ledgers struct {
 	// stuck: no call ends before its context does.
 	stuck bool
+	// live has the quotas' specs.
+	live client.Client
 
 	mu      sync.Mutex // guards what follows
 	version int
@@ -171,9 +174,15 @@ func (l *ledgers) Load(ctx context.Context, quota string) (groupcommit.Snapshot,
 		<-ctx.Done()
 		return groupcommit.Snapshot{}, ctx.Err()
 	}
+	object := &quotav1.ClusterResourceQuota{}
+	if err := l.live.Get(ctx, client.ObjectKey{Name: quota}, object); client.IgnoreNotFound(err) != nil {
+		return groupcommit.Snapshot{}, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.stored[quota], nil
+	snapshot := l.stored[quota]
+	snapshot.Spec = &groupcommit.Spec{Quota: object.UID, Generation: object.Generation}
+	return snapshot, nil
 }
 
 func (l *ledgers) Swap(_ context.Context, quota, previous string, next ledger.State) (string, error) {
@@ -195,11 +204,11 @@ func (l *ledgers) lockedPut(quota string, next ledger.State) string {
 func (*ledgers) Newer(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }
 
 // count stores a ledger in which nothing is used.
-func (l *ledgers) count(t testing.TB, quota *quotav1.ClusterResourceQuota) {
-	t.Helper()
+func (l *ledgers) count(tb testing.TB, quota *quotav1.ClusterResourceQuota) {
+	tb.Helper()
 	compiled, err := definition.Compile(quota)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	used := corev1.ResourceList{}
 	for name := range quota.Spec.Quota.Hard {
