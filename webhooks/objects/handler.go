@@ -136,6 +136,15 @@ func (h *Handler) decide(
 	if err == nil && isGranted(decision) {
 		return decision, nil
 	}
+	return h.decideAgain(ctx, request, attributes, definitions, decision)
+}
+
+// decideAgain makes sure of a decision other than yes, and waits for what is
+// being counted. A decision of nil is one that the object itself failed.
+func (h *Handler) decideAgain(
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
+	definitions []definition.Definition, decision ledger.Decision,
+) (ledger.Decision, error) {
 	patience := h.clock.Now().Add(countWait)
 	for {
 		is, err := h.lookAgain(ctx, request.Namespace, decision)
