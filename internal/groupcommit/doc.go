@@ -22,6 +22,11 @@ limitations under the License.
 // then answered. While a write is under way the next batch gathers; with nobody
 // waiting, a lone charge commits at once.
 //
+// A charge that doesn't fit is parked for a moment and judged with every batch
+// meanwhile: what was just deleted takes a moment to be counted. Room goes to
+// whoever has waited longest. When its patience is over, it is denied on a live
+// read that all share who are denied with it.
+//
 // The package knows waiters, batches, retries, a clock and a Store. It knows no
 // Kubernetes client and nothing of admission.
 //
