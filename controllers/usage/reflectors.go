@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,6 +48,10 @@ type EventSource struct {
 	Objects  kubernetes.Interface
 	Metadata metadata.Interface
 }
+
+// pageSize is how many whole objects are held at a time, where the API server
+// doesn't stream a list.
+const pageSize = 500
 
 // runner is what Watches needs of a reflector.
 type runner interface{ RunWithContext(ctx context.Context) }
@@ -107,10 +112,18 @@ var deviceClaims = schema.GroupResource{Group: resourceapi.GroupName, Resource: 
 // objectReflector feeds the store with a resource's objects, and reports how
 // each attempt to list or watch them went.
 func objectReflector(
-	events EventSource, version schema.GroupVersionResource, store cache.ReflectorStore, report func(error),
+	events EventSource, version schema.GroupVersionResource, store *objectStore, report func(error),
 ) *cache.Reflector {
 	expected, lister := listerFor(events, version)
-	return newReflector(version, reporting(lister, report), expected, store)
+	return objectReflectorOf(version, expected, reporting(lister, report), store)
+}
+
+func objectReflectorOf(
+	version schema.GroupVersionResource, expected runtime.Object, lister *cache.ListWatch, store *objectStore,
+) *cache.Reflector {
+	reflector := newReflector(version, shrinking(lister, store.shrink), expected, store)
+	reflector.WatchListPageSize = pageSize
+	return reflector
 }
 
 func namespaceReflector(events EventSource, store cache.ReflectorStore) *cache.Reflector {
@@ -158,6 +171,48 @@ func typedLister[L runtime.Object](client listWatcher[L]) *cache.ListWatch {
 
 func metadataLister(client metadata.Interface, version schema.GroupVersionResource) *cache.ListWatch {
 	return typedLister(client.Resource(version))
+}
+
+// shrinking wraps a lister so that nothing of a page is kept but what shrink
+// leaves of its objects. It is for API servers that don't stream a list: those
+// that do hand over one object after the other, to the store's Transformer.
+//
+// The list is asked for as of now. For one as of an earlier version, which a
+// reflector would be content with, an API server may ignore the limit, and send
+// all in one page. So listing 50,000 pods takes no more memory than streaming
+// them, 111 MB at the peak; each page is a read of etcd for the API server.
+func shrinking(lister *cache.ListWatch, shrink func(runtime.Object) runtime.Object) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			if options.Limit > 0 {
+				options.ResourceVersion = ""
+			}
+			page, err := lister.ListWithContextFunc(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			return shrunk(page, shrink)
+		},
+		WatchFuncWithContext: lister.WatchFuncWithContext,
+	}
+}
+
+func shrunk(page runtime.Object, shrink func(runtime.Object) runtime.Object) (runtime.Object, error) {
+	about, err := meta.ListAccessor(page)
+	if err != nil {
+		return nil, fmt.Errorf("reading metadata of a list: %w", err)
+	}
+	small := &internalversion.List{Items: make([]runtime.Object, 0, meta.LenList(page))}
+	small.SetResourceVersion(about.GetResourceVersion())
+	small.SetContinue(about.GetContinue())
+	err = meta.EachListItem(page, func(object runtime.Object) error {
+		small.Items = append(small.Items, shrink(object))
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading a list: %w", err)
+	}
+	return small, nil
 }
 
 // reporting wraps a lister so that the outcome of each call is known, unless it

@@ -74,17 +74,6 @@ type Count struct {
 
 type namespace struct{ labels, annotations map[string]string }
 
-// tally is what one quota counts.
-type tally struct {
-	definition Definition
-	// Invariant: total is the sum of slices.
-	total corev1.ResourceList
-	// Invariant: holds an entry for every namespace that the selector matches,
-	// and no other.
-	// namespace name -> used
-	slices map[string]corev1.ResourceList
-}
-
 // New makes an empty Count. The function changed is told of every quota whose
 // figures, or whose settled objects, may have changed; it must not block.
 func New(evaluators *evaluation.Evaluators, changed func(quotas []string)) *Count {
@@ -148,47 +137,30 @@ func (c *Count) lockedForget(name string) {
 }
 
 func (c *Count) lockedDefine(definition Definition, now time.Time) {
-	added := &tally{
-		definition: definition,
-		total:      zeros(definition.Quota.Spec.Hard),
-		slices:     map[string]corev1.ResourceList{},
-	}
+	c.lockedReevaluate(now)
+	added := newTally(definition)
 	c.tallies[definition.Quota.Name] = added
 	c.lockedTouch(added)
-	for name, namespace := range c.namespaces {
-		if definition.Selector.Matches(namespace.labels, namespace.annotations) {
-			c.lockedCover(name, added, now)
-		}
+	for name, is := range c.namespaces {
+		c.lockedSelect(name, is, added)
 	}
 }
 
-// Audit counts one quota again from the records and returns by how much its
-// running total had drifted, which is by nothing unless there is a defect.
-func (c *Count) Audit(name string, now time.Time) corev1.ResourceList {
-	c.mu.Lock()
-	defer c.unlock()
-	before, known := c.tallies[name]
-	if !known {
-		return nil
+// lockedSelect adds a namespace to a tally or takes it out, as the selector says.
+func (c *Count) lockedSelect(name string, is namespace, tally *tally) {
+	_, covered := tally.slices[name]
+	selected := tally.selects(is)
+	switch {
+	case selected && !covered:
+		c.lockedCover(name, tally)
+	case covered && !selected:
+		c.lockedUncover(name, tally)
 	}
-	for _, source := range c.sources {
-		source.lockedReevaluate(now)
-	}
-	running := before.total
-	c.lockedForget(name)
-	c.lockedDefine(before.definition, now)
-	return quota.RemoveZeros(quota.Subtract(c.tallies[name].total, running))
 }
 
 // lockedCover adds a namespace, and all that lives in it, to a tally.
-func (c *Count) lockedCover(namespace string, tally *tally, now time.Time) {
-	used := zeros(tally.definition.Quota.Spec.Hard)
-	for _, source := range c.sources {
-		for name, record := range source.objects[namespace] {
-			record = source.lockedRefresh(namespace, name, record, now)
-			used = quota.Add(used, c.usage(source.resource, record, tally))
-		}
-	}
+func (c *Count) lockedCover(namespace string, tally *tally) {
+	used := c.lockedUsed(namespace, tally)
 	tally.slices[namespace] = used
 	tally.total = quota.Add(tally.total, used)
 	c.covering[namespace] = append(c.covering[namespace], tally)
@@ -206,28 +178,6 @@ func (c *Count) lockedUncover(namespace string, gone *tally) {
 		return
 	}
 	c.covering[namespace] = remaining
-}
-
-// usage is what a record uses of a quota, as of the record's own time: what was
-// added is what is subtracted later, whatever the time is then.
-func (c *Count) usage(resource schema.GroupResource, record record, tally *tally) corev1.ResourceList {
-	used, err := c.evaluators.Usage(resource, record.footprint, tally.definition.Quota, record.asOf)
-	if err != nil {
-		// The definition was validated; an object that it can't be matched
-		// against is not limited by it. Admission answers the same.
-		return corev1.ResourceList{}
-	}
-	return used
-}
-
-func zeros(hard corev1.ResourceList) corev1.ResourceList {
-	list := make(corev1.ResourceList, len(hard))
-	for name, quantity := range hard {
-		quantity = quantity.DeepCopy()
-		quantity.Sub(quantity)
-		list[name] = quantity
-	}
-	return list
 }
 
 func sortedKeys[V any](m map[string]V) []string {

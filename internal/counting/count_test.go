@@ -423,3 +423,26 @@ func podAt(namespace, name string, uid types.UID, version int) *corev1.Pod {
 		Namespace: namespace, Name: name, UID: uid, ResourceVersion: strconv.Itoa(version),
 	}}
 }
+
+// A product of a list is what adding it up comes to, also where the quantities
+// are beyond what 64 bits hold.
+func TestWhatManyUseIsTheSumOfWhatEachUses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := corev1.ResourceList{}
+		for _, name := range []corev1.ResourceName{"cpu", "memory"} {
+			text := rapid.StringMatching(`[1-9][0-9]{0,25}(m|k|Mi|E)?`).Draw(t, string(name))
+			list[name] = resource.MustParse(text)
+		}
+		number := rapid.IntRange(1, 40).Draw(t, "number")
+		want, before := corev1.ResourceList{}, list.DeepCopy()
+		for range number {
+			want = quota.Add(want, list)
+		}
+		if got := times(list, number); !quota.Equals(got, want) {
+			t.Errorf("%d times %v: want %v, got %v", number, list, want, got)
+		}
+		if !quota.Equals(list, before) {
+			t.Errorf("the list became %v", list)
+		}
+	})
+}

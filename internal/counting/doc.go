@@ -24,6 +24,11 @@ limitations under the License.
 // include, of one instant. The package knows no client, goroutine or log; the
 // time is an argument.
 //
+// What an event costs doesn't depend on how many objects are counted. Only what
+// concerns many of them does: relabelling a namespace grows with its objects, a
+// new definition with those of its namespaces, a list with those of its
+// resource. An audit is as much, in turns of one namespace.
+//
 // Invariants:
 //
 //   - a quota's total is the sum of its slices, and a slice is the sum of what

@@ -88,15 +88,9 @@ func (c *Count) lockedSetNamespace(name string, is namespace, now time.Time) {
 		return
 	}
 	c.namespaces[name] = is
+	c.lockedReevaluate(now)
 	for _, tally := range c.tallies {
-		_, covered := tally.slices[name]
-		selected := tally.definition.Selector.Matches(is.labels, is.annotations)
-		switch {
-		case selected && !covered:
-			c.lockedCover(name, tally, now)
-		case covered && !selected:
-			c.lockedUncover(name, tally)
-		}
+		c.lockedSelect(name, is, tally)
 	}
 }
 

@@ -20,14 +20,11 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	quota "k8s.io/apiserver/pkg/quota/v1"
 
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
@@ -46,22 +43,11 @@ type Source struct {
 	listed bool
 	// version is the resourceVersion up to which the records are known.
 	version uint64
-	// namespace -> name -> record
-	objects map[string]map[string]record
+	objects records
 	// gone remembers deleted objects, whose reservations may go at once.
-	// UID -> when it was seen to be gone
-	gone map[types.UID]time.Time
-	// aging are the records whose usage changes by time alone.
+	gone departures
+	// aging are the records whose usage will change by time alone.
 	aging map[types.NamespacedName]struct{}
-}
-
-// record is what is kept of an object.
-type record struct {
-	uid       types.UID
-	version   uint64
-	footprint evaluation.Footprint
-	// asOf is the time that its usage was last evaluated for.
-	asOf time.Time
 }
 
 // Source returns the records of a resource, and starts keeping them.
@@ -72,9 +58,8 @@ func (c *Count) Source(resource schema.GroupResource) *Source {
 	if !known {
 		source = &Source{
 			count: c, resource: resource,
-			objects: map[string]map[string]record{},
-			gone:    map[types.UID]time.Time{},
-			aging:   map[types.NamespacedName]struct{}{},
+			objects: records{}, gone: newDepartures(),
+			aging: map[types.NamespacedName]struct{}{},
 		}
 		c.sources[resource] = source
 	}
@@ -89,22 +74,20 @@ func (c *Count) DropSource(resource schema.GroupResource) {
 	if !known {
 		return
 	}
-	for namespace, objects := range source.objects {
-		for name := range objects {
-			source.lockedRemove(namespace, name)
-		}
-	}
+	source.lockedReplace(records{}, time.Time{})
 	source.dropped = true
 	delete(c.sources, resource)
 }
 
 // Set records an object that was created or changed.
 func (s *Source) Set(object runtime.Object, now time.Time) error {
-	key, record, err := s.measure(object, now)
+	measured, err := s.measured(object, now)
 	if err != nil {
 		return err
 	}
-	s.update(key.Namespace, record.version, func() { s.lockedPut(key, record, now) })
+	s.update(measured.key.Namespace, measured.record.version, func() {
+		s.lockedPut(measured.key, measured.record, now)
+	})
 	return nil
 }
 
@@ -114,9 +97,10 @@ func (s *Source) Delete(object runtime.Object, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("reading metadata of a deleted %s: %w", s.resource, err)
 	}
-	s.update(accessor.GetNamespace(), resourceversion.Parse(accessor.GetResourceVersion()), func() {
-		s.lockedRemove(accessor.GetNamespace(), accessor.GetName())
-		s.gone[accessor.GetUID()] = now
+	key := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
+	s.update(key.Namespace, resourceversion.Parse(accessor.GetResourceVersion()), func() {
+		s.lockedRemove(key)
+		s.gone.add(accessor.GetUID(), now)
 	})
 	return nil
 }
@@ -134,42 +118,6 @@ func (s *Source) update(namespace string, version uint64, change func()) {
 	s.count.lockedTouch(s.count.covering[namespace]...)
 }
 
-// Replace takes a complete list as of a resourceVersion.
-func (s *Source) Replace(list []runtime.Object, version uint64, now time.Time) error {
-	measured := make(map[types.NamespacedName]record, len(list))
-	for _, object := range list {
-		key, record, err := s.measure(object, now)
-		if err != nil {
-			return err
-		}
-		measured[key] = record
-	}
-	s.count.mu.Lock()
-	defer s.count.unlock()
-	if s.dropped {
-		return nil
-	}
-	s.lockedReplace(measured, now)
-	s.listed = true
-	s.version = max(s.version, version)
-	s.count.lockedTouchAll()
-	return nil
-}
-
-func (s *Source) lockedReplace(measured map[types.NamespacedName]record, now time.Time) {
-	for namespace, objects := range s.objects {
-		for name, old := range objects {
-			if _, listed := measured[types.NamespacedName{Namespace: namespace, Name: name}]; !listed {
-				s.lockedRemove(namespace, name)
-				s.gone[old.uid] = now
-			}
-		}
-	}
-	for key, record := range measured {
-		s.lockedPut(key, record, now)
-	}
-}
-
 // At records that the objects are known up to a resourceVersion.
 func (s *Source) At(version uint64) {
 	s.count.mu.Lock()
@@ -177,78 +125,43 @@ func (s *Source) At(version uint64) {
 	if version > s.version {
 		// A settle may have waited for the count to come this far.
 		s.version = version
-		s.count.lockedTouchAll()
+		s.lockedTouchCounting()
 	}
 }
 
-func (s *Source) measure(object runtime.Object, now time.Time) (types.NamespacedName, record, error) {
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return types.NamespacedName{}, record{}, fmt.Errorf("reading metadata of a %s: %w", s.resource, err)
+// lockedTouchCounting touches the quotas that are counted from this source: what
+// they include may have changed though none of their figures did.
+func (s *Source) lockedTouchCounting() {
+	for _, tally := range s.count.tallies {
+		if tally.definition.countedFrom(s.resource) {
+			s.count.lockedTouch(tally)
+		}
 	}
-	key := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
-	footprint, err := s.count.evaluators.Footprint(s.resource, object)
-	if err != nil {
-		return key, record{}, fmt.Errorf("evaluating %s %s: %w", s.resource, key, err)
-	}
-	return key, record{
-		uid: accessor.GetUID(), version: resourceversion.Parse(accessor.GetResourceVersion()), footprint: footprint, asOf: now,
-	}, nil
 }
 
 // lockedPut replaces a record and moves its namespace's slices by the
-// difference. A record of another UID means that the one before it is gone.
+// difference.
 func (s *Source) lockedPut(key types.NamespacedName, is record, now time.Time) {
-	objects := s.objects[key.Namespace]
-	if objects == nil {
-		objects = map[string]record{}
-		s.objects[key.Namespace] = objects
-	}
-	was, known := objects[key.Name]
-	if known && was.uid != is.uid {
-		s.gone[was.uid] = now
-	}
-	if known && was.footprint.Equal(is.footprint) && !aged(was, is) {
-		objects[key.Name] = is // most events change nothing that counts
+	was, known := s.objects.get(key)
+	s.objects.put(key, is)
+	s.lockedAge(key, is)
+	if !known {
+		s.lockedUse(key.Namespace, is.used(), 1)
 		return
 	}
-	for _, tally := range s.count.covering[key.Namespace] {
-		if known {
-			tally.lockedMove(key.Namespace, s.count.usage(s.resource, was, tally), quota.Subtract)
-		}
-		tally.lockedMove(key.Namespace, s.count.usage(s.resource, is, tally), quota.Add)
-		s.count.lockedTouch(tally)
-	}
-	objects[key.Name] = is
-	if _, ages := is.footprint.ChangesAt(); ages {
-		s.aging[key] = struct{}{}
-	} else {
-		delete(s.aging, key)
+	s.lockedSucceed(was, is, now)
+	if was.used() != is.used() { // Most events change nothing that counts.
+		s.lockedUse(key.Namespace, was.used(), -1)
+		s.lockedUse(key.Namespace, is.used(), 1)
 	}
 }
 
-func (s *Source) lockedRemove(namespace, name string) {
-	was, known := s.objects[namespace][name]
+func (s *Source) lockedRemove(key types.NamespacedName) {
+	was, known := s.objects.get(key)
 	if !known {
 		return
 	}
-	for _, tally := range s.count.covering[namespace] {
-		tally.lockedMove(namespace, s.count.usage(s.resource, was, tally), quota.Subtract)
-		s.count.lockedTouch(tally)
-	}
-	delete(s.aging, types.NamespacedName{Namespace: namespace, Name: name})
-	delete(s.objects[namespace], name)
-	if len(s.objects[namespace]) == 0 {
-		delete(s.objects, namespace)
-	}
-}
-
-type arithmetic func(a, b corev1.ResourceList) corev1.ResourceList
-
-func (t *tally) lockedMove(namespace string, by corev1.ResourceList, operation arithmetic) {
-	if len(by) == 0 {
-		return
-	}
-	t.slices[namespace] = operation(t.slices[namespace], by)
-	t.total = operation(t.total, by)
+	s.objects.remove(key)
+	delete(s.aging, key)
+	s.lockedUse(key.Namespace, was.used(), -1)
 }

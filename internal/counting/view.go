@@ -91,7 +91,7 @@ func (v View) Includes(resource schema.GroupResource, namespace, name string, ui
 	if !known {
 		return false
 	}
-	if _, gone := source.gone[uid]; gone {
+	if source.gone.has(uid) {
 		return true
 	}
 	if _, selected := v.tally.slices[namespace]; !selected {
@@ -104,12 +104,7 @@ func (v View) Includes(resource schema.GroupResource, namespace, name string, ui
 // Limits tells whether the quota limits anything that the objects of a resource
 // use.
 func (v View) Limits(resource schema.GroupResource) bool {
-	for _, sources := range v.tally.definition.Sources {
-		if slices.Contains(sources, resource) {
-			return true
-		}
-	}
-	return false
+	return v.tally.definition.countedFrom(resource)
 }
 
 // Quotas returns the names of all defined quotas, sorted.

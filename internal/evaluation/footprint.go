@@ -32,38 +32,56 @@ import (
 // enough to tell what the object uses of any quota, also after the quota's
 // spec changes. The zero Footprint uses nothing.
 //
-// It is small: a few pointers to what other footprints share, and a time. The
-// footprint of a ResourceClaim holds for the device classes and the pod of the
-// moment that it was taken.
+// It is small, three pointers to what is mostly shared with other footprints,
+// and comparable: those that are the same use the same. The footprint of a
+// ResourceClaim holds for the device classes and the pod of the moment that it
+// was taken.
 type Footprint struct {
 	// usage is all that the object uses, whatever a quota limits.
 	usage *sharedList
 	facts unique.Handle[scopeFacts]
-	// changesAt is when later takes the place of usage; zero for never.
-	changesAt time.Time
-	later     *sharedList
+	// change is what time alone does to it; nil for nothing, as it mostly is.
+	// Apart, it makes the footprint 24 bytes instead of 48.
+	change *change
+}
+
+// change is a usage that another one takes the place of.
+type change struct {
+	at    time.Time
+	later *sharedList
 }
 
 // ChangesAt returns the first moment at which the object uses something else
 // than before by time alone, and whether there is one: a pod that is being
 // deleted stops counting when its grace period is over.
 func (f Footprint) ChangesAt() (time.Time, bool) {
-	return f.changesAt, !f.changesAt.IsZero()
+	if f.change == nil {
+		return time.Time{}, false
+	}
+	return f.change.at, true
+}
+
+// At returns the footprint of an object that uses at every moment what this one
+// uses at the one given. Where two of these are the same (==), the objects use
+// the same.
+func (f Footprint) At(now time.Time) Footprint {
+	if changesAt, changes := f.ChangesAt(); changes && !now.Before(changesAt) {
+		return Footprint{usage: f.change.later, facts: f.facts}
+	}
+	return Footprint{usage: f.usage, facts: f.facts}
 }
 
 // Equal tells whether two footprints of the same Evaluators and resource use
 // the same of every quota at every moment.
 func (f Footprint) Equal(other Footprint) bool {
-	return f.usage == other.usage && f.facts == other.facts &&
-		f.changesAt.Equal(other.changesAt) && f.later == other.later
+	return f.usage == other.usage && f.facts == other.facts && f.change.equal(other.change)
 }
 
-// usageAt returns what the object uses at a moment.
-func (f Footprint) usageAt(now time.Time) *sharedList {
-	if changesAt, ok := f.ChangesAt(); ok && !now.Before(changesAt) {
-		return f.later
+func (c *change) equal(other *change) bool {
+	if c == nil || other == nil {
+		return c == other
 	}
-	return f.usage
+	return c.at.Equal(other.at) && c.later == other.later
 }
 
 // Footprint returns the footprint of an object. For a resource that
@@ -118,7 +136,7 @@ func (e *Evaluators) measuredPod(pod *corev1.Pod) (Footprint, error) {
 	if err != nil || later == usage {
 		return Footprint{usage: usage}, err
 	}
-	return Footprint{usage: usage, changesAt: first, later: later}, nil
+	return Footprint{usage: usage, change: &change{at: first, later: later}}, nil
 }
 
 // podUsageAt returns what a pod uses at a moment.

@@ -98,6 +98,7 @@ func TestFootprintsKnowTheFuture(t *testing.T) {
 			outcomes["changes"]++
 			moments = append(moments, changesAt.Add(-1), changesAt)
 		}
+		requireTheSameAtEachMoment(t, footprint, moments)
 		for _, moment := range moments {
 			want, err := core.PodUsageFunc(pod.DeepCopy(), clockAt{now: moment})
 			if err != nil {
@@ -111,6 +112,21 @@ func TestFootprintsKnowTheFuture(t *testing.T) {
 		}
 	})
 	outcomes.require(t, 1, "changes")
+}
+
+// What a footprint is at a moment uses the same as long as it does, and later.
+func requireTheSameAtEachMoment(t *rapid.T, footprint Footprint, moments []time.Time) {
+	for _, one := range moments {
+		if is := footprint.At(one); is.At(one.Add(24*time.Hour)) != is {
+			t.Fatal("what is used at a moment changes later")
+		}
+		for _, other := range moments {
+			same := footprint.At(one).usage == footprint.At(other).usage
+			if got := footprint.At(one) == footprint.At(other); got != same {
+				t.Fatalf("at %v and %v: want the same %v, got %v", one, other, same, got)
+			}
+		}
+	}
 }
 
 // Measuring leaves objects as they are: they belong to caches.
@@ -153,7 +169,7 @@ func TestFootprintsAreEqualWhereTheyUseTheSame(t *testing.T) {
 		})
 	}
 	other := footprint
-	other.later = other.usage
+	other.change = &change{at: footprint.change.at, later: footprint.usage}
 	if other.Equal(footprint) {
 		t.Error("want footprints that differ later to differ")
 	}

@@ -40,7 +40,7 @@ func (e *Evaluators) Usage(resource schema.GroupResource, f Footprint, q Quota, 
 	if !matches {
 		return corev1.ResourceList{}, nil
 	}
-	return f.usageAt(now).masked(q.Spec.Hard), nil
+	return f.At(now).usage.masked(q.Spec.Hard), nil
 }
 
 // countedQuota returns the quota in the form that evaluators match. They read

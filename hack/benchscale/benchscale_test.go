@@ -1,0 +1,135 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestAllPodsAreSharedOut(t *testing.T) {
+	o := options{namespaces: 500, quotas: 50}
+	for _, pods := range []int{0, 5000, 5009, 50000} {
+		sum := 0
+		for namespace := range o.namespaces {
+			sum += o.share(namespace, pods)
+		}
+		if sum != pods {
+			t.Errorf("want %d pods, got %d", pods, sum)
+		}
+	}
+	if many, few := o.share(0, 50000), o.share(o.namespaces-1, 50000); many != 5000 || few != 90 {
+		t.Errorf("want namespaces of 5000 and 90 pods, got %d and %d", many, few)
+	}
+}
+
+func TestWhatIsExpectedOfTheLedgersIsWhatIsLoaded(t *testing.T) {
+	w := world{options: options{namespaces: 20, quotas: 3}, loaded: 457}
+	sum := figures{}
+	for _, used := range w.expected() {
+		sum.pods, sum.milliCPU = sum.pods+used.pods, sum.milliCPU+used.milliCPU
+	}
+	if sum.pods != 457 || sum.milliCPU < 457*milliCPU(0) {
+		t.Errorf("got %+v of 457 pods", sum)
+	}
+}
+
+func TestOptionsThatMeasureNothingAreRefused(t *testing.T) {
+	good := options{pods: 5000, namespaces: 500, quotas: 50, tries: 1}
+	if err := good.validate(); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*options){
+		"no quota":             func(o *options) { o.quotas = 0 },
+		"a namespace a quota":  func(o *options) { o.quotas = 500 },
+		"less than a pod each": func(o *options) { o.pods = 499 },
+		"no try":               func(o *options) { o.tries = 0 },
+	} {
+		o := good
+		change(&o)
+		if o.validate() == nil {
+			t.Errorf("%s: want it refused", name)
+		}
+	}
+}
+
+func TestDelays(t *testing.T) {
+	var measured []time.Duration
+	for i := range 101 {
+		measured = append(measured, time.Duration(100-i)*time.Millisecond)
+	}
+	if got := delaysOf(measured); got != (delays{P50: 50, P99: 99}) {
+		t.Errorf("want 50 and 99 ms, got %+v", got)
+	}
+}
+
+func TestMetricsWithoutLabelsAreRead(t *testing.T) {
+	const text = "# HELP a Some.\n# TYPE a gauge\na 1.5e+07\nb{c=\"d e\"} 2\n"
+	got, err := parseMetrics(strings.NewReader(text))
+	if err != nil || len(got) != 1 || got["a"] != 1.5e7 {
+		t.Errorf("want a alone, got %v, %v", got, err)
+	}
+	if _, err := parseMetrics(strings.NewReader("a b\n")); err == nil {
+		t.Error("want an error for what is no number")
+	}
+}
+
+func TestTheTableTellsTheGrowth(t *testing.T) {
+	r := report{Namespaces: 500, Quotas: 50}
+	r.add(row{Memory: memory{Resident: 60e6}})
+	for _, pods := range []int{5000, 50000} {
+		r.add(row{
+			Pods: pods, Complete: float64(pods) / 1000, Memory: memory{Resident: 60e6 + 400*float64(pods)}, Changes: make([]changes, 2),
+		})
+	}
+	var out strings.Builder
+	if err := r.print(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"60.0 MB resident", "5.00  50.00  x10.00", "400    400   x1.00", "400 B resident a pod, at most 1500 wanted: met", "400 B for each one more",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q in:\n%s", want, out.String())
+		}
+	}
+}
+
+func TestTheFirstErrorEndsWhatIsDoneInParallel(t *testing.T) {
+	failure := errors.New("failure")
+	var done atomic.Int64
+	err := inParallel(t.Context(), 1000, func(ctx context.Context, i int) error {
+		if i == 3 {
+			return failure
+		}
+		done.Add(1)
+		if i > 500 {
+			<-ctx.Done()
+		}
+		return nil
+	})
+	if !errors.Is(err, failure) || done.Load() == 999 {
+		t.Errorf("want the failure and an early end, got %v after %d", err, done.Load())
+	}
+	if err := inParallel(t.Context(), 100, func(context.Context, int) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,116 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// patience is what any change of a ledger may take.
+const patience = 5 * time.Minute
+
+// figures are what is compared of a ledger.
+type figures struct{ pods, milliCPU int64 }
+
+// plus adds the pod of an index, or takes it away.
+func (f figures) plus(index int, pods int64) figures {
+	return figures{pods: f.pods + pods, milliCPU: f.milliCPU + pods*milliCPU(index)}
+}
+
+// expected is what the ledger of each quota should come to, by its name.
+func (w *world) expected() map[string]figures {
+	expected := map[string]figures{}
+	for namespace := range w.options.namespaces {
+		quota := w.options.quotaOf(namespace)
+		used := expected[quota]
+		for i := range w.options.share(namespace, w.loaded) {
+			used = used.plus(i, 1)
+		}
+		expected[quota] = used
+	}
+	return expected
+}
+
+// ledgers follows what the ledgers in the API say is used.
+type ledgers struct {
+	events watch.Interface
+	// quota name -> figures
+	used map[string]figures
+}
+
+func (w *world) followLedgers(ctx context.Context) (*ledgers, error) {
+	list := &quotav1.QuotaLedgerList{}
+	if err := w.quotas.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing ledgers: %w", err)
+	}
+	l := &ledgers{used: map[string]figures{}}
+	for i := range list.Items {
+		l.take(&list.Items[i])
+	}
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
+	events, err := w.quotas.Watch(ctx, &quotav1.QuotaLedgerList{}, from)
+	if err != nil {
+		return nil, fmt.Errorf("watching ledgers: %w", err)
+	}
+	l.events = events
+	return l, nil
+}
+
+func (l *ledgers) take(ledger *quotav1.QuotaLedger) {
+	pods, cpu := ledger.Entries.Used[corev1.ResourcePods], ledger.Entries.Used[corev1.ResourceRequestsCPU]
+	l.used[ledger.Name] = figures{pods: pods.Value(), milliCPU: cpu.MilliValue()}
+}
+
+// await returns once all ledgers say so.
+func (l *ledgers) await(ctx context.Context, want map[string]figures) error {
+	return l.until(ctx, func() bool { return maps.Equal(l.used, want) })
+}
+
+// awaitOne returns once the ledger of a quota says so.
+func (l *ledgers) awaitOne(ctx context.Context, quota string, want figures) error {
+	return l.until(ctx, func() bool { return l.used[quota] == want })
+}
+
+func (l *ledgers) until(ctx context.Context, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for ledgers, which say %v: %w", l.used, ctx.Err())
+		case event, open := <-l.events.ResultChan():
+			if !open {
+				return errors.New("the watch of ledgers has ended")
+			}
+			if ledger, ok := event.Object.(*quotav1.QuotaLedger); ok {
+				l.take(ledger)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+// measure runs an operator on what is loaded, and takes all its figures.
+func (w *world) measure(ctx context.Context) (row, error) {
+	measured := row{Pods: w.loaded}
+	ledgers, err := w.followLedgers(ctx)
+	if err != nil {
+		return measured, err
+	}
+	defer ledgers.events.Stop()
+	sayf("counting %d pods", w.loaded)
+	took, err := w.count(ctx, ledgers)
+	if err != nil {
+		return measured, err
+	}
+	used, err := w.operator.Consumption()
+	if err != nil {
+		return measured, err
+	}
+	measured.Complete, measured.CompleteCPU = took.Seconds(), used.CPU.Seconds()
+	if measured.Memory, measured.Idle, err = w.settled(ctx); err != nil {
+		return measured, err
+	}
+	if w.loaded > 0 {
+		sayf("changing single pods")
+		if measured.Changes, err = w.changes(ctx, ledgers, measured.Idle); err != nil {
+			return measured, err
+		}
+	}
+	return measured, errors.Join(w.operator.Stop(), w.disarm(ctx))
+}
+
+// count starts an operator, and returns how long it took from there until all
+// ledgers were complete.
+func (w *world) count(ctx context.Context, ledgers *ledgers) (time.Duration, error) {
+	port, err := freePort(ctx)
+	if err != nil {
+		return 0, err
+	}
+	start, want := time.Now(), w.expected()
+	var took time.Duration
+	// It may be complete before it is ready, which StartOperator waits for.
+	err = together(ctx, func(ctx context.Context) error {
+		err := ledgers.await(ctx, want)
+		took = time.Since(start)
+		return err
+	}, func(ctx context.Context) error {
+		operator, err := w.cluster.StartOperator(ctx, harness.OperatorOptions{Binary: w.options.manager, MetricsPort: port})
+		w.operator, w.metricsPort = operator, port
+		return err
+	})
+	return took, err
+}
+
+// settled waits until the operator is at rest, and returns its memory, and what
+// part of a CPU it uses at rest.
+func (w *world) settled(ctx context.Context) (memory, float64, error) {
+	if err := pause(ctx, w.options.settle/2); err != nil {
+		return memory{}, 0, err
+	}
+	before, err := w.operator.Consumption()
+	if err != nil {
+		return memory{}, 0, err
+	}
+	if err := pause(ctx, w.options.settle/2); err != nil {
+		return memory{}, 0, err
+	}
+	after, err := w.operator.Consumption()
+	if err != nil {
+		return memory{}, 0, err
+	}
+	idle := (after.CPU - before.CPU).Seconds() / (w.options.settle / 2).Seconds()
+	measured, err := memoryOf(ctx, w.operator.Process, w.metricsPort)
+	return measured, idle, err
+}
+
+func pause(ctx context.Context, duration time.Duration) error {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+func freePort(ctx context.Context) (int, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		return 0, errors.New("a TCP listener has no TCP address")
+	}
+	return address.Port, nil
+}

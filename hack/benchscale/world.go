@@ -1,0 +1,146 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+const (
+	// enough is a limit that nothing here reaches.
+	enough = "1000000000"
+	team   = "team"
+)
+
+// world is the cluster and what it should come to.
+type world struct {
+	options options
+	cluster *harness.Cluster
+	quotas  client.WithWatch
+	objects kubernetes.Interface
+	// loaded is how many pods there are.
+	loaded int
+	// operator is the one that runs, if any.
+	operator *harness.Operator
+	// metricsPort is where it serves its metrics.
+	metricsPort int
+}
+
+func newWorld(cluster *harness.Cluster, o options) (*world, error) {
+	scheme := runtime.NewScheme()
+	if err := quotav1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	quotas, err := client.NewWithWatch(cluster.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making the client of quotas: %w", err)
+	}
+	objects, err := kubernetes.NewForConfig(protobuf(cluster.Config()))
+	if err != nil {
+		return nil, fmt.Errorf("making the client of objects: %w", err)
+	}
+	return &world{options: o, cluster: cluster, quotas: quotas, objects: objects}, nil
+}
+
+// protobuf is the encoding that costs the least, here and in the API server.
+func protobuf(config *rest.Config) *rest.Config {
+	config.ContentType = runtime.ContentTypeProtobuf
+	return config
+}
+
+func namespaceName(index int) string { return fmt.Sprintf("ns-%04d", index) }
+
+// quotaOf is the quota that a namespace belongs to.
+func (o options) quotaOf(namespace int) string { return fmt.Sprintf("team-%03d", namespace%o.quotas) }
+
+// prepare creates the namespaces and the quotas.
+func (w *world) prepare(ctx context.Context) error {
+	sayf("creating %d namespaces and %d quotas", w.options.namespaces, w.options.quotas)
+	err := inParallel(ctx, w.options.namespaces, func(ctx context.Context, i int) error {
+		namespace := builders.Namespace(namespaceName(i)).Label(team, w.options.quotaOf(i)).Obj()
+		_, err := w.objects.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("creating namespaces: %w", err)
+	}
+	for i := range w.options.quotas {
+		name := w.options.quotaOf(i)
+		quota := builders.Quota(name).Label(team, name).
+			Hard("pods", enough).Hard("requests.cpu", enough).Hard("requests.memory", enough+"Mi").
+			Hard("limits.cpu", enough).Hard("limits.memory", enough+"Mi").Obj()
+		if err := w.quotas.Create(ctx, quota); err != nil {
+			return fmt.Errorf("creating quota %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// share is how many of so many pods a namespace holds: the first one a tenth,
+// the others the same each, and the second one what doesn't divide.
+func (o options) share(namespace, pods int) int {
+	many := pods / 10
+	others := o.namespaces - 1
+	switch namespace {
+	case 0:
+		return many
+	case 1:
+		return (pods-many)/others + (pods-many)%others
+	default:
+		return (pods - many) / others
+	}
+}
+
+// load creates pods until there are so many. No operator may run.
+func (w *world) load(ctx context.Context, pods int) error {
+	sayf("loading %d pods", pods-w.loaded)
+	err := inParallel(ctx, w.options.namespaces, func(ctx context.Context, namespace int) error {
+		for i := w.options.share(namespace, w.loaded); i < w.options.share(namespace, pods); i++ {
+			pod := aPod(namespaceName(namespace), fmt.Sprintf("app-%05d", i), i)
+			if _, err := w.objects.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("loading pods: %w", err)
+	}
+	w.loaded = pods
+	return nil
+}
+
+// disarm takes away the webhook configuration of an operator that has stopped:
+// it would refuse every pod.
+func (w *world) disarm(ctx context.Context) error {
+	hooks := w.objects.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	if err := hooks.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return fmt.Errorf("deleting webhook configurations: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package counting
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
+)
+
+// sizes are how many pods live in the namespace where something changes.
+var sizes = []int{10, 1000, 100000}
+
+// benchmarkCount counts pods by five names in all namespaces of one team.
+func benchmarkCount(b *testing.B, namespaces int) *Count {
+	b.Helper()
+	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {})
+	list := make([]NamespaceLabels, 0, namespaces)
+	for i := range namespaces {
+		list = append(list, NamespaceLabels{Name: fmt.Sprint("ns", i), Labels: map[string]string{"team": "red"}})
+	}
+	count.ReplaceNamespaces(list, 1, start)
+	hard, sources := corev1.ResourceList{}, map[corev1.ResourceName][]schema.GroupResource{}
+	for _, name := range []corev1.ResourceName{"pods", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"} {
+		hard[name], sources[name] = resource.MustParse("1000000"), []schema.GroupResource{pods}
+	}
+	count.Define(Definition{
+		Quota: evaluation.Quota{Name: "red", Spec: corev1.ResourceQuotaSpec{Hard: hard}}, Selector: selector, Sources: sources,
+	}, start)
+	return count
+}
+
+// benchmarkPod is one of a few shapes, as the pods of a few Deployments.
+func benchmarkPod(namespace string, i int) *corev1.Pod {
+	pod := podAt(namespace, fmt.Sprintf("checkout-5d4f8c7b9d-%06d", i), types.UID(fmt.Sprintf("8f14e45f-ceea-467f-a8d5-%012d", i)), 10+i)
+	amounts := corev1.ResourceList{
+		"cpu": *resource.NewMilliQuantity(int64(50+10*(i%20)), resource.DecimalSI), "memory": resource.MustParse("128Mi"),
+	}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: amounts, Limits: amounts}}}
+	return pod
+}
+
+// fill puts so many pods into each of the first namespaces.
+func fill(b *testing.B, count *Count, namespaces, podsEach int) {
+	b.Helper()
+	for n := range namespaces {
+		for i := range podsEach {
+			if err := count.Source(pods).Set(benchmarkPod(fmt.Sprint("ns", n), i), start); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// What one event costs must not depend on how many objects its namespace holds.
+func BenchmarkSet(b *testing.B) {
+	for _, size := range sizes {
+		b.Run(fmt.Sprintf("records=%d", size), func(b *testing.B) {
+			count := benchmarkCount(b, 1)
+			fill(b, count, 1, size)
+			source := count.Source(pods)
+			shapes := []*corev1.Pod{benchmarkPod("ns0", 0), benchmarkPod("ns0", 1)}
+			shapes[1].Name, shapes[1].UID = shapes[0].Name, shapes[0].UID
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := 0; b.Loop(); i++ {
+				if err := source.Set(shapes[i%2], start); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// A pod that comes and goes.
+func BenchmarkSetAndDelete(b *testing.B) {
+	for _, size := range sizes {
+		b.Run(fmt.Sprintf("records=%d", size), func(b *testing.B) {
+			count := benchmarkCount(b, 1)
+			fill(b, count, 1, size)
+			source, pod := count.Source(pods), benchmarkPod("ns0", size)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for b.Loop() {
+				if err := source.Set(pod, start); err != nil {
+					b.Fatal(err)
+				}
+				if err := source.Delete(pod, start); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// Memory is what a record takes, all that leads to it included, and what is
+// remembered of a deleted object.
+func BenchmarkMemory(b *testing.B) {
+	const namespaces, podsEach = 500, 100
+	b.Run("counted", func(b *testing.B) {
+		for b.Loop() {
+			count := benchmarkCount(b, namespaces)
+			before := heap()
+			fill(b, count, namespaces, podsEach)
+			b.ReportMetric(float64(heap()-before)/(namespaces*podsEach), "B/pod")
+			runtime.KeepAlive(count)
+		}
+	})
+	b.Run("gone", func(b *testing.B) {
+		for b.Loop() {
+			count := benchmarkCount(b, namespaces)
+			before := heap()
+			drain(b, count, namespaces*podsEach)
+			b.ReportMetric(float64(heap()-before)/(namespaces*podsEach), "B/pod")
+			runtime.KeepAlive(count)
+		}
+	})
+}
+
+// drain deletes so many pods.
+func drain(b *testing.B, count *Count, number int) {
+	b.Helper()
+	for i := range number {
+		if err := count.Source(pods).Delete(benchmarkPod("ns0", i), start); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // The first one lets go of what weak pointers led to.
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// What follows is done with the lock held: events have to wait meanwhile. Of an
+// audit they don't: it lets them through after each namespace.
+
+// Relabelling takes a namespace out of one quota and into another: it grows
+// with that namespace, and with no other.
+func BenchmarkRelabel(b *testing.B) {
+	for _, size := range sizes {
+		b.Run(fmt.Sprintf("records=%d", size), func(b *testing.B) {
+			count := benchmarkCount(b, 1)
+			fill(b, count, 1, size)
+			b.ResetTimer()
+			for i := 0; b.Loop(); i++ {
+				count.SetNamespace("ns0", map[string]string{"team": []string{"blue", "red"}[i%2]}, nil, uint64(i), start)
+			}
+		})
+	}
+}
+
+// What is left to do of a list of 50,000 with the lock held: of the first one,
+// and of one with nothing new after a gap.
+func BenchmarkReplace(b *testing.B) {
+	const namespaces, podsEach = 500, 100
+	listed := recordsOf(b, namespaces, podsEach)
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			source := benchmarkCount(b, namespaces).Source(pods)
+			b.StartTimer()
+			source.lockedReplace(listed, start)
+		}
+	})
+	b.Run("again", func(b *testing.B) {
+		source := benchmarkCount(b, namespaces).Source(pods)
+		for b.Loop() {
+			source.lockedReplace(listed, start)
+		}
+	})
+}
+
+func recordsOf(b *testing.B, namespaces, podsEach int) records {
+	b.Helper()
+	count := benchmarkCount(b, namespaces)
+	fill(b, count, namespaces, podsEach)
+	return count.Source(pods).objects
+}
+
+// The look at the time, each second.
+func BenchmarkAdvance(b *testing.B) {
+	for _, gone := range []int{0, 100000} {
+		b.Run(fmt.Sprintf("gone=%d", gone), func(b *testing.B) {
+			count := benchmarkCount(b, 500)
+			fill(b, count, 500, 100)
+			drain(b, count, gone)
+			b.ResetTimer()
+			for b.Loop() {
+				count.Advance(start.Add(time.Second), time.Minute)
+			}
+		})
+	}
+}
+
+// One quota over all 50,000 pods, which is the worst.
+func BenchmarkAudit(b *testing.B) {
+	count := benchmarkCount(b, 500)
+	fill(b, count, 500, 100)
+	b.ResetTimer()
+	for b.Loop() {
+		if drift := count.Audit("red", start); len(drift) > 0 {
+			b.Fatal(drift)
+		}
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	count := benchmarkCount(b, 500)
+	fill(b, count, 500, 100)
+	b.Run("settle", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			count.Read("red", func(view View) {
+				_, _ = view.Total(), view.Counted()
+				for i := range 50 {
+					view.Includes(pods, "ns0", "checkout-5d4f8c7b9d-000001", types.UID(strconv.Itoa(i)), 0)
+				}
+			})
+		}
+	})
+	b.Run("slices", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			count.Read("red", func(view View) { view.Slices() })
+		}
+	})
+}
+
+// A bookmark, where 50 quotas are told.
+func BenchmarkBookmark(b *testing.B) {
+	count := benchmarkCount(b, 500)
+	for i := range 50 {
+		definition := definitionOf(count, "red")
+		definition.Quota.Name = fmt.Sprint("red", i)
+		count.Define(definition, start)
+	}
+	source := count.Source(pods)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for version := uint64(100); b.Loop(); version++ {
+		source.At(version)
+	}
+}

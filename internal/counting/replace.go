@@ -1,0 +1,154 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package counting
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+)
+
+// Measured is what is left of an object once it was measured. It takes the
+// object's place in a list that is still being read.
+type Measured struct {
+	key    types.NamespacedName
+	record record
+}
+
+var _ runtime.Object = &Measured{}
+
+// GetObjectKind implements runtime.Object: it is of no kind.
+func (*Measured) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object. Nothing of it ever changes.
+func (m *Measured) DeepCopyObject() runtime.Object {
+	same := *m
+	return &same
+}
+
+// Measure makes an object small.
+func (s *Source) Measure(object runtime.Object, now time.Time) (*Measured, error) {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return nil, fmt.Errorf("reading metadata of a %s: %w", s.resource, err)
+	}
+	key := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
+	footprint, err := s.count.evaluators.Footprint(s.resource, object)
+	if err != nil {
+		return nil, fmt.Errorf("evaluating %s %s: %w", s.resource, key, err)
+	}
+	is := record{uid: accessor.GetUID(), version: resourceversion.Parse(accessor.GetResourceVersion()), footprint: footprint}
+	return &Measured{key: key, record: is.at(now)}, nil
+}
+
+// measured measures what hasn't been.
+func (s *Source) measured(object runtime.Object, now time.Time) (*Measured, error) {
+	if already, ok := object.(*Measured); ok {
+		return already, nil
+	}
+	return s.Measure(object, now)
+}
+
+// Replace takes a complete list as of a resourceVersion, of objects or of what
+// Measure made of them.
+func (s *Source) Replace(list []runtime.Object, version uint64, now time.Time) error {
+	listed := records{}
+	for _, object := range list {
+		measured, err := s.measured(object, now)
+		if err != nil {
+			return err
+		}
+		listed.put(measured.key, measured.record.at(now))
+	}
+	s.count.mu.Lock()
+	defer s.count.unlock()
+	if s.dropped {
+		return nil
+	}
+	s.lockedReplace(listed, now)
+	s.listed = true
+	s.version = max(s.version, version)
+	s.lockedTouchCounting()
+	return nil
+}
+
+// lockedReplace puts other records in the place of all that there are.
+func (s *Source) lockedReplace(listed records, now time.Time) {
+	was := s.objects
+	s.objects = listed
+	clear(s.aging)
+	for namespace, objects := range listed {
+		s.lockedReplaceIn(namespace, was[namespace], objects, now)
+	}
+	for namespace, objects := range was {
+		if _, still := listed[namespace]; !still {
+			s.lockedReplaceIn(namespace, objects, nil, now)
+		}
+	}
+}
+
+// lockedReplaceIn moves a namespace's slices by what differs.
+//
+// All that differs is gathered first, for most objects of a namespace use the
+// same as others there. With 50,000 pods a first list holds the lock for 72 ms,
+// and one with nothing new for 48 ms; moving slices for one record after the
+// other took 313 and 147 ms.
+func (s *Source) lockedReplaceIn(namespace string, was, is map[string]record, now time.Time) {
+	moved := alike{}
+	for name, record := range is {
+		s.lockedAge(types.NamespacedName{Namespace: namespace, Name: name}, record)
+		old, known := was[name]
+		if !known {
+			moved[record.used()]++
+			continue
+		}
+		s.lockedSucceed(old, record, now)
+		if old.used() != record.used() {
+			moved[old.used()]--
+			moved[record.used()]++
+		}
+	}
+	for name, old := range was {
+		if _, still := is[name]; !still {
+			s.gone.add(old.uid, now)
+			moved[old.used()]--
+		}
+	}
+	s.lockedUseAll(namespace, moved)
+}
+
+// lockedSucceed puts a record in the place of another: of another UID, it means
+// that the one before it is gone.
+func (s *Source) lockedSucceed(was, is record, now time.Time) {
+	if was.uid != is.uid {
+		s.gone.add(was.uid, now)
+	}
+}
+
+func (s *Source) lockedUseAll(namespace string, moved alike) {
+	for used, by := range moved {
+		if by != 0 {
+			s.lockedUse(namespace, used, by)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package counting
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+)
+
+// tally is what one quota counts.
+type tally struct {
+	definition Definition
+	// Invariant: total is the sum of slices.
+	total corev1.ResourceList
+	// Invariant: holds an entry for every namespace that the selector matches,
+	// and no other.
+	// namespace name -> used
+	slices map[string]corev1.ResourceList
+}
+
+func newTally(definition Definition) *tally {
+	return &tally{
+		definition: definition,
+		total:      zeros(definition.Quota.Spec.Hard),
+		slices:     map[string]corev1.ResourceList{},
+	}
+}
+
+// selects tells whether a namespace is to be counted.
+func (t *tally) selects(is namespace) bool {
+	return t.definition.Selector.Matches(is.labels, is.annotations)
+}
+
+// countedFrom tells whether anything that is limited is counted from a resource.
+func (d Definition) countedFrom(resource schema.GroupResource) bool {
+	for _, sources := range d.Sources {
+		if slices.Contains(sources, resource) {
+			return true
+		}
+	}
+	return false
+}
+
+// lockedUse moves a namespace's slices by what a number of objects use: up
+// where there are more of them, down where there are fewer.
+func (s *Source) lockedUse(namespace string, used evaluation.Footprint, number int) {
+	for _, tally := range s.count.covering[namespace] {
+		amounts := times(s.count.usage(s.resource, used, tally), max(number, -number))
+		if len(amounts) == 0 {
+			continue
+		}
+		operation := quota.Add
+		if number < 0 {
+			operation = quota.Subtract
+		}
+		tally.slices[namespace] = operation(tally.slices[namespace], amounts)
+		tally.total = operation(tally.total, amounts)
+		s.count.lockedTouch(tally)
+	}
+}
+
+// lockedUsed counts what a namespace uses of a quota from the records. That of
+// 100,000 pods of a few kinds takes 2 ms, where adding each took 200 ms; if no
+// two of them use the same, it still does.
+func (c *Count) lockedUsed(namespace string, tally *tally) corev1.ResourceList {
+	used := zeros(tally.definition.Quota.Spec.Hard)
+	for _, source := range c.sources {
+		for footprint, number := range source.objects.alikeIn(namespace) {
+			used = quota.Add(used, times(c.usage(source.resource, footprint, tally), number))
+		}
+	}
+	return used
+}
+
+// usage is what an object uses of a quota.
+func (c *Count) usage(resource schema.GroupResource, used evaluation.Footprint, tally *tally) corev1.ResourceList {
+	// It is that of one moment and no longer changes: any time will do.
+	amounts, err := c.evaluators.Usage(resource, used, tally.definition.Quota, time.Time{})
+	if err != nil {
+		// The definition was validated; an object that it can't be matched
+		// against is not limited by it. Admission answers the same.
+		return corev1.ResourceList{}
+	}
+	return amounts
+}
+
+// times returns what a number of objects use that use the same each. It is
+// exact, as adding them up is, however large the quantities.
+func times(list corev1.ResourceList, number int) corev1.ResourceList {
+	if number == 1 {
+		return list
+	}
+	product := make(corev1.ResourceList, len(list))
+	for name, quantity := range list {
+		quantity = quantity.DeepCopy()
+		quantity.Mul(int64(number))
+		product[name] = quantity
+	}
+	return product
+}
+
+func zeros(hard corev1.ResourceList) corev1.ResourceList {
+	list := make(corev1.ResourceList, len(hard))
+	for name, quantity := range hard {
+		quantity = quantity.DeepCopy()
+		quantity.Sub(quantity)
+		list[name] = quantity
+	}
+	return list
+}
