@@ -31,6 +31,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -176,7 +177,9 @@ func newManager(f flags, server webhook.Server) (ctrl.Manager, error) {
 	}
 	config.QPS = -1 // the API server's priority and fairness decides
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                  scheme,
+		Scheme: scheme,
+		// Nobody reads them, and they are much of a small object.
+		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		WebhookServer:           server,
 		Metrics:                 metricsserver.Options{BindAddress: f.metricsAddress},
 		HealthProbeBindAddress:  f.healthAddress,
