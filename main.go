@@ -137,7 +137,7 @@ func run(ctx context.Context, f flags) error {
 	// It ends after the manager has: what the webhooks still answer is charged.
 	charging, stop := context.WithCancel(context.WithoutCancel(ctx))
 	group := groupcommit.New(charging, clock, store, measured, groupcommit.Options{
-		Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 100 * time.Millisecond,
+		Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 150 * time.Millisecond,
 		CallTimeout: 5 * time.Second, ChangeTimeout: 30 * time.Second, MaxWaiting: 10000,
 	})
 	defer group.Wait()

@@ -184,7 +184,7 @@ func (c *committer) take() []*entry {
 }
 
 // crowd is how many parked charges halve the patience of one more.
-const crowd = 10
+const crowd = 30
 
 // patience is how long a charge that arrives now waits for room. The more wait
 // already, the less: what comes free is theirs.
