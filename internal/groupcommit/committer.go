@@ -183,7 +183,7 @@ func (c *committer) take() []*entry {
 	return batch
 }
 
-// crowd is how many parked charges halve the patience of one more.
+// crowd is how many charges that wait halve the patience of one more.
 const crowd = 30
 
 // patience is how long a charge that arrives now waits for room. The more wait
@@ -191,7 +191,7 @@ const crowd = 30
 func (c *committer) patience() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.group.options.Patience * crowd / time.Duration(crowd+len(c.parked))
+	return c.group.options.Patience * crowd / time.Duration(crowd+len(c.parked)+c.charges)
 }
 
 // park keeps entries for the batches to come.
