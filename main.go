@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -177,9 +178,8 @@ func newManager(f flags, server webhook.Server) (ctrl.Manager, error) {
 	}
 	config.QPS = -1 // the API server's priority and fairness decides
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme,
-		// Nobody reads them, and they are much of a small object.
-		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Scheme:                  scheme,
+		Cache:                   cacheOptions(),
 		WebhookServer:           server,
 		Metrics:                 metricsserver.Options{BindAddress: f.metricsAddress},
 		HealthProbeBindAddress:  f.healthAddress,
@@ -195,6 +195,19 @@ func newManager(f flags, server webhook.Server) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
 	return mgr, nil
+}
+
+// cacheOptions leave out what nobody reads, and copy nothing of what may be large
+// and is read often: a quota's status has a part for each namespace. Whoever
+// changes such an object makes a copy of it first.
+func cacheOptions() cache.Options {
+	shared := cache.ByObject{UnsafeDisableDeepCopy: ptr.To(true)}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&quotav1.ClusterResourceQuota{}: shared, &quotav1.LocalResourceQuota{}: shared, &quotav1.QuotaLedger{}: shared,
+		},
+	}
 }
 
 // newStore makes the store of ledgers, which reads past the cache.

@@ -174,7 +174,7 @@ func (c *Controller) write(ctx context.Context, quota *quotav1.ClusterResourceQu
 		return nil
 	}
 	quota = quota.DeepCopy()
-	quota.Status = status
+	quota.Status = *status.DeepCopy() // its parts are others' too
 	if err := c.client.Status().Update(ctx, quota); err != nil {
 		// After a conflict the newer version asks for another reconcile.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
