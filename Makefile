@@ -23,6 +23,10 @@ TEST_ARGS ?=
 UNIT_TIMEOUT ?= 10m
 ## INTEGRATION_TIMEOUT: time limit of each suite that runs against the API server
 INTEGRATION_TIMEOUT ?= 20m
+## FAULTS_SEED: what the randomness of the fault tests begins with
+FAULTS_SEED ?= 1
+## FAULTS_DURATION: how long the fault tests go on with faults of all kinds, such as 30m; unset: one round
+FAULTS_DURATION ?=
 ## IMG: name of the container image
 IMG ?= shared-quota-operator:dev
 ## CONTAINER_TOOL: command that builds the image
@@ -107,7 +111,7 @@ docker-build: ## Build the container image IMG; needs CONTAINER_TOOL.
 ##@ Test (these only check)
 
 .PHONY: test
-test: test-unit test-integration ## Run all tests.
+test: test-unit test-integration test-faults ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no API server.
@@ -116,8 +120,23 @@ test-unit: ## Run the tests that need no API server.
 
 # One suite at a time: each runs an API server of its own.
 .PHONY: test-integration
-test-integration: controlplane ## Run the suites under test/ against a real API server.
-	KUBEBUILDER_ASSETS="$(ASSETS)" go test $(RACE) -count=1 -p 1 -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) ./test/...
+test-integration: controlplane ## Run the suites under test/ against a real API server, but that with faults.
+	KUBEBUILDER_ASSETS="$(ASSETS)" go test $(RACE) -count=1 -p 1 -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) \
+		$$(go list ./test/... | grep -v '/test/faults$$')
+
+# What happened is told when all went well, too. The suite has time limits of
+# its own, which know of FAULTS_DURATION.
+.PHONY: test-faults
+test-faults: controlplane ## Kill, pause and cut off replicas and the API server, while clients hammer at the limit.
+	KUBEBUILDER_ASSETS="$(ASSETS)" FAULTS_SEED="$(FAULTS_SEED)" FAULTS_DURATION="$(FAULTS_DURATION)" \
+		go test $(RACE) -count=1 -timeout 0 -v $(TEST_ARGS) ./test/faults
+
+##@ Measure
+
+.PHONY: bench-scale
+bench-scale: controlplane build ## Measure counting with 50,000 pods on a real control plane: time, memory, growth. BENCH_JSON: file for the figures.
+	CGO_ENABLED=0 go build -o bin/benchscale ./hack/benchscale
+	@bin/benchscale -manager bin/manager -assets "$(ASSETS)" -crds config/crd/bases
 
 ##@ Verify (these only check)
 

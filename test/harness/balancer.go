@@ -81,6 +81,16 @@ func (b *Balancer) SetBackends(ports ...int) {
 	}
 }
 
+// Cut ends all connections, so that those made next are spread over all
+// backends: callers keep connections, and a new backend is handed none of them.
+func (b *Balancer) Cut() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for connection := range b.open {
+		_ = connection.Close()
+	}
+}
+
 // Close cuts all connections, and returns when nothing runs any more.
 func (b *Balancer) Close() error {
 	b.SetBackends()

@@ -56,6 +56,11 @@ type Options struct {
 	// dashes -> value. They replace the harness's own.
 	APIServerFlags map[string]string
 
+	// APIServerEnv are further environment variables of kube-apiserver, each
+	// NAME=VALUE. With DISABLE_HTTP2=1 it calls webhooks by HTTP/1.1, on several
+	// connections, as it calls a Service; on loopback it would use HTTP/2.
+	APIServerEnv []string
+
 	// KeepDir leaves the directory, with all logs, in place after Stop.
 	KeepDir bool
 }

@@ -96,7 +96,7 @@ func (c *Cluster) configureControlPlane() error {
 	if etcd.Path, err = c.watchdog.script(etcdName, c.asset(etcdName)); err != nil {
 		return err
 	}
-	if apiServer.Path, err = c.watchdog.script(apiServerName, c.asset(apiServerName)); err != nil {
+	if apiServer.Path, err = c.watchdog.script(apiServerName, c.asset(apiServerName), c.options.APIServerEnv...); err != nil {
 		return err
 	}
 	c.plane = &envtest.ControlPlane{Etcd: etcd, APIServer: apiServer, KubectlPath: c.asset(kubectlName)}

@@ -22,6 +22,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,6 +91,26 @@ func TestClusterServesUntilStopped(t *testing.T) {
 		got := mustKubectl(ctx, t, c, "", "auth", "whoami", "--kubeconfig", path, "-o", "jsonpath={.status.userInfo.username} {.status.userInfo.groups}")
 		if want := `ivy ["owners","system:authenticated"]`; got != want {
 			t.Errorf("whoami says %s, want %s", got, want)
+		}
+	})
+	t.Run("the API server is back after a crash, at the same address and with the same data", func(t *testing.T) {
+		before := mustConsume(t, c.APIServerConsumption)
+		mustConsume(t, c.EtcdConsumption)
+		pid := mustPIDs(t, c.Dir())[apiServerName]
+		if err := c.RestartAPIServer(); err != nil {
+			t.Fatal(err)
+		}
+		mustKubectl(ctx, t, c, "", "get", "deployment", "web")
+		if again := mustPIDs(t, c.Dir())[apiServerName]; again == pid {
+			t.Errorf("process %d still serves", pid)
+		}
+		if after := mustConsume(t, c.APIServerConsumption); after.CPU > before.CPU {
+			t.Errorf("the new API server has used %s of a processor, more than the %s of the old one", after.CPU, before.CPU)
+		}
+	})
+	t.Run("etcd answers at its URL", func(t *testing.T) {
+		if err := get(ctx, http.DefaultClient, c.EtcdURL()+"/health"); err != nil {
+			t.Error(err)
 		}
 	})
 
@@ -179,6 +200,19 @@ spec:
       - name: web
         image: registry.example.com/web
 `
+
+// mustConsume reads what a process has used, which is something at least.
+func mustConsume(t *testing.T, read func() (Consumption, error)) Consumption {
+	t.Helper()
+	used, err := read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used.CPU <= 0 || used.Memory < 1<<20 {
+		t.Errorf("got %+v, want some CPU and more than a megabyte", used)
+	}
+	return used
+}
 
 func testContext(t *testing.T, timeout time.Duration) context.Context {
 	t.Helper()

@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -120,12 +121,16 @@ func (w *watchdog) command(ctx context.Context, name, path string, args ...strin
 }
 
 // script writes a program that does the same for whoever takes only a path and
-// makes the process group itself.
-func (w *watchdog) script(name, path string) (string, error) {
+// makes the process group itself. env are environment variables, each NAME=VALUE.
+func (w *watchdog) script(name, path string, env ...string) (string, error) {
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("finding %s: %w", name, err)
 	}
-	text := fmt.Sprintf("#!/bin/sh\necho $$ >%s && exec %s \"$@\"\n", shellQuote(w.pidFile(name)), shellQuote(path))
+	var command []string
+	for _, part := range append(slices.Clone(env), path) {
+		command = append(command, shellQuote(part))
+	}
+	text := fmt.Sprintf("#!/bin/sh\necho $$ >%s && exec env %s \"$@\"\n", shellQuote(w.pidFile(name)), strings.Join(command, " "))
 	file := filepath.Join(w.dir, name+".sh")
 	return file, os.WriteFile(file, []byte(text), 0o700)
 }

@@ -1,0 +1,225 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/sharedquota/shared-quota-operator/test/faults/load"
+	"github.com/sharedquota/shared-quota-operator/test/faults/proxy"
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+// settled is how long after the end of a process its connections may break.
+const settled = time.Second
+
+// deployment is the operator's replicas and what stands around them. It is used
+// by one goroutine.
+type deployment struct {
+	balancer  *harness.Balancer
+	endpoints *harness.Endpoints
+	places    []*place
+}
+
+// place is where a replica runs, or another in its place.
+type place struct {
+	name    string
+	options harness.OperatorOptions
+	// proxy is how the replica reaches the API server.
+	proxy *proxy.Proxy
+	// running is nil while there is none.
+	running *harness.Operator
+	paused  bool
+}
+
+func newDeployment(binary, ahead string) *deployment {
+	GinkgoHelper()
+	balancer, err := harness.NewBalancer()
+	Expect(err).NotTo(HaveOccurred())
+	certificate, err := cluster.Certificate()
+	Expect(err).NotTo(HaveOccurred())
+	options := harness.OperatorOptions{
+		Binary: binary, WebhookURL: balancer.URL(), CertDir: certificate, LeaderElect: true, StartTimeout: deadline,
+		Args: []string{"--status-interval", "200ms", "--reservation-ttl", reservationTTL.String()},
+	}
+	d := &deployment{balancer: balancer, endpoints: harness.NewEndpoints(balancer), places: []*place{
+		{name: "A", options: options},
+		{name: "B, whose clock is ahead", options: options},
+		{name: "C", options: options},
+	}}
+	d.places[1].options.Binary = ahead
+	for i, place := range d.places {
+		place.proxy, err = proxy.Start(cluster.Config(), seed()+uint64(i))
+		Expect(err).NotTo(HaveOccurred())
+		place.options.Kubeconfig, err = cluster.WriteKubeconfig(fmt.Sprintf("proxy-%d", i), place.proxy.Config())
+		Expect(err).NotTo(HaveOccurred())
+	}
+	return d
+}
+
+// start runs a replica, once the API server lets it start.
+func (d *deployment) start(ctx context.Context, place *place) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) (err error) {
+		place.running, err = cluster.StartOperator(ctx, place.options)
+		return err
+	}).WithTimeout(2*deadline).Should(Succeed(), "replica %s", place.name)
+	d.endpoints.Add(place.running)
+	go noteTheEnd(place.running, place.name)
+	d.waitUntilServing(ctx, place)
+}
+
+// noteTheEnd excuses calls that were under way to a replica when it ended.
+func noteTheEnd(replica *harness.Operator, name string) {
+	<-replica.Done()
+	end := disruptions.BeginBefore(settled/2, "the end of replica "+name, load.CallLost)
+	time.AfterFunc(settled, end)
+}
+
+func (d *deployment) waitUntilServing(ctx context.Context, place *place) {
+	GinkgoHelper()
+	Eventually(ctx, d.endpoints.Ready).Should(ContainElement(place.running), "replica %s", place.name)
+}
+
+// startAll puts a replica into every place that has none.
+func (d *deployment) startAll(ctx context.Context) {
+	GinkgoHelper()
+	for _, place := range d.places {
+		d.revive(ctx, place)
+	}
+}
+
+// recover starts again what has ended by itself.
+func (d *deployment) recover(ctx context.Context) {
+	GinkgoHelper()
+	for _, place := range d.places {
+		if place.running != nil {
+			d.revive(ctx, place)
+		}
+	}
+}
+
+// revive starts a replica again that has ended by itself, as one that is no
+// longer the leader does.
+func (d *deployment) revive(ctx context.Context, place *place) {
+	GinkgoHelper()
+	if place.running != nil && ended(place.running) {
+		Expect(place.running.Stop()).To(MatchError(harness.ErrExited))
+		Expect(place.says("leader election lost")).To(BeTrue(), "replica %s ended:\n%s", place.name, cluster.LogTails(20))
+		place.running = nil
+	}
+	if place.running == nil {
+		d.start(ctx, place)
+	}
+}
+
+func ended(replica *harness.Operator) bool {
+	select {
+	case <-replica.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// kill ends a replica with SIGKILL.
+func (d *deployment) kill(place *place) {
+	GinkgoHelper()
+	if err := place.running.Kill(); err != nil {
+		Expect(err).To(MatchError(harness.ErrExited))
+	}
+	place.running, place.paused = nil, false
+}
+
+// terminate ends a replica with SIGTERM.
+func (d *deployment) terminate(place *place) {
+	GinkgoHelper()
+	end := disruptions.Begin("the stop of replica "+place.name, load.CallLost)
+	defer time.AfterFunc(settled, end)
+	Expect(place.running.Stop()).To(Succeed())
+	place.running = nil
+}
+
+// pause stops a replica with SIGSTOP, and returns once no more is handed to it.
+func (d *deployment) pause(ctx context.Context, place *place) {
+	GinkgoHelper()
+	end := disruptions.Begin("the pause of replica "+place.name, load.CallLost)
+	defer time.AfterFunc(settled, end)
+	place.running.Pause()
+	place.paused = true
+	Eventually(ctx, d.endpoints.Ready).ShouldNot(ContainElement(place.running))
+}
+
+func (d *deployment) resume(place *place) {
+	place.running.Resume()
+	place.paused = false
+}
+
+// up are the places whose replica runs.
+func (d *deployment) up() []*place {
+	return slices.DeleteFunc(slices.Clone(d.places), func(p *place) bool {
+		return p.running == nil || p.paused || ended(p.running)
+	})
+}
+
+// leader is the place of the one that counts; nil where it isn't known.
+func (d *deployment) leader() *place {
+	for _, place := range d.up() {
+		if place.says("Successfully acquired lease") {
+			return place
+		}
+	}
+	return nil
+}
+
+// waitForLeader returns the leader, once there is one.
+func (d *deployment) waitForLeader(ctx context.Context) *place {
+	GinkgoHelper()
+	var leader *place
+	Eventually(ctx, func() *place {
+		leader = d.leader()
+		return leader
+	}).ShouldNot(BeNil())
+	return leader
+}
+
+// says tells whether the replica's log holds the text.
+func (p *place) says(text string) bool {
+	log, err := os.ReadFile(p.running.Log())
+	return err == nil && bytes.Contains(log, []byte(text))
+}
+
+// stop ends all replicas, and what stands around them.
+func (d *deployment) stop() {
+	GinkgoHelper()
+	for _, place := range d.up() {
+		Expect(place.running.Stop()).To(Succeed(), "replica %s must stop when told to", place.name)
+	}
+	for _, one := range d.proxies() {
+		Expect(one.Close()).To(Succeed())
+	}
+	d.endpoints.Close()
+	Expect(d.balancer.Close()).To(Succeed())
+}

@@ -1,0 +1,44 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package faults shows that the limit holds, and that nothing is lost or stuck,
+// while what the operator stands on breaks: replicas are killed, paused and
+// restarted, leadership moves, the API server restarts, the writes of ledgers
+// meet conflicts, time-outs and lost replies, watches break and are late, and
+// the replicas' clocks differ.
+//
+// One control plane and three replicas, as processes of their own behind a
+// balancer, serve the whole suite. Each reaches the API server through a proxy
+// that injects faults; the clock of the second is 20 s ahead. Each spec has a world of its own: namespaces, quotas that overlap, and
+// clients that always want more than these allow. Every verdict on quotas is
+// the judge's, who reads etcd and knows nothing of the operator.
+//
+// What clients met is judged too: 409 and 5xx are failures, but where the call
+// of a webhook was under way to a replica that ended or was paused at that
+// moment, which no webhook can help; and while the API server is away.
+//
+// Environment:
+//
+//   - KUBEBUILDER_ASSETS: where the control plane's binaries are.
+//   - MANAGER_BINARY: the operator to test. Without it one is built, with the
+//     race detector when the tests themselves are. That with the wrong clock is
+//     always built.
+//   - FAULTS_SEED: what all randomness begins with. Calls are concurrent, so
+//     that it makes for the same faults, not for the same interleaving.
+//   - FAULTS_DURATION: how long faults go on, in rounds; as for go test's
+//     -timeout. The short form is one round.
+//   - FAULTS_KEEP: not empty, the cluster's directory with all logs is kept.
+package faults

@@ -1,0 +1,79 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package load
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Disruption is a time during which something is broken on purpose.
+type Disruption struct {
+	What string
+	// Excuses are the outcomes that clients may meet then.
+	Excuses []Outcome
+	From    time.Time
+	// To is zero while it lasts.
+	To time.Time
+}
+
+// Disruptions are those of a test, in the order in which they began.
+type Disruptions struct {
+	// mu guards all.
+	mu  sync.Mutex
+	all []*Disruption
+}
+
+// Begin notes a disruption, which lasts until the returned function is called.
+func (d *Disruptions) Begin(what string, excuses ...Outcome) (end func()) {
+	return d.BeginBefore(0, what, excuses...)
+}
+
+// BeginBefore notes a disruption that has begun so long ago.
+func (d *Disruptions) BeginBefore(before time.Duration, what string, excuses ...Outcome) (end func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	begun := &Disruption{What: what, Excuses: excuses, From: time.Now().Add(-before)}
+	d.all = append(d.all, begun)
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		begun.To = time.Now()
+	}
+}
+
+// All returns the disruptions so far.
+func (d *Disruptions) All() []Disruption {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]Disruption, 0, len(d.all))
+	for _, one := range d.all {
+		all = append(all, *one)
+	}
+	return all
+}
+
+// excuse names the disruption that excuses the attempt, which overlaps it.
+func (d *Disruptions) excuse(a attempt) (what string, excused bool) {
+	for _, one := range d.All() {
+		if slices.Contains(one.Excuses, a.outcome) && !a.to.Before(one.From) && (one.To.IsZero() || !a.from.After(one.To)) {
+			return one.What, true
+		}
+	}
+	return "", false
+}

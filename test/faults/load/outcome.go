@@ -1,0 +1,87 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package load
+
+import (
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Outcome is how a client's call ended.
+type Outcome string
+
+const (
+	// Succeeded: the API server did it.
+	Succeeded Outcome = "succeeded"
+	// Exceeded: 403, the quota is exhausted.
+	Exceeded Outcome = "over quota"
+	// RefusedLater: admitted under the quota, and refused by what comes after it.
+	RefusedLater Outcome = "refused by a later step"
+	// Expected: 404 or 409 about the client's own doing.
+	Expected Outcome = "404 or 409 as expected"
+	// Unknown: 403, the quota is still being counted.
+	Unknown Outcome = "status unknown"
+	// CallLost: 5xx, the connection to the webhook broke during the call.
+	CallLost Outcome = "call of the webhook lost"
+	// Disconnected: the API server itself couldn't be reached, or ended.
+	Disconnected Outcome = "API server away"
+	// Failed is everything else, and nothing excuses it but the absence of the
+	// API server.
+	Failed Outcome = "failed"
+)
+
+const (
+	webhook = `admission webhook "objects.quota.sharedquota.dev" denied the request: `
+	calling = `failed calling webhook "objects.quota.sharedquota.dev": `
+)
+
+// outcomeOf tells how a call ended. A 404 or 409 is for the client to know.
+func outcomeOf(err error) Outcome {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return Succeeded
+	case !errors.As(err, &status):
+		return Disconnected
+	case apierrors.IsForbidden(err) && strings.HasPrefix(err.Error(), webhook+"exceeded quota: "):
+		return Exceeded
+	case apierrors.IsForbidden(err) && strings.HasPrefix(err.Error(), webhook+"status unknown for quota: "):
+		return Unknown
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: "+RefusingQuota):
+		return RefusedLater
+	case strings.Contains(err.Error(), calling) && brokenConnection(err.Error()):
+		return CallLost
+	default:
+		return Failed
+	}
+}
+
+// brokenConnection tells whether an error of the API server's HTTP client is
+// about the connection, not about an answer.
+func brokenConnection(text string) bool {
+	for _, sign := range []string{
+		"EOF", "connection reset by peer", "connection refused", "broken pipe", "use of closed network connection",
+		"server closed idle connection",
+	} {
+		if strings.HasSuffix(text, sign) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,66 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/test/faults/proxy"
+)
+
+// proxies are those of all replicas.
+func (d *deployment) proxies() []*proxy.Proxy {
+	var all []*proxy.Proxy
+	for _, place := range d.places {
+		all = append(all, place.proxy)
+	}
+	return all
+}
+
+// writes tells how often each replica has tried to write a ledger.
+func (d *deployment) writes() map[string]int {
+	by := map[string]int{}
+	for _, place := range d.places {
+		by[place.name] = place.proxy.Writes()
+	}
+	return by
+}
+
+// injected adds up the faults of all proxies.
+func (d *deployment) injected() map[proxy.Fault]int {
+	sum := map[proxy.Fault]int{}
+	for _, one := range d.proxies() {
+		for fault, count := range one.Counts() {
+			sum[fault] += count
+		}
+	}
+	return sum
+}
+
+// inject replaces the rates of all proxies.
+func inject(rates proxy.Rates) {
+	for _, one := range replicas.proxies() {
+		one.Inject(rates)
+	}
+}
+
+// setLag makes the watches of all replicas late.
+func setLag(lag time.Duration) {
+	for _, one := range replicas.proxies() {
+		one.SetLag(lag)
+	}
+}

@@ -1,0 +1,153 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Fault is something that happens to a call.
+type Fault string
+
+// Faults of the writes of ledgers.
+const (
+	// Conflict: another writer was first.
+	Conflict Fault = "conflict with another writer"
+	// LostReply: the write happens, the connection breaks before the answer.
+	LostReply Fault = "lost reply"
+	// LostCall: the connection breaks before the API server hears of it.
+	LostCall Fault = "lost call"
+	// Unavailable: 503 or 504, and nothing is written.
+	Unavailable Fault = "503 or 504"
+	// Late: the write happens seconds later, when its caller may have given up.
+	Late Fault = "late write"
+)
+
+// Faults of watches.
+const (
+	// Cut: the connection of a watch breaks.
+	Cut Fault = "watch cut"
+	// Gone: the watch is told to list again.
+	Gone Fault = "watch answered 410"
+)
+
+const (
+	// The replica waits 5 s for a write.
+	minLate, maxLate = time.Second, 7 * time.Second
+	// lateTimeout bounds a write whose caller may have gone.
+	lateTimeout = 20 * time.Second
+)
+
+// StoreFaults are those of the writes of ledgers.
+func StoreFaults() []Fault {
+	return []Fault{Conflict, LostReply, LostCall, Unavailable, Late}
+}
+
+// Rates tell which part of the writes of ledgers meets a fault. They add up to
+// 1 at most.
+type Rates map[Fault]float64
+
+// Inject replaces the rates; nil injects nothing.
+func (p *Proxy) Inject(rates Rates) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rates = rates
+}
+
+func isLedgerWrite(request *http.Request) bool {
+	return (request.Method == http.MethodPut || request.Method == http.MethodPost) &&
+		strings.HasPrefix(request.URL.Path, "/apis/quota.sharedquota.dev/v1/quotaledgers")
+}
+
+func (p *Proxy) serveWrite(writer http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		drop()
+	}
+	request, cancel := detach(request)
+	defer cancel()
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	switch fault, random := p.draw(); fault { //nolint:exhaustive // the others are those of watches
+	case Conflict:
+		p.writeFirst(request)
+	case LostReply:
+		p.forward(asItIs).ServeHTTP(httptest.NewRecorder(), request)
+		drop()
+	case LostCall:
+		drop()
+	case Unavailable:
+		answer(writer, []int{http.StatusServiceUnavailable, http.StatusGatewayTimeout}[int(random*2)], metav1.StatusReasonTimeout)
+		return
+	case Late:
+		<-time.After(minLate + time.Duration(random*float64(maxLate-minLate)))
+	}
+	p.forward(asItIs).ServeHTTP(writer, request)
+}
+
+// draw decides what happens to a write, and gives it a random number below 1.
+func (p *Proxy) draw() (fault Fault, random float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writes++
+	left := p.random.Float64()
+	for _, fault := range StoreFaults() {
+		if left -= p.rates[fault]; left < 0 {
+			p.counts[fault]++
+			return fault, p.random.Float64()
+		}
+	}
+	return "", 0
+}
+
+// writeFirst gives the ledger another version and leaves its content alone.
+func (p *Proxy) writeFirst(request *http.Request) {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"faults.example.com/writer":"%d"}}}`, p.number())
+	touch := request.Clone(request.Context())
+	touch.Method, touch.ContentLength = http.MethodPatch, int64(len(patch))
+	touch.Header.Set("Content-Type", "application/merge-patch+json")
+	touch.Body = io.NopCloser(strings.NewReader(patch))
+	p.forward(asItIs).ServeHTTP(httptest.NewRecorder(), touch)
+}
+
+func (p *Proxy) number() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.random.Uint64()
+}
+
+// answer gives the replica an error as the API server would.
+func answer(writer http.ResponseWriter, code int, reason metav1.StatusReason) {
+	status, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "a fault was injected",
+	})
+	if err != nil {
+		drop()
+	}
+	writer.Header().Set("Content-Type", "application/json")
+	writer.WriteHeader(code)
+	_, _ = writer.Write(status) // The replica may be gone.
+}

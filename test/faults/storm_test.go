@@ -1,0 +1,230 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/sharedquota/shared-quota-operator/test/faults/load"
+	"github.com/sharedquota/shared-quota-operator/test/faults/proxy"
+)
+
+const (
+	// pauseFor is longer than the life of a reservation, and than a lease.
+	pauseFor = reservationTTL + 2*time.Second
+	// maxRound is how long a round lasts at most.
+	maxRound = 3 * time.Minute
+	// staleBy is how old a new leader's caches are.
+	staleBy = 3 * time.Second
+)
+
+// storm breaks one thing after the other.
+type storm struct {
+	random *rand.Rand
+	start  time.Time
+	// diary tells what happened when.
+	diary []string
+	// deck holds the faults to come; all come before one comes again.
+	deck []string
+	// asleep is the leader that was paused; nil once it goes on.
+	asleep *place
+}
+
+// weather lets faults of all kinds go on for a round, while clients hammer at
+// the limit.
+func weather(ctx context.Context, round uint64) *world {
+	GinkgoHelper()
+	replicas.startAll(ctx)
+	w := newWorld(ctx, 12)
+	plan := w.plan(100 + round)
+	plan.Orphans = true
+	plan.Refusing = []string{w.namespaces[1]}
+	plan.Pods = slices.Delete(slices.Clone(plan.Pods), 1, 2)
+	refuse(ctx, w.namespaces[1])
+	clients := load.Start(ctx, api, plan)
+	defer clients.Stop()
+
+	s := &storm{random: random(1000 + round), start: time.Now()}
+	duration := max(pauseFor, min(maxRound, stormDuration()))
+	s.depose(ctx)
+	for time.Since(s.start) < duration || s.asleep != nil {
+		s.next(ctx)
+		pass(ctx, time.Duration(1000+s.random.IntN(2000))*time.Millisecond)
+		s.wake(ctx)
+	}
+	clients.Stop()
+	AddReportEntry("what broke", strings.Join(s.diary, "\n"))
+	AddReportEntry("injected by the proxies", counts(replicas.injected()))
+	w.tellPeaks(wantNothingOver(ctx))
+	wantServed(clients.Tally)
+	return w
+}
+
+// depose pauses the leader, and lets a replica succeed whose caches are older
+// than the ledger.
+func (s *storm) depose(ctx context.Context) {
+	GinkgoHelper()
+	s.asleep = replicas.waitForLeader(ctx)
+	setLag(staleBy)
+	defer setLag(0)
+	s.notef("pause the leader, %s; watches are %s late", s.asleep.name, staleBy)
+	replicas.pause(ctx, s.asleep)
+	next := replicas.waitForLeader(ctx)
+	s.notef("%s leads", next.name)
+	pass(ctx, 2*staleBy)
+}
+
+// wake lets the paused leader go on once its reservations, its lease and its
+// successor's start lie behind it.
+func (s *storm) wake(ctx context.Context) {
+	if s.asleep != nil && time.Since(s.start) > pauseFor {
+		s.notef("resume %s", s.asleep.name)
+		replicas.resume(s.asleep)
+		s.asleep = nil
+		pass(ctx, 3*time.Second) // Nothing else is to keep it from what it meant to do.
+	}
+}
+
+func (s *storm) notef(format string, args ...any) {
+	line := fmt.Sprintf("%5.1fs ", time.Since(s.start).Seconds()) + fmt.Sprintf(format, args...)
+	s.diary = append(s.diary, line)
+	_, _ = fmt.Fprintln(GinkgoWriter, line)
+}
+
+// next breaks one thing, and brings back what had ended.
+func (s *storm) next(ctx context.Context) {
+	GinkgoHelper()
+	breaks := map[string]func(context.Context){
+		"kill a follower":               s.killFollower,
+		"kill the leader":               s.killLeader,
+		"stop a replica":                s.terminate,
+		"store faults":                  s.store,
+		"cut watches":                   func(context.Context) { s.cut(false) },
+		"cut watches, and list again":   func(context.Context) { s.cut(true) },
+		"late watches":                  s.lag,
+		"kill and start the API server": s.apiServer,
+	}
+	if stormDuration() > 0 {
+		breaks["kill all replicas"] = s.killAll
+	}
+	if len(s.deck) == 0 {
+		s.deck = slices.Sorted(maps.Keys(breaks))
+		s.random.Shuffle(len(s.deck), func(i, j int) { s.deck[i], s.deck[j] = s.deck[j], s.deck[i] })
+	}
+	what := s.deck[0]
+	s.deck = s.deck[1:]
+	s.notef("%s", what)
+	breaks[what](ctx)
+	replicas.recover(ctx)
+}
+
+// killFollower kills a replica that doesn't lead, where another is left.
+func (s *storm) killFollower(ctx context.Context) {
+	up, leader := replicas.up(), replicas.leader()
+	followers := slices.DeleteFunc(slices.Clone(up), func(p *place) bool { return p == leader })
+	if len(up) > 1 && len(followers) > 0 {
+		s.kill(ctx, followers[s.random.IntN(len(followers))])
+	}
+}
+
+// killLeader kills the leader, where another replica is left.
+func (s *storm) killLeader(ctx context.Context) {
+	if leader := replicas.leader(); leader != nil && len(replicas.up()) > 1 {
+		s.kill(ctx, leader)
+	}
+}
+
+func (s *storm) kill(ctx context.Context, place *place) {
+	GinkgoHelper()
+	s.notef("killed %s", place.name)
+	replicas.kill(place)
+	pass(ctx, time.Duration(s.random.IntN(2000))*time.Millisecond)
+	replicas.start(ctx, place)
+}
+
+// terminate stops a replica as a rolling update does, where another is left.
+func (s *storm) terminate(ctx context.Context) {
+	GinkgoHelper()
+	up := replicas.up()
+	if len(up) < 2 {
+		return
+	}
+	place := up[s.random.IntN(len(up))]
+	s.notef("stopped %s", place.name)
+	replicas.terminate(place)
+	replicas.start(ctx, place)
+}
+
+// store lets the writes of ledgers meet faults of all kinds for a while. Without
+// a leader there would be few: nothing becomes free.
+func (s *storm) store(ctx context.Context) {
+	GinkgoHelper()
+	replicas.waitForLeader(ctx)
+	rates := proxy.Rates{}
+	for _, fault := range proxy.StoreFaults() {
+		rates[fault] = 0.15
+	}
+	inject(rates)
+	defer inject(nil)
+	pass(ctx, 5*time.Second)
+}
+
+func (s *storm) cut(gone bool) {
+	for _, one := range replicas.proxies() {
+		one.CutWatches(gone)
+	}
+}
+
+// lag makes watches late for a while.
+func (s *storm) lag(ctx context.Context) {
+	setLag(time.Duration(500+s.random.IntN(2500)) * time.Millisecond)
+	defer setLag(0)
+	pass(ctx, 4*time.Second)
+}
+
+// killAll leaves no replica for a moment.
+func (s *storm) killAll(ctx context.Context) {
+	GinkgoHelper()
+	end := disruptions.Begin("the absence of every replica", load.CallLost)
+	defer time.AfterFunc(settled, end)
+	for _, place := range replicas.up() {
+		replicas.kill(place)
+	}
+	for _, place := range replicas.places {
+		if place != s.asleep {
+			replicas.revive(ctx, place)
+		}
+	}
+}
+
+// apiServer kills the API server and starts it again.
+func (s *storm) apiServer(context.Context) {
+	GinkgoHelper()
+	end := disruptions.Begin("the restart of the API server", load.Disconnected, load.CallLost, load.Unknown, load.Failed)
+	defer time.AfterFunc(2*settled, end)
+	Expect(cluster.RestartAPIServer()).To(Succeed())
+	s.notef("the API server is back")
+}

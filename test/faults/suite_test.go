@@ -1,0 +1,216 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/faults/load"
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/judge"
+)
+
+const (
+	// deadline is what anything may take on a machine that is busy.
+	deadline = 60 * time.Second
+	poll     = 50 * time.Millisecond
+	// reservationTTL is the shortest that the operator takes.
+	reservationTTL = 80 * time.Second
+	// clockAhead is by how much the second replica's clock is wrong.
+	clockAhead = 20 * time.Second
+	// buildTimeout covers builds of the operator from nothing.
+	buildTimeout = 20 * time.Minute
+)
+
+// What the whole suite shares.
+var (
+	cluster *harness.Cluster
+	// api is the admin's client. It reads from the API server.
+	api client.Client
+	// truth is the judge.
+	truth *judge.Judge
+	// replicas are those of the operator.
+	replicas *deployment
+	// disruptions are what was broken when.
+	disruptions = &load.Disruptions{}
+	// worlds are those whose end is still to be judged; worldsMade counts all.
+	worlds     []*world
+	worldsMade int
+)
+
+func TestFaults(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	suite, reporter := GinkgoConfiguration()
+	suite.Timeout = buildTimeout + stormDuration() + 20*time.Minute
+	RunSpecs(t, "Replicas under faults", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	SetDefaultEventuallyTimeout(deadline)
+	SetDefaultEventuallyPollingInterval(poll)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	AddReportEntry("seed", fmt.Sprintf("FAULTS_SEED=%d", seed()))
+
+	binaries := make(chan [2]string, 1)
+	go func() {
+		defer GinkgoRecover()
+		defer close(binaries)
+		binaries <- [2]string{operatorBinary(ctx), buildOperator(ctx, "manager-ahead", "-ldflags", "-X main.clockOffset="+clockAhead.String())}
+	}()
+	startControlPlane(ctx)
+	built := <-binaries
+	replicas = newDeployment(built[0], built[1])
+	replicas.start(ctx, replicas.places[0])
+}, NodeTimeout(buildTimeout))
+
+var _ = AfterSuite(func() {
+	if cluster == nil {
+		return
+	}
+	if replicas != nil {
+		replicas.stop()
+	}
+	checkLogs()
+	if truth != nil {
+		Expect(truth.Stop()).To(Succeed())
+	}
+	Expect(cluster.Stop()).To(Succeed())
+})
+
+// logs returns what each replica that ever ran has said, file name -> lines.
+func logs() map[string][]string {
+	GinkgoHelper()
+	paths, err := filepath.Glob(filepath.Join(cluster.Dir(), "operator*.log"))
+	Expect(err).NotTo(HaveOccurred())
+	said := map[string][]string{}
+	for _, path := range paths {
+		log, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		said[filepath.Base(path)] = strings.Split(strings.TrimSpace(string(log)), "\n")
+	}
+	return said
+}
+
+// checkLogs looks for what no replica may ever say.
+func checkLogs() {
+	GinkgoHelper()
+	for name, lines := range logs() {
+		for _, trouble := range []string{"panic:", "Observed a panic", "DATA RACE", "Repaired a count that had drifted"} {
+			Expect(lines).NotTo(ContainElement(ContainSubstring(trouble)), name)
+		}
+	}
+}
+
+// A failure is told with what went wrong for the replicas last.
+var _ = JustAfterEach(func() {
+	if !CurrentSpecReport().Failed() || cluster == nil {
+		return
+	}
+	said := logs()
+	for _, name := range slices.Sorted(maps.Keys(said)) {
+		lines := slices.DeleteFunc(said[name], func(line string) bool {
+			return strings.Contains(line, `"level":"info"`) && !strings.Contains(line, "could not be decided")
+		})
+		AddReportEntry("the last troubles of "+name, strings.Join(lines[max(0, len(lines)-10):], "\n"), ReportEntryVisibilityFailureOrVerbose)
+	}
+})
+
+func startControlPlane(ctx context.Context) {
+	GinkgoHelper()
+	var err error
+	cluster, err = harness.Start(ctx, harness.Options{
+		// Replicas share the calls only where each has a connection.
+		APIServerEnv: []string{"DISABLE_HTTP2=1"}, KeepDir: os.Getenv("FAULTS_KEEP") != "",
+	})
+	Expect(err).NotTo(HaveOccurred())
+	scheme := runtime.NewScheme()
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	Expect(quotav1.AddToScheme(scheme)).To(Succeed())
+	api, err = client.New(cluster.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL())
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// operatorBinary returns the operator to test.
+func operatorBinary(ctx context.Context) string {
+	GinkgoHelper()
+	if given := os.Getenv("MANAGER_BINARY"); given != "" {
+		return given
+	}
+	return buildOperator(ctx, "manager")
+}
+
+func buildOperator(ctx context.Context, name string, flags ...string) string {
+	GinkgoHelper()
+	root, err := harness.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	binary := filepath.Join(GinkgoT().TempDir(), name)
+	args := append(append([]string{"build"}, raceFlags...), flags...)
+	build := exec.CommandContext(ctx, "go", append(args, "-o", binary, ".")...)
+	build.Dir = root
+	start := time.Now()
+	output, err := build.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(output))
+	_, _ = fmt.Fprintf(GinkgoWriter, "built %s in %s\n", name, time.Since(start).Round(time.Second))
+	return binary
+}
+
+// seed is what all randomness begins with.
+func seed() uint64 {
+	given, err := strconv.ParseUint(os.Getenv("FAULTS_SEED"), 10, 64)
+	if err != nil {
+		return 1
+	}
+	return given
+}
+
+// random returns a generator of its own for one purpose.
+func random(purpose uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(seed(), purpose))
+}
+
+// stormDuration is how long faults of all kinds go on together.
+func stormDuration() time.Duration {
+	given, err := time.ParseDuration(strings.TrimSpace(os.Getenv("FAULTS_DURATION")))
+	if err != nil {
+		return 0
+	}
+	return given
+}

@@ -1,0 +1,169 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/faults/load"
+)
+
+const (
+	worldLabel = "world"
+	tierLabel  = "tier"
+	partLabel  = "part"
+)
+
+// world is one spec's own part of the cluster. All its namespaces are under the
+// quota of the whole; every third is under a tighter one of its tier too; two
+// parts of three are under one on services and config maps.
+type world struct {
+	name       string
+	namespaces []string
+	// spare are namespaces for the end, key as in coveredBy -> name.
+	spare map[string]string
+}
+
+func (w *world) whole() string  { return w.name + "-a-whole" }
+func (w *world) tier() string   { return w.name + "-b-tier" }
+func (w *world) things() string { return w.name + "-c-things" }
+
+func (w *world) quotas() []string { return []string{w.whole(), w.tier(), w.things()} }
+
+// newWorld makes a world of so many namespaces, and returns it once its quotas
+// are enforced.
+func newWorld(ctx context.Context, size int) *world {
+	GinkgoHelper()
+	worldsMade++
+	w := &world{name: fmt.Sprintf("world-%d", worldsMade), spare: map[string]string{}}
+	worlds = append(worlds, w)
+	for i := range size {
+		name := fmt.Sprintf("%s-n%d", w.name, i)
+		w.namespaces = append(w.namespaces, name)
+		w.namespace(ctx, name, i%3 == 0, []string{"a", "b", "c"}[i*3/size])
+	}
+	for key, tier := range map[string]bool{w.whole(): false, w.tier(): true} {
+		w.spare[key] = key + "-spare"
+		w.namespace(ctx, w.spare[key], tier, "c")
+	}
+	w.spare[w.things()] = w.things() + "-spare"
+	w.namespace(ctx, w.spare[w.things()], false, "a")
+	w.limit(ctx, size)
+	// Nobody calls now. Each replica is to get a part of what comes, once the API
+	// server has noticed.
+	replicas.balancer.Cut()
+	pass(ctx, 500*time.Millisecond)
+	return w
+}
+
+func (w *world) namespace(ctx context.Context, name string, tier bool, part string) {
+	GinkgoHelper()
+	namespace := builders.Namespace(name).Label(worldLabel, w.name).Label(partLabel, part)
+	if tier {
+		namespace.Label(tierLabel, "tight")
+	}
+	Expect(api.Create(ctx, namespace.Obj())).To(Succeed())
+}
+
+// limit creates the quotas: less than the clients of plan want.
+func (w *world) limit(ctx context.Context, size int) {
+	GinkgoHelper()
+	milli := func(n int) string { return resource.NewMilliQuantity(int64(n), resource.DecimalSI).String() }
+	for _, quota := range []*builders.QuotaBuilder{
+		builders.Quota(w.whole()).Label(worldLabel, w.name).
+			Hard("pods", strconv.Itoa(3*size)).Hard("requests.cpu", milli(400*size)),
+		builders.Quota(w.tier()).Label(worldLabel, w.name).Label(tierLabel, "tight").
+			Hard("pods", strconv.Itoa(size)).Hard("requests.cpu", milli(125*size)),
+		builders.Quota(w.things()).Label(worldLabel, w.name).LabelIn(partLabel, "a", "b").
+			Hard("services.loadbalancers", strconv.Itoa(size/2)).Hard("count/configmaps", strconv.Itoa(2*size)),
+	} {
+		Expect(api.Create(ctx, quota.Obj())).To(Succeed())
+	}
+	for _, name := range w.quotas() {
+		waitUntilEnforced(ctx, name)
+	}
+	w.waitUntilAsked(ctx)
+}
+
+// waitUntilAsked returns once the API server asks the operator: it loads what it
+// is to ask about a moment after that was written.
+func (w *world) waitUntilAsked(ctx context.Context) {
+	GinkgoHelper()
+	probe := builders.Pod(w.spare[w.whole()], "probe").Request("cpu", "1k").Obj()
+	Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, probe, client.DryRunAll) }).
+		Should(MatchError(ContainSubstring("exceeded quota: " + w.whole())))
+}
+
+// abolish deletes the quotas, so that what is left of the world is of no concern.
+func (w *world) abolish(ctx context.Context) {
+	GinkgoHelper()
+	for _, name := range w.quotas() {
+		Expect(api.Delete(ctx, builders.Quota(name).Obj())).To(Succeed())
+	}
+	worlds = slices.DeleteFunc(worlds, func(one *world) bool { return one == w })
+}
+
+func waitUntilEnforced(ctx context.Context, name string) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega, ctx context.Context) {
+		quota := &quotav1.ClusterResourceQuota{}
+		g.Expect(api.Get(ctx, client.ObjectKey{Name: name}, quota)).To(Succeed())
+		for _, kind := range []string{quotav1.ConditionEnforced, quotav1.ConditionReady} {
+			g.Expect(meta.IsStatusConditionTrue(quota.Status.Conditions, kind)).To(BeTrue(), "%s: %v", kind, quota.Status.Conditions)
+		}
+	}).Should(Succeed(), "quota %s", name)
+}
+
+// refuse puts a quota of Kubernetes into a namespace that refuses every pod
+// after the webhooks have admitted it. Nothing counts it, so it says itself that
+// it is counted.
+func refuse(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+	quota := builders.ResourceQuota(namespace, load.RefusingQuota)
+	quota.Spec.Hard = none
+	Expect(api.Create(ctx, quota)).To(Succeed())
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
+	Expect(api.Status().Update(ctx, quota)).To(Succeed())
+}
+
+// plan has a client for pods in every namespace, and for services and config
+// maps in every second one of those where they are limited.
+func (w *world) plan(purpose uint64) load.Plan {
+	things := w.namespaces[:len(w.namespaces)*2/3]
+	plan := load.Plan{Pods: w.namespaces, Rest: 150 * time.Millisecond, Seed: seed()<<8 + purpose}
+	for i, namespace := range things {
+		if i%2 == 0 {
+			plan.Services = append(plan.Services, namespace)
+		}
+		plan.ConfigMaps = append(plan.ConfigMaps, namespace)
+	}
+	return plan
+}
