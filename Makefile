@@ -27,6 +27,8 @@ INTEGRATION_TIMEOUT ?= 20m
 FAULTS_SEED ?= 1
 ## FAULTS_DURATION: how long the fault tests go on with faults of all kinds, such as 30m; unset: one round
 FAULTS_DURATION ?=
+## BENCH_ARGS: further arguments of bench, such as -only REGEXP, -rounds N
+BENCH_ARGS ?=
 ## IMG: name of the container image
 IMG ?= shared-quota-operator:dev
 ## CONTAINER_TOOL: command that builds the image
@@ -132,6 +134,11 @@ test-faults: controlplane ## Kill, pause and cut off replicas and the API server
 		go test $(RACE) -count=1 -timeout 0 -v $(TEST_ARGS) ./test/faults
 
 ##@ Measure
+
+.PHONY: bench
+bench: controlplane build ## Measure admission on a real control plane, against no quota, the cheapest webhook and native ResourceQuota. BENCH_JSON: file for the figures.
+	CGO_ENABLED=0 go build -o bin/bench ./hack/bench
+	@bin/bench -manager bin/manager -assets "$(ASSETS)" $(BENCH_ARGS)
 
 .PHONY: bench-scale
 bench-scale: controlplane build ## Measure counting with 50,000 pods on a real control plane: time, memory, growth. BENCH_JSON: file for the figures.

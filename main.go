@@ -81,8 +81,6 @@ func parseFlags() (flags, zap.Options) {
 	flag.IntVar(&f.serving.Port, "webhook-port", 9443, "Port on which the webhooks are served.")
 	flag.StringVar(&f.serving.CertDir, "cert-dir", "",
 		"Directory with tls.crt, tls.key and ca.crt for the webhooks. Without it, and with --webhook-url, the operator makes its own.")
-	flag.BoolVar(&f.serving.HTTP1, "http1", false,
-		"Serve webhooks over HTTP/1.1 alone, so that a Service spreads one API server's calls over all replicas.")
 	flag.BoolVar(&f.leaderElect, "leader-elect", true, "Let one of several replicas do the counting.")
 	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"The operator's own namespace: it holds the lease, and is never limited.")
@@ -149,7 +147,7 @@ func run(ctx context.Context, f flags) error {
 	}
 
 	handler := objects.NewHandler(clock, evaluators, index, group, measured, f.reservationTTL)
-	webhooks.Register(mgr.GetWebhookServer(), mgr.GetScheme(), handler, measured)
+	webhooks.Register(ctx, mgr.GetWebhookServer(), mgr.GetScheme(), handler, measured)
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
 		Endpoint:       endpoint,
 		Paths:          webhooks.Paths(),

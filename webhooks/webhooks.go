@@ -18,6 +18,8 @@ limitations under the License.
 package webhooks
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -33,8 +35,10 @@ func Paths() reach.Paths {
 	return reach.Paths{Objects: objects.Path, Quotas: quotas.Path}
 }
 
-// Register adds all endpoints to the server.
-func Register(server webhook.Server, scheme *runtime.Scheme, handler *objects.Handler, metrics *metrics.Metrics) {
-	server.Register(objects.Path, objects.NewEndpoint(handler, metrics))
+// Register adds all endpoints to the server, which stops when running ends.
+func Register(
+	running context.Context, server webhook.Server, scheme *runtime.Scheme, handler *objects.Handler, metrics *metrics.Metrics,
+) {
+	server.Register(objects.Path, objects.NewEndpoint(running, handler, metrics))
 	server.Register(quotas.Path, admission.WithValidator(scheme, quotas.Validator{}))
 }

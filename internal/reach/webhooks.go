@@ -37,8 +37,10 @@ const (
 	// QuotasWebhook is the entry that validates ClusterResourceQuotas.
 	QuotasWebhook = "quotas.quota.sharedquota.dev"
 
-	// timeoutSeconds is how long the API server waits for an answer.
-	timeoutSeconds = 10
+	// timeoutSeconds is how long the API server waits for an answer: the most that
+	// it allows. A store that takes seconds for a write is waited for; a request
+	// that is given up comes to its client as an error of the server.
+	timeoutSeconds = 30
 )
 
 // Endpoint is where the API server reaches the webhook.

@@ -142,21 +142,3 @@ func TestWhatTheAPIServerCannotCall(t *testing.T) {
 		})
 	}
 }
-
-// An API server that offers HTTP/2 gets it, unless it is to be spread over
-// several replicas.
-func TestWhichProtocolIsSpoken(t *testing.T) {
-	for http1, want := range map[bool]string{false: "h2", true: "http/1.1"} {
-		server, _, err := Server(Options{URL: "https://quota.example", HTTP1: http1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}} // as the webhook server begins
-		for _, change := range optionsOf(t, server).TLSOpts {
-			change(config)
-		}
-		if got := config.NextProtos[0]; got != want {
-			t.Errorf("HTTP1 %t: offers %s, want %s", http1, got, want)
-		}
-	}
-}

@@ -47,18 +47,6 @@ type Options struct {
 	// CertDir holds tls.crt, tls.key and ca.crt. Without it a certificate is
 	// made for the host of the URL, which lives as long as the process.
 	CertDir string
-	// HTTP1 offers HTTP/1.1 alone. Then an API server opens a connection for each
-	// call that is under way, and a Service spreads them over the replicas; with
-	// HTTP/2 it has one connection, which is faster, and so one replica.
-	HTTP1 bool
-}
-
-// tlsOptions are for whatever certificate is served.
-func (o Options) tlsOptions() []func(*tls.Config) {
-	if !o.HTTP1 {
-		return nil
-	}
-	return []func(*tls.Config){func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }}
 }
 
 // Server returns the webhook server and the endpoint to register for it.
@@ -91,9 +79,7 @@ func certified(options Options) (webhook.Server, reach.Endpoint, error) {
 		return nil, reach.Endpoint{}, err
 	}
 	endpoint.URL = strings.TrimSuffix(options.URL, "/")
-	return webhook.NewServer(webhook.Options{
-		Port: options.Port, CertDir: options.CertDir, TLSOpts: options.tlsOptions(),
-	}), endpoint, nil
+	return webhook.NewServer(webhook.Options{Port: options.Port, CertDir: options.CertDir}), endpoint, nil
 }
 
 // hostOf returns the host of a URL that the API server can be told to call.
@@ -126,9 +112,9 @@ func selfSigned(options Options) (webhook.Server, reach.Endpoint, error) {
 	}
 	server := webhook.NewServer(webhook.Options{
 		Host: host, Port: options.Port,
-		TLSOpts: append(options.tlsOptions(), func(config *tls.Config) {
+		TLSOpts: []func(*tls.Config){func(config *tls.Config) {
 			config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil }
-		}),
+		}},
 	})
 	return server, reach.Endpoint{URL: strings.TrimSuffix(options.URL, "/"), CABundle: certPEM}, nil
 }
