@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -59,6 +60,9 @@ import (
 // minReservationTTL is the API server's request timeout of a minute, and by how
 // much the clocks of replicas may differ.
 const minReservationTTL = 80 * time.Second
+
+// gcPercent lets the heap grow to four times what is in use.
+const gcPercent = 300
 
 type flags struct {
 	serving        serving.Options
@@ -108,6 +112,11 @@ func main() {
 }
 
 func run(ctx context.Context, f flags) error {
+	if os.Getenv("GOGC") == "" {
+		// The heap is small and the garbage of admission much: collected at each
+		// doubling, it took an eighth of the operator's CPU time under load.
+		debug.SetGCPercent(gcPercent)
+	}
 	if f.reservationTTL < minReservationTTL {
 		return fmt.Errorf("--reservation-ttl %s: want at least %s", f.reservationTTL, minReservationTTL)
 	}

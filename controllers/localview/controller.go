@@ -49,7 +49,7 @@ import (
 const (
 	// viewsWhileChanging is how many views of a quota are written in one round
 	// while its totals keep changing. Each costs the API server some 2 ms of CPU.
-	viewsWhileChanging = 10
+	viewsWhileChanging = 5
 	// writesAtOnce bounds the writes of one round that are under way together.
 	writesAtOnce = 4
 )

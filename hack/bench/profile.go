@@ -18,30 +18,50 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/discovery"
 )
 
-// profile takes a CPU profile of the operator's first replica while a turn is
-// measured, where that was asked for. The outcome is sent once.
+// profile takes CPU profiles of the API server, and of the operator's first
+// replica, while a turn is measured, where that was asked for. The outcome is
+// sent once.
 func (w *world) profile(ctx context.Context, v variant, r *running, l load) <-chan error {
 	done := make(chan error, 1)
-	if r.pprof == 0 {
+	if w.profiles == "" {
 		done <- nil
 		return done
 	}
-	name := fmt.Sprintf("%s, %d clients in %d namespaces, refused %t.pprof", v.name, l.clients, l.namespaces, l.refused)
-	name = strings.ReplaceAll(name, " ", "-")
-	go func() {
+	name := fmt.Sprintf("%s, %d clients in %d namespaces, refused %t", v.name, l.clients, l.namespaces, l.refused)
+	name = filepath.Join(w.profiles, strings.ReplaceAll(name, " ", "-"))
+	seconds := strconv.Itoa(max(1, int(l.duration/time.Second)))
+	var group errgroup.Group
+	group.Go(func() error {
 		pause(ctx, warmUp)
-		done <- download(ctx, filepath.Join(w.profiles, name),
-			fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/profile?seconds=%d", r.pprof, max(1, int(l.duration/time.Second))))
-	}()
+		raw, err := discovery.NewDiscoveryClientForConfig(w.configs[0])
+		if err != nil {
+			return err
+		}
+		content, err := raw.RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", seconds).DoRaw(ctx)
+		return errors.Join(err, os.WriteFile(name+",-API-server.pprof", content, 0o600))
+	})
+	group.Go(func() error {
+		if r.pprof == 0 {
+			return nil
+		}
+		pause(ctx, warmUp)
+		return download(ctx, name+".pprof", fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/profile?seconds=%s", r.pprof, seconds))
+	})
+	go func() { done <- group.Wait() }()
 	return done
 }
 

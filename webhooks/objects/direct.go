@@ -1,0 +1,85 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// maxReview bounds what is read: two objects of the most that etcd holds, and more.
+const maxReview = 7 << 20
+
+// direct answers what API servers send, a v1 AdmissionReview, without the
+// library's detour: that looks for the kind before it decodes, and makes a logger
+// for each request. Whatever is unusual is the library's, with its messages.
+//
+// Measured with 100 clients: the library took 0.14 ms a request besides the
+// Handler's own work, of 0.8 ms in all.
+type direct struct {
+	handler   admission.Handler
+	otherwise http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (d direct) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
+	body, err := read(request)
+	review := admissionv1.AdmissionReview{}
+	if err != nil || !usual(request, body, &review) {
+		request.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(body), request.Body), request.Body}
+		d.otherwise.ServeHTTP(writer, request)
+		return
+	}
+	asked := admission.Request{AdmissionRequest: *review.Request}
+	answer := d.handler.Handle(request.Context(), asked)
+	if err := answer.Complete(asked); err != nil {
+		answer = admission.Errored(http.StatusInternalServerError, err)
+		answer.UID = asked.UID
+	}
+	review.Request, review.Response = nil, &answer.AdmissionResponse
+	text, err := json.Marshal(review)
+	if err != nil {
+		http.Error(writer, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	writer.Header().Set("Content-Type", "application/json")
+	_, _ = writer.Write(text) // The API server notices.
+}
+
+// read reads the body as far as it may go.
+func read(request *http.Request) ([]byte, error) {
+	body := &bytes.Buffer{}
+	body.Grow(int(min(max(request.ContentLength, 0), maxReview)) + bytes.MinRead)
+	_, err := body.ReadFrom(io.LimitReader(request.Body, maxReview))
+	return body.Bytes(), err
+}
+
+// usual decodes what an API server sends, and tells whether it is that.
+func usual(request *http.Request, body []byte, review *admissionv1.AdmissionReview) bool {
+	return request.Header.Get("Content-Type") == "application/json" &&
+		json.Unmarshal(body, review) == nil &&
+		review.Kind == "AdmissionReview" && review.APIVersion == admissionv1.SchemeGroupVersion.String() &&
+		review.Request != nil
+}
