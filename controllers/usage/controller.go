@@ -27,6 +27,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -169,13 +170,29 @@ func (c *Controller) define(defined definition.Definition) error {
 	return nil
 }
 
-// settle moves the ledger to the newest count.
+// settle moves the ledger to the newest count. One that makes no room can wait:
+// what it turns from reserved to used is charged either way.
 func (c *Controller) settle(ctx context.Context, quota string) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	return c.group.Apply(ctx, quota, func(draft *ledger.Draft) {
+	apply := c.group.ApplyLater
+	if c.makesRoom(quota) {
+		apply = c.group.Apply
+	}
+	return apply(ctx, quota, func(draft *ledger.Draft) {
 		c.count.Read(quota, func(view counting.View) { draft.Settle(observation(view)) })
 	})
+}
+
+// makesRoom tells whether the count is lower than the ledger's in anything, or
+// made for another spec.
+func (c *Controller) makesRoom(name string) bool {
+	state, room := c.group.Current(name), true
+	c.count.Read(name, func(view counting.View) {
+		grown, _ := quota.LessThanOrEqual(state.Used, view.Total())
+		room = state.Basis != basisOf(view.Definition()) || !grown
+	})
+	return room
 }
 
 func (c *Controller) forget(ctx context.Context, quota string) error {

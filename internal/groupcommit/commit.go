@@ -37,8 +37,10 @@ import (
 //     room for them in a moment. Only now: a refusal may rest on a charge before
 //     it in the batch, and that one counts only once it is written.
 //
-// When the write meets a conflict or fails, every entry is judged again on a
-// live state, once that can be read.
+// When the write meets a conflict, another replica was first: every entry is
+// judged again on what that wrote, seen or read, and at once, for its turn lasts
+// only until that replica writes again. When the write fails, every entry is
+// judged again on a live state, once that can be read.
 func (c *committer) commit(batch []*entry) {
 	backoff := wait.Backoff{Duration: 2 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: time.Second}
 	fresh := false
@@ -59,14 +61,17 @@ func (c *committer) commit(batch []*entry) {
 			}
 			fresh = true
 		}
+		usable = false
 		switch c.attempt(batch, &base, fresh) {
 		case committed:
 			return
-		case conflicted, failed:
+		case conflicted:
+			usable = c.catchUp(&base)
+			fresh = false
+		case failed:
 			c.sleep(backoff.Step(), nil)
 		case outdated:
 		}
-		usable = false
 	}
 }
 
@@ -122,8 +127,9 @@ func (c *committer) write(size int, base *Snapshot, next ledger.State) outcome {
 		c.failed(err, true)
 		return failed
 	}
-	c.wrote(Snapshot{Version: version, State: next})
-	c.group.observer.Committed(c.quota, size, c.group.clock.Since(start))
+	took := c.group.clock.Since(start)
+	c.wrote(Snapshot{Version: version, State: next}, took)
+	c.group.observer.Committed(c.quota, size, took)
 	return committed
 }
 

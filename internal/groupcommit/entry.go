@@ -41,6 +41,8 @@ type entry struct {
 	// patience is until when a denial is withheld.
 	patience time.Time
 	change   Change
+	// lazy: nobody waits for what the change does.
+	lazy bool
 
 	// pending is the decision on the draft that is being written.
 	pending ledger.Decision

@@ -141,6 +141,15 @@ func (g *Group) Apply(ctx context.Context, quota string, change Change) error {
 	return err
 }
 
+// ApplyLater is Apply for a change that makes no room: with no charge to share a
+// write with, it may wait for some others.
+func (g *Group) ApplyLater(ctx context.Context, quota string, change Change) error {
+	entry := newChange(ctx, change)
+	entry.lazy = true
+	_, err := g.wait(ctx, g.committer(quota), entry)
+	return err
+}
+
 // Release gives back charges whose request is known to have failed. It doesn't
 // wait: what can't be written in time expires.
 func (g *Group) release(ctx context.Context, charges []Charge) {

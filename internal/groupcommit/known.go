@@ -18,6 +18,7 @@ package groupcommit
 
 import (
 	"context"
+	"time"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
@@ -48,11 +49,24 @@ func (c *committer) observe(snapshot Snapshot) {
 }
 
 // wrote takes a ledger that this committer wrote.
-func (c *committer) wrote(snapshot Snapshot) {
+func (c *committer) wrote(snapshot Snapshot, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lockedTake(snapshot)
-	c.known.failure = nil
+	c.lastWrite, c.known.failure = took, nil
+}
+
+// catchUp replaces base by what was seen since, if anything was. Not all that was
+// written may have been seen yet: the swap tells.
+func (c *committer) catchUp(base *Snapshot) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	is := c.known.snapshot
+	if is.Version == "" || c.known.unsure || !c.group.store.Newer(is.Version, base.Version) {
+		return false
+	}
+	*base = is
+	return true
 }
 
 // lockedTake keeps a snapshot, unless it knows a newer one.

@@ -26,6 +26,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 // paced runs a test on a Group with these options.
@@ -90,7 +92,7 @@ func TestWritesUnderLoadKeepTheirPace(t *testing.T) {
 // Few clients that each wait for their answer would wait for the pace in vain:
 // nobody else is going to come.
 func TestFewClientsDoNotWaitForThePace(t *testing.T) {
-	for clients, least := range map[int]int{1: 150, 3: 300, 10: 350} {
+	for clients, least := range map[int]int{1: 150, 3: 250, 10: 350} {
 		t.Run(fmt.Sprintf("%d clients", clients), func(t *testing.T) {
 			options := Options{Pace: time.Second, PaceEach: 2 * time.Millisecond}
 			paced(t, newMemoryStore("team"), options, func(t *testing.T, group *Group) {
@@ -116,5 +118,72 @@ func TestAChangeWaitsForHalfThePace(t *testing.T) {
 		if took := (clock.RealClock{}).Since(start); took < 80*time.Millisecond {
 			t.Errorf("five changes took %s, want at least 80ms", took)
 		}
+	})
+}
+
+func TestALazyChangeWaitsForOthersOrACharge(t *testing.T) {
+	store := newMemoryStore("team")
+	paced(t, store, Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond}, func(t *testing.T, group *Group) {
+		if err := group.Apply(t.Context(), "team", settleTo(1)); err != nil {
+			t.Fatal(err)
+		}
+		start := clock.RealClock{}.Now()
+		if err := group.ApplyLater(t.Context(), "team", settleTo(2)); err != nil {
+			t.Fatal(err)
+		}
+		if took := (clock.RealClock{}).Since(start); took < 150*time.Millisecond {
+			t.Errorf("alone: took %s, want at least 150ms", took)
+		}
+		start = clock.RealClock{}.Now()
+		later := make(chan error, 1)
+		go func() { later <- group.ApplyLater(t.Context(), "team", settleTo(3)) }()
+		synctest.Wait()
+		if decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 9, "p")}); !isGranted(decision) {
+			t.Fatalf("want Granted, got %v, error %v", decision, err)
+		}
+		if err := <-later; err != nil {
+			t.Fatal(err)
+		}
+		if took := (clock.RealClock{}).Since(start); took > 20*time.Millisecond {
+			t.Errorf("with a charge: took %s, want at most 20ms", took)
+		}
+	})
+}
+
+// One replica has all the clients, and the other, the leader, none: it must have
+// its turn all the same, even though each of its writes begins with what it has
+// seen of the other's a moment ago.
+func TestABusyReplicaLeavesTheLeaderItsTurn(t *testing.T) {
+	store := newMemoryStore("team")
+	store.latency = 50 * time.Millisecond // a busy machine
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		options := Options{
+			Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond,
+			CallTimeout: time.Second, ChangeTimeout: 10 * time.Second, MaxWaiting: 1000,
+		}
+		busy, leader := New(ctx, clock.RealClock{}, store, &watcher{}, options), New(ctx, clock.RealClock{}, store, &watcher{}, options)
+		var both sync.WaitGroup
+		both.Go(func() { chargeOneAfterTheOther(t, busy, 100, func() time.Duration { return 20 * time.Millisecond }) })
+		settles := 0
+		both.Go(func() {
+			for end := (clock.RealClock{}).Now().Add(time.Second); (clock.RealClock{}).Now().Before(end); settles++ {
+				if err := leader.Apply(t.Context(), "team", func(draft *ledger.Draft) {
+					for key := range draft.State().Reservations {
+						draft.Release(key)
+					}
+				}); err != nil {
+					t.Error(err)
+				}
+				pass(20 * time.Millisecond)
+			}
+		})
+		both.Wait()
+		if settles < 2 {
+			t.Errorf("the leader wrote %d times in a second, want at least 2", settles)
+		}
+		stop()
+		busy.Wait()
+		leader.Wait()
 	})
 }
