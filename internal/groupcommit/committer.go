@@ -125,12 +125,12 @@ func (c *committer) untilNextBatch() (pause time.Duration, more bool) {
 // expected, and the batch is due, though not sooner than its size allows. What
 // makes nobody wait, such as a settle, is due at half the pace.
 //
-// After a write comes a pause as long as the write took: in it another replica
-// can write. A busy one that always knew its own last write first let the leader
+// After a write comes a pause twice as long as the write took: in it another
+// replica that was too late can read and write. A busy one that always knew its own last write first let the leader
 // wait for its turn until hundreds of reservations were unsettled.
 func (c *committer) lockedPause(now time.Time) time.Duration {
 	options, since := c.group.options, now.Sub(c.lastBatch)
-	turn := min(c.lastWrite, maxTurn)
+	turn := min(2*c.lastWrite, maxTurn)
 	if c.lastCharges <= 1 {
 		turn = 0 // a lone client comes back no sooner anyway
 	}
