@@ -48,11 +48,12 @@ type response struct {
 }
 
 // serveAllow is the floor of any webhook: it reads nothing but the request's UID
-// and allows it.
+// and allows it, or at another path refuses it.
 func serveAllow(ctx context.Context, port int, certDir string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("/allow", allow)
+	mux.HandleFunc("/allow", func(w http.ResponseWriter, r *http.Request) { answer(w, r, true) })
+	mux.HandleFunc("/refuse", func(w http.ResponseWriter, r *http.Request) { answer(w, r, false) })
 	server := &http.Server{
 		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Handler: mux, ReadHeaderTimeout: 10 * time.Second,
 	}
@@ -64,21 +65,21 @@ func serveAllow(ctx context.Context, port int, certDir string) error {
 	return fmt.Errorf("serving: %w", err)
 }
 
-func allow(writer http.ResponseWriter, incoming *http.Request) {
+func answer(writer http.ResponseWriter, incoming *http.Request, allowed bool) {
 	asked := review{}
 	if err := json.NewDecoder(incoming.Body).Decode(&asked); err != nil || asked.Request == nil {
 		http.Error(writer, "want an AdmissionReview", http.StatusBadRequest)
 		return
 	}
-	answer, err := json.Marshal(review{
-		APIVersion: asked.APIVersion, Kind: asked.Kind, Response: &response{UID: asked.Request.UID, Allowed: true},
+	text, err := json.Marshal(review{
+		APIVersion: asked.APIVersion, Kind: asked.Kind, Response: &response{UID: asked.Request.UID, Allowed: allowed},
 	})
 	if err != nil {
 		http.Error(writer, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	writer.Header().Set("Content-Type", "application/json")
-	_, _ = writer.Write(answer) // The API server notices.
+	_, _ = writer.Write(text) // The API server notices.
 }
 
 // startAllow runs this program as that webhook.
@@ -96,5 +97,5 @@ func startAllow(ctx context.Context, cluster *harness.Cluster, certDir string) (
 		Name: "allow", Path: self, ReadyURL: base + "/readyz",
 		Args: []string{"-allow-port", strconv.Itoa(port), "-cert-dir", certDir},
 	})
-	return process, base + "/allow", err
+	return process, base, err
 }

@@ -48,6 +48,8 @@ func (r *results) ratios() []ratio {
 	add("a single idle client's p50 above the allowing webhook's, ms", "≤ 5", value, ok)
 	value, ok = r.compare("exhausted quota", single, "exhausted quota", allowing, rate)
 	add("exhausted quota: refusals against the allowing webhook's rate", "≥ 0.9", value, ok)
+	value, ok = r.compare("exhausted quota", single, "exhausted quota", refusing, rate)
+	add("exhausted quota: refusals against those of a webhook that refuses everything", "", value, ok)
 	value, ok = r.limit("freed capacity", single)
 	add("from a deletion to its capacity granted elsewhere, p50 ms", "≤ 100", value, ok)
 	return known

@@ -75,11 +75,12 @@ func onTwoAPIServers(s scenario) scenario {
 	}}
 }
 
-// exhausted has quotas refuse everything, while the allowing webhook allows.
+// exhausted has quotas refuse everything, while the allowing webhook allows. What
+// refuses everything without a look is the floor of refusals by a webhook.
 func exhausted(duration time.Duration) scenario {
 	const name = "exhausted quota"
 	return scenario{name, func(ctx context.Context, w *world, rounds int, into *results) error {
-		variants := []variant{variantAllow, variantNative, variantSingle}
+		variants := []variant{variantAllow, variantRefuse, variantNative, variantSingle}
 		return takeTurns(ctx, w, name, rounds, variants, into, func(v variant) (setup, load) {
 			l := load{clients: 100, namespaces: 100, duration: duration, refused: v.name != allowing}
 			return setup{namespaces: l.namespaces, pods: "0"}, l

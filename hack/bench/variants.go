@@ -80,6 +80,7 @@ type variant struct {
 const (
 	nothing  = "no quota"
 	allowing = "allowing webhook"
+	refusing = "refusing webhook"
 	native   = "native ResourceQuota"
 	single   = "operator, 1 replica"
 	double   = "operator, 2 replicas"
@@ -87,9 +88,14 @@ const (
 
 var (
 	variantNothing = variant{nothing, func(context.Context, *world, setup) (*running, error) { return &running{}, nil }}
-	variantAllow   = variant{allowing, limitByNothing}
-	variantNative  = variant{native, limitNatively}
-	variantSingle  = variant{single, func(ctx context.Context, w *world, s setup) (*running, error) {
+	variantAllow   = variant{allowing, func(ctx context.Context, w *world, _ setup) (*running, error) {
+		return askWebhook(ctx, w, "/allow")
+	}}
+	variantRefuse = variant{refusing, func(ctx context.Context, w *world, _ setup) (*running, error) {
+		return askWebhook(ctx, w, "/refuse")
+	}}
+	variantNative = variant{native, limitNatively}
+	variantSingle = variant{single, func(ctx context.Context, w *world, s setup) (*running, error) {
 		return limitByOperator(ctx, w, s, 1)
 	}}
 	variantDouble = variant{double, func(ctx context.Context, w *world, s setup) (*running, error) {
@@ -97,13 +103,14 @@ var (
 	}}
 )
 
-// limitByNothing calls a webhook that allows everything.
-func limitByNothing(ctx context.Context, w *world, _ setup) (*running, error) {
+// askWebhook has the API server ask a webhook that always answers the same.
+func askWebhook(ctx context.Context, w *world, path string) (*running, error) {
 	r := &running{}
 	process, url, err := startAllow(ctx, w.cluster, w.certDir)
 	if err != nil {
 		return r, err
 	}
+	url += path
 	r.process(process)
 	authority, err := os.ReadFile(filepath.Join(w.certDir, "ca.crt"))
 	if err != nil {
