@@ -121,7 +121,7 @@ func (c *committer) write(size int, base *Snapshot, next ledger.State) outcome {
 	version, err := c.group.store.Swap(ctx, c.quota, base.Version, next)
 	switch {
 	case errors.Is(err, ErrConflict):
-		c.group.observer.Conflicted(c.quota)
+		c.conflicted()
 		return conflicted
 	case err != nil:
 		c.failed(err, true)

@@ -44,8 +44,9 @@ type committer struct {
 	parked []*entry
 	// working: a goroutine takes from the queue.
 	working bool
-	// lastBatch is when the last batch ended, lastWrite how long its write took,
-	// and lastCharges how many charges had arrived for it.
+	// lastBatch is when the last batch began, or where others write too, when it
+	// ended; lastWrite how long its write took; lastCharges how many charges had
+	// arrived for it.
 	lastBatch   time.Time
 	lastWrite   time.Duration
 	lastCharges int
@@ -125,13 +126,13 @@ func (c *committer) untilNextBatch() (pause time.Duration, more bool) {
 // expected, and the batch is due, though not sooner than its size allows. What
 // makes nobody wait, such as a settle, is due at half the pace.
 //
-// After a write comes a pause twice as long as the write took: in it another
-// replica that was too late can read and write. A busy one that always knew its own last write first let the leader
+// Where another replica writes too, a pause twice as long as the write took comes
+// after each: in it one that was too late can read and write. A busy one that always knew its own last write first let the leader
 // wait for its turn until hundreds of reservations were unsettled.
 func (c *committer) lockedPause(now time.Time) time.Duration {
 	options, since := c.group.options, now.Sub(c.lastBatch)
 	turn := min(2*c.lastWrite, maxTurn)
-	if c.lastCharges <= 1 {
+	if c.lastCharges <= 1 || !c.lockedContended(now) {
 		turn = 0 // a lone client comes back no sooner anyway
 	}
 	full := max(options.Pace, turn) - since
@@ -161,7 +162,14 @@ func (c *committer) lockedPause(now time.Time) time.Duration {
 func (c *committer) ended() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lastBatch = c.group.clock.Now()
+	if now := c.group.clock.Now(); c.lockedContended(now) {
+		c.lastBatch = now
+	}
+}
+
+// lockedContended tells whether another replica wrote a moment ago.
+func (c *committer) lockedContended(now time.Time) bool {
+	return now.Sub(c.known.foreign) < contendedFor
 }
 
 // lockedPatience is when the first of the parked must be answered.
@@ -193,11 +201,14 @@ func (c *committer) take() []*entry {
 			batch = append(batch, entry)
 		}
 	}
-	c.lastCharges, c.lastWrite = c.charges, 0
+	c.lastBatch, c.lastCharges, c.lastWrite = c.group.clock.Now(), c.charges, 0
 	c.queue, c.parked, c.charges = nil, nil, 0
 	c.known.fresher = false
 	return batch
 }
+
+// contendedFor is how long after another replica's write it is left its turn.
+const contendedFor = 10 * time.Second
 
 // maxTurn bounds the pause that is left to other replicas.
 const maxTurn = 200 * time.Millisecond

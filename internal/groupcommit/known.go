@@ -30,6 +30,13 @@ type known struct {
 	snapshot Snapshot
 	// fresher: something newer was seen since the last batch was taken.
 	fresher bool
+	// foreign is when another replica's write was last met or seen; zero for never.
+	foreign time.Time
+	// seen is the version that foreign was last set for, which may turn out to be
+	// this process's own: a watch may be faster than an answer.
+	seen string
+	// before is what foreign was before that.
+	before time.Time
 	// unsure: a write failed that may have happened all the same, so that the
 	// snapshot may lack what this process itself has stored.
 	unsure bool
@@ -44,6 +51,7 @@ func (c *committer) observe(snapshot Snapshot) {
 	defer c.mu.Unlock()
 	if c.lockedTake(snapshot) {
 		c.known.fresher = true
+		c.lockedForeign(snapshot.Version)
 		c.look()
 	}
 }
@@ -53,7 +61,22 @@ func (c *committer) wrote(snapshot Snapshot, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lockedTake(snapshot)
+	if c.known.seen == snapshot.Version {
+		c.known.foreign = c.known.before
+	}
 	c.lastWrite, c.known.failure = took, nil
+}
+
+func (c *committer) lockedForeign(version string) {
+	c.known.before, c.known.foreign, c.known.seen = c.known.foreign, c.group.clock.Now(), version
+}
+
+// conflicted notes that another replica was first.
+func (c *committer) conflicted() {
+	c.mu.Lock()
+	c.lockedForeign("")
+	c.mu.Unlock()
+	c.group.observer.Conflicted(c.quota)
 }
 
 // catchUp replaces base by what was seen since, if anything was. Not all that was

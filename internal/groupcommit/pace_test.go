@@ -165,12 +165,16 @@ func TestABusyReplicaLeavesTheLeaderItsTurn(t *testing.T) {
 		both.Go(func() {
 			chargeOneAfterTheOther(t, busy, 5*time.Second, 100, func() time.Duration { return time.Millisecond })
 		})
+		// As at the start of a leader: its first write is seen by all.
+		store.put("team", store.state("team"))
+		busy.Observe("team", store.stored["team"])
 		settles := 0
 		both.Go(func() {
 			for end := (clock.RealClock{}).Now().Add(5 * time.Second); (clock.RealClock{}).Now().Before(end); settles++ {
 				if err := leader.Apply(t.Context(), "team", settleTo(int64(settles))); err != nil {
 					t.Error(err)
 				}
+				busy.Observe("team", store.snapshot("team"))
 				pass(20 * time.Millisecond)
 			}
 		})

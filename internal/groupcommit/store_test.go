@@ -141,6 +141,12 @@ func (s *memoryStore) state(quota string) ledger.State {
 	return s.stored[quota].State
 }
 
+func (s *memoryStore) snapshot(quota string) Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stored[quota]
+}
+
 func (s *memoryStore) swapCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
