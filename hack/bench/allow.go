@@ -45,6 +45,12 @@ type request struct {
 type response struct {
 	UID     string `json:"uid"`
 	Allowed bool   `json:"allowed"`
+	Status  status `json:"status"`
+}
+
+// status is why a request is refused: the code of what is forbidden.
+type status struct {
+	Code int `json:"code,omitempty"`
 }
 
 // serveAllow is the floor of any webhook: it reads nothing but the request's UID
@@ -52,8 +58,8 @@ type response struct {
 func serveAllow(ctx context.Context, port int, certDir string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("/allow", func(w http.ResponseWriter, r *http.Request) { answer(w, r, true) })
-	mux.HandleFunc("/refuse", func(w http.ResponseWriter, r *http.Request) { answer(w, r, false) })
+	mux.HandleFunc("/allow", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, true) })
+	mux.HandleFunc("/refuse", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, false) })
 	server := &http.Server{
 		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Handler: mux, ReadHeaderTimeout: 10 * time.Second,
 	}
@@ -65,15 +71,17 @@ func serveAllow(ctx context.Context, port int, certDir string) error {
 	return fmt.Errorf("serving: %w", err)
 }
 
-func answer(writer http.ResponseWriter, incoming *http.Request, allowed bool) {
+func answerWith(writer http.ResponseWriter, incoming *http.Request, allowed bool) {
 	asked := review{}
 	if err := json.NewDecoder(incoming.Body).Decode(&asked); err != nil || asked.Request == nil {
 		http.Error(writer, "want an AdmissionReview", http.StatusBadRequest)
 		return
 	}
-	text, err := json.Marshal(review{
-		APIVersion: asked.APIVersion, Kind: asked.Kind, Response: &response{UID: asked.Request.UID, Allowed: allowed},
-	})
+	answer := &response{UID: asked.Request.UID, Allowed: allowed}
+	if !allowed {
+		answer.Status.Code = http.StatusForbidden
+	}
+	text, err := json.Marshal(review{APIVersion: asked.APIVersion, Kind: asked.Kind, Response: answer})
 	if err != nil {
 		http.Error(writer, err.Error(), http.StatusInternalServerError)
 		return

@@ -160,11 +160,11 @@ func oneWithOperator(ctx context.Context, w *world, s setup, v variant, measure 
 	return measure(v)
 }
 
-// median returns the middle of the values.
+// median returns the middle of the values, or the mean of the two in the middle.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
