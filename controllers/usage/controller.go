@@ -27,7 +27,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -184,14 +183,9 @@ func (c *Controller) settle(ctx context.Context, quota string) error {
 	})
 }
 
-// makesRoom tells whether the count is lower than the ledger's in anything, or
-// made for another spec.
-func (c *Controller) makesRoom(name string) bool {
-	state, room := c.group.Current(name), true
-	c.count.Read(name, func(view counting.View) {
-		grown, _ := quota.LessThanOrEqual(state.Used, view.Total())
-		room = state.Basis != basisOf(view.Definition()) || !grown
-	})
+func (c *Controller) makesRoom(quota string) (room bool) {
+	state := c.group.Current(quota)
+	c.count.Read(quota, func(view counting.View) { room = state.MakesRoom(observation(view)) })
 	return room
 }
 

@@ -68,6 +68,16 @@ func (d *Draft) Settle(count Observation) {
 	}
 }
 
+// MakesRoom tells whether to settle by the count lets in what didn't fit before:
+// less is charged of something, or it was counted for another spec.
+func (s State) MakesRoom(count Observation) bool {
+	draft := Edit(s)
+	before := draft.Charged()
+	draft.Settle(count)
+	grown, _ := quota.LessThanOrEqual(before, draft.Charged())
+	return !grown || draft.state.Basis != s.Basis
+}
+
 // usesAny tells whether the reservation charges one of the resources. Where
 // what is used of it waits for another source, nothing else covers the charge.
 func usesAny(reservation Reservation, resources map[corev1.ResourceName]bool) bool {

@@ -223,3 +223,40 @@ func TestASettleIsWrittenOnlyWhenItSaysMore(t *testing.T) {
 		})
 	}
 }
+
+func TestMakesRoom(t *testing.T) {
+	held := creation("a", "a", "pods", "1")
+	for name, test := range map[string]struct {
+		count func(*Observation)
+		want  bool
+	}{
+		"nothing is new":                  {count: func(o *Observation) { o.Seen = func(Reservation) bool { return false } }},
+		"what was reserved is used":       {count: func(o *Observation) { o.Used["pods"] = list("p", "3")["p"] }},
+		"more is used than was reserved":  {count: func(o *Observation) { o.Used["pods"] = list("p", "4")["p"] }},
+		"what was reserved came and went": {count: func(*Observation) {}, want: true},
+		"one went, and another has yet to be seen": {count: func(o *Observation) {
+			o.Used["pods"] = list("p", "1")["p"]
+			o.Seen = func(Reservation) bool { return false }
+		}, want: true},
+		"less is used of one and more of another": {count: func(o *Observation) {
+			o.Used["pods"], o.Used["claims"] = list("p", "9")["p"], list("c", "0")["c"]
+		}, want: true},
+		"a newer spec was counted": {count: func(o *Observation) {
+			o.Generation++
+			o.Used["pods"] = list("p", "3")["p"]
+		}, want: true},
+		"the count is older than the ledger": {count: func(o *Observation) {
+			o.Counted[pods] = 9
+			o.Used["pods"] = list("p", "0")["p"]
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := counted("pods", "2", "claims", "1", "devices", "0").with(held).upTo(pods, 10)
+			observed := count(list("pods", "2", "claims", "1", "devices", "0"), versions{namespaceResource: 10, pods: 10, claims: 10})
+			test.count(&observed)
+			if got := state.MakesRoom(observed); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
