@@ -184,6 +184,9 @@ func newManager(f flags, server webhook.Server) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
 	config.QPS = -1 // the API server's priority and fairness decides
+	// The API server would compress each event of a watch on its own, for more CPU
+	// time than the event costs otherwise.
+	config.DisableCompression = true
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  scheme,
 		Cache:                   cacheOptions(),

@@ -61,7 +61,7 @@ func percentile(latency []time.Duration, percent float64) time.Duration {
 }
 
 // apply runs the load. The function begin is called when measuring begins.
-func (l load) apply(ctx context.Context, w *world, begin func() error) (sample, error) {
+func (l load) apply(ctx context.Context, w *world, begin func(context.Context) error) (sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var measuring, done atomic.Bool
@@ -77,7 +77,7 @@ func (l load) apply(ctx context.Context, w *world, begin func() error) (sample, 
 		})
 	}
 	pause(ctx, warmUp)
-	err := begin()
+	err := begin(ctx)
 	start := time.Now()
 	measuring.Store(true)
 	pause(ctx, l.duration)

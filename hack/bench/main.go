@@ -44,13 +44,17 @@ import (
 
 type options struct {
 	manager string
+	// compare is another build's binary, to measure beside the manager's.
+	compare string
 	assets  string
 	rounds  int
 	seconds int
 	only    string
-	keep    bool
-	json    string
-	// profiles is a directory for CPU profiles of the operator.
+	// variants is a regular expression of those that take turns.
+	variants string
+	keep     bool
+	json     string
+	// profiles is a directory for profiles.
 	profiles string
 	// allowPort makes this program the webhook that allows everything.
 	allowPort int
@@ -60,13 +64,15 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.manager, "manager", "bin/manager", "the operator's binary")
+	flag.StringVar(&o.compare, "compare", "", "the binary of another build of the operator, to take turns with this one's")
 	flag.StringVar(&o.assets, "assets", cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), "bin/k8s"),
 		"directory of etcd, kube-apiserver, kube-controller-manager and kubectl")
 	flag.IntVar(&o.rounds, "rounds", 3, "how many turns each variant takes")
 	flag.IntVar(&o.seconds, "seconds", 8, "how long each turn measures")
 	flag.StringVar(&o.only, "only", "", "regular expression of the scenarios to run; empty for all")
+	flag.StringVar(&o.variants, "variants", "", "regular expression of the variants that take turns; empty for all")
 	flag.StringVar(&o.json, "json", os.Getenv("BENCH_JSON"), "file to write the figures to, as JSON")
-	flag.StringVar(&o.profiles, "profiles", "", "directory to write a CPU profile of the operator to, for each turn; costs a little")
+	flag.StringVar(&o.profiles, "profiles", "", "directory to write profiles of the API server and the operator to; costs a little")
 	flag.BoolVar(&o.keep, "keep-logs", false, "leave the directory with all logs in place")
 	flag.IntVar(&o.allowPort, "allow-port", 0, "internal: serve the webhook that allows everything on this port")
 	flag.StringVar(&o.certDir, "cert-dir", "", "internal: its certificate")
@@ -85,9 +91,13 @@ func run(ctx context.Context, o options) error {
 	if o.allowPort != 0 {
 		return serveAllow(ctx, o.allowPort, o.certDir)
 	}
-	only, err := regexp.Compile(o.only)
+	only, err := regexp.Compile("(?i)" + o.only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
+	}
+	variants, err := regexp.Compile("(?i)" + o.variants)
+	if err != nil {
+		return fmt.Errorf("-variants: %w", err)
 	}
 	if o.rounds < 1 || o.seconds < 1 {
 		return errors.New("-rounds and -seconds: want at least 1")
@@ -96,10 +106,15 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	return measure(ctx, o, manager, only)
+	if o.profiles != "" {
+		if err := os.MkdirAll(o.profiles, 0o750); err != nil {
+			return fmt.Errorf("-profiles: %w", err)
+		}
+	}
+	return measure(ctx, o, manager, only, variants)
 }
 
-func measure(ctx context.Context, o options, manager string, only *regexp.Regexp) (err error) {
+func measure(ctx context.Context, o options, manager string, only, variants *regexp.Regexp) (err error) {
 	fmt.Println("Starting etcd and kube-apiserver on loopback ...")
 	cluster, err := harness.Start(ctx, harness.Options{
 		AssetsDir: o.assets, KeepDir: o.keep, APIServerFlags: map[string]string{"max-mutating-requests-inflight": "2000"},
@@ -112,7 +127,7 @@ func measure(ctx context.Context, o options, manager string, only *regexp.Regexp
 	if err != nil {
 		return err
 	}
-	world.profiles = o.profiles
+	world.profiles, world.variants, world.compare = o.profiles, variants, o.compare
 	results := &results{Machine: machine(), Rounds: o.rounds, Seconds: o.seconds}
 	for _, scenario := range scenarios(time.Duration(o.seconds) * time.Second) {
 		if !only.MatchString(scenario.name) {

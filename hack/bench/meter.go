@@ -17,9 +17,11 @@ limitations under the License.
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -42,14 +44,17 @@ type readings struct {
 	// memory is what the variant's processes hold now, in bytes.
 	memory                                int64
 	commits, conflicts, entries, requests float64
+	// apiServerHeap and variantHeap are bytes allocated since the start.
+	apiServerHeap, variantHeap float64
 }
 
 func newMeter(w *world, r *running) *meter { return &meter{world: w, running: r} }
 
-func (m *meter) begin() error {
-	var err error
-	m.before, err = m.read()
-	return err
+func (m *meter) begin(ctx context.Context) error {
+	heap, heapErr := m.apiServerHeap(ctx)
+	before, err := m.read()
+	m.before, m.before.apiServerHeap = before, heap
+	return errors.Join(heapErr, err)
 }
 
 // end returns the figures of the turn.
@@ -58,10 +63,14 @@ func (m *meter) end(ctx context.Context, s sample) (turnFigures, error) {
 	if err != nil {
 		return turnFigures{}, err
 	}
-	bytes, err := m.ledgerBytes(ctx)
+	size, err := m.ledgerBytes(ctx)
 	if err != nil {
 		return turnFigures{}, err
 	}
+	if after.apiServerHeap, err = m.apiServerHeap(ctx); err != nil {
+		return turnFigures{}, err
+	}
+	allocated := func(before, after float64) float64 { return (after - before) / (1 << 10) / float64(max(s.count, 1)) }
 	each := func(before, after time.Duration) float64 {
 		return milliseconds(after-before) / float64(max(s.count, 1))
 	}
@@ -71,7 +80,9 @@ func (m *meter) end(ctx context.Context, s sample) (turnFigures, error) {
 		APIServerCPU: each(m.before.apiServer, after.apiServer), EtcdCPU: each(m.before.etcd, after.etcd),
 		VariantCPU: each(m.before.variant, after.variant), VariantMemory: float64(after.memory) / (1 << 20),
 		Commits: commits / s.took.Seconds(), Conflicts: (after.conflicts - m.before.conflicts) / s.took.Seconds(),
-		LedgerBytes: bytes, Requests: (after.requests - m.before.requests) / s.took.Seconds(),
+		APIServerHeap: allocated(m.before.apiServerHeap, after.apiServerHeap),
+		VariantHeap:   allocated(m.before.variantHeap, after.variantHeap),
+		LedgerBytes:   size, Requests: (after.requests - m.before.requests) / s.took.Seconds(),
 	}
 	if commits > 0 {
 		figures.Batch = (after.entries - m.before.entries) / commits
@@ -101,6 +112,39 @@ func (m *meter) read() (readings, error) {
 	return r, err
 }
 
+// apiServerHeap returns what the API servers have allocated, in bytes.
+func (m *meter) apiServerHeap(ctx context.Context) (float64, error) {
+	allocated := 0.0
+	for _, config := range m.world.configs {
+		raw, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			return 0, err
+		}
+		text, err := raw.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("reading the API server's metrics: %w", err)
+		}
+		families, err := parse(bytes.NewReader(text))
+		if err != nil {
+			return 0, err
+		}
+		allocated += sum(families[heapAllocated])
+	}
+	return allocated, nil
+}
+
+// heapAllocated is what every Go process exports.
+const heapAllocated = "go_memstats_alloc_bytes_total"
+
+func parse(text io.Reader) (map[string]*dto.MetricFamily, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	return families, nil
+}
+
 // scrape adds an operator's own metrics.
 func (r *readings) scrape(port int) error {
 	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
@@ -108,11 +152,11 @@ func (r *readings) scrape(port int) error {
 		return fmt.Errorf("reading metrics: %w", err)
 	}
 	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
+	families, err := parse(response.Body)
 	if err != nil {
-		return fmt.Errorf("reading metrics: %w", err)
+		return err
 	}
+	r.variantHeap += sum(families[heapAllocated])
 	r.commits += sum(families["sharedquota_ledger_commits_total"])
 	r.conflicts += sum(families["sharedquota_ledger_conflicts_total"])
 	r.requests += sum(families["rest_client_requests_total"])

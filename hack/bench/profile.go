@@ -32,7 +32,10 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// profile takes CPU profiles of the API server, and of the operator's first
+// kinds are the profiles that are taken, and where.
+var kinds = map[string]string{"CPU": "/debug/pprof/profile", "allocations": "/debug/pprof/allocs"}
+
+// profile takes profiles of the API server, and of the operator's first
 // replica, while a turn is measured, where that was asked for. The outcome is
 // sent once.
 func (w *world) profile(ctx context.Context, v variant, r *running, l load) <-chan error {
@@ -45,22 +48,24 @@ func (w *world) profile(ctx context.Context, v variant, r *running, l load) <-ch
 	name = filepath.Join(w.profiles, strings.ReplaceAll(name, " ", "-"))
 	seconds := strconv.Itoa(max(1, int(l.duration/time.Second)))
 	var group errgroup.Group
-	group.Go(func() error {
-		pause(ctx, warmUp)
-		raw, err := discovery.NewDiscoveryClientForConfig(w.configs[0])
-		if err != nil {
-			return err
-		}
-		content, err := raw.RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", seconds).DoRaw(ctx)
-		return errors.Join(err, os.WriteFile(name+",-API-server.pprof", content, 0o600))
-	})
-	group.Go(func() error {
-		if r.pprof == 0 {
-			return nil
-		}
-		pause(ctx, warmUp)
-		return download(ctx, name+".pprof", fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/profile?seconds=%s", r.pprof, seconds))
-	})
+	for kind, path := range kinds {
+		group.Go(func() error {
+			pause(ctx, warmUp)
+			raw, err := discovery.NewDiscoveryClientForConfig(w.configs[0])
+			if err != nil {
+				return err
+			}
+			content, err := raw.RESTClient().Get().AbsPath(path).Param("seconds", seconds).DoRaw(ctx)
+			return errors.Join(err, os.WriteFile(name+",-API-server-"+kind+".pprof", content, 0o600))
+		})
+		group.Go(func() error {
+			if r.pprof == 0 {
+				return nil
+			}
+			pause(ctx, warmUp)
+			return download(ctx, name+"-"+kind+".pprof", fmt.Sprintf("http://127.0.0.1:%d%s?seconds=%s", r.pprof, path, seconds))
+		})
+	}
 	go func() { done <- group.Wait() }()
 	return done
 }

@@ -16,42 +16,61 @@ limitations under the License.
 
 package main
 
-// ratio compares two figures of one run.
+import (
+	"fmt"
+	"slices"
+)
+
+// ratio compares two figures of one run. Of two variants that took turns it is
+// the median of the rounds' ratios: what the machine does besides changes from
+// round to round, and less within one.
 type ratio struct {
 	What   string  `json:"what"`
 	Value  float64 `json:"value"`
 	Target string  `json:"target"`
+	// Rounds are the ratios of each round, where there are any.
+	Rounds []float64 `json:"rounds,omitempty"`
+}
+
+// spread tells how much the rounds differ.
+func (r ratio) spread() string {
+	if len(r.Rounds) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f to %.2f", slices.Min(r.Rounds), slices.Max(r.Rounds))
 }
 
 // ratios returns those whose figures were measured.
 func (r *results) ratios() []ratio {
 	var known []ratio
-	add := func(what, target string, value float64, ok bool) {
-		if ok {
-			known = append(known, ratio{what, value, target})
+	add := func(what, target string, value float64, rounds []float64) {
+		if value != 0 {
+			known = append(known, ratio{what, value, target, rounds})
 		}
 	}
-	rate := func(f turnFigures) float64 { return f.Rate }
-	const hundred = "100 namespaces"
-	value, ok := r.compare(hundred, single, hundred, allowing, rate)
-	add("100 namespaces: operator against the allowing webhook", "≥ 0.95", value, ok)
-	value, ok = r.compare(hundred, single, hundred, native, rate)
-	add("100 namespaces: operator against native ResourceQuota", "≥ 1.5", value, ok)
-	const twice = "100 namespaces, 2 API servers"
-	value, ok = r.compare(twice, double, twice, single, rate)
-	add("100 namespaces, 2 API servers: two replicas against one", "≥ 0.9", value, ok)
-	value, ok = r.compare("1000 namespaces", single, "10 namespaces", single, rate)
-	add("operator: 1000 namespaces against 10", "≥ 0.9", value, ok)
-	value, ok = r.compare("1000 namespaces", allowing, "10 namespaces", allowing, rate)
-	add("allowing webhook: 1000 namespaces against 10", "", value, ok)
-	value, ok = r.difference("a single idle client", single, allowing, func(f turnFigures) float64 { return f.P50 })
-	add("a single idle client's p50 above the allowing webhook's, ms", "≤ 5", value, ok)
-	value, ok = r.compare("exhausted quota", single, "exhausted quota", allowing, rate)
-	add("exhausted quota: refusals against the allowing webhook's rate", "≥ 0.9", value, ok)
-	value, ok = r.compare("exhausted quota", single, "exhausted quota", refusing, rate)
-	add("exhausted quota: refusals against those of a webhook that refuses everything", "", value, ok)
-	value, ok = r.limit("freed capacity", single)
-	add("from a deletion to its capacity granted elsewhere, p50 ms", "≤ 100", value, ok)
+	compare := func(what, target string, rounds []float64) { add(what, target, median(rounds), rounds) }
+	const (
+		hundred = "100 namespaces"
+		twice   = "100 namespaces, 2 API servers"
+		ten     = "10 namespaces"
+		many    = "1000 namespaces"
+		full    = "exhausted quota"
+	)
+	compare("100 namespaces: operator against the allowing webhook", "≥ 0.95", r.rates(hundred, single, hundred, allowing))
+	compare("100 namespaces: operator against native ResourceQuota", "≥ 1.5", r.rates(hundred, single, hundred, native))
+	compare("100 namespaces, 2 API servers: two replicas against one", "≥ 0.9", r.rates(twice, double, twice, single))
+	compare("operator: 1000 namespaces against 10", "≥ 0.9", r.rates(many, single, ten, single))
+	compare("allowing webhook: 1000 namespaces against 10", "", r.rates(many, allowing, ten, allowing))
+	idle, rounds := r.idle()
+	add("a single idle client's p50 above the allowing webhook's, ms", "≤ 5", idle, rounds)
+	compare("exhausted quota: refusals against the allowing webhook's rate", "≥ 0.9", r.rates(full, single, full, allowing))
+	compare("exhausted quota: refusals against those of a webhook that refuses everything", "", r.rates(full, single, full, refusing))
+	for _, s := range r.Scenarios {
+		compare(s.Name+": operator against the other build", "", r.rates(s.Name, single, s.Name, another))
+	}
+	for _, v := range []string{single, double} {
+		add("from a deletion to its capacity granted elsewhere, "+v+", p50 ms", "≤ 100", r.limit("freed capacity", v), nil)
+	}
 	return known
 }
 
@@ -66,30 +85,46 @@ func (r *results) find(scenario, variant string) (*variantResult, bool) {
 	return nil, false
 }
 
-func (r *results) compare(
-	scenario, variant, otherScenario, otherVariant string, figure func(turnFigures) float64,
-) (float64, bool) {
-	one, ok1 := r.find(scenario, variant)
-	other, ok2 := r.find(otherScenario, otherVariant)
-	if !ok1 || !ok2 || figure(other.turnFigures) == 0 {
-		return 0, false
-	}
-	return figure(one.turnFigures) / figure(other.turnFigures), true
+// rates are the ratios of two variants' rates, round by round.
+func (r *results) rates(scenario, variant, otherScenario, otherVariant string) []float64 {
+	return r.byRound(scenario, variant, otherScenario, otherVariant, func(one, other turnFigures) float64 {
+		return one.Rate / max(other.Rate, 1e-9)
+	})
 }
 
-func (r *results) difference(scenario, variant, other string, figure func(turnFigures) float64) (float64, bool) {
-	one, ok1 := r.find(scenario, variant)
-	two, ok2 := r.find(scenario, other)
-	if !ok1 || !ok2 {
-		return 0, false
+// idle is how much later than the allowing webhook the operator answers a client
+// that is alone: over all rounds, and in each.
+func (r *results) idle() (float64, []float64) {
+	const alone = "a single idle client"
+	operator, measured := r.find(alone, single)
+	floor, too := r.find(alone, allowing)
+	if !measured || !too {
+		return 0, nil
 	}
-	return figure(one.turnFigures) - figure(two.turnFigures), true
+	return operator.P50 - floor.P50, r.byRound(alone, single, alone, allowing, func(one, other turnFigures) float64 {
+		return milliseconds(percentile(one.latency, 50) - percentile(other.latency, 50))
+	})
 }
 
-func (r *results) limit(scenario, variant string) (float64, bool) {
+func (r *results) byRound(
+	scenario, variant, otherScenario, otherVariant string, figure func(one, other turnFigures) float64,
+) []float64 {
+	one, measured := r.find(scenario, variant)
+	other, too := r.find(otherScenario, otherVariant)
+	if !measured || !too {
+		return nil
+	}
+	var rounds []float64
+	for i := range min(len(one.turns), len(other.turns)) {
+		rounds = append(rounds, figure(one.turns[i], other.turns[i]))
+	}
+	return rounds
+}
+
+func (r *results) limit(scenario, variant string) float64 {
 	one, ok := r.find(scenario, variant)
 	if !ok || one.Limit == nil {
-		return 0, false
+		return 0
 	}
-	return one.Limit.P50, true
+	return one.Limit.P50
 }

@@ -39,6 +39,10 @@ type turnFigures struct {
 	EtcdCPU       float64 `json:"etcdCPUMilliseconds"`
 	VariantCPU    float64 `json:"variantCPUMilliseconds"`
 	VariantMemory float64 `json:"variantMemoryMebibytes"`
+	// Heap is what was allocated for each request, in KiB: unlike CPU time it
+	// doesn't depend on what else the machine does.
+	APIServerHeap float64 `json:"apiServerAllocatedKibibytes"`
+	VariantHeap   float64 `json:"variantAllocatedKibibytes"`
 	Commits       float64 `json:"commitsPerSecond"`
 	Conflicts     float64 `json:"conflictsPerSecond"`
 	Batch         float64 `json:"batch"`
@@ -49,8 +53,9 @@ type turnFigures struct {
 }
 
 func (f turnFigures) String() string {
-	return fmt.Sprintf("%7.1f/s  p50 %6.1f ms  p99 %6.1f ms  API server %.2f ms  variant %.2f ms",
-		f.Rate, milliseconds(percentile(f.latency, 50)), milliseconds(percentile(f.latency, 99)), f.APIServerCPU, f.VariantCPU)
+	return fmt.Sprintf("%7.1f/s  p50 %6.1f ms  p99 %6.1f ms  API server %.2f ms, %.0f KiB  variant %.2f ms, %.0f KiB",
+		f.Rate, milliseconds(percentile(f.latency, 50)), milliseconds(percentile(f.latency, 99)),
+		f.APIServerCPU, f.APIServerHeap, f.VariantCPU, f.VariantHeap)
 }
 
 // limitFigures are what happened at the limit. Latencies are in milliseconds.
@@ -137,6 +142,8 @@ func (v *variantResult) summarise() {
 		EtcdCPU:       of(func(f turnFigures) float64 { return f.EtcdCPU }),
 		VariantCPU:    of(func(f turnFigures) float64 { return f.VariantCPU }),
 		VariantMemory: of(func(f turnFigures) float64 { return f.VariantMemory }),
+		APIServerHeap: of(func(f turnFigures) float64 { return f.APIServerHeap }),
+		VariantHeap:   of(func(f turnFigures) float64 { return f.VariantHeap }),
 		Commits:       of(func(f turnFigures) float64 { return f.Commits }),
 		Conflicts:     of(func(f turnFigures) float64 { return f.Conflicts }),
 		Batch:         of(func(f turnFigures) float64 { return f.Batch }),
@@ -157,16 +164,17 @@ func (r *results) print(out io.Writer) error {
 			continue
 		}
 		fmt.Fprintln(text, "variant\trequests/s\tp50 ms\tp99 ms\tAPI server CPU\tetcd CPU\tits own CPU\tits memory MiB\t"+
-			"its requests/s\tcommits/s\tconflicts/s\tbatch\tledger bytes\t")
+			"API server KiB\tits own KiB\tits requests/s\tcommits/s\tconflicts/s\tbatch\tledger bytes\t")
 		for _, v := range s.Variants {
-			fmt.Fprintf(text, "%s\t%.0f\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n", v.Name, v.Rate, v.P50, v.P99,
-				v.APIServerCPU, v.EtcdCPU, v.VariantCPU, v.VariantMemory, v.Requests, v.Commits, v.Conflicts, v.Batch, v.LedgerBytes)
+			fmt.Fprintf(text, "%s\t%.0f\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n", v.Name, v.Rate, v.P50, v.P99,
+				v.APIServerCPU, v.EtcdCPU, v.VariantCPU, v.VariantMemory,
+				v.APIServerHeap, v.VariantHeap, v.Requests, v.Commits, v.Conflicts, v.Batch, v.LedgerBytes)
 		}
 	}
 	if len(r.Ratios) > 0 {
-		fmt.Fprintf(text, "\nratios\n\nwhat\tmeasured\ttarget\t\n")
+		fmt.Fprintf(text, "\nratios\n\nwhat\tmeasured\tleast and most of the rounds\ttarget\t\n")
 		for _, ratio := range r.Ratios {
-			fmt.Fprintf(text, "%s\t%.2f\t%s\t\n", ratio.What, ratio.Value, ratio.Target)
+			fmt.Fprintf(text, "%s\t%.2f\t%s\t%s\t\n", ratio.What, ratio.Value, ratio.spread(), ratio.Target)
 		}
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug|tabwriter.AlignRight)

@@ -91,6 +91,11 @@ func exhausted(duration time.Duration) scenario {
 func takeTurns(
 	ctx context.Context, w *world, name string, rounds int, variants []variant, into *results, with func(variant) (setup, load),
 ) error {
+	variants = slices.Clone(variants)
+	if i := slices.IndexFunc(variants, func(v variant) bool { return v.name == single }); i >= 0 && w.compare != "" {
+		variants = slices.Insert(variants, i, variantOther)
+	}
+	variants = slices.DeleteFunc(variants, func(v variant) bool { return !w.variants.MatchString(v.name) })
 	for round := range rounds {
 		for i := range variants {
 			// Each round begins with another variant, so that none is always first.

@@ -84,6 +84,7 @@ const (
 	native   = "native ResourceQuota"
 	single   = "operator, 1 replica"
 	double   = "operator, 2 replicas"
+	another  = "operator, another build"
 )
 
 var (
@@ -100,6 +101,13 @@ var (
 	}}
 	variantDouble = variant{double, func(ctx context.Context, w *world, s setup) (*running, error) {
 		return limitByOperator(ctx, w, s, 2)
+	}}
+	// variantOther takes part in all turns that variantSingle does, where there is another build.
+	variantOther = variant{another, func(ctx context.Context, w *world, s setup) (*running, error) {
+		current := w.manager
+		w.manager = w.compare
+		defer func() { w.manager = current }()
+		return limitByOperator(ctx, w, s, 1)
 	}}
 )
 

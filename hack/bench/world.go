@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"regexp"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,8 +53,12 @@ const (
 type world struct {
 	cluster *harness.Cluster
 	manager string
+	// compare is another build of the operator; empty for none.
+	compare string
 	certDir string
-	// profiles is where CPU profiles go; empty for nowhere.
+	// variants are those that take turns.
+	variants *regexp.Regexp
+	// profiles is where profiles go; empty for nowhere.
 	profiles string
 	api      client.Client
 	// configs are how the API servers are reached. There is one, and a second one

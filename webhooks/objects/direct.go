@@ -30,14 +30,11 @@ import (
 const maxReview = 7 << 20
 
 // direct answers what API servers send, a v1 AdmissionReview, without the
-// library's detour: that looks for the kind before it decodes, and makes a logger
-// for each request. Whatever is unusual is the library's, with its messages.
-//
-// Measured with 100 clients: the library took 0.14 ms a request besides the
-// Handler's own work, of 0.8 ms in all.
+// library's way of reading it, which looks for the kind before it decodes.
+// Whatever is unusual is the library's, with its messages. So is what happens
+// between the two: a panic is a refusal.
 type direct struct {
-	handler   admission.Handler
-	otherwise http.Handler
+	webhook *admission.Webhook
 }
 
 // ServeHTTP implements http.Handler.
@@ -49,15 +46,10 @@ func (d direct) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 			io.Reader
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(body), request.Body), request.Body}
-		d.otherwise.ServeHTTP(writer, request)
+		d.webhook.ServeHTTP(writer, request)
 		return
 	}
-	asked := admission.Request{AdmissionRequest: *review.Request}
-	answer := d.handler.Handle(request.Context(), asked)
-	if err := answer.Complete(asked); err != nil {
-		answer = admission.Errored(http.StatusInternalServerError, err)
-		answer.UID = asked.UID
-	}
+	answer := d.webhook.Handle(request.Context(), admission.Request{AdmissionRequest: *review.Request})
 	review.Request, review.Response = nil, &answer.AdmissionResponse
 	text, err := json.Marshal(review)
 	if err != nil {
@@ -79,7 +71,7 @@ func read(request *http.Request) ([]byte, error) {
 // usual decodes what an API server sends, and tells whether it is that.
 func usual(request *http.Request, body []byte, review *admissionv1.AdmissionReview) bool {
 	return request.Header.Get("Content-Type") == "application/json" &&
-		json.Unmarshal(body, review) == nil &&
+		unmarshal(body, review) == nil &&
 		review.Kind == "AdmissionReview" && review.APIVersion == admissionv1.SchemeGroupVersion.String() &&
 		review.Request != nil
 }

@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -47,7 +48,12 @@ type callKey struct{}
 // under way is still answered: the webhook server cancels every request then,
 // and waits for their answers.
 func NewEndpoint(running context.Context, handler *Handler, counters *metrics.Metrics) http.Handler {
-	webhook := direct{handler: handler, otherwise: &admission.Webhook{Handler: handler}}
+	webhook := direct{&admission.Webhook{
+		Handler: handler,
+		// The Handler says what a line is about. A logger for each request, with
+		// all of it, would cost more than the decision.
+		LogConstructor: func(base logr.Logger, _ *admission.Request) logr.Logger { return base },
+	}}
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		state := &call{timeout: timeoutOf(request)}
 		ctx, cancel := whileAsked(request.Context(), running)

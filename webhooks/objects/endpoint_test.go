@@ -30,6 +30,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 )
@@ -63,6 +64,21 @@ func TestAReviewIsAnswered(t *testing.T) {
 			t.Errorf("outcomes (-want,+got):\n%s", diff)
 		}
 	})
+}
+
+func TestAPanicIsARefusal(t *testing.T) {
+	panics := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { panic("broken") })
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Path, strings.NewReader(reviewOf(t, creation())))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	direct{&admission.Webhook{Handler: panics}}.ServeHTTP(recorder, request)
+	review := admissionv1.AdmissionReview{}
+	if err := json.Unmarshal(recorder.Body.Bytes(), &review); err != nil {
+		t.Fatalf("reading %q: %v", recorder.Body, err)
+	}
+	if got := review.Response; got.Allowed || got.UID != "request" || !strings.Contains(got.Result.Message, "broken") {
+		t.Errorf("got %+v, want request refused, and why", got)
+	}
 }
 
 func TestAReviewOfTheOldVersionIsAnsweredInIt(t *testing.T) {

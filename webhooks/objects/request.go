@@ -26,7 +26,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
@@ -74,7 +73,7 @@ func (d decoder) object(resource schema.GroupResource, kind metav1.GroupVersionK
 	}
 	if !evaluation.NeedsObject(resource) {
 		object := &metav1.PartialObjectMetadata{}
-		if err := json.Unmarshal(raw, object); err != nil {
+		if err := unmarshal(raw, object); err != nil {
 			return nil, fmt.Errorf("as metadata: %w", err)
 		}
 		return object, nil
@@ -85,7 +84,7 @@ func (d decoder) object(resource schema.GroupResource, kind metav1.GroupVersionK
 	if err != nil {
 		return nil, fmt.Errorf("as %s: %w", resource, err)
 	}
-	if err := json.Unmarshal(raw, object); err != nil {
+	if err := unmarshal(raw, object); err != nil {
 		return nil, fmt.Errorf("as %s: %w", resource, err)
 	}
 	if is := object.GetObjectKind().GroupVersionKind(); !is.Empty() && is != schema.GroupVersionKind(kind) {
