@@ -85,7 +85,12 @@ func Register(
 
 	settle, status, views := &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}
 	counted := func(quotas []string) { settle.Fire(quotas); status.Fire(quotas); views.Fire(quotas) }
-	count := counting.New(evaluators, counted)
+	freed := func(quotas []string) {
+		for _, quota := range quotas {
+			group.Hurry(quota)
+		}
+	}
+	count := counting.New(evaluators, counted, freed)
 	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), usage.EventSource{Objects: objects, Metadata: metadata},
 		count, counted)
 	housekeeping := usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)

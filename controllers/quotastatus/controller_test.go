@@ -74,7 +74,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		WithInterceptorFuncs(interceptor.Funcs{SubResourceUpdate: b.write}).Build()
 	evaluators := evaluation.New(b.clock, evaluation.ClaimSources{})
 	group := groupcommit.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, groupcommit.Options{})
-	b.Controller = NewController(b.clock, b.client, evaluators, counting.New(evaluators, func([]string) {}), group,
+	b.Controller = NewController(b.clock, b.client, evaluators, counting.New(evaluators, func([]string) {}, func([]string) {}), group,
 		func(string) []Problem { return nil }, &trigger.Trigger{}, time.Second)
 	return b
 }

@@ -174,19 +174,14 @@ func (c *Controller) define(defined definition.Definition) error {
 func (c *Controller) settle(ctx context.Context, quota string) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	apply := c.group.ApplyLater
-	if c.makesRoom(quota) {
-		apply = c.group.Apply
-	}
-	return apply(ctx, quota, func(draft *ledger.Draft) {
+	change := func(draft *ledger.Draft) {
 		c.count.Read(quota, func(view counting.View) { draft.Settle(observation(view)) })
-	})
-}
-
-func (c *Controller) makesRoom(quota string) (room bool) {
-	state := c.group.Current(quota)
-	c.count.Read(quota, func(view counting.View) { room = state.MakesRoom(observation(view)) })
-	return room
+	}
+	canWait := func(state ledger.State) (can bool) {
+		c.count.Read(quota, func(view counting.View) { can = !state.MakesRoom(observation(view)) })
+		return can
+	}
+	return c.group.ApplyLater(ctx, quota, change, canWait)
 }
 
 func (c *Controller) forget(ctx context.Context, quota string) error {

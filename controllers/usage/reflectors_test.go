@@ -51,7 +51,7 @@ var pods = schema.GroupResource{Resource: "pods"}
 func podStore(t *testing.T) (*counting.Count, *objectStore) {
 	t.Helper()
 	klog.SetLogger(logr.Discard())
-	count := counting.New(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), func([]string) {})
+	count := counting.New(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
 	red := map[string]string{"team": "red"}
 	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: red}})
 	if err != nil {

@@ -47,7 +47,7 @@ func benchmarkCount(b *testing.B, namespaces int) *Count {
 	if err != nil {
 		b.Fatal(err)
 	}
-	count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {})
+	count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
 	list := make([]NamespaceLabels, 0, namespaces)
 	for i := range namespaces {
 		list = append(list, NamespaceLabels{Name: fmt.Sprint("ns", i), Labels: map[string]string{"team": "red"}})

@@ -50,8 +50,9 @@ type Definition struct {
 // concurrently.
 type Count struct {
 	evaluators *evaluation.Evaluators
-	// changed is called, without the lock, with the quotas that an event touched.
-	changed func(quotas []string)
+	// changed is called, without the lock, with the quotas that an event touched;
+	// freed with those of which it may have freed something.
+	changed, freed func(quotas []string)
 
 	// mu guards all that follows, and everything in sources and tallies.
 	mu sync.Mutex
@@ -70,29 +71,38 @@ type Count struct {
 	// touched are the quotas to tell of once the lock is released: their figures,
 	// or what these include, may have changed.
 	touched map[string]bool
+	// freeing are those of them that less is used of, or that lost an object.
+	freeing map[string]bool
 }
 
 type namespace struct{ labels, annotations map[string]string }
 
 // New makes an empty Count. The function changed is told of every quota whose
-// figures, or whose settled objects, may have changed; it must not block.
-func New(evaluators *evaluation.Evaluators, changed func(quotas []string)) *Count {
+// figures, or whose settled objects, may have changed, and freed before it of those
+// that may have room again; they must not block.
+func New(evaluators *evaluation.Evaluators, changed, freed func(quotas []string)) *Count {
 	return &Count{
 		evaluators: evaluators,
 		changed:    changed,
+		freed:      freed,
 		namespaces: map[string]namespace{},
 		sources:    map[schema.GroupResource]*Source{},
 		tallies:    map[string]*tally{},
 		covering:   map[string][]*tally{},
 		touched:    map[string]bool{},
+		freeing:    map[string]bool{},
 	}
 }
 
 // unlock ends a change, and tells what it touched.
 func (c *Count) unlock() {
-	touched := sortedKeys(c.touched)
+	touched, freeing := sortedKeys(c.touched), sortedKeys(c.freeing)
 	clear(c.touched)
+	clear(c.freeing)
 	c.mu.Unlock()
+	if len(freeing) > 0 {
+		c.freed(freeing)
+	}
 	if len(touched) > 0 {
 		c.changed(touched)
 	}
@@ -101,6 +111,12 @@ func (c *Count) unlock() {
 func (c *Count) lockedTouch(tallies ...*tally) {
 	for _, tally := range tallies {
 		c.touched[tally.definition.Quota.Name] = true
+	}
+}
+
+func (c *Count) lockedFree(tallies ...*tally) {
+	for _, tally := range tallies {
+		c.freeing[tally.definition.Quota.Name] = true
 	}
 }
 
@@ -172,6 +188,7 @@ func (c *Count) lockedUncover(namespace string, gone *tally) {
 	gone.total = quota.Subtract(gone.total, gone.slices[namespace])
 	delete(gone.slices, namespace)
 	c.lockedTouch(gone)
+	c.lockedFree(gone)
 	remaining := slices.DeleteFunc(slices.Clone(c.covering[namespace]), func(t *tally) bool { return t == gone })
 	if len(remaining) == 0 {
 		delete(c.covering, namespace)

@@ -62,7 +62,7 @@ func newWorld(t *rapid.T) *world {
 	clock := clocktesting.NewFakeClock(start)
 	w := &world{
 		t: t, clock: clock,
-		count:      New(evaluation.New(clock, evaluation.ClaimSources{}), func([]string) {}),
+		count:      New(evaluation.New(clock, evaluation.ClaimSources{}), func([]string) {}, func([]string) {}),
 		version:    10,
 		namespaces: map[string]map[string]string{},
 		objects:    map[schema.GroupResource]map[types.NamespacedName]runtime.Object{pods: {}, configMaps: {}},
@@ -222,7 +222,7 @@ func (w *world) anyDefinition() Definition {
 
 // fromScratch is what a Count that saw only the present would say.
 func (w *world) fromScratch() *Count {
-	fresh := New(evaluation.New(w.clock, evaluation.ClaimSources{}), func([]string) {})
+	fresh := New(evaluation.New(w.clock, evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
 	for _, definition := range w.quotas {
 		fresh.Define(definition, w.now())
 	}
@@ -404,7 +404,7 @@ func redQuota(t *testing.T) *Count {
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakeClock(start)
-	count := New(evaluation.New(clock, evaluation.ClaimSources{}), func([]string) {})
+	count := New(evaluation.New(clock, evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
 	count.ReplaceNamespaces([]NamespaceLabels{
 		{Name: "a", Labels: map[string]string{"team": "red"}}, {Name: "b"},
 	}, 5, start)

@@ -101,6 +101,7 @@ func (s *Source) Delete(object runtime.Object, now time.Time) error {
 	s.update(key.Namespace, resourceversion.Parse(accessor.GetResourceVersion()), func() {
 		s.lockedRemove(key)
 		s.gone.add(accessor.GetUID(), now)
+		s.count.lockedFree(s.count.covering[key.Namespace]...)
 	})
 	return nil
 }

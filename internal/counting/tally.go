@@ -76,6 +76,9 @@ func (s *Source) lockedUse(namespace string, used evaluation.Footprint, number i
 		tally.slices[namespace] = operation(tally.slices[namespace], amounts)
 		tally.total = operation(tally.total, amounts)
 		s.count.lockedTouch(tally)
+		if number < 0 {
+			s.count.lockedFree(tally)
+		}
 	}
 }
 

@@ -31,8 +31,14 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
-// teller remembers which quotas a Count told of.
-type teller struct{ told map[string]bool }
+// teller remembers which quotas a Count told of, and of which that something is free.
+type teller struct{ told, freed map[string]bool }
+
+func (t *teller) tellFreed(quotas []string) {
+	for _, name := range quotas {
+		t.freed[name] = true
+	}
+}
 
 func (t *teller) tell(quotas []string) {
 	for _, name := range quotas {
@@ -45,7 +51,7 @@ func (t *teller) tell(quotas []string) {
 func TestNoFigureMovesInSilence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, heard := newWorld(t), &teller{}
-		w.count = New(evaluation.New(w.clock, evaluation.ClaimSources{}), heard.tell)
+		w.count = New(evaluation.New(w.clock, evaluation.ClaimSources{}), heard.tell, heard.tellFreed)
 		w.count.ReplaceNamespaces(nil, w.version, w.now())
 		w.relist()
 		steps := map[string]func(*rapid.T){}
@@ -67,14 +73,28 @@ func (w *world) audit() { w.count.Audit(w.anyQuotaName(), w.now()) }
 
 func (t *teller) requireToldOf(rt *rapid.T, w *world, name string, step func()) {
 	before := w.allFigures()
-	t.told = map[string]bool{}
+	t.told, t.freed = map[string]bool{}, map[string]bool{}
 	step()
 	for quotaName, is := range w.allFigures() {
 		if was, known := before[quotaName]; known && !maps.EqualFunc(was, is, quota.Equals) && !t.told[quotaName] {
 			rt.Fatalf("%s moved the figures of %s from %v to %v and told only of %v",
 				name, quotaName, was, is, slices.Sorted(maps.Keys(t.told)))
 		}
+		if was, known := before[quotaName]; known && fell(was, is) && !t.freed[quotaName] {
+			rt.Fatalf("%s let the figures of %s fall from %v to %v and told only %v that something is free",
+				name, quotaName, was, is, slices.Sorted(maps.Keys(t.freed)))
+		}
 	}
+}
+
+// fell tells whether less of anything is used anywhere.
+func fell(was, is map[string]corev1.ResourceList) bool {
+	for where, before := range was {
+		if grown, _ := quota.LessThanOrEqual(before, is[where]); !grown {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *world) allFigures() map[string]map[string]corev1.ResourceList {
@@ -162,7 +182,7 @@ func TestAnAuditRepairsAndTells(t *testing.T) {
 }
 
 func TestAnUnknownQuotaHasNoFigures(t *testing.T) {
-	count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {})
+	count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
 	if count.Read("nobody", func(View) { t.Error("want nothing to read") }) {
 		t.Error("want it unknown")
 	}

@@ -68,12 +68,29 @@ func (c *committer) enqueue(entry *entry) error {
 		return ErrEnded
 	}
 	c.working = true
+	entry.lazy = entry.canWait != nil && entry.canWait(c.known.snapshot.State)
 	c.queue = append(c.queue, entry)
 	if entry.charge != nil {
 		c.charges++
 	}
 	c.look()
 	return nil
+}
+
+// hurry asks what waits whether it still can.
+func (c *committer) hurry() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lockedHurry()
+}
+
+func (c *committer) lockedHurry() {
+	for _, entry := range c.queue {
+		if entry.lazy && !entry.canWait(c.known.snapshot.State) {
+			entry.lazy = false
+			c.look()
+		}
+	}
 }
 
 // look wakes the goroutine that works, if there is one.

@@ -41,7 +41,10 @@ type entry struct {
 	// patience is until when a denial is withheld.
 	patience time.Time
 	change   Change
-	// lazy: nobody waits for what the change does.
+	// canWait tells whether nobody waits for what the change does to the ledger;
+	// nil for what can't.
+	canWait func(ledger.State) bool
+	// lazy is what canWait said last. Guarded by the committer's mu.
 	lazy bool
 
 	// pending is the decision on the draft that is being written.

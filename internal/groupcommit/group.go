@@ -141,13 +141,20 @@ func (g *Group) Apply(ctx context.Context, quota string, change Change) error {
 	return err
 }
 
-// ApplyLater is Apply for a change that makes no room: with no charge to share a
-// write with, it may wait for some others.
-func (g *Group) ApplyLater(ctx context.Context, quota string, change Change) error {
+// ApplyLater is Apply for a change that may make room, or not: as long as canWait
+// says of the newest ledger known that it makes none, it waits for others to share
+// a write with, for some paces at most. What canWait says besides may change at any
+// time; when it does, call Hurry. It must not call the Group.
+func (g *Group) ApplyLater(ctx context.Context, quota string, change Change, canWait func(ledger.State) bool) error {
 	entry := newChange(ctx, change)
-	entry.lazy = true
+	entry.canWait = canWait
 	_, err := g.wait(ctx, g.committer(quota), entry)
 	return err
+}
+
+// Hurry has the changes that wait asked again whether they can.
+func (g *Group) Hurry(quota string) {
+	g.committer(quota).hurry()
 }
 
 // Release gives back charges whose request is known to have failed. It doesn't

@@ -49,9 +49,10 @@ type known struct {
 func (c *committer) observe(snapshot Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lockedTake(snapshot) {
+	if c.lockedKeep(snapshot) {
 		c.known.fresher = true
 		c.lockedForeign(snapshot.Version)
+		c.lockedHurry()
 		c.look()
 	}
 }
@@ -60,7 +61,7 @@ func (c *committer) observe(snapshot Snapshot) {
 func (c *committer) wrote(snapshot Snapshot, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lockedTake(snapshot)
+	c.lockedKeep(snapshot)
 	if c.known.seen == snapshot.Version {
 		c.known.foreign = c.known.before
 	}
@@ -92,8 +93,8 @@ func (c *committer) catchUp(base *Snapshot) bool {
 	return true
 }
 
-// lockedTake keeps a snapshot, unless it knows a newer one.
-func (c *committer) lockedTake(snapshot Snapshot) bool {
+// lockedKeep keeps a snapshot, unless it knows a newer one.
+func (c *committer) lockedKeep(snapshot Snapshot) bool {
 	newer := c.known.snapshot.Version == "" || c.group.store.Newer(snapshot.Version, c.known.snapshot.Version)
 	if newer {
 		c.known.snapshot = snapshot

@@ -21,11 +21,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 // paced runs a test on a Group with these options.
@@ -119,6 +122,46 @@ func TestAChangeWaitsForHalfThePace(t *testing.T) {
 	})
 }
 
+func canWait(ledger.State) bool { return true }
+
+// It made no room when it was queued, and does now: for what the change itself
+// looks at, or for what another replica wrote.
+func TestAChangeThatCanNoLongerWaitIsHurried(t *testing.T) {
+	for name, happens := range map[string]func(*Group, *memoryStore, *atomic.Bool){
+		"something has come free": func(group *Group, _ *memoryStore, room *atomic.Bool) {
+			room.Store(true)
+			group.Hurry("team")
+		},
+		"another replica has written": func(group *Group, store *memoryStore, room *atomic.Bool) {
+			store.put("team", store.state("team"))
+			room.Store(true)
+			group.Observe("team", store.stored["team"])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := newMemoryStore("team")
+			paced(t, store, Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond}, func(t *testing.T, group *Group) {
+				if err := group.Apply(t.Context(), "team", settleTo(1)); err != nil {
+					t.Fatal(err)
+				}
+				start, done := clock.RealClock{}.Now(), make(chan error, 1)
+				var room atomic.Bool
+				go func() {
+					done <- group.ApplyLater(t.Context(), "team", settleTo(2), func(ledger.State) bool { return !room.Load() })
+				}()
+				synctest.Wait()
+				happens(group, store, &room)
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				if took := (clock.RealClock{}).Since(start); took > 40*time.Millisecond {
+					t.Errorf("took %s, want at most 40ms", took)
+				}
+			})
+		})
+	}
+}
+
 func TestALazyChangeWaitsForOthersOrACharge(t *testing.T) {
 	store := newMemoryStore("team")
 	paced(t, store, Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond}, func(t *testing.T, group *Group) {
@@ -126,7 +169,7 @@ func TestALazyChangeWaitsForOthersOrACharge(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := clock.RealClock{}.Now()
-		if err := group.ApplyLater(t.Context(), "team", settleTo(2)); err != nil {
+		if err := group.ApplyLater(t.Context(), "team", settleTo(2), canWait); err != nil {
 			t.Fatal(err)
 		}
 		if took := (clock.RealClock{}).Since(start); took < 150*time.Millisecond {
@@ -134,7 +177,7 @@ func TestALazyChangeWaitsForOthersOrACharge(t *testing.T) {
 		}
 		start = clock.RealClock{}.Now()
 		later := make(chan error, 1)
-		go func() { later <- group.ApplyLater(t.Context(), "team", settleTo(3)) }()
+		go func() { later <- group.ApplyLater(t.Context(), "team", settleTo(3), canWait) }()
 		synctest.Wait()
 		if decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 9, "p")}); !isGranted(decision) {
 			t.Fatalf("want Granted, got %v, error %v", decision, err)
