@@ -102,9 +102,15 @@ func (c *committer) attempt(batch []*entry, base *Snapshot, fresh bool) outcome 
 			return outcome
 		}
 	}
+	due := now
+	if fresh {
+		// The live read was for one that is refused. Who would ask for the next one
+		// within a pace is refused on this.
+		due = now.Add(c.group.options.Pace)
+	}
 	var parked []*entry
 	for _, entry := range batch {
-		if entry.patient(now) {
+		if entry.patient(due) {
 			parked = append(parked, entry)
 			continue
 		}
