@@ -40,7 +40,7 @@ type committer struct {
 	// charges is how many of the queue are charges.
 	charges int
 	// parked are charges that would be denied and whose patience isn't over, in
-	// order of arrival. They are in every batch.
+	// order of arrival. They are in every batch that may have room for them.
 	parked []*entry
 	// working: a goroutine takes from the queue.
 	working bool
@@ -206,22 +206,33 @@ func lockedPatience(parked []*entry) time.Time {
 func (c *committer) take() []*entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := c.group.clock.Now()
 	batch := make([]*entry, 0, len(c.parked)+len(c.queue))
 	for _, entry := range c.queue {
 		if entry.charge == nil {
 			batch = append(batch, entry)
 		}
 	}
-	batch = append(batch, c.parked...)
+	if len(batch) > 0 || c.lockedParkedDue(now) {
+		batch, c.parked = append(batch, c.parked...), nil
+	}
+	c.known.fresher = false
 	for _, entry := range c.queue {
 		if entry.charge != nil {
 			batch = append(batch, entry)
 		}
 	}
-	c.lastBatch, c.lastCharges, c.lastWrite = c.group.clock.Now(), c.charges, 0
-	c.queue, c.parked, c.charges = nil, nil, 0
-	c.known.fresher = false
+	c.lastBatch, c.lastCharges, c.lastWrite = now, c.charges, 0
+	c.queue, c.charges = nil, 0
 	return batch
+}
+
+// lockedParkedDue tells whether the parked belong to a batch without changes. What
+// they were denied on still holds, unless something newer was seen: charges alone
+// make no room.
+func (c *committer) lockedParkedDue(now time.Time) bool {
+	return len(c.parked) > 0 &&
+		(c.known.fresher || !now.Before(lockedPatience(c.parked)) || c.group.ctx.Err() != nil)
 }
 
 // contendedFor is how long after another replica's write it is left its turn.
@@ -249,7 +260,7 @@ func (c *committer) patience() time.Duration {
 func (c *committer) park(entries []*entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.parked = entries
+	c.parked = append(c.parked, entries...)
 }
 
 // sleep returns after the pause, when woken, or when the Group ends.

@@ -165,5 +165,6 @@ func (c *committer) learn(live Snapshot) {
 	is := c.known.snapshot.Version
 	if live.Version == "" || is == "" || !c.group.store.Newer(is, live.Version) {
 		c.known.snapshot = live
+		c.known.fresher = c.known.fresher || live.Version != is
 	}
 }
