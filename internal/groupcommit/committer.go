@@ -144,8 +144,9 @@ func (c *committer) untilNextBatch() (pause time.Duration, more bool) {
 // makes nobody wait, such as a settle, is due at half the pace.
 //
 // Where another replica writes too, a pause twice as long as the write took comes
-// after each: in it one that was too late can read and write. A busy one that always knew its own last write first let the leader
-// wait for its turn until hundreds of reservations were unsettled.
+// after each: in it one that was too late can read and write. A busy one, which
+// always knows its own last write first, once kept the leader from its turn until
+// hundreds of reservations were unsettled.
 func (c *committer) lockedPause(now time.Time) time.Duration {
 	options, since := c.group.options, now.Sub(c.lastBatch)
 	turn := min(2*c.lastWrite, maxTurn)

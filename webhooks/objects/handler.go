@@ -140,7 +140,7 @@ func (h *Handler) decide(
 }
 
 // decideAgain makes sure of a decision other than yes, and waits for what is
-// being counted. A decision of nil is one that the object itself failed.
+// being counted. Without a decision, the object itself or the deciding failed.
 func (h *Handler) decideAgain(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 	definitions []definition.Definition, decision ledger.Decision,
