@@ -143,18 +143,22 @@ func (c *committer) untilNextBatch() (pause time.Duration, more bool) {
 // expected, and the batch is due, though not sooner than its size allows. What
 // makes nobody wait, such as a settle, is due at half the pace.
 //
-// Where another replica writes too, a pause twice as long as the write took comes
-// after each: in it one that was too late can read and write. A busy one, which
+// Where another replica writes too, the pace is half as fast, so that the ledger
+// is written no more often by both, and a pause twice as long as the write took
+// comes after each: in it one that was too late can read and write. A busy one, which
 // always knows its own last write first, once kept the leader from its turn until
 // hundreds of reservations were unsettled.
 func (c *committer) lockedPause(now time.Time) time.Duration {
 	options, since := c.group.options, now.Sub(c.lastBatch)
-	turn := min(2*c.lastWrite, maxTurn)
-	if c.lastCharges <= 1 || !c.lockedContended(now) {
-		turn = 0 // a lone client comes back no sooner anyway
+	pace, turn := options.Pace, time.Duration(0)
+	if c.lockedContended(now) {
+		pace *= 2
+		if c.lastCharges > 1 { // a lone client comes back no sooner anyway
+			turn = min(2*c.lastWrite, maxTurn)
+		}
 	}
-	full := max(options.Pace, turn) - since
-	short := max(min(options.Pace/2, options.PaceEach*time.Duration(max(c.lastCharges-1, 0))), turn) - since
+	full := max(pace, turn) - since
+	short := max(min(pace/2, options.PaceEach*time.Duration(max(c.lastCharges-1, 0))), turn) - since
 	pause := time.Duration(math.MaxInt64)
 	switch {
 	case c.charges > 0 && c.charges >= c.lastCharges:
