@@ -21,6 +21,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/core"
 	corev1conversion "k8s.io/kubernetes/pkg/apis/core/v1"
@@ -31,7 +32,9 @@ import (
 )
 
 // Validate returns what is wrong with a quota's spec, each by the path of its
-// field. The quota itself is validated as Kubernetes validates a ResourceQuota.
+// field. The quota itself is validated as Kubernetes validates a ResourceQuota;
+// that its scopes don't change is a rule of the schema, which compares with what
+// was before.
 // It is sorted: it ends up in a condition, which must not change by itself.
 func Validate(object *quotav1.ClusterResourceQuota) field.ErrorList {
 	path := field.NewPath("spec")
@@ -47,5 +50,25 @@ func validateQuota(spec corev1.ResourceQuotaSpec, path *field.Path) field.ErrorL
 	if err := corev1conversion.Convert_v1_ResourceQuotaSpec_To_core_ResourceQuotaSpec(&spec, &internal, nil); err != nil {
 		return field.ErrorList{field.Invalid(path, spec, err.Error())}
 	}
-	return validation.ValidateResourceQuotaSpec(&internal, path)
+	return append(validation.ValidateResourceQuotaSpec(&internal, path), validateScopeValues(spec.ScopeSelector, path)...)
+}
+
+// validateScopeValues refuses values that Kubernetes' validation takes and its
+// evaluators can't compare: every pod or claim would fail because of them. Only
+// what could be a label's value can be compared, though a PriorityClass may have
+// a longer name.
+func validateScopeValues(selector *corev1.ScopeSelector, path *field.Path) field.ErrorList {
+	if selector == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for i, requirement := range selector.MatchExpressions {
+		values := path.Child("scopeSelector", "matchExpressions").Index(i).Child("values")
+		for j, value := range requirement.Values {
+			for _, mistake := range utilvalidation.IsValidLabelValue(value) {
+				errs = append(errs, field.Invalid(values.Index(j), value, "can't be compared with any object: "+mistake))
+			}
+		}
+	}
+	return errs
 }

@@ -61,7 +61,12 @@ func TestWhatIsWrongWithAQuota(t *testing.T) {
 		changes []change
 		want    []string
 	}{
-		"nothing": {},
+		"nothing":                            {},
+		"nothing, though nothing is limited": {changes: []change{limiting()}},
+		"nothing, with a scope of claims": {changes: []change{
+			limiting("persistentvolumeclaims", "1", "requests.storage", "1Gi"),
+			withScopeSelector(corev1.ScopedResourceSelectorRequirement{ScopeName: "VolumeAttributesClass", Operator: "NotIn", Values: []string{"fast"}}),
+		}},
 		"a scope that doesn't exist": {
 			changes: []change{scoped("Sometimes")},
 			want: []string{
@@ -179,6 +184,64 @@ func TestWhatIsWrongWithAQuota(t *testing.T) {
 			want: []string{
 				`spec.quota.scopeSelector.matchExpressions.operator: Invalid value: "In": must be 'Exists' when scope is any of`,
 				`spec.quota.scopeSelector.matchExpressions: Invalid value: {"MatchExpressions":[{"ScopeName":"BestEffort","Operator":"In","Values":["high"]}]}: unsupported scope applied to resource`,
+			},
+		},
+		"an expression about a label that no namespace can have": {
+			changes: []change{selecting(byExpression("a b", metav1.LabelSelectorOpIn, "c d"))},
+			want: []string{
+				`spec.selector.labels.matchExpressions[0].key: Invalid value: "a b": name part must consist of`,
+				`spec.selector.labels.matchExpressions[0].values[0]: Invalid value: "c d": a valid label must be an empty string or consist of`,
+			},
+		},
+		"a scope in the selector that doesn't exist": {
+			changes: []change{withScopeSelector(corev1.ScopedResourceSelectorRequirement{ScopeName: "Sometimes", Operator: "Exists"})},
+			want: []string{
+				`spec.quota.scopeSelector.matchExpressions.scopeName: Invalid value: "Sometimes": unsupported scope`,
+			},
+		},
+		"a scope in the selector on what it can't limit": {
+			changes: []change{
+				limiting("services", "1"),
+				withScopeSelector(corev1.ScopedResourceSelectorRequirement{ScopeName: "PriorityClass", Operator: "Exists"}),
+			},
+			want: []string{
+				`spec.quota.scopeSelector.matchExpressions: Invalid value: {"MatchExpressions":[{"ScopeName":"PriorityClass","Operator":"Exists","Values":null}]}: unsupported scope applied to resource`,
+			},
+		},
+		"a scope of claims on what pods use": {
+			changes: []change{
+				limiting("pods", "1"),
+				withScopeSelector(corev1.ScopedResourceSelectorRequirement{ScopeName: "VolumeAttributesClass", Operator: "In", Values: []string{"fast"}}),
+			},
+			want: []string{
+				`spec.quota.scopeSelector.matchExpressions: Invalid value: {"MatchExpressions":[{"ScopeName":"VolumeAttributesClass","Operator":"In","Values":["fast"]}]}: unsupported scope applied to resource`,
+			},
+		},
+		"scopes in the selector that exclude each other": {
+			changes: []change{
+				withScopeSelector(corev1.ScopedResourceSelectorRequirement{ScopeName: "Terminating", Operator: "Exists"}),
+				func(q *quotav1.ClusterResourceQuota) {
+					q.Spec.Quota.ScopeSelector.MatchExpressions = append(q.Spec.Quota.ScopeSelector.MatchExpressions,
+						corev1.ScopedResourceSelectorRequirement{ScopeName: "NotTerminating", Operator: "Exists"})
+				},
+			},
+			want: []string{
+				`spec.quota.scopeSelector.matchExpressions: Invalid value: null: conflicting scopes`,
+			},
+		},
+		"a scope selector that has values to spare": {
+			changes: []change{withScopeSelector(corev1.ScopedResourceSelectorRequirement{ScopeName: "PriorityClass", Operator: "Exists", Values: []string{"high"}})},
+			want: []string{
+				"spec.quota.scopeSelector.matchExpressions.values: Invalid value: [\"high\"]: must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+			},
+		},
+		"a scope selector by values that no object can be compared with": {
+			changes: []change{withScopeSelector(corev1.ScopedResourceSelectorRequirement{
+				ScopeName: "PriorityClass", Operator: "In", Values: []string{"high", "very high", strings.Repeat("x", 64)},
+			})},
+			want: []string{
+				`spec.quota.scopeSelector.matchExpressions[0].values[1]: Invalid value: "very high": can't be compared with any object: a valid label must be an empty string or consist of`,
+				`spec.quota.scopeSelector.matchExpressions[0].values[2]: Invalid value: "` + strings.Repeat("x", 64) + `": can't be compared with any object: must be no more than 63`,
 			},
 		},
 		"several mistakes at a time": {
