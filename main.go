@@ -156,7 +156,9 @@ func run(ctx context.Context, f flags) error {
 	}
 
 	handler := objects.NewHandler(clock, evaluators, index, group, measured, f.reservationTTL)
-	webhooks.Register(ctx, mgr.GetWebhookServer(), mgr.GetScheme(), handler, measured)
+	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, measured, protected(f.namespace)); err != nil {
+		return err
+	}
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
 		Endpoint:       endpoint,
 		Paths:          webhooks.Paths(),

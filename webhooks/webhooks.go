@@ -19,11 +19,15 @@ package webhooks
 
 import (
 	"context"
+	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
@@ -35,10 +39,31 @@ func Paths() reach.Paths {
 	return reach.Paths{Objects: objects.Path, Quotas: quotas.Path}
 }
 
-// Register adds all endpoints to the server, which stops when running ends.
+// Register adds all endpoints to the manager's server, which stops when running
+// ends. Protected namespaces are those that no quota limits.
 func Register(
-	running context.Context, server webhook.Server, scheme *runtime.Scheme, handler *objects.Handler, metrics *metrics.Metrics,
-) {
+	running context.Context, mgr ctrl.Manager, evaluators *evaluation.Evaluators, index *coverage.Index,
+	handler *objects.Handler, metrics *metrics.Metrics, protected []string,
+) error {
+	lookup, err := newLookup(mgr)
+	if err != nil {
+		return err
+	}
+	validator := quotas.NewValidator(quotas.NewWarner(index, evaluators, lookup, protected))
+	server := mgr.GetWebhookServer()
 	server.Register(objects.Path, objects.NewEndpoint(running, handler, metrics))
-	server.Register(quotas.Path, admission.WithValidator(scheme, quotas.Validator{}))
+	server.Register(quotas.Path, admission.WithValidator(mgr.GetScheme(), validator))
+	return nil
+}
+
+func newLookup(mgr ctrl.Manager) (*quotas.Lookup, error) {
+	served, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making the client of discovery: %w", err)
+	}
+	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making the client of what has no type: %w", err)
+	}
+	return quotas.NewLookup(served, objects), nil
 }

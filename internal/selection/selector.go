@@ -88,6 +88,14 @@ func (s Selector) Matches(namespaceLabels, namespaceAnnotations map[string]strin
 	return true
 }
 
+// Labels returns the part of the selector that is about labels.
+func (s Selector) Labels() labels.Selector {
+	if s.labels == nil {
+		return labels.Nothing()
+	}
+	return s.labels
+}
+
 // String returns the selector in the form that kubectl's --selector takes,
 // sorted; annotations follow in brackets, as in
 // "team=payments [openshift.io/requester=alice]".

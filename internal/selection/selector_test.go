@@ -98,6 +98,9 @@ func TestTheZeroSelectorMatchesNothing(t *testing.T) {
 	if (Selector{}).Matches(map[string]string{"a": "b"}, nil) || (Selector{}).String() != "" {
 		t.Error("the zero selector selects")
 	}
+	if (Selector{}).Labels().Matches(labels.Set{}) {
+		t.Error("the labels of the zero selector select")
+	}
 }
 
 func TestSelectorsThatDoNotCompile(t *testing.T) {

@@ -16,5 +16,9 @@ limitations under the License.
 
 // Package quotas is the webhook that validates ClusterResourceQuotas: what the
 // schema can't express, in the words in which Kubernetes validates a
-// ResourceQuota.
+// ResourceQuota. It also warns of what is legal and probably wrong.
+//
+// Warnings are about what a request changes. They are advice: what can't be
+// found out in time is not warned of, and no warning refuses a quota. What they
+// need to know comes through interfaces; Lookup is the one that reads live.
 package quotas

@@ -29,28 +29,43 @@ import (
 // Path is where the endpoint is served.
 const Path = "/validate-quotas"
 
-// Validator refuses quotas that can't be enforced.
-type Validator struct{}
+// Validator refuses quotas that can't be enforced, and warns of what is probably
+// wrong in those that can.
+type Validator struct {
+	warner *Warner
+}
 
-var _ admission.Validator[*quotav1.ClusterResourceQuota] = Validator{}
+var _ admission.Validator[*quotav1.ClusterResourceQuota] = &Validator{}
+
+// NewValidator makes a Validator.
+func NewValidator(warner *Warner) *Validator {
+	return &Validator{warner: warner}
+}
 
 // ValidateCreate returns an Invalid error that lists every invalid field.
-func (Validator) ValidateCreate(_ context.Context, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
-	return nil, invalid(quota)
+func (v *Validator) ValidateCreate(ctx context.Context, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
+	return v.validate(ctx, nil, quota)
 }
 
 // ValidateUpdate is as strict as ValidateCreate, but lets a quota go that is
-// being deleted.
-func (Validator) ValidateUpdate(_ context.Context, _, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
+// being deleted. It warns of what changes.
+func (v *Validator) ValidateUpdate(ctx context.Context, was, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
 	if !quota.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	return nil, invalid(quota)
+	return v.validate(ctx, was, quota)
 }
 
 // ValidateDelete allows every deletion.
-func (Validator) ValidateDelete(context.Context, *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
+func (*Validator) ValidateDelete(context.Context, *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
 	return nil, nil
+}
+
+func (v *Validator) validate(ctx context.Context, was, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
+	if err := invalid(quota); err != nil {
+		return nil, err
+	}
+	return v.warner.Warnings(ctx, was, quota), nil
 }
 
 func invalid(quota *quotav1.ClusterResourceQuota) error {

@@ -18,15 +18,20 @@ package quotas
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
 func quotaOfPods(limit string) *quotav1.ClusterResourceQuota {
@@ -59,7 +64,7 @@ func TestValidator(t *testing.T) {
 		"an invalid one may be repaired": {validate: updating(quotaOfPods("-1"), quotaOfPods("1"))},
 		"one that is leaving may go":     {validate: updating(quotaOfPods("-1"), leaving(quotaOfPods("-1")))},
 		"an invalid one may be deleted": {validate: func(ctx context.Context) error {
-			_, err := Validator{}.ValidateDelete(ctx, quotaOfPods("-1"))
+			_, err := validator().ValidateDelete(ctx, quotaOfPods("-1"))
 			return err
 		}},
 	} {
@@ -67,16 +72,54 @@ func TestValidator(t *testing.T) {
 	}
 }
 
+// validator has nothing to warn of that doesn't follow from the quota itself.
+func validator() *Validator {
+	around := &surroundings{teams: map[string]string{"shop": "payments"}}
+	return NewValidator(NewWarner(around, evaluation.New(clocktesting.NewFakeClock(time.Unix(0, 0)), evaluation.ClaimSources{}), around, nil))
+}
+
+func TestAnInvalidQuotaIsRefusedWithoutAWarning(t *testing.T) {
+	invalid, valid := quota("nobody", "pods", "-1"), quota("payments", "pods", "1")
+	for name, validate := range map[string]func(context.Context) (admission.Warnings, error){
+		"when it is made": func(ctx context.Context) (admission.Warnings, error) { return validator().ValidateCreate(ctx, invalid) },
+		"when it is changed": func(ctx context.Context) (admission.Warnings, error) {
+			return validator().ValidateUpdate(ctx, valid, invalid)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			warnings, err := validate(t.Context())
+			if !apierrors.IsInvalid(err) || len(warnings) > 0 {
+				t.Errorf("got the warnings %q and the error %v, want it invalid and no warning", warnings, err)
+			}
+		})
+	}
+}
+
+func TestAQuotaThatIsWarnedOfIsTaken(t *testing.T) {
+	warnings, err := validator().ValidateCreate(t.Context(), quota("nobody", "pods", "1"))
+	if err != nil || !slices.Equal(warnings, admission.Warnings{idle}) {
+		t.Errorf("created: got %q and the error %v, want %q and none", warnings, err, idle)
+	}
+	warnings, err = validator().ValidateUpdate(t.Context(), quota("payments", "pods", "1"), quota("nobody", "pods", "1"))
+	if err != nil || !slices.Equal(warnings, admission.Warnings{idle}) {
+		t.Errorf("changed: got %q and the error %v, want %q and none", warnings, err, idle)
+	}
+	warnings, err = validator().ValidateUpdate(t.Context(), quota("payments", "pods", "1"), leaving(quota("nobody", "pods", "1")))
+	if err != nil || len(warnings) > 0 {
+		t.Errorf("leaving: got %q and the error %v, want neither", warnings, err)
+	}
+}
+
 func creating(quota *quotav1.ClusterResourceQuota) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := Validator{}.ValidateCreate(ctx, quota)
+		_, err := validator().ValidateCreate(ctx, quota)
 		return err
 	}
 }
 
 func updating(was, is *quotav1.ClusterResourceQuota) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := Validator{}.ValidateUpdate(ctx, was, is)
+		_, err := validator().ValidateUpdate(ctx, was, is)
 		return err
 	}
 }

@@ -1,0 +1,170 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quotas
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// served is a Discovery that knows pods, nodes and deployments.
+type served struct{ err error }
+
+func (s served) ServerGroupsAndResourcesWithContext(context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	return nil, []*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "pods", Namespaced: true}, {Name: "pods/status", Namespaced: true}, {Name: "nodes"},
+		}},
+		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Namespaced: true}}},
+	}, s.err
+}
+
+// storing has a fake of the API server's storage, with these objects in it.
+func storing(objects ...runtime.Object) *fake.FakeDynamicClient {
+	return fake.NewSimpleDynamicClient(runtime.NewScheme(), objects...)
+}
+
+func object(apiVersion, kind, name string, spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
+	}}
+}
+
+func TestPlaces(t *testing.T) {
+	var (
+		pods        = schema.GroupResource{Resource: "pods"}
+		deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
+	)
+	broken := errors.New("broken")
+	defined := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "widgets.example.com", nil)
+	all := map[schema.GroupResource]Place{
+		pods: InNamespaces, deployments: InNamespaces, nodes: OutsideNamespaces, podz: Nowhere, widgets: Nowhere,
+	}
+	without := func(resource schema.GroupResource) map[schema.GroupResource]Place {
+		rest := map[schema.GroupResource]Place{}
+		for other, place := range all {
+			if other != resource {
+				rest[other] = place
+			}
+		}
+		return rest
+	}
+	for name, test := range map[string]struct {
+		discovery error
+		stored    []runtime.Object
+		reading   error
+		want      map[schema.GroupResource]Place
+		wantErr   error
+	}{
+		"the API server knows": {want: all},
+		"what has been defined and isn't served yet can't be told": {
+			stored: []runtime.Object{defined}, want: without(widgets),
+		},
+		"an API that is down can't be told": {
+			discovery: &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: broken}},
+			want:      without(widgets),
+		},
+		"another API that is down doesn't matter": {
+			discovery: &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.example.com", Version: "v1"}: broken}},
+			want:      all,
+		},
+		"definitions can't be read": {
+			reading: broken,
+			want:    map[schema.GroupResource]Place{pods: InNamespaces, deployments: InNamespaces, nodes: OutsideNamespaces},
+		},
+		"the API server doesn't say": {discovery: broken, wantErr: broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := storing(test.stored...)
+			failing(objects, test.reading)
+			got, err := NewLookup(served{err: test.discovery}, objects).Places(
+				t.Context(), []schema.GroupResource{pods, deployments, nodes, podz, widgets})
+			if !errors.Is(err, test.wantErr) {
+				t.Errorf("error: got %v, want %v", err, test.wantErr)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("places (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOpenShiftSelector(t *testing.T) {
+	broken := errors.New("broken")
+	openShift := func(selector any) runtime.Object {
+		return object("quota.openshift.io/v1", "ClusterResourceQuota", "payments", map[string]any{"selector": selector})
+	}
+	for name, test := range map[string]struct {
+		stored  runtime.Object
+		reading error
+		want    quotav1.ClusterResourceQuotaSelector
+		found   bool
+		fails   bool
+	}{
+		"labels and annotations": {
+			stored: openShift(map[string]any{
+				"labels":      map[string]any{"matchLabels": map[string]any{"team": "payments"}},
+				"annotations": map[string]any{"openshift.io/requester": "alice"},
+			}),
+			want: quotav1.ClusterResourceQuotaSelector{
+				LabelSelector:      &metav1.LabelSelector{MatchLabels: map[string]string{"team": "payments"}},
+				AnnotationSelector: map[string]string{"openshift.io/requester": "alice"},
+			},
+			found: true,
+		},
+		"annotations alone": {
+			stored: openShift(map[string]any{"labels": nil, "annotations": map[string]any{"a": "b"}}),
+			want:   quotav1.ClusterResourceQuotaSelector{AnnotationSelector: map[string]string{"a": "b"}},
+			found:  true,
+		},
+		"another name":             {stored: object("quota.openshift.io/v1", "ClusterResourceQuota", "search", nil)},
+		"what isn't a selector":    {stored: openShift("everything"), fails: true},
+		"a selector of odd labels": {stored: openShift(map[string]any{"labels": "all"}), fails: true},
+		"what can't be read":       {stored: openShift(nil), reading: broken, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := storing(test.stored)
+			failing(objects, test.reading)
+			got, found, err := NewLookup(served{}, objects).OpenShiftSelector(t.Context(), "payments")
+			if found != test.found || (err != nil) != test.fails {
+				t.Errorf("got found %v and the error %v, want found %v, an error %v", found, err, test.found, test.fails)
+			}
+			if diff := cmp.Diff(test.want, got); err == nil && diff != "" {
+				t.Errorf("selector (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// failing lets every read fail with this, if anything.
+func failing(objects *fake.FakeDynamicClient, err error) {
+	if err != nil {
+		objects.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+	}
+}

@@ -1,0 +1,231 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quotas
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// findings are what there is to warn of. An empty field is nothing.
+type findings struct {
+	// idleSelector selects no namespace.
+	idleSelector string
+	// protected namespaces are selected.
+	protected []string
+	// openShift has a quota of the same name that selects these namespaces too.
+	openShift []string
+	// belowUsed are the limits, as in "pods: 3/1".
+	belowUsed []string
+	// unlimitable names are used by nothing.
+	unlimitable []string
+	// unserved names count what the cluster doesn't serve.
+	unserved []string
+	// clusterScoped names count what doesn't live in namespaces.
+	clusterScoped []string
+}
+
+// The API server may cut a warning at 256 bytes, and nobody reads that much:
+// each is kept below 200. So much of a warning can be taken by what it names,
+// besides the "and 12 more".
+const room = 60
+
+// warnings returns one line for each finding, always in the same order.
+func (f *findings) warnings() admission.Warnings {
+	var warnings admission.Warnings
+	for _, warning := range []string{
+		f.selectsNothing(), f.selectsProtected(), f.selectedByOpenShift(),
+		f.limitsBelowUsed(), f.limitsNothing(), f.limitsUnserved(), f.limitsClusterScoped(),
+	} {
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+	}
+	return warnings
+}
+
+func (f *findings) selectsNothing() string {
+	if f.idleSelector == "" {
+		return ""
+	}
+	return fmt.Sprintf("spec.selector selects no namespace (%s): nothing is limited until one matches; "+
+		"label namespaces, or correct the selector", cut(f.idleSelector))
+}
+
+func (f *findings) selectsProtected() string {
+	if len(f.protected) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("spec.selector selects protected namespaces, where nothing is ever refused: "+
+		"exclude %s, such as by the label kubernetes.io/metadata.name", list(f.protected))
+}
+
+func (f *findings) selectedByOpenShift() string {
+	if len(f.openShift) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("OpenShift's ClusterResourceQuota of the same name selects %s too: both limit what is there; "+
+		"delete that one once this one is enforced", list(f.openShift))
+}
+
+func (f *findings) limitsBelowUsed() string {
+	if len(f.belowUsed) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("spec.quota.hard is below what is used (%s): no more is admitted until less is used; "+
+		"delete something, or raise the limit", list(f.belowUsed))
+}
+
+func (f *findings) limitsNothing() string {
+	if len(f.unlimitable) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Kubernetes keeps no quota on %s: correct spec.quota.hard; an extended resource is "+
+		"requests.DOMAIN/NAME, a count is count/RESOURCE.GROUP", list(f.unlimitable))
+}
+
+func (f *findings) limitsUnserved() string {
+	if len(f.unserved) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the cluster doesn't serve what is limited by %s: correct spec.quota.hard, or install its "+
+		"CustomResourceDefinition", list(f.unserved))
+}
+
+func (f *findings) limitsClusterScoped() string {
+	if len(f.clusterScoped) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s can't be limited, for its objects live outside of namespaces: remove it from spec.quota.hard",
+		list(f.clusterScoped))
+}
+
+// selectsAnew tells whether the request says which namespaces are selected.
+func selectsAnew(was, is *quotav1.ClusterResourceQuota) bool {
+	return was == nil || !apiequality.Semantic.DeepEqual(was.Spec.Selector, is.Spec.Selector)
+}
+
+// added returns the limits whose names are new.
+func added(was, is *quotav1.ClusterResourceQuota) corev1.ResourceList {
+	if was == nil {
+		return is.Spec.Quota.Hard
+	}
+	hard := maps.Clone(is.Spec.Quota.Hard)
+	for name := range was.Spec.Quota.Hard {
+		delete(hard, name)
+	}
+	return hard
+}
+
+// belowUsed returns the limits that the request sets below what its status says
+// is used. A new quota has none: what it will count is not known before it is
+// counted, which the status of other quotas doesn't tell, for they select other
+// namespaces, scopes and names. Nor is it known for a selector or scopes that
+// change, or as long as the status describes an older spec.
+func belowUsed(was, is *quotav1.ClusterResourceQuota) []string {
+	if was == nil || was.Status.ObservedGeneration != was.Generation || countsAnew(was, is) {
+		return nil
+	}
+	var below []string
+	for _, name := range slices.Sorted(maps.Keys(is.Spec.Quota.Hard)) {
+		limit, used := is.Spec.Quota.Hard[name], was.Status.Total.Used[name]
+		before, limited := was.Spec.Quota.Hard[name]
+		if changed := !limited || !before.Equal(limit); changed && limit.Cmp(used) < 0 {
+			below = append(below, fmt.Sprintf("%s: %s/%s", name, used.String(), limit.String()))
+		}
+	}
+	return below
+}
+
+// countsAnew tells whether the request changes which objects count.
+func countsAnew(was, is *quotav1.ClusterResourceQuota) bool {
+	return selectsAnew(was, is) ||
+		!apiequality.Semantic.DeepEqual(was.Spec.Quota.ScopeSelector, is.Spec.Quota.ScopeSelector) // scopes can't be changed
+}
+
+// misplaced returns the names all of whose resources the cluster doesn't serve,
+// and those whose resources live outside of namespaces at best. An unknown place
+// may be in namespaces.
+func misplaced(
+	tracked map[schema.GroupResource][]corev1.ResourceName, places map[schema.GroupResource]Place,
+) (unserved, clusterScoped []string) {
+	// name -> the places of the resources that use it
+	of := map[corev1.ResourceName][]Place{}
+	for resource, names := range tracked {
+		for _, name := range names {
+			of[name] = append(of[name], places[resource])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		elsewhere := func(place Place) bool { return place != Nowhere && place != OutsideNamespaces }
+		switch {
+		case slices.ContainsFunc(of[name], elsewhere):
+		case slices.Contains(of[name], OutsideNamespaces):
+			clusterScoped = append(clusterScoped, string(name))
+		default:
+			unserved = append(unserved, string(name))
+		}
+	}
+	return unserved, clusterScoped
+}
+
+func texts(names []corev1.ResourceName) []string {
+	texts := make([]string, 0, len(names))
+	for _, name := range names {
+		texts = append(texts, string(name))
+	}
+	return texts
+}
+
+// list puts as many items into a line as there is room for, but at least one,
+// and tells how many there are besides.
+func list(items []string) string {
+	line := cut(items[0])
+	for i, item := range items[1:] {
+		if len(line)+len(", ")+len(item) > room {
+			return fmt.Sprintf("%s and %d more", line, len(items)-1-i)
+		}
+		line += ", " + item
+	}
+	return line
+}
+
+// cut shortens a text to what there is room for, and takes out what would
+// garble a line: an annotation's value may be anything.
+func cut(text string) string {
+	printable := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
+	if len(printable) <= room {
+		return printable
+	}
+	const ellipsis = "..."
+	return strings.ToValidUTF8(printable[:room-len(ellipsis)], "") + ellipsis
+}
