@@ -1,0 +1,44 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package selection
+
+import (
+	"fmt"
+	"testing"
+)
+
+func BenchmarkDisjoint(b *testing.B) {
+	cases := adversaries()
+	for i := range 500 {
+		team, tier := fmt.Sprint("team=", i), fmt.Sprint("tier=", i%5)
+		cases["one label"] = append(cases["one label"], podsOf(team))
+		cases["one label and three sets of rules"] = append(cases["one label and three sets of rules"],
+			wanting(fmt.Sprint("rule", i%3), withLabels(team)))
+		cases["two labels"] = append(cases["two labels"], podsOf(team, tier))
+		cases["two labels, all pairs"] = append(cases["two labels, all pairs"], podsOf(fmt.Sprint("team=", i/5), tier))
+	}
+	for name, areas := range cases {
+		b.Run(name, func(b *testing.B) {
+			var entries []Entry
+			for b.Loop() {
+				entries, _ = Disjoint(areas, []string{"kube-system", "operator"}, 32)
+			}
+			b.ReportMetric(float64(len(entries)), "entries")
+			b.ReportAllocs()
+		})
+	}
+}

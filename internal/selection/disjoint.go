@@ -1,0 +1,190 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package selection
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Area is what one quota asks of the webhook configuration.
+type Area struct {
+	// Selector chooses the namespaces. A webhook can't be restricted by
+	// annotations: the labels alone count, which is a wider area, and is
+	// everything where there are only annotations. The zero Selector asks for
+	// nothing.
+	Selector Selector
+	// Rules are what is asked about there. Equal strings are equal rules; order
+	// and duplicates don't matter.
+	Rules []string
+}
+
+// Entry is one of several label selectors of which no set of labels meets two.
+type Entry struct {
+	// Selector has sorted matchExpressions only, in a form that depends on
+	// nothing but what they choose. Without any it matches everything.
+	Selector metav1.LabelSelector
+	// Rules are those of all Areas, sorted.
+	Rules []string
+	// Areas are the indices of the areas that have labels in common with this
+	// entry, sorted. An area may go beyond the entry, and the entry beyond it.
+	Areas []int
+}
+
+// Disjoint returns entries that match all labels that some area selects, each
+// by exactly one entry, and match no others. Each entry says of the label with
+// the namespace's name that it is none of protected. There are at most most
+// entries, and most is at least 1:
+//
+//  1. For all that an entry matches, all of its rules are wanted.
+//  2. Where that takes too many, rules no longer keep entries apart: each has
+//     the rules of all areas that it has anything in common with.
+//  3. Where that takes too many as well, exact is false, and one entry matches
+//     labels that no area selects, too. Each label is one that it is in some
+//     area, whatever the others are.
+//
+// But for Entry.Areas the result depends only on what the areas choose and
+// want, not on their order.
+//
+// The fewest entries take exponential time to find, and aren't searched for;
+// nor is a split pursued once it has several times most parts. So 500 areas
+// that have one label take 2 ms, and 500 that overlap at random take 25 ms to
+// end in step 3, on one core.
+func Disjoint(areas []Area, protected []string, most int) (entries []Entry, exact bool) {
+	asked := askedIn(areas, protected)
+	if len(asked) == 0 {
+		return nil, true
+	}
+	for _, regions := range [][]region{regionsOf(asked), withoutRules(regionsOf(asked))} {
+		if split, ok := split(regions, most); ok {
+			return entriesFor(split, asked), true
+		}
+	}
+	return entriesFor([]region{{where: around(asked, protected)}}, asked), false
+}
+
+// region is where the same rules are wanted.
+type region struct {
+	where conjunction
+	rules []string // sorted, without duplicates; shared, not changed
+}
+
+// widestFirst orders regions so that none comes before another that it lies in.
+// It leaves no two in the order that they were given in.
+func widestFirst(a, b region) int {
+	return cmp.Or(cmp.Compare(len(a.where), len(b.where)), cmp.Compare(b.where.width(), a.where.width()),
+		a.where.compare(b.where), slices.Compare(a.rules, b.rules))
+}
+
+// including returns the region cut where the other's rules begin to be wanted.
+func (r region) including(other region) []region {
+	if !r.where.overlaps(other.where) || includes(r.rules, other.rules) {
+		return []region{r}
+	}
+	inside, outside := r.where.cut(other.where)
+	parts := []region{{inside, sortedSet(r.rules, other.rules)}}
+	for _, part := range outside {
+		parts = append(parts, region{part, r.rules})
+	}
+	return parts
+}
+
+// includes tells whether all of some are there. Both are sorted.
+func includes(all, some []string) bool {
+	return !slices.ContainsFunc(some, func(rule string) bool {
+		_, found := slices.BinarySearch(all, rule)
+		return !found
+	})
+}
+
+// request is an area that selects something.
+type request struct {
+	region
+	area int // index
+}
+
+func askedIn(areas []Area, protected []string) []request {
+	var asked []request
+	for i, area := range areas {
+		where, satisfiable := conjunctionOf(area.Selector)
+		if !satisfiable {
+			continue
+		}
+		if where, satisfiable = where.with(corev1.LabelMetadataName, allBut(protected)); satisfiable {
+			asked = append(asked, request{region{where, sortedSet(area.Rules)}, i})
+		}
+	}
+	return asked
+}
+
+func allBut(protected []string) valueSet {
+	return valueSet{absent: true, except: true, listed: sortedSet(protected)}
+}
+
+func regionsOf(asked []request) []region {
+	regions := make([]region, 0, len(asked))
+	for _, request := range asked {
+		regions = append(regions, request.region)
+	}
+	return regions
+}
+
+func withoutRules(regions []region) []region {
+	bare := make([]region, 0, len(regions))
+	for _, ruled := range regions {
+		bare = append(bare, region{where: ruled.where})
+	}
+	return bare
+}
+
+// around returns the narrowest conjunction that a LabelSelector can express
+// and that has all that is asked for in it, but for what is protected.
+func around(asked []request, protected []string) conjunction {
+	var all conjunction
+	for _, need := range asked[0].where {
+		allowed := make([]valueSet, 0, len(asked))
+		for _, request := range asked {
+			allowed = append(allowed, request.where.allowed(need.key))
+		}
+		if together := union(allowed); together.isExpressible() {
+			all, _ = all.with(need.key, together)
+		}
+	}
+	all, _ = all.with(corev1.LabelMetadataName, allBut(protected))
+	return all
+}
+
+func entriesFor(regions []region, asked []request) []Entry {
+	slices.SortFunc(regions, func(a, b region) int { return a.where.compare(b.where) })
+	entries := make([]Entry, 0, len(regions))
+	for _, region := range regions {
+		entry := Entry{Selector: region.where.labelSelector()}
+		var rules [][]string
+		for _, request := range asked {
+			if request.where.overlaps(region.where) {
+				entry.Areas = append(entry.Areas, request.area)
+				rules = append(rules, request.rules)
+			}
+		}
+		entry.Rules = sortedSet(rules...)
+		entries = append(entries, entry)
+	}
+	return entries
+}

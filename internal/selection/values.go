@@ -1,0 +1,188 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package selection
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	operators "k8s.io/apimachinery/pkg/selection"
+)
+
+// valueSet is a set of what a label can be: absent, or one of its values.
+// There are too many values to list them all, so that a set may instead list
+// those that it lacks.
+type valueSet struct {
+	// absent tells whether an absent label is in the set.
+	absent bool
+	// except tells whether listed are the values that are not in the set.
+	except bool
+	// listed is sorted and has no duplicates.
+	// Invariant: it isn't changed, for sets share it.
+	listed []string
+}
+
+func anything() valueSet { return valueSet{absent: true, except: true} }
+
+// allowedBy returns what the requirement allows its label to be.
+func allowedBy(requirement labels.Requirement) valueSet {
+	listed := slices.Compact(slices.Sorted(slices.Values(requirement.ValuesUnsorted())))
+	switch requirement.Operator() {
+	case operators.In, operators.Equals, operators.DoubleEquals:
+		return valueSet{listed: listed}
+	case operators.NotIn, operators.NotEquals:
+		return valueSet{absent: true, except: true, listed: listed}
+	case operators.Exists:
+		return valueSet{except: true}
+	case operators.DoesNotExist:
+		return valueSet{absent: true}
+	default:
+		// None of a LabelSelector. Too wide is slow; too narrow isn't enforced.
+		return anything()
+	}
+}
+
+func (v valueSet) isAnything() bool { return v.absent && v.except && len(v.listed) == 0 }
+
+// isExpressible tells whether requirements of a LabelSelector can express the
+// set. Absent or one of these values is what they can't.
+func (v valueSet) isExpressible() bool { return !v.absent || v.except || len(v.listed) == 0 }
+
+// expressible returns the set in disjoint parts that requirements can express.
+func (v valueSet) expressible() []valueSet {
+	if v.isExpressible() {
+		return []valueSet{v}
+	}
+	return []valueSet{{absent: true}, {listed: v.listed}}
+}
+
+// width is larger for a set than for any part of it.
+func (v valueSet) width() int {
+	width := len(v.listed)
+	if v.except {
+		// More than any selector lists: an object holds less than 2 MB.
+		width = 1<<21 - width
+	}
+	if v.absent {
+		width++
+	}
+	return width
+}
+
+func (v valueSet) has(value string) bool {
+	_, found := slices.BinarySearch(v.listed, value)
+	return found != v.except
+}
+
+func (v valueSet) complement() valueSet {
+	return valueSet{absent: !v.absent, except: !v.except, listed: v.listed}
+}
+
+func (v valueSet) overlaps(other valueSet) bool {
+	switch {
+	case v.absent && other.absent, v.except && other.except:
+		return true
+	case v.except, !other.except && len(other.listed) < len(v.listed):
+		return other.overlaps(v)
+	default:
+		return slices.ContainsFunc(v.listed, other.has)
+	}
+}
+
+func (v valueSet) within(other valueSet) bool { return !v.overlaps(other.complement()) }
+
+func (v valueSet) intersection(other valueSet) valueSet {
+	both := valueSet{absent: v.absent && other.absent, except: v.except && other.except}
+	switch {
+	case both.except:
+		both.listed = sortedSet(v.listed, other.listed)
+	case v.except:
+		both.listed = those(other.listed, v.has)
+	default:
+		both.listed = those(v.listed, other.has)
+	}
+	return both
+}
+
+func union(sets []valueSet) valueSet {
+	var result valueSet
+	var present [][]string // of the sets that list what they have
+	var lacking []string   // of all other sets
+	for _, set := range sets {
+		result.absent = result.absent || set.absent
+		switch {
+		case !set.except:
+			present = append(present, set.listed)
+		case !result.except:
+			result.except, lacking = true, set.listed
+		default:
+			lacking = those(lacking, set.complement().has)
+		}
+	}
+	result.listed = sortedSet(present...)
+	if result.except {
+		result.listed = those(lacking, valueSet{except: true, listed: result.listed}.has)
+	}
+	return result
+}
+
+// String is another for every other set: a value has none of its signs, but
+// may be empty.
+func (v valueSet) String() string {
+	signs := "="
+	if v.except {
+		signs = "!"
+	}
+	if v.absent {
+		signs += "?"
+	}
+	if len(v.listed) == 0 {
+		return signs
+	}
+	return signs + "," + strings.Join(v.listed, ",")
+}
+
+// requirements expresses the set. Invariant: it isExpressible, and not anything.
+func (v valueSet) requirements(key string) []metav1.LabelSelectorRequirement {
+	exists := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpExists}
+	listed := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: slices.Clone(v.listed)}
+	if v.except {
+		listed.Operator = metav1.LabelSelectorOpNotIn
+	}
+	switch {
+	case v.absent && !v.except:
+		return []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpDoesNotExist}}
+	case v.absent || !v.except:
+		return []metav1.LabelSelectorRequirement{listed}
+	case len(v.listed) == 0:
+		return []metav1.LabelSelectorRequirement{exists}
+	default:
+		return []metav1.LabelSelectorRequirement{exists, listed}
+	}
+}
+
+func those(listed []string, wanted func(string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(listed), func(value string) bool { return !wanted(value) })
+}
+
+func sortedSet(lists ...[]string) []string {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
