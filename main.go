@@ -28,7 +28,10 @@ import (
 	"runtime/debug"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -39,7 +42,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsregistry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers"
@@ -84,10 +86,14 @@ func parseFlags() (flags, zap.Options) {
 		"NAMESPACE/NAME of the Service through which the API server reaches the webhooks.")
 	flag.IntVar(&f.serving.Port, "webhook-port", 9443, "Port on which the webhooks are served.")
 	flag.StringVar(&f.serving.CertDir, "cert-dir", "",
-		"Directory with tls.crt, tls.key and ca.crt for the webhooks. Without it, and with --webhook-url, the operator makes its own.")
+		"Directory with tls.crt, tls.key and ca.crt for the webhooks, which the installation provides and may change.")
+	flag.StringVar(&f.serving.CertSecret, "cert-secret", "",
+		"Name of a Secret in the operator's own namespace in which it keeps the webhooks' certificate. By default "+
+			serving.DefaultSecret+" with --webhook-service and without --cert-dir. "+
+			"With --webhook-url and neither, the certificate lives as long as the process.")
 	flag.BoolVar(&f.leaderElect, "leader-elect", true, "Let one of several replicas do the counting.")
 	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
-		"The operator's own namespace: it holds the lease, and is never limited.")
+		"The operator's own namespace: it holds the lease and the webhooks' certificate, and is never limited.")
 	flag.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080", "Address of the metrics endpoint; 0 for none.")
 	flag.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "Address of the health probes; 0 for none.")
 	flag.StringVar(&f.pprofAddress, "pprof-bind-address", "0", "Address of the profiling endpoint; 0 for none.")
@@ -97,6 +103,7 @@ func parseFlags() (flags, zap.Options) {
 	flag.DurationVar(&f.statusEvery, "status-interval", time.Second, "Least time between two writes of a quota's status and views.")
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
+	f.serving.Namespace = f.namespace
 	return f, logging
 }
 
@@ -120,15 +127,15 @@ func run(ctx context.Context, f flags) error {
 	if f.reservationTTL < minReservationTTL {
 		return fmt.Errorf("--reservation-ttl %s: want at least %s", f.reservationTTL, minReservationTTL)
 	}
-	server, endpoint, err := serving.Server(f.serving)
-	if err != nil {
-		return err
-	}
-	mgr, err := newManager(f, server)
-	if err != nil {
-		return err
-	}
 	clock, err := systemClock()
+	if err != nil {
+		return err
+	}
+	setup, err := serving.New(clock, f.serving)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(f, setup)
 	if err != nil {
 		return err
 	}
@@ -160,7 +167,7 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
-		Endpoint:       endpoint,
+		Serving:        setup,
 		Paths:          webhooks.Paths(),
 		Protected:      protected(f.namespace),
 		DecodeLedger:   ledgerstore.Snapshot,
@@ -170,13 +177,13 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	if err := addProbes(mgr, server.StartedChecker(), index); err != nil {
+	if err := addProbes(mgr, setup, index); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
-func newManager(f flags, server webhook.Server) (ctrl.Manager, error) {
+func newManager(f flags, setup *serving.Setup) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), quotav1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
@@ -191,8 +198,8 @@ func newManager(f flags, server webhook.Server) (ctrl.Manager, error) {
 	config.DisableCompression = true
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  scheme,
-		Cache:                   cacheOptions(),
-		WebhookServer:           server,
+		Cache:                   cacheOptions(setup.Secret),
+		WebhookServer:           setup.Server,
 		Metrics:                 metricsserver.Options{BindAddress: f.metricsAddress},
 		HealthProbeBindAddress:  f.healthAddress,
 		LeaderElection:          f.leaderElect,
@@ -211,15 +218,19 @@ func newManager(f flags, server webhook.Server) (ctrl.Manager, error) {
 
 // cacheOptions leave out what nobody reads, and copy nothing of what may be large
 // and is read often: a quota's status has a part for each namespace. Whoever
-// changes such an object makes a copy of it first.
-func cacheOptions() cache.Options {
+// changes such an object makes a copy of it first. Of Secrets there is only the
+// one with the certificate.
+func cacheOptions(secret types.NamespacedName) cache.Options {
 	shared := cache.ByObject{UnsafeDisableDeepCopy: ptr.To(true)}
-	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&quotav1.ClusterResourceQuota{}: shared, &quotav1.LocalResourceQuota{}: shared, &quotav1.QuotaLedger{}: shared,
-		},
+	byObject := map[client.Object]cache.ByObject{
+		&quotav1.ClusterResourceQuota{}: shared, &quotav1.LocalResourceQuota{}: shared, &quotav1.QuotaLedger{}: shared,
 	}
+	if secret.Name != "" {
+		byObject[&corev1.Secret{}] = cache.ByObject{Namespaces: map[string]cache.Config{
+			secret.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", secret.Name)},
+		}}
+	}
+	return cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: byObject}
 }
 
 // newStore makes the store of ledgers, which reads past the cache.
@@ -243,7 +254,7 @@ func protected(own string) []string {
 	return namespaces
 }
 
-func addProbes(mgr ctrl.Manager, started healthz.Checker, index *coverage.Index) error {
+func addProbes(mgr ctrl.Manager, setup *serving.Setup, index *coverage.Index) error {
 	synced := func(*http.Request) error {
 		if !index.Synced() {
 			return errors.New("quotas and namespaces are not known yet")
@@ -252,8 +263,7 @@ func addProbes(mgr ctrl.Manager, started healthz.Checker, index *coverage.Index)
 	}
 	return errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("webhooks", started),
+		mgr.AddReadyzCheck("webhooks", setup.Certificates.Ready(mgr.GetClient(), setup.Address)),
 		mgr.AddReadyzCheck("coverage", synced),
-		mgr.AddReadyzCheck("configured", controllers.Configured(mgr)),
 	)
 }

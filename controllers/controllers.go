@@ -28,9 +28,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/sharedquota/shared-quota-operator/controllers/certificates"
 	"github.com/sharedquota/shared-quota-operator/controllers/ledgers"
 	"github.com/sharedquota/shared-quota-operator/controllers/localview"
 	"github.com/sharedquota/shared-quota-operator/controllers/quotastatus"
@@ -40,15 +40,17 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/issuing"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/serving"
 )
 
 // Options are what the controllers need to be told.
 type Options struct {
-	// Endpoint and Paths are where the API server reaches the webhooks.
-	Endpoint reach.Endpoint
-	Paths    reach.Paths
+	// Serving and Paths are how the API server reaches the webhooks.
+	Serving *serving.Setup
+	Paths   reach.Paths
 	// Protected namespaces are never asked about.
 	Protected []string
 	// DecodeLedger reads a stored ledger.
@@ -98,13 +100,17 @@ func Register(
 		return err
 	}
 
+	if err := registerCertificates(mgr, clock, options.Serving, metrics); err != nil {
+		return err
+	}
 	problems := func(quota string) []quotastatus.Problem { return problemsOf(watches.Problems(quota)) }
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, watches, usage.NewLookup(metadata), metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, options.DecodeLedger, counted),
 		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, status, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, views, options.StatusEvery),
-		reachcontroller.NewController(mgr.GetClient(), evaluators, options.Endpoint, options.Paths, options.Protected),
+		reachcontroller.NewController(mgr.GetClient(), evaluators, options.Serving.Certificates,
+			options.Serving.Endpoint, options.Paths, options.Protected),
 	} {
 		if err := controller.Register(mgr); err != nil {
 			return fmt.Errorf("registering controller %s: %w", controller.Name(), err)
@@ -113,9 +119,22 @@ func Register(
 	return nil
 }
 
-// Configured is the readiness check of the webhook configuration.
-func Configured(mgr ctrl.Manager) healthz.Checker {
-	return reachcontroller.Configured(mgr.GetClient())
+// registerCertificates adds the controller of certificates that change.
+func registerCertificates(mgr ctrl.Manager, clock clock.PassiveClock, setup *serving.Setup, metrics *metrics.Metrics) error {
+	var from certificates.Source
+	switch {
+	case setup.Directory != "":
+		from = setup.Directory
+	case setup.Secret.Name != "":
+		from = certificates.NewSecret(clock, mgr.GetClient(), setup.Secret, issuing.NewIssuer(setup.Hosts[0], setup.Hosts[1:]...))
+	default:
+		return nil // the only one lives as long as the process
+	}
+	controller := certificates.NewController(mgr.GetClient(), setup.Certificates, from, metrics)
+	if err := controller.Register(mgr); err != nil {
+		return fmt.Errorf("registering controller %s: %w", controller.Name(), err)
+	}
+	return nil
 }
 
 func addRunnables(mgr ctrl.Manager, runnables ...manager.Runnable) error {

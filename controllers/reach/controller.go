@@ -19,7 +19,6 @@ package reach
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -32,22 +31,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=get;list;watch;create;update
 
+// Authority is whom the API server must trust to call the webhooks.
+type Authority interface {
+	// Bundle returns CA certificates in PEM; nil until there is one.
+	Bundle() []byte
+	// OnChange has changed called whenever Bundle returns something else.
+	OnChange(changed func())
+}
+
 // Controller writes the webhook configuration.
 type Controller struct {
 	client     client.Client
 	evaluators *evaluation.Evaluators
+	authority  Authority
 	endpoint   reach.Endpoint
 	paths      reach.Paths
 	protected  []string
@@ -56,10 +64,12 @@ type Controller struct {
 // NewController makes the controller. Objects in protected namespaces are
 // never asked about.
 func NewController(
-	client client.Client, evaluators *evaluation.Evaluators,
+	client client.Client, evaluators *evaluation.Evaluators, authority Authority,
 	endpoint reach.Endpoint, paths reach.Paths, protected []string,
 ) *Controller {
-	return &Controller{client: client, evaluators: evaluators, endpoint: endpoint, paths: paths, protected: protected}
+	return &Controller{
+		client: client, evaluators: evaluators, authority: authority, endpoint: endpoint, paths: paths, protected: protected,
+	}
 }
 
 // Name returns the controller's name.
@@ -71,12 +81,15 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: reach.ConfigurationName}}}
 	})
+	trusted := &trigger.Trigger{}
+	c.authority.OnChange(func() { trusted.Fire([]string{reach.ConfigurationName}) })
 	ours := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == reach.ConfigurationName })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		Watches(&quotav1.ClusterResourceQuota{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, all, builder.WithPredicates(ours)).
 		WatchesRawSource(source.Func(atTheStart)).
+		WatchesRawSource(trusted.Source()).
 		Complete(c)
 }
 
@@ -87,25 +100,18 @@ func atTheStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[re
 	return nil
 }
 
-// Configured is a readiness check: the API server has been told, by this
-// replica or another, what to ask about.
-func Configured(reader client.Reader) healthz.Checker {
-	return func(request *http.Request) error {
-		configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-		if err := reader.Get(request.Context(), client.ObjectKey{Name: reach.ConfigurationName}, configuration); err != nil {
-			return fmt.Errorf("reading the webhook configuration: %w", err)
-		}
-		return nil
-	}
-}
-
 // Reconcile makes the configuration cover what the quotas limit now.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	endpoint := c.endpoint
+	endpoint.CABundle = c.authority.Bundle()
+	if endpoint.CABundle == nil {
+		return reconcile.Result{}, nil // nobody could be called yet; the authority tells when
+	}
 	limited, err := c.limited(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	wanted := reach.Webhooks(c.endpoint, c.paths, limited, c.protected)
+	wanted := reach.Webhooks(endpoint, c.paths, limited, c.protected)
 	is := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName}}
 	err = c.client.Get(ctx, client.ObjectKeyFromObject(is), is)
 	switch {

@@ -54,6 +54,7 @@ type Metrics struct {
 	batch     prometheus.Histogram
 	duration  prometheus.Histogram
 	drift     *prometheus.CounterVec
+	ends      prometheus.Gauge
 }
 
 // New registers the metrics.
@@ -75,8 +76,12 @@ func New(registerer prometheus.Registerer) *Metrics {
 		drift: counter("counting", "drift_total",
 			"Audits in which a resource's running total differed from its records. Anything above zero is a defect.",
 			labelQuota, labelResource),
+		ends: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: "serving", Name: "certificate_expiry_timestamp_seconds",
+			Help: "When the certificate ends that this replica presents; 0 for one that is made for the life of the process.",
+		}),
 	}
-	registerer.MustRegister(m.requests, m.commits, m.conflicts, m.failures, m.batch, m.duration, m.drift)
+	registerer.MustRegister(m.requests, m.commits, m.conflicts, m.failures, m.batch, m.duration, m.drift, m.ends)
 	return m
 }
 
@@ -111,6 +116,11 @@ func (m *Metrics) Failed(quota string, _ error) {
 // Drifted counts a resource whose running total an audit found wrong.
 func (m *Metrics) Drifted(quota, resource string) {
 	m.drift.WithLabelValues(quota, resource).Inc()
+}
+
+// CertificateEnds tells when the certificate ends that is presented.
+func (m *Metrics) CertificateEnds(at time.Time) {
+	m.ends.Set(float64(at.Unix()))
 }
 
 // Forget drops the series of a quota that is gone.

@@ -14,8 +14,6 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package serving says where and with which certificate the webhooks are
-// served, and how the API server reaches them.
 package serving
 
 import (
@@ -24,19 +22,28 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
+	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
-var errWhere = errors.New("give either --webhook-url, or --webhook-service with --cert-dir")
+// DefaultSecret is the name of the Secret of a Service's certificate. The Role
+// in config/rbac names it too.
+const DefaultSecret = "shared-quota-webhook-cert"
 
-// Options say how the webhooks are reached.
+var (
+	errWhere = errors.New("give either --webhook-url or --webhook-service")
+	errBoth  = errors.New("give --cert-dir or --cert-secret, not both")
+	errOwn   = errors.New("--cert-secret: the operator must know its namespace; give --namespace")
+)
+
+// Options say how the webhooks are reached, and where their certificate is.
 type Options struct {
 	// URL is the base URL that the API server calls; empty for a Service.
 	URL string
@@ -44,42 +51,105 @@ type Options struct {
 	Service string
 	// Port is the local port.
 	Port int
-	// CertDir holds tls.crt, tls.key and ca.crt. Without it a certificate is
-	// made for the host of the URL, which lives as long as the process.
+	// CertDir holds tls.crt, tls.key and ca.crt, which the installation provides.
 	CertDir string
+	// CertSecret is the name of a Secret in which the operator keeps an authority
+	// and a certificate. It is DefaultSecret for a Service without CertDir. Without
+	// either, a certificate is made for the URL that lives as long as the process.
+	CertSecret string
+	// Namespace is the operator's own, where the Secret is.
+	Namespace string
 }
 
-// Server returns the webhook server and the endpoint to register for it.
-func Server(options Options) (webhook.Server, reach.Endpoint, error) {
+// Setup is how the webhooks are served.
+type Setup struct {
+	Server webhook.Server
+	// Endpoint is where the API server calls. Whom it must trust, Certificates
+	// tell.
+	Endpoint     reach.Endpoint
+	Certificates *Certificates
+	// Directory is where the certificate comes from; empty for elsewhere.
+	Directory Directory
+	// Secret is where the certificate is kept; its name is empty for nowhere.
+	Secret types.NamespacedName
+	// Hosts are the names that the certificate is for, first that by which the
+	// API server calls.
+	Hosts []string
+	// Address is where this process reaches its own server.
+	Address string
+}
+
+// New says how the webhooks are to be served.
+func New(clock clock.PassiveClock, options Options) (*Setup, error) {
+	setup := &Setup{Certificates: NewCertificates(clock)}
+	if err := setup.place(options); err != nil {
+		return nil, err
+	}
+	var listen string
 	switch {
-	case options.URL != "" && options.Service == "" && options.CertDir == "":
-		return selfSigned(options)
-	case (options.URL == "") != (options.Service == "") && options.CertDir != "":
-		return certified(options)
+	case options.CertDir != "" && options.CertSecret != "":
+		return nil, errBoth
+	case options.CertDir != "":
+		setup.Directory = Directory(options.CertDir)
+		if err := setup.Certificates.first(setup.Directory); err != nil {
+			return nil, err
+		}
+	case options.CertSecret != "" || options.Service != "":
+		if err := setup.keep(options); err != nil {
+			return nil, err
+		}
 	default:
-		return nil, reach.Endpoint{}, errWhere
+		listen = setup.Hosts[0] // the certificate is for that alone
+		if err := setup.Certificates.selfSign(listen); err != nil {
+			return nil, err
+		}
 	}
+	setup.Address = addressOf(listen, strconv.Itoa(options.Port))
+	setup.Server = webhook.NewServer(webhook.Options{
+		Host: listen, Port: options.Port,
+		TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = setup.Certificates.Present }},
+	})
+	return setup, nil
 }
 
-// certified serves with the certificate that the installation provides. The
-// server reloads it when it changes.
-func certified(options Options) (webhook.Server, reach.Endpoint, error) {
-	authority, err := os.ReadFile(filepath.Join(options.CertDir, "ca.crt"))
-	if err != nil {
-		return nil, reach.Endpoint{}, fmt.Errorf("reading the webhook's certificate authority: %w", err)
-	}
-	endpoint := reach.Endpoint{CABundle: authority}
-	if options.Service != "" {
-		part := strings.Split(options.Service, "/")
-		if len(part) != 2 || part[0] == "" || part[1] == "" {
-			return nil, reach.Endpoint{}, fmt.Errorf("--webhook-service %q: want NAMESPACE/NAME", options.Service)
+// place says where the API server calls.
+func (s *Setup) place(options Options) error {
+	switch {
+	case (options.URL == "") == (options.Service == ""):
+		return errWhere
+	case options.URL != "":
+		host, err := hostOf(options.URL)
+		if err != nil {
+			return err
 		}
-		endpoint.Namespace, endpoint.Name = part[0], part[1]
-	} else if _, err := hostOf(options.URL); err != nil {
-		return nil, reach.Endpoint{}, err
+		s.Endpoint.URL = strings.TrimSuffix(options.URL, "/")
+		s.Hosts = []string{host}
+	default:
+		namespace, name, _ := strings.Cut(options.Service, "/")
+		if namespace == "" || name == "" || strings.Contains(name, "/") {
+			return fmt.Errorf("--webhook-service %q: want NAMESPACE/NAME", options.Service)
+		}
+		s.Endpoint.Namespace, s.Endpoint.Name = namespace, name
+		host := serviceHost(namespace, name)
+		s.Hosts = []string{host, host + ".cluster.local", name + "." + namespace}
 	}
-	endpoint.URL = strings.TrimSuffix(options.URL, "/")
-	return webhook.NewServer(webhook.Options{Port: options.Port, CertDir: options.CertDir}), endpoint, nil
+	return nil
+}
+
+// keep says in which Secret the certificate is kept.
+func (s *Setup) keep(options Options) error {
+	if options.Namespace == "" {
+		return errOwn
+	}
+	if net.ParseIP(s.Hosts[0]) != nil {
+		// cert-controller makes no certificates for addresses.
+		return fmt.Errorf("--webhook-url %q: a certificate in a Secret is for a name, not for an address", options.URL)
+	}
+	s.Secret = types.NamespacedName{Namespace: options.Namespace, Name: options.CertSecret}
+	if s.Secret.Name == "" {
+		s.Secret.Name = DefaultSecret
+	}
+	return nil
 }
 
 // hostOf returns the host of a URL that the API server can be told to call.
@@ -92,29 +162,31 @@ func hostOf(text string) (string, error) {
 	return base.Hostname(), nil
 }
 
-// selfSigned serves with a certificate of its own on the URL's host alone.
-func selfSigned(options Options) (webhook.Server, reach.Endpoint, error) {
-	host, err := hostOf(options.URL)
+// first presents what the installation provides from the start, and finds out
+// early that it can't be read.
+func (c *Certificates) first(directory Directory) error {
+	material, err := directory.read()
 	if err != nil {
-		return nil, reach.Endpoint{}, err
+		return err
 	}
+	c.presented.Store(material)
+	return nil
+}
+
+// selfSign makes a certificate for one host.
+func (c *Certificates) selfSign(host string) error {
 	var addresses []net.IP
 	if address := net.ParseIP(host); address != nil {
 		addresses = append(addresses, address)
 	}
 	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(host, addresses, nil)
 	if err != nil {
-		return nil, reach.Endpoint{}, fmt.Errorf("making a certificate for %s: %w", host, err)
+		return fmt.Errorf("making a certificate for %s: %w", host, err)
 	}
-	certificate, err := tls.X509KeyPair(certPEM, keyPEM)
+	material, err := NewMaterial(certPEM, keyPEM, certPEM)
 	if err != nil {
-		return nil, reach.Endpoint{}, fmt.Errorf("loading the certificate made for %s: %w", host, err)
+		return err
 	}
-	server := webhook.NewServer(webhook.Options{
-		Host: host, Port: options.Port,
-		TLSOpts: []func(*tls.Config){func(config *tls.Config) {
-			config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil }
-		}},
-	})
-	return server, reach.Endpoint{URL: strings.TrimSuffix(options.URL, "/"), CABundle: certPEM}, nil
+	c.Update(material, nil)
+	return nil
 }

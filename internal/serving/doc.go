@@ -1,0 +1,31 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package serving says where and with which certificate the webhooks are
+// served, and how the API server reaches and trusts them.
+//
+// A certificate comes from a Secret, from a directory, or is made for the life
+// of the process. Certificates exchanges one for another so that no caller
+// notices:
+//
+//  1. The new certificate's authority is added to the Bundle; the old one stays.
+//  2. The webhook configuration of the cluster, which the leader writes from its
+//     Bundle, trusts the new certificate.
+//  3. Some seconds later, when every API server has seen that, it is presented.
+//  4. An hour later the old authority goes.
+//
+// Invariant: a certificate that is trusted is never replaced by one that isn't.
+package serving

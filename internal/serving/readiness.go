@@ -1,0 +1,126 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// dialTimeout is for a handshake with this very process.
+const dialTimeout = 3 * time.Second
+
+var errNotConfigured = errors.New("there is no ValidatingWebhookConfiguration " + reach.ConfigurationName +
+	" that calls the webhooks yet: the leader writes it; where it doesn't, its log tells why")
+
+// Ready is a readiness check: what answers at the address would be accepted by
+// the API server, as its webhook configuration is now.
+func (c *Certificates) Ready(reader client.Reader, address string) healthz.Checker {
+	said := &lastSaid{}
+	return func(request *http.Request) error {
+		err := c.ready(request.Context(), reader, address)
+		said.say(request.Context(), err)
+		return err
+	}
+}
+
+func (c *Certificates) ready(ctx context.Context, reader client.Reader, address string) error {
+	if c.presented.Load() == nil {
+		return errNoCertificate
+	}
+	calls, err := Calls(ctx, reader)
+	if err != nil {
+		return err
+	}
+	if len(calls) == 0 {
+		return errNotConfigured
+	}
+	return c.handshake(ctx, address, calls)
+}
+
+// handshake connects as the API server does.
+func (c *Certificates) handshake(ctx context.Context, address string, calls []Call) error {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	dialer := &tls.Dialer{Config: &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: calls[0].Host,
+		// What is presented is verified with the authorities of each call instead.
+		InsecureSkipVerify: true, //nolint:gosec // see above
+		VerifyConnection: func(state tls.ConnectionState) error {
+			for _, call := range calls {
+				if err := call.verify(state.PeerCertificates, c.clock.Now()); err != nil {
+					return fmt.Errorf("the ValidatingWebhookConfiguration %s does not trust the webhook's certificate for %q: %w; "+
+						"the leader writes its caBundle: where that doesn't help, see that all replicas are given the same certificate",
+						reach.ConfigurationName, call.Host, err)
+				}
+			}
+			return nil
+		},
+	}}
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("connecting to the webhooks at %s: %w", address, err)
+	}
+	_ = connection.Close() // it has served
+	return nil
+}
+
+// lastSaid logs why a replica isn't ready, once for each reason: the probe
+// itself is told no more than that.
+type lastSaid struct {
+	// mu guards reason.
+	mu     sync.Mutex
+	reason string
+}
+
+func (l *lastSaid) say(ctx context.Context, err error) {
+	reason := ""
+	if err != nil {
+		reason = err.Error()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if reason == l.reason {
+		return
+	}
+	l.reason = reason
+	if reason == "" {
+		log.FromContext(ctx).Info("the API server accepts the webhook's certificate")
+		return
+	}
+	log.FromContext(ctx).Info("the webhooks are not ready", "reason", reason)
+}
+
+// addressOf is where this process reaches a server that listens on a host.
+func addressOf(host, port string) string {
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}

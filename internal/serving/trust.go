@@ -1,0 +1,71 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"crypto/x509"
+	"slices"
+	"time"
+)
+
+// overlap is how long an authority stays trusted after the webhook
+// configuration trusts its successor. Replicas present another certificate
+// within seconds; one that reads a mounted Secret does so minutes later.
+const overlap = time.Hour
+
+// trust is whom the API server must trust. Nothing of it is changed once made.
+type trust struct {
+	// given are the authorities of the newest certificate.
+	given []*x509.Certificate
+	// earlier are those before them: a replica may still present a certificate
+	// that one of them vouches for.
+	earlier []*x509.Certificate
+	// until is when the earlier ones go.
+	until time.Time
+}
+
+// after returns the trust that follows where these authorities are given and
+// the webhook configuration trusts those seen. What the configuration trusts
+// when another authority comes stays, for it may be another replica that
+// brought it there; at any other time an edit of it is not taken over.
+func (t trust) after(given, seen []*x509.Certificate, now time.Time) trust {
+	next := trust{given: given, earlier: t.earlier, until: t.until}
+	changed := !slices.EqualFunc(t.given, given, (*x509.Certificate).Equal)
+	if changed {
+		next.earlier = with(with(t.earlier, t.given...), seen...)
+	}
+	missing := slices.ContainsFunc(given, func(one *x509.Certificate) bool { return !contains(seen, one) })
+	if changed || missing {
+		next.until = now.Add(overlap)
+	}
+	next.earlier = slices.DeleteFunc(slices.Clone(next.earlier), func(one *x509.Certificate) bool {
+		return contains(given, one) || now.After(one.NotAfter) || !now.Before(next.until)
+	})
+	return next
+}
+
+func (t trust) bundle() []byte {
+	return formatBundle(with(t.given, t.earlier...))
+}
+
+// again is after how long the trust changes by itself; 0 for never.
+func (t trust) again(now time.Time) time.Duration {
+	if len(t.earlier) == 0 {
+		return 0
+	}
+	return max(t.until.Sub(now), time.Second)
+}
