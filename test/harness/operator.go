@@ -42,16 +42,24 @@ type OperatorOptions struct {
 	WebhookPort int
 
 	// WebhookURL is what the API server is told to call instead of the port
-	// itself: a Balancer in front of several replicas. It needs CertDir, for
-	// the replicas must present the same certificate.
+	// itself: a Balancer in front of several replicas. It needs CertDir or
+	// CertSecret, for the replicas must present the same certificate.
 	WebhookURL string
 
 	// CertDir is a directory from Cluster.Certificate. By default the operator
 	// makes a certificate of its own.
 	CertDir string
 
+	// CertSecret is the Secret, in the operator's namespace, in which it keeps
+	// its certificate. It needs a URL with a name, such as localhost.
+	CertSecret string
+
 	// LeaderElect lets the replicas elect a leader. The lease is in kube-system.
 	LeaderElect bool
+
+	// HealthPort serves the probes; 0 takes a free port. It lets the caller look
+	// at an operator that isn't ready.
+	HealthPort int
 
 	// MetricsPort serves the metrics over HTTP; 0 for none.
 	MetricsPort int
@@ -95,7 +103,7 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 	}
 	webhookPort := cmp.Or(options.WebhookPort, ports[0])
 	webhookURL := cmp.Or(options.WebhookURL, "https://"+net.JoinHostPort(loopback, strconv.Itoa(webhookPort)))
-	health := net.JoinHostPort(loopback, strconv.Itoa(ports[1]))
+	health := net.JoinHostPort(loopback, strconv.Itoa(cmp.Or(options.HealthPort, ports[1])))
 
 	args := []string{
 		"--kubeconfig", cmp.Or(options.Kubeconfig, c.Kubeconfig()),
@@ -108,6 +116,9 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 	}
 	if options.CertDir != "" {
 		args = append(args, "--cert-dir", options.CertDir)
+	}
+	if options.CertSecret != "" {
+		args = append(args, "--cert-secret", options.CertSecret)
 	}
 	process, err := c.startProcess(ctx, processSpec{
 		name:     c.uniqueName("operator"),
