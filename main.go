@@ -26,9 +26,13 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,6 +55,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
 	"github.com/sharedquota/shared-quota-operator/webhooks"
 	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
@@ -75,6 +80,8 @@ type flags struct {
 	pprofAddress   string
 	reservationTTL time.Duration
 	statusEvery    time.Duration
+	failurePolicy  string
+	protected      string
 }
 
 func parseFlags() (flags, zap.Options) {
@@ -101,6 +108,11 @@ func parseFlags() (flags, zap.Options) {
 		"How long an admitted object may take to appear before it is looked for. "+
 			"At least 80s: the API server's request timeout of a minute, and what clocks of replicas may differ by.")
 	flag.DurationVar(&f.statusEvery, "status-interval", time.Second, "Least time between two writes of a quota's status and views.")
+	flag.StringVar(&f.failurePolicy, "failure-policy", string(admissionregistrationv1.Fail),
+		"What the API server does with a request that a quota limits while no operator answers: Fail refuses it, "+
+			"Ignore admits it unchecked, and quotas are exceeded.")
+	flag.StringVar(&f.protected, "protected-namespaces", "kube-system,kube-public,kube-node-lease",
+		"Namespaces that are never limited, separated by commas, besides the operator's own.")
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
 	f.serving.Namespace = f.namespace
@@ -126,6 +138,14 @@ func run(ctx context.Context, f flags) error {
 	}
 	if f.reservationTTL < minReservationTTL {
 		return fmt.Errorf("--reservation-ttl %s: want at least %s", f.reservationTTL, minReservationTTL)
+	}
+	policy := admissionregistrationv1.FailurePolicyType(f.failurePolicy)
+	if policy != admissionregistrationv1.Fail && policy != admissionregistrationv1.Ignore {
+		return fmt.Errorf("--failure-policy %q: want Fail or Ignore", f.failurePolicy)
+	}
+	protected, err := protected(f.protected, f.namespace)
+	if err != nil {
+		return err
 	}
 	clock, err := systemClock()
 	if err != nil {
@@ -163,13 +183,13 @@ func run(ctx context.Context, f flags) error {
 	}
 
 	handler := objects.NewHandler(clock, evaluators, index, group, measured, f.reservationTTL)
-	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, measured, protected(f.namespace)); err != nil {
+	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, measured, protected); err != nil {
 		return err
 	}
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
 		Serving:        setup,
-		Paths:          webhooks.Paths(),
-		Protected:      protected(f.namespace),
+		Reach:          reach.Settings{Paths: webhooks.Paths(), Protected: protected, FailurePolicy: policy},
+		Namespace:      f.namespace,
 		DecodeLedger:   ledgerstore.Snapshot,
 		ReservationTTL: f.reservationTTL,
 		StatusEvery:    f.statusEvery,
@@ -246,12 +266,19 @@ func newStore(mgr ctrl.Manager) (*ledgerstore.Store, error) {
 
 // protected are the namespaces that no quota limits: a cluster must be able to
 // heal itself, and the operator itself, whatever is exhausted.
-func protected(own string) []string {
-	namespaces := []string{"kube-system", "kube-public", "kube-node-lease"}
-	if own != "" {
-		namespaces = append(namespaces, own)
+func protected(given, own string) ([]string, error) {
+	var namespaces []string
+	for name := range strings.SplitSeq(given+","+own, ",") {
+		name = strings.TrimSpace(name)
+		if name == "" || slices.Contains(namespaces, name) {
+			continue
+		}
+		if problems := apivalidation.ValidateNamespaceName(name, false); len(problems) > 0 {
+			return nil, fmt.Errorf("--protected-namespaces %q: %s", name, strings.Join(problems, "; "))
+		}
+		namespaces = append(namespaces, name)
 	}
-	return namespaces
+	return namespaces, nil
 }
 
 func addProbes(mgr ctrl.Manager, setup *serving.Setup, index *coverage.Index) error {

@@ -48,11 +48,12 @@ import (
 
 // Options are what the controllers need to be told.
 type Options struct {
-	// Serving and Paths are how the API server reaches the webhooks.
+	// Serving is how the API server reaches the webhooks.
 	Serving *serving.Setup
-	Paths   reach.Paths
-	// Protected namespaces are never asked about.
-	Protected []string
+	// Reach is what the webhook configuration is made of besides that and the quotas.
+	Reach reach.Settings
+	// Namespace is the operator's own; empty where it has none.
+	Namespace string
 	// DecodeLedger reads a stored ledger.
 	DecodeLedger ledgers.Decode
 	// ReservationTTL is the life of a reservation.
@@ -85,7 +86,18 @@ func Register(
 		return err
 	}
 
-	settle, status, views := &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}
+	owners, err := reachcontroller.Owners(ctx, mgr.GetAPIReader(), options.Namespace)
+	if err != nil {
+		return err
+	}
+	settle, status, views, configure := &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}
+	settings := func() reach.Settings {
+		current := options.Reach
+		current.Endpoint = options.Serving.Endpoint
+		current.Endpoint.CABundle = options.Serving.Certificates.Bundle()
+		return current
+	}
+	options.Serving.Certificates.OnChange(func() { configure.Fire([]string{reach.ConfigurationName}) })
 	counted := func(quotas []string) { settle.Fire(quotas); status.Fire(quotas); views.Fire(quotas) }
 	freed := func(quotas []string) {
 		for _, quota := range quotas {
@@ -107,10 +119,9 @@ func Register(
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, watches, usage.NewLookup(metadata), metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, options.DecodeLedger, counted),
-		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, status, options.StatusEvery),
+		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, settings, status, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, views, options.StatusEvery),
-		reachcontroller.NewController(mgr.GetClient(), evaluators, options.Serving.Certificates,
-			options.Serving.Endpoint, options.Paths, options.Protected),
+		reachcontroller.NewController(mgr.GetClient(), evaluators, settings, owners, configure),
 	} {
 		if err := controller.Register(mgr); err != nil {
 			return fmt.Errorf("registering controller %s: %w", controller.Name(), err)

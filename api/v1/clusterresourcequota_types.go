@@ -26,9 +26,14 @@ const (
 	// ConditionReady is true once everything that the quota limits has been
 	// counted for the current generation of its spec.
 	ConditionReady = "Ready"
-	// ConditionEnforced is true once the webhook configuration covers every
-	// resource that the quota limits, so that no request passes it by.
+	// ConditionEnforced is true while the webhook configuration in the cluster
+	// has the API server ask about every resource that the quota limits, in every
+	// namespace that it selects, so that no request passes it by. What was admitted
+	// before is counted, never removed.
 	ConditionEnforced = "Enforced"
+	// ConditionProtectedSelected is true while the quota selects namespaces that
+	// are never limited, such as kube-system. What they use counts all the same.
+	ConditionProtectedSelected = "ProtectedSelected"
 	// ConditionResourceUnavailable is true while the quota names a resource
 	// that can't be counted, most often because the cluster doesn't serve it.
 	// The quota's other resources are not affected.
@@ -47,6 +52,10 @@ const (
 	ReasonWebhookConfigured = "WebhookConfigured"
 	// ReasonWebhookPending: the webhook configuration doesn't cover the quota yet.
 	ReasonWebhookPending = "WebhookPending"
+	// ReasonNoneProtected: no protected namespace is selected.
+	ReasonNoneProtected = "NoneProtected"
+	// ReasonProtectedNamespaces: a protected namespace is selected; the message names it.
+	ReasonProtectedNamespaces = "ProtectedNamespaces"
 	// ReasonAllAvailable: the cluster serves every resource that the quota names.
 	ReasonAllAvailable = "AllAvailable"
 	// ReasonNotServed: the cluster doesn't serve a resource that the quota names.

@@ -67,6 +67,7 @@ type Controller struct {
 	count      *counting.Count
 	group      *groupcommit.Group
 	problems   Problems
+	settings   func() reach.Settings
 	changed    *trigger.Trigger
 	// every is the least time between two writes of one quota's status.
 	every time.Duration
@@ -78,11 +79,11 @@ type Controller struct {
 // quota whose count or ledger changes.
 func NewController(
 	clock clock.Clock, client client.Client, evaluators *evaluation.Evaluators, count *counting.Count,
-	group *groupcommit.Group, problems Problems, changed *trigger.Trigger, every time.Duration,
+	group *groupcommit.Group, problems Problems, settings func() reach.Settings, changed *trigger.Trigger, every time.Duration,
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, evaluators: evaluators, count: count, group: group,
-		problems: problems, changed: changed, every: every, pace: pace.New(clock),
+		problems: problems, settings: settings, changed: changed, every: every, pace: pace.New(clock),
 	}
 }
 
@@ -142,6 +143,8 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 	if gathered.invalid = err; err == nil {
 		gathered.selector = defined.Selector.String()
 	}
+	settings := c.settings()
+	gathered.ignoring = settings.FailurePolicy == admissionregistrationv1.Ignore
 	gathered.ledger = c.group.Current(quota.Name)
 	c.count.Read(quota.Name, func(view counting.View) {
 		gathered.countedGeneration = view.Definition().Generation
@@ -152,13 +155,21 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 			}
 		}
 	})
+	for _, name := range slices.Sorted(slices.Values(settings.Protected)) {
+		if _, selected := gathered.slices[name]; selected {
+			gathered.protected = append(gathered.protected, name)
+		}
+	}
 
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	err = c.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, configuration)
 	if client.IgnoreNotFound(err) != nil {
 		return facts{}, fmt.Errorf("reading the webhook configuration: %w", err)
 	}
-	gathered.covered = err == nil && reach.Covers(configuration.Webhooks, slices.Collect(maps.Keys(tracked)))
+	if gathered.invalid == nil {
+		wanted := reach.Quota{Selector: defined.Selector, Limited: slices.Collect(maps.Keys(tracked))}
+		gathered.coverage = settings.Coverage(configuration, wanted)
+	}
 	return gathered, nil
 }
 

@@ -75,7 +75,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	evaluators := evaluation.New(b.clock, evaluation.ClaimSources{})
 	group := groupcommit.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, groupcommit.Options{})
 	b.Controller = NewController(b.clock, b.client, evaluators, counting.New(evaluators, func([]string) {}, func([]string) {}), group,
-		func(string) []Problem { return nil }, &trigger.Trigger{}, time.Second)
+		func(string) []Problem { return nil }, settings, &trigger.Trigger{}, time.Second)
 	return b
 }
 
@@ -135,10 +135,20 @@ func (b *bench) status(t *testing.T) quotav1.ClusterResourceQuotaStatus {
 
 // registered is a configuration that covers config maps.
 func registered() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	defined, err := definition.Compile(team("configmaps", "5"))
+	if err != nil {
+		panic(err)
+	}
+	webhooks, _ := settings().Webhooks([]reach.Quota{{Selector: defined.Selector, Limited: []schema.GroupResource{configMaps}}})
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName},
-		Webhooks: reach.Webhooks(reach.Endpoint{URL: "https://localhost"}, reach.Paths{Objects: "/o", Quotas: "/q"},
-			[]schema.GroupResource{configMaps}, []string{"kube-system"}),
+		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName}, Webhooks: webhooks,
+	}
+}
+
+func settings() reach.Settings {
+	return reach.Settings{
+		Endpoint: reach.Endpoint{URL: "https://localhost"}, Paths: reach.Paths{Objects: "/o", Quotas: "/q"},
+		Protected: []string{"kube-system"}, FailurePolicy: admissionregistrationv1.Fail,
 	}
 }
 

@@ -35,6 +35,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
 func limitedNames() []corev1.ResourceName {
@@ -134,7 +135,7 @@ func TestAStatusIsMadeWithoutChangingWhatItIsMadeOf(t *testing.T) {
 	object.Status = good().status(object)
 	before := object.DeepCopy()
 	known := good(func(f *facts) {
-		f.now, f.covered, f.uncounted = moment.Add(time.Hour), false, []corev1.ResourceName{"pods"}
+		f.now, f.coverage, f.uncounted = moment.Add(time.Hour), reach.Missing, []corev1.ResourceName{"pods"}
 	})
 	known.status(object)
 	if diff := cmp.Diff(before, object); diff != "" {

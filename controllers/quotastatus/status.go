@@ -31,6 +31,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
@@ -50,8 +51,12 @@ type facts struct {
 	unlimitable []corev1.ResourceName
 	problems    []Problem
 	ledger      ledger.State
-	// covered: the webhook configuration has all rules that the quota needs.
-	covered bool
+	// coverage is how far the webhook is called for what the quota limits.
+	coverage reach.Coverage
+	// protected are the selected namespaces that are never limited, sorted.
+	protected []string
+	// ignoring: while no operator answers, requests are admitted.
+	ignoring bool
 }
 
 // status returns the whole status. Conditions keep their transition times.
@@ -98,7 +103,7 @@ func (f facts) counted(used corev1.ResourceList) corev1.ResourceList {
 }
 
 func (f facts) conditions() []metav1.Condition {
-	return []metav1.Condition{f.ready(), f.enforced(), f.resourceUnavailable()}
+	return []metav1.Condition{f.ready(), f.enforced(), f.resourceUnavailable(), f.protectedSelected()}
 }
 
 func (f facts) ready() metav1.Condition {
@@ -122,13 +127,36 @@ func (f facts) enforced() metav1.Condition {
 	case f.invalid != nil:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
 			"nothing is limited while the spec is invalid")
-	case !f.covered:
+	case f.coverage == reach.Missing:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
-			"the webhook configuration doesn't cover every limited resource yet")
+			"the webhook is not called yet for every resource that is limited, in every namespace that is selected")
 	default:
-		return condition(quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured,
-			"every request that the quota limits is checked")
+		return condition(quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, f.enforcedHow())
 	}
+}
+
+// enforcedHow tells what an administrator may not expect of how it is enforced.
+func (f facts) enforcedHow() string {
+	parts := []string{"every request that the quota limits is checked"}
+	if f.coverage == reach.Wide {
+		parts = append(parts, "the webhook is called in namespaces that are not selected too, "+
+			"and requests there for what is limited need the operator: no webhook can select by annotations, nor by too many selectors")
+	}
+	if f.ignoring {
+		parts = append(parts, "while no operator answers, requests are admitted unchecked: the failure policy is Ignore")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// protectedSelected says which of the selected namespaces no quota limits.
+func (f facts) protectedSelected() metav1.Condition {
+	if len(f.protected) == 0 {
+		return condition(quotav1.ConditionProtectedSelected, metav1.ConditionFalse, quotav1.ReasonNoneProtected,
+			"no protected namespace is selected")
+	}
+	return condition(quotav1.ConditionProtectedSelected, metav1.ConditionTrue, quotav1.ReasonProtectedNamespaces,
+		"selected and counted, but never limited, so that the cluster can heal itself: "+strings.Join(f.protected, ", ")+
+			"; exclude them by the selector")
 }
 
 func (f facts) resourceUnavailable() metav1.Condition {

@@ -30,6 +30,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
 var moment = time.Unix(5000, 0)
@@ -57,7 +58,7 @@ func team(hard ...string) *quotav1.ClusterResourceQuota {
 // good are facts of a quota that works, with whatever is changed in them.
 func good(changes ...func(*facts)) facts {
 	facts := facts{
-		now: moment, generation: 2, selector: "team=shop", countedGeneration: 2, covered: true,
+		now: moment, generation: 2, selector: "team=shop", countedGeneration: 2, coverage: reach.Exact,
 		slices: map[string]corev1.ResourceList{"b": list("pods", "2"), "a": list("pods", "1")},
 		ledger: ledger.State{
 			Basis: ledger.Basis{Quota: "uid", Generation: 2},
@@ -89,6 +90,8 @@ func TestTheStatusOfAQuotaThatWorks(t *testing.T) {
 				"every request that the quota limits is checked"),
 			conditionAt(moment, quotav1.ConditionResourceUnavailable, metav1.ConditionFalse, quotav1.ReasonAllAvailable,
 				"every limited resource can be counted"),
+			conditionAt(moment, quotav1.ConditionProtectedSelected, metav1.ConditionFalse, quotav1.ReasonNoneProtected,
+				"no protected namespace is selected"),
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -188,8 +191,29 @@ func TestConditions(t *testing.T) {
 			reason: quotav1.ReasonInvalidSpec, message: "nothing is limited while the spec is invalid",
 		},
 		"nor is one whose rules are missing": {
-			facts: good(func(f *facts) { f.covered = false }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonWebhookPending, message: "the webhook configuration doesn't cover every limited resource yet",
+			facts: good(func(f *facts) { f.coverage = reach.Missing }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, in every namespace that is selected",
+		},
+		"what is asked in other namespaces is said": {
+			facts: good(func(f *facts) { f.coverage = reach.Wide }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
+			reason: quotav1.ReasonWebhookConfigured, message: "every request that the quota limits is checked; " +
+				"the webhook is called in namespaces that are not selected too, and requests there for what is limited need the operator: " +
+				"no webhook can select by annotations, nor by too many selectors",
+		},
+		"and what is admitted while nobody answers": {
+			facts: good(func(f *facts) { f.ignoring = true }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
+			reason: quotav1.ReasonWebhookConfigured, message: "every request that the quota limits is checked; " +
+				"while no operator answers, requests are admitted unchecked: the failure policy is Ignore",
+		},
+		"no protected namespace is selected": {
+			facts: good(func(*facts) {}), kind: quotav1.ConditionProtectedSelected, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonNoneProtected, message: "no protected namespace is selected",
+		},
+		"those that are, are named": {
+			facts: good(func(f *facts) { f.protected = []string{"kube-public", "kube-system"} }),
+			kind:  quotav1.ConditionProtectedSelected, want: metav1.ConditionTrue, reason: quotav1.ReasonProtectedNamespaces,
+			message: "selected and counted, but never limited, so that the cluster can heal itself: kube-public, kube-system; " +
+				"exclude them by the selector",
 		},
 		"what can't be limited is named": {
 			facts: good(func(f *facts) { f.unlimitable = []corev1.ResourceName{"storage", "count/events"} }),
@@ -221,7 +245,7 @@ func TestConditions(t *testing.T) {
 
 func TestAConditionKeepsTheTimeOfItsTransition(t *testing.T) {
 	object := team("pods", "10")
-	object.Status = good(func(f *facts) { f.covered = false }).status(object)
+	object.Status = good(func(f *facts) { f.coverage = reach.Missing }).status(object)
 	later := good(func(f *facts) { f.now = moment.Add(time.Hour) }).status(object)
 	for kind, want := range map[string]time.Time{
 		quotav1.ConditionReady: moment, quotav1.ConditionResourceUnavailable: moment, quotav1.ConditionEnforced: moment.Add(time.Hour),

@@ -19,12 +19,16 @@ package reach
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,39 +41,55 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=get;list;watch;create;update;patch;delete
 
-// Authority is whom the API server must trust to call the webhooks.
-type Authority interface {
-	// Bundle returns CA certificates in PEM; nil until there is one.
-	Bundle() []byte
-	// OnChange has changed called whenever Bundle returns something else.
-	OnChange(changed func())
-}
+const (
+	// fieldOwner is whom the API server takes for the writer of the configuration.
+	fieldOwner = "shared-quota-operator"
+	// readTimeout and writeTimeout bound one read or write.
+	readTimeout, writeTimeout = 10 * time.Second, 10 * time.Second
+)
 
 // Controller writes the webhook configuration.
 type Controller struct {
 	client     client.Client
 	evaluators *evaluation.Evaluators
-	authority  Authority
-	endpoint   reach.Endpoint
-	paths      reach.Paths
-	protected  []string
+	// settings are asked for at each reconcile: certificates change.
+	settings func() reach.Settings
+	// owners have the configuration deleted with them.
+	owners []metav1.OwnerReference
+	// changed is fired when the settings have changed.
+	changed *trigger.Trigger
 }
 
-// NewController makes the controller. Objects in protected namespaces are
-// never asked about.
+// NewController makes the controller. With the owners the configuration goes.
 func NewController(
-	client client.Client, evaluators *evaluation.Evaluators, authority Authority,
-	endpoint reach.Endpoint, paths reach.Paths, protected []string,
+	client client.Client, evaluators *evaluation.Evaluators, settings func() reach.Settings,
+	owners []metav1.OwnerReference, changed *trigger.Trigger,
 ) *Controller {
-	return &Controller{
-		client: client, evaluators: evaluators, authority: authority, endpoint: endpoint, paths: paths, protected: protected,
+	return &Controller{client: client, evaluators: evaluators, settings: settings, owners: owners, changed: changed}
+}
+
+// Owners returns who owns the configuration: the operator's namespace, where it
+// has one, so that no configuration is left that refuses what nobody answers for
+// when the operator is removed together with its namespace.
+func Owners(ctx context.Context, reader client.Reader, namespace string) ([]metav1.OwnerReference, error) {
+	if namespace == "" {
+		return nil, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	owner := &metav1.PartialObjectMetadata{}
+	owner.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := reader.Get(ctx, client.ObjectKey{Name: namespace}, owner); err != nil {
+		return nil, fmt.Errorf("reading the operator's namespace %s: %w", namespace, err)
+	}
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID}}, nil
 }
 
 // Name returns the controller's name.
@@ -81,15 +101,13 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: reach.ConfigurationName}}}
 	})
-	trusted := &trigger.Trigger{}
-	c.authority.OnChange(func() { trusted.Fire([]string{reach.ConfigurationName}) })
 	ours := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == reach.ConfigurationName })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		Watches(&quotav1.ClusterResourceQuota{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, all, builder.WithPredicates(ours)).
+		WatchesRawSource(c.changed.Source()).
 		WatchesRawSource(source.Func(atTheStart)).
-		WatchesRawSource(trusted.Source()).
 		Complete(c)
 }
 
@@ -100,51 +118,97 @@ func atTheStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[re
 	return nil
 }
 
-// Reconcile makes the configuration cover what the quotas limit now.
+// Reconcile makes the configuration ask about what the quotas limit now, where
+// they limit it, and about nothing else, whoever has edited it.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	endpoint := c.endpoint
-	endpoint.CABundle = c.authority.Bundle()
-	if endpoint.CABundle == nil {
-		return reconcile.Result{}, nil // nobody could be called yet; the authority tells when
+	settings := c.settings()
+	if settings.Endpoint.CABundle == nil {
+		return reconcile.Result{}, nil // nobody could be called yet; the trigger tells when
 	}
-	limited, err := c.limited(ctx)
+	quotas, err := c.quotas(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	wanted := reach.Webhooks(endpoint, c.paths, limited, c.protected)
-	is := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName}}
-	err = c.client.Get(ctx, client.ObjectKeyFromObject(is), is)
-	switch {
-	case apierrors.IsNotFound(err):
-		is.Webhooks = wanted
-		err = c.client.Create(ctx, is)
-	case err == nil && !apiequality.Semantic.DeepEqual(is.Webhooks, wanted):
-		is = is.DeepCopy()
-		is.Webhooks = wanted
-		err = c.client.Update(ctx, is)
+	wanted := c.wanted(settings, quotas)
+	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	err = c.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, is)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the webhook configuration: %w", err)
 	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return reconcile.Result{}, nil // what the cache has yet to see asks again
+	if err == nil && alike(is, wanted) {
+		return reconcile.Result{}, nil
 	}
-	if err != nil {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if err := c.write(ctx, wanted); err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the webhook configuration: %w", err)
 	}
 	return reconcile.Result{}, nil
 }
 
-// limited lists what any quota limits. An invalid quota limits nothing, but to
-// ask about its resources does no harm.
-func (c *Controller) limited(ctx context.Context) ([]schema.GroupResource, error) {
-	quotas := &quotav1.ClusterResourceQuotaList{}
-	if err := c.client.List(ctx, quotas); err != nil {
-		return nil, fmt.Errorf("listing quotas: %w", err)
+func (c *Controller) wanted(settings reach.Settings, quotas []reach.Quota) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	webhooks, exact := settings.Webhooks(quotas)
+	wanted := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration",
+		},
+		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName, OwnerReferences: c.owners},
+		Webhooks:   webhooks,
 	}
-	var limited []schema.GroupResource
-	for i := range quotas.Items {
-		tracked, _ := c.evaluators.Resources(quotas.Items[i].Spec.Quota.Hard)
-		for resource := range tracked {
-			limited = append(limited, resource)
+	if !exact {
+		wanted.Annotations = map[string]string{
+			reach.WideAnnotation: "the quotas' selectors are too many and too different for an entry each",
 		}
 	}
-	return limited, nil
+	return wanted
+}
+
+// alike tells whether two configurations ask about the same, and go with the same.
+func alike(is, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+	return apiequality.Semantic.DeepEqual(is.Webhooks, wanted.Webhooks) &&
+		apiequality.Semantic.DeepEqual(is.OwnerReferences, wanted.OwnerReferences) &&
+		is.Annotations[reach.WideAnnotation] == wanted.Annotations[reach.WideAnnotation]
+}
+
+// write applies the configuration. What others have added to it, which an apply
+// leaves alone, is removed by an update.
+func (c *Controller) write(ctx context.Context, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
+	if err != nil {
+		return err
+	}
+	applied := &unstructured.Unstructured{Object: content}
+	applied.SetManagedFields(nil)
+	unstructured.RemoveNestedField(applied.Object, "metadata", "creationTimestamp")
+	err = c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.ForceOwnership, client.FieldOwner(fieldOwner))
+	if err != nil {
+		return err
+	}
+	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, is); err != nil {
+		return err
+	}
+	if alike(is, wanted) {
+		return nil
+	}
+	is.Webhooks, is.OwnerReferences = wanted.Webhooks, wanted.OwnerReferences
+	return c.client.Update(ctx, is)
+}
+
+// quotas are what there is to ask about. A quota that is invalid limits nothing.
+func (c *Controller) quotas(ctx context.Context) ([]reach.Quota, error) {
+	list := &quotav1.ClusterResourceQuotaList{}
+	if err := c.client.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing quotas: %w", err)
+	}
+	quotas := make([]reach.Quota, 0, len(list.Items))
+	for i := range list.Items {
+		defined, err := definition.Compile(&list.Items[i])
+		if err != nil || !list.Items[i].DeletionTimestamp.IsZero() {
+			continue
+		}
+		tracked, _ := c.evaluators.Resources(defined.Limits.Hard)
+		quotas = append(quotas, reach.Quota{Selector: defined.Selector, Limited: slices.Collect(maps.Keys(tracked))})
+	}
+	return quotas, nil
 }

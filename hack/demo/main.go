@@ -103,12 +103,12 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	operator, err := cluster.StartOperator(ctx, harness.OperatorOptions{Binary: o.manager})
-	if err != nil {
+	operator := &operator{cluster: cluster, options: harness.OperatorOptions{Binary: o.manager}}
+	if err := operator.Start(ctx); err != nil {
 		return err
 	}
 
-	p, err := newPlayer(cluster, out)
+	p, err := newPlayer(cluster, operator, out)
 	if err != nil {
 		return err
 	}
@@ -124,11 +124,30 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	out.success(fmt.Sprintf("All %d steps came out as told.", played))
 	if o.keep {
-		return keep(ctx, p, cluster, controllerManager, operator.Process)
+		return keep(ctx, p, cluster, controllerManager, operator.running.Process)
 	}
 	out.say("Stopping everything.")
 	return nil
 }
+
+// operator is the process that enforces the story's quota.
+type operator struct {
+	cluster *harness.Cluster
+	options harness.OperatorOptions
+	running *harness.Operator
+}
+
+// Start starts it, or another one in the place of the one that was stopped.
+func (o *operator) Start(ctx context.Context) (err error) {
+	o.running, err = o.cluster.StartOperator(ctx, o.options)
+	if err == nil {
+		o.options.WebhookPort = o.running.WebhookPort
+	}
+	return err
+}
+
+// Stop returns when it has ended.
+func (o *operator) Stop() error { return o.running.Stop() }
 
 // keep returns when somebody interrupts, or with an error when a process that
 // should stay up ends.

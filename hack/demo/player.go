@@ -53,14 +53,28 @@ type player struct {
 	out     *screen
 	// dir holds the story's manifests. Its commands are run there.
 	dir string
+	// operator is what the story stops and starts.
+	operator process
 }
 
+// process is one that the story stops and starts.
+type process interface {
+	Stop() error
+	Start(ctx context.Context) error
+}
+
+// What the story does to the operator.
+const (
+	stopOperator  = "kill $OPERATOR"
+	startOperator = "bin/manager &"
+)
+
 // newPlayer writes the story's manifests to the cluster's directory.
-func newPlayer(cluster *harness.Cluster, out *screen) (*player, error) {
+func newPlayer(cluster *harness.Cluster, operator process, out *screen) (*player, error) {
 	if err := os.CopyFS(cluster.Dir(), manifests); err != nil {
 		return nil, fmt.Errorf("writing the manifests: %w", err)
 	}
-	return &player{kubectl: cluster, out: out, dir: filepath.Join(cluster.Dir(), "manifests")}, nil
+	return &player{kubectl: cluster, out: out, dir: filepath.Join(cluster.Dir(), "manifests"), operator: operator}, nil
 }
 
 // play returns how many steps it has played.
@@ -122,7 +136,11 @@ func (p *player) perform(ctx context.Context, step step) (harness.KubectlResult,
 
 // run runs a command: kubectl, or cat of one file.
 func (p *player) run(ctx context.Context, args []string) (harness.KubectlResult, error) {
-	switch {
+	switch command := strings.Join(args, " "); {
+	case command == stopOperator:
+		return harness.KubectlResult{}, p.operator.Stop()
+	case command == startOperator:
+		return harness.KubectlResult{}, p.operator.Start(ctx)
 	case len(args) == 2 && args[0] == "cat":
 		content, err := os.ReadFile(filepath.Join(p.dir, args[1]))
 		return harness.KubectlResult{Stdout: string(content)}, err

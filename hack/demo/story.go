@@ -51,6 +51,7 @@ func story() []chapter {
 		{title: "What a project owner sees", steps: owner()},
 		{title: "What one namespace frees, another may use", steps: freed()},
 		{title: "Controllers are held to it too", steps: controllers()},
+		{title: "When the operator is down", steps: down()},
 	}
 }
 
@@ -267,6 +268,43 @@ func controllers() []step {
 			run:    "kubectl get crq",
 			within: soon,
 			want:   []check{succeeds, says("count/deployments.apps: 1/1", "pods: 8/8", "requests.cpu: 4250m/6")},
+		},
+	}
+}
+
+func down() []step {
+	return []step{
+		{
+			say:  "An operator may crash. Here it is stopped.",
+			run:  stopOperator,
+			want: []check{succeeds},
+		},
+		{
+			say: "Nobody can tell now whether another pod fits the team's quota, so it is refused: " +
+				"a quota that fails open is not a quota.",
+			run:    "kubectl create -f worker.yaml -n invoices",
+			within: soon,
+			want:   []check{refused, says(`failed calling webhook "objects.quota.sharedquota.dev"`)},
+		},
+		{
+			say:  "The search team, whom no quota limits, notices nothing. Nor does kube-system.",
+			run:  "kubectl create -f worker.yaml -n catalogue",
+			want: []check{succeeds},
+		},
+		{
+			say:  "Nor is the payments team kept from what its quota doesn't limit.",
+			run:  "kubectl create configmap settings --from-literal=mode=safe -n invoices",
+			want: []check{succeeds},
+		},
+		{
+			say:  "The operator comes back, and knows what is used.",
+			run:  startOperator,
+			want: []check{succeeds},
+		},
+		{
+			run:    "kubectl create -f worker.yaml -n invoices",
+			within: soon,
+			want:   []check{refused, exceeds("pods", "8")},
 		},
 	}
 }

@@ -17,22 +17,26 @@ limitations under the License.
 package reach
 
 import (
-	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 const (
 	// ConfigurationName is the name of the ValidatingWebhookConfiguration.
 	ConfigurationName = "shared-quota"
-	// ObjectsWebhook is the entry that enforces quotas.
+	// WideAnnotation is on a configuration that asks in namespaces that no quota
+	// selects, and says why.
+	WideAnnotation = "quota.sharedquota.dev/wide"
+	// ObjectsWebhook is the entry that enforces quotas. Where there are several, the
+	// others have a number in their names.
 	ObjectsWebhook = "objects.quota.sharedquota.dev"
 	// QuotasWebhook is the entry that validates ClusterResourceQuotas.
 	QuotasWebhook = "quotas.quota.sharedquota.dev"
@@ -41,6 +45,10 @@ const (
 	// it allows. A store that takes seconds for a write is waited for; a request
 	// that is given up comes to its client as an error of the server.
 	timeoutSeconds = 30
+
+	// maxEntries bounds the entries that enforce: at each request, the API server
+	// looks through all of them.
+	maxEntries = 50
 )
 
 // Endpoint is where the API server reaches the webhook.
@@ -68,37 +76,71 @@ func (e Endpoint) clientConfig(path string) admissionregistrationv1.WebhookClien
 // Paths are the paths of the two endpoints.
 type Paths struct{ Objects, Quotas string }
 
-// Webhooks returns the entries that cover the limited resources everywhere but
-// in the protected namespaces. With nothing limited, no object is asked about.
-func Webhooks(
-	endpoint Endpoint, paths Paths, limited []schema.GroupResource, protected []string,
-) []admissionregistrationv1.ValidatingWebhook {
-	webhooks := []admissionregistrationv1.ValidatingWebhook{
-		webhook(QuotasWebhook, endpoint.clientConfig(paths.Quotas), nil, quotaRules()),
-	}
-	if rules := objectRules(limited); len(rules) > 0 {
-		webhooks = append(webhooks,
-			webhook(ObjectsWebhook, endpoint.clientConfig(paths.Objects), notIn(protected), rules))
-	}
-	return webhooks
+// Settings are what is the same for all quotas.
+type Settings struct {
+	Endpoint Endpoint
+	Paths    Paths
+	// Protected are the names of the namespaces that are never asked about.
+	Protected []string
+	// Everywhere are the resources that are asked about in all other namespaces,
+	// whatever quotas select.
+	Everywhere []schema.GroupResource
+	// FailurePolicy is what the API server does when it gets no answer.
+	FailurePolicy admissionregistrationv1.FailurePolicyType
 }
 
-func webhook(
-	name string, client admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector,
-	rules []admissionregistrationv1.RuleWithOperations,
-) admissionregistrationv1.ValidatingWebhook {
-	if namespaces == nil {
-		namespaces = &metav1.LabelSelector{}
+// Quota is what there is to ask about for one quota.
+type Quota struct {
+	Selector selection.Selector
+	// Limited are the resources that the quota limits.
+	Limited []schema.GroupResource
+}
+
+// Webhooks returns the entries that ask about exactly what the quotas limit, in
+// the namespaces that they select: a request meets one entry, or none. Where that
+// takes more than maxEntries, entries ask about more than that, see
+// selection.Disjoint, and exact is false once they do so in namespaces that no
+// quota selects. With nothing limited, no object is asked about.
+func (s Settings) Webhooks(quotas []Quota) (webhooks []admissionregistrationv1.ValidatingWebhook, exact bool) {
+	webhooks = append(webhooks, s.webhook(QuotasWebhook, s.Paths.Quotas, metav1.LabelSelector{}, quotaRules()))
+	entries, exact := selection.Disjoint(s.areas(quotas), s.Protected, maxEntries)
+	for i, entry := range entries {
+		name := ObjectsWebhook
+		if i > 0 {
+			name = fmt.Sprintf("objects-%d.%s", i+1, strings.TrimPrefix(ObjectsWebhook, "objects."))
+		}
+		rules := objectRules(parseAll(entry.Rules))
+		webhook := s.webhook(name, s.Paths.Objects, entry.Selector, rules)
+		webhook.MatchConditions = matchConditions(rules)
+		webhooks = append(webhooks, webhook)
 	}
+	return webhooks, exact
+}
+
+// areas are what is asked about, and where. What has no rule, because Kubernetes
+// keeps no quota on it, asks about nothing.
+func (s Settings) areas(quotas []Quota) []selection.Area {
+	quotas = append(slices.Clone(quotas), Quota{Selector: selection.Everything(), Limited: s.Everywhere})
+	areas := make([]selection.Area, 0, len(quotas))
+	for _, quota := range quotas {
+		if rules := ruled(quota.Limited); len(rules) > 0 {
+			areas = append(areas, selection.Area{Selector: quota.Selector, Rules: rules})
+		}
+	}
+	return areas
+}
+
+func (s Settings) webhook(
+	name, path string, namespaces metav1.LabelSelector, rules []admissionregistrationv1.RuleWithOperations,
+) admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
-		Name:         name,
-		ClientConfig: client,
-		Rules:        rules,
-		// A quota that fails open is not a quota.
-		FailurePolicy: ptr.To(admissionregistrationv1.Fail),
+		Name:          name,
+		ClientConfig:  s.Endpoint.clientConfig(path),
+		Rules:         rules,
+		FailurePolicy: ptr.To(s.FailurePolicy),
 		// Objects written in another version than a rule names are converted.
 		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
-		NamespaceSelector:       namespaces,
+		NamespaceSelector:       &namespaces,
 		ObjectSelector:          &metav1.LabelSelector{},
 		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun),
 		TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
@@ -106,80 +148,26 @@ func webhook(
 	}
 }
 
-func notIn(namespaces []string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: namespaces,
-	}}}
-}
-
-func quotaRules() []admissionregistrationv1.RuleWithOperations {
-	return []admissionregistrationv1.RuleWithOperations{{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-		Rule: admissionregistrationv1.Rule{
-			APIGroups: []string{quotav1.GroupVersion.Group}, APIVersions: []string{quotav1.GroupVersion.Version},
-			Resources: []string{"clusterresourcequotas"}, Scope: ptr.To(admissionregistrationv1.ClusterScope),
-		},
-	}}
-}
-
-func objectRules(limited []schema.GroupResource) []admissionregistrationv1.RuleWithOperations {
-	sorted := slices.SortedFunc(slices.Values(limited), func(a, b schema.GroupResource) int {
-		return cmp.Compare(a.String(), b.String())
-	})
-	var rules []admissionregistrationv1.RuleWithOperations
-	for _, resource := range slices.Compact(sorted) {
-		for _, rule := range evaluation.Rules(resource) {
-			rules = append(rules, objectRule(resource, rule))
+// ruled are the names of the resources that there are rules for, sorted, each once.
+func ruled(resources []schema.GroupResource) []string {
+	var names []string
+	for _, resource := range resources {
+		if len(objectRules([]schema.GroupResource{resource})) > 0 {
+			names = append(names, resource.String())
 		}
 	}
-	return rules
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
-func objectRule(resource schema.GroupResource, rule evaluation.Rule) admissionregistrationv1.RuleWithOperations {
-	name := resource.Resource
-	if rule.Subresource != "" {
-		name += "/" + rule.Subresource
+func parseAll(names []string) []schema.GroupResource {
+	resources := make([]schema.GroupResource, 0, len(names))
+	for _, name := range names {
+		resources = append(resources, schema.ParseGroupResource(name))
 	}
-	operations := make([]admissionregistrationv1.OperationType, 0, len(rule.Operations))
-	for _, operation := range rule.Operations {
-		operations = append(operations, admissionregistrationv1.OperationType(operation))
-	}
-	return admissionregistrationv1.RuleWithOperations{
-		Operations: operations,
-		Rule: admissionregistrationv1.Rule{
-			APIGroups: []string{resource.Group}, APIVersions: []string{version(resource)},
-			Resources: []string{name}, Scope: ptr.To(admissionregistrationv1.NamespacedScope),
-		},
-	}
+	return resources
 }
 
-// version is the one that the evaluators read, which the API server converts
-// to. A count takes any, even of a resource that the cluster doesn't serve yet.
-func version(resource schema.GroupResource) string {
-	if evaluation.NeedsObject(resource) {
-		return "v1"
-	}
-	return "*"
-}
-
-// Covers tells whether the entries ask about everything that charges one of
-// the limited resources.
-func Covers(webhooks []admissionregistrationv1.ValidatingWebhook, limited []schema.GroupResource) bool {
-	var present []admissionregistrationv1.RuleWithOperations
-	for _, webhook := range webhooks {
-		if webhook.Name == ObjectsWebhook {
-			present = webhook.Rules
-		}
-	}
-	for _, needed := range objectRules(limited) {
-		if !slices.ContainsFunc(present, func(rule admissionregistrationv1.RuleWithOperations) bool { return covers(rule, needed) }) {
-			return false
-		}
-	}
-	return true
-}
-
-func covers(rule, needed admissionregistrationv1.RuleWithOperations) bool {
-	return slices.Equal(rule.APIGroups, needed.APIGroups) && slices.Equal(rule.APIVersions, needed.APIVersions) &&
-		slices.Equal(rule.Resources, needed.Resources) && slices.Equal(rule.Operations, needed.Operations)
+func isOfObjects(webhook admissionregistrationv1.ValidatingWebhook) bool {
+	return strings.HasPrefix(webhook.Name, "objects") && strings.HasSuffix(webhook.Name, strings.TrimPrefix(ObjectsWebhook, "objects"))
 }

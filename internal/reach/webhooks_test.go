@@ -17,6 +17,8 @@ limitations under the License.
 package reach
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +29,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 var (
@@ -40,8 +45,42 @@ var (
 
 func testPaths() Paths { return Paths{Objects: "/objects", Quotas: "/quotas"} }
 
+func testSettings() Settings {
+	return Settings{
+		Endpoint: Endpoint{URL: "https://127.0.0.1:9443"}, Paths: Paths{Objects: "/objects", Quotas: "/quotas"},
+		Protected: []string{"kube-system", "operator"}, FailurePolicy: admissionregistrationv1.Fail,
+	}
+}
+
+// teamQuota limits resources in the namespaces of one team.
+func teamQuota(team string, limited ...schema.GroupResource) Quota {
+	return Quota{Selector: selectorOf(map[string]string{"team": team}, nil), Limited: limited}
+}
+
+func selectorOf(byLabels, byAnnotations map[string]string) selection.Selector {
+	given := quotav1.ClusterResourceQuotaSelector{AnnotationSelector: byAnnotations}
+	if byLabels != nil {
+		given.LabelSelector = &metav1.LabelSelector{MatchLabels: byLabels}
+	}
+	selector, err := selection.Compile(given)
+	if err != nil {
+		panic(err)
+	}
+	return selector
+}
+
 func webhooksFor(limited ...schema.GroupResource) []admissionregistrationv1.ValidatingWebhook {
-	return Webhooks(Endpoint{URL: "https://127.0.0.1:9443"}, testPaths(), limited, []string{"kube-system", "operator"})
+	webhooks, _ := testSettings().Webhooks([]Quota{teamQuota("shop", limited...)})
+	return webhooks
+}
+
+// configured is the configuration as the controller writes it.
+func configured(webhooks []admissionregistrationv1.ValidatingWebhook, exact bool) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: webhooks}
+	if !exact {
+		configuration.Annotations = map[string]string{WideAnnotation: "why"}
+	}
+	return configuration
 }
 
 // ruleLines are the rules of an entry in a form that can be read.
@@ -99,8 +138,8 @@ func TestTheRulesCoverWhatIsLimited(t *testing.T) {
 			if diff := cmp.Diff(before, test.limited); diff != "" {
 				t.Errorf("what is limited was changed (-before,+after):\n%s", diff)
 			}
-			if !Covers(webhooks, test.limited) {
-				t.Error("the entries don't cover what they were made for")
+			if got := testSettings().Coverage(configured(webhooks, true), teamQuota("shop", test.limited...)); got != Exact {
+				t.Errorf("coverage by the entries of what they were made for: got %v, want Exact", got)
 			}
 		})
 	}
@@ -139,16 +178,102 @@ func TestEveryEntryFailsClosed(t *testing.T) {
 	}
 }
 
-func TestProtectedNamespacesAreNeverMatched(t *testing.T) {
-	selector, err := metav1.LabelSelectorAsSelector(webhooksFor(pods)[1].NamespaceSelector)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for namespace, want := range map[string]bool{"kube-system": false, "operator": false, "shop": true, "kube-public": true} {
-		if got := selector.Matches(labels.Set{"kubernetes.io/metadata.name": namespace}); got != want {
-			t.Errorf("namespace %s: got matched %v, want %v", namespace, got, want)
+// matched are the entries that a namespace meets.
+func matched(t fataler, webhooks []admissionregistrationv1.ValidatingWebhook, namespace string, with map[string]string) []string {
+	t.Helper()
+	set := labels.Set{"kubernetes.io/metadata.name": namespace}
+	maps.Copy(set, with)
+	var names []string
+	for _, webhook := range webhooks[1:] {
+		selector, err := metav1.LabelSelectorAsSelector(webhook.NamespaceSelector)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		if selector.Matches(set) {
+			names = append(names, fmt.Sprint(ruled(resourcesOf(webhook))))
 		}
 	}
+	return names
+}
+
+func resourcesOf(webhook admissionregistrationv1.ValidatingWebhook) []schema.GroupResource {
+	var resources []schema.GroupResource
+	for _, rule := range webhook.Rules {
+		name, _, _ := strings.Cut(rule.Resources[0], "/")
+		resources = append(resources, schema.GroupResource{Group: rule.APIGroups[0], Resource: name})
+	}
+	return resources
+}
+
+func TestWhereIsAskedAboutWhat(t *testing.T) {
+	shop, blog := map[string]string{"team": "shop"}, map[string]string{"team": "blog"}
+	for name, test := range map[string]struct {
+		settings  func(*Settings)
+		quotas    []Quota
+		namespace string
+		labels    map[string]string
+		want      []string
+	}{
+		"a selected namespace": {
+			quotas: []Quota{teamQuota("shop", pods)}, namespace: "a", labels: shop, want: []string{"[pods]"},
+		},
+		"one that is not": {quotas: []Quota{teamQuota("shop", pods)}, namespace: "a", labels: blog},
+		"each quota's resources in its own": {
+			quotas: []Quota{teamQuota("shop", pods), teamQuota("blog", services)}, namespace: "a", labels: blog,
+			want: []string{"[services]"},
+		},
+		"those of all that select it": {
+			quotas: []Quota{teamQuota("shop", pods), teamQuota("shop", services)}, namespace: "a", labels: shop,
+			want: []string{"[pods services]"},
+		},
+		"a protected one, though selected": {
+			quotas: []Quota{teamQuota("shop", pods)}, namespace: "kube-system", labels: shop,
+		},
+		"what is limited everywhere": {
+			settings: func(s *Settings) { s.Everywhere = []schema.GroupResource{services} },
+			quotas:   []Quota{teamQuota("shop", pods)}, namespace: "a", labels: blog, want: []string{"[services]"},
+		},
+		"that, and what a quota limits": {
+			settings: func(s *Settings) { s.Everywhere = []schema.GroupResource{services} },
+			quotas:   []Quota{teamQuota("shop", pods)}, namespace: "a", labels: shop, want: []string{"[pods services]"},
+		},
+		"any, where annotations select": {
+			quotas:    []Quota{{Selector: selectorOf(nil, map[string]string{"owner": "me"}), Limited: []schema.GroupResource{pods}}},
+			namespace: "a", labels: blog, want: []string{"[pods]"},
+		},
+		"any, past the bound": {
+			quotas: tooMany(), namespace: "a", labels: nil, want: []string{"[pods services]"},
+		},
+		"no protected one, past the bound": {quotas: tooMany(), namespace: "kube-system", labels: shop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := testSettings()
+			if test.settings != nil {
+				test.settings(&settings)
+			}
+			webhooks, exact := settings.Webhooks(test.quotas)
+			if diff := cmp.Diff(test.want, matched(t, webhooks, test.namespace, test.labels)); diff != "" {
+				t.Errorf("asked about (-want,+got):\n%s", diff)
+			}
+			for _, quota := range test.quotas {
+				if got := settings.Coverage(configured(webhooks, exact), quota); got == Missing {
+					t.Errorf("the entries don't cover a quota that they were made for")
+				}
+			}
+		})
+	}
+}
+
+// tooMany quotas can't be told apart in maxEntries entries.
+func tooMany() []Quota {
+	var quotas []Quota
+	for i := range maxEntries + 1 {
+		key := fmt.Sprintf("key-%d", i)
+		quotas = append(quotas, Quota{
+			Selector: selectorOf(map[string]string{key: "a"}, nil), Limited: []schema.GroupResource{[]schema.GroupResource{pods, services}[i%2]},
+		})
+	}
+	return quotas
 }
 
 func TestWhereTheAPIServerCalls(t *testing.T) {
@@ -172,7 +297,9 @@ func TestWhereTheAPIServerCalls(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			webhooks := Webhooks(test.endpoint, testPaths(), []schema.GroupResource{pods}, []string{"kube-system"})
+			settings := testSettings()
+			settings.Endpoint = test.endpoint
+			webhooks, _ := settings.Webhooks([]Quota{teamQuota("shop", pods)})
 			if diff := cmp.Diff(test.want, webhooks[1].ClientConfig); diff != "" {
 				t.Errorf("client (-want,+got):\n%s", diff)
 			}
@@ -180,33 +307,73 @@ func TestWhereTheAPIServerCalls(t *testing.T) {
 	}
 }
 
-func TestCovers(t *testing.T) {
+func TestCoverage(t *testing.T) {
+	shop := func(limited ...schema.GroupResource) []Quota { return []Quota{teamQuota("shop", limited...)} }
 	for name, test := range map[string]struct {
-		webhooks []admissionregistrationv1.ValidatingWebhook
-		limited  []schema.GroupResource
-		want     bool
+		of    []Quota
+		harm  func(*admissionregistrationv1.ValidatingWebhook)
+		quota Quota
+		want  Coverage
 	}{
-		"nothing needs nothing":                 {want: true},
-		"the same":                              {webhooks: webhooksFor(pods), limited: []schema.GroupResource{pods}, want: true},
-		"less":                                  {webhooks: webhooksFor(pods, widgets), limited: []schema.GroupResource{widgets}, want: true},
-		"what can't be limited needs no rule":   {webhooks: webhooksFor(), limited: []schema.GroupResource{events}, want: true},
-		"more is not covered":                   {webhooks: webhooksFor(pods), limited: []schema.GroupResource{pods, widgets}},
-		"nor anything by no entries":            {limited: []schema.GroupResource{pods}},
-		"nor by the entry of quotas alone":      {webhooks: webhooksFor(), limited: []schema.GroupResource{pods}},
-		"nor by another group's resource":       {webhooks: webhooksFor(schema.GroupResource{Group: "other", Resource: "widgets"}), limited: []schema.GroupResource{widgets}},
-		"nor by a rule that lacks an operation": {webhooks: lackingUpdates(webhooksFor(pods)), limited: []schema.GroupResource{pods}},
+		"nothing needs nothing":               {quota: teamQuota("shop"), want: Exact},
+		"the same":                            {of: shop(pods), quota: teamQuota("shop", pods), want: Exact},
+		"less":                                {of: shop(pods, widgets), quota: teamQuota("shop", widgets), want: Exact},
+		"what can't be limited needs no rule": {quota: teamQuota("shop", events), want: Exact},
+		"more is not covered":                 {of: shop(pods), quota: teamQuota("shop", pods, widgets)},
+		"nor anything by no entries":          {quota: teamQuota("shop", pods)},
+		"nor another team's":                  {of: shop(pods), quota: teamQuota("blog", pods)},
+		"nor by another group's resource": {
+			of: shop(schema.GroupResource{Group: "other", Resource: "widgets"}), quota: teamQuota("shop", widgets),
+		},
+		"nor by a rule that lacks an operation": {
+			of: shop(pods), quota: teamQuota("shop", pods),
+			harm: func(w *admissionregistrationv1.ValidatingWebhook) {
+				w.Rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
+			},
+		},
+		"nor where some of its namespaces are left out": {
+			of: shop(pods), quota: teamQuota("shop", pods),
+			harm: func(w *admissionregistrationv1.ValidatingWebhook) {
+				w.NamespaceSelector.MatchExpressions = append(w.NamespaceSelector.MatchExpressions,
+					metav1.LabelSelectorRequirement{Key: "exempt", Operator: metav1.LabelSelectorOpDoesNotExist})
+			},
+		},
+		"nor by an entry that fails open": {
+			of: shop(pods), quota: teamQuota("shop", pods),
+			harm: func(w *admissionregistrationv1.ValidatingWebhook) {
+				w.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
+			},
+		},
+		"nor by one that asks somebody else": {
+			of: shop(pods), quota: teamQuota("shop", pods),
+			harm: func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.URL = ptr.To("https://192.0.2.1") },
+		},
+		"nor by one with a condition more": {
+			of: shop(pods), quota: teamQuota("shop", pods),
+			harm: func(w *admissionregistrationv1.ValidatingWebhook) {
+				w.MatchConditions = append(w.MatchConditions, admissionregistrationv1.MatchCondition{Name: "never", Expression: "false"})
+			},
+		},
+		"a new certificate covers as before": {
+			of: shop(pods), quota: teamQuota("shop", pods), want: Exact,
+			harm: func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = []byte("before") },
+		},
+		"by annotations, too much": {
+			of:   []Quota{{Selector: selectorOf(nil, map[string]string{"owner": "me"}), Limited: []schema.GroupResource{pods}}},
+			want: Wide, quota: Quota{Selector: selectorOf(nil, map[string]string{"owner": "me"}), Limited: []schema.GroupResource{pods}},
+		},
+		"past the bound, too much": {
+			of: append(tooMany(), shop(pods)...), quota: teamQuota("shop", pods), want: Wide,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Covers(test.webhooks, test.limited); got != test.want {
-				t.Errorf("covers: got %v, want %v", got, test.want)
+			webhooks, exact := testSettings().Webhooks(test.of)
+			if test.harm != nil {
+				test.harm(&webhooks[1])
+			}
+			if got := testSettings().Coverage(configured(webhooks, exact), test.quota); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
 	}
-}
-
-func lackingUpdates(webhooks []admissionregistrationv1.ValidatingWebhook) []admissionregistrationv1.ValidatingWebhook {
-	for i := range webhooks[1].Rules {
-		webhooks[1].Rules[i].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
-	}
-	return webhooks
 }

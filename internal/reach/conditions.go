@@ -1,0 +1,48 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reach
+
+import (
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// charging skips the updates that can't charge, so that a controller that
+// removes a finalizer, say, neither waits for the operator nor needs it.
+//
+//   - An update of a pod charges where it moves the pod to another scope, which
+//     only its activeDeadlineSeconds can; what it requests changes by a resize.
+//   - What a service, a claim of a volume or of devices uses is in its spec. A
+//     claim's storage class may still be in an annotation.
+//
+// Nothing in it can fail: a condition that fails refuses the request.
+const charging = `request.operation != "UPDATE" || request.?subResource.orValue("") != "" || ` +
+	`(request.resource.resource == "pods" ` +
+	`? object.spec.?activeDeadlineSeconds != oldObject.spec.?activeDeadlineSeconds ` +
+	`: object.?spec != oldObject.?spec || object.metadata.?annotations != oldObject.metadata.?annotations)`
+
+// matchConditions are what the API server asks itself before it asks the webhook.
+func matchConditions(rules []admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.MatchCondition {
+	updates := slices.ContainsFunc(rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
+		return slices.Contains(rule.Operations, admissionregistrationv1.Update)
+	})
+	if !updates {
+		return nil
+	}
+	return []admissionregistrationv1.MatchCondition{{Name: "charging." + ObjectsWebhook, Expression: charging}}
+}

@@ -1,0 +1,253 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+// unanswered is what a client is told while no operator answers.
+const unanswered = `failed calling webhook "objects.quota.sharedquota.dev"`
+
+var _ = Describe("While no operator runs", func() {
+	It("refuses what a quota limits, and nothing else", func(ctx SpecContext) {
+		team := newTeam()
+		enforce(ctx, team.quota().Hard("pods", "10").Hard("services", "10"))
+		selected := team.namespace(ctx)
+		other := mustCreate(ctx, builders.Namespace(team.nextName()).Obj()).Name
+		system := mustGetNamespace(ctx, "kube-system")
+		relabel(ctx, system, map[string]string{teamLabel: team.name})
+		DeferCleanup(func(ctx SpecContext) { relabel(ctx, mustGetNamespace(ctx, "kube-system"), nil) })
+		pod := mustCreate(ctx, builders.Pod(selected, "before").Obj())
+		service := mustCreate(ctx, builders.Service(selected, "before").Obj())
+		node := mustCreate(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: team.name}})
+
+		Expect(running.Kill()).To(Succeed())
+		back := false
+		DeferCleanup(func(ctx SpecContext) {
+			if !back {
+				start(ctx)
+			}
+		})
+
+		By("refusing, and saying why, what is limited where it is")
+		Eventually(ctx, func(ctx context.Context) error {
+			return api.Create(ctx, builders.Pod(selected, "probe").Obj(), client.DryRunAll)
+		}).Should(MatchError(ContainSubstring(unanswered)))
+		Expect(api.Create(ctx, builders.Service(selected, "probe").Obj())).To(MatchError(ContainSubstring(unanswered)))
+
+		By("leaving other namespaces alone, and other resources")
+		mustCreate(ctx, builders.Pod(other, "pod").Obj())
+		mustCreate(ctx, builders.Service(other, "service").Obj())
+		mustCreate(ctx, builders.ConfigMap(selected, "other"))
+		mustCreate(ctx, builders.Deployment(selected, "other", 0))
+
+		By("leaving protected namespaces alone, selected or not")
+		mustDelete(ctx, mustCreate(ctx, builders.Pod("kube-system", "pod").Obj()))
+
+		By("leaving alone what nodes and controllers do")
+		node.Status.Phase = corev1.NodeRunning
+		Expect(api.Status().Update(ctx, node)).To(Succeed())
+		pod.Status.Phase = corev1.PodRunning
+		Expect(api.Status().Update(ctx, pod)).To(Succeed())
+		pod.Labels = map[string]string{"ready": "true"}
+		Expect(api.Update(ctx, pod)).To(Succeed())
+		service.Labels = map[string]string{"ready": "true"}
+		Expect(api.Update(ctx, service)).To(Succeed())
+		mustDelete(ctx, pod)
+		mustDelete(ctx, node)
+
+		By("going on once it is back")
+		back = true
+		start(ctx)
+		Eventually(ctx, func(ctx context.Context) error {
+			return client.IgnoreAlreadyExists(api.Create(ctx, builders.Pod(selected, "after").Obj()))
+		}).Should(Succeed())
+	})
+
+	It("admits everything unchecked where that was chosen, and says so", func(ctx SpecContext) {
+		Expect(running.Kill()).To(Succeed())
+		chosen := settings
+		settings.Args = append(settings.Args[:len(settings.Args):len(settings.Args)], "--failure-policy", "Ignore")
+		start(ctx)
+		DeferCleanup(func(ctx SpecContext) {
+			settings = chosen
+			Expect(running.Kill()).To(Succeed())
+			start(ctx)
+		})
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "0"))
+		namespace := team.namespace(ctx)
+		Expect(conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced)).To(ContainSubstring("admitted unchecked"))
+		Expect(api.Create(ctx, builders.Pod(namespace, "refused").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "0", "0")))
+		Expect(running.Kill()).To(Succeed())
+		mustCreate(ctx, builders.Pod(namespace, "unchecked").Obj())
+		start(ctx)
+		eventuallyUses(ctx, quota, "pods=1")
+	})
+})
+
+var _ = Describe("An operator that is removed with its namespace", func() {
+	It("leaves no cluster that refuses pods", func(ctx SpecContext) {
+		_, err := cluster.StartControllerManager(ctx, "--controllers", "garbage-collector-controller")
+		Expect(err).NotTo(HaveOccurred())
+		own := mustCreate(ctx, builders.Namespace("operator-of-its-own").Obj())
+		Expect(running.Kill()).To(Succeed())
+		chosen := settings
+		settings.Args = append(settings.Args[:len(settings.Args):len(settings.Args)], "--namespace", own.Name)
+		start(ctx)
+		DeferCleanup(func(ctx SpecContext) {
+			settings = chosen
+			start(ctx)
+		})
+		team := newTeam()
+		enforce(ctx, team.quota().Hard("pods", "1"))
+		namespace := team.namespace(ctx)
+		Eventually(ctx, func(ctx context.Context) []metav1.OwnerReference { return configuration(ctx).OwnerReferences }).
+			Should(ConsistOf(HaveField("UID", own.UID)))
+
+		Expect(running.Kill()).To(Succeed())
+		Expect(api.Create(ctx, builders.Pod(namespace, "refused").Obj())).To(MatchError(ContainSubstring(unanswered)))
+		Expect(api.Delete(ctx, own)).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) error {
+			return client.IgnoreAlreadyExists(api.Create(ctx, builders.Pod(namespace, "admitted").Obj()))
+		}).Should(Succeed())
+	})
+})
+
+var _ = Describe("The reach of the webhook", func() {
+	It("is each quota's namespaces and resources, and a request meets one entry", func(ctx SpecContext) {
+		first, second := newTeam(), newTeam()
+		enforce(ctx, first.quota().Hard("pods", "1"))
+		both := enforce(ctx, second.quota().Hard("configmaps", "9"))
+		Expect(entries(ctx)).To(ConsistOf(
+			fmt.Sprintf("pods pods/resize in %s", first.name),
+			fmt.Sprintf("configmaps in %s", second.name),
+		))
+
+		By("splitting where two quotas meet")
+		overlapping := enforce(ctx, builders.Quota(second.nextName()).Label(teamLabel, second.name).Hard("pods", "0"))
+		Expect(entries(ctx)).To(ConsistOf(
+			fmt.Sprintf("pods pods/resize in %s", first.name),
+			fmt.Sprintf("configmaps pods pods/resize in %s", second.name),
+		))
+		Expect(api.Create(ctx, builders.Pod(second.namespace(ctx), "pod").Obj())).To(
+			MatchError(ContainSubstring(exceeded(overlapping.Name, "pods", "1", "0", "0"))))
+
+		By("following what goes")
+		mustDelete(ctx, both)
+		Eventually(ctx, entries).Should(ConsistOf("pods pods/resize in " + first.name + "," + second.name))
+	})
+
+	It("is wider than the quota's namespaces where annotations select, and says so", func(ctx SpecContext) {
+		team := newTeam()
+		quota := team.quota().Hard("pods", "0").Obj()
+		quota.Spec.Selector.AnnotationSelector = map[string]string{"example.com/owner": "me"}
+		quota = createQuota(ctx, quota)
+		waitUntilEnforced(ctx, quota)
+		Expect(conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced)).To(ContainSubstring("not selected too"))
+		mustCreate(ctx, builders.Pod(team.namespace(ctx), "pod").Obj())
+	})
+
+	It("leaves out protected namespaces, and the quota says which", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "0"))
+		relabel(ctx, mustGetNamespace(ctx, "kube-public"), map[string]string{teamLabel: team.name})
+		DeferCleanup(func(ctx SpecContext) { relabel(ctx, mustGetNamespace(ctx, "kube-public"), nil) })
+		Eventually(ctx, func(ctx context.Context) string {
+			return conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionProtectedSelected)
+		}).Should(And(HavePrefix("True ProtectedNamespaces: "), ContainSubstring("kube-public")))
+		mustDelete(ctx, mustCreate(ctx, builders.Pod("kube-public", "pod").Obj()))
+	})
+
+	It("is repaired, whoever edits what of it", func(ctx SpecContext) {
+		team := newTeam()
+		enforce(ctx, team.quota().Hard("pods", "0"))
+		was := configuration(ctx)
+		Expect(was.OwnerReferences).To(ConsistOf(HaveField("Kind", "Namespace")))
+		for _, edit := range []func(*admissionregistrationv1.ValidatingWebhookConfiguration){
+			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+				ignore := admissionregistrationv1.Ignore
+				c.Webhooks[1].FailurePolicy = &ignore
+			},
+			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+				c.Webhooks[1].MatchConditions = append(c.Webhooks[1].MatchConditions,
+					admissionregistrationv1.MatchCondition{Name: "never.example.com", Expression: "false"})
+			},
+			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+				more := *c.Webhooks[1].DeepCopy()
+				more.Name = "more.example.com"
+				c.Webhooks = append(c.Webhooks, more)
+			},
+			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.OwnerReferences = nil },
+		} {
+			edited := configuration(ctx)
+			edit(edited)
+			Expect(api.Update(ctx, edited, client.FieldOwner("somebody"))).To(Succeed())
+			Eventually(ctx, func(g Gomega, ctx context.Context) {
+				is := configuration(ctx)
+				g.Expect(is.Webhooks).To(Equal(was.Webhooks))
+				g.Expect(is.OwnerReferences).To(Equal(was.OwnerReferences))
+			}).Should(Succeed())
+		}
+	})
+})
+
+func mustGetQuota(ctx context.Context, quota *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota {
+	GinkgoHelper()
+	is := &quotav1.ClusterResourceQuota{}
+	Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), is)).To(Succeed())
+	return is
+}
+
+func configuration(ctx context.Context) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	GinkgoHelper()
+	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, is)).To(Succeed())
+	return is
+}
+
+// entries are what is asked about and in the namespaces of which teams.
+func entries(ctx context.Context) []string {
+	GinkgoHelper()
+	var entries []string
+	for _, webhook := range configuration(ctx).Webhooks[1:] {
+		text := ""
+		for _, rule := range webhook.Rules {
+			text += rule.Resources[0] + " "
+		}
+		for _, requirement := range webhook.NamespaceSelector.MatchExpressions {
+			if requirement.Key == teamLabel {
+				text += "in " + strings.Join(requirement.Values, ",")
+			}
+		}
+		entries = append(entries, text)
+	}
+	return entries
+}
