@@ -40,13 +40,16 @@ type Charge struct {
 }
 
 // Refusal is the error of a request that a quota refuses whatever is used of
-// it, because of the object as such.
+// it, because of the object as such, or that no quota covers.
 //
 //nolint:errname // It is named like the other outcomes of a request; the error is only how it travels.
 type Refusal struct {
 	// Message is in the words of Kubernetes, as in
 	// "failed quota: team: must specify limits.cpu for: c1".
 	Message string
+	// Uncovered: the request consumes what is limited by default, and none of
+	// the quotas covers that. Another one might.
+	Uncovered bool
 }
 
 // Error implements error.
@@ -54,11 +57,12 @@ func (r *Refusal) Error() string { return r.Message }
 
 // Charges returns what the request adds to each of the quotas, sorted by the
 // quotas' names; quotas that it doesn't charge are left out. The error is a
-// *Refusal where a quota refuses the object as such. Any other error means
-// that the charge is not known.
+// *Refusal where a quota refuses the object as such, or where it takes a quota
+// to consume what it does and none of these is one. Any other error means that
+// the charge is not known.
 func (e *Evaluators) Charges(a admission.Attributes, quotas []Quota) ([]Charge, error) {
 	evaluator := e.evaluator(a.GetResource().GroupResource())
-	if evaluator == nil || len(quotas) == 0 || !canCharge(a) {
+	if evaluator == nil || len(quotas) == 0 && len(e.limited) == 0 || !canCharge(a) {
 		return nil, nil
 	}
 	if err := checkObjects(a); err != nil {
@@ -67,7 +71,7 @@ func (e *Evaluators) Charges(a admission.Attributes, quotas []Quota) ([]Charge, 
 	if !evaluator.Handles(a) {
 		return nil, nil
 	}
-	return chargesByUpstream(a, evaluator, quotas)
+	return e.chargesByUpstream(a, evaluator, quotas)
 }
 
 func checkObjects(a admission.Attributes) error {
@@ -88,8 +92,9 @@ func checkObjects(a admission.Attributes) error {
 // nothing is used, so that what is used afterwards is the charge.
 //
 // The check ends at the first quota that refuses the object. Sorted quotas
-// make it always the same one.
-func chargesByUpstream(a admission.Attributes, evaluator quota.Evaluator, quotas []Quota) ([]Charge, error) {
+// make it always the same one. All quotas are checked at once, for any of them
+// may cover what is limited by default.
+func (e *Evaluators) chargesByUpstream(a admission.Attributes, evaluator quota.Evaluator, quotas []Quota) ([]Charge, error) {
 	measured, err := measure(evaluator, a.GetObject())
 	if err != nil {
 		return nil, fmt.Errorf("measuring %s: %w", a.GetResource().GroupResource(), err)
@@ -99,11 +104,17 @@ func chargesByUpstream(a admission.Attributes, evaluator quota.Evaluator, quotas
 	for _, quota := range sorted {
 		unused = append(unused, unusedQuota(quota, measured.usage))
 	}
-	charged, err := resourcequota.CheckRequest(unused, a, measured, nil)
-	if err != nil {
-		return nil, refusalOrFailure(a, err)
+	if err := e.checkLimitedScopes(a, measured); err != nil {
+		return nil, err
 	}
-	return chargesOf(charged), nil
+	charged, err := resourcequota.CheckRequest(unused, a, measured, e.limited)
+	if err == nil {
+		return chargesOf(charged), nil
+	}
+	if e.isUncovered(unused, a, measured) {
+		return nil, &Refusal{Message: reason(a, err), Uncovered: true}
+	}
+	return nil, refusalOrFailure(a, err)
 }
 
 // unusedQuota returns the quota with nothing used of it. What the object uses
@@ -135,13 +146,17 @@ func chargesOf(charged []corev1.ResourceQuota) []Charge {
 }
 
 // refusalOrFailure tells what a quota refuses from what could not be judged.
-// A refusal loses what upstream puts before the reason, to be told once only.
 func refusalOrFailure(a admission.Attributes, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return fmt.Errorf("charging %s: %w", a.GetResource().GroupResource(), err)
 	}
+	return &Refusal{Message: reason(a, err)}
+}
+
+// reason leaves out what upstream puts before it, to be told once only.
+func reason(a admission.Attributes, err error) string {
 	prefix := admission.NewForbidden(a, errors.New("")).Error()
-	return &Refusal{Message: strings.TrimPrefix(err.Error(), prefix)}
+	return strings.TrimPrefix(err.Error(), prefix)
 }
 
 // measuredEvaluator is an evaluator that has already measured one object.
@@ -151,13 +166,13 @@ type measuredEvaluator struct {
 	usage  corev1.ResourceList
 }
 
-func measure(evaluator quota.Evaluator, object runtime.Object) (measuredEvaluator, error) {
+func measure(evaluator quota.Evaluator, object runtime.Object) (*measuredEvaluator, error) {
 	usage, err := evaluator.Usage(object)
-	return measuredEvaluator{Evaluator: evaluator, object: object, usage: usage}, err
+	return &measuredEvaluator{Evaluator: evaluator, object: object, usage: usage}, err
 }
 
 // Usage implements quota.Evaluator.
-func (m measuredEvaluator) Usage(object runtime.Object) (corev1.ResourceList, error) {
+func (m *measuredEvaluator) Usage(object runtime.Object) (corev1.ResourceList, error) {
 	if object == m.object {
 		return m.usage, nil
 	}

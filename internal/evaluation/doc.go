@@ -20,7 +20,8 @@ limitations under the License.
 // built on, and adds no rule of its own. It answers two questions:
 //
 //   - Charges: what does a request add to each quota, or does a quota refuse
-//     the object as such? This is for admission.
+//     the object as such? Does it consume what is limited by default, and no
+//     quota covers that? This is for admission.
 //   - Footprint and Usage: what does an existing object use of a quota? This is
 //     for counting, which keeps the footprint instead of the object.
 //

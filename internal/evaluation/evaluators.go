@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	resourcequotaapi "k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/apiserver/pkg/quota/v1/generic"
 	corev1listers "k8s.io/client-go/listers/core/v1"
@@ -58,13 +59,16 @@ type Evaluators struct {
 	// special evaluators know more than a count, or a second name for it.
 	// Never written after New.
 	special map[schema.GroupResource]quota.Evaluator // resource -> its evaluator
+	// limited may be consumed only where a quota covers it. Never written after New.
+	limited []resourcequotaapi.LimitedResource
 	// lists are the usage lists of all footprints.
 	lists *sharedLists
 }
 
 // New returns evaluators that judge by this clock whether a pod that is being
-// deleted still counts in a request.
-func New(clock clock.Clock, claims ClaimSources) *Evaluators {
+// deleted still counts in a request. What is limited may be consumed only where
+// a quota covers it.
+func New(clock clock.Clock, claims ClaimSources, limited ...resourcequotaapi.LimitedResource) *Evaluators {
 	if claims.ClaimsOfPod == nil {
 		claims.ClaimsOfPod = noClaimsOfPod
 	}
@@ -81,7 +85,7 @@ func New(clock clock.Clock, claims ClaimSources) *Evaluators {
 	} {
 		special[evaluator.GroupResource()] = evaluator
 	}
-	return &Evaluators{special: special, lists: newSharedLists()}
+	return &Evaluators{special: special, limited: limited, lists: newSharedLists()}
 }
 
 // newCountWithAlias returns the evaluator of a core resource whose count has

@@ -1,0 +1,49 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evaluation
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+// checkLimitedScopes returns an error where the scopes that are limited by
+// default can't be matched with the object. Upstream passes over that error, and
+// with it over all quotas.
+func (e *Evaluators) checkLimitedScopes(a admission.Attributes, evaluator quota.Evaluator) error {
+	for _, limited := range e.limited {
+		if _, err := evaluator.MatchingScopes(a.GetObject(), limited.MatchScopes); err != nil {
+			return fmt.Errorf("matching what is limited by default with %s: %w", a.GetResource().GroupResource(), err)
+		}
+	}
+	return nil
+}
+
+// isUncovered tells whether a request that failed does so only for want of a
+// quota: without what is limited by default it wouldn't. Upstream's errors don't
+// tell. One of the two isn't even a refusal by its type.
+func (e *Evaluators) isUncovered(quotas []corev1.ResourceQuota, a admission.Attributes, evaluator quota.Evaluator) bool {
+	if len(e.limited) == 0 {
+		return false
+	}
+	_, err := resourcequota.CheckRequest(quotas, a, evaluator, nil)
+	return err == nil
+}

@@ -1,0 +1,143 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package limited
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	resourcequotaapi "k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota"
+	configvalidation "k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota/validation"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/core/helper"
+	corev1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+)
+
+// checkSingle refuses a file of several documents: all but the first would be
+// passed over.
+func checkSingle(text []byte) error {
+	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	documents := 0
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading its documents: %w", err)
+		}
+		if len(bytes.TrimSpace(document)) > 0 {
+			documents++
+		}
+		if documents > 1 {
+			return errors.New("it holds several documents: want one")
+		}
+	}
+}
+
+// validate returns what is wrong with a configuration, each by the path of its
+// field. Kubernetes' own validation asks only that a resource is named.
+func validate(configuration *resourcequotaapi.Configuration) field.ErrorList {
+	errs := configvalidation.ValidateConfiguration(configuration)
+	for i, limited := range configuration.LimitedResources {
+		if limited.Resource != "" {
+			errs = append(errs, validateLimited(limited, field.NewPath("limitedResources").Index(i))...)
+		}
+	}
+	return errs
+}
+
+func validateLimited(limited resourcequotaapi.LimitedResource, path *field.Path) field.ErrorList {
+	errs := validateResource(limited, path)
+	if len(limited.MatchContains) == 0 && len(limited.MatchScopes) == 0 {
+		errs = append(errs, field.Required(path, "matchContains or matchScopes: without them nothing of the resource is limited"))
+	}
+	for i, scope := range limited.MatchScopes {
+		errs = append(errs, validateScope(limited, scope, path, i)...)
+	}
+	return errs
+}
+
+// validateResource makes sure that requests for the resource can be asked about:
+// the API server would refuse a whole webhook configuration for one odd name.
+func validateResource(limited resourcequotaapi.LimitedResource, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, reason := range validation.IsDNS1035Label(limited.Resource) {
+		errs = append(errs, field.Invalid(path.Child("resource"), limited.Resource, reason))
+	}
+	if limited.APIGroup != "" {
+		for _, reason := range validation.IsDNS1123Subdomain(limited.APIGroup) {
+			errs = append(errs, field.Invalid(path.Child("apiGroup"), limited.APIGroup, reason))
+		}
+	}
+	if len(errs) == 0 && len(evaluation.Rules(resourceOf(limited))) == 0 {
+		errs = append(errs, field.Invalid(path.Child("resource"), limited.Resource, "Kubernetes keeps no quota on it"))
+	}
+	return errs
+}
+
+// validateScope validates a scope as that of a ResourceQuota, and makes sure of
+// two things more. Kubernetes matches a scope with pods or claims whatever
+// resource it stands under, so it must stand under the right one. And it admits
+// every object while it can't match a scope, as where a value is no label value.
+func validateScope(
+	limited resourcequotaapi.LimitedResource, scope corev1.ScopedResourceSelectorRequirement, path *field.Path, index int,
+) field.ErrorList {
+	at := path.Child("matchScopes").Index(index)
+	errs := validateExpression(scope, at)
+	if len(errs) > 0 {
+		return errs
+	}
+	if !hasScope(limited, scope.ScopeName) {
+		errs = append(errs, field.Invalid(at.Child("scopeName"), scope.ScopeName, fmt.Sprintf("not a scope of %s", resourceOf(limited))))
+	}
+	if _, err := corev1helper.ScopedResourceSelectorRequirementsAsSelector(scope); err != nil {
+		errs = append(errs, field.Invalid(at.Child("values"), scope.Values, err.Error()))
+	}
+	return errs
+}
+
+func hasScope(limited resourcequotaapi.LimitedResource, scope corev1.ResourceQuotaScope) bool {
+	return evaluation.NeedsObject(resourceOf(limited)) &&
+		helper.IsResourceQuotaScopeValidForResource(core.ResourceQuotaScope(scope), core.ResourceName(limited.Resource))
+}
+
+// validateExpression has Kubernetes validate the expression in the scopeSelector
+// of a quota, the only place where it does.
+func validateExpression(scope corev1.ScopedResourceSelectorRequirement, at *field.Path) field.ErrorList {
+	expression := core.ScopedResourceSelectorRequirement{
+		ScopeName: core.ResourceQuotaScope(scope.ScopeName), Operator: core.ScopeSelectorOperator(scope.Operator), Values: scope.Values,
+	}
+	selector := &core.ScopeSelector{MatchExpressions: []core.ScopedResourceSelectorRequirement{expression}}
+	errs := corevalidation.ValidateResourceQuotaSpec(&core.ResourceQuotaSpec{ScopeSelector: selector}, at)
+	there := at.Child("scopeSelector", "matchExpressions").String()
+	for _, err := range errs {
+		err.Field = at.String() + strings.TrimPrefix(err.Field, there)
+	}
+	return errs
+}
