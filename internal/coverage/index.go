@@ -41,8 +41,9 @@ type Index struct {
 	clock        clock.PassiveClock
 	cached, live client.Reader
 	synced       func() bool
-	// quotas and namespaces are read live.
+	// quotas and namespaces are read live, and all quotas listed.
 	quotas     *shared[*definition.Definition]
+	listed     *shared[map[string]definition.Definition]
 	namespaces *shared[*metav1.PartialObjectMetadata]
 	verified   *verified
 
@@ -57,6 +58,9 @@ type Index struct {
 func NewIndex(ctx context.Context, clock clock.PassiveClock, caches cache.Cache, live client.Reader) (*Index, error) {
 	index := &Index{clock: clock, cached: caches, live: live, definitions: map[string]definition.Definition{}, verified: newVerified()}
 	index.quotas = newShared(index.readQuota)
+	index.listed = newShared(func(ctx context.Context, _ string) (map[string]definition.Definition, error) {
+		return index.listQuotas(ctx)
+	})
 	index.namespaces = newShared(func(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 		return index.namespace(ctx, live, name)
 	})
@@ -153,6 +157,53 @@ func (i *Index) CoveringLive(ctx context.Context, namespace string) ([]definitio
 	return covering, nil
 }
 
+// CoveringListed is CoveringLive with a quota that no cache has seen yet too: it
+// lists them all. It is for who is refused for want of a quota, which the next
+// quota that is created may lift.
+func (i *Index) CoveringListed(ctx context.Context, namespace string) ([]definition.Definition, error) {
+	object, err := i.namespaceLive(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	all, err := i.listed.get(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return matching(all, object), nil
+}
+
+// listQuotas returns all valid quotas by name, as the API server has them. It
+// reads whole only those whose version is not the one that is known.
+func (i *Index) listQuotas(ctx context.Context) (map[string]definition.Definition, error) {
+	versions := &metav1.PartialObjectMetadataList{}
+	versions.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuotaList"))
+	if err := i.live.List(ctx, versions); err != nil {
+		return nil, fmt.Errorf("listing quotas: %w", err)
+	}
+	all := map[string]definition.Definition{}
+	for _, version := range versions.Items {
+		if known, is := i.definition(version.Name); is && isVersion(known, &version) {
+			all[version.Name] = known
+			continue
+		}
+		quota := &quotav1.ClusterResourceQuota{}
+		if err := i.live.Get(ctx, client.ObjectKey{Name: version.Name}, quota); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("reading quota %s: %w", version.Name, err)
+		}
+		if compiled, err := definition.Compile(quota); err == nil && quota.DeletionTimestamp.IsZero() {
+			all[version.Name] = compiled
+		}
+	}
+	return all, nil
+}
+
+// isVersion tells whether a definition is of this version of its quota's spec.
+func isVersion(known definition.Definition, version *metav1.PartialObjectMetadata) bool {
+	return known.Limits.Quota == version.UID && known.Limits.Generation == version.Generation
+}
+
 // readQuota returns the quota as the API server has it; nil without one. Its
 // generation tells whether the one that is known still holds: the whole object,
 // with what every namespace uses, would be most of a refusal's cost.
@@ -162,7 +213,7 @@ func (i *Index) readQuota(ctx context.Context, name string) (*definition.Definit
 	if err := i.live.Get(ctx, client.ObjectKey{Name: name}, version); err != nil {
 		return nil, ignoreNotFound(name, err)
 	}
-	if known, is := i.definition(name); is && known.Limits.Quota == version.UID && known.Limits.Generation == version.Generation {
+	if known, is := i.definition(name); is && isVersion(known, version) {
 		return &known, nil
 	}
 	quota := &quotav1.ClusterResourceQuota{}
@@ -221,8 +272,12 @@ func (i *Index) namespace(ctx context.Context, reader client.Reader, name string
 func (i *Index) matching(namespace *metav1.PartialObjectMetadata) []definition.Definition {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
+	return matching(i.definitions, namespace)
+}
+
+func matching(definitions map[string]definition.Definition, namespace *metav1.PartialObjectMetadata) []definition.Definition {
 	var matching []definition.Definition
-	for _, known := range i.definitions {
+	for _, known := range definitions {
 		if known.Selector.Matches(namespace.Labels, namespace.Annotations) {
 			matching = append(matching, known)
 		}

@@ -140,14 +140,15 @@ func (h *Handler) decide(
 }
 
 // decideAgain makes sure of a decision other than yes, and waits for what is
-// being counted. Without a decision, the object itself or the deciding failed.
+// being counted. Without a decision, the object itself or the deciding failed. Of
+// what is uncovered, all quotas are listed once the caches' ones were read live.
 func (h *Handler) decideAgain(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 	definitions []definition.Definition, decision ledger.Decision,
 ) (ledger.Decision, error) {
-	patience := h.clock.Now().Add(countWait)
+	patience, uncovered := h.clock.Now().Add(countWait), false
 	for {
-		is, err := h.lookAgain(ctx, request.Namespace, decision)
+		is, err := h.lookAgain(ctx, request.Namespace, decision, uncovered)
 		if err != nil {
 			return nil, err
 		}
@@ -156,6 +157,10 @@ func (h *Handler) decideAgain(
 		}
 		definitions = is
 		decision, err = h.charge(ctx, request, attributes, definitions)
+		if isUncovered(err) && !uncovered {
+			uncovered = true
+			continue
+		}
 		if err != nil || isGranted(decision) || h.clock.Now().After(patience) {
 			return decision, err
 		}
@@ -177,11 +182,24 @@ func (h *Handler) pause(ctx context.Context) bool {
 
 // lookAgain returns what covers the namespace now. A denial has been checked
 // against the quota's spec already; whether the namespace is still the quota's has not.
-func (h *Handler) lookAgain(ctx context.Context, namespace string, decision ledger.Decision) ([]definition.Definition, error) {
-	if isDenied(decision) {
+// Who was uncovered may be covered by a quota that no cache has seen yet.
+func (h *Handler) lookAgain(
+	ctx context.Context, namespace string, decision ledger.Decision, uncovered bool,
+) ([]definition.Definition, error) {
+	switch {
+	case uncovered:
+		return h.coverage.CoveringListed(ctx, namespace)
+	case isDenied(decision):
 		return h.coverage.CoveringNow(ctx, namespace)
+	default:
+		return h.coverage.CoveringLive(ctx, namespace)
 	}
-	return h.coverage.CoveringLive(ctx, namespace)
+}
+
+// isUncovered tells whether a request failed for want of a quota.
+func isUncovered(err error) bool {
+	refusal, is := errors.AsType[*evaluation.Refusal](err)
+	return is && refusal.Uncovered
 }
 
 func isDenied(decision ledger.Decision) bool {
@@ -194,8 +212,8 @@ func sameLimits(a, b []definition.Definition) bool {
 	return slices.EqualFunc(a, b, func(x, y definition.Definition) bool { return x.Limits.Basis == y.Limits.Basis })
 }
 
-// charge evaluates the request for the quotas that cover its namespace and
-// charges all of them or none.
+// charge evaluates the request for the quotas that cover its namespace, which
+// may be none, and charges all of them or none.
 func (h *Handler) charge(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 	definitions []definition.Definition,
