@@ -54,6 +54,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
+	"github.com/sharedquota/shared-quota-operator/internal/limited"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
@@ -82,6 +83,7 @@ type flags struct {
 	statusEvery    time.Duration
 	failurePolicy  string
 	protected      string
+	limited        string
 }
 
 func parseFlags() (flags, zap.Options) {
@@ -113,6 +115,9 @@ func parseFlags() (flags, zap.Options) {
 			"Ignore admits it unchecked, and quotas are exceeded.")
 	flag.StringVar(&f.protected, "protected-namespaces", "kube-system,kube-public,kube-node-lease",
 		"Namespaces that are never limited, separated by commas, besides the operator's own.")
+	flag.StringVar(&f.limited, "limited-resources", "",
+		"File with a ResourceQuotaConfiguration, as kube-apiserver takes it: what it names may be consumed only where a "+
+			"ClusterResourceQuota covers it. The same for all replicas.")
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
 	f.serving.Namespace = f.namespace
@@ -131,13 +136,13 @@ func main() {
 }
 
 func run(ctx context.Context, f flags) error {
-	if os.Getenv("GOGC") == "" {
-		// The heap is small and the garbage of admission much: collected at each
-		// doubling, it took an eighth of the operator's CPU time under load.
-		debug.SetGCPercent(gcPercent)
-	}
+	tuneCollector()
 	if f.reservationTTL < minReservationTTL {
 		return fmt.Errorf("--reservation-ttl %s: want at least %s", f.reservationTTL, minReservationTTL)
+	}
+	byDefault, err := limited.Load(f.limited)
+	if err != nil {
+		return err
 	}
 	policy := admissionregistrationv1.FailurePolicyType(f.failurePolicy)
 	if policy != admissionregistrationv1.Fail && policy != admissionregistrationv1.Ignore {
@@ -164,7 +169,7 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	evaluators := evaluation.New(clock, claims)
+	evaluators := evaluation.New(clock, claims, byDefault.Limited()...)
 	store, err := newStore(mgr)
 	if err != nil {
 		return err
@@ -188,7 +193,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
 		Serving:        setup,
-		Reach:          reach.Settings{Paths: webhooks.Paths(), Protected: protected, FailurePolicy: policy},
+		Reach:          reach.Settings{Paths: webhooks.Paths(), Protected: protected, FailurePolicy: policy, Everywhere: byDefault.Resources()},
 		Namespace:      f.namespace,
 		DecodeLedger:   ledgerstore.Snapshot,
 		ReservationTTL: f.reservationTTL,
@@ -201,6 +206,15 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// tuneCollector lets garbage pile up, unless the environment says otherwise: the
+// heap is small and the garbage of admission much. Collected at each doubling, it
+// took an eighth of the operator's CPU time under load.
+func tuneCollector() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 }
 
 func newManager(f flags, setup *serving.Setup) (ctrl.Manager, error) {
