@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -96,11 +97,14 @@ func usesWithin(ctx context.Context, timeout time.Duration, quota client.Object,
 // deniedBy begins what the API server tells when the webhook refuses a request.
 const deniedBy = `admission webhook "objects.quota.sharedquota.dev" denied the request: `
 
+// numbered is the name of an entry of the webhook that is not the first.
+var numbered = regexp.MustCompile(`"objects-\d+\.`)
+
 // BeRefused matches the error of a request that the operator answered with 403
 // and exactly this message.
 func BeRefused(message string) gomegatypes.GomegaMatcher {
 	return gcustom.MakeMatcher(func(err error) (bool, error) {
-		return apierrors.IsForbidden(err) && err.Error() == deniedBy+message, nil
+		return apierrors.IsForbidden(err) && numbered.ReplaceAllString(err.Error(), `"objects.`) == deniedBy+message, nil
 	}).WithTemplate("Expected the request to be refused, but:\n{{.FormattedActual}}\n{{if .Actual}}{{.Actual}}{{end}}\n{{.To}} be 403 with\n{{.Data}}", deniedBy+message)
 }
 

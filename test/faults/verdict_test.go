@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -194,8 +195,8 @@ func beRefused(ctx context.Context, quota string, name corev1.ResourceName, requ
 	report, err := truth.Report(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	limit := report.Quotas[quota].Hard[name]
-	return And(Satisfy(apierrors.IsForbidden), MatchError(fmt.Sprintf(
-		`admission webhook "objects.quota.sharedquota.dev" denied the request: `+
+	return And(Satisfy(apierrors.IsForbidden), MatchError(MatchRegexp(
+		`^admission webhook "objects(-\d+)?\.quota\.sharedquota\.dev" denied the request: %s$`, regexp.QuoteMeta(fmt.Sprintf(
 			"exceeded quota: %[1]s, requested: %[2]s=%[3]s, used: %[2]s=%[4]s, limited: %[2]s=%[4]s",
-		quota, name, requested, limit.String())))
+			quota, name, requested, limit.String())))))
 }

@@ -18,6 +18,7 @@ package load
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,21 +52,26 @@ const (
 	calling = `failed calling webhook "objects.quota.sharedquota.dev": `
 )
 
+// numbered is the name of an entry of the webhook that is not the first.
+var numbered = regexp.MustCompile(`"objects-\d+\.`)
+
 // outcomeOf tells how a call ended. A 404 or 409 is for the client to know.
 func outcomeOf(err error) Outcome {
-	var status apierrors.APIStatus
-	switch {
-	case err == nil:
+	if err == nil {
 		return Succeeded
+	}
+	var status apierrors.APIStatus
+	text := numbered.ReplaceAllString(err.Error(), `"objects.`)
+	switch {
 	case !errors.As(err, &status):
 		return Disconnected
-	case apierrors.IsForbidden(err) && strings.HasPrefix(err.Error(), webhook+"exceeded quota: "):
+	case apierrors.IsForbidden(err) && strings.HasPrefix(text, webhook+"exceeded quota: "):
 		return Exceeded
-	case apierrors.IsForbidden(err) && strings.HasPrefix(err.Error(), webhook+"status unknown for quota: "):
+	case apierrors.IsForbidden(err) && strings.HasPrefix(text, webhook+"status unknown for quota: "):
 		return Unknown
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: "+RefusingQuota):
+	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota: "+RefusingQuota):
 		return RefusedLater
-	case strings.Contains(err.Error(), calling) && brokenConnection(err.Error()):
+	case strings.Contains(text, calling) && brokenConnection(text):
 		return CallLost
 	default:
 		return Failed

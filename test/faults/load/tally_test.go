@@ -40,8 +40,12 @@ func TestOutcomes(t *testing.T) {
 		err  error
 		want Outcome
 	}{
-		"done":                      {want: Succeeded},
-		"over quota":                {err: status(403, metav1.StatusReasonForbidden, webhook+"exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1"), want: Exceeded},
+		"done":       {want: Succeeded},
+		"over quota": {err: status(403, metav1.StatusReasonForbidden, webhook+"exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1"), want: Exceeded},
+		"over quota, by another entry": {
+			err: status(403, metav1.StatusReasonForbidden, strings.Replace(webhook, "objects.", "objects-2.", 1)+
+				"exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1"), want: Exceeded,
+		},
 		"not counted":               {err: status(403, metav1.StatusReasonForbidden, webhook+"status unknown for quota: team, resources: pods"), want: Unknown},
 		"refused later":             {err: status(403, metav1.StatusReasonForbidden, `pods "p" is forbidden: exceeded quota: refuses-all, requested: pods=1, used: pods=0, limited: pods=0`), want: RefusedLater},
 		"forbidden otherwise":       {err: status(403, metav1.StatusReasonForbidden, "you may not"), want: Failed},
