@@ -196,6 +196,7 @@ func run(ctx context.Context, f flags) error {
 		Reach:          reach.Settings{Paths: webhooks.Paths(), Protected: protected, FailurePolicy: policy, Everywhere: byDefault.Resources()},
 		Namespace:      f.namespace,
 		DecodeLedger:   ledgerstore.Snapshot,
+		Intact:         ledgerstore.Intact,
 		ReservationTTL: f.reservationTTL,
 		StatusEvery:    f.statusEvery,
 	})

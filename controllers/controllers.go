@@ -30,6 +30,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers/certificates"
 	"github.com/sharedquota/shared-quota-operator/controllers/ledgers"
 	"github.com/sharedquota/shared-quota-operator/controllers/localview"
@@ -44,6 +45,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
+	"github.com/sharedquota/shared-quota-operator/internal/trail"
 )
 
 // Options are what the controllers need to be told.
@@ -54,8 +56,9 @@ type Options struct {
 	Reach reach.Settings
 	// Namespace is the operator's own; empty where it has none.
 	Namespace string
-	// DecodeLedger reads a stored ledger.
-	DecodeLedger ledgers.Decode
+	// DecodeLedger reads a stored ledger; Intact tells whether it is as it was written.
+	DecodeLedger func(*quotav1.QuotaLedger) (groupcommit.Snapshot, error)
+	Intact       func(*quotav1.QuotaLedger) bool
 	// ReservationTTL is the life of a reservation.
 	ReservationTTL time.Duration
 	// StatusEvery is the least time between two writes of one quota's status,
@@ -115,10 +118,14 @@ func Register(
 	if err := registerCertificates(mgr, clock, options.Serving, metrics); err != nil {
 		return err
 	}
+	objectsNow, seen := usage.NewLookup(metadata), trail.New(options.Intact)
+	recovery := usage.NewRecovery(clock, mgr.GetClient(), mgr.GetAPIReader(), group, seen, options.DecodeLedger,
+		usage.NewestOf(watches, objectsNow), metrics, options.ReservationTTL)
+
 	problems := func(quota string) []quotastatus.Problem { return problemsOf(watches.Problems(quota)) }
 	for _, controller := range []controller{
-		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, watches, usage.NewLookup(metadata), metrics, settle),
-		ledgers.NewController(mgr.GetClient(), group, options.DecodeLedger, counted),
+		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, watches, objectsNow, metrics, settle),
+		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, counted),
 		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, settings, status, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, views, options.StatusEvery),
 		reachcontroller.NewController(mgr.GetClient(), evaluators, settings, owners, configure),

@@ -19,6 +19,7 @@ package v1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Types of the conditions of a ClusterResourceQuota.
@@ -46,6 +47,9 @@ const (
 	ReasonCounted = "Counted"
 	// ReasonCounting: the first count for the current spec is under way.
 	ReasonCounting = "Counting"
+	// ReasonLedgerLost: somebody deleted or edited the quota's QuotaLedger, and
+	// nobody knows what was being admitted; the message says until when nothing is.
+	ReasonLedgerLost = "LedgerLost"
 	// ReasonInvalidSpec: the spec can't be enforced; the message says why.
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonWebhookConfigured: the webhook configuration covers the quota.
@@ -138,6 +142,12 @@ type ClusterResourceQuotaStatus struct {
 	// describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// ledger is the UID of the QuotaLedger by which requests are admitted. A ledger
+	// admits nothing before it stands here, so that one that is missing can be told
+	// from one that never was.
+	// +optional
+	Ledger types.UID `json:"ledger,omitempty"`
 
 	// total holds the limits, and what all selected namespaces together use
 	// of them: always the sum over namespaces.

@@ -58,6 +58,17 @@ type QuotaLedgerEntries struct {
 	// +optional
 	// +listType=atomic
 	Reservations []string `json:"reservations,omitempty"`
+
+	// sealed is since when this ledger has admitted nothing: what was in flight
+	// when it was made may not all be in it. Without it the ledger is open.
+	// +optional
+	Sealed *metav1.Time `json:"sealed,omitempty"`
+
+	// checksum of the other entries, the owner, and this object's UID and generation.
+	// Where it doesn't match, somebody else than the operator has written the
+	// ledger: nothing is admitted by it until it has been rebuilt.
+	// +optional
+	Checksum string `json:"checksum,omitempty"`
 }
 
 // QuotaLedger is what enforcement of the ClusterResourceQuota of the same name

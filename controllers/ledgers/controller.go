@@ -21,14 +21,18 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/trail"
 )
 
 // Decode reads a stored ledger.
@@ -38,6 +42,7 @@ type Decode func(*quotav1.QuotaLedger) (groupcommit.Snapshot, error)
 type Controller struct {
 	client  client.Reader
 	group   *groupcommit.Group
+	trail   *trail.Trail
 	decode  Decode
 	changed func(quotas []string)
 }
@@ -45,9 +50,9 @@ type Controller struct {
 // NewController makes the controller. The function changed is told of every
 // ledger that was written, by whomever.
 func NewController(
-	client client.Reader, group *groupcommit.Group, decode Decode, changed func(quotas []string),
+	client client.Reader, group *groupcommit.Group, trail *trail.Trail, decode Decode, changed func(quotas []string),
 ) *Controller {
-	return &Controller{client: client, group: group, decode: decode, changed: changed}
+	return &Controller{client: client, group: group, trail: trail, decode: decode, changed: changed}
 }
 
 // Name returns the controller's name.
@@ -57,9 +62,35 @@ func (*Controller) Name() string { return "ledgers" }
 func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
-		For(&quotav1.QuotaLedger{}).
+		Watches(&quotav1.QuotaLedger{}, c.followed()).
 		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
 		Complete(c)
+}
+
+// followed hands every event, in order, to the trail, and then asks for a
+// reconcile. These are merged by the work queue, and would pass over versions.
+func (c *Controller) followed() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	saw := func(object client.Object, queue queue) {
+		if ledger, is := object.(*quotav1.QuotaLedger); is {
+			c.trail.Saw(ledger)
+			queue.Add(requestOf(ledger))
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, event event.CreateEvent, queue queue) { saw(event.Object, queue) },
+		UpdateFunc: func(_ context.Context, event event.UpdateEvent, queue queue) { saw(event.ObjectNew, queue) },
+		DeleteFunc: func(_ context.Context, event event.DeleteEvent, queue queue) {
+			if ledger, is := event.Object.(*quotav1.QuotaLedger); is {
+				c.trail.Deleted(ledger, !event.DeleteStateUnknown)
+				queue.Add(requestOf(ledger))
+			}
+		},
+	}
+}
+
+func requestOf(object client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
 // Reconcile hands one ledger to its committer.
@@ -70,7 +101,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	err := c.client.Get(ctx, request.NamespacedName, object)
 	if apierrors.IsNotFound(err) {
 		c.group.Gone(request.Name)
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, c.forget(ctx, request.Name)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ledger %s: %w", request.Name, err)
@@ -84,4 +115,17 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	c.group.Observe(request.Name, snapshot)
 	return reconcile.Result{}, nil
+}
+
+// forget drops the trail of a ledger that went with its quota.
+func (c *Controller) forget(ctx context.Context, quota string) error {
+	err := c.client.Get(ctx, client.ObjectKey{Name: quota}, &quotav1.ClusterResourceQuota{})
+	if apierrors.IsNotFound(err) {
+		c.trail.Forget(quota)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading quota %s: %w", quota, err)
+	}
+	return nil
 }

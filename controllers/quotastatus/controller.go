@@ -146,6 +146,9 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 	settings := c.settings()
 	gathered.ignoring = settings.FailurePolicy == admissionregistrationv1.Ignore
 	gathered.ledger = c.group.Current(quota.Name)
+	if gathered.lost, err = c.lost(ctx, quota, gathered.ledger); err != nil {
+		return facts{}, err
+	}
 	c.count.Read(quota.Name, func(view counting.View) {
 		gathered.countedGeneration = view.Definition().Generation
 		gathered.slices = view.Slices()
@@ -173,11 +176,23 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 	return gathered, nil
 }
 
+// lost tells whether requests have been admitted by another ledger before this one.
+func (c *Controller) lost(ctx context.Context, quota *quotav1.ClusterResourceQuota, state ledger.State) (bool, error) {
+	if state.Sealed.IsZero() || quota.Status.Ledger == "" {
+		return false, nil
+	}
+	sealed := &quotav1.QuotaLedger{}
+	if err := c.client.Get(ctx, client.ObjectKeyFromObject(quota), sealed); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading ledger %s: %w", quota.Name, err)
+	}
+	return sealed.UID != quota.Status.Ledger, nil
+}
+
 // settled tells whether the ledger has the count of a resource. Admission goes
 // by the ledger: before that, nothing is ready.
 func settled(state ledger.State, counted counting.Definition, name corev1.ResourceName) bool {
 	_, known := state.Used[name]
-	return known && state.Quota == counted.UID && state.Digest == counted.Digest
+	return known && state.Sealed.IsZero() && state.Quota == counted.UID && state.Digest == counted.Digest
 }
 
 func (c *Controller) write(ctx context.Context, quota *quotav1.ClusterResourceQuota, status quotav1.ClusterResourceQuotaStatus) error {

@@ -184,6 +184,7 @@ func TestAQuotaIsNotReadyBeforeItsLedgerIs(t *testing.T) {
 		"it lacks the resource":                  func(s *ledger.State) { s.Used = nil },
 		"it was counted for a spec that differs": func(s *ledger.State) { s.Generation, s.Digest = 1, "before" },
 		"it is of the quota before":              func(s *ledger.State) { s.Quota = "before" },
+		"it is sealed":                           func(s *ledger.State) { s.Sealed = moment },
 	} {
 		t.Run(name, func(t *testing.T) {
 			quota := team("configmaps", "5")
@@ -196,6 +197,36 @@ func TestAQuotaIsNotReadyBeforeItsLedgerIs(t *testing.T) {
 			b.reconcile(t)
 			if !meta.IsStatusConditionFalse(b.status(t).Conditions, quotav1.ConditionReady) {
 				t.Errorf("want it not ready, got %+v", b.status(t).Conditions)
+			}
+		})
+	}
+}
+
+// The ledger is another one than the status says that requests were admitted by.
+func TestALedgerThatWasLostIsToldOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		named  types.UID
+		reason string
+	}{
+		"another one is named":   {named: "before", reason: quotav1.ReasonLedgerLost},
+		"it is named, and opens": {named: "ledger", reason: quotav1.ReasonCounting},
+		"it is the first":        {reason: quotav1.ReasonCounting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			quota := team("configmaps", "5")
+			quota.Status.Ledger = test.named
+			b := newBench(t, quota, registered(), &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "ledger"}})
+			b.counts(t, quota, 3)
+			b.group.Observe("team", groupcommit.Snapshot{Version: "2", State: ledger.State{
+				Basis: ledger.Basis{Quota: quota.UID}, Sealed: moment,
+			}})
+			b.reconcile(t)
+			status := b.status(t)
+			if ready := meta.FindStatusCondition(status.Conditions, quotav1.ConditionReady); ready.Reason != test.reason {
+				t.Errorf("got %+v, want reason %s", ready, test.reason)
+			}
+			if status.Ledger != test.named {
+				t.Errorf("the status names %q, want it to go on with %q", status.Ledger, test.named)
 			}
 		})
 	}

@@ -51,6 +51,8 @@ type facts struct {
 	unlimitable []corev1.ResourceName
 	problems    []Problem
 	ledger      ledger.State
+	// lost: the ledger is another one than requests were admitted by before.
+	lost bool
 	// coverage is how far the webhook is called for what the quota limits.
 	coverage reach.Coverage
 	// protected are the selected namespaces that are never limited, sorted.
@@ -64,6 +66,7 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 	hard := object.Spec.Quota.Hard
 	status := quotav1.ClusterResourceQuotaStatus{
 		ObservedGeneration: object.Generation,
+		Ledger:             object.Status.Ledger,
 		Selector:           f.selector,
 		NamespaceCount:     int32(len(f.slices)), //nolint:gosec // no cluster has 2^31 namespaces
 		Conditions:         slices.Clone(object.Status.Conditions),
@@ -110,6 +113,10 @@ func (f facts) ready() metav1.Condition {
 	switch {
 	case f.invalid != nil:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonInvalidSpec, f.invalid.Error())
+	case f.lost:
+		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerLost, fmt.Sprintf(
+			"somebody deleted or edited the ledger at about %s: until all that was being admitted then has arrived or failed, nothing is",
+			f.ledger.Sealed.UTC().Format(time.RFC3339)))
 	case f.countedGeneration != f.generation:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
 			"counting what the selected namespaces use")

@@ -47,6 +47,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas/status,verbs=get;update
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=quotaledgers,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=*,resources=*,verbs=get;list;watch
@@ -69,6 +70,7 @@ type Controller struct {
 	evaluators *evaluation.Evaluators
 	count      *counting.Count
 	group      *groupcommit.Group
+	recovery   *Recovery
 	watches    *Watches
 	objects    *Lookup
 	metrics    *metrics.Metrics
@@ -79,11 +81,11 @@ type Controller struct {
 // quota whose count or ledger changes.
 func NewController(
 	clock clock.Clock, client client.Client,
-	evaluators *evaluation.Evaluators, count *counting.Count, group *groupcommit.Group,
+	evaluators *evaluation.Evaluators, count *counting.Count, group *groupcommit.Group, recovery *Recovery,
 	watches *Watches, objects *Lookup, metrics *metrics.Metrics, changed *trigger.Trigger,
 ) *Controller {
 	return &Controller{
-		clock: clock, client: client, evaluators: evaluators, count: count, group: group,
+		clock: clock, client: client, evaluators: evaluators, count: count, group: group, recovery: recovery,
 		watches: watches, objects: objects, metrics: metrics, changed: changed,
 	}
 }
@@ -132,6 +134,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if err := c.define(defined); err != nil { //nolint:contextcheck // a watch outlives the reconcile that asks for it
 		return reconcile.Result{}, err
+	}
+	if wait, err := c.recovery.Ensure(ctx, quota); err != nil || wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, err
 	}
 	if err := c.settle(ctx, quota.Name); err != nil {
 		return reconcile.Result{}, err

@@ -19,6 +19,9 @@ limitations under the License.
 // the ledger: what has been observed becomes usage, and the reservations of the
 // observed objects go, in one compare-and-swap.
 //
+// It also makes each quota's ledger, and makes good one that somebody deleted or
+// edited: see Recovery.
+//
 // Only the leader counts. Every change of a count, of a ledger or of a quota
 // asks for a reconcile of that quota; those that come while one is under way
 // are merged by the work queue.

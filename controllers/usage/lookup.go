@@ -24,8 +24,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
@@ -83,4 +85,42 @@ func (l *Lookup) Selected(ctx context.Context, name string, selector selection.S
 
 func namespaces() schema.GroupVersionResource {
 	return corev1.SchemeGroupVersion.WithResource("namespaces")
+}
+
+// Newest returns the resourceVersion of the newest object of a resource; zero
+// where there is none. A watch that has come so far has shown all there are.
+func (l *Lookup) Newest(ctx context.Context, resource schema.GroupVersionResource) (uint64, error) {
+	newest := uint64(0)
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return l.client.Resource(resource).List(ctx, options)
+	})
+	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		known, is := object.(metav1.Object)
+		if !is {
+			return fmt.Errorf("%T has no metadata", object)
+		}
+		newest = max(newest, resourceversion.Parse(known.GetResourceVersion()))
+		return nil
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return 0, fmt.Errorf("looking for the newest of %s: %w", resource.GroupResource(), err)
+	}
+	return newest, nil
+}
+
+// NewestOf makes a Newest of what is watched for a quota, and of namespaces.
+func NewestOf(watches *Watches, objects *Lookup) Newest {
+	return func(ctx context.Context, quota string) (map[schema.GroupResource]uint64, error) {
+		versions, err := watches.Versions(quota)
+		if err != nil {
+			return nil, err
+		}
+		newest := map[schema.GroupResource]uint64{}
+		for _, resource := range append(versions, namespaces()) {
+			if newest[resource.GroupResource()], err = objects.Newest(ctx, resource); err != nil {
+				return nil, err
+			}
+		}
+		return newest, nil
+	}
 }

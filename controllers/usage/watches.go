@@ -145,6 +145,25 @@ func (w *Watches) Served(resource schema.GroupResource) bool {
 	return !bad || problem.Reason == quotav1.ReasonNotWatchable
 }
 
+// Versions returns what a quota limits of what the cluster serves, in the versions
+// to read it in.
+func (w *Watches) Versions(quota string) ([]schema.GroupVersionResource, error) {
+	w.mu.Lock()
+	resources := w.wanted[quota]
+	w.mu.Unlock()
+	var versions []schema.GroupVersionResource
+	for _, resource := range resources {
+		version, problem := w.resolve(resource)
+		switch {
+		case problem == nil:
+			versions = append(versions, version)
+		case problem.Reason == quotav1.ReasonNotWatchable:
+			return nil, errors.New(problem.Message)
+		}
+	}
+	return versions, nil
+}
+
 // Incomplete returns the quotas that limit a resource that isn't watched.
 func (w *Watches) Incomplete() []string {
 	w.mu.Lock()

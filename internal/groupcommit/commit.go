@@ -92,7 +92,7 @@ const (
 func (c *committer) attempt(batch []*entry, base *Snapshot, fresh bool) outcome {
 	draft, now := ledger.Edit(base.State), c.group.clock.Now()
 	for _, entry := range batch {
-		entry.apply(draft, base.Spec)
+		entry.apply(draft, base)
 	}
 	if !fresh && slices.ContainsFunc(batch, func(e *entry) bool { return !e.granted() && !e.patient(now) }) {
 		return outdated

@@ -33,6 +33,8 @@ limitations under the License.
 // Invariants:
 //
 //   - nothing is granted before the write that reserves it has succeeded;
+//   - where there is no ledger, or one that somebody edited, everything is
+//     undecided and nothing is written, for what is in flight isn't known;
 //   - nothing is denied on a state that was read before the charge arrived, nor
 //     because of another charge whose write has not succeeded;
 //   - an answer is final: it is given once;

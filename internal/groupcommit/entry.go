@@ -67,9 +67,14 @@ func newChange(ctx context.Context, change Change) *entry {
 	return &entry{ctx: ctx, change: change, done: make(chan struct{})}
 }
 
-// apply runs the entry on the draft and keeps the decision until it is final. A
-// denial by limits that are not those of the spec says nothing.
-func (e *entry) apply(draft *ledger.Draft, spec *Spec) {
+// apply runs the entry on the draft of base and keeps the decision until it is
+// final. A denial by limits that are not those of the spec says nothing.
+//
+// A change to a ledger that is void is lost. A settle would make it one to grant by,
+// without what is in flight. Who counts settles again once there is a ledger, and
+// what was to be released expires.
+func (e *entry) apply(draft *ledger.Draft, base *Snapshot) {
+	spec := base.Spec
 	defer func() {
 		denied, is := e.pending.(ledger.Denied)
 		if is && spec != nil && *spec != (Spec{Quota: e.charge.Limits.Quota, Generation: e.charge.Limits.Generation}) {
@@ -78,7 +83,9 @@ func (e *entry) apply(draft *ledger.Draft, spec *Spec) {
 	}()
 	switch {
 	case e.change != nil:
-		e.change(draft)
+		if !base.void() {
+			e.change(draft)
+		}
 		e.pending = ledger.Granted{}
 	case e.probe:
 		e.pending = draft.Judge(e.charge.Limits, e.charge.Reservation)

@@ -135,7 +135,8 @@ func byQuota(charges []Charge) []Charge {
 }
 
 // Apply writes a change to one quota's ledger together with whatever waits
-// there, and returns once it is stored, or changes nothing.
+// there, and returns once it is stored, or changes nothing. Where there is no
+// ledger to change, it is lost.
 func (g *Group) Apply(ctx context.Context, quota string, change Change) error {
 	_, err := g.wait(ctx, g.committer(quota), newChange(ctx, change))
 	return err
@@ -178,8 +179,20 @@ func (g *Group) Knows(quota, version string) bool {
 	return known != "" && !g.store.Newer(version, known)
 }
 
+// Replace stores a ledger in place of the one at version previous; with previous
+// empty, where there is none. No batch makes a ledger or writes over one that was
+// edited. Whoever does it here answers for what is in flight.
+func (g *Group) Replace(ctx context.Context, quota, previous string, state ledger.State) (string, error) {
+	version, err := g.store.Swap(ctx, quota, previous, state)
+	if err != nil {
+		return "", fmt.Errorf("replacing the ledger of quota %s: %w", quota, err)
+	}
+	g.Observe(quota, Snapshot{Version: version, State: state})
+	return version, nil
+}
+
 // Gone tells the Group that a quota's ledger was seen to be missing from the
-// store. What was in flight stays reserved in the one that is made next.
+// store.
 func (g *Group) Gone(quota string) {
 	g.committer(quota).gone()
 }

@@ -302,29 +302,6 @@ func TestAQuotaWithoutALedgerIsUndecided(t *testing.T) {
 	})
 }
 
-func TestWhatIsInFlightSurvivesADeletedLedger(t *testing.T) {
-	store := newMemoryStore("team")
-	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		if decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1, "in-flight")}); !isGranted(decision) {
-			t.Fatalf("want Granted, got %v, error %v", decision, err)
-		}
-		store.remove("team")
-		group.Gone("team")
-		err := group.Apply(t.Context(), "team", func(draft *ledger.Draft) {
-			draft.Settle(ledger.Observation{
-				Basis: limitsOf("team", 1).Basis, Used: podsList(0),
-				Seen: func(ledger.Reservation) bool { return false },
-			})
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if held := store.reserved("team"); held != 1 {
-			t.Errorf("want 1 reserved in the new ledger, got %d", held)
-		}
-	})
-}
-
 func TestTooManyWaitersAreTurnedAway(t *testing.T) {
 	store := newMemoryStore("team")
 	synctest.Test(t, func(t *testing.T) {

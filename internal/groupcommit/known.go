@@ -19,8 +19,6 @@ package groupcommit
 import (
 	"context"
 	"time"
-
-	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 // known is what a committer knows of the stored ledger. It is only a guess at
@@ -105,7 +103,7 @@ func (c *committer) lockedKeep(snapshot Snapshot) bool {
 func (c *committer) gone() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known.snapshot = Snapshot{State: ledger.State{Reservations: c.known.snapshot.State.Reservations}}
+	c.known.snapshot = Snapshot{}
 }
 
 func (c *committer) current() Snapshot {
@@ -145,11 +143,6 @@ func (c *committer) reload(base *Snapshot) bool {
 	if err != nil {
 		c.failed(err, false)
 		return false
-	}
-	if live.Version == "" {
-		// The ledger is gone. What was in flight still is: keep it for the
-		// ledger that the next count creates.
-		live.State.Reservations = base.State.Reservations
 	}
 	*base = live
 	c.learn(live)

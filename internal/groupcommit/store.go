@@ -35,10 +35,18 @@ type Snapshot struct {
 	// Version is opaque to this package; empty when no ledger is stored.
 	Version string
 	State   ledger.State
+	// Edited: somebody else than a Store has written the ledger, so that nobody
+	// knows what is in flight. The State is zero.
+	Edited bool
 	// Spec is the quota's own version when the ledger was loaded; nil where nobody
 	// looked, as for a ledger that was seen in a watch.
 	Spec *Spec
 }
+
+// void tells whether there is no ledger to go by. By the zero State every charge
+// is undecided, and nothing may be written over it: that would be a ledger without
+// what is in flight.
+func (s Snapshot) void() bool { return s.Version == "" || s.Edited }
 
 // Spec is a version of a quota's spec; zero where the quota is gone.
 type Spec struct {

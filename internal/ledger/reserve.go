@@ -63,6 +63,8 @@ const (
 	StaleLimits Reason = "StaleLimits"
 	// Full: more charges are in flight than a ledger may hold.
 	Full Reason = "Full"
+	// Sealed: the ledger may not hold all that is in flight.
+	Sealed Reason = "Sealed"
 )
 
 func (Granted) decision()   {}
@@ -118,6 +120,9 @@ func (d *Draft) unknown(limits Limits, amounts corev1.ResourceList) (Reason, boo
 	}
 	if d.state.Quota != limits.Quota || d.state.Digest != limits.Digest {
 		return NotCounted, true
+	}
+	if !d.state.Sealed.IsZero() {
+		return Sealed, true
 	}
 	for name := range amounts {
 		if _, counted := d.state.Used[name]; !counted {

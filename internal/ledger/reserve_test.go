@@ -19,6 +19,7 @@ package ledger
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -129,6 +130,11 @@ func TestDecisions(t *testing.T) {
 		"it isn't missed by a charge of something else": {
 			state: counted("pods", "0"), limits: limits("pods", "3", "cpu", "1"),
 			charge: creation("a", "a", "pods", "1"), want: Granted{},
+		},
+		"nor one that may lack what is in flight": {
+			state:  State{Basis: Basis{Quota: "quota", Generation: 3, Digest: "digest"}, Used: list("pods", "0"), Sealed: time.Unix(1, 0)},
+			limits: limits("pods", "3"), charge: creation("a", "a", "pods", "1"),
+			want: Undecided{Quota: "team", Reason: Sealed, Resources: []corev1.ResourceName{"pods"}},
 		},
 		"limits older than the ledger don't count": {
 			state:  State{Basis: Basis{Quota: "quota", Generation: 4, Digest: "digest"}, Used: list("pods", "0")},

@@ -112,6 +112,9 @@ type State struct {
 	// Reservations are the charges in flight.
 	// Key -> reservation
 	Reservations map[Key]Reservation
+	// Sealed is since when nothing is granted, because what was in flight when the
+	// ledger was made may not all be in it; zero for a ledger that is open.
+	Sealed time.Time
 	// index is of Reservations; nil where it has to be made first.
 	index *index
 }

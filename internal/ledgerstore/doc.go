@@ -21,5 +21,6 @@ limitations under the License.
 // each, for the API server pays for structure at every write. It doesn't know
 // why a charge was made or who waits for it.
 //
-// Invariant: what can't be decoded is an error, never an absent reservation.
+// Invariant: what can't be decoded is an error, never an absent reservation; what
+// isn't as a Store wrote it says nothing.
 package ledgerstore

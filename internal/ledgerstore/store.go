@@ -21,11 +21,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -93,8 +95,9 @@ func (s *Store) spec(ctx context.Context, quota string) (groupcommit.Spec, error
 // empty it creates one. It returns groupcommit.ErrConflict when the stored
 // ledger is at another version.
 func (s *Store) Swap(ctx context.Context, quota, previous string, next ledger.State) (string, error) {
-	object := encode(quota, next)
-	object.ResourceVersion = previous
+	resourceVersion, was := splitVersion(previous)
+	object := encode(quota, next, was.next())
+	object.ResourceVersion = resourceVersion
 	write := func() error { return s.client.Update(ctx, object) }
 	if previous == "" {
 		write = func() error { return s.client.Create(ctx, object) }
@@ -106,31 +109,52 @@ func (s *Store) Swap(ctx context.Context, quota, previous string, next ledger.St
 	case err != nil:
 		return "", fmt.Errorf("writing the ledger of quota %s: %w", quota, err)
 	}
-	return object.ResourceVersion, nil
+	return Version(object), nil
 }
 
-// Newer tells whether resourceVersion a was written after b. Both must be
-// versions of stored ledgers.
+// Version is the version of a stored ledger: its resourceVersion and its edition,
+// which the checksum of the next one is for.
+func Version(object *quotav1.QuotaLedger) string {
+	return object.ResourceVersion + "/" + strconv.FormatInt(object.Generation, 10) + "/" + string(object.UID)
+}
+
+// splitVersion returns the parts of a Version; zero where there is no ledger.
+func splitVersion(version string) (resourceVersion string, is edition) {
+	resourceVersion, after, _ := strings.Cut(version, "/")
+	generation, uid, _ := strings.Cut(after, "/")
+	is.uid = types.UID(uid)
+	is.generation, _ = strconv.ParseInt(generation, 10, 64) // not given for what was only read
+	return resourceVersion, is
+}
+
+// Newer tells whether version a was written after b. Both must be versions or
+// resourceVersions of stored ledgers.
 func (s *Store) Newer(a, b string) bool {
+	a, _ = splitVersion(a)
+	b, _ = splitVersion(b)
 	return resourceversion.Parse(a) > resourceversion.Parse(b)
 }
 
 // Snapshot decodes a stored ledger. An encoding or entry that this operator
-// doesn't understand is an error: to skip it would lose a reservation.
+// doesn't understand is an error: to skip it would lose a reservation. One that
+// isn't Intact says nothing.
 func Snapshot(object *quotav1.QuotaLedger) (groupcommit.Snapshot, error) {
 	entries := object.Entries
 	if entries.Encoding > encoding {
 		return groupcommit.Snapshot{}, fmt.Errorf(
 			"ledger %s has encoding %d, this operator knows up to %d: upgrade it", object.Name, entries.Encoding, encoding)
 	}
+	if !Intact(object) {
+		return groupcommit.Snapshot{Version: Version(object), Edited: true}, nil
+	}
 	state := ledger.State{
-		Basis:        ledger.Basis{Generation: entries.Generation, Digest: entries.Digest},
+		Basis:        ledger.Basis{Quota: ownerOf(object), Generation: entries.Generation, Digest: entries.Digest},
 		Used:         entries.Used,
 		Counted:      map[schema.GroupResource]uint64{},
 		Reservations: map[ledger.Key]ledger.Reservation{},
 	}
-	if owner := metav1.GetControllerOf(object); owner != nil {
-		state.Quota = owner.UID
+	if entries.Sealed != nil {
+		state.Sealed = entries.Sealed.Time
 	}
 	for resource, version := range entries.Counted {
 		number := resourceversion.Parse(version)
@@ -147,10 +171,11 @@ func Snapshot(object *quotav1.QuotaLedger) (groupcommit.Snapshot, error) {
 		}
 		state.Reservations[reservation.Key()] = reservation
 	}
-	return groupcommit.Snapshot{Version: object.ResourceVersion, State: state}, nil
+	return groupcommit.Snapshot{Version: Version(object), State: state}, nil
 }
 
-func encode(quota string, state ledger.State) *quotav1.QuotaLedger {
+// encode returns what is stored of a state in an edition.
+func encode(quota string, state ledger.State, at edition) *quotav1.QuotaLedger {
 	object := &quotav1.QuotaLedger{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: quota,
@@ -178,5 +203,9 @@ func encode(quota string, state ledger.State) *quotav1.QuotaLedger {
 		object.Entries.Reservations = append(object.Entries.Reservations, Encode(reservation))
 	}
 	slices.Sort(object.Entries.Reservations)
+	if !state.Sealed.IsZero() {
+		object.Entries.Sealed = ptr.To(metav1.NewTime(state.Sealed))
+	}
+	object.Entries.Checksum = checksum(state.Quota, at, &object.Entries)
 	return object
 }

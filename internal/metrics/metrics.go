@@ -24,6 +24,7 @@ import (
 
 const (
 	namespace     = "sharedquota"
+	labelHow      = "how"
 	labelOutcome  = "outcome"
 	labelQuota    = "quota"
 	labelResource = "resource"
@@ -45,6 +46,16 @@ const (
 	Failed Outcome = "failed"
 )
 
+// Loss is what somebody did to a ledger.
+type Loss string
+
+const (
+	// Deleted: the ledger is missing.
+	Deleted Loss = "deleted"
+	// Edited: the ledger isn't what the operator wrote.
+	Edited Loss = "edited"
+)
+
 // Metrics measures the operator. Its methods may be called concurrently.
 type Metrics struct {
 	requests  *prometheus.CounterVec
@@ -55,6 +66,7 @@ type Metrics struct {
 	duration  prometheus.Histogram
 	drift     *prometheus.CounterVec
 	ends      prometheus.Gauge
+	lost      *prometheus.CounterVec
 }
 
 // New registers the metrics.
@@ -80,8 +92,10 @@ func New(registerer prometheus.Registerer) *Metrics {
 			Namespace: namespace, Subsystem: "serving", Name: "certificate_expiry_timestamp_seconds",
 			Help: "When the certificate ends that this replica presents; 0 for one that is made for the life of the process.",
 		}),
+		lost: counter("ledger", "lost_total",
+			"Ledgers that somebody else than the operator deleted or edited, and that were rebuilt.", labelQuota, labelHow),
 	}
-	registerer.MustRegister(m.requests, m.commits, m.conflicts, m.failures, m.batch, m.duration, m.drift, m.ends)
+	registerer.MustRegister(m.requests, m.commits, m.conflicts, m.failures, m.batch, m.duration, m.drift, m.ends, m.lost)
 	return m
 }
 
@@ -123,9 +137,14 @@ func (m *Metrics) CertificateEnds(at time.Time) {
 	m.ends.Set(float64(at.Unix()))
 }
 
+// Lost counts a ledger that has to be rebuilt.
+func (m *Metrics) Lost(quota string, how Loss) {
+	m.lost.WithLabelValues(quota, string(how)).Inc()
+}
+
 // Forget drops the series of a quota that is gone.
 func (m *Metrics) Forget(quota string) {
-	for _, vec := range []*prometheus.CounterVec{m.commits, m.conflicts, m.failures, m.drift} {
+	for _, vec := range []*prometheus.CounterVec{m.commits, m.conflicts, m.failures, m.drift, m.lost} {
 		vec.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
 	}
 }

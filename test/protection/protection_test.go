@@ -43,7 +43,7 @@ func beRefused(kind, name string) gomegatypes.GomegaMatcher {
 
 // team makes a quota for a namespace of the same name, and returns once both are
 // there, the ledger and the view.
-func team(ctx context.Context, name string, pods string) *quotav1.ClusterResourceQuota {
+func team(ctx context.Context, name, pods string) *quotav1.ClusterResourceQuota {
 	GinkgoHelper()
 	Expect(admin.Create(ctx, builders.Namespace(name).Label("team", name).Obj())).To(Succeed())
 	quota := builders.Quota(name).Label("team", name).Hard("pods", pods).Obj()

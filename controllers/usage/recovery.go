@@ -1,0 +1,273 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/trail"
+)
+
+// lookSoon is how soon is looked again where something is about to be seen.
+const lookSoon = 20 * time.Millisecond
+
+// Decode reads a stored ledger.
+type Decode func(*quotav1.QuotaLedger) (groupcommit.Snapshot, error)
+
+// Newest tells how far a count of each resource must have come, as a
+// resourceVersion, to include all objects that are stored now of what a quota
+// limits.
+type Newest func(ctx context.Context, quota string) (map[schema.GroupResource]uint64, error)
+
+// Recovery makes ledgers: each quota's first, and another where somebody deleted or
+// edited the one there was. A ledger must not grant anything unless all that is in
+// flight is in it, so it is made in these steps:
+//
+//  1. It is created sealed, and grants nothing.
+//  2. It is given what is in flight. That is nothing, where the quota's status
+//     names no ledger: none has been opened. It is what the ledger that the status
+//     names said last, where this process saw that one to its end. Otherwise nobody
+//     knows: everything that had been admitted has been stored or has failed once
+//     the life of a reservation has passed, and then a live look tells how far a
+//     count must have come to include it.
+//  3. The quota's status is made to name it.
+//  4. It is opened.
+//
+// Each step swaps what the one before has read, and a ledger is opened only where
+// the status names it. So the ledgers that were ever open form a chain: step 3 fails
+// for whoever has read, in step 2, that another one came last. A ledger that had
+// granted something in between would have been named, and nothing is granted by one
+// that is no longer stored. Whoever finds a ledger sealed and named only has to open
+// it.
+//
+// An edit is taken back in one swap where it is known what it was made of. Nothing
+// has been granted on it.
+type Recovery struct {
+	clock   clock.PassiveClock
+	client  client.Client
+	live    client.Reader
+	group   *groupcommit.Group
+	trail   *trail.Trail
+	decode  Decode
+	newest  Newest
+	metrics *metrics.Metrics
+	// life of a reservation.
+	life time.Duration
+}
+
+// NewRecovery makes a Recovery. The client may read from a cache, live must not.
+func NewRecovery(
+	clock clock.PassiveClock, client client.Client, live client.Reader, group *groupcommit.Group, trail *trail.Trail,
+	decode Decode, newest Newest, metrics *metrics.Metrics, life time.Duration,
+) *Recovery {
+	return &Recovery{
+		clock: clock, client: client, live: live, group: group, trail: trail,
+		decode: decode, newest: newest, metrics: metrics, life: life,
+	}
+}
+
+// found is what is stored of a quota.
+type found struct {
+	quota *quotav1.ClusterResourceQuota
+	// ledger is nil where there is none.
+	ledger   *quotav1.QuotaLedger
+	snapshot groupcommit.Snapshot
+}
+
+// Ensure sees to it that the quota has an open ledger. It returns how long until it
+// has to be called again; zero where all is well.
+func (r *Recovery) Ensure(ctx context.Context, quota *quotav1.ClusterResourceQuota) (time.Duration, error) {
+	if known := r.group.Current(quota.Name); known.Quota == quota.UID && known.Sealed.IsZero() {
+		return 0, nil
+	}
+	// Every event of a quota comes here. While all there is to do is to wait, the
+	// caches may say so: when they know of more, they ask again.
+	if cached, err := r.look(ctx, r.client, quota); err == nil && r.left(cached) > 0 {
+		return r.left(cached), nil
+	}
+	stored, err := r.look(ctx, r.live, quota)
+	if err != nil {
+		return 0, err
+	}
+	wait, err := r.step(ctx, stored)
+	if errors.Is(err, groupcommit.ErrConflict) || apierrors.IsConflict(err) {
+		return lookSoon, nil // somebody else was first
+	}
+	return wait, err
+}
+
+// look reads the quota and its ledger.
+func (r *Recovery) look(ctx context.Context, from client.Reader, quota *quotav1.ClusterResourceQuota) (found, error) {
+	stored := found{quota: &quotav1.ClusterResourceQuota{}, ledger: &quotav1.QuotaLedger{}}
+	key := client.ObjectKeyFromObject(quota)
+	err := from.Get(ctx, key, stored.ledger)
+	if apierrors.IsNotFound(err) {
+		stored.ledger, err = nil, nil
+	}
+	if err != nil {
+		return found{}, fmt.Errorf("reading ledger %s: %w", quota.Name, err)
+	}
+	if err := from.Get(ctx, key, stored.quota); err != nil {
+		return found{}, fmt.Errorf("reading quota %s: %w", quota.Name, err)
+	}
+	if stored.quota.UID != quota.UID {
+		return found{}, fmt.Errorf("quota %s has been replaced: %w", quota.Name, groupcommit.ErrConflict)
+	}
+	if stored.ledger != nil {
+		stored.snapshot, err = r.decode(stored.ledger)
+	}
+	return stored, err
+}
+
+func (r *Recovery) step(ctx context.Context, stored found) (time.Duration, error) {
+	switch state := stored.snapshot.State; {
+	case stored.ledger == nil:
+		return lookSoon, r.create(ctx, stored)
+	case stored.snapshot.Edited:
+		return lookSoon, r.undo(ctx, stored)
+	case state.Quota != stored.quota.UID:
+		// It was a quota's that had the same name.
+		return lookSoon, r.remove(ctx, stored.ledger)
+	case state.Sealed.IsZero():
+		r.group.Observe(stored.quota.Name, stored.snapshot)
+		return 0, nil
+	default:
+		return r.unseal(ctx, stored)
+	}
+}
+
+// create makes a ledger that is sealed.
+func (r *Recovery) create(ctx context.Context, stored found) error {
+	quota := stored.quota
+	if quota.Status.Ledger != "" {
+		log.FromContext(ctx).Info("Somebody deleted the ledger of a quota. It is being rebuilt", "ledger", quota.Status.Ledger)
+		r.metrics.Lost(quota.Name, metrics.Deleted)
+	}
+	_, err := r.group.Replace(ctx, quota.Name, "", ledger.State{
+		Basis: ledger.Basis{Quota: quota.UID}, Sealed: r.clock.Now().Truncate(time.Second),
+	})
+	return err
+}
+
+// undo takes back an edit, or else the ledger.
+func (r *Recovery) undo(ctx context.Context, stored found) error {
+	last, seen := r.trail.BeforeEdit(stored.ledger)
+	if !seen {
+		return nil // not by this process, in a moment
+	}
+	log.FromContext(ctx).Info("Somebody edited the ledger of a quota. It is being rebuilt", "restored", last != nil)
+	r.metrics.Lost(stored.quota.Name, metrics.Edited)
+	if last == nil {
+		// What an operator wrote that knew no checksums may never have been named.
+		if stored.quota.Status.Ledger == "" {
+			if err := r.name(ctx, stored); err != nil {
+				return err
+			}
+		}
+		return r.remove(ctx, stored.ledger)
+	}
+	before, err := r.decode(last)
+	if err != nil {
+		return err
+	}
+	_, err = r.group.Replace(ctx, stored.quota.Name, stored.snapshot.Version, before.State)
+	return err
+}
+
+// remove deletes exactly what was read.
+func (r *Recovery) remove(ctx context.Context, object *quotav1.QuotaLedger) error {
+	err := r.client.Delete(ctx, object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting ledger %s: %w", object.Name, err)
+	}
+	return nil
+}
+
+// unseal opens a ledger once all that is in flight is in it.
+func (r *Recovery) unseal(ctx context.Context, stored found) (time.Duration, error) {
+	quota, version, state := stored.quota, stored.snapshot.Version, stored.snapshot.State
+	if quota.Status.Ledger != stored.ledger.UID {
+		complete, wait, err := r.complete(ctx, stored)
+		if err != nil || wait > 0 {
+			return wait, err
+		}
+		state = complete
+		if version, err = r.group.Replace(ctx, quota.Name, version, state); err != nil {
+			return 0, err
+		}
+		if err := r.name(ctx, stored); err != nil {
+			return 0, err
+		}
+	}
+	state.Sealed = time.Time{}
+	_, err := r.group.Replace(ctx, quota.Name, version, state)
+	return 0, err
+}
+
+// name makes the quota's status name the ledger.
+func (r *Recovery) name(ctx context.Context, stored found) error {
+	named := stored.quota.DeepCopy()
+	named.Status.Ledger = stored.ledger.UID
+	if err := r.client.Status().Update(ctx, named); err != nil {
+		return fmt.Errorf("naming the ledger of quota %s: %w", named.Name, err)
+	}
+	return nil
+}
+
+// left is how long a sealed ledger stays so; zero for none, and for one that can be
+// opened.
+func (r *Recovery) left(stored found) time.Duration {
+	sealed, named := stored.snapshot.State.Sealed, stored.quota.Status.Ledger
+	if sealed.IsZero() || named == "" || named == stored.ledger.UID || r.trail.BeforeDeletion(stored.quota.Name, named) != nil {
+		return 0
+	}
+	// A second more, for it is stored in whole seconds.
+	return sealed.Add(r.life + time.Second).Sub(r.clock.Now())
+}
+
+// complete returns the sealed ledger with all that is in flight, or how long until
+// it is known.
+func (r *Recovery) complete(ctx context.Context, stored found) (ledger.State, time.Duration, error) {
+	state, named := stored.snapshot.State, stored.quota.Status.Ledger
+	if named == "" {
+		return state, 0, nil
+	}
+	if last := r.trail.BeforeDeletion(stored.quota.Name, named); last != nil {
+		before, err := r.decode(last)
+		before.State.Sealed = state.Sealed
+		return before.State, 0, err
+	}
+	if left := r.left(stored); left > 0 {
+		return ledger.State{}, left, nil
+	}
+	counted, err := r.newest(ctx, stored.quota.Name)
+	state.Used, state.Counted = nil, counted
+	return state, 0, err
+}

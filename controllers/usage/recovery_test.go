@@ -1,0 +1,406 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/trail"
+)
+
+const life = 90 * time.Second
+
+// recoveryBench is an operator's process, and the API server that it talks to.
+type recoveryBench struct {
+	*Recovery
+	t     *testing.T
+	clock *clocktesting.FakeClock
+	store *ledgerstore.Store
+	quota *quotav1.ClusterResourceQuota
+	made  int
+	// beforeNaming, where set, runs once before a status is written.
+	beforeNaming func()
+}
+
+func newRecoveryBench(t *testing.T) *recoveryBench {
+	t.Helper()
+	known := runtime.NewScheme()
+	if err := quotav1.AddToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+	b := &recoveryBench{
+		t: t, clock: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)),
+		quota: &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "q"}},
+	}
+	server := fake.NewClientBuilder().WithScheme(known).WithObjects(b.quota).WithStatusSubresource(b.quota).
+		WithInterceptorFuncs(interceptor.Funcs{Create: b.create, Update: b.update, SubResourceUpdate: b.name}).Build()
+	b.store = ledgerstore.New(server)
+	b.restart(server)
+	return b
+}
+
+// restart is another process, which has seen nothing.
+func (b *recoveryBench) restart(server client.Client) {
+	group := groupcommit.New(b.t.Context(), b.clock, b.store, nil, groupcommit.Options{})
+	newest := func(context.Context, string) (map[schema.GroupResource]uint64, error) {
+		return map[schema.GroupResource]uint64{{Resource: "pods"}: 77}, nil
+	}
+	b.Recovery = NewRecovery(b.clock, server, server, group, trail.New(ledgerstore.Intact), ledgerstore.Snapshot, newest,
+		metrics.New(prometheus.NewRegistry()), life)
+}
+
+// The API server gives objects their UIDs, and counts their changes.
+func (b *recoveryBench) create(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+	b.made++
+	object.SetUID(types.UID(fmt.Sprintf("ledger-%d", b.made)))
+	object.SetGeneration(1)
+	return c.Create(ctx, object, options...)
+}
+
+func (b *recoveryBench) update(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+	is := &quotav1.QuotaLedger{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), is); err != nil {
+		return err
+	}
+	object.SetUID(is.UID)
+	object.SetGeneration(is.Generation + 1)
+	return c.Update(ctx, object, options...)
+}
+
+func (b *recoveryBench) name(
+	ctx context.Context, c client.Client, subresource string, object client.Object, options ...client.SubResourceUpdateOption,
+) error {
+	if before := b.beforeNaming; before != nil {
+		b.beforeNaming = nil
+		before()
+	}
+	return c.SubResource(subresource).Update(ctx, object, options...)
+}
+
+// recovers calls Ensure until there is nothing more to do for now, and returns how
+// long that is.
+func (b *recoveryBench) recovers() time.Duration {
+	b.t.Helper()
+	for range 20 {
+		wait, err := b.Ensure(b.t.Context(), b.quota)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if wait != lookSoon {
+			return wait
+		}
+	}
+	b.t.Fatal("it doesn't come to an end")
+	return 0
+}
+
+// ledger returns what is stored.
+func (b *recoveryBench) ledger() *quotav1.QuotaLedger {
+	b.t.Helper()
+	object := &quotav1.QuotaLedger{}
+	if err := b.client.Get(b.t.Context(), client.ObjectKey{Name: "team"}, object); err != nil {
+		b.t.Fatal(err)
+	}
+	return object
+}
+
+func (b *recoveryBench) named() types.UID {
+	b.t.Helper()
+	quota := &quotav1.ClusterResourceQuota{}
+	if err := b.client.Get(b.t.Context(), client.ObjectKey{Name: "team"}, quota); err != nil {
+		b.t.Fatal(err)
+	}
+	return quota.Status.Ledger
+}
+
+// serves opens a first ledger, and admits a pod.
+func (b *recoveryBench) serves() *quotav1.QuotaLedger {
+	b.t.Helper()
+	b.recovers()
+	held := ledger.Reservation{
+		Object:  ledger.Object{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespace: "a", Name: "p", UID: "p"},
+		Amounts: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}, Expiry: b.clock.Now().Add(life),
+	}
+	state := ledger.State{
+		Basis: ledger.Basis{Quota: "q", Digest: "d"}, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("3")},
+		Counted:      map[schema.GroupResource]uint64{{Resource: "pods"}: 55},
+		Reservations: map[ledger.Key]ledger.Reservation{held.Key(): held},
+	}
+	if _, err := b.group.Replace(b.t.Context(), "team", ledgerstore.Version(b.ledger()), state); err != nil {
+		b.t.Fatal(err)
+	}
+	b.trail.Saw(b.ledger())
+	return b.ledger()
+}
+
+// deletes is somebody; the operator's process may see it.
+func (b *recoveryBench) deletes(seen bool) {
+	b.t.Helper()
+	object := b.ledger()
+	if err := b.client.Delete(b.t.Context(), object); err != nil {
+		b.t.Fatal(err)
+	}
+	b.group.Gone("team")
+	if seen {
+		b.trail.Deleted(object, true)
+	}
+}
+
+// edits is somebody; the operator's process may see it.
+func (b *recoveryBench) edits(seen bool) {
+	b.t.Helper()
+	object := b.ledger()
+	object.Entries.Reservations = nil
+	if err := b.client.Update(b.t.Context(), object); err != nil {
+		b.t.Fatal(err)
+	}
+	b.group.Gone("team")
+	if seen {
+		b.trail.Saw(b.ledger())
+	}
+}
+
+// wantOpen wants the stored ledger intact, open and named, with so many reservations.
+func (b *recoveryBench) wantOpen(reservations int) {
+	b.t.Helper()
+	is := b.ledger()
+	snapshot, err := ledgerstore.Snapshot(is)
+	if err != nil || snapshot.Edited || !snapshot.State.Sealed.IsZero() || snapshot.State.Quota != "q" ||
+		len(snapshot.State.Reservations) != reservations {
+		b.t.Errorf("want it open with %d reservations, got %+v, error %v", reservations, snapshot, err)
+	}
+	if named := b.named(); named != is.UID {
+		b.t.Errorf("the status names %q, want %q", named, is.UID)
+	}
+}
+
+// wantSealed wants a ledger that grants nothing, and that the status doesn't name.
+func (b *recoveryBench) wantSealed() {
+	b.t.Helper()
+	is := b.ledger()
+	if !ledgerstore.Intact(is) || is.Entries.Sealed == nil || b.named() == is.UID {
+		b.t.Errorf("want it sealed and not named, got %+v, named %q", is, b.named())
+	}
+}
+
+func TestAFirstLedgerIsOpenedAtOnce(t *testing.T) {
+	b := newRecoveryBench(t)
+	if wait := b.recovers(); wait != 0 {
+		t.Errorf("want no wait, got %s", wait)
+	}
+	b.wantOpen(0)
+}
+
+func TestADeletedLedgerThatWasSeenToItsEndIsBackAtOnce(t *testing.T) {
+	b := newRecoveryBench(t)
+	was := b.serves()
+	b.deletes(true)
+	if wait := b.recovers(); wait != 0 {
+		t.Errorf("want no wait, got %s", wait)
+	}
+	b.wantOpen(1)
+	if is := b.ledger(); is.UID == was.UID || is.Entries.Counted["pods"] != "55" || is.Entries.Used.Pods().Value() != 3 {
+		t.Errorf("want another object that says the same, got %+v", is)
+	}
+}
+
+// The deletion's event may come after the ledger was found missing.
+func TestADeletedLedgerIsBackOnceItsEndWasSeen(t *testing.T) {
+	b := newRecoveryBench(t)
+	was := b.serves()
+	b.deletes(false)
+	if wait := b.recovers(); wait <= lookSoon {
+		t.Errorf("want to wait, got %s", wait)
+	}
+	b.wantSealed()
+	b.trail.Deleted(was, true)
+	b.trail.Saw(b.ledger())
+	if wait := b.recovers(); wait != 0 {
+		t.Errorf("want no more wait, got %s", wait)
+	}
+	b.wantOpen(1)
+}
+
+func TestALedgerThatNobodyKnowsIsSealedForTheLifeOfAReservation(t *testing.T) {
+	for name, lose := range map[string]func(*recoveryBench){
+		"deleted":               func(b *recoveryBench) { b.deletes(false) },
+		"edited":                func(b *recoveryBench) { b.edits(true) },
+		"edited while it began": func(b *recoveryBench) { b.edits(true); b.edits(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newRecoveryBench(t)
+			b.serves()
+			b.restart(b.client)
+			lose(b)
+			for range 3 {
+				if wait := b.recovers(); wait <= life/2 || wait > life+time.Second {
+					t.Errorf("want to wait for the life of a reservation, got %s", wait)
+				}
+				b.wantSealed()
+				b.clock.Step(10 * time.Second)
+				b.restart(b.client) // which must not begin it anew, nor end it
+			}
+			b.clock.Step(life - 30*time.Second)
+			b.recovers()
+			b.wantSealed()
+			b.clock.Step(time.Second)
+			if wait := b.recovers(); wait != 0 {
+				t.Errorf("want no more wait, got %s", wait)
+			}
+			b.wantOpen(0)
+			if is := b.ledger(); is.Entries.Used != nil || is.Entries.Counted["pods"] != "77" {
+				t.Errorf("want nothing used until a count includes version 77, got %+v", is.Entries)
+			}
+		})
+	}
+}
+
+func TestAnEditThatWasSeenIsTakenBack(t *testing.T) {
+	b := newRecoveryBench(t)
+	was := b.serves()
+	b.edits(true)
+	if wait := b.recovers(); wait != 0 {
+		t.Errorf("want no wait, got %s", wait)
+	}
+	b.wantOpen(1)
+	if is := b.ledger(); is.UID != was.UID {
+		t.Error("want the same object")
+	}
+}
+
+// Its event is on the way: nothing is given up before that.
+func TestAnEditThatWasNotSeenYetIsWaitedFor(t *testing.T) {
+	b := newRecoveryBench(t)
+	b.serves()
+	b.edits(false)
+	for range 3 {
+		if wait, err := b.Ensure(t.Context(), b.quota); wait != lookSoon || err != nil {
+			t.Errorf("want to look again soon, got %s, error %v", wait, err)
+		}
+	}
+	b.trail.Saw(b.ledger())
+	b.recovers()
+	b.wantOpen(1)
+}
+
+// Whoever named it died before they opened it.
+func TestALedgerThatIsNamedIsOpened(t *testing.T) {
+	b := newRecoveryBench(t)
+	stored := found{quota: b.quota}
+	if err := b.Recovery.create(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	stored.quota, stored.ledger = b.quota.DeepCopy(), b.ledger()
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(b.quota), stored.quota); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Recovery.name(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	b.restart(b.client)
+	if wait := b.recovers(); wait != 0 {
+		t.Errorf("want no wait, got %s", wait)
+	}
+	b.wantOpen(0)
+}
+
+// Between this process's look and its naming, another leader has opened a ledger,
+// which admitted something, and somebody has deleted that.
+func TestALedgerIsNotOpenedWhereAnotherOneCameInBetween(t *testing.T) {
+	b := newRecoveryBench(t)
+	b.beforeNaming = func() {
+		quota := &quotav1.ClusterResourceQuota{}
+		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(b.quota), quota); err != nil {
+			t.Fatal(err)
+		}
+		quota.Status.Ledger = "another"
+		if err := b.client.Status().Update(t.Context(), quota); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if wait := b.recovers(); wait <= lookSoon {
+		t.Errorf("want to wait: what the other one admitted isn't known, got %s", wait)
+	}
+	b.wantSealed()
+}
+
+// The quota is another one of the same name, and nothing was admitted under it.
+func TestTheLedgerOfAnotherQuotaIsReplaced(t *testing.T) {
+	b := newRecoveryBench(t)
+	foreign := ledger.State{Basis: ledger.Basis{Quota: "before"}}
+	if _, err := b.store.Swap(t.Context(), "team", "", foreign); err != nil {
+		t.Fatal(err)
+	}
+	if wait := b.recovers(); wait != 0 {
+		t.Errorf("want no wait, got %s", wait)
+	}
+	b.wantOpen(0)
+}
+
+// What an older operator wrote has no checksum and was never named. It isn't the
+// first of its quota.
+func TestALedgerWithoutAChecksumIsNotForgotten(t *testing.T) {
+	b := newRecoveryBench(t)
+	if _, err := b.store.Swap(t.Context(), "team", "", ledger.State{Basis: ledger.Basis{Quota: "q"}}); err != nil {
+		t.Fatal(err)
+	}
+	old := b.ledger()
+	old.Entries.Encoding, old.Entries.Checksum = 1, ""
+	if err := b.client.Update(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	b.trail.Saw(b.ledger())
+	if wait := b.recovers(); wait <= life/2 {
+		t.Errorf("want to wait for the life of a reservation, got %s", wait)
+	}
+	b.wantSealed()
+}
+
+func TestAQuotaThatIsGoneGetsNoLedger(t *testing.T) {
+	b := newRecoveryBench(t)
+	if err := b.client.Delete(t.Context(), b.quota.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Ensure(t.Context(), b.quota); !apierrors.IsNotFound(err) {
+		t.Errorf("want not found, got %v", err)
+	}
+	if b.made != 0 {
+		t.Errorf("want no ledger made, got %d", b.made)
+	}
+}

@@ -1,0 +1,29 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package trail remembers what each ledger said before somebody deleted or edited
+// it, from the events of a watch.
+//
+// What it returns is what the operator wrote last, whichever replica it was: a
+// deletion's event carries the final state, and an edit is known to follow directly
+// on a state that was seen when the object's generation, which the API server
+// raises with each change of the entries, is the next one. No replica writes over
+// a ledger that was edited. Where a watch had a gap, or this process has just
+// started, there is nothing to return: less than everything would be too little.
+//
+// A ledger that is sealed has granted nothing. It says nothing about what is in
+// flight, and the one before it is remembered instead.
+package trail

@@ -1,0 +1,137 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package trail
+
+import (
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+)
+
+// Trail holds what was last seen of each ledger. Its methods may be called
+// concurrently.
+type Trail struct {
+	// intact tells whether a ledger is as the operator wrote it.
+	intact func(*quotav1.QuotaLedger) bool
+
+	mu sync.Mutex // guards what follows
+	// quota name -> what was seen of its ledger
+	sights map[string]sight
+}
+
+// sight is what was seen of a quota's ledger. The ledgers in it are a cache's and
+// are never changed.
+type sight struct {
+	// version is of the newest event, of whichever ledger.
+	version uint64
+	// last is the newest that was intact and open.
+	last *quotav1.QuotaLedger
+	// generation is that of the newest version seen of the same ledger.
+	generation int64
+	// exact: no operator has written that ledger since last.
+	exact bool
+	// deleted: that ledger is gone.
+	deleted bool
+}
+
+// New makes an empty Trail.
+func New(intact func(*quotav1.QuotaLedger) bool) *Trail {
+	return &Trail{intact: intact, sights: map[string]sight{}}
+}
+
+// Saw takes a ledger that a watch has shown, each version in its turn.
+func (t *Trail) Saw(ledger *quotav1.QuotaLedger) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lockedSaw(ledger)
+}
+
+// Deleted takes the last that a watch has shown of a ledger; not final where the
+// watch missed the deletion itself, and with it, maybe, changes before.
+func (t *Trail) Deleted(ledger *quotav1.QuotaLedger, final bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if final {
+		t.lockedSaw(ledger)
+	}
+	is := t.sights[ledger.Name]
+	if is.last != nil && is.last.UID == ledger.UID {
+		is.deleted, is.exact = true, is.exact && final
+		t.sights[ledger.Name] = is
+	}
+}
+
+func (t *Trail) lockedSaw(ledger *quotav1.QuotaLedger) {
+	is := t.sights[ledger.Name]
+	is.version = resourceversion.Parse(ledger.ResourceVersion)
+	switch intact, same := t.intact(ledger), is.last != nil && is.last.UID == ledger.UID; {
+	case intact && ledger.Entries.Sealed == nil:
+		is.last, is.exact, is.deleted = ledger, true, false
+		is.generation = ledger.Generation
+	case !intact && same:
+		is.exact = is.exact && is.precedes(ledger)
+		is.generation = ledger.Generation
+	}
+	t.sights[ledger.Name] = is
+}
+
+// precedes tells whether no operator has written between what was seen last and
+// this edit. Had one, the generation would be higher by one, and with the edit of
+// an entry by two. With that of the owner alone it would not, which is why the owner
+// must still be the same.
+func (s sight) precedes(edited *quotav1.QuotaLedger) bool {
+	is, was := metav1.GetControllerOfNoCopy(edited), metav1.GetControllerOfNoCopy(s.last)
+	return edited.Generation == s.generation ||
+		edited.Generation == s.generation+1 && is != nil && was != nil && is.UID == was.UID
+}
+
+// BeforeEdit returns what the ledger said before the edit that made it this one;
+// nil if that isn't known. Seen is false while the edit's event is still to come.
+func (t *Trail) BeforeEdit(edited *quotav1.QuotaLedger) (last *quotav1.QuotaLedger, seen bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	is := t.sights[edited.Name]
+	if is.version < resourceversion.Parse(edited.ResourceVersion) {
+		return nil, false
+	}
+	if is.last == nil || is.last.UID != edited.UID || !is.exact || is.generation != edited.Generation {
+		return nil, true
+	}
+	return is.last, true
+}
+
+// BeforeDeletion returns the last that the ledger of this UID said before it was
+// deleted; nil if that isn't known, or not yet.
+func (t *Trail) BeforeDeletion(quota string, uid types.UID) *quotav1.QuotaLedger {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if is := t.sights[quota]; is.last != nil && is.last.UID == uid && is.exact && is.deleted {
+		return is.last
+	}
+	return nil
+}
+
+// Forget drops what is known of a quota that is gone.
+func (t *Trail) Forget(quota string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.sights, quota)
+}
