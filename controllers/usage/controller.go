@@ -180,7 +180,13 @@ func (c *Controller) settle(ctx context.Context, quota string) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	change := func(draft *ledger.Draft) {
-		c.count.Read(quota, func(view counting.View) { draft.Settle(observation(view)) })
+		c.count.Read(quota, func(view counting.View) {
+			// The ledger of a quota that had the same name must not become this one's: it
+			// was opened for that one, and this one's status doesn't name it.
+			if draft.Quota() == view.Definition().UID {
+				draft.Settle(observation(view))
+			}
+		})
 	}
 	canWait := func(state ledger.State) (can bool) {
 		c.count.Read(quota, func(view counting.View) { can = !state.MakesRoom(observation(view)) })

@@ -187,6 +187,9 @@ func (d *Draft) Changed() bool {
 	return d.changed
 }
 
+// Quota returns the UID of the quota that the draft is a ledger of.
+func (d *Draft) Quota() types.UID { return d.state.Quota }
+
 // Charged returns what counts against the limits: used and reserved.
 func (d *Draft) Charged() corev1.ResourceList {
 	return quota.Add(d.state.Used, d.index.reserved)

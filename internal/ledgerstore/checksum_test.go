@@ -55,6 +55,7 @@ func TestAnEditIsNoticed(t *testing.T) {
 		"a source is taken away":       func(l *quotav1.QuotaLedger) { delete(l.Entries.Counted, "namespaces") },
 		"the digest is another":        func(l *quotav1.QuotaLedger) { l.Entries.Digest = "e" },
 		"the generation is another":    func(l *quotav1.QuotaLedger) { l.Entries.Generation++ },
+		"the encoding is a newer one":  func(l *quotav1.QuotaLedger) { l.Entries.Encoding++ },
 		"the encoding is an older one": func(l *quotav1.QuotaLedger) { l.Entries.Encoding-- },
 		"it is sealed":                 func(l *quotav1.QuotaLedger) { l.Entries.Sealed = &metav1.Time{Time: time.Unix(1, 0)} },
 		"the checksum is taken away":   func(l *quotav1.QuotaLedger) { l.Entries.Checksum = "" },

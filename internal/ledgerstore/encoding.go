@@ -34,8 +34,9 @@ import (
 )
 
 // encoding is the version of the format below. Raise it with every change that
-// an older operator would misread. Ledgers of encoding 1 had no checksum: each is
-// taken for edited.
+// an older operator would misread. How the checksum is computed must stay as it is,
+// for by that an older operator knows a newer one's ledger from an edited one.
+// Ledgers of encoding 1 had no checksum: each is taken for edited.
 const encoding = 2
 
 // A reservation is eight fields separated by spaces, "-" for an empty one:

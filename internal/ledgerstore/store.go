@@ -140,12 +140,12 @@ func (s *Store) Newer(a, b string) bool {
 // isn't Intact says nothing.
 func Snapshot(object *quotav1.QuotaLedger) (groupcommit.Snapshot, error) {
 	entries := object.Entries
+	if !Intact(object) {
+		return groupcommit.Snapshot{Version: Version(object), Edited: true}, nil
+	}
 	if entries.Encoding > encoding {
 		return groupcommit.Snapshot{}, fmt.Errorf(
 			"ledger %s has encoding %d, this operator knows up to %d: upgrade it", object.Name, entries.Encoding, encoding)
-	}
-	if !Intact(object) {
-		return groupcommit.Snapshot{Version: Version(object), Edited: true}, nil
 	}
 	state := ledger.State{
 		Basis:        ledger.Basis{Quota: ownerOf(object), Generation: entries.Generation, Digest: entries.Digest},
