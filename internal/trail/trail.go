@@ -42,6 +42,8 @@ type Trail struct {
 type sight struct {
 	// version is of the newest event, of whichever ledger.
 	version uint64
+	// gone: that event was a deletion.
+	gone bool
 	// last is the newest that was intact and open.
 	last *quotav1.QuotaLedger
 	// generation is that of the newest version seen of the same ledger.
@@ -73,15 +75,16 @@ func (t *Trail) Deleted(ledger *quotav1.QuotaLedger, final bool) {
 		t.lockedSaw(ledger)
 	}
 	is := t.sights[ledger.Name]
+	is.gone = true
 	if is.last != nil && is.last.UID == ledger.UID {
 		is.deleted, is.exact = true, is.exact && final
-		t.sights[ledger.Name] = is
 	}
+	t.sights[ledger.Name] = is
 }
 
 func (t *Trail) lockedSaw(ledger *quotav1.QuotaLedger) {
 	is := t.sights[ledger.Name]
-	is.version = resourceversion.Parse(ledger.ResourceVersion)
+	is.version, is.gone = resourceversion.Parse(ledger.ResourceVersion), false
 	switch intact, same := t.intact(ledger), is.last != nil && is.last.UID == ledger.UID; {
 	case intact && ledger.Entries.Sealed == nil:
 		is.last, is.exact, is.deleted = ledger, true, false
@@ -129,9 +132,12 @@ func (t *Trail) BeforeDeletion(quota string, uid types.UID) *quotav1.QuotaLedger
 	return nil
 }
 
-// Forget drops what is known of a quota that is gone.
+// Forget drops what is known of a quota that is gone, unless there is a ledger
+// again, of a quota that has the same name.
 func (t *Trail) Forget(quota string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.sights, quota)
+	if t.sights[quota].gone {
+		delete(t.sights, quota)
+	}
 }

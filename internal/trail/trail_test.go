@@ -172,10 +172,6 @@ func TestBeforeDeletion(t *testing.T) {
 			if got := versionOf(trail.BeforeDeletion("team", "u")); got != test.want {
 				t.Errorf("got version %q, want %q", got, test.want)
 			}
-			trail.Forget("team")
-			if got := trail.BeforeDeletion("team", "u"); got != nil {
-				t.Errorf("after it was forgotten: got version %q", got.ResourceVersion)
-			}
 		})
 	}
 }
@@ -185,4 +181,26 @@ func versionOf(object *quotav1.QuotaLedger) string {
 		return ""
 	}
 	return object.ResourceVersion
+}
+
+func TestWhatIsGoneIsForgotten(t *testing.T) {
+	trail := newTrail()
+	trail.Deleted(ledger("u", 30, 2), true)
+	trail.Forget("team")
+	if got := trail.BeforeDeletion("team", "u"); got != nil {
+		t.Errorf("got version %q, want none", got.ResourceVersion)
+	}
+}
+
+// A ledger of another quota of the name has come since it was found missing.
+func TestWhatIsThereAgainIsNotForgotten(t *testing.T) {
+	trail := newTrail()
+	trail.Deleted(ledger("u", 30, 2), true)
+	edit := ledger("v", 50, 3, edited)
+	trail.Saw(ledger("v", 40, 2))
+	trail.Saw(edit)
+	trail.Forget("team")
+	if last, seen := trail.BeforeEdit(edit); !seen || versionOf(last) != "40" {
+		t.Errorf("got version %q, seen %t, want version 40, seen", versionOf(last), seen)
+	}
 }
