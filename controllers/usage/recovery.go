@@ -127,6 +127,7 @@ func (r *Recovery) Ensure(ctx context.Context, quota *quotav1.ClusterResourceQuo
 func (r *Recovery) look(ctx context.Context, from client.Reader, quota *quotav1.ClusterResourceQuota) (found, error) {
 	stored := found{quota: &quotav1.ClusterResourceQuota{}, ledger: &quotav1.QuotaLedger{}}
 	key := client.ObjectKeyFromObject(quota)
+	// The ledger first: whichever was open before it has been named by then.
 	err := from.Get(ctx, key, stored.ledger)
 	if apierrors.IsNotFound(err) {
 		stored.ledger, err = nil, nil
