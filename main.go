@@ -140,15 +140,7 @@ func run(ctx context.Context, f flags) error {
 	if f.reservationTTL < minReservationTTL {
 		return fmt.Errorf("--reservation-ttl %s: want at least %s", f.reservationTTL, minReservationTTL)
 	}
-	byDefault, err := limited.Load(f.limited)
-	if err != nil {
-		return err
-	}
-	policy := admissionregistrationv1.FailurePolicyType(f.failurePolicy)
-	if policy != admissionregistrationv1.Fail && policy != admissionregistrationv1.Ignore {
-		return fmt.Errorf("--failure-policy %q: want Fail or Ignore", f.failurePolicy)
-	}
-	protected, err := protected(f.protected, f.namespace)
+	reached, byDefault, err := settings(f)
 	if err != nil {
 		return err
 	}
@@ -176,10 +168,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	// It ends after the manager has: what the webhooks still answer is charged.
 	charging, stop := context.WithCancel(context.WithoutCancel(ctx))
-	group := groupcommit.New(charging, clock, store, measured, groupcommit.Options{
-		Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 150 * time.Millisecond,
-		CallTimeout: 5 * time.Second, ChangeTimeout: 30 * time.Second, MaxWaiting: 10000,
-	})
+	group := groupcommit.New(charging, clock, store, measured, committing())
 	defer group.Wait()
 	defer stop()
 	index, err := coverage.NewIndex(ctx, clock, mgr.GetCache(), mgr.GetAPIReader())
@@ -188,12 +177,12 @@ func run(ctx context.Context, f flags) error {
 	}
 
 	handler := objects.NewHandler(clock, evaluators, index, group, measured, f.reservationTTL)
-	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, measured, protected); err != nil {
+	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, measured, reached.Protected); err != nil {
 		return err
 	}
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
 		Serving:        setup,
-		Reach:          reach.Settings{Paths: webhooks.Paths(), Protected: protected, FailurePolicy: policy, Everywhere: byDefault.Resources()},
+		Reach:          reached,
 		Namespace:      f.namespace,
 		DecodeLedger:   ledgerstore.Snapshot,
 		Intact:         ledgerstore.Intact,
@@ -207,6 +196,28 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// committing is how charges are written.
+func committing() groupcommit.Options {
+	return groupcommit.Options{
+		Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 150 * time.Millisecond,
+		CallTimeout: 5 * time.Second, ChangeTimeout: 30 * time.Second, MaxWaiting: 10000,
+	}
+}
+
+// settings are what the flags say of what the webhooks are called for, and of what
+// is limited by default.
+func settings(f flags) (reach.Settings, limited.Configuration, error) {
+	policy := admissionregistrationv1.FailurePolicyType(f.failurePolicy)
+	if policy != admissionregistrationv1.Fail && policy != admissionregistrationv1.Ignore {
+		return reach.Settings{}, limited.Configuration{}, fmt.Errorf("--failure-policy %q: want Fail or Ignore", f.failurePolicy)
+	}
+	protected, err := protected(f.protected, f.namespace)
+	byDefault, loadErr := limited.Load(f.limited)
+	return reach.Settings{
+		Paths: webhooks.Paths(), Protected: protected, FailurePolicy: policy, Everywhere: byDefault.Resources(),
+	}, byDefault, errors.Join(err, loadErr)
 }
 
 // tuneCollector lets garbage pile up, unless the environment says otherwise: the

@@ -66,6 +66,14 @@ type Options struct {
 	StatusEvery time.Duration
 }
 
+// reach returns the settings with whom the API server must trust now.
+func (o *Options) reach() reach.Settings {
+	current := o.Reach
+	current.Endpoint = o.Serving.Endpoint
+	current.Endpoint.CABundle = o.Serving.Certificates.Bundle()
+	return current
+}
+
 // controller is what all of them have in common.
 type controller interface {
 	Name() string
@@ -94,12 +102,6 @@ func Register(
 		return err
 	}
 	settle, status, views, configure := &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}
-	settings := func() reach.Settings {
-		current := options.Reach
-		current.Endpoint = options.Serving.Endpoint
-		current.Endpoint.CABundle = options.Serving.Certificates.Bundle()
-		return current
-	}
 	options.Serving.Certificates.OnChange(func() { configure.Fire([]string{reach.ConfigurationName}) })
 	counted := func(quotas []string) { settle.Fire(quotas); status.Fire(quotas); views.Fire(quotas) }
 	freed := func(quotas []string) {
@@ -126,9 +128,9 @@ func Register(
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, watches, objectsNow, metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, counted),
-		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, settings, status, options.StatusEvery),
+		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach, status, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, views, options.StatusEvery),
-		reachcontroller.NewController(mgr.GetClient(), evaluators, settings, owners, configure),
+		reachcontroller.NewController(mgr.GetClient(), evaluators, options.reach, owners, configure),
 	} {
 		if err := controller.Register(mgr); err != nil {
 			return fmt.Errorf("registering controller %s: %w", controller.Name(), err)

@@ -175,24 +175,27 @@ func alike(is, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) b
 func (c *Controller) write(ctx context.Context, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
 	if err != nil {
-		return err
+		return fmt.Errorf("converting it: %w", err)
 	}
 	applied := &unstructured.Unstructured{Object: content}
 	applied.SetManagedFields(nil)
 	unstructured.RemoveNestedField(applied.Object, "metadata", "creationTimestamp")
 	err = c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.ForceOwnership, client.FieldOwner(fieldOwner))
 	if err != nil {
-		return err
+		return fmt.Errorf("applying it: %w", err)
 	}
 	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, is); err != nil {
-		return err
+		return fmt.Errorf("reading what was applied: %w", err)
 	}
 	if alike(is, wanted) {
 		return nil
 	}
 	is.Webhooks, is.OwnerReferences = wanted.Webhooks, wanted.OwnerReferences
-	return c.client.Update(ctx, is)
+	if err := c.client.Update(ctx, is); err != nil {
+		return fmt.Errorf("removing what others added: %w", err)
+	}
+	return nil
 }
 
 // quotas are what there is to ask about. A quota that is invalid limits nothing.

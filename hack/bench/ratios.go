@@ -94,7 +94,7 @@ func (r *results) rates(scenario, variant, otherScenario, otherVariant string) [
 
 // idle is how much later than the allowing webhook the operator answers a client
 // that is alone: over all rounds, and in each.
-func (r *results) idle() (float64, []float64) {
+func (r *results) idle() (all float64, rounds []float64) {
 	const alone = "a single idle client"
 	operator, measured := r.find(alone, single)
 	floor, too := r.find(alone, allowing)

@@ -166,8 +166,8 @@ func (r *results) print(out io.Writer) error {
 		fmt.Fprintln(text, "variant\trequests/s\tp50 ms\tp99 ms\tAPI server CPU\tetcd CPU\tits own CPU\tits memory MiB\t"+
 			"API server KiB\tits own KiB\tits requests/s\tcommits/s\tconflicts/s\tbatch\tledger bytes\t")
 		for _, v := range s.Variants {
-			fmt.Fprintf(text, "%s\t%.0f\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n", v.Name, v.Rate, v.P50, v.P99,
-				v.APIServerCPU, v.EtcdCPU, v.VariantCPU, v.VariantMemory,
+			fmt.Fprintf(text, "%s\t%.0f\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n",
+				v.Name, v.Rate, v.P50, v.P99, v.APIServerCPU, v.EtcdCPU, v.VariantCPU, v.VariantMemory,
 				v.APIServerHeap, v.VariantHeap, v.Requests, v.Commits, v.Conflicts, v.Batch, v.LedgerBytes)
 		}
 	}

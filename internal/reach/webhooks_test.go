@@ -43,8 +43,6 @@ var (
 	events      = schema.GroupResource{Resource: "events"}
 )
 
-func testPaths() Paths { return Paths{Objects: "/objects", Quotas: "/quotas"} }
-
 func testSettings() Settings {
 	return Settings{
 		Endpoint: Endpoint{URL: "https://127.0.0.1:9443"}, Paths: Paths{Objects: "/objects", Quotas: "/quotas"},

@@ -50,8 +50,8 @@ type Entry struct {
 
 // Disjoint returns entries that match all labels that some area selects, each
 // by exactly one entry, and match no others. Each entry says of the label with
-// the namespace's name that it is none of protected. There are at most most
-// entries, and most is at least 1:
+// the namespace's name that it is none of protected. No more than most entries
+// are returned, and most is at least 1:
 //
 //  1. For all that an entry matches, all of its rules are wanted.
 //  2. Where that takes too many, rules no longer keep entries apart: each has

@@ -19,6 +19,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -94,7 +95,7 @@ var _ = Describe("While no operator runs", func() {
 	It("admits everything unchecked where that was chosen, and says so", func(ctx SpecContext) {
 		Expect(running.Kill()).To(Succeed())
 		chosen := settings
-		settings.Args = append(settings.Args[:len(settings.Args):len(settings.Args)], "--failure-policy", "Ignore")
+		settings.Args = append(slices.Clip(settings.Args), "--failure-policy", "Ignore")
 		start(ctx)
 		DeferCleanup(func(ctx SpecContext) {
 			settings = chosen
@@ -120,7 +121,7 @@ var _ = Describe("An operator that is removed with its namespace", func() {
 		own := mustCreate(ctx, builders.Namespace("operator-of-its-own").Obj())
 		Expect(running.Kill()).To(Succeed())
 		chosen := settings
-		settings.Args = append(settings.Args[:len(settings.Args):len(settings.Args)], "--namespace", own.Name)
+		settings.Args = append(slices.Clip(settings.Args), "--namespace", own.Name)
 		start(ctx)
 		DeferCleanup(func(ctx SpecContext) {
 			settings = chosen
