@@ -36,6 +36,16 @@ const charging = `request.operation != "UPDATE" || request.?subResource.orValue(
 	`? object.spec.?activeDeadlineSeconds != oldObject.spec.?activeDeadlineSeconds ` +
 	`: object.?spec != oldObject.?spec || object.metadata.?annotations != oldObject.metadata.?annotations)`
 
+// redefining skips the updates of a quota that leave its spec as it is, and those
+// of one that is being deleted: its finalizers can go without the operator.
+const redefining = `request.operation != "UPDATE" || ` +
+	`(!has(object.metadata.deletionTimestamp) && object.?spec != oldObject.?spec)`
+
+// quotaConditions are those of the entry that validates quotas.
+func quotaConditions() []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{{Name: "redefining." + QuotasWebhook, Expression: redefining}}
+}
+
 // matchConditions are what the API server asks itself before it asks the webhook.
 func matchConditions(rules []admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.MatchCondition {
 	updates := slices.ContainsFunc(rules, func(rule admissionregistrationv1.RuleWithOperations) bool {

@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,7 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
@@ -53,10 +55,15 @@ func (u update) attributes() admission.Attributes {
 		u.operation, nil, false, nil)
 }
 
-// asked evaluates the conditions as the API server does.
+// asked tells whether the webhook of objects is asked about an update.
 func asked(t fataler, u update) bool {
 	t.Helper()
-	conditions := matchConditions(objectRules([]schema.GroupResource{u.resource.GroupResource()}))
+	return matches(t, matchConditions(objectRules([]schema.GroupResource{u.resource.GroupResource()})), u)
+}
+
+// matches evaluates the conditions as the API server does.
+func matches(t fataler, conditions []admissionregistrationv1.MatchCondition, u update) bool {
+	t.Helper()
 	expressions := make([]cel.ExpressionAccessor, 0, len(conditions))
 	for _, condition := range conditions {
 		expressions = append(expressions, &matchconditions.MatchCondition{Name: condition.Name, Expression: condition.Expression})
@@ -177,6 +184,45 @@ func TestWhatIsAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := asked(t, test.update); got != test.want {
+				t.Errorf("asked: got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func changedQuota(change func(*quotav1.ClusterResourceQuota)) update {
+	old := &quotav1.ClusterResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid", ResourceVersion: "1", Finalizers: []string{"foregroundDeletion"}},
+	}
+	old.Spec.Quota.Hard = corev1.ResourceList{"pods": resource.MustParse("1")}
+	object := old.DeepCopy()
+	change(object)
+	u := updateOf("clusterresourcequotas", "ClusterResourceQuota", old, object)
+	u.kind.Group, u.resource.Group = quotav1.GroupVersion.Group, quotav1.GroupVersion.Group
+	return u
+}
+
+func TestWhichQuotasAreValidated(t *testing.T) {
+	more := func(q *quotav1.ClusterResourceQuota) { q.Spec.Quota.Hard["pods"] = resource.MustParse("2") }
+	leaving := func(q *quotav1.ClusterResourceQuota) { q.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
+	for name, test := range map[string]struct {
+		update update
+		want   bool
+	}{
+		"a new one":              {update: changedQuota(more).but(func(u *update) { u.operation, u.old = admission.Create, nil }), want: true},
+		"one whose spec changes": {update: changedQuota(more), want: true},
+		"not one that gets a label": {
+			update: changedQuota(func(q *quotav1.ClusterResourceQuota) { q.Labels = map[string]string{"a": "b"} }),
+		},
+		"nor one whose finalizer goes while it is being deleted": {
+			update: changedQuota(func(q *quotav1.ClusterResourceQuota) { leaving(q); q.Finalizers = nil }),
+		},
+		"nor one that changes while it is being deleted": {
+			update: changedQuota(func(q *quotav1.ClusterResourceQuota) { leaving(q); more(q) }),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := matches(t, quotaConditions(), test.update); got != test.want {
 				t.Errorf("asked: got %v, want %v", got, test.want)
 			}
 		})

@@ -102,7 +102,9 @@ type Quota struct {
 // selection.Disjoint, and exact is false once they do so in namespaces that no
 // quota selects. With nothing limited, no object is asked about.
 func (s Settings) Webhooks(quotas []Quota) (webhooks []admissionregistrationv1.ValidatingWebhook, exact bool) {
-	webhooks = append(webhooks, s.webhook(QuotasWebhook, s.Paths.Quotas, metav1.LabelSelector{}, quotaRules()))
+	validating := s.webhook(QuotasWebhook, s.Paths.Quotas, metav1.LabelSelector{}, quotaRules())
+	validating.MatchConditions = quotaConditions()
+	webhooks = append(webhooks, validating)
 	entries, exact := selection.Disjoint(s.areas(quotas), s.Protected, maxEntries)
 	for i, entry := range entries {
 		name := ObjectsWebhook
