@@ -48,6 +48,15 @@ func refused(result harness.KubectlResult) error {
 	return nil
 }
 
+// unanswered wants that the API server got no answer from the operator, and
+// refused the command for it.
+func unanswered(result harness.KubectlResult) error {
+	if result.ExitCode == 0 {
+		return errors.New("should be refused, but it succeeded")
+	}
+	return says(`failed calling webhook "objects.quota.sharedquota.dev"`)(result)
+}
+
 // says wants each of the texts in what was printed, whether to stdout or stderr.
 func says(texts ...string) check {
 	return func(result harness.KubectlResult) error {
