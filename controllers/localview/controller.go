@@ -48,7 +48,7 @@ import (
 
 const (
 	// viewsWhileChanging is how many views of a quota are written in one round
-	// while its totals keep changing. Each costs the API server about as much as a pod's creation.
+	// while its totals keep changing.
 	viewsWhileChanging = 5
 	// writesAtOnce bounds the writes of one round that are under way together.
 	writesAtOnce = 4

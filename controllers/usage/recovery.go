@@ -38,6 +38,10 @@ import (
 // lookSoon is how soon is looked again where something is about to be seen.
 const lookSoon = 20 * time.Millisecond
 
+// recoveryTimeout bounds one look and step, of which the longest lists all objects
+// that a quota limits; after it the work queue tries again.
+const recoveryTimeout = 2 * time.Minute
+
 // Decode reads a stored ledger.
 type Decode func(*quotav1.QuotaLedger) (groupcommit.Snapshot, error)
 
@@ -107,6 +111,8 @@ func (r *Recovery) Ensure(ctx context.Context, quota *quotav1.ClusterResourceQuo
 	if known := r.group.Current(quota.Name); known.Quota == quota.UID && known.Sealed.IsZero() {
 		return 0, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
+	defer cancel()
 	// Every event of a quota comes here. While all there is to do is to wait, the
 	// caches may say so: when they know of more, they ask again.
 	if cached, err := r.look(ctx, r.client, quota); err == nil && r.left(cached) > 0 {

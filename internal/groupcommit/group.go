@@ -187,7 +187,7 @@ func (g *Group) Replace(ctx context.Context, quota, previous string, state ledge
 	if err != nil {
 		return "", fmt.Errorf("replacing the ledger of quota %s: %w", quota, err)
 	}
-	g.Observe(quota, Snapshot{Version: version, State: state})
+	g.committer(quota).replaced(Snapshot{Version: version, State: state})
 	return version, nil
 }
 

@@ -60,10 +60,27 @@ func (c *committer) wrote(snapshot Snapshot, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lockedKeep(snapshot)
-	if c.known.seen == snapshot.Version {
+	c.lockedOwn(snapshot.Version)
+	c.lastWrite, c.known.failure = took, nil
+}
+
+// replaced takes a ledger that this process wrote outside of a batch.
+func (c *committer) replaced(snapshot Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lockedOwn(snapshot.Version)
+	if c.lockedKeep(snapshot) {
+		c.known.fresher = true
+		c.lockedHurry()
+		c.look()
+	}
+}
+
+// lockedOwn takes back that a version is another replica's.
+func (c *committer) lockedOwn(version string) {
+	if c.known.seen == version {
 		c.known.foreign = c.known.before
 	}
-	c.lastWrite, c.known.failure = took, nil
 }
 
 func (c *committer) lockedForeign(version string) {

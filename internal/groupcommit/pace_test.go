@@ -122,6 +122,52 @@ func TestAChangeWaitsForHalfThePace(t *testing.T) {
 	})
 }
 
+// A ledger that this process has put in another's place is its own, whether the
+// watch shows it before or after: nobody else is to be left a turn.
+func TestAReplacedLedgerIsNotAnotherReplicas(t *testing.T) {
+	for name, happens := range map[string]func(*testing.T, *Group, *memoryStore){
+		"the watch shows it after": func(t *testing.T, group *Group, store *memoryStore) {
+			t.Helper()
+			replace(t, group, store)
+			group.Observe("team", store.stored["team"])
+		},
+		"the watch is faster": func(t *testing.T, group *Group, store *memoryStore) {
+			t.Helper()
+			store.afterSwap = func(int) error { group.Observe("team", store.stored["team"]); return nil }
+			replace(t, group, store)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := newMemoryStore("team")
+			paced(t, store, Options{}, func(t *testing.T, group *Group) {
+				happens(t, group, store)
+				if contended(group) {
+					t.Error("its own: taken for another replica's")
+				}
+				store.put("team", store.state("team"))
+				group.Observe("team", store.stored["team"])
+				if !contended(group) {
+					t.Error("another replica's: taken for its own")
+				}
+			})
+		})
+	}
+}
+
+func replace(t *testing.T, group *Group, store *memoryStore) {
+	t.Helper()
+	if _, err := group.Replace(t.Context(), "team", store.stored["team"].Version, store.state("team")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func contended(group *Group) bool {
+	committer := group.committer("team")
+	committer.mu.Lock()
+	defer committer.mu.Unlock()
+	return committer.lockedContended(group.clock.Now())
+}
+
 func canWait(ledger.State) bool { return true }
 
 // It made no room when it was queued, and does now: for what the change itself

@@ -180,7 +180,7 @@ func encode(quota string, state ledger.State, at edition) *quotav1.QuotaLedger {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: quota,
 			// One empty entry: nobody is to be tracked as a field's manager. That
-			// took the API server a quarter of a write, and a third of the object.
+			// took the API server 0.5 of the 3.4 ms of CPU of a write.
 			ManagedFields: []metav1.ManagedFieldsEntry{{}},
 			// Owned, so that it goes with its quota.
 			OwnerReferences: []metav1.OwnerReference{{

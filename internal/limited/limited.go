@@ -64,9 +64,6 @@ func parse(text []byte) (Configuration, error) {
 	return Configuration{resources: decoded.LimitedResources}, nil
 }
 
-// Empty tells whether nothing is limited by default.
-func (c Configuration) Empty() bool { return len(c.resources) == 0 }
-
 // Limited returns what is limited by default, for evaluation. It must not be
 // changed.
 func (c Configuration) Limited() []resourcequotaapi.LimitedResource { return c.resources }

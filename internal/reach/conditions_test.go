@@ -131,6 +131,22 @@ func changedClaim(change func(*corev1.PersistentVolumeClaim)) update {
 	return updateOf("persistentvolumeclaims", "PersistentVolumeClaim", old, object)
 }
 
+func changedDevices(change func(*resourceapi.ResourceClaim)) update {
+	old := &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "name", UID: "uid", ResourceVersion: "1"},
+		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
+			Name: "main", Exactly: &resourceapi.ExactDeviceRequest{
+				DeviceClassName: "fpga", AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1,
+			},
+		}}}},
+	}
+	object := old.DeepCopy()
+	change(object)
+	u := updateOf("resourceclaims", "ResourceClaim", old, object)
+	u.kind.Group, u.resource.Group = resourceapi.GroupName, resourceapi.GroupName
+	return u
+}
+
 func (u update) but(change func(*update)) update {
 	change(&u)
 	return u
@@ -175,6 +191,12 @@ func TestWhatIsAsked(t *testing.T) {
 		"a claim is bound": {update: changedClaim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "volume" }), want: true},
 		"a claim's finalizer comes": {
 			update: changedClaim(func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{"kubernetes.io/pvc-protection"} }),
+		},
+		"a claim of devices gets a label": {
+			update: changedDevices(func(c *resourceapi.ResourceClaim) { c.Labels = map[string]string{"a": "b"} }),
+		},
+		"a claim of devices grows": {
+			update: changedDevices(func(c *resourceapi.ResourceClaim) { c.Spec.Devices.Requests[0].Exactly.Count = 2 }), want: true,
 		},
 		"a claim's old storage class changes": {
 			update: changedClaim(func(c *corev1.PersistentVolumeClaim) {
@@ -235,7 +257,7 @@ func TestNothingThatChargesIsSkipped(t *testing.T) {
 	quotas := everyQuota()
 	charged := 0
 	rapid.Check(t, func(t *rapid.T) {
-		u := rapid.OneOf(anyChangedPod(), anyChangedService(), anyChangedClaim()).Draw(t, "update")
+		u := rapid.OneOf(anyChangedPod(), anyChangedService(), anyChangedClaim(), anyChangedDevices()).Draw(t, "update")
 		charges, err := evaluators.Charges(u.attributes(), quotas)
 		if err != nil {
 			t.Fatalf("evaluating: %v", err)
@@ -256,7 +278,7 @@ func TestNothingThatChargesIsSkipped(t *testing.T) {
 // everyQuota limits what updates can charge, in each scope that they can move to.
 func everyQuota() []evaluation.Quota {
 	hard := corev1.ResourceList{}
-	for _, name := range []corev1.ResourceName{"services.loadbalancers", "services.nodeports", "requests.storage", "gold.storageclass.storage.k8s.io/requests.storage"} {
+	for _, name := range []corev1.ResourceName{"services.loadbalancers", "services.nodeports", "requests.storage", "fpga.deviceclass.resource.k8s.io/devices", "gold.storageclass.storage.k8s.io/requests.storage"} {
 		hard[name] = resource.MustParse("1M")
 	}
 	quotas := []evaluation.Quota{{Name: "objects", Spec: corev1.ResourceQuotaSpec{Hard: hard}}}
@@ -294,6 +316,17 @@ func anyChangedService() *rapid.Generator[update] {
 			}
 			if rapid.Bool().Draw(t, "none allocated") {
 				service.Spec.AllocateLoadBalancerNodePorts = ptr.To(false)
+			}
+		})
+	})
+}
+
+func anyChangedDevices() *rapid.Generator[update] {
+	return rapid.Custom(func(t *rapid.T) update {
+		return changedDevices(func(claim *resourceapi.ResourceClaim) {
+			claim.Spec.Devices.Requests[0].Exactly.Count = rapid.Int64Range(1, 3).Draw(t, "devices")
+			if rapid.Bool().Draw(t, "label") {
+				claim.Labels = map[string]string{"a": "b"}
 			}
 		})
 	})

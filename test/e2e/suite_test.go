@@ -18,10 +18,8 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -198,18 +196,8 @@ func tryInvalidQuota(ctx context.Context) error {
 // operatorBinary returns the operator to test.
 func operatorBinary(ctx context.Context) string {
 	GinkgoHelper()
-	if given := os.Getenv("MANAGER_BINARY"); given != "" {
-		return given
-	}
-	root, err := harness.RepositoryRoot()
+	binary, err := harness.OperatorBinary(ctx, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
-	binary := filepath.Join(GinkgoT().TempDir(), "manager")
-	build := exec.CommandContext(ctx, "go", append(append([]string{"build"}, raceFlags...), "-o", binary, ".")...)
-	build.Dir = root
-	start := time.Now()
-	output, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(output))
-	_, _ = fmt.Fprintf(GinkgoWriter, "built the operator in %s\n", time.Since(start).Round(time.Second))
 	return binary
 }
 

@@ -22,7 +22,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -91,7 +90,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	go func() {
 		defer GinkgoRecover()
 		defer close(binaries)
-		binaries <- [2]string{operatorBinary(ctx), buildOperator(ctx, "manager-ahead", "-ldflags", "-X main.clockOffset="+clockAhead.String())}
+		binaries <- [2]string{operatorBinary(ctx), operatorAhead(ctx)}
 	}()
 	startControlPlane(ctx)
 	built := <-binaries
@@ -168,27 +167,20 @@ func startControlPlane(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
+// operatorAhead returns one whose clock is ahead.
+func operatorAhead(ctx context.Context) string {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "manager-ahead")
+	binary, err := harness.BuildOperator(ctx, path, "-ldflags", "-X main.clockOffset="+clockAhead.String())
+	Expect(err).NotTo(HaveOccurred())
+	return binary
+}
+
 // operatorBinary returns the operator to test.
 func operatorBinary(ctx context.Context) string {
 	GinkgoHelper()
-	if given := os.Getenv("MANAGER_BINARY"); given != "" {
-		return given
-	}
-	return buildOperator(ctx, "manager")
-}
-
-func buildOperator(ctx context.Context, name string, flags ...string) string {
-	GinkgoHelper()
-	root, err := harness.RepositoryRoot()
+	binary, err := harness.OperatorBinary(ctx, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
-	binary := filepath.Join(GinkgoT().TempDir(), name)
-	args := append(append([]string{"build"}, raceFlags...), flags...)
-	build := exec.CommandContext(ctx, "go", append(args, "-o", binary, ".")...)
-	build.Dir = root
-	start := time.Now()
-	output, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(output))
-	_, _ = fmt.Fprintf(GinkgoWriter, "built %s in %s\n", name, time.Since(start).Round(time.Second))
 	return binary
 }
 

@@ -18,9 +18,6 @@ package protection
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -146,15 +143,7 @@ func kubectl(ctx context.Context, args ...string) {
 // operatorBinary returns the operator to test.
 func operatorBinary(ctx context.Context) string {
 	GinkgoHelper()
-	if given := os.Getenv("MANAGER_BINARY"); given != "" {
-		return given
-	}
-	root, err := harness.RepositoryRoot()
+	binary, err := harness.OperatorBinary(ctx, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
-	binary := filepath.Join(GinkgoT().TempDir(), "manager")
-	build := exec.CommandContext(ctx, "go", append(append([]string{"build"}, raceFlags...), "-o", binary, ".")...)
-	build.Dir = root
-	output, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(output))
 	return binary
 }

@@ -50,8 +50,7 @@ type callKey struct{}
 func NewEndpoint(running context.Context, handler *Handler, counters *metrics.Metrics) http.Handler {
 	webhook := direct{&admission.Webhook{
 		Handler: handler,
-		// The Handler says what a line is about. A logger for each request, with
-		// all of it, would cost more than the decision.
+		// The Handler says what a line is about: no logger is made for each request.
 		LogConstructor: func(base logr.Logger, _ *admission.Request) logr.Logger { return base },
 	}}
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {

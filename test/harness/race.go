@@ -16,7 +16,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package e2e
+package harness
 
-// raceFlags make the operator be built as these tests were.
-var raceFlags = []string{"-race"}
+// raceFlags make the operator be built as the caller was.
+func raceFlags() []string { return []string{"-race"} }

@@ -1,0 +1,97 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestMedian(t *testing.T) {
+	for name, test := range map[string]struct {
+		values []float64
+		want   float64
+	}{
+		"of nothing":         {},
+		"of one":             {values: []float64{7}, want: 7},
+		"of an odd number":   {values: []float64{9, 1, 4}, want: 4},
+		"of an even number":  {values: []float64{8, 1, 2, 4}, want: 3},
+		"of those that tie":  {values: []float64{2, 2, 5}, want: 2},
+		"without reordering": {values: []float64{3, 1, 2}, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := median(test.values); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	var latency []time.Duration
+	for i := range 100 {
+		latency = append(latency, time.Duration(100-i)*time.Millisecond)
+	}
+	for percent, want := range map[float64]time.Duration{
+		0: time.Millisecond, 50: 51 * time.Millisecond, 99: 100 * time.Millisecond, 100: 100 * time.Millisecond,
+	} {
+		if got := percentile(latency, percent); got != want {
+			t.Errorf("percentile %v: got %v, want %v", percent, got, want)
+		}
+	}
+	if got := percentile(nil, 50); got != 0 {
+		t.Errorf("of nothing: got %v, want 0", got)
+	}
+}
+
+// The machine halves its speed in the second round: that is no difference between
+// the variants, which the ratio of their medians would make of it.
+func TestRatiosCompareWithinRounds(t *testing.T) {
+	results := &results{}
+	for round, rates := range [][2]float64{{1000, 800}, {500, 450}, {900, 630}} {
+		latency := time.Duration(round+1) * time.Millisecond
+		results.add("100 namespaces", allowing, turnFigures{Rate: rates[0], latency: []time.Duration{latency}})
+		results.add("100 namespaces", single, turnFigures{Rate: rates[1], latency: []time.Duration{latency}})
+	}
+	want := []ratio{{
+		What: "100 namespaces: operator against the allowing webhook", Value: 0.8, Target: "≥ 0.95", Rounds: []float64{0.8, 0.9, 0.7},
+	}}
+	got := results.ratios()
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("ratios (-want,+got):\n%s", diff)
+	}
+	if spread := got[0].spread(); spread != "0.70 to 0.90" {
+		t.Errorf("spread: got %q, want 0.70 to 0.90", spread)
+	}
+}
+
+func TestAnIdleClientIsComparedByItsLatency(t *testing.T) {
+	results := &results{}
+	for _, milliseconds := range [][2]int{{5, 9}, {4, 10}} {
+		for i, variant := range []string{allowing, single} {
+			latency := time.Duration(milliseconds[i]) * time.Millisecond
+			results.add("a single idle client", variant, turnFigures{Rate: 1, latency: []time.Duration{latency}})
+		}
+	}
+	all, rounds := results.idle()
+	if diff := cmp.Diff([]float64{4, 6}, rounds, cmpopts.EquateApprox(0, 1e-9)); diff != "" || all != 5 {
+		t.Errorf("got %v over all and by round (-want,+got):\n%s", all, diff)
+	}
+}
