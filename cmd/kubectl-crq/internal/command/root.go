@@ -1,0 +1,84 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+)
+
+// Exit statuses. A command whose answer is yes or no keeps 1 for no, and ends
+// with statusUnanswered when it can't tell.
+const (
+	statusNo         = 1
+	statusFailed     = 1
+	statusUnanswered = 2
+)
+
+// answers is the annotation of a command whose answer is yes or no.
+const answers = "answers"
+
+// errNo is returned by a command whose answer is no. It has said so.
+var errNo = errors.New("no")
+
+// Run runs the command line, without the program's name, and returns the exit
+// status.
+func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
+	root := newRoot(&environment{
+		streams: streams,
+		config:  genericclioptions.NewConfigFlags(true),
+		clock:   clock.RealClock{},
+	})
+	root.SetArgs(args)
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	ran, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errNo):
+		return statusNo
+	}
+	fmt.Fprintln(streams.ErrOut, "error:", err)
+	if _, yesOrNo := ran.Annotations[answers]; yesOrNo {
+		return statusUnanswered
+	}
+	return statusFailed
+}
+
+func newRoot(env *environment) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-crq",
+		Short: "Look at what namespaces share under ClusterResourceQuotas",
+		Long: "Look at what namespaces share under ClusterResourceQuotas: who uses what, " +
+			"what is left, and whether the next thing fits.",
+		// kubectl crq is how it is called; help says so.
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl crq"},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	env.config.AddFlags(root.PersistentFlags())
+	root.AddCommand()
+	return root
+}
