@@ -63,7 +63,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create
 
 // minReservationTTL is the API server's request timeout of a minute, and by how
 // much the clocks of replicas may differ.

@@ -35,7 +35,7 @@ import (
 )
 
 // The Role is for the one Secret. Only a creation can't be told by its name.
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=shared-quota-webhook-cert,verbs=get;list;watch;update,namespace=system
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=shared-quota-webhook-cert,verbs=list;watch;update,namespace=system
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create,namespace=system
 
 const (

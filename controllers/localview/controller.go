@@ -44,7 +44,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
-// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=localresourcequotas,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=localresourcequotas,verbs=list;watch;create;update;delete
 
 const (
 	// viewsWhileChanging is how many views of a quota are written in one round

@@ -47,7 +47,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
-// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas/status,verbs=get;update
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas/status,verbs=update
 
 // Problem is what keeps a resource from being counted.
 type Problem struct{ Reason, Message string }

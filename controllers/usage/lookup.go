@@ -19,11 +19,13 @@ package usage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
@@ -50,23 +52,26 @@ func NewLookup(client metadata.Interface) *Lookup {
 // There tells whether the write that a reservation was made for has happened:
 // the object lives with its UID and, for an update, in a later version than the
 // update started from.
+//
+// It lists the objects of that name rather than getting the one: of everything in
+// a cluster, the operator may list and watch but not get. To get everything would
+// include subresources, and who may get pods/exec runs commands in any pod.
 func (l *Lookup) There(ctx context.Context, reservation ledger.Reservation) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	object, err := l.client.Resource(reservation.Resource).Namespace(reservation.Namespace).
-		Get(ctx, reservation.Name, metav1.GetOptions{})
+	found, err := l.client.Resource(reservation.Resource).Namespace(reservation.Namespace).
+		List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, reservation.Name).String()})
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return false, nil // its kind has gone, and all its objects with it
 	}
 	if err != nil {
 		return false, fmt.Errorf("looking for %s %s/%s: %w",
 			reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name, err)
 	}
-	if object.UID != reservation.UID {
-		return false, nil
-	}
-	return reservation.From == "" ||
-		resourceversion.Parse(object.ResourceVersion) > resourceversion.Parse(reservation.From), nil
+	return slices.ContainsFunc(found.Items, func(object metav1.PartialObjectMetadata) bool {
+		return object.UID == reservation.UID && (reservation.From == "" ||
+			resourceversion.Parse(object.ResourceVersion) > resourceversion.Parse(reservation.From))
+	}), nil
 }
 
 // Selected tells whether the namespace is there and the selector matches it.

@@ -46,7 +46,8 @@ var errNotNeeded = errors.New("evaluating a claim needs no list of pods")
 // timeout bounds each read.
 const timeout = 5 * time.Second
 
-// +kubebuilder:rbac:groups=resource.k8s.io,resources=deviceclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get
+// +kubebuilder:rbac:groups=resource.k8s.io,resources=deviceclasses,verbs=list;watch
 
 // Reader reads pods and claims from the API server.
 type Reader struct {

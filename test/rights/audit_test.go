@@ -1,0 +1,101 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package rights
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// policy has the API server write down each request of the operator: who asked for
+// what, and whether they might. Watches are told of when they begin.
+const policy = `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  users: [` + operatorName + `]
+- level: None
+`
+
+// audit is where the API server keeps its audit log.
+type audit struct{ log string }
+
+// newAudit prepares an audit in dir, and returns the flags for kube-apiserver.
+func newAudit(dir string) (audit, map[string]string, error) {
+	path, is := filepath.Join(dir, "policy.yaml"), audit{log: filepath.Join(dir, "audit.log")}
+	flags := map[string]string{"audit-policy-file": path, "audit-log-path": is.log}
+	return is, flags, os.WriteFile(path, []byte(policy), 0o600)
+}
+
+// request is what the operator asked for.
+type request struct {
+	group, resource, verb string
+	namespace, name       string
+	allowed               bool
+}
+
+func (r request) String() string {
+	return fmt.Sprintf("%s %s.%s %s/%s", r.verb, r.resource, r.group, r.namespace, r.name)
+}
+
+// requests returns all requests for resources so far.
+func (a audit) requests() ([]request, error) {
+	file, err := os.Open(a.log)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var requests []request
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return requests, nil // what follows the last line's end is still being written
+		}
+		if err != nil {
+			return nil, err
+		}
+		var event auditv1.Event
+		if err := json.Unmarshal(line, &event); err != nil {
+			return nil, fmt.Errorf("reading %q: %w", line, err)
+		}
+		if event.ObjectRef != nil {
+			requests = append(requests, requestOf(&event))
+		}
+	}
+}
+
+func requestOf(event *auditv1.Event) request {
+	object := event.ObjectRef
+	resource := object.Resource
+	if object.Subresource != "" {
+		resource += "/" + object.Subresource
+	}
+	return request{
+		group: object.APIGroup, resource: resource, verb: event.Verb, namespace: object.Namespace, name: object.Name,
+		allowed: event.Annotations["authorization.k8s.io/decision"] == "allow",
+	}
+}

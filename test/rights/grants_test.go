@@ -1,0 +1,115 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package rights
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// grant is one right that a role gives.
+type grant struct{ role, group, resource, verb string }
+
+func (g grant) String() string {
+	return fmt.Sprintf("%s: %s %s in group %q", g.role, g.verb, g.resource, g.group)
+}
+
+func (g grant) covers(r request) bool {
+	return g.verb == r.verb && (g.group == rbacv1.APIGroupAll || g.group == r.group) &&
+		(g.resource == rbacv1.ResourceAll || g.resource == r.resource)
+}
+
+func (g grant) general() bool { return g.resource == rbacv1.ResourceAll }
+
+// grantsOf returns every right that some binding gives the ServiceAccount itself.
+func grantsOf(ctx context.Context, reader client.Reader, namespace, name string) ([]grant, error) {
+	is := func(subject rbacv1.Subject) bool {
+		return subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == namespace && subject.Name == name
+	}
+	var roles []rbacv1.RoleRef
+	clusterBindings, bindings := &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}
+	if err := reader.List(ctx, clusterBindings); err != nil {
+		return nil, err
+	}
+	if err := reader.List(ctx, bindings, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	for i := range clusterBindings.Items {
+		if slices.ContainsFunc(clusterBindings.Items[i].Subjects, is) {
+			roles = append(roles, clusterBindings.Items[i].RoleRef)
+		}
+	}
+	for i := range bindings.Items {
+		if slices.ContainsFunc(bindings.Items[i].Subjects, is) {
+			roles = append(roles, bindings.Items[i].RoleRef)
+		}
+	}
+	var grants []grant
+	for _, role := range roles {
+		rules, err := rulesOf(ctx, reader, namespace, role)
+		if err != nil {
+			return nil, err
+		}
+		for _, rule := range rules {
+			grants = append(grants, flatten(role.Name, rule)...)
+		}
+	}
+	return grants, nil
+}
+
+func rulesOf(ctx context.Context, reader client.Reader, namespace string, role rbacv1.RoleRef) ([]rbacv1.PolicyRule, error) {
+	if role.Kind == "ClusterRole" {
+		is := &rbacv1.ClusterRole{}
+		err := reader.Get(ctx, client.ObjectKey{Name: role.Name}, is)
+		return is.Rules, err
+	}
+	is := &rbacv1.Role{}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: role.Name}, is)
+	return is.Rules, err
+}
+
+func flatten(role string, rule rbacv1.PolicyRule) []grant {
+	var grants []grant
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				grants = append(grants, grant{role: role, group: group, resource: resource, verb: verb})
+			}
+		}
+	}
+	return grants
+}
+
+// unused returns the grants without which the same requests would have been allowed.
+// A general one is used by what no special one is for.
+func unused(grants []grant, requests []request) []grant {
+	var without []grant
+	for _, given := range grants {
+		used := slices.ContainsFunc(requests, func(r request) bool {
+			special := slices.ContainsFunc(grants, func(other grant) bool { return !other.general() && other.covers(r) })
+			return given.covers(r) && (!given.general() || !special)
+		})
+		if !used {
+			without = append(without, given)
+		}
+	}
+	return without
+}

@@ -1,0 +1,231 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package rights
+
+import (
+	"context"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+var (
+	widget         = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	openShiftQuota = schema.GroupVersionKind{Group: "quota.openshift.io", Version: "v1", Kind: "ClusterResourceQuota"}
+)
+
+const devices = "requests.dra.example/gpu"
+
+// invisible tells of which grants the audit log can't show the use.
+func invisible(given grant, requests []request) bool {
+	switch given.verb {
+	case "list":
+		// A watch that begins with a list asks for the watch alone, where the API server
+		// can stream lists; not every one can.
+		watch := given
+		watch.verb = "watch"
+		return slices.ContainsFunc(requests, watch.covers)
+	case "create":
+		// Server-side apply that creates is asked about as a patch and as a creation; the
+		// log has the patch.
+		return given.resource == "validatingwebhookconfigurations"
+	default:
+		return false
+	}
+}
+
+// The whole scenario is one spec: what it asks for only makes sense together.
+var _ = Describe("The operator, with the rights of config/rbac", Ordered, func() {
+	BeforeAll(func(ctx SpecContext) {
+		defineTypes(ctx)
+		scenario(ctx)
+	})
+
+	It("is forbidden nothing that it asks for", func() {
+		requests, err := audited.requests()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(requests)).To(BeNumerically(">", 50), "the log has the scenario")
+		forbidden := slices.DeleteFunc(requests, func(r request) bool { return r.allowed })
+		Expect(forbidden).To(BeEmpty())
+		Expect(operatorLog()).NotTo(ContainSubstring("forbidden"))
+	})
+
+	It("is given nothing that it doesn't use", func(ctx SpecContext) {
+		requests, err := audited.requests()
+		Expect(err).NotTo(HaveOccurred())
+		grants, err := grantsOf(ctx, admin, operatorNamespace, operatorAccount)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(grants)).To(BeNumerically(">", 20), "the roles are bound")
+		Expect(slices.DeleteFunc(unused(grants, requests), func(given grant) bool {
+			return invisible(given, requests)
+		})).To(BeEmpty())
+	})
+
+	DescribeTable("may not", func(ctx SpecContext, asked authorizationv1.ResourceAttributes) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: operatorName, Groups: []string{"system:serviceaccounts", "system:authenticated"}, ResourceAttributes: &asked,
+		}}
+		Expect(admin.Create(ctx, review)).To(Succeed())
+		Expect(review.Status.Allowed).To(BeFalse())
+	},
+		Entry("run commands in a pod, by a request to get",
+			authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "exec", Namespace: "shop", Name: "p"}),
+		Entry("reach kubelets through the API server",
+			authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes", Subresource: "proxy", Name: "n"}),
+		Entry("read logs", authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "log", Namespace: "shop", Name: "p"}),
+		Entry("write pods", authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Namespace: "shop"}),
+		Entry("change other Secrets", authorizationv1.ResourceAttributes{Verb: "update", Resource: "secrets", Namespace: operatorNamespace, Name: "x"}),
+		Entry("make tokens", authorizationv1.ResourceAttributes{
+			Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: operatorNamespace, Name: operatorAccount}),
+		Entry("write quotas",
+			authorizationv1.ResourceAttributes{Verb: "update", Group: quotav1.GroupVersion.Group, Resource: "clusterresourcequotas", Name: "q"}),
+		Entry("change roles", authorizationv1.ResourceAttributes{Verb: "update", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "x"}),
+		Entry("change other webhooks than validating ones",
+			authorizationv1.ResourceAttributes{Verb: "patch", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations", Name: "x"}),
+	)
+})
+
+func mustCreate(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(admin.Create(ctx, object)).To(Succeed())
+	}
+}
+
+// defineTypes lets the cluster serve a custom resource and OpenShift's quotas.
+func defineTypes(ctx context.Context) {
+	GinkgoHelper()
+	theirs := builders.CustomResource(openShiftQuota, "clusterresourcequotas")
+	theirs.Spec.Scope = apiextensionsv1.ClusterScoped
+	mustCreate(ctx, builders.CustomResource(widget, "widgets"), theirs)
+	kubectl(ctx, "wait", "--for=condition=established", "--timeout=60s", "crd", "--all")
+	mustCreate(ctx, builders.DeviceClassOffering("gpu", "dra.example/gpu"))
+}
+
+// scenario has the operator do all that it does.
+func scenario(ctx context.Context) {
+	GinkgoHelper()
+	mustCreate(ctx, builders.Namespace("shop").Label("team", "a").Obj(), builders.Namespace("office").Label("team", "a").Obj())
+	quota := builders.Quota("a").Label("team", "a").Hard("pods", "2").Hard("count/widgets.example.com", "1").Hard(devices, "8").Obj()
+	mustCreate(ctx, quota)
+	eventually(ctx, quota, quotav1.ConditionEnforced)
+	eventually(ctx, quota, quotav1.ConditionReady)
+
+	// Where it lives is looked up, for a warning.
+	mustCreate(ctx, builders.Quota("b").Label("team", "b").Hard("count/gadgets.example.com", "1").Obj())
+
+	mustCreate(ctx, builders.Custom(widget, "shop", "w"), builders.Pod("shop", "p1").Limit("dra.example/gpu", "1").Obj())
+	mustCreate(ctx, builders.Pod("office", "p2").Obj())
+	Expect(admin.Create(ctx, builders.Pod("office", "p3").Obj())).To(beExceeded())
+	createClaimOfPod(ctx, "shop", "p1")
+	Eventually(ctx, used(quota, "pods")).Should(Equal("2"))
+
+	Expect(admin.Delete(ctx, builders.Pod("office", "p2").Obj(), client.GracePeriodSeconds(0))).To(Succeed())
+	Eventually(ctx, used(quota, "pods")).Should(Equal("1"))
+	leave(ctx, "office")
+	Eventually(ctx, func(ctx context.Context) bool {
+		return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKey{Namespace: "office", Name: "a"}, &quotav1.LocalResourceQuota{}))
+	}).Should(BeTrue())
+	spoil(ctx)
+
+	Expect(admin.Delete(ctx, quota)).To(Succeed())
+	Eventually(ctx, func(ctx context.Context) bool {
+		return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(quota), &quotav1.QuotaLedger{}))
+	}).Should(BeTrue())
+}
+
+func beExceeded() gomegatypes.GomegaMatcher {
+	return And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("exceeded quota: a")))
+}
+
+func eventually(ctx context.Context, quota *quotav1.ClusterResourceQuota, condition string) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega, ctx context.Context) {
+		g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+		g.Expect(meta.IsStatusConditionTrue(quota.Status.Conditions, condition)).To(BeTrue(), "%v", quota.Status.Conditions)
+	}).Should(Succeed())
+}
+
+func used(quota *quotav1.ClusterResourceQuota, name corev1.ResourceName) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		err := admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)
+		amount := quota.Status.Total.Used[name]
+		return amount.String(), err
+	}
+}
+
+// createClaimOfPod does what the scheduler does for a pod with extended resources:
+// what the claim adds is measured against the pod.
+func createClaimOfPod(ctx context.Context, namespace, name string) {
+	GinkgoHelper()
+	pod := &corev1.Pod{}
+	Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod)).To(Succeed())
+	claim := builders.DeviceClaim(namespace, name+"-claim").Exactly("gpu", 1).Obj()
+	claim.Annotations = map[string]string{resourceapi.ExtendedResourceClaimAnnotation: "true"}
+	claim.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: ptr.To(true),
+	}}
+	mustCreate(ctx, claim)
+}
+
+// leave takes the namespace out of every quota.
+func leave(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	is := &corev1.Namespace{}
+	Expect(admin.Get(ctx, client.ObjectKey{Name: namespace}, is)).To(Succeed())
+	is.Labels = nil
+	Expect(admin.Update(ctx, is)).To(Succeed())
+}
+
+// spoil damages what the operator repairs: its certificate and its webhooks.
+func spoil(ctx context.Context) {
+	GinkgoHelper()
+	secret := &corev1.Secret{}
+	Expect(admin.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: "shared-quota-webhook-cert"}, secret)).To(Succeed())
+	before := string(secret.Data[corev1.TLSCertKey])
+	secret.Data[corev1.TLSCertKey] = []byte("nonsense")
+	Expect(admin.Update(ctx, secret)).To(Succeed())
+	Eventually(ctx, func(g Gomega, ctx context.Context) {
+		g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+		g.Expect(string(secret.Data[corev1.TLSCertKey])).To(And(ContainSubstring("BEGIN CERTIFICATE"), Not(Equal(before))))
+	}).Should(Succeed())
+
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	Expect(admin.Get(ctx, client.ObjectKey{Name: "shared-quota"}, configuration)).To(Succeed())
+	configuration.Webhooks = configuration.Webhooks[:1]
+	Expect(admin.Update(ctx, configuration)).To(Succeed())
+	Eventually(ctx, func(ctx context.Context) (int, error) {
+		err := admin.Get(ctx, client.ObjectKeyFromObject(configuration), configuration)
+		return len(configuration.Webhooks), err
+	}).Should(BeNumerically(">", 1))
+}
