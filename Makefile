@@ -42,7 +42,7 @@ KUSTOMIZE := bin/tools/kustomize
 MODULES := . hack/controlplane $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
 # Modules with code of their own to lint.
 LINT_MODULES := . hack/controlplane
-KUSTOMIZATIONS := config/crd config/default config/policies config/samples
+KUSTOMIZATIONS := config/crd config/default config/network-policy config/policies config/samples
 # Everything that is ours and formatted.
 GO_FILES = $(shell find . -name '*.go' -not -path './bin/*')
 

@@ -18,6 +18,7 @@ package rights
 
 import (
 	"context"
+	"net/http"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -26,12 +27,14 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -91,6 +94,27 @@ var _ = Describe("The operator, with the rights of config/rbac", Ordered, func()
 		})).To(BeEmpty())
 	})
 
+	It("is served like Kubernetes' own controllers while the API server is busy", func(ctx SpecContext) {
+		schema := &flowcontrolv1.FlowSchema{}
+		Expect(admin.Get(ctx, client.ObjectKey{Name: "shared-quota-operator"}, schema)).To(Succeed())
+		Expect(meta.IsStatusConditionTrue(conditionsOf(schema), string(flowcontrolv1.FlowSchemaConditionDangling))).To(BeFalse())
+		Eventually(ctx, servedBy).Should(Equal(string(schema.UID)))
+	})
+
+	It("is accepted in a namespace that only takes restricted pods", func(ctx SpecContext) {
+		namespace := &corev1.Namespace{}
+		Expect(admin.Get(ctx, client.ObjectKey{Name: operatorNamespace}, namespace)).To(Succeed())
+		Expect(namespace.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "restricted"))
+		// The Deployment's controller has made them; no node is there to run them.
+		Eventually(ctx, func(ctx context.Context) (int, error) {
+			pods := &corev1.PodList{}
+			err := admin.List(ctx, pods, client.InNamespace(operatorNamespace))
+			return len(pods.Items), err
+		}).Should(Equal(2))
+		pod := builders.Pod(operatorNamespace, "unrestricted").Obj()
+		Expect(admin.Create(ctx, pod)).To(MatchError(ContainSubstring("violates PodSecurity")))
+	})
+
 	DescribeTable("may not", func(ctx SpecContext, asked authorizationv1.ResourceAttributes) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: operatorName, Groups: []string{"system:serviceaccounts", "system:authenticated"}, ResourceAttributes: &asked,
@@ -114,6 +138,31 @@ var _ = Describe("The operator, with the rights of config/rbac", Ordered, func()
 			authorizationv1.ResourceAttributes{Verb: "patch", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations", Name: "x"}),
 	)
 })
+
+func conditionsOf(schema *flowcontrolv1.FlowSchema) []metav1.Condition {
+	var conditions []metav1.Condition
+	for _, condition := range schema.Status.Conditions {
+		conditions = append(conditions, metav1.Condition{Type: string(condition.Type), Status: metav1.ConditionStatus(condition.Status)})
+	}
+	return conditions
+}
+
+// servedBy returns the UID of the FlowSchema that a request of the operator meets.
+func servedBy(ctx context.Context) (string, error) {
+	transport, err := rest.TransportFor(identity)
+	if err != nil {
+		return "", err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, identity.Host+"/api/v1/namespaces", nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return "", err
+	}
+	return response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID), response.Body.Close()
+}
 
 func mustCreate(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()

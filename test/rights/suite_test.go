@@ -28,6 +28,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,6 +58,8 @@ var (
 	// audited is what the operator asks for.
 	audited audit
 	running *harness.Operator
+	// identity is who the operator is.
+	identity *rest.Config
 )
 
 func TestRights(t *testing.T) {
@@ -111,7 +114,7 @@ func startOperator(ctx context.Context, dir string) {
 	GinkgoHelper()
 	binary, err := harness.OperatorBinary(ctx, dir)
 	Expect(err).NotTo(HaveOccurred())
-	identity, err := cluster.User(operatorName, "system:serviceaccounts", "system:serviceaccounts:"+operatorNamespace)
+	identity, err = cluster.User(operatorName, "system:serviceaccounts", "system:serviceaccounts:"+operatorNamespace)
 	Expect(err).NotTo(HaveOccurred())
 	kubeconfig, err := cluster.WriteKubeconfig("operator", identity)
 	Expect(err).NotTo(HaveOccurred())
