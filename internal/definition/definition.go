@@ -70,7 +70,8 @@ func Compile(object *quotav1.ClusterResourceQuota) (Definition, error) {
 }
 
 // digest covers what decides which objects count and for what, but not how
-// much is allowed: raising a limit asks for no new count.
+// much is allowed: raising a limit asks for no new count. What is computed for a spec
+// must stay the same: replicas of another release know the ledger's count by it.
 func digest(object *quotav1.ClusterResourceQuota) (string, error) {
 	names := quota.ResourceNames(object.Spec.Quota.Hard)
 	slices.Sort(names)

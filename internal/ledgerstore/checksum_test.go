@@ -79,6 +79,21 @@ func TestAnEditIsNoticed(t *testing.T) {
 	}
 }
 
+// An operator knows what a newer one wrote from what somebody has edited, whatever the
+// encoding. This is why the checksum of a ledger must stay what it is.
+func TestTheChecksumIsTheSameInEveryRelease(t *testing.T) {
+	object := stored(t, someState())
+	object.Entries.Encoding, object.Entries.Reservations = 12, []string{"a newer operator's"}
+	object.Entries.Checksum = "80219957"
+	if snapshot, err := Snapshot(object); err == nil || snapshot.Edited {
+		t.Errorf("a newer operator's: want an error and no edit, got %+v, error %v", snapshot, err)
+	}
+	object.Entries.Reservations[0] = "somebody else's"
+	if snapshot, err := Snapshot(object); err != nil || !snapshot.Edited {
+		t.Errorf("a newer operator's, edited: want it edited, got %+v, error %v", snapshot, err)
+	}
+}
+
 // Labels and annotations are nobody's business.
 func TestALabelIsNoEdit(t *testing.T) {
 	object := stored(t, someState())

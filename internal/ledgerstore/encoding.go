@@ -33,13 +33,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// encoding is the version of the format below. Raise it with every change that
-// an older operator would misread. How the checksum is computed must stay as it is,
-// for by that an older operator knows a newer one's ledger from an edited one.
-// Ledgers of encoding 1 had no checksum: each is taken for edited.
-const encoding = 2
-
-// A reservation is eight fields separated by spaces, "-" for an empty one:
+// In encoding 2 a reservation is eight fields separated by spaces, "-" for an empty
+// one:
 //
 //	uid attempt from group/version/resource namespace name expiry amounts
 //
@@ -48,9 +43,15 @@ const encoding = 2
 // so it is escaped as in a path.
 const fields = 8
 
+// format is how a reservation is written and read.
+type format struct {
+	encode func(ledger.Reservation) string
+	decode func(string) (ledger.Reservation, error)
+}
+
 var errFields = errors.New("want 8 fields separated by spaces")
 
-// Encode returns the stored form of a reservation.
+// Encode returns a reservation in encoding 2.
 func Encode(reservation ledger.Reservation) string {
 	gvr := reservation.Resource
 	return strings.Join([]string{

@@ -143,9 +143,9 @@ func Snapshot(object *quotav1.QuotaLedger) (groupcommit.Snapshot, error) {
 	if !Intact(object) {
 		return groupcommit.Snapshot{Version: Version(object), Edited: true}, nil
 	}
-	if entries.Encoding > encoding {
+	if entries.Encoding > newest {
 		return groupcommit.Snapshot{}, fmt.Errorf(
-			"ledger %s has encoding %d, this operator knows up to %d: upgrade it", object.Name, entries.Encoding, encoding)
+			"ledger %s has encoding %d, this operator knows up to %d: upgrade it", object.Name, entries.Encoding, newest)
 	}
 	state := ledger.State{
 		Basis:        ledger.Basis{Quota: ownerOf(object), Generation: entries.Generation, Digest: entries.Digest},
@@ -164,8 +164,9 @@ func Snapshot(object *quotav1.QuotaLedger) (groupcommit.Snapshot, error) {
 		}
 		state.Counted[schema.ParseGroupResource(resource)] = number
 	}
+	format := formatOf(entries.Encoding)
 	for _, text := range entries.Reservations {
-		reservation, err := Decode(text)
+		reservation, err := format.decode(text)
 		if err != nil {
 			return groupcommit.Snapshot{}, fmt.Errorf("ledger %s: %w", object.Name, err)
 		}
@@ -189,7 +190,7 @@ func encode(quota string, state ledger.State, at edition) *quotav1.QuotaLedger {
 			}},
 		},
 		Entries: quotav1.QuotaLedgerEntries{
-			Encoding:   encoding,
+			Encoding:   written,
 			Generation: state.Generation,
 			Digest:     state.Digest,
 			Used:       state.Used,
@@ -199,8 +200,9 @@ func encode(quota string, state ledger.State, at edition) *quotav1.QuotaLedger {
 	for resource, version := range state.Counted {
 		object.Entries.Counted[resource.String()] = strconv.FormatUint(version, 10)
 	}
+	format := formatOf(written)
 	for _, reservation := range state.Reservations {
-		object.Entries.Reservations = append(object.Entries.Reservations, Encode(reservation))
+		object.Entries.Reservations = append(object.Entries.Reservations, format.encode(reservation))
 	}
 	slices.Sort(object.Entries.Reservations)
 	if !state.Sealed.IsZero() {

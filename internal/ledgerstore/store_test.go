@@ -124,17 +124,21 @@ func TestALedgerThatCannotBeReadIsAnError(t *testing.T) {
 		want    string
 	}{
 		"it is from a newer operator": {
-			entries: quotav1.QuotaLedgerEntries{Encoding: encoding + 1},
+			entries: quotav1.QuotaLedgerEntries{Encoding: 3},
 			want:    "ledger team has encoding 3, this operator knows up to 2: upgrade it",
 		},
+		"what a newer operator says in it is none of this one's business": {
+			entries: quotav1.QuotaLedgerEntries{Encoding: 12, Reservations: []string{"{}", "pods=1 in another order"}},
+			want:    "ledger team has encoding 12, this operator knows up to 2: upgrade it",
+		},
 		"one of its reservations is nonsense": {
-			entries: quotav1.QuotaLedgerEntries{Encoding: encoding, Reservations: []string{
+			entries: quotav1.QuotaLedgerEntries{Encoding: written, Reservations: []string{
 				Encode(reservationOf("team-a", "web-0", "pods", "1")), "nonsense",
 			}},
 			want: `ledger team: decoding reservation "nonsense": want 8 fields separated by spaces`,
 		},
 		"how far a source was counted is nonsense": {
-			entries: quotav1.QuotaLedgerEntries{Encoding: encoding, Counted: map[string]string{"pods": "far"}},
+			entries: quotav1.QuotaLedgerEntries{Encoding: written, Counted: map[string]string{"pods": "far"}},
 			want:    "pods",
 		},
 	} {

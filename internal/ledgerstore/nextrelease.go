@@ -1,0 +1,56 @@
+//go:build nextrelease
+
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledgerstore
+
+import (
+	"strings"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// This file is the release after this one, and the one after that, for tests of
+// upgrades: with the build tag nextrelease encoding 3 is read and 2 is written; with
+// -X of raised, 3 is written too.
+
+const newest int32 = 3
+
+// raised is not empty where written is raised.
+var raised string //nolint:gochecknoglobals // the linker sets nothing else
+
+var written = map[bool]int32{false: 2, true: 3}[raised != ""] //nolint:gochecknoglobals // as raised
+
+// formatOf returns how reservations are encoded. Encoding 3 has the name before the
+// namespace: whoever takes it for 2 looks for another object.
+func formatOf(encoding int32) format {
+	if encoding < newest {
+		return format{encode: Encode, decode: Decode}
+	}
+	return format{
+		encode: func(reservation ledger.Reservation) string { return swapped(Encode(reservation)) },
+		decode: func(text string) (ledger.Reservation, error) { return Decode(swapped(text)) },
+	}
+}
+
+func swapped(text string) string {
+	part := strings.Split(text, " ")
+	if len(part) == fields {
+		part[4], part[5] = part[5], part[4]
+	}
+	return strings.Join(part, " ")
+}

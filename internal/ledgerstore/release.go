@@ -1,0 +1,46 @@
+//go:build !nextrelease
+
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledgerstore
+
+// How reservations are encoded may change, and replicas of two releases share the
+// ledgers while one replaces the other. Whoever meets an encoding that it doesn't
+// know can neither grant nor refuse. So a new encoding takes two releases:
+//
+//  1. newest is raised: the release reads the new one too, and writes the old one;
+//  2. written is raised: the next release writes what the one before can read.
+//
+// Then any two neighbours run side by side, and either can be rolled back to the
+// other. While they do, each swap rewrites the whole ledger in the writer's encoding:
+// whoever reads an encoding must be able to write all that enforcement needs of it in
+// its own. A release that is skipped leaves its replicas with ledgers that they refuse
+// to judge by, until they are upgraded.
+//
+// An encoding is a matter of the reservations' text alone. How the checksum is
+// computed must stay as it is, for by that an older operator knows a newer one's
+// ledger from an edited one. Ledgers of encoding 1 had no checksum: each is taken for
+// edited.
+const (
+	// newest is the newest encoding that this release reads.
+	newest int32 = 2
+	// written is the one that it writes.
+	written int32 = 2
+)
+
+// formatOf returns how reservations are encoded.
+func formatOf(int32) format { return format{encode: Encode, decode: Decode} }
