@@ -47,7 +47,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
-// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas/status,verbs=update
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas/status,verbs=patch
 
 // Problem is what keeps a resource from being counted.
 type Problem struct{ Reason, Message string }
@@ -199,9 +199,12 @@ func (c *Controller) write(ctx context.Context, quota *quotav1.ClusterResourceQu
 	if apiequality.Semantic.DeepEqual(quota.Status, status) {
 		return nil
 	}
-	quota = quota.DeepCopy()
-	quota.Status = *status.DeepCopy() // its parts are others' too
-	if err := c.client.Status().Update(ctx, quota); err != nil {
+	written := quota.DeepCopy()
+	written.Status = *status.DeepCopy() // its parts are others' too
+	// A patch leaves alone what a newer operator's CRD has in a status, and this one
+	// doesn't know.
+	patch := client.MergeFromWithOptions(quota, client.MergeFromWithOptimisticLock{})
+	if err := c.client.Status().Patch(ctx, written, patch); err != nil {
 		// After a conflict the newer version asks for another reconcile.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil

@@ -71,7 +71,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	b := &bench{clock: clocktesting.NewFakeClock(moment)}
 	b.client = fake.NewClientBuilder().WithScheme(known).WithObjects(objects...).
 		WithStatusSubresource(&quotav1.ClusterResourceQuota{}).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourceUpdate: b.write}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.write}).Build()
 	evaluators := evaluation.New(b.clock, evaluation.ClaimSources{})
 	group := groupcommit.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, groupcommit.Options{})
 	b.Controller = NewController(b.clock, b.client, evaluators, counting.New(evaluators, func([]string) {}, func([]string) {}), group,
@@ -80,13 +80,14 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 }
 
 func (b *bench) write(
-	ctx context.Context, c client.Client, subresource string, object client.Object, options ...client.SubResourceUpdateOption,
+	ctx context.Context, c client.Client, subresource string, object client.Object, patch client.Patch,
+	options ...client.SubResourcePatchOption,
 ) error {
 	if b.failure != nil {
 		return b.failure
 	}
 	b.writes++
-	return c.SubResource(subresource).Update(ctx, object, options...)
+	return c.SubResource(subresource).Patch(ctx, object, patch, options...)
 }
 
 // counts lets the count have seen so many config maps, and the ledger as well.

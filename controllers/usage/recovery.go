@@ -238,11 +238,12 @@ func (r *Recovery) unseal(ctx context.Context, stored found) (time.Duration, err
 	return 0, err
 }
 
-// name makes the quota's status name the ledger.
+// name makes the quota's status, as it was read, name the ledger.
 func (r *Recovery) name(ctx context.Context, stored found) error {
 	named := stored.quota.DeepCopy()
 	named.Status.Ledger = stored.ledger.UID
-	if err := r.client.Status().Update(ctx, named); err != nil {
+	patch := client.MergeFromWithOptions(stored.quota, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, named, patch); err != nil {
 		return fmt.Errorf("naming the ledger of quota %s: %w", named.Name, err)
 	}
 	return nil

@@ -69,7 +69,7 @@ func newRecoveryBench(t *testing.T) *recoveryBench {
 		quota: &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "q"}},
 	}
 	server := fake.NewClientBuilder().WithScheme(known).WithObjects(b.quota).WithStatusSubresource(b.quota).
-		WithInterceptorFuncs(interceptor.Funcs{Create: b.create, Update: b.update, SubResourceUpdate: b.name}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{Create: b.create, Update: b.update, SubResourcePatch: b.name}).Build()
 	b.store = ledgerstore.New(server)
 	b.restart(server)
 	return b
@@ -104,13 +104,14 @@ func (b *recoveryBench) update(ctx context.Context, c client.WithWatch, object c
 }
 
 func (b *recoveryBench) name(
-	ctx context.Context, c client.Client, subresource string, object client.Object, options ...client.SubResourceUpdateOption,
+	ctx context.Context, c client.Client, subresource string, object client.Object, patch client.Patch,
+	options ...client.SubResourcePatchOption,
 ) error {
 	if before := b.beforeNaming; before != nil {
 		b.beforeNaming = nil
 		before()
 	}
-	return c.SubResource(subresource).Update(ctx, object, options...)
+	return c.SubResource(subresource).Patch(ctx, object, patch, options...)
 }
 
 // recovers calls Ensure until there is nothing more to do for now, and returns how
