@@ -130,7 +130,7 @@ func Register(
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, counted),
 		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach, status, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, views, options.StatusEvery),
-		reachcontroller.NewController(mgr.GetClient(), evaluators, options.reach, owners, configure),
+		reachcontroller.NewController(mgr.GetClient(), evaluators, options.reach, owners, usage.Recount(mgr.GetClient(), group), configure),
 	} {
 		if err := controller.Register(mgr); err != nil {
 			return fmt.Errorf("registering controller %s: %w", controller.Name(), err)

@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -63,16 +64,21 @@ type Controller struct {
 	settings func() reach.Settings
 	// owners have the configuration deleted with them.
 	owners []metav1.OwnerReference
+	// recount has all quotas counted anew before they grant anything.
+	recount func(context.Context) error
 	// changed is fired when the settings have changed.
 	changed *trigger.Trigger
 }
 
-// NewController makes the controller. With the owners the configuration goes.
+// NewController makes the controller. With the owners the configuration goes. The
+// function recount must have all quotas counted anew before they grant anything.
 func NewController(
 	client client.Client, evaluators *evaluation.Evaluators, settings func() reach.Settings,
-	owners []metav1.OwnerReference, changed *trigger.Trigger,
+	owners []metav1.OwnerReference, recount func(context.Context) error, changed *trigger.Trigger,
 ) *Controller {
-	return &Controller{client: client, evaluators: evaluators, settings: settings, owners: owners, changed: changed}
+	return &Controller{
+		client: client, evaluators: evaluators, settings: settings, owners: owners, recount: recount, changed: changed,
+	}
 }
 
 // Owners returns who owns the configuration: the operator's namespace, where it
@@ -138,12 +144,25 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err == nil && alike(is, wanted) {
 		return reconcile.Result{}, nil
 	}
+	if err != nil {
+		c.begin(ctx)
+	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if err := c.write(ctx, wanted); err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the webhook configuration: %w", err)
 	}
 	return reconcile.Result{}, nil
+}
+
+// begin comes before there is a configuration. Without one, objects were stored that
+// nobody was asked about, maybe for long, as where the operator had been removed: no
+// ledger is right about what is used. Where one can't be written, nothing can be
+// reserved by it either, and the other quotas are to be enforced all the same.
+func (c *Controller) begin(ctx context.Context) {
+	if err := c.recount(ctx); err != nil {
+		log.FromContext(ctx).Error(err, "A quota is enforced before it has been counted anew")
+	}
 }
 
 func (c *Controller) wanted(settings reach.Settings, quotas []reach.Quota) *admissionregistrationv1.ValidatingWebhookConfiguration {

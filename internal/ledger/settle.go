@@ -68,14 +68,23 @@ func (d *Draft) Settle(count Observation) {
 	}
 }
 
+// Recount forgets what is used: objects may have been stored without anybody being
+// asked about them. Until the next count is settled nothing is granted. What is in
+// flight stays.
+func (d *Draft) Recount() {
+	d.changed = d.changed || d.state.Used != nil
+	d.state.Used = nil
+}
+
 // MakesRoom tells whether to settle by the count lets in what didn't fit before:
-// less is charged of something, or it was counted for another spec.
+// less is charged of something, it was counted for another spec, or something wasn't
+// counted at all.
 func (s State) MakesRoom(count Observation) bool {
 	draft := Edit(s)
 	before := draft.Charged()
 	draft.Settle(count)
 	grown, _ := quota.LessThanOrEqual(before, draft.Charged())
-	return !grown || draft.state.Basis != s.Basis
+	return !grown || draft.state.Basis != s.Basis || len(draft.state.Used) > len(s.Used)
 }
 
 // usesAny tells whether the reservation charges one of the resources. Where

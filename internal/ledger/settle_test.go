@@ -224,6 +224,36 @@ func TestASettleIsWrittenOnlyWhenItSaysMore(t *testing.T) {
 	}
 }
 
+// Nothing is granted by what was used before objects were stored that nobody was asked
+// about, and nothing in flight is forgotten.
+func TestRecount(t *testing.T) {
+	held, asked := creation("a", "a", "pods", "1"), creation("b", "b", "pods", "1")
+	draft := Edit(counted("pods", "0").with(held).upTo(pods, 10))
+	draft.Recount()
+	if !draft.Changed() {
+		t.Error("want it stored")
+	}
+	decision := draft.Reserve(limits("pods", "4"), asked)
+	want := Undecided{Quota: "team", Reason: NotCounted, Resources: []corev1.ResourceName{"pods"}}
+	if diff := cmp.Diff(Decision(want), decision); diff != "" {
+		t.Errorf("before the count (-want,+got):\n%s", diff)
+	}
+	again := Edit(draft.State())
+	if again.Recount(); again.Changed() {
+		t.Error("want no other write while it is being counted")
+	}
+
+	seen := count(list("pods", "3"), versions{namespaceResource: 20, pods: 20, claims: 20})
+	seen.Seen = func(Reservation) bool { return false }
+	if !again.State().MakesRoom(seen) {
+		t.Error("want the count at once")
+	}
+	again.Settle(seen)
+	if _, denied := again.Reserve(limits("pods", "4"), asked).(Denied); !denied {
+		t.Error("want 3 used and 1 in flight to leave no room of 4")
+	}
+}
+
 func TestMakesRoom(t *testing.T) {
 	held := creation("a", "a", "pods", "1")
 	for name, test := range map[string]struct {
