@@ -40,7 +40,8 @@ import (
 // When the write meets a conflict, another replica was first: every entry is
 // judged again on what that wrote, seen or read, and at once, for its turn lasts
 // only until that replica writes again. When the write fails, every entry is
-// judged again on a live state, once that can be read.
+// judged again on a live state, once that can be read. One that can't be understood
+// fails them all.
 func (c *committer) commit(batch []*entry) {
 	backoff := wait.Backoff{Duration: 2 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: time.Second}
 	fresh := false
@@ -55,7 +56,11 @@ func (c *committer) commit(batch []*entry) {
 			return
 		}
 		if !usable {
-			if !c.reload(&base) {
+			switch err := c.reload(&base); {
+			case errors.Is(err, ErrUnreadable):
+				failAll(batch, err)
+				return
+			case err != nil:
 				c.sleep(backoff.Step(), nil)
 				continue
 			}

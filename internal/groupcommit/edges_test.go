@@ -87,6 +87,34 @@ func TestADenialDoesNotRestOnAReadThatWasUnderWay(t *testing.T) {
 	})
 }
 
+// Nobody waits for a ledger that this process won't ever understand.
+func TestALedgerThatCannotBeUnderstoodIsToldAtOnce(t *testing.T) {
+	for name, faults := range map[string]*faultyStore{
+		"it is the first that is known":            {loads: []fault{unreadable}},
+		"another replica has written it meanwhile": {loads: []fault{none, unreadable}, swaps: []fault{conflict}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				faults.memoryStore = newMemoryStore("team")
+				ctx, stop := context.WithCancel(t.Context())
+				group := New(ctx, clock.RealClock{}, faults, &watcher{}, Options{
+					CallTimeout: time.Second, ChangeTimeout: 10 * time.Second, MaxWaiting: 10,
+				})
+				began := clock.RealClock{}.Now()
+				got := <-reserveLater(t.Context(), group, onePod("team", 1, "asked"))
+				if !errors.Is(got.err, ErrUnreadable) || got.end.Sub(began) > time.Second {
+					t.Errorf("after %s: got %v, error %v, want ErrUnreadable at once", got.end.Sub(began), got.decision, got.err)
+				}
+				if decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1, "again")}); err != nil || !isGranted(decision) {
+					t.Errorf("once it can be read: got %v, error %v, want it granted", decision, err)
+				}
+				stop()
+				group.Wait()
+			})
+		})
+	}
+}
+
 // All that are about to be denied share one read.
 func TestDenialsShareARead(t *testing.T) {
 	store := newMemoryStore("team")

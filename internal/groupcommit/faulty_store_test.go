@@ -18,6 +18,7 @@ package groupcommit
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -34,6 +35,8 @@ const (
 	unreachable
 	// replyLost: the call fails, and it has happened.
 	replyLost
+	// unreadable: a newer operator has written what is loaded.
+	unreadable
 )
 
 // faultyStore fails by plan: call after call, and no more once the plan ends.
@@ -46,8 +49,12 @@ type faultyStore struct {
 func (s *faultyStore) Load(ctx context.Context, quota string) (Snapshot, error) {
 	fault := planned(s.loads, s.loaded.Add(1))
 	snapshot, err := s.memoryStore.Load(ctx, quota)
-	if fault == unreachable || fault == replyLost {
+	switch fault {
+	case unreachable, replyLost:
 		return Snapshot{}, errInjected
+	case unreadable:
+		return Snapshot{}, fmt.Errorf("upgrade: %w", ErrUnreadable)
+	case none, conflict:
 	}
 	return snapshot, err
 }

@@ -153,17 +153,17 @@ func (c *committer) failure() error {
 }
 
 // reload replaces base by a live read.
-func (c *committer) reload(base *Snapshot) bool {
+func (c *committer) reload(base *Snapshot) error {
 	ctx, cancel := context.WithTimeout(c.group.ctx, c.group.options.CallTimeout)
 	defer cancel()
 	live, err := c.group.store.Load(ctx, c.quota)
 	if err != nil {
 		c.failed(err, false)
-		return false
+		return err
 	}
 	*base = live
 	c.learn(live)
-	return true
+	return nil
 }
 
 // learn keeps what a live read returned, unless something newer was seen since.

@@ -30,6 +30,10 @@ import (
 // is no longer at the version that was read.
 var ErrConflict = errors.New("the ledger has changed since it was read")
 
+// ErrUnreadable is what a Store's Load returns, wrapped, of a ledger that this process
+// can't understand, and won't: nobody needs to wait for it.
+var ErrUnreadable = errors.New("the ledger can't be understood")
+
 // Snapshot is a ledger as it was stored at one version.
 type Snapshot struct {
 	// Version is opaque to this package; empty when no ledger is stored.

@@ -144,8 +144,8 @@ func Snapshot(object *quotav1.QuotaLedger) (groupcommit.Snapshot, error) {
 		return groupcommit.Snapshot{Version: Version(object), Edited: true}, nil
 	}
 	if entries.Encoding > newest {
-		return groupcommit.Snapshot{}, fmt.Errorf(
-			"ledger %s has encoding %d, this operator knows up to %d: upgrade it", object.Name, entries.Encoding, newest)
+		return groupcommit.Snapshot{}, fmt.Errorf("%w: ledger %s has encoding %d, this operator knows up to %d: upgrade it",
+			groupcommit.ErrUnreadable, object.Name, entries.Encoding, newest)
 	}
 	state := ledger.State{
 		Basis:        ledger.Basis{Quota: ownerOf(object), Generation: entries.Generation, Digest: entries.Digest},
