@@ -79,6 +79,7 @@ type flags struct {
 	metricsAddress string
 	healthAddress  string
 	pprofAddress   string
+	shutdownDelay  time.Duration
 	reservationTTL time.Duration
 	statusEvery    time.Duration
 	failurePolicy  string
@@ -106,6 +107,8 @@ func parseFlags() (flags, zap.Options) {
 	flag.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080", "Address of the metrics endpoint; 0 for none.")
 	flag.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "Address of the health probes; 0 for none.")
 	flag.StringVar(&f.pprofAddress, "pprof-bind-address", "0", "Address of the profiling endpoint; 0 for none.")
+	flag.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 5*time.Second,
+		"How long requests are still answered after SIGTERM, while the API server turns to other replicas.")
 	flag.DurationVar(&f.reservationTTL, "reservation-ttl", 90*time.Second,
 		"How long an admitted object may take to appear before it is looked for. "+
 			"At least 80s: the API server's request timeout of a minute, and what clocks of replicas may differ by.")
@@ -152,6 +155,7 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
+	ctx = setup.Server.Stopping(ctx, clock, f.shutdownDelay)
 	mgr, err := newManager(f, setup)
 	if err != nil {
 		return err

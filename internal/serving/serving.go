@@ -63,7 +63,7 @@ type Options struct {
 
 // Setup is how the webhooks are served.
 type Setup struct {
-	Server webhook.Server
+	Server *Server
 	// Endpoint is where the API server calls. Whom it must trust, Certificates
 	// tell.
 	Endpoint     reach.Endpoint
@@ -105,10 +105,10 @@ func New(clock clock.PassiveClock, options Options) (*Setup, error) {
 		}
 	}
 	setup.Address = addressOf(listen, strconv.Itoa(options.Port))
-	setup.Server = webhook.NewServer(webhook.Options{
+	setup.Server = &Server{Server: webhook.NewServer(webhook.Options{
 		Host: listen, Port: options.Port,
 		TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = setup.Certificates.Present }},
-	})
+	})}
 	return setup, nil
 }
 

@@ -47,11 +47,11 @@ func directory(t *testing.T, content map[string][]byte) string {
 	return path
 }
 
-func optionsOf(t *testing.T, server webhook.Server) webhook.Options {
+func optionsOf(t *testing.T, server *Server) webhook.Options {
 	t.Helper()
-	served, ok := server.(*webhook.DefaultServer)
+	served, ok := server.Server.(*webhook.DefaultServer)
 	if !ok {
-		t.Fatalf("got a server of type %T, want *webhook.DefaultServer", server)
+		t.Fatalf("got a server of type %T, want *webhook.DefaultServer", server.Server)
 	}
 	return served.Options
 }

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -79,6 +80,14 @@ func (b *Balancer) SetBackends(ports ...int) {
 			_ = connection.Close()
 		}
 	}
+}
+
+// Drain hands no more new connections to a backend, and leaves it those that are
+// open, as a Service does to a pod that terminates.
+func (b *Balancer) Drain(port int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.backends = slices.DeleteFunc(slices.Clone(b.backends), func(backend int) bool { return backend == port })
 }
 
 // Cut ends all connections, so that those made next are spread over all

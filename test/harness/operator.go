@@ -113,6 +113,7 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 		"--namespace", "kube-system",
 		"--metrics-bind-address", metricsAddress(options.MetricsPort),
 		"--health-probe-bind-address", health,
+		"--shutdown-delay-duration", "0s", // nobody waits for tests
 	}
 	if options.CertDir != "" {
 		args = append(args, "--cert-dir", options.CertDir)

@@ -1,0 +1,58 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// Server serves webhooks. It can be stopped without a request that fails.
+type Server struct {
+	webhook.Server
+	// stopping: answers end their connections.
+	stopping atomic.Bool
+}
+
+// Stopping returns a context that ends so long after ctx has. In between requests are
+// answered as ever, for it takes a moment until nobody is sent here any more, and
+// each answer ends its connection. At the end hardly any is left on which a request
+// could just be on its way, which would fail.
+func (s *Server) Stopping(ctx context.Context, clock clock.Clock, delay time.Duration) context.Context {
+	stopped, stop := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		defer stop()
+		s.stopping.Store(true)
+		<-clock.After(delay)
+	})
+	return stopped
+}
+
+// Register implements webhook.Server.
+func (s *Server) Register(path string, handler http.Handler) {
+	s.Server.Register(path, http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		if s.stopping.Load() {
+			response.Header().Set("Connection", "close")
+		}
+		handler.ServeHTTP(response, request)
+	}))
+}
