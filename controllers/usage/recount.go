@@ -46,7 +46,7 @@ func Recount(reader client.Reader, group *groupcommit.Group) func(context.Contex
 		for i := range quotas.Items {
 			recounts.Go(func() error { return recount(ctx, group, quotas.Items[i].Name) })
 		}
-		return recounts.Wait() //nolint:wrapcheck // each says which quota it is about
+		return recounts.Wait()
 	}
 }
 
