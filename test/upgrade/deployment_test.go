@@ -1,0 +1,105 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package upgrade
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+// deployment is two replicas of the operator behind a Service. It is used by one
+// goroutine.
+type deployment struct {
+	balancer *harness.Balancer
+	options  harness.OperatorOptions
+	running  []*harness.Operator
+}
+
+func newDeployment(kubeconfig string) *deployment {
+	GinkgoHelper()
+	balancer, err := harness.NewBalancer()
+	Expect(err).NotTo(HaveOccurred())
+	return &deployment{balancer: balancer, options: harness.OperatorOptions{
+		Kubeconfig: kubeconfig, LeaderElect: true, CertSecret: "shared-quota-webhook-cert", StartTimeout: deadline,
+		// A certificate in a Secret is for a name.
+		WebhookURL: strings.Replace(balancer.URL(), "127.0.0.1", "localhost", 1),
+		Args: []string{
+			"--namespace", installed, "--shutdown-delay-duration", "1s", "--status-interval", "100ms", "--reservation-ttl", reservationTTL.String(),
+		},
+	}}
+}
+
+// add starts a replica of a release, and hands it calls once it is ready.
+func (d *deployment) add(ctx context.Context, release string) {
+	GinkgoHelper()
+	options := d.options
+	options.Binary = release
+	replica, err := cluster.StartOperator(ctx, options)
+	Expect(err).NotTo(HaveOccurred())
+	d.running = append(d.running, replica)
+	d.serve()
+}
+
+// drop ends the oldest replica, once it is handed no more connections.
+func (d *deployment) drop() {
+	GinkgoHelper()
+	oldest := d.running[0]
+	d.balancer.Drain(oldest.WebhookPort)
+	Expect(oldest.Stop()).To(Succeed())
+	d.running = d.running[1:]
+	d.serve()
+}
+
+func (d *deployment) serve() {
+	ports := make([]int, 0, len(d.running))
+	for _, replica := range d.running {
+		ports = append(ports, replica.WebhookPort)
+	}
+	d.balancer.SetBackends(ports...)
+}
+
+// install starts two replicas of a release.
+func (d *deployment) install(ctx context.Context, release string) {
+	GinkgoHelper()
+	d.add(ctx, release)
+	d.add(ctx, release)
+}
+
+// roll replaces the replicas one by one by those of a release, as a Deployment does:
+// each is ended when the one that replaces it is ready. It calls between while
+// replicas of both releases run.
+func (d *deployment) roll(ctx context.Context, release string, between func()) {
+	GinkgoHelper()
+	for range len(d.running) {
+		d.add(ctx, release)
+		d.drop()
+		between()
+	}
+}
+
+// remove ends all replicas.
+func (d *deployment) remove() {
+	GinkgoHelper()
+	for len(d.running) > 0 {
+		d.drop()
+	}
+}

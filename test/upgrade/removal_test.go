@@ -1,0 +1,190 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package upgrade
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+// left returns all that there is of the operator outside of the namespaces that it
+// limits.
+func left(ctx context.Context) []string {
+	GinkgoHelper()
+	const admission, rbac = "admissionregistration.k8s.io", "rbac.authorization.k8s.io"
+	var names []string
+	for _, kind := range []schema.GroupVersionKind{
+		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Secret"},
+		{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		{Group: admission, Version: "v1", Kind: "ValidatingWebhookConfiguration"},
+		{Group: admission, Version: "v1", Kind: "ValidatingAdmissionPolicy"},
+		{Group: admission, Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
+		{Group: rbac, Version: "v1", Kind: "ClusterRole"}, {Group: rbac, Version: "v1", Kind: "ClusterRoleBinding"},
+		{Group: rbac, Version: "v1", Kind: "RoleBinding"},
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		Expect(api.List(ctx, list)).To(Succeed())
+		for _, object := range list.Items {
+			if name := object.Namespace + "/" + object.Name; strings.Contains(name, "shared") {
+				names = append(names, kind.Kind+" "+name)
+			}
+		}
+	}
+	return names
+}
+
+func configurationIsGone(ctx context.Context) bool {
+	err := api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, &admissionregistrationv1.ValidatingWebhookConfiguration{})
+	return apierrors.IsNotFound(err)
+}
+
+// countNothing takes from the operator the right to see what quotas limit. It has it
+// again once it is installed again.
+func countNothing(ctx context.Context) {
+	GinkgoHelper()
+	role := &metav1.PartialObjectMetadata{}
+	role.SetGroupVersionKind(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"})
+	role.SetName("shared-quota-manager-role")
+	for i := range 20 {
+		patch := fmt.Sprintf(`[{"op":"test","path":"/rules/%[1]d/resources","value":["*"]},{"op":"remove","path":"/rules/%[1]d"}]`, i)
+		if api.Patch(ctx, role, client.RawPatch(types.JSONPatchType, []byte(patch))) == nil {
+			return
+		}
+	}
+	Fail("the role has no rule for all resources")
+}
+
+// uninstall removes what is installed.
+func uninstall(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "delete", "-k", "config/default", "--timeout=90s")
+}
+
+var _ = Describe("An operator that is removed", Ordered, func() {
+	var full, empty, anew *team
+
+	It("while quotas are kept leaves their namespaces free", func(ctx SpecContext) {
+		replicas.install(ctx, built.now)
+		DeferCleanup(replicas.remove)
+		full, empty = newTeam(ctx, "filling", "3"), newTeam(ctx, "emptying", "2")
+		Expect(full.create(ctx, "p1")).To(Succeed())
+		full.send(ctx, "letter", 2)
+		Expect(empty.create(ctx, "p1")).To(Succeed())
+		Expect(empty.create(ctx, "p2")).To(Succeed())
+		Eventually(ctx, full.used(ctx)).Should(Equal("1"))
+		Eventually(ctx, empty.used(ctx)).Should(Equal("2"))
+
+		kubectl(ctx, "delete", "namespace", installed, "--timeout=60s", "--wait=false")
+		replicas.remove() // as the kubelet does
+		Eventually(ctx, configurationIsGone).Should(BeTrue())
+		for i := range 4 {
+			Eventually(ctx, func(ctx context.Context) error { return full.create(ctx, fmt.Sprintf("more-%d", i)) }).Should(Succeed())
+		}
+		Expect(api.DeleteAllOf(ctx, builders.Pod(empty.namespaces[0], "").Obj(), client.InNamespace(empty.namespaces[0]))).To(Succeed())
+		kubectl(ctx, "wait", "--for=delete", "namespace/"+installed, "--timeout=60s")
+	})
+
+	It("and installed again long after counts what lives, and grants nothing before", func(ctx SpecContext) {
+		install(ctx)
+		countNothing(ctx)
+		replicas.install(ctx, built.later)
+		DeferCleanup(replicas.remove)
+		By("having a ledger that says that 1 of 3 is used, where 5 are")
+		refused := MatchError(ContainSubstring("status unknown for quota: filling"))
+		Eventually(ctx, configurationIsGone).Should(BeFalse())
+		probe := func(ctx context.Context) error {
+			return api.Create(ctx, builders.Pod(full.namespaces[0], "late").Obj(), client.DryRunAll)
+		}
+		Eventually(ctx, probe).Should(refused)
+		Expect(full.create(ctx, "late")).To(refused)
+
+		install(ctx)
+		full.waitUntilAsked(ctx)
+		Eventually(ctx, func(ctx context.Context) []string { return full.ledger(ctx).Entries.Reservations }).
+			Should(BeEmpty(), "what was in flight has expired")
+		Expect(full.create(ctx, "late")).To(full.beFull("5", "3"))
+		By("having a ledger that says that 2 of 2 are used, where none is")
+		empty.waitUntilAsked(ctx)
+		for _, name := range []string{"p3", "p4"} {
+			Expect(empty.create(ctx, name)).To(Succeed())
+		}
+		Expect(empty.create(ctx, "p5")).To(empty.beFull("2", "2"))
+	})
+
+	It("with all there is leaves nothing behind, even if none was running any more", func(ctx SpecContext) {
+		Expect(left(ctx)).NotTo(BeEmpty())
+		Expect(full.create(ctx, "late")).To(MatchError(ContainSubstring("failed calling webhook")))
+		uninstall(ctx)
+		Eventually(ctx, left).Should(BeEmpty())
+		for _, t := range []*team{full, empty} {
+			Eventually(ctx, func(ctx context.Context) error { return t.create(ctx, "free") }).Should(Succeed())
+			for _, namespace := range t.namespaces {
+				kubectl(ctx, "delete", "namespace", namespace, "--timeout=60s")
+			}
+		}
+	})
+
+	It("and installed from nothing counts what lives, and goes by it from the start", func(ctx SpecContext) {
+		anew = &team{name: "anew", namespaces: []string{"anew-a"}}
+		Expect(api.Create(ctx, builders.Namespace("anew-a").Label("team", "anew").Obj())).To(Succeed())
+		for _, name := range []string{"p1", "p2"} {
+			Expect(anew.create(ctx, name)).To(Succeed())
+		}
+		install(ctx)
+		replicas.install(ctx, built.now)
+		DeferCleanup(replicas.remove)
+		anew.limit(ctx, "3")
+		Expect(anew.create(ctx, "p3")).To(Succeed())
+		Expect(anew.create(ctx, "p4")).To(anew.beFull("3", "3"))
+	})
+
+	It("after its quotas leaves nothing behind, and refuses nothing meanwhile", func(ctx SpecContext) {
+		replicas.install(ctx, built.now)
+		DeferCleanup(replicas.remove)
+		anew.waitUntilAsked(ctx)
+		kubectl(ctx, "delete", "crq", "--all", "--timeout=60s")
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			ledgers, views := &quotav1.QuotaLedgerList{}, &quotav1.LocalResourceQuotaList{}
+			g.Expect(api.List(ctx, ledgers)).To(Succeed())
+			g.Expect(api.List(ctx, views)).To(Succeed())
+			g.Expect(ledgers.Items).To(BeEmpty())
+			g.Expect(views.Items).To(BeEmpty())
+		}).Should(Succeed())
+		Eventually(ctx, func(ctx context.Context) error { return anew.create(ctx, "free") }).Should(Succeed())
+
+		replicas.remove()
+		Expect(anew.create(ctx, "freer")).To(Succeed(), "nobody is asked")
+		uninstall(ctx)
+		Eventually(ctx, left).Should(BeEmpty())
+		Expect(anew.create(ctx, "freest")).To(Succeed())
+	})
+})

@@ -1,0 +1,146 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package upgrade
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// inFlight is part of the reservation of the pod letter in an encoding.
+func inFlight(t *team, encoding int32) string {
+	return map[int32]string{2: " " + t.name + "-flight letter ", 3: " letter " + t.name + "-flight "}[encoding]
+}
+
+// encodings are those that a ledger was stored in, one after the other.
+type encodings struct {
+	mu   sync.Mutex // guards seen
+	seen []int32
+}
+
+// follow records in which encoding the ledger is written, until ctx ends. No version
+// of it may lack what is in flight.
+func follow(ctx context.Context, t *team) *encodings {
+	GinkgoHelper()
+	events, err := api.Watch(ctx, &quotav1.QuotaLedgerList{},
+		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", t.name)})
+	Expect(err).NotTo(HaveOccurred())
+	e := &encodings{}
+	go func() {
+		defer GinkgoRecover()
+		defer events.Stop()
+		for ctx.Err() == nil {
+			event, open := <-events.ResultChan()
+			if !open || ctx.Err() != nil {
+				return
+			}
+			ledger, is := event.Object.(*quotav1.QuotaLedger)
+			Expect(is).To(BeTrue(), "%v", event.Object)
+			entries := ledger.Entries
+			held := slices.ContainsFunc(entries.Reservations, func(reservation string) bool {
+				return strings.Contains(reservation, inFlight(t, entries.Encoding))
+			})
+			Expect(held).To(BeTrue(), "encoding %d: %v", entries.Encoding, entries.Reservations)
+			e.add(entries.Encoding)
+		}
+	}()
+	return e
+}
+
+func (e *encodings) add(encoding int32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.seen = append(e.seen, encoding)
+}
+
+// since returns the encodings of the writes after the first so many, each once.
+func (e *encodings) since(number int) []int32 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Compact(slices.Sorted(slices.Values(e.seen[number:])))
+}
+
+func (e *encodings) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.seen)
+}
+
+var _ = Describe("Replicas of two releases", func() {
+	It("replace each other one by one under load, forth and back, without a request that fails or a reservation that is lost",
+		func(ctx SpecContext) {
+			const limit = 100
+			replicas.install(ctx, built.now)
+			DeferCleanup(replicas.remove)
+			t := newTeam(ctx, "rolling", strconv.Itoa(limit))
+			t.send(ctx, "letter", 2)
+			watching, stop := context.WithCancel(ctx)
+			defer stop()
+			written := follow(watching, t)
+			load := t.load(ctx)
+			defer load.stop()
+
+			for _, step := range []struct {
+				release      string
+				during, then []int32
+			}{
+				{release: built.next, during: []int32{2}, then: []int32{2}},
+				{release: built.afterNext, during: []int32{2, 3}, then: []int32{3}},
+				{release: built.next, during: []int32{2, 3}, then: []int32{2}},
+				{release: built.now, during: []int32{2}, then: []int32{2}},
+			} {
+				By("rolling out " + step.release)
+				load.goOn(ctx)
+				before := written.count()
+				replicas.roll(ctx, step.release, func() { load.goOn(ctx) })
+				Expect(written.since(before)).To(Equal(step.during))
+				// What the last replica of the old release wrote has been seen by now.
+				before = written.count()
+				load.goOn(ctx)
+				Expect(written.since(before)).To(Equal(step.then))
+				Expect(load.failed()).To(BeEmpty())
+			}
+			load.stop()
+			AddReportEntry("while all replicas were replaced four times", load.String())
+			Expect(load.failed()).To(BeEmpty())
+
+			report, err := truth.Report(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			judged := report.Quotas[t.name]
+			Expect(judged.Violations).To(BeEmpty())
+			Expect(judged.Peak.Pods().Value()).To(BeNumerically("<", limit), "one is in flight all the time")
+			Eventually(ctx, t.used(ctx)).Should(Equal("0"))
+			// What came and went while nobody counted stays reserved as long as what is in flight.
+			held := len(t.ledger(ctx).Entries.Reservations)
+			for i := range limit - held {
+				Expect(t.create(ctx, fmt.Sprintf("p%d", i))).To(Succeed())
+			}
+			Expect(t.create(ctx, "late")).To(t.beFull(strconv.Itoa(limit), strconv.Itoa(limit)))
+			AddReportEntry("reserved in the end", held)
+		})
+})

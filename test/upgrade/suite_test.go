@@ -1,0 +1,176 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package upgrade
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/judge"
+)
+
+const (
+	// deadline is what anything may take on a machine that is busy with builds.
+	deadline = 60 * time.Second
+	poll     = 50 * time.Millisecond
+	// buildTimeout covers builds of the operator from nothing.
+	buildTimeout = 20 * time.Minute
+	// reservationTTL is longer than the suite takes, so that what is in flight stays.
+	reservationTTL = 30 * time.Minute
+
+	// installed is the namespace of config/default, and operatorName who the operator
+	// is by it.
+	installed    = "shared-quota-system"
+	operatorName = "system:serviceaccount:" + installed + ":shared-quota-manager"
+)
+
+// releases are builds of the operator.
+type releases struct {
+	// now is this release. It knows encoding 2 alone.
+	now string
+	// next reads encoding 3, and writes 2; afterNext writes 3.
+	next, afterNext string
+	// later is this release, long after reservations made now have expired.
+	later string
+}
+
+// What the whole suite shares.
+var (
+	cluster *harness.Cluster
+	// api is the admin's client. It reads from the API server.
+	api   client.WithWatch
+	built releases
+	// truth is the judge.
+	truth *judge.Judge
+	// replicas are those of the operator.
+	replicas *deployment
+)
+
+func TestUpgrade(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	suite, reporter := GinkgoConfiguration()
+	suite.Timeout = buildTimeout + 10*time.Minute
+	RunSpecs(t, "Releases of the operator", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	SetDefaultEventuallyTimeout(deadline)
+	SetDefaultEventuallyPollingInterval(poll)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+
+	builds := make(chan releases, 1)
+	go func() {
+		defer GinkgoRecover()
+		defer close(builds)
+		builds <- build(ctx)
+	}()
+	startControlPlane(ctx)
+	install(ctx)
+	identity, err := cluster.User(operatorName, "system:serviceaccounts", "system:serviceaccounts:"+installed)
+	Expect(err).NotTo(HaveOccurred())
+	kubeconfig, err := cluster.WriteKubeconfig("operator", identity)
+	Expect(err).NotTo(HaveOccurred())
+	built = <-builds
+	replicas = newDeployment(kubeconfig)
+}, NodeTimeout(buildTimeout))
+
+var _ = AfterSuite(func() {
+	if cluster == nil {
+		return
+	}
+	if replicas != nil {
+		replicas.remove()
+		Expect(replicas.balancer.Close()).To(Succeed())
+	}
+	if truth != nil {
+		Expect(truth.Stop()).To(Succeed())
+	}
+	Expect(cluster.Stop()).To(Succeed())
+})
+
+func startControlPlane(ctx context.Context) {
+	GinkgoHelper()
+	var err error
+	cluster, err = harness.Start(ctx, harness.Options{
+		CRDDirs: []string{},
+		// Replicas share the calls only where each has a connection.
+		APIServerEnv: []string{"DISABLE_HTTP2=1"},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = cluster.StartControllerManager(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	scheme := runtime.NewScheme()
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	Expect(quotav1.AddToScheme(scheme)).To(Succeed())
+	api, err = client.NewWithWatch(cluster.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL())
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// build makes all releases.
+func build(ctx context.Context) releases {
+	GinkgoHelper()
+	const raised = "-X github.com/sharedquota/shared-quota-operator/internal/ledgerstore.raised=yes"
+	dir := GinkgoT().TempDir()
+	made := releases{
+		next: filepath.Join(dir, "next"), afterNext: filepath.Join(dir, "after-next"), later: filepath.Join(dir, "later"),
+	}
+	var builds errgroup.Group
+	builds.Go(func() (err error) { made.now, err = harness.OperatorBinary(ctx, dir); return err })
+	for path, flags := range map[string][]string{
+		made.next:      {"-tags", "nextrelease"},
+		made.afterNext: {"-tags", "nextrelease", "-ldflags", raised},
+		made.later:     {"-ldflags", "-X main.clockOffset=1h"},
+	} {
+		builds.Go(func() error { _, err := harness.BuildOperator(ctx, path, flags...); return err })
+	}
+	Expect(builds.Wait()).To(Succeed())
+	return made
+}
+
+// install applies what is installed.
+func install(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "apply", "-k", "config/default")
+	kubectl(ctx, "wait", "--for=condition=established", "--timeout=60s", "crd", "--all")
+}
+
+// kubectl runs kubectl as admin in the repository's root.
+func kubectl(ctx context.Context, args ...string) {
+	GinkgoHelper()
+	root, err := harness.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	result, err := cluster.KubectlIn(ctx, root, nil, args...)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(result.ExitCode).To(BeZero(), "kubectl %v:\n%s%s", args, result.Stdout, result.Stderr)
+}

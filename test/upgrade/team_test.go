@@ -1,0 +1,214 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+const (
+	// clients create pods in each namespace of a team at the same time.
+	clients = 4
+	// rest is what a client takes after a refusal. So what it deletes has been there for
+	// longer than replicas take to agree on who counts: what comes and goes while nobody
+	// does stays reserved.
+	rest = 200 * time.Millisecond
+)
+
+// team is a quota on pods, and the namespaces under it.
+type team struct {
+	name       string
+	namespaces []string
+}
+
+// newTeam makes namespaces, and a quota for them that the API server asks about.
+func newTeam(ctx context.Context, name, pods string) *team {
+	GinkgoHelper()
+	t := &team{name: name, namespaces: []string{name + "-a", name + "-b"}}
+	for _, namespace := range t.namespaces {
+		Expect(api.Create(ctx, builders.Namespace(namespace).Label("team", name).Obj())).To(Succeed())
+	}
+	t.limit(ctx, pods)
+	return t
+}
+
+// limit makes the quota. There may be no load balancer under it, which is how to find
+// out whether the API server asks.
+func (t *team) limit(ctx context.Context, pods string) {
+	GinkgoHelper()
+	quota := builders.Quota(t.name).Label("team", t.name).Hard("pods", pods).Hard("services.loadbalancers", "0").Obj()
+	Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, quota) }).Should(Succeed())
+	t.waitUntilAsked(ctx)
+}
+
+// waitUntilAsked returns once the quota is enforced, and the API server has noticed.
+func (t *team) waitUntilAsked(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega, ctx context.Context) {
+		quota := &quotav1.ClusterResourceQuota{}
+		g.Expect(api.Get(ctx, client.ObjectKey{Name: t.name}, quota)).To(Succeed())
+		for _, kind := range []string{quotav1.ConditionEnforced, quotav1.ConditionReady} {
+			g.Expect(meta.IsStatusConditionTrue(quota.Status.Conditions, kind)).To(BeTrue(), "%s: %v", kind, quota.Status.Conditions)
+		}
+	}).Should(Succeed())
+	probe := builders.Service(t.namespaces[0], "probe").Type(corev1.ServiceTypeLoadBalancer, 80).Obj()
+	Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, probe, client.DryRunAll) }).
+		Should(MatchError(ContainSubstring("exceeded quota: " + t.name)))
+}
+
+func (t *team) create(ctx context.Context, name string) error {
+	return api.Create(ctx, builders.Pod(t.namespaces[0], name).Obj())
+}
+
+// beFull matches the refusal of a pod where so many of so many are used.
+func (t *team) beFull(used, limited string) gomegatypes.GomegaMatcher {
+	return And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(
+		"exceeded quota: %s, requested: pods=1, used: pods=%s, limited: pods=%s", t.name, used, limited)))
+}
+
+func (t *team) ledger(ctx context.Context) *quotav1.QuotaLedger {
+	GinkgoHelper()
+	ledger := &quotav1.QuotaLedger{}
+	Expect(api.Get(ctx, client.ObjectKey{Name: t.name}, ledger)).To(Succeed())
+	return ledger
+}
+
+// used is how many pods the ledger says live.
+func (t *team) used(ctx context.Context) func() string {
+	return func() string {
+		used := t.ledger(ctx).Entries.Used
+		return used.Pods().String()
+	}
+}
+
+// send admits a pod that is never stored: a quota of Kubernetes refuses it after the
+// webhook has admitted it. Its reservation is what any reservation in flight is, for
+// as long as it is looked at.
+func (t *team) send(ctx context.Context, name string, encoding int32) {
+	GinkgoHelper()
+	namespace := t.name + "-flight"
+	Expect(api.Create(ctx, builders.Namespace(namespace).Label("team", t.name).Obj())).To(Succeed())
+	none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+	refusing := builders.ResourceQuota(namespace, "refusing")
+	refusing.Spec.Hard = none
+	Expect(api.Create(ctx, refusing)).To(Succeed())
+	Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, builders.Pod(namespace, name).Obj()) }).
+		Should(MatchError(ContainSubstring("exceeded quota: refusing")))
+	Expect(t.ledger(ctx).Entries.Reservations).To(ContainElement(ContainSubstring(inFlight(t, encoding))))
+}
+
+// load is clients that create pods, and delete their oldest one whenever they are told
+// that the quota is exhausted.
+type load struct {
+	admitted, refused atomic.Int32
+	stop              func()
+
+	mu sync.Mutex // guards failures
+	// failures are the answers that are neither yes nor the quota's no.
+	failures []string
+}
+
+func (t *team) load(ctx context.Context) *load {
+	ctx, cancel := context.WithCancel(ctx)
+	l := &load{}
+	var running sync.WaitGroup
+	for _, namespace := range t.namespaces {
+		for range clients {
+			running.Go(func() {
+				var own []*corev1.Pod
+				for ctx.Err() == nil {
+					own = l.take(ctx, t, namespace, own)
+				}
+				l.free(context.WithoutCancel(ctx), own)
+			})
+		}
+	}
+	l.stop = func() { cancel(); running.Wait() }
+	return l
+}
+
+// take creates one more pod, and returns those that the client has then.
+func (l *load) take(ctx context.Context, t *team, namespace string, own []*corev1.Pod) []*corev1.Pod {
+	pod := builders.Pod(namespace, "app").Generated().Obj()
+	err := api.Create(ctx, pod)
+	switch {
+	case err == nil:
+		l.admitted.Add(1)
+		return append(own, pod)
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied the request: exceeded quota: "+t.name):
+		l.refused.Add(1)
+		oldest := min(1, len(own))
+		l.free(ctx, own[:oldest])
+		<-time.After(rest)
+		return own[oldest:]
+	default:
+		l.fail(ctx, err)
+		return own
+	}
+}
+
+func (l *load) free(ctx context.Context, own []*corev1.Pod) {
+	for _, pod := range own {
+		l.fail(ctx, api.Delete(ctx, pod))
+	}
+}
+
+func (l *load) fail(ctx context.Context, err error) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failures = append(l.failures, err.Error())
+}
+
+func (l *load) failed() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failures
+}
+
+// goOn returns once the clients have been answered some times more, yes and no.
+func (l *load) goOn(ctx context.Context) {
+	GinkgoHelper()
+	admitted, refused := l.admitted.Load(), l.refused.Load()
+	Eventually(ctx, l.admitted.Load).Should(BeNumerically(">", admitted+20))
+	Eventually(ctx, l.refused.Load).Should(BeNumerically(">", refused+20))
+}
+
+// String is for reports.
+func (l *load) String() string {
+	return fmt.Sprintf("%d admitted, %d refused, %d failed", l.admitted.Load(), l.refused.Load(), len(l.failed()))
+}
