@@ -18,6 +18,7 @@ package objects
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,10 +47,11 @@ func unknownMessage(undecided ledger.Undecided) string {
 
 func amounts(list corev1.ResourceList) string {
 	parts := make([]string, 0, len(list))
-	for name, quantity := range list {
+	// By name, not by what is printed: services come before services.nodeports.
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		quantity := list[name]
 		parts = append(parts, string(name)+"="+quantity.String())
 	}
-	slices.Sort(parts)
 	return strings.Join(parts, ",")
 }
 

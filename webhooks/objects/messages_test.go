@@ -52,6 +52,14 @@ func TestMessagesWordForWord(t *testing.T) {
 				"used: count/deployments.apps=3,limits.cpu=2,requests.memory=2Gi, " +
 				"limited: count/deployments.apps=3,limits.cpu=3,requests.memory=2560Mi",
 		},
+		"a name comes before another one that it begins": {
+			got: exceededMessage(ledger.Denied{
+				Quota: "team", Requested: list("services.nodeports", "2", "services", "1"),
+				Used: list("services.nodeports", "3", "services", "5"), Limited: list("services.nodeports", "4", "services", "5"),
+			}),
+			want: "exceeded quota: team, requested: services=1,services.nodeports=2, used: services=5,services.nodeports=3, " +
+				"limited: services=5,services.nodeports=4",
+		},
 		"usage isn't known yet": {
 			got: unknownMessage(ledger.Undecided{
 				Quota: "team", Reason: ledger.NotCounted, Resources: []corev1.ResourceName{"pods", "requests.cpu"},
