@@ -52,6 +52,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/events"
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/limited"
@@ -64,6 +65,7 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // minReservationTTL is the API server's request timeout of a minute, and by how
 // much the clocks of replicas may differ.
@@ -180,8 +182,9 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 
-	handler := objects.NewHandler(clock, evaluators, index, group, measured, f.reservationTTL)
-	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, measured, reached.Protected); err != nil {
+	refusals := objects.NewRefusals(clock, mgr.GetClient(), mgr.GetEventRecorder(events.Name))
+	handler := objects.NewHandler(clock, evaluators, index, group, measured, refusals, f.reservationTTL)
+	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, refusals, measured, reached.Protected); err != nil {
 		return err
 	}
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{

@@ -40,6 +40,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/usage"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/events"
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/issuing"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -101,6 +102,7 @@ func Register(
 	if err != nil {
 		return err
 	}
+	recorder := mgr.GetEventRecorder(events.Name)
 	settle, status, views, configure := &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}
 	options.Serving.Certificates.OnChange(func() { configure.Fire([]string{reach.ConfigurationName}) })
 	counted := func(quotas []string) { settle.Fire(quotas); status.Fire(quotas); views.Fire(quotas) }
@@ -128,8 +130,9 @@ func Register(
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, watches, objectsNow, metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, counted),
-		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach, status, options.StatusEvery),
-		localview.NewController(clock, mgr.GetClient(), count, group, views, options.StatusEvery),
+		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach, status, recorder,
+			options.StatusEvery),
+		localview.NewController(clock, mgr.GetClient(), count, group, views, recorder, options.StatusEvery),
 		reachcontroller.NewController(mgr.GetClient(), evaluators, options.reach, owners, usage.Recount(mgr.GetClient(), group), configure),
 	} {
 		if err := controller.Register(mgr); err != nil {

@@ -40,11 +40,14 @@ func Paths() reach.Paths {
 }
 
 // Register adds all endpoints to the manager's server, which stops when running
-// ends. Protected namespaces are those that no quota limits.
+// ends, and what tells of refusals to the manager. Protected namespaces are those that no quota limits.
 func Register(
 	running context.Context, mgr ctrl.Manager, evaluators *evaluation.Evaluators, index *coverage.Index,
-	handler *objects.Handler, metrics *metrics.Metrics, protected []string,
+	handler *objects.Handler, refusals *objects.Refusals, metrics *metrics.Metrics, protected []string,
 ) error {
+	if err := mgr.Add(refusals); err != nil {
+		return fmt.Errorf("adding what tells of refusals: %w", err)
+	}
 	lookup, err := newLookup(mgr)
 	if err != nil {
 		return err

@@ -32,6 +32,9 @@ const (
 	// namespace that it selects, so that no request passes it by. What was admitted
 	// before is counted, never removed.
 	ConditionEnforced = "Enforced"
+	// ConditionExceeded is true while more of a resource is used than the quota
+	// allows: its limit was lowered, or more was there before the quota.
+	ConditionExceeded = "Exceeded"
 	// ConditionProtectedSelected is true while the quota selects namespaces that
 	// are never limited, such as kube-system. What they use counts all the same.
 	ConditionProtectedSelected = "ProtectedSelected"
@@ -56,6 +59,11 @@ const (
 	ReasonWebhookConfigured = "WebhookConfigured"
 	// ReasonWebhookPending: the webhook configuration doesn't cover the quota yet.
 	ReasonWebhookPending = "WebhookPending"
+	// ReasonWithinLimits: of no resource more is used than the quota allows.
+	ReasonWithinLimits = "WithinLimits"
+	// ReasonUsedAboveHard: used is above hard; the message names each resource. Also
+	// of an event, when it comes to be so of one resource.
+	ReasonUsedAboveHard = "UsedAboveHard"
 	// ReasonNoneProtected: no protected namespace is selected.
 	ReasonNoneProtected = "NoneProtected"
 	// ReasonProtectedNamespaces: a protected namespace is selected; the message names it.
@@ -68,6 +76,35 @@ const (
 	ReasonNotWatchable = "NotWatchable"
 	// ReasonNotLimitable: Kubernetes keeps no quota on a resource that the quota names.
 	ReasonNotLimitable = "NotLimitable"
+)
+
+// Reasons of the events of a ClusterResourceQuota, and of its LocalResourceQuotas.
+const (
+	// ReasonQuotaExceeded: a request was refused because it didn't fit.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonRequestIncomplete: a request was refused because it doesn't say how
+	// much it asks for of what the quota limits.
+	ReasonRequestIncomplete = "RequestIncomplete"
+	// ReasonUsageUnknown: a request was refused because what is used isn't known yet,
+	// or because too many requests were in flight.
+	ReasonUsageUnknown = "UsageUnknown"
+	// ReasonNearLimit: 80 percent of a limit are used.
+	ReasonNearLimit = "NearLimit"
+	// ReasonLimitReached: all of a limit is used.
+	ReasonLimitReached = "LimitReached"
+)
+
+// Level tells how near to its limit the use of a resource has come. It is the
+// reason of the event that tells so.
+//
+// +kubebuilder:validation:Enum=NearLimit;LimitReached;UsedAboveHard
+type Level string
+
+// Levels, from low to high.
+const (
+	LevelNearLimit     Level = ReasonNearLimit
+	LevelLimitReached  Level = ReasonLimitReached
+	LevelUsedAboveHard Level = ReasonUsedAboveHard
 )
 
 // ClusterResourceQuotaSelector selects namespaces. A namespace is selected
@@ -160,6 +197,14 @@ type ClusterResourceQuotaStatus struct {
 	// +optional
 	Reserved corev1.ResourceList `json:"reserved,omitempty"`
 
+	// levels tells of each resource of which 80 percent or more are used how near
+	// to its limit that is: NearLimit, LimitReached or UsedAboveHard. A level is
+	// left again only when use has fallen ten percent of the limit below where it
+	// begins, so that use that goes up and down there is told once;
+	// UsedAboveHard as soon as used is no longer above hard.
+	// +optional
+	Levels map[corev1.ResourceName]Level `json:"levels,omitempty"`
+
 	// namespaces holds each selected namespace's slice of the usage, sorted
 	// by name.
 	// +optional
@@ -181,7 +226,8 @@ type ClusterResourceQuotaStatus struct {
 	// +optional
 	Summary string `json:"summary,omitempty"`
 
-	// conditions of the quota: Ready, Enforced, ResourceUnavailable.
+	// conditions of the quota: Ready, Enforced, Exceeded, ResourceUnavailable and
+	// ProtectedSelected.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

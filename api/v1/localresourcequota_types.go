@@ -39,6 +39,11 @@ type LocalResourceQuotaStatus struct {
 	// +optional
 	Available corev1.ResourceList `json:"available,omitempty"`
 
+	// levels tells of each resource how near to its limit all namespaces together
+	// have come, as in the status of the ClusterResourceQuota.
+	// +optional
+	Levels map[corev1.ResourceName]Level `json:"levels,omitempty"`
+
 	// used is what this namespace uses.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`

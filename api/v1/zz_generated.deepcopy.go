@@ -140,6 +140,13 @@ func (in *ClusterResourceQuotaStatus) DeepCopyInto(out *ClusterResourceQuotaStat
 			(*out)[key] = val.DeepCopy()
 		}
 	}
+	if in.Levels != nil {
+		in, out := &in.Levels, &out.Levels
+		*out = make(map[corev1.ResourceName]Level, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.Namespaces != nil {
 		in, out := &in.Namespaces, &out.Namespaces
 		*out = make([]ResourceQuotaStatusByNamespace, len(*in))
@@ -240,6 +247,13 @@ func (in *LocalResourceQuotaStatus) DeepCopyInto(out *LocalResourceQuotaStatus) 
 		*out = make(corev1.ResourceList, len(*in))
 		for key, val := range *in {
 			(*out)[key] = val.DeepCopy()
+		}
+	}
+	if in.Levels != nil {
+		in, out := &in.Levels, &out.Levels
+		*out = make(map[corev1.ResourceName]Level, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
 		}
 	}
 	if in.Used != nil {

@@ -40,6 +40,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/pace"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/events"
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
@@ -61,6 +62,8 @@ type Controller struct {
 	count   *counting.Count
 	group   *groupcommit.Group
 	changed *trigger.Trigger
+	// recorder is told of each level that a view reaches.
+	recorder events.Recorder
 	// every is the least time between two rounds of writes for one quota.
 	every time.Duration
 
@@ -83,10 +86,10 @@ func (t totals) equal(other totals) bool {
 // quota whose count or ledger changes.
 func NewController(
 	clock clock.Clock, client client.Client, count *counting.Count, group *groupcommit.Group,
-	changed *trigger.Trigger, every time.Duration,
+	changed *trigger.Trigger, recorder events.Recorder, every time.Duration,
 ) *Controller {
 	return &Controller{
-		clock: clock, client: client, count: count, group: group, changed: changed, every: every,
+		clock: clock, client: client, count: count, group: group, changed: changed, recorder: recorder, every: every,
 		pace: pace.New(clock), written: map[string]totals{},
 	}
 }
@@ -206,7 +209,7 @@ func (c *Controller) project(
 	if changing {
 		due = due[:min(len(due), viewsWhileChanging)]
 	}
-	if err := errors.Join(removed, c.writeAll(ctx, due)); err != nil {
+	if err := errors.Join(removed, c.writeAll(ctx, due, planned.risen)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the views of quota %s: %w", object.Name, err)
 	}
 	if len(due) > 0 {
@@ -218,13 +221,29 @@ func (c *Controller) project(
 	return reconcile.Result{}, nil
 }
 
-func (c *Controller) writeAll(ctx context.Context, views []*quotav1.LocalResourceQuota) error {
+func (c *Controller) writeAll(
+	ctx context.Context, views []*quotav1.LocalResourceQuota, risen map[*quotav1.LocalResourceQuota][]corev1.ResourceName,
+) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writesAtOnce)
 	for _, view := range views {
-		group.Go(func() error { return c.write(ctx, view) })
+		group.Go(func() error {
+			written, err := c.write(ctx, view)
+			if written {
+				c.tell(view, risen[view])
+			}
+			return err
+		})
 	}
 	return group.Wait() //nolint:wrapcheck // write has said what
+}
+
+// tell tells the owner of the namespace which levels a view that was just written
+// has reached. They are in the view now: nobody else tells.
+func (c *Controller) tell(view *quotav1.LocalResourceQuota, risen []corev1.ResourceName) {
+	for _, name := range risen {
+		events.LevelReachedInView(view, events.UseOf(name, view.Status.Levels[name], view.Status.Total)).Record(c.recorder)
+	}
 }
 
 func (c *Controller) remove(ctx context.Context, quota string, views []*quotav1.LocalResourceQuota) error {
@@ -238,24 +257,25 @@ func (c *Controller) remove(ctx context.Context, quota string, views []*quotav1.
 	return nil
 }
 
-func (c *Controller) write(ctx context.Context, view *quotav1.LocalResourceQuota) error {
+// write tells whether the view is stored.
+func (c *Controller) write(ctx context.Context, view *quotav1.LocalResourceQuota) (bool, error) {
 	if view.ResourceVersion != "" {
 		err := c.client.Update(ctx, view)
 		// Whoever changed or deleted it meanwhile asks for another round by that.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil
+			return false, nil
 		}
-		return err //nolint:wrapcheck // the error names the view
+		return err == nil, err //nolint:wrapcheck // the error names the view
 	}
 	err := c.client.Create(ctx, view)
 	// A namespace that is going takes no new objects, and needs none.
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("creating the view in namespace %s: %w", view.Namespace, err)
+		return false, fmt.Errorf("creating the view in namespace %s: %w", view.Namespace, err)
 	}
-	return nil
+	return true, nil
 }
 
 func (c *Controller) forget(quota string) {

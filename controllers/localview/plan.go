@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
@@ -35,6 +36,8 @@ type plannedViews struct {
 	// outdated are to be written, the most urgent first.
 	outdated []*quotav1.LocalResourceQuota
 	unwanted []*quotav1.LocalResourceQuota
+	// outdated view -> the resources whose level is higher than the view says so far
+	risen map[*quotav1.LocalResourceQuota][]corev1.ResourceName
 }
 
 // urgency orders writes: what misleads an owner most comes first.
@@ -55,7 +58,7 @@ func plan(
 	object *quotav1.ClusterResourceQuota,
 	wanted map[string]quotav1.LocalResourceQuotaStatus, present map[string]*quotav1.LocalResourceQuota,
 ) plannedViews {
-	var planned plannedViews
+	planned := plannedViews{risen: map[*quotav1.LocalResourceQuota][]corev1.ResourceName{}}
 	type ranked struct {
 		view    *quotav1.LocalResourceQuota
 		urgency urgency
@@ -63,8 +66,14 @@ func plan(
 	var outdated []ranked
 	for namespace, status := range wanted {
 		is := present[namespace]
+		before := levelsOf(object, is)
+		status.Levels = report.Levels(before, status.Total.Used, status.Total.Hard)
 		if is == nil || !metav1.IsControlledBy(is, object) || !apiequality.Semantic.DeepEqual(is.Status, status) {
-			outdated = append(outdated, ranked{newView(object, namespace, status, is), urgencyOf(object, is, status)})
+			view := newView(object, namespace, status, is)
+			outdated = append(outdated, ranked{view, urgencyOf(object, is, status)})
+			if risen := report.Risen(before, status.Levels); len(risen) > 0 {
+				planned.risen[view] = risen
+			}
 		}
 	}
 	slices.SortFunc(outdated, func(a, b ranked) int {
@@ -79,6 +88,14 @@ func plan(
 		}
 	}
 	return planned
+}
+
+// levelsOf are the levels that a view of this quota has; none where there is no view.
+func levelsOf(object *quotav1.ClusterResourceQuota, view *quotav1.LocalResourceQuota) map[corev1.ResourceName]quotav1.Level {
+	if view == nil || !metav1.IsControlledBy(view, object) {
+		return nil
+	}
+	return view.Status.Levels
 }
 
 // writtenAt orders views of the same urgency: the one that has not been written

@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 func pods(quantity string) corev1.ResourceList {
@@ -33,7 +34,8 @@ func pods(quantity string) corev1.ResourceList {
 
 func status(total, available, own string) quotav1.LocalResourceQuotaStatus {
 	return quotav1.LocalResourceQuotaStatus{
-		Total: corev1.ResourceQuotaStatus{Hard: pods("10"), Used: pods(total)}, Available: pods(available), Used: pods(own),
+		Levels: report.Levels(nil, pods(total), pods("10")),
+		Total:  corev1.ResourceQuotaStatus{Hard: pods("10"), Used: pods(total)}, Available: pods(available), Used: pods(own),
 	}
 }
 
@@ -76,5 +78,43 @@ func TestPlanWritesWhatMisleadsMostFirst(t *testing.T) {
 		if view.ResourceVersion == "" {
 			t.Errorf("the view in %s would be written without a resourceVersion", view.Namespace)
 		}
+	}
+}
+
+func TestPlanTellsEachViewWhatItHasReached(t *testing.T) {
+	object := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "u1"}}
+	foreign := newView(object, "foreign", status("10", "0", "1"), nil)
+	foreign.OwnerReferences[0].UID = "u0"
+	present := map[string]*quotav1.LocalResourceQuota{
+		"behind":  newView(object, "behind", status("7", "3", "1"), nil),
+		"near":    newView(object, "near", status("8", "2", "1"), nil),
+		"full":    newView(object, "full", status("10", "0", "1"), nil),
+		"foreign": foreign,
+	}
+	for name, test := range map[string]struct {
+		used string
+		want map[string]quotav1.Level
+	}{
+		"use that is low":       {used: "7"},
+		"use that comes near":   {used: "9", want: map[string]quotav1.Level{"behind": "NearLimit", "foreign": "NearLimit", "new": "NearLimit"}},
+		"use of all":            {used: "10", want: map[string]quotav1.Level{"behind": "LimitReached", "near": "LimitReached", "foreign": "LimitReached", "new": "LimitReached"}},
+		"use of more than that": {used: "12", want: map[string]quotav1.Level{"behind": "UsedAboveHard", "near": "UsedAboveHard", "full": "UsedAboveHard", "foreign": "UsedAboveHard", "new": "UsedAboveHard"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wanted := map[string]quotav1.LocalResourceQuotaStatus{}
+			for _, namespace := range []string{"behind", "near", "full", "foreign", "new"} {
+				wanted[namespace] = quotav1.LocalResourceQuotaStatus{Total: corev1.ResourceQuotaStatus{Hard: pods("10"), Used: pods(test.used)}}
+			}
+			var got map[string]quotav1.Level
+			for view, risen := range plan(object, wanted, present).risen {
+				if got == nil {
+					got = map[string]quotav1.Level{}
+				}
+				got[view.Namespace] = view.Status.Levels[risen[0]]
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("levels to be told (-want,+got):\n%s", diff)
+			}
+		})
 	}
 }

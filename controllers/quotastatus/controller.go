@@ -41,9 +41,11 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/events"
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
@@ -69,6 +71,7 @@ type Controller struct {
 	problems   Problems
 	settings   func() reach.Settings
 	changed    *trigger.Trigger
+	recorder   events.Recorder
 	// every is the least time between two writes of one quota's status.
 	every time.Duration
 
@@ -79,11 +82,12 @@ type Controller struct {
 // quota whose count or ledger changes.
 func NewController(
 	clock clock.Clock, client client.Client, evaluators *evaluation.Evaluators, count *counting.Count,
-	group *groupcommit.Group, problems Problems, settings func() reach.Settings, changed *trigger.Trigger, every time.Duration,
+	group *groupcommit.Group, problems Problems, settings func() reach.Settings, changed *trigger.Trigger,
+	recorder events.Recorder, every time.Duration,
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, evaluators: evaluators, count: count, group: group,
-		problems: problems, settings: settings, changed: changed, every: every, pace: pace.New(clock),
+		problems: problems, settings: settings, changed: changed, recorder: recorder, every: every, pace: pace.New(clock),
 	}
 }
 
@@ -212,7 +216,16 @@ func (c *Controller) write(ctx context.Context, quota *quotav1.ClusterResourceQu
 		return fmt.Errorf("writing the status of quota %s: %w", quota.Name, err)
 	}
 	c.pace.Rest(quota.Name, c.rest(len(status.Namespaces)))
+	c.tell(written, quota.Status.Levels)
 	return nil
+}
+
+// tell tells of the levels that the status that was just written has, and the one
+// before it had not. What was written is told by nobody else.
+func (c *Controller) tell(quota *quotav1.ClusterResourceQuota, before map[corev1.ResourceName]quotav1.Level) {
+	for _, name := range report.Risen(before, quota.Status.Levels) {
+		events.LevelReached(quota, events.UseOf(name, quota.Status.Levels[name], quota.Status.Total)).Record(c.recorder)
+	}
 }
 
 // rest is how long a status that was written stays as it is. A large one costs

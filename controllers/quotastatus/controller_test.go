@@ -19,6 +19,8 @@ package quotastatus
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +60,14 @@ type bench struct {
 	// failure of each write of a status; nil for none.
 	failure error
 	writes  int
+	// told are the events, each as its object's path and its note.
+	told []string
+}
+
+// Eventf implements events.Recorder.
+func (b *bench) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, args ...any) {
+	about := regarding.(*corev1.ObjectReference)
+	b.told = append(b.told, fmt.Sprintf("%s %s %s: %s", about.Name, about.FieldPath, reason, args[0]))
 }
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
@@ -75,7 +85,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	evaluators := evaluation.New(b.clock, evaluation.ClaimSources{})
 	group := groupcommit.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, groupcommit.Options{})
 	b.Controller = NewController(b.clock, b.client, evaluators, counting.New(evaluators, func([]string) {}, func([]string) {}), group,
-		func(string) []Problem { return nil }, settings, &trigger.Trigger{}, time.Second)
+		func(string) []Problem { return nil }, settings, &trigger.Trigger{}, b, time.Second)
 	return b
 }
 
@@ -279,7 +289,7 @@ func TestAnInvalidQuotaSaysSo(t *testing.T) {
 	status := b.status(t)
 	want := &metav1.Condition{
 		Type: quotav1.ConditionReady, Status: metav1.ConditionFalse, Reason: quotav1.ReasonInvalidSpec, ObservedGeneration: 2,
-		Message: `quota team: spec.quota.hard[configmaps]: Invalid value: "-1": must be greater than or equal to 0`,
+		Message: `quota team: spec.quota.hard[configmaps]: Invalid value: "-1": must be greater than or equal to 0: correct the spec`,
 	}
 	got := meta.FindStatusCondition(status.Conditions, quotav1.ConditionReady)
 	got.LastTransitionTime = metav1.Time{}
@@ -308,5 +318,77 @@ func TestAWriteThatFails(t *testing.T) {
 				t.Errorf("got the error %v, want %v", err, test.want)
 			}
 		})
+	}
+}
+
+// toldOf runs a reconcile a second later and returns what was told by it, as
+// reasons.
+func (b *bench) toldOf(t *testing.T) string {
+	t.Helper()
+	b.clock.Step(time.Second)
+	b.told = nil
+	b.reconcile(t)
+	reasons := make([]string, 0, len(b.told))
+	for _, told := range b.told {
+		reasons = append(reasons, strings.Fields(told)[2])
+	}
+	return strings.Join(reasons, " ")
+}
+
+func TestALevelIsToldOnceWhenItIsReached(t *testing.T) {
+	quota := team("configmaps", "10")
+	b := newBench(t, quota, registered())
+	for i, step := range []struct {
+		used int
+		told string
+	}{
+		{used: 7}, {used: 8, told: "NearLimit:"}, {used: 9}, {used: 10, told: "LimitReached:"}, {used: 9}, {used: 10},
+		{used: 11, told: "UsedAboveHard:"}, {used: 6}, {used: 10, told: "LimitReached:"}, {used: 0}, {used: 8, told: "NearLimit:"},
+	} {
+		b.counts(t, quota, step.used)
+		if told := b.toldOf(t); told != step.told {
+			t.Errorf("step %d, %d used: told %q, want %q", i, step.used, told, step.told)
+		}
+	}
+	want := "team spec.quota.hard{configmaps} NearLimit: configmaps: used 8, hard 10; " +
+		"have what is not needed deleted, or raise spec.quota.hard, before requests are refused"
+	if diff := cmp.Diff([]string{want}, b.told); diff != "" {
+		t.Errorf("told (-want,+got):\n%s", diff)
+	}
+}
+
+// Another leader has nothing counted at first, and the stored status to go by.
+func TestALevelIsNotToldAgainByAnotherLeader(t *testing.T) {
+	quota := team("configmaps", "10")
+	b := newBench(t, quota, registered())
+	b.counts(t, quota, 10)
+	if told := b.toldOf(t); told != "LimitReached:" {
+		t.Fatalf("told %q", told)
+	}
+	is := &quotav1.ClusterResourceQuota{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "team"}, is); err != nil {
+		t.Fatal(err)
+	}
+	next := newBench(t, is, registered())
+	if told := next.toldOf(t); told != "" || next.status(t).Summary != "configmaps: ?/10" {
+		t.Fatalf("before it has counted: told %q, summary %s", told, next.status(t).Summary)
+	}
+	next.counts(t, quota, 10)
+	if told := next.toldOf(t); told != "" || next.status(t).Summary != "configmaps: 10/10" {
+		t.Errorf("when it has counted: told %q, summary %s", told, next.status(t).Summary)
+	}
+}
+
+func TestWhatIsNotWrittenIsNotTold(t *testing.T) {
+	quota := team("configmaps", "10")
+	b := newBench(t, quota, registered())
+	b.counts(t, quota, 10)
+	b.failure = apierrors.NewConflict(schema.GroupResource{}, "team", errors.New("newer"))
+	if told := b.toldOf(t); told != "" {
+		t.Errorf("after a conflict: told %q", told)
+	}
+	b.failure = nil
+	if told := b.toldOf(t); told != "LimitReached:" {
+		t.Errorf("told %q", told)
 	}
 }

@@ -88,6 +88,7 @@ func TestTheStatusOfAQuotaThatWorks(t *testing.T) {
 			conditionAt(moment, quotav1.ConditionReady, metav1.ConditionTrue, quotav1.ReasonCounted, "usage is counted and follows every change"),
 			conditionAt(moment, quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured,
 				"every request that the quota limits is checked"),
+			conditionAt(moment, quotav1.ConditionExceeded, metav1.ConditionFalse, quotav1.ReasonWithinLimits, "used is nowhere above hard"),
 			conditionAt(moment, quotav1.ConditionResourceUnavailable, metav1.ConditionFalse, quotav1.ReasonAllAvailable,
 				"every limited resource can be counted"),
 			conditionAt(moment, quotav1.ConditionProtectedSelected, metav1.ConditionFalse, quotav1.ReasonNoneProtected,
@@ -161,6 +162,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+const correctIt = ": remove it from spec.quota.hard, or correct the name; an extended resource is limited as requests.NAME"
+
 func TestConditions(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts           facts
@@ -170,40 +173,96 @@ func TestConditions(t *testing.T) {
 	}{
 		"it isn't ready before the first count": {
 			facts: good(func(f *facts) { f.countedGeneration = 0 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use",
+			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: what is limited is refused until then; " +
+				"wait, and if it lasts, the log of the operator's leader says why",
 		},
 		"nor before a resource was counted": {
 			facts: good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services", "pods"} }),
 			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonCounting, message: "not counted yet: pods, services",
+			reason: quotav1.ReasonCounting, message: "not counted yet: pods, services: it is refused until then; wait, and if it lasts, " +
+				"look at the condition ResourceUnavailable, and at the log of the operator's leader",
 		},
 		"nor while the count is for an older spec": {
 			facts: good(func(f *facts) { f.countedGeneration = 1 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use",
+			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: what is limited is refused until then; " +
+				"wait, and if it lasts, the log of the operator's leader says why",
 		},
 		"nor when its spec is invalid": {
 			facts: good(func(f *facts) { f.invalid = errors.New("quota team: spec.selector: Required value") }),
 			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonInvalidSpec, message: "quota team: spec.selector: Required value",
+			reason: quotav1.ReasonInvalidSpec, message: "quota team: spec.selector: Required value: correct the spec",
 		},
 		"an invalid spec is enforced by nobody": {
 			facts: good(func(f *facts) { f.invalid = errors.New("invalid") }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonInvalidSpec, message: "nothing is limited while the spec is invalid",
+			reason: quotav1.ReasonInvalidSpec, message: "nothing is limited while the spec is invalid: correct it; the condition Ready says what is wrong",
 		},
 		"nor is one whose rules are missing": {
 			facts: good(func(f *facts) { f.coverage = reach.Missing }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, in every namespace that is selected",
+			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, " +
+				"in every namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
 		},
 		"what is asked in other namespaces is said": {
 			facts: good(func(f *facts) { f.coverage = reach.Wide }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
 			reason: quotav1.ReasonWebhookConfigured, message: "every request that the quota limits is checked; " +
 				"the webhook is called in namespaces that are not selected too, and requests there for what is limited need the operator: " +
-				"no webhook can select by annotations, nor by too many selectors",
+				"no webhook can select by annotations, nor by too many selectors; select by a label that several quotas share to avoid it",
 		},
 		"and what is admitted while nobody answers": {
 			facts: good(func(f *facts) { f.ignoring = true }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
 			reason: quotav1.ReasonWebhookConfigured, message: "every request that the quota limits is checked; " +
-				"while no operator answers, requests are admitted unchecked: the failure policy is Ignore",
+				"while no operator answers, requests are admitted unchecked: the failure policy is Ignore; " +
+				"start the operator with --failure-policy=Fail to refuse them",
+		},
+		"a ledger that was lost": {
+			facts: good(func(f *facts) { f.lost, f.ledger.Sealed = true, moment }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonLedgerLost, message: "somebody deleted or edited the ledger at about 1970-01-01T01:23:20Z: " +
+				"until all that was being admitted then has arrived or failed, nothing is; " +
+				"it ends by itself within minutes: find out who may write QuotaLedgers, and let nobody",
+		},
+		"what is used may reach the limit": {
+			facts: good(func(f *facts) { f.slices = map[string]corev1.ResourceList{"a": list("pods", "10", "services", "5")} }),
+			kind:  quotav1.ConditionExceeded, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWithinLimits, message: "used is nowhere above hard",
+		},
+		"what is reserved with it doesn't exceed": {
+			facts: good(func(f *facts) {
+				f.slices = map[string]corev1.ResourceList{"a": list("pods", "10")}
+				f.ledger.Reservations = map[ledger.Key]ledger.Reservation{{UID: "x"}: {Amounts: list("pods", "5")}}
+			}),
+			kind: quotav1.ConditionExceeded, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWithinLimits, message: "used is nowhere above hard",
+		},
+		"what is used above the limit is named, by all namespaces together": {
+			facts: good(func(f *facts) {
+				f.slices = map[string]corev1.ResourceList{"a": list("pods", "8", "services", "6"), "b": list("pods", "3")}
+			}),
+			kind: quotav1.ConditionExceeded, want: metav1.ConditionTrue, reason: quotav1.ReasonUsedAboveHard,
+			message: "pods: used 11, hard 10, services: used 6, hard 5; nothing is removed, and requests for more are refused, " +
+				"until used is below hard: have what is not needed deleted, or raise spec.quota.hard",
+		},
+		"also while something else is counted": {
+			facts: good(func(f *facts) {
+				f.slices = map[string]corev1.ResourceList{"a": list("pods", "11", "services", "0")}
+				f.uncounted = []corev1.ResourceName{"services"}
+			}),
+			kind: quotav1.ConditionExceeded, want: metav1.ConditionTrue, reason: quotav1.ReasonUsedAboveHard,
+			message: "pods: used 11, hard 10; nothing is removed, and requests for more are refused, " +
+				"until used is below hard: have what is not needed deleted, or raise spec.quota.hard",
+		},
+		"nobody knows before everything is counted": {
+			facts: good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services"} }),
+			kind:  quotav1.ConditionExceeded, want: metav1.ConditionUnknown, reason: quotav1.ReasonCounting,
+			message: "not everything is counted yet: wait; the condition Ready says for what",
+		},
+		"nor before anything is": {
+			facts: good(func(f *facts) { f.slices, f.countedGeneration = nil, 0 }),
+			kind:  quotav1.ConditionExceeded, want: metav1.ConditionUnknown, reason: quotav1.ReasonCounting,
+			message: "not everything is counted yet: wait; the condition Ready says for what",
+		},
+		"nor while the spec is invalid": {
+			facts: good(func(f *facts) { f.invalid, f.slices, f.countedGeneration = errors.New("invalid"), nil, 0 }),
+			kind:  quotav1.ConditionExceeded, want: metav1.ConditionUnknown, reason: quotav1.ReasonInvalidSpec,
+			message: "nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong",
 		},
 		"no protected namespace is selected": {
 			facts: good(func(*facts) {}), kind: quotav1.ConditionProtectedSelected, want: metav1.ConditionFalse,
@@ -218,7 +277,7 @@ func TestConditions(t *testing.T) {
 		"what can't be limited is named": {
 			facts: good(func(f *facts) { f.unlimitable = []corev1.ResourceName{"storage", "count/events"} }),
 			kind:  quotav1.ConditionResourceUnavailable, want: metav1.ConditionTrue,
-			reason: quotav1.ReasonNotLimitable, message: "Kubernetes keeps no quota on count/events, storage",
+			reason: quotav1.ReasonNotLimitable, message: "Kubernetes keeps no quota on count/events, storage" + correctIt,
 		},
 		"so is what can't be counted": {
 			facts: good(func(f *facts) { f.problems = []Problem{{Reason: quotav1.ReasonNotServed, Message: "no widgets"}} }),
@@ -230,7 +289,7 @@ func TestConditions(t *testing.T) {
 				f.problems = []Problem{{Reason: quotav1.ReasonNotServed, Message: "no widgets"}, {Reason: quotav1.ReasonNotWatchable, Message: "no gadgets"}}
 			}),
 			kind: quotav1.ConditionResourceUnavailable, want: metav1.ConditionTrue, reason: quotav1.ReasonNotLimitable,
-			message: "Kubernetes keeps no quota on storage; no widgets; no gadgets",
+			message: "Kubernetes keeps no quota on storage" + correctIt + "; no widgets; no gadgets",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

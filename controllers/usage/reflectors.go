@@ -32,8 +32,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
-
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
 var customResourceDefinition = schema.GroupVersionKind{
@@ -66,20 +64,11 @@ func (w *Watches) resolve(resource schema.GroupResource) (schema.GroupVersionRes
 	case err == nil:
 		return version, nil
 	case errors.Is(err, errClusterScoped):
-		return version, &Problem{
-			Resource: resource, Reason: quotav1.ReasonNotLimitable,
-			Message: fmt.Sprintf("%s doesn't live in namespaces, so a quota over namespaces can't limit it", resource),
-		}
+		return version, clusterScoped(resource)
 	case meta.IsNoMatchError(err):
-		return version, &Problem{
-			Resource: resource, Reason: quotav1.ReasonNotServed,
-			Message: fmt.Sprintf("the cluster doesn't serve %s; it is counted once it does", resource),
-		}
+		return version, notServed(resource)
 	default:
-		return version, &Problem{
-			Resource: resource, Reason: quotav1.ReasonNotWatchable,
-			Message: fmt.Sprintf("%s can't be looked up: %v", resource, err),
-		}
+		return version, unknown(resource, err)
 	}
 }
 

@@ -19,7 +19,6 @@ package usage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -223,10 +222,7 @@ func (w *Watches) report(resource schema.GroupResource, err error) {
 	}
 	delete(w.problems, resource)
 	if err != nil {
-		w.problems[resource] = Problem{
-			Resource: resource, Reason: quotav1.ReasonNotWatchable,
-			Message: fmt.Sprintf("%s can't be listed or watched: %v", resource, err),
-		}
+		w.problems[resource] = notWatchable(resource, err)
 	}
 	touched := w.lockedWanting(resource)
 	w.mu.Unlock()

@@ -47,6 +47,8 @@ type Refusal struct {
 	// Message is in the words of Kubernetes, as in
 	// "failed quota: team: must specify limits.cpu for: c1".
 	Message string
+	// Quota is the one that refuses it; empty where it is refused for want of one.
+	Quota string
 	// Uncovered: the request consumes what is limited by default, and none of
 	// the quotas covers that. Another one might.
 	Uncovered bool
@@ -150,7 +152,18 @@ func refusalOrFailure(a admission.Attributes, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return fmt.Errorf("charging %s: %w", a.GetResource().GroupResource(), err)
 	}
-	return &Refusal{Message: reason(a, err)}
+	message := reason(a, err)
+	return &Refusal{Message: message, Quota: refusedBy(message)}
+}
+
+// refusedBy reads the quota's name, which has no colon, from upstream's message.
+func refusedBy(message string) string {
+	named, is := strings.CutPrefix(message, "failed quota: ")
+	name, _, whole := strings.Cut(named, ": ")
+	if !is || !whole {
+		return ""
+	}
+	return name
 }
 
 // reason leaves out what upstream puts before it, to be told once only.

@@ -164,3 +164,27 @@ func TestChargesOfOtherRequests(t *testing.T) {
 		t.Run(name, test.run)
 	}
 }
+
+func TestARefusalNamesTheQuotaThatRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		quotas  []Quota
+		request admission.Attributes
+		want    string
+	}{
+		"the first by name": {
+			quotas: []Quota{quotaOf("b", "cpu"), quotaOf("a.b", "memory")}, want: "a.b",
+			request: creation(pods(), podOf(container("c1", nil, nil))),
+		},
+		"none, where no quota was asked": {
+			quotas: []Quota{quotaOf("team", "pods")}, request: creation(pods(), podOf(container("c1", amountsOf("cpu", "-1"), nil))),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newTestEvaluators().Charges(test.request, test.quotas)
+			refusal, is := errors.AsType[*Refusal](err)
+			if !is || refusal.Quota != test.want {
+				t.Errorf("got %#v, want one by %q", err, test.want)
+			}
+		})
+	}
+}

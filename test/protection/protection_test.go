@@ -19,12 +19,14 @@ package protection
 import (
 	"context"
 	"fmt"
+	"os"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -179,6 +181,27 @@ var _ = Describe("Ledgers and local views", Ordered, func() {
 			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(view), view)).To(Succeed())
 			g.Expect(view.Status.Total.Used.Pods().Value()).To(BeEquivalentTo(2))
 		}).Should(Succeed())
+	})
+
+	It("are told of by the operator in events, with no more rights than it has", func(ctx SpecContext) {
+		reasons := func(namespace, kind string) func(ctx context.Context) ([]string, error) {
+			return func(ctx context.Context) (found []string, err error) {
+				list := &eventsv1.EventList{}
+				err = admin.List(ctx, list, client.InNamespace(namespace))
+				for i := range list.Items {
+					if event := &list.Items[i]; event.Regarding.Kind == kind && event.Regarding.Name == name {
+						found = append(found, event.Reason)
+					}
+				}
+				return found, err
+			}
+		}
+		told := ContainElements(quotav1.ReasonLimitReached, quotav1.ReasonQuotaExceeded)
+		Eventually(ctx, reasons(name, "LocalResourceQuota")).Should(told)
+		Eventually(ctx, reasons(corev1.NamespaceDefault, "ClusterResourceQuota")).Should(told)
+		log, err := os.ReadFile(running.Log())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(log)).NotTo(ContainSubstring("Server rejected event"))
 	})
 
 	It("go with a namespace", func(ctx SpecContext) {

@@ -201,6 +201,9 @@ func scenario(ctx context.Context) {
 
 	Expect(admin.Delete(ctx, builders.Pod("office", "p2").Obj(), client.GracePeriodSeconds(0))).To(Succeed())
 	Eventually(ctx, used(quota, "pods")).Should(Equal("1"))
+	// Of the limit that is reached again a series of events is made, by a patch.
+	mustCreate(ctx, builders.Pod("office", "p4").Obj())
+	Eventually(ctx, used(quota, "pods")).Should(Equal("2"))
 	leave(ctx, "office")
 	Eventually(ctx, func(ctx context.Context) bool {
 		return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKey{Namespace: "office", Name: "a"}, &quotav1.LocalResourceQuota{}))

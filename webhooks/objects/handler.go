@@ -57,6 +57,7 @@ type Handler struct {
 	coverage   *coverage.Index
 	group      *groupcommit.Group
 	metrics    *metrics.Metrics
+	refusals   *Refusals
 	decoder    decoder
 	// ttl is the life of a reservation: longer than any request can take, and
 	// than two replicas' clocks may differ on top of that.
@@ -68,11 +69,11 @@ var _ admission.Handler = &Handler{}
 // NewHandler makes a Handler.
 func NewHandler(
 	clock clock.Clock, evaluators *evaluation.Evaluators, coverage *coverage.Index,
-	group *groupcommit.Group, metrics *metrics.Metrics, ttl time.Duration,
+	group *groupcommit.Group, metrics *metrics.Metrics, refusals *Refusals, ttl time.Duration,
 ) *Handler {
 	return &Handler{
 		clock: clock, evaluators: evaluators, coverage: coverage, group: group, metrics: metrics,
-		decoder: newDecoder(), ttl: ttl,
+		refusals: refusals, decoder: newDecoder(), ttl: ttl,
 	}
 }
 
@@ -100,12 +101,15 @@ func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequ
 	}
 	decision, err := h.decide(ctx, request, attributes)
 	if refusal := (*evaluation.Refusal)(nil); errors.As(err, &refusal) {
+		h.tellOf(request, attributes, incomplete(refusal), refusal.Message)
 		return metrics.Denied, admission.Denied(refusal.Message)
 	}
 	if err != nil {
 		return metrics.Failed, admission.Errored(status(err), err)
 	}
-	return respond(decision)
+	outcome, response := respond(decision)
+	h.tellOf(request, attributes, refusalOf(decision), response.Result.Message)
+	return outcome, response
 }
 
 func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {

@@ -141,7 +141,7 @@ func newServed(ctx context.Context, tb testing.TB, quotas ...*quotav1.ClusterRes
 	})
 	evaluators := evaluation.New(clock.RealClock{}, evaluation.ClaimSources{})
 	return &served{
-		handler: NewHandler(clock.RealClock{}, evaluators, index, group, measured, 90*time.Second),
+		handler: NewHandler(clock.RealClock{}, evaluators, index, group, measured, NewRefusals(clock.RealClock{}, live, nil), 90*time.Second),
 		store:   store, registry: registry, metrics: measured, live: live, caches: following,
 	}
 }

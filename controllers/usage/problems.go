@@ -1,0 +1,60 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// All text of the condition ResourceUnavailable that this package knows is built
+// here. It says what to do next.
+
+func clusterScoped(resource schema.GroupResource) *Problem {
+	return &Problem{
+		Resource: resource, Reason: quotav1.ReasonNotLimitable,
+		Message: fmt.Sprintf("%s doesn't live in namespaces, so a quota over namespaces can't limit it: "+
+			"remove it from spec.quota.hard", resource),
+	}
+}
+
+func notServed(resource schema.GroupResource) *Problem {
+	return &Problem{
+		Resource: resource, Reason: quotav1.ReasonNotServed,
+		Message: fmt.Sprintf("the cluster doesn't serve %s; it is counted once it does: "+
+			"install what defines it, or remove it from spec.quota.hard", resource),
+	}
+}
+
+func unknown(resource schema.GroupResource, err error) *Problem {
+	return &Problem{
+		Resource: resource, Reason: quotav1.ReasonNotWatchable,
+		Message: fmt.Sprintf("%s can't be looked up; it is tried again, and what isn't counted yet is refused meanwhile: "+
+			"see what the API server says: %v", resource, err),
+	}
+}
+
+func notWatchable(resource schema.GroupResource, err error) Problem {
+	return Problem{
+		Resource: resource, Reason: quotav1.ReasonNotWatchable,
+		Message: fmt.Sprintf("%s can't be listed or watched; it is tried again, and what isn't counted yet is refused meanwhile: "+
+			"see what the API server says: %v", resource, err),
+	}
+}

@@ -1,0 +1,60 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+func TestProblemsWordForWord(t *testing.T) {
+	gadgets, failure := schema.GroupResource{Group: "example.com", Resource: "gadgets"}, errors.New("it is down")
+	for name, test := range map[string]struct {
+		got             Problem
+		reason, message string
+	}{
+		"outside of namespaces": {
+			got: *clusterScoped(gadgets), reason: quotav1.ReasonNotLimitable,
+			message: "gadgets.example.com doesn't live in namespaces, so a quota over namespaces can't limit it: remove it from spec.quota.hard",
+		},
+		"not served": {
+			got: *notServed(gadgets), reason: quotav1.ReasonNotServed,
+			message: "the cluster doesn't serve gadgets.example.com; it is counted once it does: " +
+				"install what defines it, or remove it from spec.quota.hard",
+		},
+		"not known": {
+			got: *unknown(gadgets, failure), reason: quotav1.ReasonNotWatchable,
+			message: "gadgets.example.com can't be looked up; it is tried again, and what isn't counted yet is refused meanwhile: " +
+				"see what the API server says: it is down",
+		},
+		"not watched": {
+			got: notWatchable(gadgets, failure), reason: quotav1.ReasonNotWatchable,
+			message: "gadgets.example.com can't be listed or watched; it is tried again, and what isn't counted yet is refused meanwhile: " +
+				"see what the API server says: it is down",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.got.Resource != gadgets || test.got.Reason != test.reason || test.got.Message != test.message {
+				t.Errorf("got  %+v\nwant %s: %s", test.got, test.reason, test.message)
+			}
+		})
+	}
+}

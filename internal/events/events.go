@@ -1,0 +1,193 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package events
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// Name is who reports all events.
+const Name = "shared-quota-operator"
+
+// What the operator was doing.
+const (
+	admitting = "Admitting"
+	counting  = "Counting"
+)
+
+// maxNote is what the API server takes of a note, in bytes.
+const maxNote = 1024
+
+// Recorder is where events go.
+type Recorder interface {
+	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
+}
+
+// Event is what a recorder is told. All of them are warnings.
+type Event struct {
+	Regarding corev1.ObjectReference
+	// Related is the namespace that it is about, for an event of a whole quota; or nil.
+	Related              *corev1.ObjectReference
+	Reason, Action, Note string
+}
+
+// Record has the recorder write the event, which it does later.
+func (e Event) Record(recorder Recorder) {
+	var related runtime.Object
+	if e.Related != nil {
+		related = e.Related
+	}
+	recorder.Eventf(&e.Regarding, related, corev1.EventTypeWarning, e.Reason, e.Action, "%s", e.Note)
+}
+
+// Refusal is a request that a quota refused.
+type Refusal struct {
+	Quota, Namespace string
+	// Kind and Name are the object's, as in pods "web-1".
+	Kind, Name string
+	// Reason is that of the events.
+	Reason string
+	// Resource is the first that didn't fit; empty where it is not about one.
+	Resource corev1.ResourceName
+	// Message is what the request was answered.
+	Message string
+}
+
+// Refused is the event of a refusal on the quota.
+func Refused(quota types.UID, refusal Refusal) Event {
+	return Event{
+		Regarding: quotaReference(refusal.Quota, quota, refusal.Resource),
+		Related:   &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: refusal.Namespace},
+		Reason:    refusal.Reason, Action: admitting,
+		Note: note(fmt.Sprintf("refused %s %q in namespace %s: %s", refusal.Kind, refusal.Name, refusal.Namespace, refusal.Message),
+			afterRefusal(refusal.Reason, "; have what is not needed deleted in the namespaces that share the quota, "+
+				"or raise spec.quota.hard")),
+	}
+}
+
+// RefusedInView is the event of a refusal on the view in the request's namespace.
+func RefusedInView(view types.UID, refusal Refusal) Event {
+	return Event{
+		Regarding: viewReference(refusal.Namespace, refusal.Quota, view, refusal.Resource),
+		Reason:    refusal.Reason, Action: admitting,
+		Note: note(fmt.Sprintf("refused %s %q: %s", refusal.Kind, refusal.Name, refusal.Message),
+			afterRefusal(refusal.Reason, "; used is what all namespaces that share the quota use: delete what is not needed, "+
+				"or ask the cluster's administrator for a higher limit")),
+	}
+}
+
+// afterRefusal is what to do next. What is said of usage that isn't known says it
+// already.
+func afterRefusal(reason, exceeded string) string {
+	switch reason {
+	case quotav1.ReasonQuotaExceeded:
+		return exceeded
+	case quotav1.ReasonRequestIncomplete:
+		return "; state it in the object, or let a LimitRange in the namespace give it"
+	default:
+		return ""
+	}
+}
+
+// Use is how much of a resource is used.
+type Use struct {
+	Resource   corev1.ResourceName
+	Level      quotav1.Level
+	Used, Hard string
+}
+
+// UseOf returns how much of a resource is used in total.
+func UseOf(resource corev1.ResourceName, level quotav1.Level, total corev1.ResourceQuotaStatus) Use {
+	used, hard := total.Used[resource], total.Hard[resource]
+	return Use{Resource: resource, Level: level, Used: used.String(), Hard: hard.String()}
+}
+
+// LevelReached is the event of a quota whose use has come near its limit, reached
+// it, or is above it.
+func LevelReached(quota *quotav1.ClusterResourceQuota, use Use) Event {
+	var next string
+	switch use.Level {
+	case quotav1.LevelUsedAboveHard:
+		next = "nothing is removed, and requests for more are refused: have what is not needed deleted, or raise spec.quota.hard"
+	case quotav1.LevelLimitReached:
+		next = "requests for more are refused: have what is not needed deleted, or raise spec.quota.hard"
+	default:
+		next = "have what is not needed deleted, or raise spec.quota.hard, before requests are refused"
+	}
+	return Event{
+		Regarding: quotaReference(quota.Name, quota.UID, use.Resource), Reason: string(use.Level), Action: counting,
+		Note: note(fmt.Sprintf("%s: used %s, hard %s", use.Resource, use.Used, use.Hard), "; "+next),
+	}
+}
+
+// LevelReachedInView is the same on the view that a namespace has of the quota.
+func LevelReachedInView(view *quotav1.LocalResourceQuota, use Use) Event {
+	var next string
+	switch use.Level {
+	case quotav1.LevelUsedAboveHard:
+		next = "nothing is removed, and requests for more are refused: " +
+			"delete what is not needed, or ask the cluster's administrator for a higher limit"
+	case quotav1.LevelLimitReached:
+		next = "requests for more are refused: delete what is not needed, or ask the cluster's administrator for a higher limit"
+	default:
+		next = "delete what is not needed, or ask the cluster's administrator for a higher limit, before requests are refused"
+	}
+	return Event{
+		Regarding: viewReference(view.Namespace, view.Name, view.UID, use.Resource), Reason: string(use.Level), Action: counting,
+		Note: note(fmt.Sprintf("%s: used %s by all namespaces that share the quota, hard %s", use.Resource, use.Used, use.Hard), "; "+next),
+	}
+}
+
+// References have no version of the object: each version would begin a series of
+// its own.
+
+func quotaReference(name string, uid types.UID, resource corev1.ResourceName) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: quotav1.GroupVersion.String(), Kind: "ClusterResourceQuota", Name: name, UID: uid,
+		FieldPath: path("spec.quota.hard", resource),
+	}
+}
+
+func viewReference(namespace, name string, uid types.UID, resource corev1.ResourceName) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: quotav1.GroupVersion.String(), Kind: "LocalResourceQuota", Namespace: namespace, Name: name, UID: uid,
+		FieldPath: path("status.total.hard", resource),
+	}
+}
+
+func path(field string, resource corev1.ResourceName) string {
+	if resource == "" {
+		return ""
+	}
+	return field + "{" + string(resource) + "}"
+}
+
+// note shortens what happened, where it must, but not what to do next.
+func note(what, next string) string {
+	const ellipsis = " …"
+	if len(what)+len(next) > maxNote {
+		what = strings.ToValidUTF8(what[:maxNote-len(next)-len(ellipsis)], "") + ellipsis
+	}
+	return what + next
+}

@@ -1,0 +1,154 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package events
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+const exceeded = "exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10"
+
+func refusal(reason, message string) Refusal {
+	return Refusal{
+		Quota: "team", Namespace: "shop", Kind: "pods", Name: "web-1", Reason: reason, Resource: "pods", Message: message,
+	}
+}
+
+var (
+	quota = &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "u1", ResourceVersion: "5"}}
+	view  = &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: "shop", UID: "u2", ResourceVersion: "6"}}
+)
+
+func use(level quotav1.Level, used string) Use {
+	return Use{Resource: "requests.cpu", Level: level, Used: used, Hard: "10"}
+}
+
+func TestEventsWordForWord(t *testing.T) {
+	for name, test := range map[string]struct {
+		got  Event
+		want string
+	}{
+		"a refusal, to the administrator": {
+			got: Refused("u1", refusal(quotav1.ReasonQuotaExceeded, exceeded)),
+			want: `ClusterResourceQuota team u1 spec.quota.hard{pods}, Namespace shop: QuotaExceeded Admitting: refused pods "web-1" in namespace shop: ` +
+				exceeded + "; have what is not needed deleted in the namespaces that share the quota, or raise spec.quota.hard",
+		},
+		"and to the owner": {
+			got: RefusedInView("u2", refusal(quotav1.ReasonQuotaExceeded, exceeded)),
+			want: `LocalResourceQuota shop/team u2 status.total.hard{pods}: QuotaExceeded Admitting: refused pods "web-1": ` + exceeded +
+				"; used is what all namespaces that share the quota use: delete what is not needed, or ask the cluster's administrator for a higher limit",
+		},
+		"a request that doesn't say enough": {
+			got: RefusedInView("u2", Refusal{
+				Quota: "team", Namespace: "shop", Kind: "pods", Name: "web-1", Reason: quotav1.ReasonRequestIncomplete,
+				Message: "failed quota: team: must specify limits.cpu for: c1",
+			}),
+			want: `LocalResourceQuota shop/team u2: RequestIncomplete Admitting: refused pods "web-1": failed quota: team: ` +
+				"must specify limits.cpu for: c1; state it in the object, or let a LimitRange in the namespace give it",
+		},
+		"what isn't counted yet says what to do itself": {
+			got: Refused("u1", refusal(quotav1.ReasonUsageUnknown, "status unknown for quota: team (try again in a moment)")),
+			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}, Namespace shop: UsageUnknown Admitting: " +
+				`refused pods "web-1" in namespace shop: status unknown for quota: team (try again in a moment)`,
+		},
+		"a limit comes near": {
+			got: LevelReached(quota, use(quotav1.LevelNearLimit, "8")),
+			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: NearLimit Counting: requests.cpu: used 8, hard 10; " +
+				"have what is not needed deleted, or raise spec.quota.hard, before requests are refused",
+		},
+		"it is reached": {
+			got: LevelReached(quota, use(quotav1.LevelLimitReached, "10")),
+			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: LimitReached Counting: requests.cpu: used 10, hard 10; " +
+				"requests for more are refused: have what is not needed deleted, or raise spec.quota.hard",
+		},
+		"it is below what is used": {
+			got: LevelReached(quota, use(quotav1.LevelUsedAboveHard, "12")),
+			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: UsedAboveHard Counting: requests.cpu: used 12, hard 10; " +
+				"nothing is removed, and requests for more are refused: have what is not needed deleted, or raise spec.quota.hard",
+		},
+		"an owner's limit comes near": {
+			got: LevelReachedInView(view, use(quotav1.LevelNearLimit, "8")),
+			want: "LocalResourceQuota shop/team u2 status.total.hard{requests.cpu}: NearLimit Counting: " +
+				"requests.cpu: used 8 by all namespaces that share the quota, hard 10; delete what is not needed, " +
+				"or ask the cluster's administrator for a higher limit, before requests are refused",
+		},
+		"an owner's limit is reached": {
+			got: LevelReachedInView(view, use(quotav1.LevelLimitReached, "10")),
+			want: "LocalResourceQuota shop/team u2 status.total.hard{requests.cpu}: LimitReached Counting: " +
+				"requests.cpu: used 10 by all namespaces that share the quota, hard 10; requests for more are refused: " +
+				"delete what is not needed, or ask the cluster's administrator for a higher limit",
+		},
+		"an owner's limit is below what is used": {
+			got: LevelReachedInView(view, use(quotav1.LevelUsedAboveHard, "12")),
+			want: "LocalResourceQuota shop/team u2 status.total.hard{requests.cpu}: UsedAboveHard Counting: " +
+				"requests.cpu: used 12 by all namespaces that share the quota, hard 10; nothing is removed, and requests for more are refused: " +
+				"delete what is not needed, or ask the cluster's administrator for a higher limit",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorded := &recorder{}
+			test.got.Record(recorded)
+			if diff := cmp.Diff("Warning "+test.want, recorded.line); diff != "" {
+				t.Errorf("event (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// recorder puts what it is told into one line.
+type recorder struct{ line string }
+
+func (r *recorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	if note != "%s" {
+		panic("a note must not be a format: " + note)
+	}
+	r.line = eventtype + " " + named(regarding)
+	if related != nil {
+		r.line += ", " + named(related)
+	}
+	r.line += ": " + reason + " " + action + ": " + args[0].(string)
+}
+
+func named(object runtime.Object) string {
+	reference := object.(*corev1.ObjectReference)
+	if reference.ResourceVersion != "" {
+		panic("each version would be a series of its own")
+	}
+	name := reference.Name
+	if reference.Namespace != "" {
+		name = reference.Namespace + "/" + name
+	}
+	return strings.Join(strings.Fields(reference.Kind+" "+name+" "+string(reference.UID)+" "+reference.FieldPath), " ")
+}
+
+func TestALongNoteKeepsWhatToDoNext(t *testing.T) {
+	got := Refused("u1", refusal(quotav1.ReasonQuotaExceeded, strings.Repeat("ä", maxNote))).Note
+	if len(got) > maxNote {
+		t.Errorf("got %d bytes, want at most %d", len(got), maxNote)
+	}
+	if !strings.HasSuffix(got, "ä …; have what is not needed deleted in the namespaces that share the quota, or raise spec.quota.hard") {
+		t.Errorf("got %s", got)
+	}
+}

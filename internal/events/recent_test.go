@@ -1,0 +1,123 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package events
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var start = time.Unix(1000, 0)
+
+// tell tells a refusal if it is due, and says whether it was.
+func tell(recent *Recent, refusal Refusal, now time.Time) bool {
+	due := recent.Due(&refusal, now)
+	if due {
+		recent.Told(&refusal, now)
+	}
+	return due
+}
+
+func TestWhatIsDue(t *testing.T) {
+	first := Refusal{Quota: "team", Namespace: "shop", Reason: "QuotaExceeded", Resource: "pods"}
+	for name, test := range map[string]struct {
+		second func(*Refusal)
+		after  time.Duration
+		want   bool
+	}{
+		"the same a moment later is not":    {after: time.Second},
+		"nor just before the interval ends": {after: time.Minute - 1},
+		"but when it has ended":             {after: time.Minute, want: true},
+		"another object is the same":        {second: func(r *Refusal) { r.Name, r.Message = "web-2", "other" }},
+		"another namespace is told":         {second: func(r *Refusal) { r.Namespace = "office" }, want: true},
+		"so is another quota":               {second: func(r *Refusal) { r.Quota = "all" }, want: true},
+		"and another resource":              {second: func(r *Refusal) { r.Resource = "services" }, want: true},
+		"and another reason":                {second: func(r *Refusal) { r.Reason = "UsageUnknown" }, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recent := NewRecent(time.Minute, 10)
+			// What is current rotates between the two.
+			tell(recent, Refusal{Quota: "before"}, start)
+			told := start.Add(30 * time.Second)
+			if !tell(recent, first, told) {
+				t.Fatal("the first is not due")
+			}
+			second := first
+			if test.second != nil {
+				test.second(&second)
+			}
+			if got := tell(recent, second, told.Add(test.after)); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotToldIsDueAgain(t *testing.T) {
+	recent, refusal := NewRecent(time.Minute, 10), Refusal{Quota: "team"}
+	for range 2 {
+		if !recent.Due(&refusal, start) {
+			t.Fatal("it is not due")
+		}
+	}
+}
+
+func TestMoreThanMostWait(t *testing.T) {
+	recent := NewRecent(time.Minute, 2)
+	for i, want := range []bool{true, true, false, false} {
+		if got := tell(recent, Refusal{Namespace: fmt.Sprint(i)}, start); got != want {
+			t.Errorf("number %d: got %v, want %v", i, got, want)
+		}
+	}
+	if !tell(recent, Refusal{Namespace: "2"}, start.Add(time.Minute)) {
+		t.Error("there is no room after an interval")
+	}
+}
+
+// Whatever is refused when, nothing is told twice within an interval, and no more
+// is remembered than was allowed.
+func TestNothingIsToldTwiceWithinAnInterval(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const interval, most = 10 * time.Second, 3
+		recent, now, last := NewRecent(interval, most), start, map[string]time.Time{}
+		for range rapid.IntRange(1, 100).Draw(t, "refusals") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "seconds")) * time.Second)
+			namespace := fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "namespace"))
+			if tell(recent, Refusal{Namespace: namespace}, now) {
+				if told, before := last[namespace]; before && now.Sub(told) < interval {
+					t.Fatalf("namespace %s: told again after %s", namespace, now.Sub(told))
+				}
+				last[namespace] = now
+			}
+			if len(recent.current) > most || len(recent.previous) > most {
+				t.Fatalf("remembers %d and %d", len(recent.current), len(recent.previous))
+			}
+		}
+	})
+}
+
+// A refusal that was told a moment ago costs next to nothing.
+func TestASuppressedRefusalAllocatesNothing(t *testing.T) {
+	recent, refusal := NewRecent(time.Minute, 10), refusal("QuotaExceeded", exceeded)
+	tell(recent, refusal, start)
+	if got := testing.AllocsPerRun(100, func() { tell(recent, refusal, start) }); got != 0 {
+		t.Errorf("got %v allocations", got)
+	}
+}

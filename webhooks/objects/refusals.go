@@ -1,0 +1,174 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	kubeadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/events"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+const (
+	// tellEvery is how long a replica keeps to itself that a quota goes on refusing
+	// the same resource in a namespace. A recorder forgets an event after twelve
+	// minutes at most: the next one has figures of its own.
+	tellEvery = 15 * time.Minute
+	// tellMost bounds what is told within that time, of all quotas and namespaces.
+	tellMost = 4096
+	// queued is how many refusals may wait to be told.
+	queued = 256
+	// findWait is how long a view may take to appear before it is named without
+	// its UID, and findPoll how often it is looked for.
+	findWait = 2 * time.Second
+	findPoll = 100 * time.Millisecond
+)
+
+// Refusals tells people by events what was refused, on the quota and on the view
+// of it in the request's namespace. Every replica tells what it refused itself.
+type Refusals struct {
+	clock    clock.Clock
+	client   client.Reader
+	recorder events.Recorder
+	queue    chan events.Refusal
+
+	// mu guards recent.
+	mu     sync.Mutex
+	recent *events.Recent
+}
+
+// NewRefusals makes Refusals. The reader is a cache that has quotas and views.
+func NewRefusals(clock clock.Clock, client client.Reader, recorder events.Recorder) *Refusals {
+	return &Refusals{
+		clock: clock, client: client, recorder: recorder,
+		queue: make(chan events.Refusal, queued), recent: events.NewRecent(tellEvery, tellMost),
+	}
+}
+
+// NeedLeaderElection says that every replica runs it.
+func (*Refusals) NeedLeaderElection() bool { return false }
+
+// Start tells what waits, until ctx ends.
+func (r *Refusals) Start(ctx context.Context) error {
+	for {
+		select {
+		case refusal := <-r.queue:
+			r.record(ctx, refusal)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// tell lets a refusal be told, unless the same was a moment ago, and waits for
+// nothing. What finds no room in the queue is told with the next of its kind.
+func (r *Refusals) tell(refusal events.Refusal) {
+	now := r.clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.recent.Due(&refusal, now) {
+		return
+	}
+	select {
+	case r.queue <- refusal:
+		r.recent.Told(&refusal, now)
+	default:
+	}
+}
+
+func (r *Refusals) record(ctx context.Context, refusal events.Refusal) {
+	quota := r.find(ctx, client.ObjectKey{Name: refusal.Quota}, &quotav1.ClusterResourceQuota{})
+	events.Refused(quota, refusal).Record(r.recorder)
+	view := r.find(ctx, client.ObjectKey{Namespace: refusal.Namespace, Name: refusal.Quota}, &quotav1.LocalResourceQuota{})
+	events.RefusedInView(view, refusal).Record(r.recorder)
+}
+
+// find returns the UID of an object, without which kubectl describe doesn't show
+// its events. One that doesn't appear in time has none: kubectl get events
+// shows them all the same.
+func (r *Refusals) find(ctx context.Context, key client.ObjectKey, object client.Object) types.UID {
+	ctx, cancel := context.WithTimeout(ctx, findWait)
+	defer cancel()
+	for {
+		if r.client.Get(ctx, key, object) == nil {
+			return object.GetUID()
+		}
+		select {
+		case <-r.clock.After(findPoll):
+		case <-ctx.Done():
+			return ""
+		}
+	}
+}
+
+// tellOf tells of the answer to a request, unless it is yes or nobody meant it.
+func (h *Handler) tellOf(
+	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, refusal events.Refusal, message string,
+) {
+	if refusal.Quota == "" || attributes.IsDryRun() {
+		return
+	}
+	refusal.Namespace, refusal.Kind, refusal.Name, refusal.Message = request.Namespace, request.Resource.Resource, request.Name, message
+	// A name that the API server made up stands only in the object.
+	if object, err := meta.Accessor(attributes.GetObject()); err == nil && refusal.Name == "" {
+		refusal.Name = object.GetName()
+	}
+	h.refusals.tell(refusal)
+}
+
+// refusalOf returns who refuses, why, and what; nobody for a request that is granted.
+func refusalOf(decision ledger.Decision) events.Refusal {
+	switch decision := decision.(type) {
+	case ledger.Denied:
+		return events.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonQuotaExceeded, Resource: first(decision.Requested)}
+	case ledger.Undecided:
+		refusal := events.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonUsageUnknown}
+		if len(decision.Resources) > 0 {
+			refusal.Resource = decision.Resources[0]
+		}
+		return refusal
+	default:
+		return events.Refusal{}
+	}
+}
+
+func incomplete(refusal *evaluation.Refusal) events.Refusal {
+	return events.Refusal{Quota: refusal.Quota, Reason: quotav1.ReasonRequestIncomplete}
+}
+
+// first returns the first name in alphabetical order.
+func first(list corev1.ResourceList) corev1.ResourceName {
+	var first corev1.ResourceName
+	for name := range list {
+		if first == "" || name < first {
+			first = name
+		}
+	}
+	return first
+}

@@ -1,0 +1,179 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/events"
+)
+
+// told are the events that were recorded, each as its object and its reason.
+type told struct {
+	mu     sync.Mutex // guards what follows
+	events []string
+}
+
+func (r *told) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, _ ...any) {
+	about := regarding.(*corev1.ObjectReference)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, fmt.Sprintf("%s %s/%s %s: %s", about.Kind, about.Namespace, about.Name, about.UID, reason))
+}
+
+// drain returns what was told since it was last called, after findWait at most.
+func (r *told) drain() []string {
+	<-clock.RealClock{}.After(2 * findWait)
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events := r.events
+	r.events = nil
+	return events
+}
+
+func viewIn(namespace string) *quotav1.LocalResourceQuota {
+	return &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team", UID: "uid of view"}}
+}
+
+// telling runs Refusals that are told of by a handler.
+func telling(t *testing.T, served *served, reader client.Reader) *told {
+	t.Helper()
+	told := &told{}
+	served.handler.refusals = NewRefusals(clock.RealClock{}, reader, told)
+	go func() {
+		if err := served.handler.refusals.Start(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	return told
+}
+
+func TestARefusalIsToldOnTheQuotaAndInTheNamespace(t *testing.T) {
+	for name, test := range map[string]struct {
+		hard    []string
+		change  func(*served)
+		unseen  bool
+		request *admissionv1.AdmissionRequest
+		want    []string
+	}{
+		"what doesn't fit": {
+			hard: []string{"pods", "0"}, request: creation(),
+			want: []string{"ClusterResourceQuota /team uid of team: QuotaExceeded", "LocalResourceQuota shop/team uid of view: QuotaExceeded"},
+		},
+		"what doesn't say enough": {
+			hard: []string{"limits.cpu", "1"}, request: creation(),
+			want: []string{"ClusterResourceQuota /team uid of team: RequestIncomplete", "LocalResourceQuota shop/team uid of view: RequestIncomplete"},
+		},
+		"what nobody has counted": {
+			hard: []string{"pods", "1"}, request: creation(), change: func(s *served) { s.store.forget("team") },
+			want: []string{"ClusterResourceQuota /team uid of team: UsageUnknown", "LocalResourceQuota shop/team uid of view: UsageUnknown"},
+		},
+		"a view that doesn't come is told of without its UID": {
+			hard: []string{"pods", "0"}, request: creation(), unseen: true,
+			want: []string{"ClusterResourceQuota /team uid of team: QuotaExceeded", "LocalResourceQuota shop/team : QuotaExceeded"},
+		},
+		"a dry run isn't told":     {hard: []string{"pods", "0"}, request: dryRun(creation())},
+		"nor is what is granted":   {hard: []string{"pods", "1"}, request: creation()},
+		"nor what can't be judged": {hard: []string{"pods", "1"}, request: in("nowhere", creation())},
+	} {
+		t.Run(name, func(t *testing.T) {
+			quota := quotaOf("team", test.hard...)
+			serve(t, quotas(quota), func(t *testing.T, served *served) {
+				if test.change != nil {
+					test.change(served)
+				}
+				cached := []client.Object{quota, viewIn("shop")}
+				if test.unseen {
+					cached = cached[:1]
+				}
+				told := telling(t, served, clientWith(t, cached...))
+				served.handle(t.Context(), test.request)
+				if diff := cmp.Diff(test.want, told.drain()); diff != "" {
+					t.Errorf("told (-want,+got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestABurstOfRefusalsIsToldOnce(t *testing.T) {
+	quota := quotaOf("team", "pods", "0")
+	serve(t, quotas(quota), func(t *testing.T, served *served) {
+		told := telling(t, served, clientWith(t, quota, viewIn("shop")))
+		for range 500 {
+			served.handle(t.Context(), creation())
+		}
+		if got := told.drain(); len(got) != 2 {
+			t.Errorf("after 500 refusals: told %q, want one event on the quota and one on the view", got)
+		}
+		<-clock.RealClock{}.After(tellEvery)
+		served.handle(t.Context(), creation())
+		if got := told.drain(); len(got) != 2 {
+			t.Errorf("later: told %q, want both again", got)
+		}
+	})
+}
+
+// Nobody takes from the queue: a refusal goes on without it.
+func TestARefusalWaitsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quota, recorded := quotaOf("team", "pods", "0"), &told{}
+		refusals := NewRefusals(clock.RealClock{}, clientWith(t, quota), recorded)
+		refusal := func(i int) events.Refusal {
+			return events.Refusal{Quota: "team", Namespace: fmt.Sprint(i), Reason: quotav1.ReasonQuotaExceeded}
+		}
+		for i := range queued + 10 {
+			refusals.tell(refusal(i))
+		}
+		go func() { _ = refusals.Start(t.Context()) }()
+		for range queued {
+			<-clock.RealClock{}.After(findWait)
+		}
+		if got := recorded.drain(); len(got) != 2*queued {
+			t.Errorf("told %d, want %d", len(got), 2*queued)
+		}
+		refusals.tell(refusal(0))
+		refusals.tell(refusal(queued))
+		if got := recorded.drain(); len(got) != 2 {
+			t.Errorf("told %q, want what found no room before, and nothing twice", got)
+		}
+	})
+}
+
+// Exhausted quotas refuse thousands of requests a second.
+func BenchmarkARefusalThatIsNotTold(b *testing.B) {
+	refusals := NewRefusals(clock.RealClock{}, clientWith(b), &told{})
+	refusal := events.Refusal{Quota: "team", Namespace: "shop", Reason: quotav1.ReasonQuotaExceeded, Resource: "pods"}
+	refusals.tell(refusal)
+	b.ReportAllocs()
+	for b.Loop() {
+		refusals.tell(refusal)
+	}
+}
