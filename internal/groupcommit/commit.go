@@ -103,9 +103,11 @@ func (c *committer) attempt(batch []*entry, base *Snapshot, fresh bool) outcome 
 		return outdated
 	}
 	if draft.Changed() {
+		ends := draft.Ends()
 		if outcome := c.write(len(batch), base, draft.State()); outcome != committed {
 			return outcome
 		}
+		c.report(func(observer Observer) { observer.Ended(c.quota, ends) })
 	}
 	due := now
 	if fresh {
@@ -140,7 +142,7 @@ func (c *committer) write(size int, base *Snapshot, next ledger.State) outcome {
 	}
 	took := c.group.clock.Since(start)
 	c.wrote(Snapshot{Version: version, State: next}, took)
-	c.group.observer.Committed(c.quota, size, took)
+	c.report(func(observer Observer) { observer.Committed(c.quota, size, took) })
 	return committed
 }
 

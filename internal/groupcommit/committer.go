@@ -50,6 +50,8 @@ type committer struct {
 	lastBatch   time.Time
 	lastWrite   time.Duration
 	lastCharges int
+	// forgotten: the quota is gone, and the observer is told nothing more of it.
+	forgotten bool
 
 	known known
 }
@@ -99,6 +101,22 @@ func (c *committer) look() {
 	case c.wake <- struct{}{}:
 	default: // it is going to look anyway
 	}
+}
+
+// report tells the observer of what happened, unless the quota was forgotten: what
+// is counted of it afterwards would stay for good.
+func (c *committer) report(tell func(Observer)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.forgotten {
+		tell(c.group.observer)
+	}
+}
+
+func (c *committer) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forgotten = true
 }
 
 // release takes a charge back. The charge is abandoned by now: it is written

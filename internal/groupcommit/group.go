@@ -204,11 +204,14 @@ func (g *Group) Current(quota string) ledger.State {
 }
 
 // Forget drops what is known of a quota that is gone. Charges that wait are
-// still answered.
+// still answered. The observer isn't told of them.
 func (g *Group) Forget(quota string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.committers, quota)
+	if known, ok := g.committers[quota]; ok {
+		known.forget()
+		delete(g.committers, quota)
+	}
 }
 
 // Wait returns when all committers have ended. Call it after ctx has ended.

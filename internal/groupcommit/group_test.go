@@ -36,9 +36,18 @@ type watcher struct {
 	mu        sync.Mutex
 	conflicts int
 	failures  int
+	ended     ledger.Ends
 }
 
 func (*watcher) Committed(string, int, time.Duration) {}
+
+func (w *watcher) Ended(_ string, ends ledger.Ends) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended.Settled += ends.Settled
+	w.ended.Expired += ends.Expired
+	w.ended.Released += ends.Released
+}
 
 func (w *watcher) Conflicted(string) {
 	w.mu.Lock()

@@ -92,7 +92,7 @@ func (c *committer) conflicted() {
 	c.mu.Lock()
 	c.lockedForeign("")
 	c.mu.Unlock()
-	c.group.observer.Conflicted(c.quota)
+	c.report(func(observer Observer) { observer.Conflicted(c.quota) })
 }
 
 // catchUp replaces base by what was seen since, if anything was. Not all that was
@@ -143,7 +143,7 @@ func (c *committer) failed(err error, writing bool) {
 	c.known.failure = err
 	c.known.unsure = c.known.unsure || writing
 	c.mu.Unlock()
-	c.group.observer.Failed(c.quota, err)
+	c.report(func(observer Observer) { observer.Failed(c.quota, err) })
 }
 
 func (c *committer) failure() error {

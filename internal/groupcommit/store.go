@@ -76,6 +76,8 @@ type Store interface {
 type Observer interface {
 	// Committed: a batch of so many charges and changes was written.
 	Committed(quota string, batch int, took time.Duration)
+	// Ended: reservations ended with what was written.
+	Ended(quota string, ends ledger.Ends)
 	// Conflicted: another writer was first; the batch is judged again.
 	Conflicted(quota string)
 	// Failed: the store failed; the batch is tried again while anyone waits.

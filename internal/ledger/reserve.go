@@ -134,13 +134,13 @@ func (d *Draft) unknown(limits Limits, amounts corev1.ResourceList) (Reason, boo
 
 // Release gives a charge back because its request is known to have failed.
 func (d *Draft) Release(key Key) {
-	d.remove(key)
+	d.end(key, &d.ends.Released)
 }
 
 // Drop removes an expired reservation that a live look found without an
 // object. One that was renewed since that look stays.
 func (d *Draft) Drop(expired Reservation) {
 	if held, known := d.state.Reservations[expired.Key()]; known && held.Expiry.Equal(expired.Expiry) {
-		d.remove(expired.Key())
+		d.end(expired.Key(), &d.ends.Expired)
 	}
 }

@@ -63,7 +63,7 @@ func (d *Draft) Settle(count Observation) {
 
 	for key, reservation := range d.state.Reservations {
 		if !behind(reservation.Resource.GroupResource()) && !usesAny(reservation, waiting) && count.Seen(reservation) {
-			d.remove(key)
+			d.end(key, &d.ends.Settled)
 		}
 	}
 }

@@ -155,6 +155,17 @@ type Draft struct {
 	state   State
 	index   *index
 	changed bool
+	ends    Ends
+}
+
+// Ends are how many reservations ended in a draft, and how.
+type Ends struct {
+	// Settled: the object was observed, or has come and gone.
+	Settled int
+	// Expired: the object never came.
+	Expired int
+	// Released: the request was refused after all, or its caller gave up.
+	Released int
 }
 
 // Edit starts a draft from a state.
@@ -187,6 +198,11 @@ func (d *Draft) Changed() bool {
 	return d.changed
 }
 
+// Ends returns which reservations ended since the draft was started.
+func (d *Draft) Ends() Ends {
+	return d.ends
+}
+
 // Quota returns the UID of the quota that the draft is a ledger of.
 func (d *Draft) Quota() types.UID { return d.state.Quota }
 
@@ -207,6 +223,15 @@ func (d *Draft) put(reservation Reservation) {
 	}
 	d.state.Reservations[key] = reservation
 	d.index.recharge(before, d.slotAmounts(slot))
+}
+
+// end removes a reservation, if there is one, and counts it among those that
+// ended in the same way.
+func (d *Draft) end(key Key, alike *int) {
+	if _, known := d.state.Reservations[key]; known {
+		d.remove(key)
+		*alike++
+	}
 }
 
 func (d *Draft) remove(key Key) {

@@ -1,0 +1,54 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReservationsEnd(t *testing.T) {
+	held := creation("a", "a", "pods", "1")
+	observed := count(list("pods", "3", "claims", "0", "devices", "0"), versions{namespaceResource: 10, pods: 10, claims: 10})
+	for name, test := range map[string]struct {
+		end  func(*Draft)
+		want Ends
+	}{
+		"when their object is observed":  {end: func(d *Draft) { d.Settle(observed) }, want: Ends{Settled: 1}},
+		"when it never came":             {end: func(d *Draft) { d.Drop(held) }, want: Ends{Expired: 1}},
+		"when their request was refused": {end: func(d *Draft) { d.Release(held.Key()) }, want: Ends{Released: 1}},
+		"only once":                      {end: func(d *Draft) { d.Release(held.Key()); d.Drop(held); d.Settle(observed) }, want: Ends{Released: 1}},
+		"but not when they were renewed": {end: func(d *Draft) {
+			before := held
+			before.Expiry = before.Expiry.Add(-time.Second)
+			d.Drop(before)
+		}},
+		"nor when another takes their place": {end: func(d *Draft) {
+			d.Reserve(Limits{Basis: observed.Basis, Name: "team", Hard: list("pods", "9")}, held)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			draft := Edit(counted("pods", "2", "claims", "0", "devices", "0").with(held).upTo(pods, 10))
+			test.end(draft)
+			if diff := cmp.Diff(test.want, draft.Ends()); diff != "" {
+				t.Errorf("ends (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
