@@ -20,6 +20,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -45,6 +46,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsregistry "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -66,6 +68,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // minReservationTTL is the API server's request timeout of a minute, and by how
 // much the clocks of replicas may differ.
@@ -78,7 +82,7 @@ type flags struct {
 	serving        serving.Options
 	leaderElect    bool
 	namespace      string
-	metricsAddress string
+	metrics        metricsFlags
 	healthAddress  string
 	pprofAddress   string
 	shutdownDelay  time.Duration
@@ -87,6 +91,24 @@ type flags struct {
 	failurePolicy  string
 	protected      string
 	limited        string
+}
+
+// metricsFlags say how metrics are served.
+type metricsFlags struct {
+	address    string
+	secure     bool
+	certDir    string
+	namespaces bool
+}
+
+func (f *metricsFlags) bind() {
+	flag.StringVar(&f.address, "metrics-bind-address", ":8443", "Address of the metrics endpoint; 0 for none.")
+	flag.BoolVar(&f.secure, "metrics-secure", true,
+		"Serve metrics over TLS, to whom the cluster lets get /metrics. Otherwise over HTTP, to anybody.")
+	flag.StringVar(&f.certDir, "metrics-cert-dir", "",
+		"Directory with tls.crt and tls.key for the metrics endpoint. By default it presents the webhooks' certificate.")
+	flag.BoolVar(&f.namespaces, "metrics-namespaces", true,
+		"Export what each selected namespace uses: a series for each quota, namespace and limited resource.")
 }
 
 func parseFlags() (flags, zap.Options) {
@@ -106,7 +128,7 @@ func parseFlags() (flags, zap.Options) {
 	flag.BoolVar(&f.leaderElect, "leader-elect", true, "Let one of several replicas do the counting.")
 	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"The operator's own namespace: it holds the lease and the webhooks' certificate, and is never limited.")
-	flag.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080", "Address of the metrics endpoint; 0 for none.")
+	f.metrics.bind()
 	flag.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "Address of the health probes; 0 for none.")
 	flag.StringVar(&f.pprofAddress, "pprof-bind-address", "0", "Address of the profiling endpoint; 0 for none.")
 	flag.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 5*time.Second,
@@ -188,13 +210,14 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
-		Serving:        setup,
-		Reach:          reached,
-		Namespace:      f.namespace,
-		DecodeLedger:   ledgerstore.Snapshot,
-		Intact:         ledgerstore.Intact,
-		ReservationTTL: f.reservationTTL,
-		StatusEvery:    f.statusEvery,
+		Serving:          setup,
+		Reach:            reached,
+		Namespace:        f.namespace,
+		DecodeLedger:     ledgerstore.Snapshot,
+		Intact:           ledgerstore.Intact,
+		ReservationTTL:   f.reservationTTL,
+		StatusEvery:      f.statusEvery,
+		NamespaceMetrics: f.metrics.namespaces,
 	})
 	if err != nil {
 		return err
@@ -253,7 +276,7 @@ func newManager(f flags, setup *serving.Setup) (ctrl.Manager, error) {
 		Scheme:                  scheme,
 		Cache:                   cacheOptions(setup.Secret),
 		WebhookServer:           setup.Server,
-		Metrics:                 metricsserver.Options{BindAddress: f.metricsAddress},
+		Metrics:                 metricsOptions(f.metrics, setup.Certificates),
 		HealthProbeBindAddress:  f.healthAddress,
 		LeaderElection:          f.leaderElect,
 		LeaderElectionID:        "shared-quota-operator",
@@ -267,6 +290,20 @@ func newManager(f flags, setup *serving.Setup) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
 	return mgr, nil
+}
+
+// metricsOptions protect the metrics, which name namespaces, as the API server's own
+// are protected. The API server says who asks, and whether they may.
+func metricsOptions(f metricsFlags, certificates *serving.Certificates) metricsserver.Options {
+	options := metricsserver.Options{BindAddress: f.address, SecureServing: f.secure, CertDir: f.certDir}
+	if !f.secure {
+		return options
+	}
+	options.FilterProvider = filters.WithAuthenticationAndAuthorization
+	if f.certDir == "" {
+		options.TLSOpts = []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = certificates.Present }}
+	}
+	return options
 }
 
 // cacheOptions leave out what nobody reads, and copy nothing of what may be large

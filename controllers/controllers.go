@@ -32,6 +32,8 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers/certificates"
+	"github.com/sharedquota/shared-quota-operator/controllers/figures"
+	"github.com/sharedquota/shared-quota-operator/controllers/lag"
 	"github.com/sharedquota/shared-quota-operator/controllers/ledgers"
 	"github.com/sharedquota/shared-quota-operator/controllers/localview"
 	"github.com/sharedquota/shared-quota-operator/controllers/quotastatus"
@@ -62,6 +64,8 @@ type Options struct {
 	Intact       func(*quotav1.QuotaLedger) bool
 	// ReservationTTL is the life of a reservation.
 	ReservationTTL time.Duration
+	// NamespaceMetrics: what each namespace uses is exported, too.
+	NamespaceMetrics bool
 	// StatusEvery is the least time between two writes of one quota's status,
 	// and of its views.
 	StatusEvery time.Duration
@@ -105,13 +109,16 @@ func Register(
 	recorder := mgr.GetEventRecorder(events.Name)
 	settle, status, views, configure := &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}
 	options.Serving.Certificates.OnChange(func() { configure.Fire([]string{reach.ConfigurationName}) })
-	counted := func(quotas []string) { settle.Fire(quotas); status.Fire(quotas); views.Fire(quotas) }
-	freed := func(quotas []string) {
-		for _, quota := range quotas {
-			group.Hurry(quota)
-		}
+	shown := newProjections(clock, mgr.Elected())
+	counted := func(quotas []string) {
+		shown.changed(quotas)
+		settle.Fire(quotas)
+		status.Fire(quotas)
+		views.Fire(quotas)
 	}
-	count := counting.New(evaluators, counted, freed)
+	count := counting.New(evaluators, counted, hurrying(group))
+	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
+		shown.byName(), options.NamespaceMetrics).Read)
 	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), usage.EventSource{Objects: objects, Metadata: metadata},
 		count, counted)
 	housekeeping := usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)
@@ -129,10 +136,10 @@ func Register(
 	problems := func(quota string) []quotastatus.Problem { return problemsOf(watches.Problems(quota)) }
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, watches, objectsNow, metrics, settle),
-		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, counted),
-		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach, status, recorder,
-			options.StatusEvery),
-		localview.NewController(clock, mgr.GetClient(), count, group, views, recorder, options.StatusEvery),
+		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
+		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach,
+			status, shown.status, recorder, options.StatusEvery),
+		localview.NewController(clock, mgr.GetClient(), count, group, views, shown.views, recorder, options.StatusEvery),
 		reachcontroller.NewController(mgr.GetClient(), evaluators, options.reach, owners, usage.Recount(mgr.GetClient(), group), configure),
 	} {
 		if err := controller.Register(mgr); err != nil {
@@ -140,6 +147,31 @@ func Register(
 		}
 	}
 	return nil
+}
+
+// hurrying has the changes written that may make room.
+func hurrying(group *groupcommit.Group) func(quotas []string) {
+	return func(quotas []string) {
+		for _, quota := range quotas {
+			group.Hurry(quota)
+		}
+	}
+}
+
+// projections tell how far lags what people read.
+type projections struct{ status, views *lag.Lag }
+
+func newProjections(clock clock.PassiveClock, elected <-chan struct{}) projections {
+	return projections{status: lag.New(clock, elected), views: lag.New(clock, elected)}
+}
+
+func (p projections) changed(quotas []string) {
+	p.status.Changed(quotas)
+	p.views.Changed(quotas)
+}
+
+func (p projections) byName() map[metrics.Projection]*lag.Lag {
+	return map[metrics.Projection]*lag.Lag{metrics.Status: p.status, metrics.Views: p.views}
 }
 
 // registerCertificates adds the controller of certificates that change.

@@ -24,14 +24,17 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/trail"
 )
 
@@ -44,27 +47,39 @@ type Controller struct {
 	group   *groupcommit.Group
 	trail   *trail.Trail
 	decode  Decode
+	metrics *metrics.Metrics
 	changed func(quotas []string)
 }
 
 // NewController makes the controller. The function changed is told of every
 // ledger that was written, by whomever.
 func NewController(
-	client client.Reader, group *groupcommit.Group, trail *trail.Trail, decode Decode, changed func(quotas []string),
+	client client.Reader, group *groupcommit.Group, trail *trail.Trail, decode Decode, metrics *metrics.Metrics,
+	changed func(quotas []string),
 ) *Controller {
-	return &Controller{client: client, group: group, trail: trail, decode: decode, changed: changed}
+	return &Controller{client: client, group: group, trail: trail, decode: decode, metrics: metrics, changed: changed}
 }
 
 // Name returns the controller's name.
 func (*Controller) Name() string { return "ledgers" }
 
-// Register adds the controller to the manager.
+// Register adds the controller to the manager. Of a ledger and its quota, either
+// may be seen to go first.
 func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		Watches(&quotav1.QuotaLedger{}, c.followed()).
+		Watches(&quotav1.ClusterResourceQuota{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(deletions())).
 		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
 		Complete(c)
+}
+
+func deletions() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
 }
 
 // followed hands every event, in order, to the trail, and then asks for a
@@ -117,11 +132,14 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// forget drops the trail of a ledger that went with its quota.
+// forget drops what this replica, which may not be the leader, knows of a ledger
+// that went with its quota.
 func (c *Controller) forget(ctx context.Context, quota string) error {
 	err := c.client.Get(ctx, client.ObjectKey{Name: quota}, &quotav1.ClusterResourceQuota{})
 	if apierrors.IsNotFound(err) {
 		c.trail.Forget(quota)
+		c.group.Forget(quota)
+		c.metrics.Forget(quota)
 		return nil
 	}
 	if err != nil {

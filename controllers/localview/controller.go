@@ -37,6 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/lag"
 	"github.com/sharedquota/shared-quota-operator/controllers/pace"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
@@ -68,6 +69,7 @@ type Controller struct {
 	every time.Duration
 
 	pace *pace.Pace
+	lag  *lag.Lag
 
 	// mu guards written.
 	mu sync.Mutex
@@ -86,11 +88,11 @@ func (t totals) equal(other totals) bool {
 // quota whose count or ledger changes.
 func NewController(
 	clock clock.Clock, client client.Client, count *counting.Count, group *groupcommit.Group,
-	changed *trigger.Trigger, recorder events.Recorder, every time.Duration,
+	changed *trigger.Trigger, lag *lag.Lag, recorder events.Recorder, every time.Duration,
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, count: count, group: group, changed: changed, recorder: recorder, every: every,
-		pace: pace.New(clock), written: map[string]totals{},
+		pace: pace.New(clock), lag: lag, written: map[string]totals{},
 	}
 }
 
@@ -117,6 +119,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if wait := c.pace.Left(request.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
+	asOf := c.clock.Now()
 	present, err := c.present(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -134,7 +137,26 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !counted {
 		return reconcile.Result{}, nil // the count will ask again
 	}
-	return c.project(ctx, object, plan(object, wanted, present), c.changing(request.Name, shared))
+	planned := plan(object, wanted, present)
+	// While the totals keep changing, every view is outdated all the time: then only
+	// the most urgent are written in each round, and the rest once the totals stand still.
+	due := planned.outdated
+	if c.changing(request.Name, shared) {
+		due = due[:min(len(due), viewsWhileChanging)]
+	}
+	result, err := c.project(ctx, object, planned, due)
+	if err == nil {
+		c.lag.Shown(request.Name, asOf, namespacesOf(planned.outdated[len(due):])...)
+	}
+	return result, err
+}
+
+func namespacesOf(views []*quotav1.LocalResourceQuota) []string {
+	namespaces := make([]string, 0, len(views))
+	for _, view := range views {
+		namespaces = append(namespaces, view.Namespace)
+	}
+	return namespaces
 }
 
 // changing tells whether the totals are others than those of the round before,
@@ -168,7 +190,7 @@ func (c *Controller) wanted(
 	state := c.group.Current(object.Name)
 	wanted = map[string]quotav1.LocalResourceQuotaStatus{}
 	c.count.Read(object.Name, func(view counting.View) {
-		complete := completeNames(view)
+		complete := view.CompleteNames()
 		counted = view.Definition().UID == object.UID && state.Quota == object.UID
 		total, hard := quota.Mask(view.Total(), complete), object.Spec.Quota.Hard
 		reserved := state.Reserved()
@@ -188,27 +210,11 @@ func (c *Controller) wanted(
 	return wanted, shared, counted
 }
 
-func completeNames(view counting.View) []corev1.ResourceName {
-	var names []corev1.ResourceName
-	for name := range view.Definition().Sources {
-		if view.Complete(name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// project makes the views what they should be. While the totals keep changing,
-// every view is outdated all the time: then only the most urgent are written in
-// each round, and the rest once the totals stand still.
+// project removes what is unwanted and writes what is due.
 func (c *Controller) project(
-	ctx context.Context, object *quotav1.ClusterResourceQuota, planned plannedViews, changing bool,
+	ctx context.Context, object *quotav1.ClusterResourceQuota, planned plannedViews, due []*quotav1.LocalResourceQuota,
 ) (reconcile.Result, error) {
 	removed := c.remove(ctx, object.Name, planned.unwanted)
-	due := planned.outdated
-	if changing {
-		due = due[:min(len(due), viewsWhileChanging)]
-	}
 	if err := errors.Join(removed, c.writeAll(ctx, due, planned.risen)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the views of quota %s: %w", object.Name, err)
 	}
@@ -280,6 +286,7 @@ func (c *Controller) write(ctx context.Context, view *quotav1.LocalResourceQuota
 
 func (c *Controller) forget(quota string) {
 	c.pace.Forget(quota)
+	c.lag.Forget(quota)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.written, quota)

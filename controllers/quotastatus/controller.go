@@ -36,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/lag"
 	"github.com/sharedquota/shared-quota-operator/controllers/pace"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
@@ -76,18 +77,19 @@ type Controller struct {
 	every time.Duration
 
 	pace *pace.Pace
+	lag  *lag.Lag
 }
 
 // NewController makes the controller. The trigger must be fired with every
 // quota whose count or ledger changes.
 func NewController(
 	clock clock.Clock, client client.Client, evaluators *evaluation.Evaluators, count *counting.Count,
-	group *groupcommit.Group, problems Problems, settings func() reach.Settings, changed *trigger.Trigger,
-	recorder events.Recorder, every time.Duration,
+	group *groupcommit.Group, problems Problems, settings func() reach.Settings,
+	changed *trigger.Trigger, lag *lag.Lag, recorder events.Recorder, every time.Duration,
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, evaluators: evaluators, count: count, group: group,
-		problems: problems, settings: settings, changed: changed, recorder: recorder, every: every, pace: pace.New(clock),
+		problems: problems, settings: settings, changed: changed, recorder: recorder, every: every, pace: pace.New(clock), lag: lag,
 	}
 }
 
@@ -126,6 +128,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	err := c.client.Get(ctx, request.NamespacedName, quota)
 	if apierrors.IsNotFound(err) {
 		c.pace.Forget(request.Name)
+		c.lag.Forget(request.Name)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -135,7 +138,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, c.write(ctx, quota, facts.status(quota))
+	written, err := c.write(ctx, quota, facts.status(quota))
+	if written {
+		c.lag.Shown(request.Name, facts.now)
+	}
+	return reconcile.Result{}, err
 }
 
 // gather takes all that a status is made of.
@@ -199,25 +206,28 @@ func settled(state ledger.State, counted counting.Definition, name corev1.Resour
 	return known && state.Sealed.IsZero() && state.Quota == counted.UID && state.Digest == counted.Digest
 }
 
-func (c *Controller) write(ctx context.Context, quota *quotav1.ClusterResourceQuota, status quotav1.ClusterResourceQuotaStatus) error {
+// write makes the stored status this one, and tells whether it is.
+func (c *Controller) write(
+	ctx context.Context, quota *quotav1.ClusterResourceQuota, status quotav1.ClusterResourceQuotaStatus,
+) (written bool, err error) {
 	if apiequality.Semantic.DeepEqual(quota.Status, status) {
-		return nil
+		return true, nil
 	}
-	written := quota.DeepCopy()
-	written.Status = *status.DeepCopy() // its parts are others' too
+	changed := quota.DeepCopy()
+	changed.Status = *status.DeepCopy() // its parts are others' too
 	// A patch leaves alone what a newer operator's CRD has in a status, and this one
 	// doesn't know.
 	patch := client.MergeFromWithOptions(quota, client.MergeFromWithOptimisticLock{})
-	if err := c.client.Status().Patch(ctx, written, patch); err != nil {
+	if err := c.client.Status().Patch(ctx, changed, patch); err != nil {
 		// After a conflict the newer version asks for another reconcile.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil
+			return false, nil
 		}
-		return fmt.Errorf("writing the status of quota %s: %w", quota.Name, err)
+		return false, fmt.Errorf("writing the status of quota %s: %w", quota.Name, err)
 	}
 	c.pace.Rest(quota.Name, c.rest(len(status.Namespaces)))
-	c.tell(written, quota.Status.Levels)
-	return nil
+	c.tell(changed, quota.Status.Levels)
+	return true, nil
 }
 
 // tell tells of the levels that the status that was just written has, and the one

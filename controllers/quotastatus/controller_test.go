@@ -40,6 +40,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/lag"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
@@ -84,8 +85,10 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.write}).Build()
 	evaluators := evaluation.New(b.clock, evaluation.ClaimSources{})
 	group := groupcommit.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, groupcommit.Options{})
+	elected := make(chan struct{})
+	close(elected)
 	b.Controller = NewController(b.clock, b.client, evaluators, counting.New(evaluators, func([]string) {}, func([]string) {}), group,
-		func(string) []Problem { return nil }, settings, &trigger.Trigger{}, b, time.Second)
+		func(string) []Problem { return nil }, settings, &trigger.Trigger{}, lag.New(b.clock, elected), b, time.Second)
 	return b
 }
 

@@ -83,6 +83,17 @@ func (v View) Complete(resource corev1.ResourceName) bool {
 	})
 }
 
+// CompleteNames are the resources that are Complete.
+func (v View) CompleteNames() []corev1.ResourceName {
+	var names []corev1.ResourceName
+	for name := range v.tally.definition.Sources {
+		if v.Complete(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Includes tells whether the figures include an object of a UID in a version
 // later than the one given (zero: in any), or the object is known to be gone.
 // What lives in a namespace that isn't selected is not included.

@@ -17,17 +17,27 @@ limitations under the License.
 package metrics
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 const (
-	namespace     = "sharedquota"
-	labelHow      = "how"
-	labelOutcome  = "outcome"
-	labelQuota    = "quota"
-	labelResource = "resource"
+	namespace = "sharedquota"
+
+	labelEnd        = "end"
+	labelHow        = "how"
+	labelNamespace  = "namespace"
+	labelOutcome    = "outcome"
+	labelProjection = "projection"
+	labelQuota      = "quota"
+	labelResource   = "resource"
+	labelStatus     = "status"
+	labelType       = "type"
 )
 
 // Outcome is how an admission request ended.
@@ -46,6 +56,8 @@ const (
 	Failed Outcome = "failed"
 )
 
+func outcomes() []Outcome { return []Outcome{Allowed, Denied, Unknown, Undecodable, Failed} }
+
 // Loss is what somebody did to a ledger.
 type Loss string
 
@@ -58,76 +70,97 @@ const (
 
 // Metrics measures the operator. Its methods may be called concurrently.
 type Metrics struct {
-	requests  *prometheus.CounterVec
-	commits   *prometheus.CounterVec
-	conflicts *prometheus.CounterVec
-	failures  *prometheus.CounterVec
-	batch     prometheus.Histogram
-	duration  prometheus.Histogram
+	// outcome -> requests that ended in it; filled once, and only read then
+	admission map[Outcome]answers
+	ledgers   *ledgers
+	batch     prometheus.Observer
+	duration  prometheus.Observer
 	drift     *prometheus.CounterVec
 	ends      prometheus.Gauge
-	lost      *prometheus.CounterVec
+	quotas    *quotas
+	entries   []Entry
+}
+
+// answers are the requests of one outcome.
+type answers struct {
+	number prometheus.Counter
+	took   prometheus.Observer
 }
 
 // New registers the metrics.
 func New(registerer prometheus.Registerer) *Metrics {
+	c := &catalogue{registerer: registerer}
 	m := &Metrics{
-		requests: counter("admission", "requests_total", "Admission requests by outcome.", labelOutcome),
-		commits:  counter("ledger", "commits_total", "Writes of a ledger.", labelQuota),
-		conflicts: counter("ledger", "conflicts_total",
-			"Writes of a ledger that met a newer one and were judged again.", labelQuota),
-		failures: counter("ledger", "failures_total", "Reads and writes of a ledger that failed.", labelQuota),
-		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: namespace, Subsystem: "ledger", Name: "commit_batch_size",
-			Help: "Charges and changes written by one commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10),
-		}),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: namespace, Subsystem: "ledger", Name: "commit_duration_seconds",
-			Help: "Time that one write of a ledger takes.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
-		}),
-		drift: counter("counting", "drift_total",
-			"Audits in which a resource's running total differed from its records. Anything above zero is a defect.",
+		admission: newAdmission(c),
+		ledgers:   newLedgers(c),
+		batch: c.histogram("ledger", "commit_batch_size",
+			"Charges and changes written by one commit.", prometheus.ExponentialBuckets(1, 2, 10)).WithLabelValues(),
+		duration: c.histogram("ledger", "commit_duration_seconds",
+			"Time that one write of a ledger takes.", prometheus.ExponentialBuckets(0.001, 2, 14)).WithLabelValues(),
+		drift: c.counter("counting", "drift_total",
+			"Repairs, by an audit, of a resource's running total that differed from its records. Anything above zero is a defect.",
 			labelQuota, labelResource),
-		ends: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: namespace, Subsystem: "serving", Name: "certificate_expiry_timestamp_seconds",
-			Help: "When the certificate ends that this replica presents; 0 for one that is made for the life of the process.",
-		}),
-		lost: counter("ledger", "lost_total",
-			"Ledgers that somebody else than the operator deleted or edited, and that were rebuilt.", labelQuota, labelHow),
+		ends: c.gauge("serving", "certificate_expiry_timestamp_seconds",
+			"When the certificate ends that this replica presents; 0 for one that is made for the life of the process."),
+		quotas: newQuotas(c),
 	}
-	registerer.MustRegister(m.requests, m.commits, m.conflicts, m.failures, m.batch, m.duration, m.drift, m.ends, m.lost)
+	m.entries = c.entries
 	return m
 }
 
-func counter(subsystem, name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: namespace, Subsystem: subsystem, Name: name, Help: help,
-	}, labels)
+func newAdmission(c *catalogue) map[Outcome]answers {
+	requests := c.counter("admission", "requests_total", "Admission requests by outcome.", labelOutcome)
+	duration := c.histogram("admission", "duration_seconds",
+		"Time from an admission request to its answer, by outcome. It includes the write of the ledger and, "+
+			"where the request didn't fit, what it waited for room.",
+		prometheus.ExponentialBuckets(0.001, 2, 14), labelOutcome)
+	byOutcome := map[Outcome]answers{}
+	for _, outcome := range outcomes() {
+		byOutcome[outcome] = answers{
+			number: requests.WithLabelValues(string(outcome)), took: duration.WithLabelValues(string(outcome)),
+		}
+	}
+	return byOutcome
 }
 
-// Requested counts one admission request.
-func (m *Metrics) Requested(outcome Outcome) {
-	m.requests.WithLabelValues(string(outcome)).Inc()
+// Catalogue lists what is exported, by name.
+func (m *Metrics) Catalogue() []Entry {
+	return slices.SortedFunc(slices.Values(m.entries), func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Requested counts one admission request, and how long its answer took.
+func (m *Metrics) Requested(outcome Outcome, took time.Duration) {
+	of := m.admission[outcome]
+	of.number.Inc()
+	of.took.Observe(took.Seconds())
 }
 
 // Committed implements the Observer of groupcommit.
 func (m *Metrics) Committed(quota string, batch int, took time.Duration) {
-	m.commits.WithLabelValues(quota).Inc()
+	m.ledgers.of(quota).commits.Inc()
 	m.batch.Observe(float64(batch))
 	m.duration.Observe(took.Seconds())
 }
 
+// Ended implements the Observer of groupcommit.
+func (m *Metrics) Ended(quota string, ends ledger.Ends) {
+	of := m.ledgers.of(quota)
+	of.settled.Add(float64(ends.Settled))
+	of.expired.Add(float64(ends.Expired))
+	of.released.Add(float64(ends.Released))
+}
+
 // Conflicted implements the Observer of groupcommit.
 func (m *Metrics) Conflicted(quota string) {
-	m.conflicts.WithLabelValues(quota).Inc()
+	m.ledgers.of(quota).conflicts.Inc()
 }
 
 // Failed implements the Observer of groupcommit.
 func (m *Metrics) Failed(quota string, _ error) {
-	m.failures.WithLabelValues(quota).Inc()
+	m.ledgers.of(quota).failures.Inc()
 }
 
-// Drifted counts a resource whose running total an audit found wrong.
+// Drifted counts a resource whose running total an audit found wrong and repaired.
 func (m *Metrics) Drifted(quota, resource string) {
 	m.drift.WithLabelValues(quota, resource).Inc()
 }
@@ -139,12 +172,22 @@ func (m *Metrics) CertificateEnds(at time.Time) {
 
 // Lost counts a ledger that has to be rebuilt.
 func (m *Metrics) Lost(quota string, how Loss) {
-	m.lost.WithLabelValues(quota, string(how)).Inc()
+	of := m.ledgers.of(quota)
+	if how == Deleted {
+		of.deleted.Inc()
+	} else {
+		of.edited.Inc()
+	}
+}
+
+// Follow has what the leader knows of its quotas read at each scrape, once elected
+// is closed. It is called once.
+func (m *Metrics) Follow(elected <-chan struct{}, read func() []Figures) {
+	m.quotas.source.Store(&source{elected: elected, read: read})
 }
 
 // Forget drops the series of a quota that is gone.
 func (m *Metrics) Forget(quota string) {
-	for _, vec := range []*prometheus.CounterVec{m.commits, m.conflicts, m.failures, m.drift, m.lost} {
-		vec.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
-	}
+	m.ledgers.forget(quota)
+	m.drift.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
 }

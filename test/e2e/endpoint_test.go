@@ -20,8 +20,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -133,19 +131,5 @@ func post(ctx SpecContext, path, body string) *admissionv1.AdmissionResponse {
 // answered returns how many requests the operator has answered in one way.
 func answered(ctx SpecContext, outcome string) int {
 	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+metricsAddress+"/metrics", nil)
-	Expect(err).NotTo(HaveOccurred())
-	response, err := http.DefaultClient.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	Expect(err).NotTo(HaveOccurred())
-	_, after, found := strings.Cut(string(text), `sharedquota_admission_requests_total{outcome="`+outcome+`"} `)
-	if !found {
-		return 0
-	}
-	var count int
-	_, err = fmt.Sscan(after, &count)
-	Expect(err).NotTo(HaveOccurred())
-	return count
+	return int(scrape(ctx).value("sharedquota_admission_requests_total", "outcome", outcome))
 }

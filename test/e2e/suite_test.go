@@ -95,7 +95,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	settings = harness.OperatorOptions{
 		Binary: <-binary,
 		Args: []string{
-			"--metrics-bind-address", metricsAddress,
+			"--metrics-bind-address", metricsAddress, "--metrics-secure",
 			// A status that is written often makes for short waits, and so does a
 			// short life of what was reserved in vain. The rest doesn't depend on them.
 			"--status-interval", "100ms", "--reservation-ttl", reservationTTL.String(),
@@ -107,6 +107,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	settings.WebhookPort = running.WebhookPort
 	waitUntilQuotasAreValidated(ctx)
 	createSharedObjects(ctx)
+	createScrapers(ctx)
 }, NodeTimeout(buildTimeout))
 
 var _ = AfterSuite(func() {

@@ -112,6 +112,7 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 		"--leader-elect=" + strconv.FormatBool(options.LeaderElect),
 		"--namespace", "kube-system",
 		"--metrics-bind-address", metricsAddress(options.MetricsPort),
+		"--metrics-secure=false",
 		"--health-probe-bind-address", health,
 		"--shutdown-delay-duration", "0s", // nobody waits for tests
 	}

@@ -18,6 +18,7 @@ package rights
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"slices"
 
@@ -25,6 +26,7 @@ import (
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -209,11 +211,32 @@ func scenario(ctx context.Context) {
 		return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKey{Namespace: "office", Name: "a"}, &quotav1.LocalResourceQuota{}))
 	}).Should(BeTrue())
 	spoil(ctx)
+	scrape(ctx)
 
 	Expect(admin.Delete(ctx, quota)).To(Succeed())
 	Eventually(ctx, func(ctx context.Context) bool {
 		return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(quota), &quotav1.QuotaLedger{}))
 	}).Should(BeTrue())
+}
+
+// scrape asks for the metrics as Prometheus does: the operator asks who that is, and
+// whether they may.
+func scrape(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "create", "clusterrolebinding", "scraper",
+		"--clusterrole=shared-quota-metrics-reader", "--serviceaccount=default:default")
+	scraper := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}}
+	token := &authenticationv1.TokenRequest{}
+	Expect(admin.SubResource("token").Create(ctx, scraper, token)).To(Succeed())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, metricsURL, nil)
+	Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Authorization", "Bearer "+token.Status.Token)
+	// The certificate's authority is the operator's own.
+	anyone := &http.Client{Timeout: deadline, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	response, err := anyone.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(response.Body.Close()).To(Succeed())
+	Expect(response).To(HaveHTTPStatus(http.StatusOK))
 }
 
 func beExceeded() gomegatypes.GomegaMatcher {

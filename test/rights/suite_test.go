@@ -60,6 +60,8 @@ var (
 	running *harness.Operator
 	// identity is who the operator is.
 	identity *rest.Config
+	// metricsURL is where it serves its metrics.
+	metricsURL string
 )
 
 func TestRights(t *testing.T) {
@@ -120,10 +122,14 @@ func startOperator(ctx context.Context, dir string) {
 	Expect(err).NotTo(HaveOccurred())
 	port, err := harness.FreePort()
 	Expect(err).NotTo(HaveOccurred())
+	metricsPort, err := harness.FreePort()
+	Expect(err).NotTo(HaveOccurred())
+	metricsURL = fmt.Sprintf("https://localhost:%d/metrics", metricsPort)
 	running, err = cluster.StartOperator(ctx, harness.OperatorOptions{
 		Binary: binary, Kubeconfig: kubeconfig, LeaderElect: true, CertSecret: "shared-quota-webhook-cert",
 		WebhookPort: port, WebhookURL: fmt.Sprintf("https://localhost:%d", port),
-		Args: []string{"--namespace", operatorNamespace, "--status-interval", "100ms"},
+		MetricsPort: metricsPort,
+		Args:        []string{"--namespace", operatorNamespace, "--status-interval", "100ms", "--metrics-secure"},
 	})
 	Expect(err).NotTo(HaveOccurred())
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -37,6 +38,8 @@ const (
 // call is what the HTTP layer knows of a request.
 type call struct {
 	timeout time.Duration
+	// start is when the request arrived.
+	start time.Time
 	// handled: the AdmissionReview was decoded and reached the Handler.
 	handled bool
 }
@@ -54,12 +57,12 @@ func NewEndpoint(running context.Context, handler *Handler, counters *metrics.Me
 		LogConstructor: func(base logr.Logger, _ *admission.Request) logr.Logger { return base },
 	}}
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
-		state := &call{timeout: timeoutOf(request)}
+		state := &call{timeout: timeoutOf(request), start: handler.clock.Now()}
 		ctx, cancel := whileAsked(request.Context(), running)
 		defer cancel()
 		webhook.ServeHTTP(writer, request.WithContext(context.WithValue(ctx, callKey{}, state)))
 		if !state.handled {
-			counters.Requested(metrics.Undecodable)
+			counters.Requested(metrics.Undecodable, handler.clock.Since(state.start))
 		}
 	})
 }
@@ -83,6 +86,14 @@ func timeoutOf(request *http.Request) time.Duration {
 		return defaultTimeout
 	}
 	return timeout
+}
+
+// startOf returns when the request arrived, which is now where nobody noted it.
+func startOf(ctx context.Context, clock clock.PassiveClock) time.Time {
+	if state, ok := ctx.Value(callKey{}).(*call); ok {
+		return state.start
+	}
+	return clock.Now()
 }
 
 // withDeadline bounds the work on a request by its caller's patience.

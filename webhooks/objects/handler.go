@@ -79,10 +79,11 @@ func NewHandler(
 
 // Handle answers one request within the deadline of its context.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	start := startOf(ctx, h.clock)
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	outcome, response := h.answer(ctx, &request.AdmissionRequest)
-	h.metrics.Requested(outcome)
+	h.metrics.Requested(outcome, h.clock.Since(start))
 	if outcome == metrics.Failed || outcome == metrics.Undecodable {
 		log.FromContext(ctx).Info("Refused a request that could not be decided",
 			"resource", request.Resource, "namespace", request.Namespace, "name", request.Name,

@@ -235,7 +235,8 @@ func (l *ledgers) forget(quota string) {
 	delete(l.stored, quota)
 }
 
-// outcomes are how often requests ended how.
+// outcomes are how often requests ended how, without what none ended in: every
+// outcome is exported from the start, at zero.
 func (s *served) outcomes(t *testing.T) map[metrics.Outcome]float64 {
 	t.Helper()
 	families, err := s.registry.Gather()
@@ -248,7 +249,9 @@ func (s *served) outcomes(t *testing.T) map[metrics.Outcome]float64 {
 			continue
 		}
 		for _, series := range family.GetMetric() {
-			outcomes[metrics.Outcome(series.GetLabel()[0].GetValue())] = series.GetCounter().GetValue()
+			if number := series.GetCounter().GetValue(); number > 0 {
+				outcomes[metrics.Outcome(series.GetLabel()[0].GetValue())] = number
+			}
 		}
 	}
 	return outcomes

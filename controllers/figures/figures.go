@@ -1,0 +1,102 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package figures
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/lag"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+)
+
+// readTimeout bounds the wait for a cache that is only being filled.
+const readTimeout = time.Second
+
+// Reader reads the figures of all quotas.
+type Reader struct {
+	client client.Reader
+	count  *counting.Count
+	group  *groupcommit.Group
+	// projection -> how far it lags
+	lags map[metrics.Projection]*lag.Lag
+	// namespaces: what each namespace uses is wanted too.
+	namespaces bool
+}
+
+// NewReader makes a Reader. The client must read from a cache.
+func NewReader(
+	client client.Reader, count *counting.Count, group *groupcommit.Group,
+	lags map[metrics.Projection]*lag.Lag, namespaces bool,
+) *Reader {
+	return &Reader{client: client, count: count, group: group, lags: lags, namespaces: namespaces}
+}
+
+// Read returns the figures of every quota there is.
+func (r *Reader) Read() []metrics.Figures {
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	list := &quotav1.ClusterResourceQuotaList{}
+	if err := r.client.List(ctx, list); err != nil {
+		return nil // the cache has not been filled: nothing is known of any quota
+	}
+	all := make([]metrics.Figures, 0, len(list.Items))
+	for i := range list.Items {
+		all = append(all, r.of(&list.Items[i]))
+	}
+	return all
+}
+
+func (r *Reader) of(object *quotav1.ClusterResourceQuota) metrics.Figures {
+	figures := metrics.Figures{
+		Quota: object.Name, Hard: object.Spec.Quota.Hard, Conditions: object.Status.Conditions,
+		Lag: map[metrics.Projection]time.Duration{},
+	}
+	figures.Used, figures.Namespaces = r.used(object)
+	if state := r.group.Current(object.Name); state.Quota == object.UID {
+		figures.Reserved, figures.Reservations = state.Reserved(), len(state.Reservations)
+	}
+	for projection, lag := range r.lags {
+		figures.Lag[projection] = lag.Of(object.Name)
+	}
+	return figures
+}
+
+// used returns what has been counted, in total and by namespace.
+func (r *Reader) used(object *quotav1.ClusterResourceQuota) (total corev1.ResourceList, slices map[string]corev1.ResourceList) {
+	var names []corev1.ResourceName
+	r.count.Read(object.Name, func(view counting.View) {
+		if view.Definition().UID != object.UID {
+			return // of a quota that had the same name
+		}
+		names, total = view.CompleteNames(), view.Total()
+		if r.namespaces {
+			slices = view.Slices()
+		}
+	})
+	for namespace, used := range slices {
+		slices[namespace] = quota.Mask(used, names)
+	}
+	return quota.Mask(total, names), slices
+}

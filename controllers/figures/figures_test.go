@@ -1,0 +1,141 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package figures
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/lag"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+var (
+	moment     = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	configMaps = schema.GroupResource{Resource: "configmaps"}
+	secrets    = schema.GroupResource{Resource: "secrets"}
+)
+
+func number(name corev1.ResourceName, amount string) corev1.ResourceList {
+	return corev1.ResourceList{name: resource.MustParse(amount)}
+}
+
+// newReader reads what has been counted of a quota: config maps, but not yet secrets.
+func newReader(t *testing.T, namespaces bool, uid types.UID, calls interceptor.Funcs) *Reader {
+	t.Helper()
+	known := runtime.NewScheme()
+	if err := quotav1.AddToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+	quota := builders.Quota("team").Label("team", "shop").Hard("configmaps", "5").Hard("secrets", "5").Obj()
+	quota.UID = "counted"
+	compiled, err := definition.Compile(quota)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := quota.DeepCopy()
+	stored.UID = uid
+	stored.Status.Conditions = []metav1.Condition{{Type: quotav1.ConditionReady, Status: metav1.ConditionFalse}}
+	reader := fake.NewClientBuilder().WithScheme(known).WithObjects(stored).WithInterceptorFuncs(calls).Build()
+
+	clock := clocktesting.NewFakeClock(moment)
+	evaluators := evaluation.New(clock, evaluation.ClaimSources{})
+	ignore := func([]string) {}
+	count := counting.New(evaluators, ignore, ignore)
+	count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "shop"}}}, 1, moment)
+	count.Define(counting.Definition{
+		UID: "counted", Quota: compiled.Quota, Selector: compiled.Selector,
+		Sources: map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}, "secrets": {secrets}},
+	}, moment)
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "c", UID: "c", ResourceVersion: "5"}}
+	if err := count.Source(configMaps).Replace([]runtime.Object{object}, 5, moment); err != nil {
+		t.Fatal(err)
+	}
+	group := groupcommit.New(t.Context(), clock, ledgerstore.New(reader), nil, groupcommit.Options{})
+	held := ledger.Reservation{Object: ledger.Object{UID: "d", Name: "d", Namespace: "a"}, Amounts: number("configmaps", "1")}
+	group.Observe("team", groupcommit.Snapshot{Version: "1", State: ledger.State{
+		Basis: ledger.Basis{Quota: "counted"}, Reservations: map[ledger.Key]ledger.Reservation{held.Key(): held},
+	}})
+
+	elected := make(chan struct{})
+	close(elected)
+	status := lag.New(clock, elected)
+	status.Changed([]string{"team"})
+	clock.Step(time.Minute)
+	return NewReader(reader, count, group, map[metrics.Projection]*lag.Lag{metrics.Status: status}, namespaces)
+}
+
+func TestFigures(t *testing.T) {
+	hard := corev1.ResourceList{"configmaps": resource.MustParse("5"), "secrets": resource.MustParse("5")}
+	conditions := []metav1.Condition{{Type: quotav1.ConditionReady, Status: metav1.ConditionFalse}}
+	behind := map[metrics.Projection]time.Duration{metrics.Status: time.Minute}
+	for name, test := range map[string]struct {
+		namespaces bool
+		uid        types.UID
+		want       metrics.Figures
+	}{
+		"only what has been counted is used": {namespaces: true, uid: "counted", want: metrics.Figures{
+			Quota: "team", Hard: hard, Used: number("configmaps", "1"), Reserved: number("configmaps", "1"), Reservations: 1,
+			Namespaces: map[string]corev1.ResourceList{"a": number("configmaps", "1")}, Conditions: conditions, Lag: behind,
+		}},
+		"namespaces may be left out": {uid: "counted", want: metrics.Figures{
+			Quota: "team", Hard: hard, Used: number("configmaps", "1"), Reserved: number("configmaps", "1"), Reservations: 1,
+			Conditions: conditions, Lag: behind,
+		}},
+		"what was counted for another quota of that name isn't this one's": {namespaces: true, uid: "another", want: metrics.Figures{
+			Quota: "team", Hard: hard, Used: corev1.ResourceList{}, Conditions: conditions, Lag: behind,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := newReader(t, test.namespaces, test.uid, interceptor.Funcs{}).Read()
+			if diff := cmp.Diff([]metrics.Figures{test.want}, got); diff != "" {
+				t.Errorf("figures (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNothingIsKnownBeforeTheCacheIsFilled(t *testing.T) {
+	calls := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return errors.New("the cache is not started")
+	}}
+	if got := newReader(t, true, "counted", calls).Read(); len(got) != 0 {
+		t.Errorf("got %v, want nothing", got)
+	}
+}

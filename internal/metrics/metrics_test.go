@@ -1,0 +1,196 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package metrics
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+func list(name, quantity string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceName(name): resource.MustParse(quantity)}
+}
+
+func elected(is bool) <-chan struct{} {
+	channel := make(chan struct{})
+	if is {
+		close(channel)
+	}
+	return channel
+}
+
+// busy are metrics of which each has a series.
+func busy() (*prometheus.Registry, *Metrics) {
+	registry := prometheus.NewRegistry()
+	m := New(registry)
+	m.Committed("team", 3, 2*time.Millisecond)
+	m.Drifted("team", "pods")
+	m.Follow(elected(true), func() []Figures {
+		return []Figures{{
+			Quota: "team", Hard: list("requests.cpu", "2"), Used: list("requests.cpu", "1500m"), Reserved: list("requests.cpu", "250m"),
+			Namespaces:   map[string]corev1.ResourceList{"shop": list("requests.cpu", "1")},
+			Reservations: 1,
+			Conditions:   []metav1.Condition{{Type: "Enforced", Status: metav1.ConditionFalse}},
+			Lag:          map[Projection]time.Duration{Status: 1500 * time.Millisecond},
+		}}
+	})
+	return registry, m
+}
+
+func TestWhatTheLeaderExportsOfAQuota(t *testing.T) {
+	registry, _ := busy()
+	const want = `
+# HELP sharedquota_counting_leader 1 for the replica that counts, the leader; 0 for the others.
+# TYPE sharedquota_counting_leader gauge
+sharedquota_counting_leader 1
+# HELP sharedquota_ledger_reservations Charges that are held for objects not observed yet. A ledger holds 5000 at most. Exported by the leader alone.
+# TYPE sharedquota_ledger_reservations gauge
+sharedquota_ledger_reservations{quota="team"} 1
+# HELP sharedquota_projection_lag_seconds Age of the oldest change that the quota's status, or one of its views, doesn't show yet; 0 if all is shown. Exported by the leader alone.
+# TYPE sharedquota_projection_lag_seconds gauge
+sharedquota_projection_lag_seconds{projection="status",quota="team"} 1.5
+# HELP sharedquota_quota_condition 1 for the status that a condition of the quota has, 0 for the others. Exported by the leader alone.
+# TYPE sharedquota_quota_condition gauge
+sharedquota_quota_condition{quota="team",status="False",type="Enforced"} 1
+sharedquota_quota_condition{quota="team",status="True",type="Enforced"} 0
+sharedquota_quota_condition{quota="team",status="Unknown",type="Enforced"} 0
+# HELP sharedquota_quota_hard What the selected namespaces may use together, in cores, bytes or objects. Exported by the leader alone.
+# TYPE sharedquota_quota_hard gauge
+sharedquota_quota_hard{quota="team",resource="requests.cpu"} 2
+# HELP sharedquota_quota_namespace_used What one selected namespace uses, in cores, bytes or objects; left out with --metrics-namespaces=false. Exported by the leader alone.
+# TYPE sharedquota_quota_namespace_used gauge
+sharedquota_quota_namespace_used{namespace="shop",quota="team",resource="requests.cpu"} 1
+# HELP sharedquota_quota_reserved What was admitted and has not been observed yet, in cores, bytes or objects. Exported by the leader alone.
+# TYPE sharedquota_quota_reserved gauge
+sharedquota_quota_reserved{quota="team",resource="requests.cpu"} 0.25
+# HELP sharedquota_quota_used What is observed in the selected namespaces, in cores, bytes or objects; only of what has been counted. Exported by the leader alone.
+# TYPE sharedquota_quota_used gauge
+sharedquota_quota_used{quota="team",resource="requests.cpu"} 1.5
+`
+	err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+		"sharedquota_counting_leader", "sharedquota_ledger_reservations", "sharedquota_projection_lag_seconds",
+		"sharedquota_quota_condition", "sharedquota_quota_hard", "sharedquota_quota_namespace_used",
+		"sharedquota_quota_reserved", "sharedquota_quota_used")
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOtherReplicasExportNothingOfQuotas(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	New(registry).Follow(elected(false), func() []Figures {
+		t.Error("the figures were read")
+		return nil
+	})
+	const want = `
+# HELP sharedquota_counting_leader 1 for the replica that counts, the leader; 0 for the others.
+# TYPE sharedquota_counting_leader gauge
+sharedquota_counting_leader 0
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "sharedquota_counting_leader", "sharedquota_quota_hard"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReservationsAreCountedByTheirEnd(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := New(registry)
+	m.Ended("team", ledger.Ends{Settled: 3, Released: 1})
+	m.Ended("team", ledger.Ends{Settled: 2})
+	const want = `
+# HELP sharedquota_ledger_reservations_ended_total Reservations that ended, by end: the object was observed (settled), never came (expired), or its request was refused or given up (released).
+# TYPE sharedquota_ledger_reservations_ended_total counter
+sharedquota_ledger_reservations_ended_total{end="expired",quota="team"} 0
+sharedquota_ledger_reservations_ended_total{end="released",quota="team"} 1
+sharedquota_ledger_reservations_ended_total{end="settled",quota="team"} 5
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "sharedquota_ledger_reservations_ended_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnswersAreCountedAndTimed(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := New(registry)
+	m.Requested(Denied, 170*time.Millisecond)
+	if got := testutil.ToFloat64(m.admission[Denied].number); got != 1 {
+		t.Errorf("denied: got %v, want 1", got)
+	}
+	for _, want := range []string{
+		`sharedquota_admission_duration_seconds_bucket{outcome="denied",le="0.128"} 0`,
+		`sharedquota_admission_duration_seconds_bucket{outcome="denied",le="0.256"} 1`,
+		`sharedquota_admission_duration_seconds_sum{outcome="denied"} 0.17`,
+		`sharedquota_admission_requests_total{outcome="allowed"} 0`,
+	} {
+		if text := exposed(t, registry); !strings.Contains(text, want+"\n") {
+			t.Errorf("want %s in:\n%s", want, text)
+		}
+	}
+}
+
+func TestAQuotaThatIsGoneLeavesNoSeries(t *testing.T) {
+	registry, m := busy()
+	m.Lost("team", Edited)
+	m.Committed("another", 1, time.Millisecond)
+	m.Follow(elected(true), func() []Figures { return nil })
+	m.Forget("team")
+	text := exposed(t, registry)
+	if strings.Contains(text, "team") || !strings.Contains(text, "another") {
+		t.Errorf("want another's series, and none of team's:\n%s", text)
+	}
+}
+
+func TestNamesFollowTheRulesOfPrometheus(t *testing.T) {
+	registry, _ := busy()
+	problems, err := testutil.GatherAndLint(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		t.Errorf("%s: %s", problem.Metric, problem.Text)
+	}
+}
+
+// Whatever is registered has come from the catalogue, and as it says.
+func TestTheCatalogueListsWhatIsExported(t *testing.T) {
+	registry, m := busy()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exported []Entry
+	for _, family := range families {
+		entry := Entry{Name: family.GetName(), Type: Type(strings.ToLower(family.GetType().String())), Help: family.GetHelp()}
+		for _, label := range family.GetMetric()[0].GetLabel() {
+			entry.Labels = append(entry.Labels, label.GetName())
+		}
+		exported = append(exported, entry)
+	}
+	if diff := cmp.Diff(m.Catalogue(), exported, sortedLabels()); diff != "" {
+		t.Errorf("catalogue, and what is exported (-want,+got):\n%s", diff)
+	}
+}

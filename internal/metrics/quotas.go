@@ -1,0 +1,171 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package metrics
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Projection is where people read a quota's figures.
+type Projection string
+
+const (
+	// Status is the quota's own.
+	Status Projection = "status"
+	// Views are the LocalResourceQuotas in its namespaces.
+	Views Projection = "views"
+)
+
+// Figures are what the leader knows of one quota at a scrape.
+type Figures struct {
+	Quota string
+	// Hard is what the spec allows; Used what has been counted of it, and Reserved
+	// what was admitted besides, of the resources in Used.
+	Hard, Used, Reserved corev1.ResourceList
+	// Namespaces are what each selected namespace uses; nil where that is left out.
+	// namespace name -> used
+	Namespaces map[string]corev1.ResourceList
+	// Reservations are how many charges are in flight.
+	Reservations int
+	Conditions   []metav1.Condition
+	// Lag is for how long a change has not been shown.
+	// projection -> age; zero where everything is shown
+	Lag map[Projection]time.Duration
+}
+
+// source is where the figures of quotas come from.
+type source struct {
+	// elected is closed once this replica is the leader.
+	elected <-chan struct{}
+	read    func() []Figures
+}
+
+// quotas collects the figures at each scrape, so that none is stale, none of a
+// quota that is gone is left, and nothing is written while requests are answered.
+type quotas struct {
+	// source is nil until there is one.
+	source atomic.Pointer[source]
+
+	leader, hard, used, reserved, namespaceUsed, condition, reservations, lag *prometheus.Desc
+}
+
+const byLeader = " Exported by the leader alone."
+
+func newQuotas(c *catalogue) *quotas {
+	q := &quotas{
+		leader: c.described("counting", "leader", "1 for the replica that counts, the leader; 0 for the others."),
+		hard: c.described("quota", "hard",
+			"What the selected namespaces may use together, in cores, bytes or objects."+byLeader, labelQuota, labelResource),
+		used: c.described("quota", "used",
+			"What is observed in the selected namespaces, in cores, bytes or objects; only of what has been counted."+byLeader,
+			labelQuota, labelResource),
+		reserved: c.described("quota", "reserved",
+			"What was admitted and has not been observed yet, in cores, bytes or objects."+byLeader, labelQuota, labelResource),
+		namespaceUsed: c.described("quota", "namespace_used",
+			"What one selected namespace uses, in cores, bytes or objects; left out with --metrics-namespaces=false."+byLeader,
+			labelQuota, labelNamespace, labelResource),
+		condition: c.described("quota", "condition",
+			"1 for the status that a condition of the quota has, 0 for the others."+byLeader, labelQuota, labelType, labelStatus),
+		reservations: c.described("ledger", "reservations",
+			"Charges that are held for objects not observed yet. A ledger holds 5000 at most."+byLeader, labelQuota),
+		lag: c.described("projection", "lag_seconds",
+			"Age of the oldest change that the quota's status, or one of its views, doesn't show yet; 0 if all is shown."+byLeader,
+			labelQuota, labelProjection),
+	}
+	c.registerer.MustRegister(q)
+	return q
+}
+
+// Describe implements prometheus.Collector.
+func (q *quotas) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{
+		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.reservations, q.lag,
+	} {
+		descs <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (q *quotas) Collect(metrics chan<- prometheus.Metric) {
+	to := sink(metrics)
+	from := q.source.Load()
+	if from == nil || !isClosed(from.elected) {
+		to.gauge(q.leader, 0)
+		return
+	}
+	to.gauge(q.leader, 1)
+	for _, figures := range from.read() {
+		q.collect(to, figures)
+	}
+}
+
+func (q *quotas) collect(to sink, figures Figures) {
+	to.amounts(q.hard, figures.Hard, figures.Quota)
+	to.amounts(q.used, figures.Used, figures.Quota)
+	for name := range figures.Used {
+		amount := figures.Reserved[name]
+		to.gauge(q.reserved, amount.AsApproximateFloat64(), figures.Quota, string(name))
+	}
+	for namespace, used := range figures.Namespaces {
+		to.amounts(q.namespaceUsed, used, figures.Quota, namespace)
+	}
+	to.gauge(q.reservations, float64(figures.Reservations), figures.Quota)
+	for _, condition := range figures.Conditions {
+		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+			to.gauge(q.condition, truth(condition.Status == status), figures.Quota, condition.Type, string(status))
+		}
+	}
+	for projection, age := range figures.Lag {
+		to.gauge(q.lag, age.Seconds(), figures.Quota, string(projection))
+	}
+}
+
+// sink is where a scrape's metrics go.
+type sink chan<- prometheus.Metric
+
+func (s sink) gauge(desc *prometheus.Desc, value float64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...) //nolint:promlinter // the catalogue names it
+}
+
+// amounts sends one gauge for each resource, which is the last label.
+func (s sink) amounts(desc *prometheus.Desc, list corev1.ResourceList, labels ...string) {
+	for name, amount := range list {
+		s.gauge(desc, amount.AsApproximateFloat64(), append(slices.Clip(labels), string(name))...)
+	}
+}
+
+func isClosed(channel <-chan struct{}) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
+	}
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
