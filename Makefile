@@ -37,12 +37,12 @@ CONTAINER_TOOL ?= docker
 CONTROLLER_GEN := bin/tools/controller-gen
 GOLANGCI_LINT := bin/tools/golangci-lint
 KUSTOMIZE := bin/tools/kustomize
+PROMTOOL := bin/tools/promtool
 
 # Directories with a Go module of their own.
 MODULES := . hack/controlplane $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
 # Modules with code of their own to lint.
-LINT_MODULES := . hack/controlplane
-KUSTOMIZATIONS := config/crd config/default config/network-policy config/policies config/samples
+KUSTOMIZATIONS := config/crd config/default config/network-policy config/policies config/prometheus config/samples
 # Everything that is ours and formatted.
 GO_FILES = $(shell find . -name '*.go' -not -path './bin/*')
 
@@ -102,8 +102,10 @@ bin/k8s/.stamp: hack/controlplane/go.mod hack/controlplane/go.sum $(wildcard hac
 	@cd hack/controlplane && CGO_ENABLED=0 GOWORK=off go run . -out $(CURDIR)/bin/k8s
 	@touch $@
 
+# Without what it discovers targets by: half of promtool.
+bin/tools/promtool: TAGS := remove_all_sd
 bin/tools/%: hack/tools/%/go.mod hack/tools/%/go.sum
-	cd hack/tools/$* && CGO_ENABLED=0 GOWORK=off go build -trimpath -o $(CURDIR)/$@ tool
+	cd hack/tools/$* && CGO_ENABLED=0 GOWORK=off go build -trimpath -tags '$(TAGS)' -o $(CURDIR)/$@ tool
 	@touch $@
 
 .PHONY: docker-build
@@ -113,12 +115,22 @@ docker-build: ## Build the container image IMG; needs CONTAINER_TOOL.
 ##@ Test (these only check)
 
 .PHONY: test
-test: test-unit test-integration test-faults ## Run all tests.
+test: test-unit test-alerts test-integration test-faults ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no API server.
 	@[[ -n "$(RACE)" ]] || echo "No C compiler: running without the race detector."
 	go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $$(go list ./... | grep -v '/shared-quota-operator/test\(/\|$$\)')
+
+# Promtool reads rules as they are in the resource's spec.
+.PHONY: test-alerts
+test-alerts: $(PROMTOOL) ## Run the cases of the alerts, and check that they and the dashboard ask for what is exported.
+	@rm -rf bin/alerts && mkdir -p bin/alerts
+	@sed -n '/^spec:$$/,$$ s/^  //p' config/prometheus/alerts.yaml >bin/alerts/rules.yaml
+	@cp hack/tools/promtool/alerts.yaml bin/alerts/tests.yaml
+	$(PROMTOOL) check rules --lint-fatal bin/alerts/rules.yaml
+	$(PROMTOOL) test rules bin/alerts/tests.yaml
+	cd hack/tools/promtool && CGO_ENABLED=0 GOWORK=off go test -trimpath -count=1 ./...
 
 # One suite at a time: each runs an API server of its own.
 .PHONY: test-integration

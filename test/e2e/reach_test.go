@@ -62,6 +62,9 @@ var _ = Describe("While no operator runs", func() {
 			return api.Create(ctx, builders.Pod(selected, "probe").Obj(), client.DryRunAll)
 		}).Should(MatchError(ContainSubstring(unanswered)))
 		Expect(api.Create(ctx, builders.Service(selected, "probe").Obj())).To(MatchError(ContainSubstring(unanswered)))
+		Expect(scrapeAPIServer(ctx).sum("apiserver_admission_webhook_rejection_count",
+			"name", "objects.quota.sharedquota.dev", "error_type", "calling_webhook_error")).To(BeNumerically(">=", 2),
+			"an alert is made of it")
 
 		By("leaving other namespaces alone, and other resources")
 		mustCreate(ctx, builders.Pod(other, "pod").Obj())
@@ -109,6 +112,8 @@ var _ = Describe("While no operator runs", func() {
 		Expect(api.Create(ctx, builders.Pod(namespace, "refused").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "0", "0")))
 		Expect(running.Kill()).To(Succeed())
 		mustCreate(ctx, builders.Pod(namespace, "unchecked").Obj())
+		Expect(scrapeAPIServer(ctx).sum("apiserver_admission_webhook_fail_open_count",
+			"name", "objects.quota.sharedquota.dev")).To(BeNumerically(">=", 1), "an alert is made of it")
 		start(ctx)
 		eventuallyUses(ctx, quota, "pods=1")
 	})
