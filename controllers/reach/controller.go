@@ -47,7 +47,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=list;watch;create;update;patch
 
 const (
 	// fieldOwner is whom the API server takes for the writer of the configuration.

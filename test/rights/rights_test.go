@@ -297,10 +297,14 @@ func spoil(ctx context.Context) {
 
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	Expect(admin.Get(ctx, client.ObjectKey{Name: "shared-quota"}, configuration)).To(Succeed())
-	configuration.Webhooks = configuration.Webhooks[:1]
+	added := *configuration.Webhooks[0].DeepCopy()
+	added.Name = "added.example.com"
+	configuration.Webhooks = append(configuration.Webhooks, added)
 	Expect(admin.Update(ctx, configuration)).To(Succeed())
-	Eventually(ctx, func(ctx context.Context) (int, error) {
+	Eventually(ctx, func(ctx context.Context) (bool, error) {
 		err := admin.Get(ctx, client.ObjectKeyFromObject(configuration), configuration)
-		return len(configuration.Webhooks), err
-	}).Should(BeNumerically(">", 1))
+		return slices.ContainsFunc(configuration.Webhooks, func(entry admissionregistrationv1.ValidatingWebhook) bool {
+			return entry.Name == added.Name
+		}), err
+	}).Should(BeFalse())
 }
