@@ -31,7 +31,15 @@ FAULTS_DURATION ?=
 BENCH_ARGS ?=
 ## IMG: name of the container image
 IMG ?= shared-quota-operator:dev
-## CONTAINER_TOOL: command that builds the image
+## VERSION: version of the operator that the OLM bundle is for
+VERSION ?= 0.1.0
+## CHANNELS: channels of an OLM catalog that offer this version, separated by commas
+CHANNELS ?= candidate
+## DEFAULT_CHANNEL: the one of them for whoever names none
+DEFAULT_CHANNEL ?= candidate
+## BUNDLE_IMG: name of the bundle's image
+BUNDLE_IMG ?= shared-quota-operator-bundle:v$(VERSION)
+## CONTAINER_TOOL: command that builds the images
 CONTAINER_TOOL ?= docker
 
 CONTROLLER_GEN := bin/tools/controller-gen
@@ -40,9 +48,10 @@ KUSTOMIZE := bin/tools/kustomize
 PROMTOOL := bin/tools/promtool
 
 # Directories with a Go module of their own.
-MODULES := . hack/controlplane $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
+MODULES := . hack/bundle hack/controlplane $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
 # Modules with code of their own to lint.
-KUSTOMIZATIONS := config/crd config/default config/network-policy config/policies config/prometheus config/samples
+LINT_MODULES := . hack/bundle hack/controlplane hack/tools/promtool
+KUSTOMIZATIONS := config/crd config/default config/manifests config/network-policy config/policies config/prometheus config/samples
 # Everything that is ours and formatted.
 GO_FILES = $(shell find . -name '*.go' -not -path './bin/*')
 
@@ -83,6 +92,17 @@ generate: $(CONTROLLER_GEN) ## Write the deepcopy methods of the API types.
 manifests: $(CONTROLLER_GEN) ## Write the CRDs from the API types, and the role from the RBAC markers in the code.
 	$(call manifests-into,config/crd/bases,config/rbac)
 
+# $(1) receives the bundle, bundle.Dockerfile and what stands beside a bundle.
+define bundle-into
+(cd hack/bundle && CGO_ENABLED=0 GOWORK=off go build -o $(CURDIR)/bin/bundle .) && \
+$(KUSTOMIZE) build config/manifests | bin/bundle -version "$(VERSION)" -channels "$(CHANNELS)" \
+	-default-channel "$(DEFAULT_CHANNEL)" -image "$(IMG)" -icon config/manifests/icon.svg -out $(1)
+endef
+
+.PHONY: bundle
+bundle: $(KUSTOMIZE) ## Write the OLM bundle of VERSION and IMG from config/ and the types.
+	$(call bundle-into,.)
+
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the Go code.
 	$(foreach module,$(LINT_MODULES),cd $(CURDIR)/$(module) && $(CURDIR)/$(GOLANGCI_LINT) fmt --config $(CURDIR)/.golangci.yml &&) true
@@ -112,6 +132,10 @@ bin/tools/%: hack/tools/%/go.mod hack/tools/%/go.sum
 docker-build: ## Build the container image IMG; needs CONTAINER_TOOL.
 	$(CONTAINER_TOOL) build --tag $(IMG) .
 
+.PHONY: bundle-build
+bundle-build: ## Build the image of the OLM bundle, BUNDLE_IMG; needs CONTAINER_TOOL.
+	$(CONTAINER_TOOL) build --file bundle.Dockerfile --tag $(BUNDLE_IMG) .
+
 ##@ Test (these only check)
 
 .PHONY: test
@@ -121,6 +145,7 @@ test: test-unit test-alerts test-integration test-faults ## Run all tests.
 test-unit: ## Run the tests that need no API server.
 	@[[ -n "$(RACE)" ]] || echo "No C compiler: running without the race detector."
 	go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $$(go list ./... | grep -v '/shared-quota-operator/test\(/\|$$\)')
+	cd hack/bundle && GOWORK=off go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./...
 
 # Promtool reads rules as they are in the resource's spec.
 .PHONY: test-alerts
@@ -160,7 +185,7 @@ bench-scale: controlplane build ## Measure counting with 50,000 pods on a real c
 ##@ Verify (these only check)
 
 .PHONY: verify
-verify: verify-licence verify-fmt verify-versions verify-mod verify-generated verify-kustomize lint ## Run all checks below.
+verify: verify-licence verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle lint ## Run all checks below.
 
 .PHONY: verify-licence
 verify-licence: ## Check that every Go file has the licence header.
@@ -201,6 +226,15 @@ verify-generated: $(CONTROLLER_GEN) ## Check that generated code and manifests a
 .PHONY: verify-kustomize
 verify-kustomize: $(KUSTOMIZE) ## Check that the directories under config/ build.
 	@for dir in $(KUSTOMIZATIONS); do $(KUSTOMIZE) build $$dir >/dev/null || { echo "$$dir: does not build"; exit 1; }; done
+
+.PHONY: verify-bundle
+verify-bundle: VERIFY_DIR := bin/verify-bundle
+verify-bundle: $(KUSTOMIZE) ## Check that the OLM bundle is up to date, for the same VERSION, CHANNELS and IMG.
+	@rm -rf $(VERIFY_DIR)
+	@$(call bundle-into,$(VERIFY_DIR))
+	@bad=0; for made in bundle bundle.Dockerfile config/olm/extras.yaml; do \
+		diff -ru $$made $(VERIFY_DIR)/$$made || { echo "$$made: run make bundle"; bad=1; }; \
+	done; rm -rf $(VERIFY_DIR); exit $$bad
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Check the Go code against .golangci.yml.

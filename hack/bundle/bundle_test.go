@@ -1,0 +1,59 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"testing"
+
+	"github.com/operator-framework/api/pkg/manifests"
+	"github.com/operator-framework/api/pkg/validation"
+	validator "github.com/operator-framework/api/pkg/validation/interfaces"
+)
+
+// kubernetesVersion is the version whose removed APIs are looked for.
+const kubernetesVersion = "1.37.0"
+
+// TestBundle has the bundle that lies in the repository validated by what
+// catalogs validate it with. A warning is a failure, too.
+func TestBundle(t *testing.T) {
+	bundle, err := manifests.GetBundleFromDir("../../bundle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := append(bundle.ObjectsToValidate(), map[string]string{"k8s-version": kubernetesVersion})
+	for name, validators := range map[string]validator.Validators{
+		"default":        validation.DefaultBundleValidators,
+		"operatorhub":    {validation.OperatorHubV2Validator},
+		"categories":     {validation.StandardCategoriesValidator},
+		"capabilities":   {validation.StandardCapabilitiesValidator},
+		"good practices": {validation.GoodPracticesValidator},
+		"removed APIs":   {validation.AlphaDeprecatedAPIsValidator},
+		"objects":        {validation.ObjectValidator},
+	} {
+		t.Run(name, func(t *testing.T) {
+			results := validators.Validate(objects...)
+			if len(results) == 0 {
+				t.Fatal("nothing was validated")
+			}
+			for _, result := range results {
+				for _, problem := range append(result.Errors, result.Warnings...) {
+					t.Errorf("%s: %s", result.Name, problem.Error())
+				}
+			}
+		})
+	}
+}

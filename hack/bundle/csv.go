@@ -1,0 +1,138 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/operator-framework/api/pkg/lib/version"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// csv completes what people have written of the ClusterServiceVersion.
+func (g *inputs) csv(o options, icon []byte, permissions []operatorsv1alpha1.StrategyDeploymentPermissions) (
+	*operatorsv1alpha1.ClusterServiceVersion, error,
+) {
+	csv := g.base.DeepCopy()
+	csv.Name = o.Package + ".v" + o.Version.String()
+	csv.Spec.Version = version.OperatorVersion{Version: o.Version}
+	csv.Spec.Icon = []operatorsv1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(icon), MediaType: "image/svg+xml"}}
+
+	if err := g.describe(csv); err != nil {
+		return nil, err
+	}
+	if err := g.annotate(csv, o); err != nil {
+		return nil, err
+	}
+	strategy := &csv.Spec.InstallStrategy.StrategySpec
+	strategy.ClusterPermissions = permissions
+	strategy.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{g.deploymentSpec(o.Image)}
+	csv.Spec.RelatedImages = relatedImages(strategy.DeploymentSpecs[0])
+	if err := g.namesNoNamespace(strategy); err != nil {
+		return nil, fmt.Errorf("install strategy: %w", err)
+	}
+	return csv, nil
+}
+
+// describe takes what the types say of themselves to what they own or lead to.
+func (g *inputs) describe(csv *operatorsv1alpha1.ClusterServiceVersion) error {
+	owned := csv.Spec.CustomResourceDefinitions.Owned
+	for i := range g.crds {
+		crd := &g.crds[i]
+		index := slices.IndexFunc(owned, func(one operatorsv1alpha1.CRDDescription) bool { return one.Name == crd.Name })
+		if index < 0 {
+			return fmt.Errorf("CustomResourceDefinition %s: the base of the ClusterServiceVersion doesn't own it", crd.Name)
+		}
+		served := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return v.Name == owned[index].Version
+		})
+		if served < 0 {
+			return fmt.Errorf("CustomResourceDefinition %s has no version %s", crd.Name, owned[index].Version)
+		}
+		schema := crd.Spec.Versions[served].Schema.OpenAPIV3Schema
+		owned[index].DisplayName = title(crd.Spec.Names.Kind)
+		owned[index].Description = prose(schema.Description)
+		for _, d := range descriptors(schema.Properties["spec"]) {
+			owned[index].SpecDescriptors = append(owned[index].SpecDescriptors, operatorsv1alpha1.SpecDescriptor{
+				Path: d.path, DisplayName: d.displayName, Description: d.description, XDescriptors: d.display,
+			})
+		}
+		for _, d := range descriptors(schema.Properties["status"]) {
+			owned[index].StatusDescriptors = append(owned[index].StatusDescriptors, operatorsv1alpha1.StatusDescriptor{
+				Path: d.path, DisplayName: d.displayName, Description: d.description, XDescriptors: d.display,
+			})
+		}
+	}
+	return nil
+}
+
+func (g *inputs) annotate(csv *operatorsv1alpha1.ClusterServiceVersion, o options) error {
+	examples, err := g.examples()
+	if err != nil {
+		return err
+	}
+	namespace, err := json.Marshal(g.namespace)
+	if err != nil {
+		return err
+	}
+	csv.Annotations["alm-examples"] = examples
+	csv.Annotations["containerImage"] = o.Image
+	// Any earlier version may go to this one directly.
+	csv.Annotations["olm.skipRange"] = "<" + o.Version.String()
+	csv.Annotations["operatorframework.io/suggested-namespace"] = g.namespace.GetName()
+	csv.Annotations["operatorframework.io/suggested-namespace-template"] = string(namespace)
+	return nil
+}
+
+// examples are all objects of the operator's own types, as JSON for people.
+func (g *inputs) examples() (string, error) {
+	var examples []map[string]any
+	for _, object := range g.others {
+		if g.isExample(object.GroupVersionKind()) {
+			examples = append(examples, object.Object)
+		}
+	}
+	text, err := json.MarshalIndent(examples, "", "  ")
+	return string(text), err
+}
+
+// deploymentSpec is the Deployment with the release's image.
+func (g *inputs) deploymentSpec(image string) operatorsv1alpha1.StrategyDeploymentSpec {
+	deployment := g.deployment.DeepCopy()
+	containers := deployment.Spec.Template.Spec.Containers
+	built := containers[0].Image
+	for i := range containers {
+		if containers[i].Image == built {
+			containers[i].Image = image
+		}
+	}
+	return operatorsv1alpha1.StrategyDeploymentSpec{Name: deployment.Name, Label: deployment.Labels, Spec: deployment.Spec}
+}
+
+// relatedImages are all that a mirror of the catalog must have.
+func relatedImages(deployment operatorsv1alpha1.StrategyDeploymentSpec) []operatorsv1alpha1.RelatedImage {
+	var images []operatorsv1alpha1.RelatedImage
+	pod := deployment.Spec.Template.Spec
+	for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
+		images = append(images, operatorsv1alpha1.RelatedImage{Name: container.Name, Image: container.Image})
+	}
+	return images
+}
