@@ -31,6 +31,8 @@ type ProgramOptions struct {
 	Path string
 	// Args of the program.
 	Args []string
+	// Env are further environment variables, each NAME=VALUE.
+	Env []string
 	// ReadyURL answers 200 once the program is ready.
 	ReadyURL string
 	// StartTimeout is how long that may take; 0 means 60 s.
@@ -43,7 +45,7 @@ func (c *Cluster) StartProgram(ctx context.Context, options ProgramOptions) (*Pr
 		name:     c.uniqueName(options.Name),
 		path:     options.Path,
 		args:     options.Args,
-		env:      os.Environ(),
+		env:      append(os.Environ(), options.Env...),
 		readyURL: options.ReadyURL,
 		timeout:  cmp.Or(options.StartTimeout, defaultStartTimeout),
 		grace:    defaultGracePeriod,

@@ -44,9 +44,9 @@ func (c *Cluster) As(name string, groups ...string) *rest.Config {
 	return config
 }
 
-// WriteKubeconfig writes config, as User, As or Config returned it, to the
-// cluster's directory as a kubeconfig file, and returns its path. A file that
-// was written under the same name is replaced.
+// WriteKubeconfig writes config, as User, As or Config returned it, or with the
+// token of a ServiceAccount, to the cluster's directory as a kubeconfig file, and
+// returns its path. A file that was written under the same name is replaced.
 func (c *Cluster) WriteKubeconfig(name string, config *rest.Config) (string, error) {
 	const entry = "shared-quota"
 	kubeconfig := clientcmdapi.NewConfig()
@@ -54,6 +54,7 @@ func (c *Cluster) WriteKubeconfig(name string, config *rest.Config) (string, err
 	kubeconfig.AuthInfos[entry] = &clientcmdapi.AuthInfo{
 		ClientCertificateData: config.CertData,
 		ClientKeyData:         config.KeyData,
+		Token:                 config.BearerToken,
 		Impersonate:           config.Impersonate.UserName,
 		ImpersonateGroups:     config.Impersonate.Groups,
 	}

@@ -1,0 +1,203 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package olm
+
+import (
+	"context"
+	"os"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+var strict = client.FieldValidation(metav1.FieldValidationStrict)
+
+var _ = Describe("The bundle", func() {
+	It("has a ClusterServiceVersion that OLM's own type takes, every field of it", func(ctx SpecContext) {
+		csv := given.object.DeepCopy()
+		csv.SetNamespace(namespace)
+		Expect(admin.Create(ctx, csv, client.DryRunAll, strict)).To(Succeed())
+	})
+
+	It("has a Deployment, and pods, that a namespace for restricted pods takes", func(ctx SpecContext) {
+		deployment := given.csv.Spec.Install.Spec.Deployments[0]
+		Expect(admin.Create(ctx, &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment.Name, Labels: deployment.Label}, Spec: deployment.Spec,
+		}, client.DryRunAll, strict)).To(Succeed())
+
+		template := given.template()
+		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: template.Spec}
+		pod.Namespace, pod.Name = namespace, "pod"
+		Expect(admin.Create(ctx, pod, client.DryRunAll, strict)).To(Succeed())
+		for _, container := range pod.Spec.Containers {
+			Expect(given.csv.Spec.RelatedImages).To(ContainElement(HaveField("Image", container.Image)))
+		}
+	})
+
+	It("gives the operator no more in other namespaces than config/default does", func(ctx SpecContext) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceDefault, Name: "mine"}}
+		Expect(operator.Create(ctx, secret, client.DryRunAll)).To(Satisfy(apierrors.IsForbidden))
+		secret.Namespace = namespace
+		Expect(operator.Create(ctx, secret, client.DryRunAll)).To(Succeed())
+	})
+
+	It("is installed by the objects that the documentation gives", func(ctx SpecContext) {
+		manifest := inOurNamespace("config/olm/install.yaml")
+		kubectlApply(ctx, manifest)
+		subscription := &unstructured.Unstructured{}
+		subscription.SetAPIVersion("operators.coreos.com/v1alpha1")
+		subscription.SetKind("Subscription")
+		name := given.annotations["operators.operatorframework.io.bundle.package.v1"]
+		Expect(admin.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, subscription)).To(Succeed())
+		channel := given.annotations["operators.operatorframework.io.bundle.channel.default.v1"]
+		Expect(subscription.Object).To(HaveKeyWithValue("spec", And(HaveKeyWithValue("name", name), HaveKeyWithValue("channel", channel))))
+	})
+})
+
+var _ = Describe("The operator, with what the bundle gives it", Ordered, func() {
+	const quotaName, shop, books = "payments", "shop", "books"
+	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: quotaName}}
+	view := &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: quotaName}}
+	ledger := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: quotaName}}
+
+	BeforeAll(func(ctx SpecContext) {
+		for _, name := range []string{shop, books} {
+			Expect(admin.Create(ctx, builders.Namespace(name).Label("team", quotaName).Obj())).To(Succeed())
+		}
+	})
+
+	It("finds that the API server takes each example, from whom it is to come", func(ctx SpecContext) {
+		examples := given.examples()
+		Expect(examples).To(HaveLen(3))
+		for _, example := range examples {
+			author := operator
+			if example.GetKind() == "ClusterResourceQuota" {
+				author = admin
+			}
+			Expect(author.Create(ctx, example, client.DryRunAll, strict)).To(Succeed(), example.GetKind())
+		}
+	})
+
+	It("enforces the example of a quota", func(ctx SpecContext) {
+		for _, example := range given.examples() {
+			if example.GetKind() == "ClusterResourceQuota" {
+				Expect(admin.Create(ctx, example)).To(Succeed())
+			}
+		}
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+			for _, condition := range []string{quotav1.ConditionEnforced, quotav1.ConditionReady} {
+				g.Expect(meta.IsStatusConditionTrue(quota.Status.Conditions, condition)).To(BeTrue(), "%v", quota.Status.Conditions)
+			}
+		}).Should(Succeed())
+		Expect(quota.Status.NamespaceCount).To(BeEquivalentTo(2))
+
+		for _, one := range []client.Object{balancer(shop, "first"), balancer(books, "second")} {
+			Expect(admin.Create(ctx, one)).To(Succeed())
+		}
+		Expect(admin.Create(ctx, balancer(books, "third"))).To(MatchError(ContainSubstring(
+			"exceeded quota: payments, requested: services.loadbalancers=1, used: services.loadbalancers=2, limited: services.loadbalancers=2")))
+	})
+
+	It("is called through the Service of the bundle", func(ctx SpecContext) {
+		configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		Expect(admin.Get(ctx, types.NamespacedName{Name: "shared-quota"}, configuration)).To(Succeed())
+		for _, webhook := range configuration.Webhooks {
+			Expect(webhook.ClientConfig.Service).To(HaveField("Namespace", namespace))
+			Expect(services(ctx)).To(ContainElement(HaveField("Name", webhook.ClientConfig.Service.Name)))
+		}
+	})
+
+	It("shows what is used, to administrators and in the namespaces", func(ctx SpecContext) {
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+			g.Expect(quota.Status.Summary).To(ContainSubstring("services.loadbalancers: 2/2"))
+			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(view), view)).To(Succeed())
+			g.Expect(view.Status.Summary).To(ContainSubstring("services.loadbalancers: 2/2"))
+			used := view.Status.Used["services.loadbalancers"]
+			g.Expect(used.Value()).To(BeEquivalentTo(1))
+		}).Should(Succeed())
+	})
+
+	It("writes views and ledgers alone, once what stands beside the bundle is applied", func(ctx SpecContext) {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"mine":"yes"}}}`))
+		for _, object := range []client.Object{view, ledger} {
+			Expect(admin.Patch(ctx, object, patch)).To(MatchError(ContainSubstring("is written by the shared quota operator alone")))
+		}
+	})
+
+	It("gives back what is deleted", func(ctx SpecContext) {
+		Expect(admin.Delete(ctx, balancer(shop, "first"))).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) error { return admin.Create(ctx, balancer(books, "third")) }).Should(Succeed())
+		// What no leader has seen before it is deleted keeps its charge for a while.
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(ledger), ledger)).To(Succeed())
+			g.Expect(ledger.Entries.Reservations).To(BeEmpty())
+		}).Should(Succeed())
+	})
+
+	It("goes on with one replica less", func(ctx SpecContext) {
+		Expect(replicas).To(HaveLen(2))
+		Expect(replicas[0].Stop()).To(Succeed())
+		unroute(ctx, replicas[0])
+		Eventually(ctx, func(ctx context.Context) error { return admin.Delete(ctx, balancer(books, "third")) }).Should(Succeed())
+		Eventually(ctx, func(ctx context.Context) error { return admin.Create(ctx, balancer(shop, "fourth")) }).Should(Succeed())
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(view), view)).To(Succeed())
+			used := view.Status.Used["services.loadbalancers"]
+			g.Expect(used.Value()).To(BeEquivalentTo(1))
+		}).Should(Succeed())
+	})
+
+	It("leaves nothing of a quota that is deleted", func(ctx SpecContext) {
+		Expect(admin.Delete(ctx, quota)).To(Succeed())
+		for _, object := range []client.Object{quota, ledger, view} {
+			Eventually(ctx, func(ctx context.Context) bool {
+				return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(object), object))
+			}).Should(BeTrue())
+		}
+		Eventually(ctx, func(ctx context.Context) error { return admin.Create(ctx, balancer(shop, "fifth")) }).Should(Succeed())
+	})
+
+	// Last: of all that came before.
+	It("was never forbidden anything", func() {
+		requests := audited()
+		Expect(len(requests)).To(BeNumerically(">", 50), "requests of the operator in the audit log")
+		Expect(forbidden(requests)).To(BeEmpty())
+		for _, replica := range replicas {
+			log, err := os.ReadFile(replica.Log())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(log)).NotTo(ContainSubstring("forbidden"))
+		}
+	})
+})
+
+func balancer(namespace, name string) *corev1.Service {
+	return builders.Service(namespace, name).Type(corev1.ServiceTypeLoadBalancer, 80).Obj()
+}
