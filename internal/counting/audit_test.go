@@ -123,13 +123,12 @@ func TestWhatIsNoObjectOfTheResourceIsNotMeasured(t *testing.T) {
 // A quota is told of a source that it is counted from, though none of its
 // figures moved; others are left alone.
 func TestOnlyThoseWhoCountFromASourceAreToldHowFarItIs(t *testing.T) {
-	count, heard := redQuota(t), &teller{told: map[string]bool{}}
-	count.changed = heard.tell
 	for name, event := range map[string]func(source *Source) error{
 		"a bookmark": func(source *Source) error { source.At(100); return nil },
 		"a list":     func(source *Source) error { return source.Replace(nil, 200, start) },
 	} {
-		clear(heard.told)
+		count, heard := redQuota(t), &teller{told: map[string]bool{}}
+		count.changed = heard.tell
 		if err := event(count.Source(configMaps)); err != nil || heard.told["red"] {
 			t.Errorf("%s of what isn't limited: want nobody told, got %v, %v", name, heard.told, err)
 		}
