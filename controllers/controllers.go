@@ -134,12 +134,13 @@ func Register(
 		usage.NewestOf(watches, objectsNow), metrics, options.ReservationTTL)
 
 	problems := func(quota string) []quotastatus.Problem { return problemsOf(watches.Problems(quota)) }
+	degraded := func(quota string) bool { return len(watches.Problems(quota)) > 0 }
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, watches, objectsNow, metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
 		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach,
 			status, shown.status, recorder, options.StatusEvery),
-		localview.NewController(clock, mgr.GetClient(), count, group, views, shown.views, recorder, options.StatusEvery),
+		localview.NewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
 		reachcontroller.NewController(mgr.GetClient(), evaluators, options.reach, owners, usage.Recount(mgr.GetClient(), group), configure),
 	} {
 		if err := controller.Register(mgr); err != nil {

@@ -61,6 +61,22 @@ type LocalResourceQuotaStatus struct {
 	// "pods: 3/10, requests.cpu: 300m/2". For the columns of kubectl get.
 	// +optional
 	Summary string `json:"summary,omitempty"`
+
+	// usedSummary is what this namespace uses, as in "pods: 1, requests.cpu:
+	// 100m", without what it uses nothing of; or "none". For the columns of kubectl
+	// get.
+	// +optional
+	UsedSummary string `json:"usedSummary,omitempty"`
+
+	// reservedSummary is what is reserved, as in "pods: 1", or "none". For the
+	// columns of kubectl get.
+	// +optional
+	ReservedSummary string `json:"reservedSummary,omitempty"`
+
+	// scopeSummary is the scopes and the scopeSelector, as in "NotTerminating,
+	// PriorityClass in (high,low)", or "none". For the columns of kubectl get.
+	// +optional
+	ScopeSummary string `json:"scopeSummary,omitempty"`
 }
 
 // LocalResourceQuota is the view that a namespace has of a
@@ -71,6 +87,9 @@ type LocalResourceQuotaStatus struct {
 // +kubebuilder:resource:shortName=lrq,categories=all-quotas
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.summary`,description="Used and hard of each resource, over all namespaces that share the quota"
+// +kubebuilder:printcolumn:name="Used Here",type=string,JSONPath=`.status.usedSummary`,description="What this namespace uses of it"
+// +kubebuilder:printcolumn:name="Reserved",type=string,priority=1,JSONPath=`.status.reservedSummary`,description="What was admitted in any of the namespaces and not observed yet; it counts like usage"
+// +kubebuilder:printcolumn:name="Scopes",type=string,priority=1,JSONPath=`.status.scopeSummary`,description="The quota limits only what is in each of these scopes"
 type LocalResourceQuota struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -31,10 +31,22 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
+const (
+	// viewsInARound is how many views of a quota are written in one round at most.
+	viewsInARound = 200
+	// turnedWhileChanging is how many of them are written because a resource ran
+	// out or came free, while the totals keep changing; at the limit that happens
+	// with every object that comes or goes.
+	turnedWhileChanging = 25
+	// movedWhileChanging is how many are written for other figures.
+	movedWhileChanging = 5
+)
+
 // plannedViews are what makes the views that are present those that are wanted.
 type plannedViews struct {
-	// outdated are to be written, the most urgent first.
-	outdated []*quotav1.LocalResourceQuota
+	// outdated are to be written: for each urgency the views, that which has not
+	// been written for longest first.
+	outdated [urgencies][]*quotav1.LocalResourceQuota
 	unwanted []*quotav1.LocalResourceQuota
 	// outdated view -> the resources whose level is higher than the view says so far
 	risen map[*quotav1.LocalResourceQuota][]corev1.ResourceName
@@ -52,6 +64,8 @@ const (
 	moved
 	// drifted: only what others use has changed.
 	drifted
+	// urgencies is how many there are.
+	urgencies
 )
 
 func plan(
@@ -59,28 +73,20 @@ func plan(
 	wanted map[string]quotav1.LocalResourceQuotaStatus, present map[string]*quotav1.LocalResourceQuota,
 ) plannedViews {
 	planned := plannedViews{risen: map[*quotav1.LocalResourceQuota][]corev1.ResourceName{}}
-	type ranked struct {
-		view    *quotav1.LocalResourceQuota
-		urgency urgency
-	}
-	var outdated []ranked
 	for namespace, status := range wanted {
 		is := present[namespace]
 		before := levelsOf(object, is)
 		status.Levels = report.Levels(before, status.Total.Used, status.Total.Hard)
 		if is == nil || !metav1.IsControlledBy(is, object) || !apiequality.Semantic.DeepEqual(is.Status, status) {
-			view := newView(object, namespace, status, is)
-			outdated = append(outdated, ranked{view, urgencyOf(object, is, status)})
+			view, urgency := newView(object, namespace, status, is), urgencyOf(object, is, status)
+			planned.outdated[urgency] = append(planned.outdated[urgency], view)
 			if risen := report.Risen(before, status.Levels); len(risen) > 0 {
 				planned.risen[view] = risen
 			}
 		}
 	}
-	slices.SortFunc(outdated, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(a.urgency, b.urgency), cmp.Compare(writtenAt(a.view), writtenAt(b.view)))
-	})
-	for _, ranked := range outdated {
-		planned.outdated = append(planned.outdated, ranked.view)
+	for _, views := range planned.outdated {
+		slices.SortFunc(views, func(a, b *quotav1.LocalResourceQuota) int { return cmp.Compare(writtenAt(a), writtenAt(b)) })
 	}
 	for namespace, view := range present {
 		if _, keep := wanted[namespace]; !keep {
@@ -96,6 +102,44 @@ func levelsOf(object *quotav1.ClusterResourceQuota, view *quotav1.LocalResourceQ
 		return nil
 	}
 	return view.Status.Levels
+}
+
+// count is how many views are to be written.
+func (p plannedViews) count() int {
+	count := 0
+	for _, views := range p.outdated {
+		count += len(views)
+	}
+	return count
+}
+
+// left are the namespaces whose views are outdated and not due.
+func (p plannedViews) left(due []*quotav1.LocalResourceQuota) []string {
+	var namespaces []string
+	for _, view := range slices.Concat(p.outdated[:]...) {
+		if !slices.Contains(due, view) {
+			namespaces = append(namespaces, view.Namespace)
+		}
+	}
+	return namespaces
+}
+
+// due are the views to be written in this round, the most urgent first. While the
+// totals keep changing, every view is outdated all the time: then only the most
+// urgent are written, and the rest once the totals stand still.
+func (p plannedViews) due(changing bool) []*quotav1.LocalResourceQuota {
+	due := p.outdated
+	if changing {
+		due[turned] = first(turnedWhileChanging, due[turned])
+		// Where others are busy all the time, a quiet namespace has its turn, too.
+		due[moved] = first(movedWhileChanging-min(1, len(due[drifted])), due[moved])
+		due[drifted] = first(movedWhileChanging-len(due[moved]), due[drifted])
+	}
+	return first(viewsInARound, slices.Concat(due[:]...))
+}
+
+func first(n int, views []*quotav1.LocalResourceQuota) []*quotav1.LocalResourceQuota {
+	return views[:min(n, len(views))]
 }
 
 // writtenAt orders views of the same urgency: the one that has not been written

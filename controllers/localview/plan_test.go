@@ -17,6 +17,8 @@ limitations under the License.
 package localview
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,7 +67,7 @@ func TestPlanWritesWhatMisleadsMostFirst(t *testing.T) {
 	planned := plan(object, wanted, present)
 
 	var order []string
-	for _, view := range planned.outdated {
+	for _, view := range planned.due(false) {
 		order = append(order, view.Namespace)
 	}
 	if diff := cmp.Diff([]string{"foreign", "ran-out", "own", "longest", "others"}, order); diff != "" {
@@ -74,11 +76,65 @@ func TestPlanWritesWhatMisleadsMostFirst(t *testing.T) {
 	if len(planned.unwanted) != 1 || planned.unwanted[0].Namespace != "unwanted" {
 		t.Errorf("to be deleted: %v", planned.unwanted)
 	}
-	for _, view := range planned.outdated {
+	for _, view := range planned.due(false) {
 		if view.ResourceVersion == "" {
 			t.Errorf("the view in %s would be written without a resourceVersion", view.Namespace)
 		}
 	}
+}
+
+// Of each urgency, how many views are written.
+type numbers struct{ missing, turned, moved, drifted int }
+
+func (n numbers) list() []int { return []int{n.missing, n.turned, n.moved, n.drifted} }
+
+func TestEachRoundWritesSoMany(t *testing.T) {
+	for name, test := range map[string]struct {
+		outdated, still, changing numbers
+	}{
+		"a few are all written when the totals stand still": {
+			outdated: numbers{1, 2, 30, 40}, still: numbers{1, 2, 30, 40}, changing: numbers{1, 2, 4, 1},
+		},
+		"many take several rounds, the most urgent first": {
+			outdated: numbers{150, 40, 30, 300}, still: numbers{150, 40, 10, 0}, changing: numbers{150, 25, 4, 1},
+		},
+		"new views are not kept back by others that come and go": {
+			outdated: numbers{500, 40, 30, 300}, still: numbers{200, 0, 0, 0}, changing: numbers{200, 0, 0, 0},
+		},
+		"what only others use may take all that the busy leave": {
+			outdated: numbers{0, 0, 1, 300}, still: numbers{0, 0, 1, 199}, changing: numbers{0, 0, 1, 4},
+		},
+		"and the busy what nobody else needs": {
+			outdated: numbers{0, 0, 300, 0}, still: numbers{0, 0, 200, 0}, changing: numbers{0, 0, 5, 0},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var planned plannedViews
+			for urgency, number := range test.outdated.list() {
+				planned.outdated[urgency] = viewsNamed(fmt.Sprint(urgency), number)
+			}
+			for changing, want := range map[bool]numbers{false: test.still, true: test.changing} {
+				var order, wanted []string
+				for _, view := range planned.due(changing) {
+					order = append(order, view.Name)
+				}
+				for urgency, number := range want.list() {
+					wanted = append(wanted, slices.Repeat([]string{fmt.Sprint(urgency)}, number)...)
+				}
+				if diff := cmp.Diff(wanted, order); diff != "" {
+					t.Errorf("while changing: %t; urgencies of what is written (-want,+got):\n%s", changing, diff)
+				}
+			}
+		})
+	}
+}
+
+func viewsNamed(name string, number int) []*quotav1.LocalResourceQuota {
+	var views []*quotav1.LocalResourceQuota
+	for range number {
+		views = append(views, &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	return views
 }
 
 func TestPlanTellsEachViewWhatItHasReached(t *testing.T) {

@@ -68,6 +68,8 @@ type Count struct {
 	// covering lists the tallies that count a namespace.
 	// namespace name -> tallies
 	covering map[string][]*tally
+	// selections is the selection of the tally that changed its last.
+	selections uint64
 	// touched are the quotas to tell of once the lock is released: their figures,
 	// or what these include, may have changed.
 	touched map[string]bool
@@ -155,6 +157,7 @@ func (c *Count) lockedForget(name string) {
 func (c *Count) lockedDefine(definition Definition, now time.Time) {
 	c.lockedReevaluate(now)
 	added := newTally(definition)
+	added.selection = c.lockedNextSelection()
 	c.tallies[definition.Quota.Name] = added
 	c.lockedTouch(added)
 	for name, is := range c.namespaces {
@@ -178,6 +181,7 @@ func (c *Count) lockedSelect(name string, is namespace, tally *tally) {
 func (c *Count) lockedCover(namespace string, tally *tally) {
 	used := c.lockedUsed(namespace, tally)
 	tally.slices[namespace] = used
+	tally.selection = c.lockedNextSelection()
 	tally.total = quota.Add(tally.total, used)
 	c.covering[namespace] = append(c.covering[namespace], tally)
 	c.lockedTouch(tally)
@@ -187,6 +191,7 @@ func (c *Count) lockedCover(namespace string, tally *tally) {
 func (c *Count) lockedUncover(namespace string, gone *tally) {
 	gone.total = quota.Subtract(gone.total, gone.slices[namespace])
 	delete(gone.slices, namespace)
+	gone.selection = c.lockedNextSelection()
 	c.lockedTouch(gone)
 	c.lockedFree(gone)
 	remaining := slices.DeleteFunc(slices.Clone(c.covering[namespace]), func(t *tally) bool { return t == gone })
@@ -195,6 +200,11 @@ func (c *Count) lockedUncover(namespace string, gone *tally) {
 		return
 	}
 	c.covering[namespace] = remaining
+}
+
+func (c *Count) lockedNextSelection() uint64 {
+	c.selections++
+	return c.selections
 }
 
 func sortedKeys[V any](m map[string]V) []string {

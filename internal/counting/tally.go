@@ -36,6 +36,8 @@ type tally struct {
 	// and no other.
 	// namespace name -> used
 	slices map[string]corev1.ResourceList
+	// selection grows with every namespace that is added to slices or taken out.
+	selection uint64
 }
 
 func newTally(definition Definition) *tally {

@@ -190,3 +190,66 @@ func TestAnUnknownQuotaHasNoFigures(t *testing.T) {
 		t.Errorf("want no drift, got %v", drift)
 	}
 }
+
+// Who looks only when the selection is another must not miss a namespace that came
+// or went.
+func TestAnotherSelectionOfNamespacesIsNoticed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.count = New(evaluation.New(w.clock, evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
+		steps := map[string]func(*rapid.T){}
+		for name, step := range map[string]func(){
+			"label": w.label, "labelMore": w.label, "deleteNamespace": w.deleteNamespace, "define": w.define, "forget": w.forget,
+			"set": w.set, "relist": w.relist,
+		} {
+			steps[name] = func(t *rapid.T) {
+				before := w.selections()
+				step()
+				for quotaName, is := range w.selections() {
+					was, known := before[quotaName]
+					if is.number == 0 && len(is.namespaces) > 0 {
+						t.Fatalf("%s: the selection of %s, %v, passes for unknown", name, quotaName, is.namespaces)
+					}
+					if known && was.number == is.number && !slices.Equal(was.namespaces, is.namespaces) {
+						t.Fatalf("%s: the selection of %s is still %d, from %v to %v", name, quotaName, is.number, was.namespaces, is.namespaces)
+					}
+				}
+			}
+		}
+		t.Repeat(steps)
+	})
+}
+
+type selected struct {
+	number     uint64
+	namespaces []string
+}
+
+func (w *world) selections() map[string]selected {
+	selections := map[string]selected{}
+	for _, name := range w.count.Quotas() {
+		w.count.Read(name, func(view View) {
+			selections[name] = selected{number: view.Selection(), namespaces: sortedKeys(view.Slices())}
+		})
+	}
+	return selections
+}
+
+func TestThatAPodCameLeavesTheSelectionAsItWas(t *testing.T) {
+	count := redQuota(t)
+	selection := func() (number uint64) {
+		count.Read("red", func(view View) { number = view.Selection() })
+		return number
+	}
+	before := selection()
+	if err := count.Source(pods).Set(podAt("a", "p", "u", 6), start); err != nil {
+		t.Fatal(err)
+	}
+	if after := selection(); before == 0 || after != before {
+		t.Errorf("selection %d became %d", before, after)
+	}
+	count.DeleteNamespace("a", 7)
+	if after := selection(); after == before {
+		t.Errorf("selection %d is the same without the namespace", after)
+	}
+}

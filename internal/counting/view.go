@@ -53,6 +53,15 @@ func (v View) Total() corev1.ResourceList { return v.tally.total }
 // Slices returns what each selected namespace uses. Don't change the lists.
 func (v View) Slices() map[string]corev1.ResourceList { return maps.Clone(v.tally.slices) }
 
+// Selection tells apart which namespaces are selected: it is another whenever one
+// came or went, or the quota was defined anew. Zero before namespaces are known.
+func (v View) Selection() uint64 {
+	if v.count.namespacesVersion == 0 {
+		return 0
+	}
+	return v.tally.selection
+}
+
 // Counted tells up to which resourceVersion each source is included, the
 // namespaces among them. A source that hasn't been listed is missing.
 func (v View) Counted() map[schema.GroupResource]uint64 {

@@ -18,6 +18,7 @@ limitations under the License.
 package report
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -40,6 +41,50 @@ func Summary(used, hard corev1.ResourceList) string {
 		parts = append(parts, string(name)+": "+amount+"/"+limit.String())
 	}
 	return strings.Join(parts, ", ")
+}
+
+// none stands in a column that would be empty otherwise.
+const none = "none"
+
+// Amounts returns the amount of each resource, sorted by name, without what there
+// is nothing of: "pods: 1, requests.cpu: 100m"; "none" where there is nothing at all.
+func Amounts(list corev1.ResourceList) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if amount := list[name]; !amount.IsZero() {
+			parts = append(parts, string(name)+": "+amount.String())
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), none)
+}
+
+// Scopes returns what an object must match to be limited, as in "NotTerminating,
+// PriorityClass in (high,low)"; "none" where everything is limited.
+func Scopes(scopes []corev1.ResourceQuotaScope, selector *corev1.ScopeSelector) string {
+	var parts []string
+	for _, scope := range scopes {
+		parts = append(parts, string(scope))
+	}
+	if selector != nil {
+		for _, requirement := range selector.MatchExpressions {
+			parts = append(parts, scopeRequirement(requirement))
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), none)
+}
+
+func scopeRequirement(is corev1.ScopedResourceSelectorRequirement) string {
+	name, values := string(is.ScopeName), "("+strings.Join(is.Values, ",")+")"
+	switch is.Operator {
+	case corev1.ScopeSelectorOpIn:
+		return name + " in " + values
+	case corev1.ScopeSelectorOpNotIn:
+		return name + " notin " + values
+	case corev1.ScopeSelectorOpDoesNotExist:
+		return "no " + name
+	case corev1.ScopeSelectorOpExists:
+	}
+	return name
 }
 
 // Available returns what can still be created: hard less used and reserved,

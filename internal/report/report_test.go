@@ -53,6 +53,62 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+func TestAmounts(t *testing.T) {
+	for name, test := range map[string]struct {
+		list corev1.ResourceList
+		want string
+	}{
+		"nothing":                         {want: "none"},
+		"nothing of what is known":        {list: list("pods", "0"), want: "none"},
+		"several are sorted":              {list: list("requests.cpu", "100m", "pods", "1"), want: "pods: 1, requests.cpu: 100m"},
+		"what there is none of is spared": {list: list("requests.cpu", "0", "pods", "1"), want: "pods: 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Amounts(test.list)); diff != "" {
+				t.Errorf("amounts (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestScopes(t *testing.T) {
+	is := func(name corev1.ResourceQuotaScope, operator corev1.ScopeSelectorOperator, values ...string) corev1.ScopedResourceSelectorRequirement {
+		return corev1.ScopedResourceSelectorRequirement{ScopeName: name, Operator: operator, Values: values}
+	}
+	for name, test := range map[string]struct {
+		scopes       []corev1.ResourceQuotaScope
+		requirements []corev1.ScopedResourceSelectorRequirement
+		want         string
+	}{
+		"everything is limited": {want: "none"},
+		"scopes are in the order of the spec": {
+			scopes: []corev1.ResourceQuotaScope{"NotTerminating", "BestEffort"}, want: "NotTerminating, BestEffort",
+		},
+		"a selector may name values": {
+			requirements: []corev1.ScopedResourceSelectorRequirement{
+				is("PriorityClass", corev1.ScopeSelectorOpIn, "high", "low"), is("VolumeAttributesClass", corev1.ScopeSelectorOpNotIn, "gold"),
+			},
+			want: "PriorityClass in (high,low), VolumeAttributesClass notin (gold)",
+		},
+		"or ask whether there is any": {
+			scopes: []corev1.ResourceQuotaScope{"Terminating"},
+			requirements: []corev1.ScopedResourceSelectorRequirement{
+				is("CrossNamespacePodAffinity", corev1.ScopeSelectorOpExists), is("PriorityClass", corev1.ScopeSelectorOpDoesNotExist),
+			},
+			want: "Terminating, CrossNamespacePodAffinity, no PriorityClass",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Scopes(test.scopes, &corev1.ScopeSelector{MatchExpressions: test.requirements})); diff != "" {
+				t.Errorf("scopes (-want,+got):\n%s", diff)
+			}
+		})
+	}
+	if got := Scopes(nil, nil); got != "none" {
+		t.Errorf("without a selector: %q", got)
+	}
+}
+
 func TestAvailable(t *testing.T) {
 	for name, test := range map[string]struct {
 		hard, used, reserved, want corev1.ResourceList

@@ -57,7 +57,7 @@ func createAtOnce(ctx SpecContext, pods []*corev1.Pod) []creation {
 }
 
 // podsOf returns the pods of a team that there are.
-func podsOf(ctx SpecContext, namespaces []string) []corev1.Pod {
+func podsOf(ctx context.Context, namespaces []string) []corev1.Pod {
 	GinkgoHelper()
 	var pods []corev1.Pod
 	for _, namespace := range namespaces {

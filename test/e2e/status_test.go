@@ -22,6 +22,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -152,14 +153,26 @@ var _ = Describe("A local view", func() {
 
 	It("is what a project owner gets from kubectl", func(ctx SpecContext) {
 		team := newTeam()
-		quota := enforce(ctx, team.quota().Hard("pods", "5"))
-		namespace := team.namespace(ctx)
-		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
-		eventuallyUses(ctx, quota, "pods=1")
-		Eventually(ctx, func(ctx context.Context) []string {
-			lines := kubectlColumns(ctx, "get", "lrq", "-n", namespace)
-			return lines[len(lines)-1]
-		}).Should(ContainElement("pods: 1/5"))
+		quota := enforce(ctx, team.quota().Hard("pods", "5").Hard("requests.cpu", "2").Scopes(corev1.ResourceQuotaScopeNotBestEffort).
+			ScopeSelector(corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpNotIn, "high", "low"))
+		here, there := team.namespace(ctx), team.namespace(ctx)
+		for _, namespace := range []string{here, there} {
+			mustCreate(ctx, builders.Pod(namespace, "p1").Request("cpu", "100m").Obj())
+		}
+		idle := team.namespace(ctx)
+		eventuallyUses(ctx, quota, "pods=2,requests.cpu=200m")
+		age := MatchRegexp(`^\d+m?s$`)
+		for namespace, used := range map[string]string{here: "pods: 1, requests.cpu: 100m", idle: "none"} {
+			Eventually(ctx, func(g Gomega, ctx context.Context) {
+				columns := kubectlColumns(ctx, "get", "lrq", "-n", namespace)
+				g.Expect(columns).To(HaveLen(2), "a header and a line")
+				g.Expect(columns[0]).To(Equal([]string{"NAME", "AGE", "USED", "USED HERE"}))
+				g.Expect(columns[1]).To(HaveExactElements(Equal(quota.Name), age, Equal("pods: 2/5, requests.cpu: 200m/2"), Equal(used)))
+			}).Should(Succeed())
+		}
+		wide := kubectlColumns(ctx, "get", "lrq", "-n", here, "-o", "wide")
+		Expect(wide[0]).To(Equal([]string{"NAME", "AGE", "USED", "USED HERE", "RESERVED", "SCOPES"}))
+		Expect(wide[1][4:]).To(Equal([]string{"none", "NotBestEffort, PriorityClass notin (high,low)"}))
 	})
 })
 
