@@ -51,7 +51,8 @@ PROMTOOL := bin/tools/promtool
 MODULES := . hack/bundle hack/controlplane $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
 # Modules with code of their own to lint.
 LINT_MODULES := . hack/bundle hack/controlplane hack/tools/promtool
-KUSTOMIZATIONS := config/crd config/default config/manifests config/network-policy config/policies config/prometheus config/samples
+KUSTOMIZATIONS := config/crd config/default config/manifests config/network-policy config/operator config/policies config/prometheus \
+	config/roles config/samples
 # Everything that is ours and formatted.
 GO_FILES = $(shell find . -name '*.go' -not -path './bin/*')
 

@@ -1,0 +1,208 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package owners
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+const (
+	projectOwner = "project-owner"
+	quotas       = "resourcequotas"
+)
+
+// agreed are the names that project owners may write.
+func agreed() []string {
+	return []string{"default", "terminating", "not-terminating", "best-effort", "not-best-effort"}
+}
+
+// native is a ResourceQuota of Kubernetes' own.
+func native(namespace, name string) *corev1.ResourceQuota {
+	quota := builders.ResourceQuota(namespace, name)
+	quota.Spec.Hard = corev1.ResourceList{"pods": resource.MustParse("1")}
+	return quota
+}
+
+// applied is a quota as server-side apply sends it.
+func applied(quota *corev1.ResourceQuota) client.Patch {
+	GinkgoHelper()
+	document, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ResourceQuota",
+		"metadata": map[string]any{"name": quota.Name, "namespace": quota.Namespace}, "spec": quota.Spec,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return client.RawPatch(types.ApplyPatchType, document)
+}
+
+func apply(ctx context.Context, by client.Client, quota *corev1.ResourceQuota) error {
+	return by.Patch(ctx, quota, applied(quota), client.FieldOwner("owner"))
+}
+
+// beMisnamed matches the answer to who creates a quota of another name than the
+// agreed ones.
+func beMisnamed(name string) gomegatypes.GomegaMatcher {
+	return And(Satisfy(apierrors.IsForbidden), MatchError(HaveSuffix(
+		"denied request: project owners name their resourcequotas default, terminating, not-terminating, best-effort or not-best-effort; "+
+			"use one of these names instead of %s, or ask a cluster administrator to create it", name)))
+}
+
+// owning returns a project owner of a namespace, once both may: RBAC lets them
+// create quotas, and the policy lets them create no other.
+func owning(ctx context.Context, namespace string) client.WithWatch {
+	GinkgoHelper()
+	owner := granted(ctx, namespace, projectOwner, "owner-of-"+namespace)
+	Eventually(ctx, func(ctx context.Context) error {
+		return owner.Create(ctx, native(namespace, "default"), client.DryRunAll)
+	}).Should(Succeed())
+	Eventually(ctx, func(ctx context.Context) error {
+		return owner.Create(ctx, native(namespace, "other"), client.DryRunAll)
+	}).Should(beMisnamed("other"))
+	return owner
+}
+
+var _ = Describe("A project owner", Ordered, func() {
+	const own, other, lockdown = "orchard", "elsewhere", "lockdown"
+	var owner client.WithWatch
+
+	BeforeAll(func(ctx SpecContext) {
+		owner = owning(ctx, namespace(ctx, own))
+		namespace(ctx, other)
+		Expect(admin.Create(ctx, native(own, lockdown))).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, native(own, lockdown))).To(Succeed()) })
+	})
+
+	for _, name := range agreed() {
+		It("writes the quota "+name, func(ctx SpecContext) {
+			By("creating it by POST")
+			quota := native(own, name)
+			Expect(owner.Create(ctx, quota)).To(Succeed())
+			Eventually(ctx, func(ctx context.Context) error { // its status is written meanwhile
+				Expect(owner.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+				quota.Spec.Hard["pods"] = resource.MustParse("2")
+				return owner.Update(ctx, quota)
+			}).Should(Succeed())
+			Expect(owner.Patch(ctx, quota, merge(`{"spec":{"hard":{"pods":"3"}}}`))).To(Succeed())
+			Expect(quota.Spec.Hard.Pods().Value()).To(BeEquivalentTo(3))
+			Expect(owner.Delete(ctx, quota)).To(Succeed())
+
+			By("creating it by server-side apply")
+			quota = native(own, name)
+			Expect(apply(ctx, owner, quota)).To(Succeed())
+			Expect(owner.Delete(ctx, quota)).To(Succeed())
+		})
+
+		It("doesn't write the quota "+name+" of another namespace", func(ctx SpecContext) {
+			Expect(owner.Create(ctx, native(other, name))).To(notBeAllowed("create", quotas))
+			Expect(apply(ctx, owner, native(other, name))).To(notBeAllowed("patch", quotas))
+			Expect(owner.Delete(ctx, native(other, name))).To(notBeAllowed("delete", quotas))
+		})
+	}
+
+	for _, name := range []string{"other", "Default", "default-2", "defaul", "terminating.default", lockdown} {
+		It("doesn't create the quota "+name, func(ctx SpecContext) {
+			Expect(apply(ctx, owner, native(own, name))).To(notBeAllowed("patch", quotas))
+			Expect(owner.Update(ctx, native(own, name))).To(notBeAllowed("update", quotas))
+			if name != "Default" { // which is no name at all
+				Expect(owner.Create(ctx, native(own, name))).To(beMisnamed(name))
+			}
+		})
+	}
+
+	It("doesn't create a quota of a generated name", func(ctx SpecContext) {
+		for _, prefix := range []string{"default", "default-", ""} {
+			quota := native(own, "")
+			quota.GenerateName = prefix
+			Expect(owner.Create(ctx, quota)).NotTo(Succeed(), "prefix %q", prefix)
+		}
+		quota := native(own, "")
+		quota.GenerateName = "default"
+		Expect(owner.Create(ctx, quota)).To(And(Satisfy(apierrors.IsForbidden),
+			MatchError(MatchRegexp(`use one of these names instead of default\w{5}, or ask`))))
+	})
+
+	It("leaves a lockdown as it is", func(ctx SpecContext) {
+		before := native(own, lockdown)
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			g.Expect(owner.Get(ctx, client.ObjectKeyFromObject(before), before)).To(Succeed(), "they may see it")
+			g.Expect(before.Status.Hard).NotTo(BeEmpty(), "until its status is there")
+		}).Should(Succeed())
+		loose := `{"spec":{"hard":{"pods":"100"}}}`
+		Expect(owner.Update(ctx, before.DeepCopy())).To(notBeAllowed("update", quotas))
+		Expect(owner.Patch(ctx, before.DeepCopy(), merge(loose))).To(notBeAllowed("patch", quotas))
+		Expect(owner.Delete(ctx, before.DeepCopy())).To(notBeAllowed("delete", quotas))
+		Expect(owner.DeleteAllOf(ctx, before.DeepCopy(), client.InNamespace(own))).To(notBeAllowed("deletecollection", quotas))
+		for _, name := range []string{lockdown, "default"} {
+			status := native(own, name)
+			Expect(owner.Status().Patch(ctx, status, merge(`{"status":{"hard":{"pods":"100"}}}`))).To(notBeAllowed("patch", quotas+"/status"))
+			Expect(owner.Status().Update(ctx, status)).To(notBeAllowed("update", quotas+"/status"))
+		}
+		after := native(own, lockdown)
+		Expect(admin.Get(ctx, client.ObjectKeyFromObject(after), after)).To(Succeed())
+		Expect(after).To(Equal(before))
+	})
+
+	for _, name := range []corev1.ResourceName{quotas, "count/resourcequotas", "count/localresourcequotas.quota.sharedquota.dev"} {
+		It("keeps nobody from locking the namespace down, by limiting "+string(name), func(ctx SpecContext) {
+			refused := And(Satisfy(apierrors.IsForbidden), MatchError(HaveSuffix("denied request: project owners can't limit "+
+				"the number of quotas in a namespace; take the names that contain resourcequotas out of spec.hard")))
+			quota := native(own, "default")
+			quota.Spec.Hard[name] = resource.MustParse("1")
+			Expect(owner.Create(ctx, quota.DeepCopy())).To(refused)
+			Expect(apply(ctx, owner, quota.DeepCopy())).To(refused)
+
+			quota = native(own, "default")
+			Expect(owner.Create(ctx, quota)).To(Succeed())
+			Expect(owner.Patch(ctx, quota, merge(fmt.Sprintf(`{"spec":{"hard":{%q:"1"}}}`, name)))).To(refused)
+			Expect(owner.Delete(ctx, quota)).To(Succeed())
+		})
+	}
+
+	It("is an admin otherwise", func(ctx SpecContext) {
+		Expect(owner.Create(ctx, builders.ConfigMap(own, "settings"))).To(Succeed())
+		Expect(owner.Create(ctx, bindingOf(own, "edit", "colleague"))).To(Succeed())
+		Expect(owner.Create(ctx, builders.ConfigMap(other, "settings"))).To(notBeAllowed("create", "configmaps"))
+	})
+
+	It("subdivides what the namespace may use of a shared quota", func(ctx SpecContext) {
+		const name = "divided"
+		Expect(admin.Create(ctx, builders.Namespace(name).Label("team", name).Obj())).To(Succeed())
+		owner := owning(ctx, name)
+		quota := native(name, "default")
+		Expect(owner.Create(ctx, quota)).To(Succeed())
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			g.Expect(owner.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+			g.Expect(quota.Status.Used).To(HaveKey(corev1.ResourcePods))
+		}).Should(Succeed())
+		Expect(owner.Create(ctx, builders.Pod(name, "first").Obj())).To(Succeed())
+		Expect(owner.Create(ctx, builders.Pod(name, "second").Obj())).To(MatchError(ContainSubstring("exceeded quota: default, requested: pods=1")))
+		Expect(owner.Delete(ctx, quota)).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) error { return owner.Create(ctx, builders.Pod(name, "second").Obj()) }).Should(Succeed())
+	})
+})

@@ -1,0 +1,143 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package owners
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+// beBeyondTheirs matches RBAC's answer to who grants what they haven't.
+func beBeyondTheirs() gomegatypes.GomegaMatcher {
+	return And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("is attempting to grant RBAC permissions not currently held")))
+}
+
+// allowing are the rights to do something with ResourceQuotas of any name.
+func allowing(verbs ...string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{quotas}, Verbs: verbs}}
+}
+
+func clusterRole(ctx context.Context, name string, rules []rbacv1.PolicyRule) string {
+	GinkgoHelper()
+	Expect(admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: builders.Meta("", name), Rules: rules})).To(Succeed())
+	return name
+}
+
+// eventuallyCreates succeeds once the user's rights have taken effect.
+func eventuallyCreates(ctx context.Context, by client.Client, namespace, name string) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) error { return by.Create(ctx, native(namespace, name)) }).Should(Succeed())
+}
+
+// eventuallyMisnames succeeds once the user's rights have taken effect and are found
+// not to suffice.
+func eventuallyMisnames(ctx context.Context, by client.Client, namespace, name string) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) error { return by.Create(ctx, native(namespace, name)) }).Should(beMisnamed(name))
+}
+
+var _ = Describe("The right to write ResourceQuotas", func() {
+	var in string
+
+	BeforeEach(func(ctx SpecContext) { in = namespace(ctx, "right-"+rand.String(5)) })
+
+	It("is not a plain admin's, nor passed on by one", func(ctx SpecContext) {
+		plain := granted(ctx, in, "admin", "admin-of-"+in)
+		Eventually(ctx, func(ctx context.Context) error { return plain.Create(ctx, builders.ConfigMap(in, "settings")) }).Should(Succeed())
+		Expect(admin.Create(ctx, native(in, "default"))).To(Succeed())
+		Expect(plain.Create(ctx, native(in, "terminating"))).To(notBeAllowed("create", quotas))
+		Expect(apply(ctx, plain, native(in, "default"))).To(notBeAllowed("patch", quotas))
+		Expect(plain.Update(ctx, native(in, "default"))).To(notBeAllowed("update", quotas))
+		Expect(plain.Delete(ctx, native(in, "default"))).To(notBeAllowed("delete", quotas))
+		Expect(plain.Create(ctx, bindingOf(in, projectOwner, "admin-of-"+in))).To(beBeyondTheirs())
+	})
+
+	It("is passed on by a project owner as it is, and not extended", func(ctx SpecContext) {
+		owner := owning(ctx, in)
+		Expect(owner.Create(ctx, bindingOf(in, projectOwner, "colleague"))).To(Succeed())
+		eventuallyCreates(ctx, as("colleague"), in, "best-effort")
+		Expect(owner.Create(ctx, bindingOf(in, "cluster-admin", "owner-of-"+in))).To(beBeyondTheirs())
+		Expect(owner.Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: builders.Meta("", "everywhere"), RoleRef: bindingOf("", projectOwner, "").RoleRef,
+		})).To(notBeAllowed("create", "clusterrolebindings"))
+		for _, verb := range []string{"update", "patch", "delete", "deletecollection", "*"} {
+			more := builders.Role(in, "more")
+			more.Rules = allowing(verb)
+			Expect(owner.Create(ctx, more)).To(beBeyondTheirs(), verb)
+		}
+	})
+
+	It("is not extended by passing on a part of it to a ServiceAccount", func(ctx SpecContext) {
+		owner := owning(ctx, in)
+		part := builders.Role(in, "part")
+		part.Rules = allowing("create")
+		Expect(owner.Create(ctx, part)).To(Succeed())
+		binding := bindingOf(in, "part", "robot")
+		binding.RoleRef.Kind = "Role"
+		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: in, Name: "robot"}}
+		Expect(owner.Create(ctx, binding)).To(Succeed())
+		robot := as("system:serviceaccount:"+in+":robot", "system:serviceaccounts", "system:serviceaccounts:"+in)
+		eventuallyMisnames(ctx, robot, in, "other")
+	})
+
+	It("is not extended by being granted in all namespaces", func(ctx SpecContext) {
+		everywhere := grantedEverywhere(ctx, projectOwner, "owner-of-all")
+		eventuallyCreates(ctx, everywhere, in, "default")
+		Expect(everywhere.Create(ctx, native(in, "other"))).To(beMisnamed("other"))
+	})
+
+	It("is not interrupted when all is installed once more", func(ctx SpecContext) {
+		Expect(kubectl(ctx, "apply", "-k", "config/default")).To(ContainSubstring("clusterrole.rbac.authorization.k8s.io/project-owner unchanged"))
+	})
+
+	It("is left to who may create quotas in all namespaces, and do nothing else with them", func(ctx SpecContext) {
+		provisioner := grantedEverywhere(ctx, clusterRole(ctx, "provisioner", allowing("create")), "provisioner")
+		for _, name := range []string{"other", "default"} {
+			eventuallyCreates(ctx, provisioner, in, name)
+		}
+		limiting := native(in, "limiting")
+		limiting.Spec.Hard[quotas] = native(in, "").Spec.Hard["pods"]
+		Expect(provisioner.Create(ctx, limiting)).To(Succeed())
+	})
+
+	It("is left to cluster administrators, as far as RBAC knows them or not", func(ctx SpecContext) {
+		for who, by := range map[string]client.Client{
+			"by-rbac": grantedEverywhere(ctx, "cluster-admin", "chief"), "by-certificate": admin,
+		} {
+			eventuallyCreates(ctx, by, in, who)
+			quota := native(in, who)
+			Expect(by.Patch(ctx, quota, merge(`{"spec":{"hard":{"resourcequotas":"10"}}}`))).To(Succeed())
+			Expect(by.Delete(ctx, quota)).To(Succeed())
+		}
+	})
+
+	It("is left to who may create and update all in one namespace, and is a project owner's without the latter", func(ctx SpecContext) {
+		steward := granted(ctx, in, clusterRole(ctx, "steward", allowing("create", "update")), "steward")
+		eventuallyCreates(ctx, steward, in, "other")
+		creator := granted(ctx, in, clusterRole(ctx, "creator", allowing("create")), "creator")
+		eventuallyMisnames(ctx, creator, in, "another")
+	})
+})
