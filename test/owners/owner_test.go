@@ -135,6 +135,16 @@ var _ = Describe("A project owner", Ordered, func() {
 		})
 	}
 
+	It("is told by kubectl what to do instead", func(ctx SpecContext) {
+		result, err := cluster.Kubectl(ctx, nil, "create", "quota", "mine", "--hard=pods=1", "-n", own, "--as", "owner-of-"+own)
+		Expect(err).NotTo(HaveOccurred())
+		const policy = "shared-quota-subdivision"
+		Expect(result.Stderr).To(Equal(fmt.Sprintf("error: failed to create quota: resourcequotas \"mine\" is forbidden: "+
+			"ValidatingAdmissionPolicy '%s' with binding '%s' denied request: "+
+			"project owners name their resourcequotas default, terminating, not-terminating, best-effort or not-best-effort; "+
+			"use one of these names instead of mine, or ask a cluster administrator to create it\n", policy, policy)))
+	})
+
 	It("doesn't create a quota of a generated name", func(ctx SpecContext) {
 		for _, prefix := range []string{"default", "default-", ""} {
 			quota := native(own, "")
