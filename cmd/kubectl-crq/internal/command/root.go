@@ -19,7 +19,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -60,7 +59,7 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams)
 	case errors.Is(err, errNo):
 		return statusNo
 	}
-	fmt.Fprintln(streams.ErrOut, "error:", err)
+	root.PrintErrln("error:", err)
 	if _, yesOrNo := ran.Annotations[answers]; yesOrNo {
 		return statusUnanswered
 	}
