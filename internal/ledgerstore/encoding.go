@@ -49,6 +49,15 @@ type format struct {
 	decode func(string) (ledger.Reservation, error)
 }
 
+// Decoder returns what reads reservations of an encoding; false for an encoding that
+// this release doesn't know.
+func Decoder(encoding int32) (decode func(string) (ledger.Reservation, error), known bool) {
+	if encoding > newest {
+		return nil, false
+	}
+	return formatOf(encoding).decode, true
+}
+
 var errFields = errors.New("want 8 fields separated by spaces")
 
 // Encode returns a reservation in encoding 2.
