@@ -111,8 +111,10 @@ fmt: $(GOLANGCI_LINT) ## Format the Go code.
 ##@ Build (these write to bin/)
 
 .PHONY: build
-build: ## Build bin/manager.
+build: ## Build bin/manager, and the plugin of kubectl: bin/kubectl-crq with its completion.
 	CGO_ENABLED=0 go build -trimpath -o bin/manager .
+	CGO_ENABLED=0 go build -trimpath -o bin/kubectl-crq ./cmd/kubectl-crq
+	@ln -sf kubectl-crq bin/kubectl_complete-crq
 
 .PHONY: controlplane
 controlplane: $(if $(KUBEBUILDER_ASSETS),,bin/k8s/.stamp) ## Build the control plane for tests and the demo into bin/k8s; once.

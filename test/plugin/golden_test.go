@@ -36,8 +36,10 @@ var variable = []struct {
 }{
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
-	// An age, as kubectl writes it: 5s, 2m10s, 3d. It stands alone.
-	{regexp.MustCompile(`(?m)(^|[ (])((\d+d)?(\d+h)?(\d+m)?\d+s|(\d+d)?(\d+h)?\d+m)( ago|[ ,)]|$)`), "${1}AGE${7}"},
+	// An age of less than ten minutes, as kubectl writes it: 5s, 2m10s, 3m. It stands
+	// alone. Amounts such as 300m are none.
+	{regexp.MustCompile(`(?m)(^|[ (])(\dm)?\d+s( |[,)]|$)`), "${1}AGE${3}"},
+	{regexp.MustCompile(`(?m)(^|[ (])\dm( |[,)]|$)`), "${1}AGE${2}"},
 	{regexp.MustCompile(`"resourceVersion": "\d+"`), `"resourceVersion": "N"`},
 	// What an age leaves of a column's width.
 	{regexp.MustCompile(` {2,}`), "  "},

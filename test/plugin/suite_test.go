@@ -187,7 +187,9 @@ func uses(ctx context.Context, quota, summary string) {
 		is := &quotav1.ClusterResourceQuota{}
 		g.Expect(api.Get(ctx, client.ObjectKey{Name: quota}, is)).To(Succeed())
 		g.Expect(is.Status.Summary).To(Equal(summary))
-		g.Expect(is.Status.Reserved).To(HaveEach(HaveField("IsZero()", true)))
+		for name, amount := range is.Status.Reserved {
+			g.Expect(amount.IsZero()).To(BeTrue(), "%s: %s", name, amount.String())
+		}
 	}).Should(Succeed())
 }
 

@@ -21,9 +21,7 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/utils/clock"
 )
 
 // Exit statuses. A command whose answer is yes or no keeps 1 for no, and ends
@@ -43,15 +41,8 @@ var errNo = errors.New("no")
 // Run runs the command line, without the program's name, and returns the exit
 // status.
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
-	root := newRoot(&environment{
-		streams: streams,
-		config:  genericclioptions.NewConfigFlags(true),
-		clock:   clock.RealClock{},
-	})
+	root := newRoot(newEnvironment(streams)) //nolint:contextcheck // completion has the context of its command
 	root.SetArgs(args)
-	root.SetIn(streams.In)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.ErrOut)
 	ran, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
@@ -59,7 +50,7 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams)
 	case errors.Is(err, errNo):
 		return statusNo
 	}
-	root.PrintErrln("error:", err)
+	root.PrintErrln("error:", message(err))
 	if _, yesOrNo := ran.Annotations[answers]; yesOrNo {
 		return statusUnanswered
 	}
@@ -76,8 +67,20 @@ func newRoot(env *environment) *cobra.Command {
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl crq"},
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		// kubectl completes what follows kubectl crq.
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
+	root.SetIn(env.streams.In)
+	root.SetOut(env.streams.Out)
+	root.SetErr(env.streams.ErrOut)
 	env.config.AddFlags(root.PersistentFlags())
-	root.AddCommand()
+	// It fails for a flag that doesn't exist.
+	_ = root.RegisterFlagCompletionFunc("namespace", env.completeNamespaces)
+	root.AddCommand(
+		newDescribe(env),
+		newExplain(env),
+		newReservations(env),
+		newTop(env),
+	)
 	return root
 }

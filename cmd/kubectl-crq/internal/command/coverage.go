@@ -1,0 +1,85 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package command
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/covering"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
+)
+
+// fromQuotas explains which of all quotas cover the namespace, and returns those.
+func fromQuotas(namespace *corev1.Namespace, all *quotav1.ClusterResourceQuotaList) (render.Explanation, runtime.Object, error) {
+	explanation := render.Explanation{Namespace: namespace.Name, Labels: namespace.Labels}
+	found := &quotav1.ClusterResourceQuotaList{}
+	for i := range all.Items {
+		quota := &all.Items[i]
+		verdict, err := covering.Judge(quota.Spec.Selector, namespace.Labels, namespace.Annotations)
+		switch {
+		case err != nil:
+			return explanation, nil, fmt.Errorf("quota %s: %w", quota.Name, err)
+		case verdict.Covered:
+			explanation.Coverages = append(explanation.Coverages, coverageBy(quota, namespace.Name, verdict))
+			found.Items = append(found.Items, *quota)
+		case verdict.NearMiss():
+			miss := verdict.Unmet[0]
+			explanation.NearMisses = append(explanation.NearMisses, render.NearMiss{Quota: quota.Name, Wants: miss.Text, Has: miss.Has})
+		}
+	}
+	setKinds(found)
+	return explanation, found, nil
+}
+
+func coverageBy(quota *quotav1.ClusterResourceQuota, namespace string, verdict covering.Verdict) render.Coverage {
+	coverage := render.Coverage{
+		Quota:         quota.Name,
+		Scopes:        quota.Spec.Quota.Scopes,
+		ScopeSelector: quota.Spec.Quota.ScopeSelector,
+		Figures:       render.OfQuota(quota),
+		Notes:         notes(quota),
+	}
+	for _, met := range verdict.Met {
+		coverage.By = append(coverage.By, met.Text)
+	}
+	for _, slice := range quota.Status.Namespaces {
+		if slice.Namespace == namespace {
+			coverage.Here = slice.Status.Used
+		}
+	}
+	return coverage
+}
+
+// notes tell why the figures may not be all.
+func notes(quota *quotav1.ClusterResourceQuota) []string {
+	var notes []string
+	for _, condition := range []string{quotav1.ConditionReady, quotav1.ConditionEnforced} {
+		is := meta.FindStatusCondition(quota.Status.Conditions, condition)
+		switch {
+		case is == nil:
+			notes = append(notes, fmt.Sprintf("Its condition %s isn't there yet: is the operator running?", condition))
+		case is.Status != "True":
+			notes = append(notes, fmt.Sprintf("It is not %s (%s): %s", condition, is.Reason, is.Message))
+		}
+	}
+	return notes
+}

@@ -1,0 +1,103 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// kinds of ours, for objects that are printed: a client leaves them out.
+const (
+	quotaKind     = "ClusterResourceQuota"
+	quotaListKind = "ClusterResourceQuotaList"
+	viewKind      = "LocalResourceQuota"
+	viewListKind  = "LocalResourceQuotaList"
+)
+
+// getQuota reads one quota. Where there is none, the error names those that may
+// have been meant.
+func getQuota(ctx context.Context, reader client.Reader, name string) (*quotav1.ClusterResourceQuota, error) {
+	quota := &quotav1.ClusterResourceQuota{}
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, quota)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%w%s", err, suggestion(ctx, reader, name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the quota: %w", err)
+	}
+	quota.SetGroupVersionKind(quotav1.GroupVersion.WithKind(quotaKind))
+	return quota, nil
+}
+
+// listQuotas returns all quotas, by name.
+func listQuotas(ctx context.Context, reader client.Reader) (*quotav1.ClusterResourceQuotaList, error) {
+	list := &quotav1.ClusterResourceQuotaList{}
+	if err := reader.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing the quotas: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b quotav1.ClusterResourceQuota) int { return cmp.Compare(a.Name, b.Name) })
+	setKinds(list)
+	return list, nil
+}
+
+func setKinds(list *quotav1.ClusterResourceQuotaList) {
+	list.SetGroupVersionKind(quotav1.GroupVersion.WithKind(quotaListKind))
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(quotav1.GroupVersion.WithKind(quotaKind))
+	}
+}
+
+// suggestion names the quotas whose names are like this one; empty where there are
+// none, or they can't be read.
+func suggestion(ctx context.Context, reader client.Reader, name string) string {
+	list, err := listQuotas(ctx, reader)
+	if err != nil {
+		return ""
+	}
+	var near []string
+	for i := range list.Items {
+		if alike(name, list.Items[i].Name) {
+			near = append(near, list.Items[i].Name)
+		}
+	}
+	if len(near) == 0 {
+		return "; kubectl get crq lists all"
+	}
+	return "; did you mean " + strings.Join(near, " or ") + "?"
+}
+
+// alike tells whether one name begins with the other, or cobra would take one for
+// a misspelling of the other.
+func alike(a, b string) bool {
+	if strings.HasPrefix(a, b) || strings.HasPrefix(b, a) {
+		return true
+	}
+	const typos = 2
+	known := &cobra.Command{SuggestionsMinimumDistance: typos}
+	known.AddCommand(&cobra.Command{Use: b, Run: func(*cobra.Command, []string) {}})
+	return len(known.SuggestionsFor(a)) > 0
+}

@@ -1,0 +1,113 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package command
+
+import (
+	"fmt"
+	"strings"
+)
+
+// What a terminal is told.
+const (
+	// enter shows the other screen, hides the cursor, and cuts lines that are too
+	// long; leave takes all that back.
+	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+	leave = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+	// home goes to the upper left; endOfLine and endOfScreen clear what follows.
+	home        = "\x1b[H"
+	endOfLine   = "\x1b[K\n"
+	endOfScreen = "\x1b[J"
+)
+
+// screen shows one state in place of the last. Without a terminal it writes each
+// state below the last, and none twice.
+type screen struct {
+	env  *environment
+	last string
+	lost string
+}
+
+func newScreen(env *environment) *screen { return &screen{env: env} }
+
+func (s *screen) open() error {
+	if !s.env.onTerminal() {
+		return nil
+	}
+	return s.env.print(enter)
+}
+
+// close leaves the last state to read.
+func (s *screen) close() error {
+	if !s.env.onTerminal() {
+		return nil
+	}
+	return s.env.print(leave + s.last)
+}
+
+// show shows a state, and why it may be out of date.
+func (s *screen) show(text string, lost error) error {
+	if !s.env.onTerminal() {
+		return s.append(text, lost)
+	}
+	s.last = text
+	_, height := s.env.size()
+	return s.env.print(frame(text, s.status(lost), height))
+}
+
+func (s *screen) status(lost error) string {
+	now := s.env.clock.Now().Format("15:04:05")
+	if lost != nil {
+		return now + "  connection lost, trying again: " + lost.Error()
+	}
+	return now + "  Ctrl-C ends"
+}
+
+// append writes a state that is new, and tells of a loss once.
+func (s *screen) append(text string, lost error) error {
+	reason := ""
+	if lost != nil {
+		reason = lost.Error()
+	}
+	if reason != "" && s.lost == "" {
+		if _, err := fmt.Fprintln(s.env.streams.ErrOut, "connection lost, trying again:", reason); err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+	}
+	s.lost = reason
+	if text == s.last || reason != "" {
+		return nil
+	}
+	between := ""
+	if s.last != "" {
+		between = "\n"
+	}
+	s.last = text
+	return s.env.print(between + text)
+}
+
+// frame is what is written for one state: as many lines as the terminal has, the
+// status below them. A height of 0 is unknown, and nothing is cut.
+func frame(text, status string, height int) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	// The status, a line above it, and the cursor's.
+	if room := height - 3; height > 0 && len(lines) > room {
+		room = max(0, room-1)
+		lines = append(lines[:room:room], fmt.Sprintf("… %d more lines: make the window higher, or name a quota", len(lines)-room))
+	}
+	lines = append(lines, "", status)
+	return home + strings.Join(lines, endOfLine) + endOfLine + endOfScreen
+}

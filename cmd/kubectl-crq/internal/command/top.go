@@ -1,0 +1,153 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
+)
+
+// What --sort-by takes.
+const (
+	sortByName  = "name"
+	sortByUsage = "usage"
+)
+
+// topFlags are those of kubectl crq top.
+type topFlags struct {
+	out        *output
+	watch      bool
+	interval   time.Duration
+	sortBy     string
+	namespaces int
+}
+
+func newTop(env *environment) *cobra.Command {
+	flags := &topFlags{}
+	cmd := &cobra.Command{
+		Use:   "top [QUOTA]",
+		Short: "Show how full quotas are, and which namespaces use most",
+		Long: "Show how full quotas are, and which namespaces use most. What is reserved was admitted and not observed yet; " +
+			"it counts like what is used.",
+		Example: "  kubectl crq top\n" +
+			"  kubectl crq top payments --watch\n" +
+			"  kubectl crq top --sort-by usage",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: env.completeQuotas(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.check(); err != nil {
+				return err
+			}
+			name := ""
+			if len(args) > 0 {
+				name = args[0]
+			}
+			if flags.watch {
+				return watchTop(cmd.Context(), env, flags, name)
+			}
+			return top(cmd.Context(), env, flags, name)
+		},
+	}
+	flags.out = newOutput(cmd)
+	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "Go on and show every change, until Ctrl-C.")
+	cmd.Flags().DurationVar(&flags.interval, "interval", time.Second, "How long at least a state is shown under --watch.")
+	cmd.Flags().StringVar(&flags.sortBy, "sort-by", sortByName, "What comes first: by name, or by usage what is fullest.")
+	cmd.Flags().IntVar(&flags.namespaces, "namespaces", 3, "How many namespaces are named for each resource.")
+	orders := cobra.FixedCompletions([]string{sortByName, sortByUsage}, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc("sort-by", orders)
+	return cmd
+}
+
+func (f *topFlags) check() error {
+	switch {
+	case f.sortBy != sortByName && f.sortBy != sortByUsage:
+		return fmt.Errorf("unknown order %q: --sort-by takes %s or %s", f.sortBy, sortByName, sortByUsage)
+	case f.namespaces < 0:
+		return fmt.Errorf("--namespaces is %d: want 0 or more", f.namespaces)
+	case f.interval <= 0:
+		return fmt.Errorf("--interval is %s: want more than 0s", f.interval)
+	}
+	if table, _ := f.out.asTable(); f.watch && !table {
+		return errors.New("--watch shows tables: leave -o away, or use kubectl get crq --watch -o " + *f.out.flags.OutputFormat)
+	}
+	return f.out.check()
+}
+
+func top(ctx context.Context, env *environment, flags *topFlags, name string) error {
+	reader, err := env.client()
+	if err != nil {
+		return err
+	}
+	list, object, err := readQuotas(ctx, reader, name)
+	if err != nil {
+		return err
+	}
+	if table, _ := flags.out.asTable(); table {
+		return env.print(topText(list, name, flags.options(env.style())))
+	}
+	return flags.out.print(env, object)
+}
+
+// readQuotas returns the named quota or, without a name, all of them; as a list, and
+// as the object of the API that was asked for.
+func readQuotas(ctx context.Context, reader client.Reader, name string) ([]quotav1.ClusterResourceQuota, runtime.Object, error) {
+	if name == "" {
+		list, err := listQuotas(ctx, reader)
+		if err != nil {
+			return nil, nil, err
+		}
+		return list.Items, list, nil
+	}
+	quota, err := getQuota(ctx, reader, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return []quotav1.ClusterResourceQuota{*quota}, quota, nil
+}
+
+func (f *topFlags) options(style render.Style) render.TopOptions {
+	_, wide := f.out.asTable()
+	return render.TopOptions{Style: style, Wide: wide, ByUsage: f.sortBy == sortByUsage, Namespaces: f.namespaces}
+}
+
+// topText tells more of one quota than of many.
+func topText(quotas []quotav1.ClusterResourceQuota, name string, options render.TopOptions) string {
+	switch {
+	case len(quotas) == 0 && name != "":
+		return "The quota " + name + " is gone.\n"
+	case len(quotas) == 0:
+		return "There is no ClusterResourceQuota: nothing is limited.\n"
+	}
+	if name == "" {
+		return render.Top(quotas, options)
+	}
+	namespaces := render.TopNamespaces(&quotas[0], options)
+	if namespaces != "" {
+		namespaces = "\n" + namespaces
+	}
+	options.Namespaces = 0
+	return render.Top(quotas, options) + namespaces
+}

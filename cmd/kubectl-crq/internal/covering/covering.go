@@ -1,0 +1,104 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package covering
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
+)
+
+// Requirement is one thing that a quota asks of its namespaces.
+type Requirement struct {
+	// Text is as people read it: "label team=payments".
+	Text string
+	// Has is what the namespace has of that name, likewise; empty for nothing.
+	Has string
+}
+
+// Verdict is how a namespace stands to a quota.
+type Verdict struct {
+	// Covered tells whether the quota selects the namespace.
+	Covered bool
+	// Met and Unmet are the quota's requirements, sorted; nothing is unmet where
+	// it is covered.
+	Met, Unmet []Requirement
+}
+
+// NearMiss tells whether all but one requirement is met, one of them by something
+// that the namespace has. Without that, each team would be near every other's quota.
+func (v Verdict) NearMiss() bool {
+	return len(v.Unmet) == 1 && slices.ContainsFunc(v.Met, func(met Requirement) bool { return met.Has != "" })
+}
+
+// Judge compares a quota's selector with a namespace's labels and annotations. The
+// error is for a selector that can't be compiled.
+func Judge(selector quotav1.ClusterResourceQuotaSelector, namespaceLabels, annotations map[string]string) (Verdict, error) {
+	compiled, err := selection.Compile(selector)
+	if err != nil {
+		return Verdict{}, err
+	}
+	verdict := Verdict{Covered: compiled.Matches(namespaceLabels, annotations)}
+	note := func(met bool, requirement Requirement) {
+		if met {
+			verdict.Met = append(verdict.Met, requirement)
+			return
+		}
+		verdict.Unmet = append(verdict.Unmet, requirement)
+	}
+	judgeLabels(compiled.Labels(), namespaceLabels, note)
+	judgeAnnotations(selector.AnnotationSelector, annotations, note)
+	return verdict, nil
+}
+
+func judgeLabels(selector labels.Selector, namespaceLabels map[string]string, note func(met bool, requirement Requirement)) {
+	written, _ := selector.Requirements()
+	requirements := slices.SortedFunc(slices.Values(written), func(a, b labels.Requirement) int {
+		return cmp.Compare(a.String(), b.String())
+	})
+	for i := range requirements {
+		requirement := &requirements[i]
+		note(requirement.Matches(labels.Set(namespaceLabels)), Requirement{
+			Text: "label " + requirement.String(),
+			Has:  entry(namespaceLabels, requirement.Key()),
+		})
+	}
+}
+
+func judgeAnnotations(wanted, annotations map[string]string, note func(met bool, requirement Requirement)) {
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		got, found := annotations[key]
+		note(found && got == wanted[key], Requirement{
+			Text: fmt.Sprintf("annotation %s=%s", key, wanted[key]),
+			Has:  entry(annotations, key),
+		})
+	}
+}
+
+// entry is one label or annotation as people write it; empty where there is none.
+func entry(of map[string]string, key string) string {
+	if value, found := of[key]; found {
+		return key + "=" + value
+	}
+	return ""
+}

@@ -1,0 +1,98 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package covering
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+func TestJudge(t *testing.T) {
+	selector := quotav1.ClusterResourceQuotaSelector{
+		LabelSelector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{"team": "payments"},
+			MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"prod"}},
+			},
+		},
+		AnnotationSelector: map[string]string{"owner": "vera"},
+	}
+	const team, tier, owner = "label team=payments", "label tier notin (prod)", "annotation owner=vera"
+	for name, c := range map[string]struct {
+		labels, annotations map[string]string
+		want                Verdict
+		near                bool
+	}{
+		"all is met": {
+			labels: map[string]string{"team": "payments"}, annotations: map[string]string{"owner": "vera", "other": "x"},
+			want: Verdict{Covered: true, Met: []Requirement{{Text: team, Has: "team=payments"}, {Text: tier}, {Text: owner, Has: "owner=vera"}}},
+		},
+		"a label has another value": {
+			labels: map[string]string{"team": "search"}, annotations: map[string]string{"owner": "vera"},
+			want: Verdict{
+				Met:   []Requirement{{Text: tier}, {Text: owner, Has: "owner=vera"}},
+				Unmet: []Requirement{{Text: team, Has: "team=search"}},
+			},
+			near: true,
+		},
+		"a label has the wrong value": {
+			labels: map[string]string{"team": "payments", "tier": "prod"}, annotations: map[string]string{"owner": "vera"},
+			want: Verdict{
+				Met:   []Requirement{{Text: team, Has: "team=payments"}, {Text: owner, Has: "owner=vera"}},
+				Unmet: []Requirement{{Text: tier, Has: "tier=prod"}},
+			},
+			near: true,
+		},
+		"two things are missing": {
+			want: Verdict{Met: []Requirement{{Text: tier}}, Unmet: []Requirement{{Text: team}, {Text: owner}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Judge(selector, c.labels, c.annotations)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("verdict (-want,+got):\n%s", diff)
+			}
+			if got.NearMiss() != c.near {
+				t.Errorf("near miss: %t", got.NearMiss())
+			}
+		})
+	}
+}
+
+func TestAnotherTeamIsFarAway(t *testing.T) {
+	selector := quotav1.ClusterResourceQuotaSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}
+	got, err := Judge(selector, map[string]string{"team": "b"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Covered || got.NearMiss() {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestASelectorThatDoesNotCompileIsAnError(t *testing.T) {
+	if _, err := Judge(quotav1.ClusterResourceQuotaSelector{}, nil, nil); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,138 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledgerview
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
+)
+
+// APIVersion and Kind of a View, where it is printed as an object. No API server
+// serves it.
+const (
+	APIVersion = "crq.sharedquota.dev/v1"
+	Kind       = "Reservations"
+)
+
+// Attempts that a reservation may be for.
+const (
+	Create = "create"
+	Update = "update"
+)
+
+// View is a decoded ledger.
+type View struct {
+	metav1.TypeMeta `json:",inline"`
+	// Quota is the quota's name.
+	Quota string `json:"quota"`
+	// Generation of the quota's spec that was counted last.
+	Generation int64 `json:"generation"`
+	// Encoding of the ledger, and whether it is one that is known here. If not,
+	// there are no reservations.
+	Encoding int32 `json:"encoding"`
+	Known    bool  `json:"known"`
+	// Intact is false where somebody else than the operator has written the ledger.
+	Intact bool `json:"intact"`
+	// Sealed is since when nothing is admitted by it; unset for an open ledger.
+	Sealed *metav1.Time `json:"sealed,omitempty"`
+	// Used is what was observed. Reserved is what the reservations hold together: of
+	// several attempts at one object the largest counts.
+	Used     corev1.ResourceList `json:"used"`
+	Reserved corev1.ResourceList `json:"reserved"`
+	// Reservations that could be decoded; what expires first comes first.
+	Reservations []Reservation `json:"reservations"`
+	// Undecoded are entries that could not be, as they are stored.
+	Undecoded []string `json:"undecoded,omitempty"`
+}
+
+// Reservation is a charge held for one object.
+type Reservation struct {
+	// Group and Resource of the object, in the words of the API: apps, deployments.
+	Group     string    `json:"group,omitempty"`
+	Version   string    `json:"version"`
+	Resource  string    `json:"resource"`
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+	// Attempt is create or update.
+	Attempt string `json:"attempt"`
+	// From is the resourceVersion that an update started from.
+	From string `json:"from,omitempty"`
+	// Amounts are what was charged.
+	Amounts corev1.ResourceList `json:"amounts"`
+	// Expires is when the operator looks whether the object came to be.
+	Expires metav1.Time `json:"expires"`
+}
+
+// Of decodes a ledger. What can't be decoded is kept as it is.
+func Of(object *quotav1.QuotaLedger) View {
+	entries := object.Entries
+	decode, known := ledgerstore.Decoder(entries.Encoding)
+	view := View{
+		TypeMeta:   metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		Quota:      object.Name,
+		Generation: entries.Generation,
+		Encoding:   entries.Encoding,
+		Known:      known,
+		Intact:     ledgerstore.Intact(object),
+		Sealed:     entries.Sealed,
+		Used:       entries.Used,
+		// An empty list and not null, for whoever reads it as JSON.
+		Reservations: []Reservation{},
+	}
+	if !known {
+		view.Undecoded = entries.Reservations
+		return view
+	}
+	state := ledger.State{Reservations: map[ledger.Key]ledger.Reservation{}}
+	for _, text := range entries.Reservations {
+		decoded, err := decode(text)
+		if err != nil {
+			view.Undecoded = append(view.Undecoded, text)
+			continue
+		}
+		state.Reservations[decoded.Key()] = decoded
+		view.Reservations = append(view.Reservations, reservationOf(decoded))
+	}
+	view.Reserved = state.Reserved()
+	slices.SortFunc(view.Reservations, func(a, b Reservation) int {
+		return cmp.Or(a.Expires.Compare(b.Expires.Time), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID), cmp.Compare(a.From, b.From))
+	})
+	return view
+}
+
+func reservationOf(from ledger.Reservation) Reservation {
+	attempt := Create
+	if from.From != "" {
+		attempt = Update
+	}
+	return Reservation{
+		Group: from.Resource.Group, Version: from.Resource.Version, Resource: from.Resource.Resource,
+		Namespace: from.Namespace, Name: from.Name, UID: from.UID,
+		Attempt: attempt, From: from.From,
+		Amounts: from.Amounts, Expires: metav1.NewTime(from.Expiry),
+	}
+}

@@ -1,0 +1,156 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// indent is that of a table below its title.
+const indent = "  "
+
+// Description is all that is told of one quota.
+type Description struct {
+	Quota *quotav1.ClusterResourceQuota
+	// Selector is what its namespaces are selected by.
+	Selector string
+	// Events are about the quota, the oldest first.
+	Events []corev1.Event
+	// EventsUnread says why there are no events; empty where they were read.
+	EventsUnread string
+}
+
+// Describe returns the description in the form of kubectl describe.
+func Describe(of Description, style Style, now time.Time) string {
+	quota := of.Quota
+	var text strings.Builder
+	head := &table{}
+	for _, line := range [][2]string{
+		{"Name:", quota.Name},
+		{"Selector:", of.Selector},
+		{"Scopes:", scopesText(quota.Spec.Quota.Scopes, quota.Spec.Quota.ScopeSelector)},
+		{"Age:", age(quota.CreationTimestamp, now)},
+		{"Generation:", generationText(quota)},
+	} {
+		if line[1] != "" {
+			head.add(style.cell(bold, line[0]), plain(line[1]))
+		}
+	}
+	text.WriteString(head.text(""))
+	section(&text, style, "Conditions:", conditionsTable(quota, style, now))
+	section(&text, style, "Resources:", resourcesTable(quota, style))
+	section(&text, style, fmt.Sprintf("Namespaces (%d):", quota.Status.NamespaceCount), namespacesTable(quota, style))
+	if of.EventsUnread != "" {
+		text.WriteString(style.paint(bold, "Events:") + indent + of.EventsUnread + "\n")
+		return text.String()
+	}
+	section(&text, style, "Events:", eventsTable(of.Events, style, now))
+	return text.String()
+}
+
+// section puts a table under its title, or says that there is nothing.
+func section(text *strings.Builder, style Style, title string, of *table) {
+	if len(of.rows) <= 1 {
+		text.WriteString(style.paint(bold, title) + indent + nothing + "\n")
+		return
+	}
+	text.WriteString(style.paint(bold, title) + "\n" + of.text(indent))
+}
+
+// generationText tells a status that is behind the spec.
+func generationText(quota *quotav1.ClusterResourceQuota) string {
+	text := strconv.FormatInt(quota.Generation, 10)
+	if observed := quota.Status.ObservedGeneration; observed != quota.Generation {
+		text += fmt.Sprintf(" (the status is of generation %d)", observed)
+	}
+	return text
+}
+
+func scopesText(scopes []corev1.ResourceQuotaScope, selector *corev1.ScopeSelector) string {
+	var texts []string
+	for _, scope := range scopes {
+		texts = append(texts, string(scope))
+	}
+	if selector != nil {
+		for _, expression := range selector.MatchExpressions {
+			text := string(expression.ScopeName) + " " + string(expression.Operator)
+			if len(expression.Values) > 0 {
+				text += " (" + strings.Join(expression.Values, ", ") + ")"
+			}
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func conditionsTable(quota *quotav1.ClusterResourceQuota, style Style, now time.Time) *table {
+	made := &table{}
+	made.add(style.headings(plains("Type", "Status", "Reason", "Age", "Message"))...)
+	conditions := slices.SortedFunc(slices.Values(quota.Status.Conditions), func(a, b metav1.Condition) int {
+		return strings.Compare(a.Type, b.Type)
+	})
+	for _, condition := range conditions {
+		made.add(plain(condition.Type), style.cell(conditionColour(condition), string(condition.Status)),
+			plain(condition.Reason), plain(age(condition.LastTransitionTime, now)), plain(condition.Message))
+	}
+	return made
+}
+
+// conditionColour tells what is as it should be from what isn't.
+func conditionColour(condition metav1.Condition) colour {
+	wanted := metav1.ConditionFalse
+	if condition.Type == quotav1.ConditionReady || condition.Type == quotav1.ConditionEnforced {
+		wanted = metav1.ConditionTrue
+	}
+	if condition.Status == wanted {
+		return green
+	}
+	return yellow
+}
+
+func resourcesTable(quota *quotav1.ClusterResourceQuota, style Style) *table {
+	headings := []string{"Resource", "Used", "Reserved", "Hard", "Available", "Use%"}
+	return figuresTable(OfQuota(quota), style, headings, func(f Figure) []string {
+		return []string{string(f.Resource), f.text(f.Used), f.text(f.Reserved), f.Hard.String(), f.text(f.available())}
+	})
+}
+
+func namespacesTable(quota *quotav1.ClusterResourceQuota, style Style) *table {
+	made := &table{}
+	made.add(style.headings(plains("Namespace", "Used"))...)
+	for _, one := range quota.Status.Namespaces {
+		made.add(plain(one.Namespace), plain(amountsText(one.Status.Used)))
+	}
+	return made
+}
+
+func age(of metav1.Time, now time.Time) string {
+	if of.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(now.Sub(of.Time))
+}

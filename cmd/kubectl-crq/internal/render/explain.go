@@ -1,0 +1,127 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Coverage is one quota that covers a namespace.
+type Coverage struct {
+	Quota string
+	// By is what of the namespace's labels and annotations the quota selects it
+	// by; empty where that can't be read.
+	By []string
+	// Scopes of the quota.
+	Scopes        []corev1.ResourceQuotaScope
+	ScopeSelector *corev1.ScopeSelector
+	Figures       []Figure
+	// Here is what this namespace uses.
+	Here corev1.ResourceList
+	// Notes are what must be known besides.
+	Notes []string
+}
+
+// NearMiss is a quota that would cover the namespace but for one requirement.
+type NearMiss struct {
+	Quota string
+	// Wants is the requirement, and Has what the namespace has instead.
+	Wants, Has string
+}
+
+// Explanation tells what limits a namespace.
+type Explanation struct {
+	Namespace string
+	// Labels of the namespace.
+	Labels map[string]string
+	// FromViews is true where all that could be read are the local views.
+	FromViews  bool
+	Coverages  []Coverage
+	NearMisses []NearMiss
+}
+
+// Explain returns the explanation in paragraphs, one for each quota.
+func Explain(of Explanation, style Style) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s\n", style.paint(bold, "Namespace:"), of.Namespace)
+	if of.FromViews {
+		text.WriteString("You can't read the namespace's labels and the quotas themselves; this is from its local views.\n")
+	} else {
+		fmt.Fprintf(&text, "%s    %s\n", style.paint(bold, "Labels:"), labelsText(of.Labels))
+	}
+	if len(of.Coverages) == 0 {
+		text.WriteString("\nNo ClusterResourceQuota covers it: none limits what it creates.\n")
+	}
+	for _, coverage := range of.Coverages {
+		text.WriteString("\n" + coverage.text(style))
+	}
+	if len(of.NearMisses) > 0 {
+		text.WriteString("\nNearly covered, but for one requirement:\n" + nearMissesTable(of.NearMisses, style).text(indent))
+	}
+	return text.String()
+}
+
+func labelsText(of map[string]string) string {
+	if len(of) == 0 {
+		return nothing
+	}
+	return labels.Set(of).String()
+}
+
+func (c Coverage) text(style Style) string {
+	title := style.paint(bold, c.Quota) + " covers it"
+	if len(c.By) > 0 {
+		title += " by " + strings.Join(c.By, " and ")
+	}
+	if scopes := scopesText(c.Scopes, c.ScopeSelector); scopes != "" {
+		title += ", for objects in scope " + scopes
+	}
+	var text strings.Builder
+	text.WriteString(title + ".\n")
+	for _, note := range c.Notes {
+		text.WriteString(style.paint(yellow, note) + "\n")
+	}
+	return text.String() + c.table(style).text(indent)
+}
+
+func (c Coverage) table(style Style) *table {
+	headings := []string{"RESOURCE", "USED HERE", "USED", "RESERVED", "HARD", "AVAILABLE", "USE%"}
+	return figuresTable(c.Figures, style, headings, func(f Figure) []string {
+		return []string{string(f.Resource), c.here(f), f.text(f.Used), f.text(f.Reserved), f.Hard.String(), f.text(f.available())}
+	})
+}
+
+func (c Coverage) here(f Figure) string {
+	used, counted := c.Here[f.Resource]
+	if !counted {
+		return unknown
+	}
+	return used.String()
+}
+
+func nearMissesTable(misses []NearMiss, style Style) *table {
+	made := &table{}
+	made.add(style.headings(plains("QUOTA", "WANTS", "NAMESPACE HAS"))...)
+	for _, miss := range misses {
+		made.add(plains(miss.Quota, miss.Wants, orDash(miss.Has))...)
+	}
+	return made
+}

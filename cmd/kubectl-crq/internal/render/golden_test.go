@@ -1,0 +1,204 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package render
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/ledgerview"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+var update = flag.Bool("update", false, "write the files under testdata anew")
+
+// now is when everything is looked at.
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func ago(seconds int64) metav1.Time { return metav1.Unix(now.Unix()-seconds, 0) }
+
+// styles are what each text is written for.
+var styles = map[string]Style{
+	"pipe":   {},
+	"plain":  {Width: 120},
+	"colour": {Width: 120, Colour: true},
+	"narrow": {Width: 80},
+}
+
+func list(pairs ...string) corev1.ResourceList {
+	amounts := corev1.ResourceList{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		amounts[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return amounts
+}
+
+func slice(namespace string, used ...string) quotav1.ResourceQuotaStatusByNamespace {
+	return quotav1.ResourceQuotaStatusByNamespace{Namespace: namespace, Status: corev1.ResourceQuotaStatus{Used: list(used...)}}
+}
+
+// payments has something of everything: much, little, nothing and all used.
+func payments() *quotav1.ClusterResourceQuota {
+	quota := builders.Quota("payments").Label("team", "payments").
+		Hard("pods", "50").Hard("requests.cpu", "20").Hard("requests.memory", "64Gi").
+		Hard("services.loadbalancers", "2").Hard("count/deployments.apps", "20").Obj()
+	quota.Generation, quota.CreationTimestamp = 3, ago(7200)
+	quota.Status = quotav1.ClusterResourceQuotaStatus{
+		ObservedGeneration: 2,
+		Total: corev1.ResourceQuotaStatus{Used: list("pods", "40", "requests.cpu", "2500m", "requests.memory", "1536Mi",
+			"services.loadbalancers", "2", "count/deployments.apps", "0")},
+		Reserved:       list("pods", "3", "requests.cpu", "300m"),
+		NamespaceCount: 4,
+		Namespaces: []quotav1.ResourceQuotaStatusByNamespace{
+			slice("invoices", "pods", "1"),
+			slice("ledgers", "pods", "12", "requests.cpu", "500m"),
+			slice("refunds", "pods", "2"),
+			slice("shop", "pods", "25", "requests.cpu", "2", "requests.memory", "1536Mi", "services.loadbalancers", "2"),
+		},
+		Conditions: []metav1.Condition{
+			{Type: quotav1.ConditionReady, Status: metav1.ConditionTrue, Reason: quotav1.ReasonCounted,
+				Message: "usage is counted", LastTransitionTime: ago(3600)},
+			{Type: quotav1.ConditionEnforced, Status: metav1.ConditionFalse, Reason: quotav1.ReasonWebhookPending,
+				Message: "the webhook configuration doesn't cover it yet", LastTransitionTime: ago(5)},
+		},
+	}
+	return quota
+}
+
+// fresh has not been looked at by any operator.
+func fresh() *quotav1.ClusterResourceQuota {
+	quota := builders.Quota("fresh").Label("team", "new").Hard("pods", "0").Hard("cpu", "4").Scopes(corev1.ResourceQuotaScopeBestEffort).Obj()
+	quota.Status.Total.Used = list("pods", "0")
+	return quota
+}
+
+func wantGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("unlike %s (-want,+got):\n%s", path, diff)
+	}
+}
+
+func TestTop(t *testing.T) {
+	quotas := []quotav1.ClusterResourceQuota{*payments(), *fresh()}
+	for name, style := range styles {
+		t.Run(name, func(t *testing.T) {
+			wantGolden(t, "top-"+name, Top(quotas, TopOptions{Style: style, Namespaces: 2}))
+			wantGolden(t, "top-wide-"+name, Top(quotas, TopOptions{Style: style, Namespaces: 2, Wide: true, ByUsage: true}))
+			wantGolden(t, "top-namespaces-"+name, TopNamespaces(payments(), TopOptions{Style: style, Namespaces: 2}))
+		})
+	}
+}
+
+func TestNoNamespaceIsNamedWhereNoneUsesAnything(t *testing.T) {
+	if got := TopNamespaces(fresh(), TopOptions{Namespaces: 2}); got != "" {
+		t.Errorf("got %q, want nothing", got)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	events := []corev1.Event{
+		{Type: corev1.EventTypeNormal, Reason: "Enforced", Message: "every request is checked\n", LastTimestamp: ago(60),
+			Source: corev1.EventSource{Component: "shared-quota"}},
+		{Type: corev1.EventTypeWarning, Reason: "Full", Message: "services.loadbalancers is full", ReportingController: "shared-quota",
+			EventTime: metav1.NewMicroTime(now.Add(-300 * time.Second)), Series: &corev1.EventSeries{
+				Count: 4, LastObservedTime: metav1.NewMicroTime(now.Add(-10 * time.Second))}},
+	}
+	for name, style := range styles {
+		t.Run(name, func(t *testing.T) {
+			of := Description{Quota: payments(), Selector: "team=payments", Events: events}
+			wantGolden(t, "describe-"+name, Describe(of, style, now))
+		})
+	}
+	t.Run("nothing is there yet", func(t *testing.T) {
+		of := Description{Quota: fresh(), Selector: "team=new", EventsUnread: "<you can't>"}
+		wantGolden(t, "describe-fresh", Describe(of, Style{}, now))
+	})
+}
+
+func TestExplain(t *testing.T) {
+	explanation := Explanation{
+		Namespace: "shop", Labels: map[string]string{"team": "payments", "tier": "test"},
+		Coverages: []Coverage{
+			{Quota: "payments", By: []string{"label team=payments"}, Figures: OfQuota(payments()), Here: list("pods", "25"),
+				Notes: []string{"It is not Enforced (WebhookPending): soon"}},
+			{Quota: "fresh", By: []string{"label team", "annotation owner=vera"}, Figures: OfQuota(fresh()),
+				Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort},
+				ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{
+					ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"high", "low"}}}}},
+		},
+		NearMisses: []NearMiss{{Quota: "prod", Wants: "label tier=prod", Has: "tier=test"}, {Quota: "gold", Wants: "annotation class=gold"}},
+	}
+	for name, style := range styles {
+		t.Run(name, func(t *testing.T) { wantGolden(t, "explain-"+name, Explain(explanation, style)) })
+	}
+	t.Run("no quota covers it", func(t *testing.T) {
+		wantGolden(t, "explain-free", Explain(Explanation{Namespace: "default"}, Style{}))
+	})
+	t.Run("only the local views can be read", func(t *testing.T) {
+		of := Explanation{Namespace: "shop", FromViews: true, Coverages: []Coverage{{Quota: "payments", Figures: OfQuota(payments())}}}
+		wantGolden(t, "explain-views", Explain(of, Style{}))
+	})
+}
+
+func TestReservations(t *testing.T) {
+	view := ledgerview.View{
+		Quota: "payments", Known: true, Intact: true, Reserved: list("pods", "1", "requests.storage", "5Gi"),
+		Reservations: []ledgerview.Reservation{
+			{Version: "v1", Resource: "pods", Namespace: "shop", Name: "web-1", UID: types.UID("u1"), Attempt: ledgerview.Create,
+				Amounts: list("pods", "1"), Expires: ago(3)},
+			{Group: "apps", Version: "v1", Resource: "deployments", Namespace: "ledgers", Name: "books", UID: types.UID("u2"),
+				Attempt: ledgerview.Update, From: "4711", Amounts: list("requests.storage", "5Gi"), Expires: ago(-75)},
+		},
+	}
+	for name, style := range styles {
+		t.Run(name, func(t *testing.T) {
+			wantGolden(t, "reservations-"+name, Reservations(view, false, style, now))
+			wantGolden(t, "reservations-wide-"+name, Reservations(view, true, style, now))
+		})
+	}
+	sealed := ago(30)
+	for name, view := range map[string]ledgerview.View{
+		"empty":   {Quota: "payments", Known: true, Intact: true},
+		"sealed":  {Quota: "payments", Known: true, Intact: true, Sealed: &sealed},
+		"edited":  {Quota: "payments", Known: true, Undecoded: []string{"nonsense"}},
+		"unknown": {Quota: "payments", Encoding: 9, Intact: true, Undecoded: []string{"a", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) { wantGolden(t, "reservations-"+name, Reservations(view, false, Style{}, now)) })
+	}
+}

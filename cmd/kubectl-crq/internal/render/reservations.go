@@ -1,0 +1,116 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/ledgerview"
+)
+
+// Reservations returns a line for each reservation, below what must be known of the
+// whole ledger.
+func Reservations(view ledgerview.View, wide bool, style Style, now time.Time) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s\n", style.paint(bold, "Ledger of "+view.Quota+":"), reservationsCount(view))
+	for _, warning := range ledgerWarnings(view, now) {
+		text.WriteString(style.paint(yellow, warning) + "\n")
+	}
+	if len(view.Reservations) > 0 {
+		text.WriteString(reservationsTable(view, wide, style, now).text(""))
+	}
+	for _, entry := range view.Undecoded {
+		text.WriteString("not decoded: " + entry + "\n")
+	}
+	return text.String()
+}
+
+func reservationsCount(view ledgerview.View) string {
+	count, undecoded := len(view.Reservations), len(view.Undecoded)
+	switch {
+	case count+undecoded == 0:
+		return "nothing is reserved; what was admitted has been observed."
+	case undecoded > 0:
+		return fmt.Sprintf("%d of its reservations decoded, %d not.", count, undecoded)
+	case count == 1:
+		return fmt.Sprintf("1 reservation, of %s.", amountsText(view.Reserved))
+	default:
+		return fmt.Sprintf("%d reservations, of %s.", count, amountsText(view.Reserved))
+	}
+}
+
+// ledgerWarnings say why nothing is admitted by the ledger, and what follows.
+func ledgerWarnings(view ledgerview.View, now time.Time) []string {
+	var warnings []string
+	switch {
+	case !view.Known:
+		warnings = append(warnings, fmt.Sprintf(
+			"It has encoding %d, which this plugin doesn't know: use the plugin of the operator's version.", view.Encoding))
+	case !view.Intact:
+		warnings = append(warnings, "Somebody else than the operator has written it. "+
+			"Nothing is admitted by it until the operator has rebuilt it, which takes moments while one runs.")
+	}
+	if view.Sealed != nil {
+		warnings = append(warnings, fmt.Sprintf("It has been sealed for %s: nothing is admitted by it, "+
+			"for it may lack what was in flight when it was made. The quota's condition Ready says until when.",
+			duration.HumanDuration(now.Sub(view.Sealed.Time))))
+	}
+	return warnings
+}
+
+func reservationsTable(view ledgerview.View, wide bool, style Style, now time.Time) *table {
+	made := &table{}
+	heading := plains("NAMESPACE", "OBJECT", "ATTEMPT", "EXPIRES", "AMOUNTS")
+	if wide {
+		heading = append(heading, plains("FROM", "UID")...)
+	}
+	made.add(style.headings(heading)...)
+	for _, one := range view.Reservations {
+		cells := append(plains(one.Namespace, objectText(one), one.Attempt), expiryCell(one, style, now), plain(amountsText(one.Amounts)))
+		if wide {
+			cells = append(cells, plains(orDash(one.From), string(one.UID))...)
+		}
+		made.add(cells...)
+	}
+	return made
+}
+
+// objectText is as in kubectl get -o name: "deployments.apps/web".
+func objectText(of ledgerview.Reservation) string {
+	return schema.GroupResource{Group: of.Group, Resource: of.Resource}.String() + "/" + of.Name
+}
+
+// expiryCell tells of what should have gone and didn't.
+func expiryCell(of ledgerview.Reservation, style Style, now time.Time) cell {
+	left := of.Expires.Sub(now)
+	if left <= 0 {
+		return style.cell(yellow, duration.HumanDuration(-left)+" ago")
+	}
+	return plain("in " + duration.HumanDuration(left))
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

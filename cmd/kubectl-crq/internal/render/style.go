@@ -1,0 +1,44 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package render
+
+// Style is what the text is written for. The zero Style is for a file or a pipe.
+type Style struct {
+	// Width is how many columns the terminal has; 0 where there is none.
+	Width int
+	// Colour lets the text have colours.
+	Colour bool
+}
+
+// colour is the parameter of an ANSI escape sequence; none is empty.
+type colour string
+
+const (
+	none   colour = ""
+	bold   colour = "1"
+	dim    colour = "2"
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+)
+
+func (s Style) paint(in colour, text string) string {
+	if !s.Colour || in == none || text == "" {
+		return text
+	}
+	return "\x1b[" + string(in) + "m" + text + "\x1b[0m"
+}

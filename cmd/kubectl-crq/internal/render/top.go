@@ -1,0 +1,127 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package render
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// TopOptions say what of the quotas is shown.
+type TopOptions struct {
+	Style
+	// Wide adds columns.
+	Wide bool
+	// ByUsage puts what is fullest first, instead of what comes first by name.
+	ByUsage bool
+	// Namespaces is how many namespaces are named for a resource; 0 for no column of them.
+	Namespaces int
+}
+
+// usage is one line: a resource of a quota.
+type usage struct {
+	Figure
+	quota *quotav1.ClusterResourceQuota
+}
+
+// Top returns a line for each resource of each quota, with the namespaces that use
+// most of it. Where the terminal is too narrow for all columns, the namespaces give
+// way to bars.
+func Top(quotas []quotav1.ClusterResourceQuota, options TopOptions) string {
+	usages := usagesOf(quotas)
+	if options.ByUsage {
+		slices.SortStableFunc(usages, func(a, b usage) int { return cmp.Compare(b.percent(), a.percent()) })
+	}
+	named := options.Namespaces > 0
+	all := topTable(usages, topColumns{TopOptions: options, namespaces: named})
+	if options.Width == 0 {
+		return all.text("")
+	}
+	if bar := options.barWidth(all.width()); bar > 0 {
+		return topTable(usages, topColumns{TopOptions: options, bar: bar, namespaces: named}).text("")
+	}
+	fewer := topTable(usages, topColumns{TopOptions: options})
+	return topTable(usages, topColumns{TopOptions: options, bar: options.barWidth(fewer.width())}).text("")
+}
+
+func usagesOf(quotas []quotav1.ClusterResourceQuota) []usage {
+	var usages []usage
+	for i := range quotas {
+		for _, figure := range OfQuota(&quotas[i]) {
+			usages = append(usages, usage{Figure: figure, quota: &quotas[i]})
+		}
+	}
+	slices.SortStableFunc(usages, func(a, b usage) int { return cmp.Compare(a.quota.Name, b.quota.Name) })
+	return usages
+}
+
+// topColumns are those that there is room for.
+type topColumns struct {
+	TopOptions
+	// bar is how wide it is; 0 for none.
+	bar        int
+	namespaces bool
+}
+
+func topTable(usages []usage, columns topColumns) *table {
+	made := &table{}
+	made.add(columns.headings(columns.line(plains("QUOTA", "RESOURCE", "USED", "RESERVED", "HARD", "USE%"),
+		plain(""), plains("AVAILABLE", "NAMESPACES", "ENFORCED"), plain("TOP NAMESPACES")))...)
+	for _, u := range usages {
+		first := append(plains(u.quota.Name, string(u.Resource), u.text(u.Used), u.text(u.Reserved), u.Hard.String()),
+			columns.cell(u.colour(), u.percentText()))
+		wide := plains(u.text(u.available()), strconv.Itoa(int(u.quota.Status.NamespaceCount)), enforced(u.quota))
+		made.add(columns.line(first, columns.Style.bar(u.Figure, columns.bar), wide, plain(topNamespaces(u, columns.Namespaces)))...)
+	}
+	return made
+}
+
+// line puts the cells that are wanted into their order.
+func (c topColumns) line(first []cell, bar cell, wide []cell, namespaces cell) []cell {
+	line := first
+	if c.bar > 0 {
+		line = append(line, bar)
+	}
+	if c.Wide {
+		line = append(line, wide...)
+	}
+	if c.namespaces {
+		line = append(line, namespaces)
+	}
+	return line
+}
+
+// headings puts cells that are plain into the style of headings.
+func (s Style) headings(cells []cell) []cell {
+	for i := range cells {
+		cells[i] = s.cell(bold, cells[i].painted)
+	}
+	return cells
+}
+
+func enforced(quota *quotav1.ClusterResourceQuota) string {
+	condition := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionEnforced)
+	if condition == nil {
+		return "Unknown"
+	}
+	return string(condition.Status)
+}
