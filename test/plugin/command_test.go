@@ -97,17 +97,11 @@ var _ = Describe("kubectl crq", Ordered, func() {
 	})
 
 	It("describes quotas with their events", func(ctx SpecContext) {
-		quota := &quotav1.ClusterResourceQuota{}
-		Expect(json.Unmarshal([]byte(mustCrq(ctx, "top", team, "-o", "json")), quota)).To(Succeed())
-		mustCreate(ctx, &corev1.Event{
-			ObjectMeta:     builders.Meta("default", "tally.1"),
-			InvolvedObject: corev1.ObjectReference{Kind: "ClusterResourceQuota", Name: team, UID: quota.UID, APIVersion: quotav1.GroupVersion.String()},
-			Type:           "Warning", Reason: "Told", Message: "by the suite",
-		})
-		description, events, found := strings.Cut(mustCrq(ctx, "describe", team), "Events:")
+		Eventually(ctx, func(ctx context.Context) string { return mustCrq(ctx, "describe", team) }).
+			Should(MatchRegexp(`Warning +LimitReached +\d+s +shared-quota-operator .*services: used 1, hard 1`))
+		description, _, found := strings.Cut(mustCrq(ctx, "describe", team), "Events:")
 		Expect(found).To(BeTrue())
 		wantGolden("describe", description)
-		Expect(events).To(MatchRegexp(`Warning +Told +\d+s .*by the suite`))
 	})
 
 	It("describes those quotas that are there, and fails for the others", func(ctx SpecContext) {
