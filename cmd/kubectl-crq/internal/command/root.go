@@ -77,6 +77,7 @@ func newRoot(env *environment) *cobra.Command {
 	// It fails for a flag that doesn't exist.
 	_ = root.RegisterFlagCompletionFunc("namespace", env.completeNamespaces)
 	root.AddCommand(
+		newConvert(env),
 		newDescribe(env),
 		newExplain(env),
 		newReservations(env),

@@ -1,0 +1,199 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package conversion
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// fieldNote is what there is to say about a field that is left.
+type fieldNote struct {
+	prefix  string
+	subject Subject
+	why     string
+}
+
+// ofServer are fields that say how things are and not how they should be, or that
+// tools keep for themselves. Nothing is said about them.
+//
+//nolint:gochecknoglobals // a table
+var ofServer = []string{
+	"apiVersion", "kind", "status", "metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.generation",
+	"metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.selfLink",
+	"metadata.managedFields", "metadata.generateName", `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`,
+}
+
+//nolint:gochecknoglobals // a table
+var ofAnyKind = []fieldNote{
+	{"metadata.finalizers", Remark, "whoever set them looks after the old object alone"},
+	{"metadata.ownerReferences", Remark, "the quota isn't deleted together with anything"},
+}
+
+const ofTheTenant = "no quota, and stays with Capsule"
+
+//nolint:gochecknoglobals // a table
+var ofTenant = []fieldNote{
+	{"metadata.labels", Remark, "the Tenant's, not its quotas'"},
+	{"metadata.annotations", Remark, "the Tenant's, not its quotas'"},
+	{"spec.namespaceOptions", Remark, ofTheTenant},
+	{"spec.namespaceOptions.quota", Lost, "a ClusterResourceQuota limits what is in namespaces, not how many there are; keep Capsule for " +
+		"it, or limit who may create namespaces"},
+	{"spec.limitRanges", Lost, "create a LimitRange in each of the tenant's namespaces; without its defaults, pods that state no " +
+		"requests or limits are refused under a quota on these"},
+	{"spec.owners", Remark, ofTheTenant},
+	{"spec.permissions", Remark, ofTheTenant},
+	{"spec.serviceOptions", Remark, ofTheTenant},
+	{"spec.storageClasses", Remark, ofTheTenant},
+	{"spec.ingressOptions", Remark, ofTheTenant},
+	{"spec.gatewayOptions", Remark, ofTheTenant},
+	{"spec.podOptions", Remark, ofTheTenant},
+	{"spec.deviceClasses", Remark, ofTheTenant},
+	{"spec.containerRegistries", Remark, ofTheTenant},
+	{"spec.nodeSelector", Remark, ofTheTenant},
+	{"spec.networkPolicies", Remark, ofTheTenant},
+	{"spec.additionalRoleBindings", Remark, ofTheTenant},
+	{"spec.imagePullPolicies", Remark, ofTheTenant},
+	{"spec.runtimeClasses", Remark, ofTheTenant},
+	{"spec.priorityClasses", Remark, ofTheTenant},
+	{"spec.cordoned", Remark, ofTheTenant},
+	{"spec.preventDeletion", Remark, ofTheTenant},
+	{"spec.forceTenantPrefix", Remark, ofTheTenant},
+}
+
+//nolint:gochecknoglobals // a table
+var ofResourcePool = []fieldNote{
+	{"spec.defaults", Lost, "create a ResourceQuota in each namespace for what it may use on its own"},
+	{"spec.config", Lost, "it is about claims, and a ClusterResourceQuota has none"},
+}
+
+// fieldLeft names a field that is known and left, with its value where it has one.
+func fieldLeft(about fieldNote, left map[string]any) string {
+	if value, single := left[about.prefix]; single {
+		return fmt.Sprintf("%s: %s: %s", about.prefix, valueOf(value), about.why)
+	}
+	return fmt.Sprintf("%s: %s", about.prefix, about.why)
+}
+
+func unknownField(path string, value any) string {
+	return fmt.Sprintf("%s: %s: a ClusterResourceQuota has nothing for it", path, valueOf(value))
+}
+
+const (
+	withoutName      = "it has no metadata.name"
+	withoutNamespace = "it has no metadata.namespace: name the namespace that it is in by --namespace"
+
+	annotationsAsked = "annotations can't be part of a webhook's selector: the operator is asked in every namespace that " +
+		"spec.selector.labels matches, which is all without them, and refuses only in those that have the annotations"
+
+	poolClaims = "it limits what the namespaces use together, where a ResourcePool limits what they claim: ResourcePoolClaims have no " +
+		"counterpart, and a namespace may use all that the others leave"
+	selectorsMerged  = "the selectors are merged into one, which matches the same namespaces"
+	emptySelector    = "an empty selector: say which namespaces share the quota; kubernetes.io/metadata.name is the label with their names"
+	noSelector       = "it selects no namespaces: say which ones share the quota"
+	severalSelectors = "a namespace that matches any of its selectors is selected, and these can't be put into one, whose requirements " +
+		"must all be met: give the namespaces a label in common, and select by that. One quota for each selector would allow the " +
+		"whole amount to each"
+)
+
+func imageStreamsRenamed(limit string) string {
+	return fmt.Sprintf("spec.quota.hard[%q]: %q: OpenShift's name; it is %s now", openShiftImageStreams, limit, countedImageStreams)
+}
+
+func hncLabelsStop(namespace string) string {
+	return fmt.Sprintf("HNC keeps the label %[1]s%[2]s on %[1]s and all namespaces below it, and refuses it to others, while it runs. "+
+		"Before HNC is removed, have the quota select by a label of your own, and label the namespaces, new ones too: "+
+		"kubectl label namespaces -l %[1]s%[2]s KEY=VALUE", namespace, treeLabelSuffix)
+}
+
+func capsuleLabelsStop(tenant string) string {
+	return fmt.Sprintf("Capsule puts the label %[1]s=%[2]s on the tenant's namespaces while it runs. "+
+		"Without Capsule, label new ones: kubectl label namespace NAME %[1]s=%[2]s, and see to it that owners can't change it",
+		tenantLabel, tenant)
+}
+
+func eachNamespaceAlone(tenant string, items int) string {
+	return fmt.Sprintf("spec.resourceQuotas: the scope is Namespace, so each of its %d items limits each namespace alone: keep Capsule "+
+		"for it, or create a ResourceQuota of the same spec in every namespace with the label %s=%s", items, tenantLabel, tenant)
+}
+
+func unknownScope(scope string) string {
+	return fmt.Sprintf("spec.resourceQuotas.scope: %q: it must be Tenant or Namespace", scope)
+}
+
+func countFrom(key, limit string, name corev1.ResourceName, twice bool) Note {
+	at := fmt.Sprintf("metadata.annotations[%q]: %q: ", key, limit)
+	if twice {
+		return Note{Lost, at + fmt.Sprintf("another version limits %s already; the smaller of both limits is kept", name)}
+	}
+	return Note{Remark, at + fmt.Sprintf("it is %s now, whatever the version", name)}
+}
+
+func unreadableCount(key, limit string) string {
+	return fmt.Sprintf("metadata.annotations[%q]: %q: expected RESOURCE.GROUP_VERSION and a whole number", key, limit)
+}
+
+func noQuantity(path string, value any) string {
+	return fmt.Sprintf("%s: %s: expected a quantity, as in 500m, 2 or 64Gi", path, valueOf(value))
+}
+
+func nameShortened(name string) string {
+	return fmt.Sprintf("the name was too long, and is shortened: %s", name)
+}
+
+func nameTaken(name, source string) string {
+	return fmt.Sprintf("%s: %s has given a quota of this name already: rename one of them in the input", name, source)
+}
+
+func invalidQuota(name string, mistakes []string) string {
+	return fmt.Sprintf("%s: it would not be a valid ClusterResourceQuota: %s", name, strings.Join(mistakes, "; "))
+}
+
+// Objects that are known and not converted, by their kinds.
+const (
+	skippedView    = "what a project's owner sees of a ClusterResourceQuota; the operator makes LocalResourceQuotas by itself"
+	skippedAlready = "it is what others are converted to"
+	skippedSingle  = "it limits one namespace, and goes on doing so beside a ClusterResourceQuota"
+	lostClaim      = "a claim on a ResourcePool; a ClusterResourceQuota has no claims"
+	lostCustom     = "it sums up fields of objects of any kind; a ClusterResourceQuota can count them: count/RESOURCE.GROUP"
+	skippedOther   = "no quota that several namespaces share"
+)
+
+func unknownVersion(kind schema.GroupVersionKind, versions []string) string {
+	return fmt.Sprintf("version %s isn't known: have the API server write it in version %s, by kubectl get %ss.%s.%s NAME -o yaml",
+		kind.Version, versions[len(versions)-1], strings.ToLower(kind.Kind), versions[len(versions)-1], kind.Group)
+}
+
+// plain keeps a comment in its line, whatever the input has put into it.
+func plain(text string) string {
+	quoted := strconv.QuoteToASCII(text)
+	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
+}
+
+// valueOf returns a value in one line.
+func valueOf(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

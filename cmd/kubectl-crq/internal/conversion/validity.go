@@ -1,0 +1,111 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package conversion
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+)
+
+// The schema of ClusterResourceQuota allows as many.
+const (
+	maxHard   = 256
+	maxScopes = 16
+)
+
+// settle keeps the quotas that are valid and whose name is free.
+func (o *Outcome) settle(sources map[string]string) {
+	o.Manifests = slices.DeleteFunc(o.Manifests, func(manifest Manifest) bool {
+		name := manifest.Quota.Name
+		if mistakes := mistakes(manifest.Quota); len(mistakes) > 0 {
+			o.note(Refused, invalidQuota(name, mistakes))
+			return true
+		}
+		if source, taken := sources[name]; taken {
+			o.note(Refused, nameTaken(name, source))
+			return true
+		}
+		sources[name] = o.Source
+		return false
+	})
+}
+
+// mistakes are what the API server and the operator's webhook refuse.
+func mistakes(quota *quotav1.ClusterResourceQuota) []string {
+	var errs field.ErrorList
+	for _, mistake := range utilvalidation.IsDNS1123Subdomain(quota.Name) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), quota.Name, mistake))
+	}
+	errs = append(errs, metav1validation.ValidateLabels(quota.Labels, field.NewPath("metadata", "labels"))...)
+	errs = append(errs, apivalidation.ValidateAnnotations(quota.Annotations, field.NewPath("metadata", "annotations"))...)
+	errs = append(errs, definition.Validate(quota)...)
+	path, spec := field.NewPath("spec", "quota"), quota.Spec.Quota
+	if len(spec.Hard) > maxHard {
+		errs = append(errs, field.TooMany(path.Child("hard"), len(spec.Hard), maxHard))
+	}
+	if len(spec.Scopes) > maxScopes {
+		errs = append(errs, field.TooMany(path.Child("scopes"), len(spec.Scopes), maxScopes))
+	}
+	mistakes := make([]string, 0, len(errs))
+	for _, err := range errs {
+		mistakes = append(mistakes, err.Error())
+	}
+	if err := writable(quota); err != nil {
+		mistakes = append(mistakes, err.Error())
+	}
+	return mistakes
+}
+
+// writable is an error for what doesn't come out of YAML as it went in: an
+// annotation may hold any characters.
+func writable(quota *quotav1.ClusterResourceQuota) error {
+	want, err := fieldsOf(quota)
+	if err != nil {
+		return err
+	}
+	text, err := document(quota)
+	if err != nil {
+		return err
+	}
+	if got, err := parse(text); err != nil || !reflect.DeepEqual(got, want) {
+		return errors.New("metadata or spec.selector has characters that YAML can't keep")
+	}
+	return nil
+}
+
+// shortened returns a name that is short enough for an object, and that no other
+// long name is shortened to.
+func shortened(name string) string {
+	if len(name) <= utilvalidation.DNS1123SubdomainMaxLength {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	end := "-" + hex.EncodeToString(sum[:4])
+	return strings.TrimRight(name[:utilvalidation.DNS1123SubdomainMaxLength-len(end)], "-.") + end
+}
