@@ -24,8 +24,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
@@ -120,24 +118,23 @@ spec:
 	})
 })
 
-// converted applies what a manifest is converted to, and returns once the quota
-// of this name is counted and enforced. It is deleted with the spec.
+// converted applies what a manifest is converted to, by the commands of
+// docs/migration.md, and returns once the quota of this name is counted and
+// enforced. It is deleted with the spec.
 func converted(ctx context.Context, name, manifest string) {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
 	given, quotas := filepath.Join(dir, "given.yaml"), filepath.Join(dir, "quotas.yaml")
 	Expect(os.WriteFile(given, []byte(manifest), 0o600)).To(Succeed())
 	Expect(os.WriteFile(quotas, []byte(mustCrq(ctx, "convert", "-f", given)), 0o600)).To(Succeed())
+	mustKubectl(ctx, "apply", "--dry-run=server", "-f", quotas)
 	mustKubectl(ctx, "apply", "-f", quotas)
 	DeferCleanup(func(ctx context.Context) { mustKubectl(ctx, "delete", "-f", quotas) })
-	Eventually(ctx, func(g Gomega, ctx context.Context) {
-		is := &quotav1.ClusterResourceQuota{}
-		g.Expect(api.Get(ctx, client.ObjectKey{Name: name}, is)).To(Succeed())
-		g.Expect(is.Status.ObservedGeneration).To(Equal(is.Generation))
-		for _, condition := range []string{quotav1.ConditionReady, quotav1.ConditionEnforced} {
-			g.Expect(meta.IsStatusConditionTrue(is.Status.Conditions, condition)).To(BeTrue(), "%+v", is.Status.Conditions)
-		}
-	}).Should(Succeed())
+	for _, condition := range []string{quotav1.ConditionReady, quotav1.ConditionEnforced} {
+		mustKubectl(ctx, "wait", "--for=condition="+condition, "--timeout=60s", "-f", quotas)
+	}
+	Expect(mustKubectl(ctx, "get", "clusterresourcequotas.quota.sharedquota.dev", name, "-o", "jsonpath={.status.total}")).
+		To(MatchJSON(`{"hard": {"services": "1"}, "used": {"services": "0"}}`))
 }
 
 // wantShared uses up the quota's one service in the first namespace: there is

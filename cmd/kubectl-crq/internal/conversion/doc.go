@@ -26,5 +26,5 @@ limitations under the License.
 //   - A quota that comes out is valid. What would not be is a comment.
 //   - The same input gives the same output, in the order of the input.
 //
-// It knows files and text, and no cluster.
+// It knows text: what is in files, and neither files nor clusters.
 package conversion
