@@ -1,0 +1,127 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package fitting
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+func lesser(a, b resource.Quantity) resource.Quantity {
+	if a.Cmp(b) < 0 {
+		return a
+	}
+	return b
+}
+
+func greater(a, b resource.Quantity) resource.Quantity {
+	if a.Cmp(b) > 0 {
+		return a
+	}
+	return b
+}
+
+func times(quantity resource.Quantity, count int64) resource.Quantity {
+	product := quantity.DeepCopy()
+	product.Mul(count)
+	return product
+}
+
+func less(a, b resource.Quantity) resource.Quantity {
+	difference := a.DeepCopy()
+	difference.Sub(b)
+	return difference
+}
+
+func timesAll(list corev1.ResourceList, count int64) corev1.ResourceList {
+	products := make(corev1.ResourceList, len(list))
+	for name, quantity := range list {
+		products[name] = times(quantity, count)
+	}
+	return products
+}
+
+// moments are amounts of one resource that must be free, at different moments.
+type moments struct {
+	// last: in the end.
+	last resource.Quantity
+	// most: at the worst moment on the way, if every step is as small as it can
+	// be. Without it the end isn't reached.
+	most resource.Quantity
+	// whole: at the worst moment, if a rollout has its whole surge.
+	whole resource.Quantity
+}
+
+func (m moments) plus(other moments) moments {
+	m.last.Add(other.last)
+	m.most.Add(other.most)
+	m.whole.Add(other.whole)
+	return m
+}
+
+func (m moments) plusAlways(quantity resource.Quantity) moments {
+	return m.plus(moments{last: quantity, most: quantity, whole: quantity})
+}
+
+// neverBelowZero: what is freed in all is not counted on for anything else.
+func (m moments) neverBelowZero() moments {
+	zero := resource.Quantity{}
+	return moments{last: greater(m.last, zero), most: greater(m.most, zero), whole: greater(m.whole, zero)}
+}
+
+// rollout is how many pods there are of each sort.
+type rollout struct{ wanted, present, surge, unavailable int64 }
+
+// need returns what must be free of a resource to come from the pods that there
+// are to those that are wanted. A new pod takes what fresh says, and old says what
+// each pod frees that is replaced.
+//
+// While some old pods are left, as few new ones are needed as leave no more than
+// unavailable missing, and one old one more can go. With the whole surge there
+// are as many as may be. Which old pods go first isn't known: those that free
+// least, at worst.
+func (r rollout) need(fresh resource.Quantity, old []resource.Quantity) moments {
+	sorted := slices.SortedFunc(slices.Values(old), func(a, b resource.Quantity) int { return a.Cmp(b) })
+	result, freed := moments{}, resource.Quantity{}
+	for left := int64(len(sorted)); left > 0; left-- {
+		least := r.wanted - r.unavailable + 1 - left
+		result.most = greater(result.most, less(times(fresh, r.added(least)), freed))
+		result.whole = greater(result.whole, less(times(fresh, r.added(r.wanted+r.surge-left)), freed))
+		freed.Add(sorted[int64(len(sorted))-left])
+	}
+	result.last = less(times(fresh, r.added(r.wanted)), freed)
+	result.most = greater(result.most, result.last)
+	result.whole = greater(result.whole, result.most)
+	return result.neverBelowZero()
+}
+
+// added returns how many pods are to be made until there are so many new ones.
+func (r rollout) added(count int64) int64 {
+	return max(0, min(count, r.wanted)-r.present)
+}
+
+// sum of what is limited, each a number of times.
+func sum(amounts ...corev1.ResourceList) corev1.ResourceList {
+	total := corev1.ResourceList{}
+	for _, list := range amounts {
+		total = quota.Add(total, list)
+	}
+	return total
+}

@@ -1,0 +1,33 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package fitting tells whether what manifests ask for fits into what quotas
+// leave.
+//
+// It has internal/evaluation charge each object to each quota, as admission
+// would, and compares the sums. It doesn't know how manifests come to pods, and
+// nothing of clients.
+//
+// What it judges is what must be free at some moment, so that all objects come to
+// be in the end. Controllers try again: what one of them frees on the way it may
+// use again. But what one manifest frees is not counted on for another.
+//
+// Invariants:
+//
+//   - What is said to fit can be admitted, one object after another.
+//   - More to make, or less available, never turns "doesn't fit" into "fits".
+//   - What isn't counted yet is never taken for available.
+package fitting

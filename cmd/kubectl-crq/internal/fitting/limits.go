@@ -1,0 +1,115 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package fitting
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// Source is the kind of object that a limit is read from.
+type Source string
+
+const (
+	// Shared: a LocalResourceQuota, the view of a ClusterResourceQuota.
+	Shared Source = "crq"
+	// Native: a ResourceQuota of the namespace alone.
+	Native Source = "quota"
+)
+
+// Limit is a quota and what it leaves.
+type Limit struct {
+	Source Source
+	Name   string
+	// Namespaces whose objects are charged to it, sorted.
+	Namespaces []string
+	Spec       corev1.ResourceQuotaSpec
+	// Left is hard less used and reserved, for what is counted. It is below zero
+	// where more lives than is allowed.
+	Left corev1.ResourceList
+}
+
+// LimitsOf returns the limits that the views and ResourceQuotas of some
+// namespaces tell of, shared ones first, sorted by name. A quota with views in
+// several of the namespaces is one limit. Its views are written at different
+// times: the least that one of them leaves is what counts.
+func LimitsOf(views []quotav1.LocalResourceQuota, quotas []corev1.ResourceQuota) []Limit {
+	var limits []Limit
+	shared := map[string]Limit{}
+	for i := range views {
+		limit := ofView(&views[i])
+		if other, known := shared[limit.Name]; known {
+			limit = together(other, limit)
+		}
+		shared[limit.Name] = limit
+	}
+	for _, name := range slices.Sorted(maps.Keys(shared)) {
+		limits = append(limits, shared[name])
+	}
+	native := make([]Limit, 0, len(quotas))
+	for i := range quotas {
+		native = append(native, ofQuota(&quotas[i]))
+	}
+	slices.SortFunc(native, func(a, b Limit) int {
+		return cmp.Or(cmp.Compare(a.Namespaces[0], b.Namespaces[0]), cmp.Compare(a.Name, b.Name))
+	})
+	return append(limits, native...)
+}
+
+func ofView(view *quotav1.LocalResourceQuota) Limit {
+	status := view.Status
+	return Limit{
+		Source: Shared, Name: view.Name, Namespaces: []string{view.Namespace},
+		Spec: corev1.ResourceQuotaSpec{Hard: status.Total.Hard, Scopes: status.Scopes, ScopeSelector: status.ScopeSelector},
+		Left: left(status.Total.Hard, status.Total.Used, status.Reserved),
+	}
+}
+
+// ofQuota takes the limits from the spec. Those that its status lacks are not
+// counted yet.
+func ofQuota(native *corev1.ResourceQuota) Limit {
+	used := quota.Mask(native.Status.Used, quota.ResourceNames(native.Status.Hard))
+	return Limit{
+		Source: Native, Name: native.Name, Namespaces: []string{native.Namespace}, Spec: native.Spec,
+		Left: left(native.Spec.Hard, used, nil),
+	}
+}
+
+func left(hard, used, reserved corev1.ResourceList) corev1.ResourceList {
+	counted := quota.Mask(hard, quota.ResourceNames(used))
+	taken := quota.Mask(quota.Add(used, reserved), quota.ResourceNames(counted))
+	return quota.Subtract(counted, taken)
+}
+
+// together is what two views of one quota tell.
+func together(a, b Limit) Limit {
+	a.Namespaces = slices.Sorted(slices.Values(append(slices.Clone(a.Namespaces), b.Namespaces...)))
+	least := corev1.ResourceList{}
+	for name, quantity := range b.Left {
+		if other, known := a.Left[name]; known {
+			least[name] = lesser(quantity, other)
+		}
+	}
+	a.Left = least
+	return a
+}

@@ -1,0 +1,191 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package fitting
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+)
+
+func units(count int64) resource.Quantity { return *resource.NewQuantity(count, resource.DecimalSI) }
+
+func TestNeed(t *testing.T) {
+	const same = 10
+	old := func(count int, each int64) []resource.Quantity {
+		made := make([]resource.Quantity, count)
+		for i := range made {
+			made[i] = units(each)
+		}
+		return made
+	}
+	for name, test := range map[string]struct {
+		rollout           rollout
+		old               []resource.Quantity
+		last, most, whole int64
+	}{
+		"new pods":                             {rollout{wanted: 3}, nil, 30, 30, 30},
+		"some are there":                       {rollout{wanted: 5, present: 3}, nil, 20, 20, 20},
+		"fewer are wanted":                     {rollout{wanted: 1, present: 3}, nil, 0, 0, 0},
+		"one more before one goes":             {rollout{wanted: 3, surge: 1}, old(3, same), 0, 10, 10},
+		"one goes first":                       {rollout{wanted: 3, unavailable: 1}, old(3, same), 0, 0, 0},
+		"one goes first, two more if they can": {rollout{wanted: 4, unavailable: 1, surge: 2}, old(4, same), 0, 0, 20},
+		"all go first":                         {rollout{wanted: 3, unavailable: 3}, old(3, same), 0, 0, 0},
+		"larger ones":                          {rollout{wanted: 3, surge: 1}, old(3, 4), 18, 22, 22},
+		"larger ones, one goes first":          {rollout{wanted: 3, unavailable: 1}, old(3, 4), 18, 18, 18},
+		"smaller ones":                         {rollout{wanted: 3, surge: 1}, old(3, 40), 0, 10, 10},
+		"more of them":                         {rollout{wanted: 5, surge: 1}, old(3, same), 20, 30, 30},
+		"more of them, one goes first":         {rollout{wanted: 5, unavailable: 1}, old(3, same), 20, 20, 20},
+		"fewer of them":                        {rollout{wanted: 2, surge: 1}, old(3, same), 0, 0, 0},
+		"half way":                             {rollout{wanted: 4, present: 2, surge: 1}, old(2, same), 0, 10, 10},
+		"half way, with the surge there":       {rollout{wanted: 4, present: 2, surge: 1}, old(3, same), 0, 0, 0},
+		"none are wanted":                      {rollout{wanted: 0, surge: 0, unavailable: 1}, old(3, same), 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := test.rollout.need(units(same), test.old)
+			want := moments{last: units(test.last), most: units(test.most), whole: units(test.whole)}
+			if got.last.Cmp(want.last) != 0 || got.most.Cmp(want.most) != 0 || got.whole.Cmp(want.whole) != 0 {
+				t.Errorf("got %s, want %s", momentsText(got), momentsText(want))
+			}
+		})
+	}
+}
+
+func momentsText(m moments) string {
+	return fmt.Sprintf("last %s, most %s, whole %s", m.last.String(), m.most.String(), m.whole.String())
+}
+
+// controller replaces pods as Deployments do, with so much room: it makes new ones
+// as long as there are not too many, and takes old ones away as long as enough are
+// left. Its pods are ready at once.
+type controller struct {
+	rollout
+	fresh int64
+	old   []int64 // what each of them frees
+	room  int64
+	new   int64
+}
+
+func (c *controller) canAdd() bool {
+	return c.new < c.wanted && c.new+int64(len(c.old)) < c.wanted+c.surge && c.fresh <= c.room
+}
+
+func (c *controller) canTake() bool {
+	return len(c.old) > 0 && c.new+int64(len(c.old)) > c.wanted-c.unavailable
+}
+
+func (c *controller) add() { c.new++; c.room -= c.fresh }
+
+func (c *controller) take(which int) {
+	c.room += c.old[which]
+	c.old = append(append([]int64{}, c.old[:which]...), c.old[which+1:]...)
+}
+
+func (c *controller) done() bool { return c.new == max(c.wanted, c.present) && len(c.old) == 0 }
+
+func drawController(t *rapid.T) *controller {
+	c := &controller{fresh: rapid.Int64Range(0, 5).Draw(t, "fresh")}
+	c.wanted = rapid.Int64Range(0, 6).Draw(t, "wanted")
+	c.present = rapid.Int64Range(0, c.wanted).Draw(t, "present")
+	c.surge = rapid.Int64Range(0, 3).Draw(t, "surge")
+	c.unavailable = rapid.Int64Range(0, max(1, c.wanted)).Draw(t, "unavailable")
+	if c.surge == 0 && c.unavailable == 0 {
+		c.unavailable = 1
+	}
+	c.old = rapid.SliceOfN(rapid.Int64Range(0, 5), 0, 6).Draw(t, "old")
+	c.new = c.present
+	return c
+}
+
+func (c *controller) need() moments {
+	old := make([]resource.Quantity, 0, len(c.old))
+	for _, frees := range c.old {
+		old = append(old, units(frees))
+	}
+	return c.rollout.need(units(c.fresh), old)
+}
+
+// Whatever it does first, and whichever pods go first, a rollout ends that has
+// the room which is said to be needed.
+func TestARolloutEndsWithWhatItNeeds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawController(t)
+		need := c.need()
+		c.room = need.most.Value()
+		for !c.done() {
+			switch canAdd, canTake := c.canAdd(), c.canTake(); {
+			case canAdd && (!canTake || rapid.Bool().Draw(t, "adds")):
+				c.add()
+			case canTake:
+				c.take(rapid.IntRange(0, len(c.old)-1).Draw(t, "which"))
+			default:
+				t.Fatalf("stuck with %d new pods, %v old ones and room for %d", c.new, c.old, c.room)
+			}
+		}
+	})
+}
+
+// With any less there is an order in which it gets stuck: those that free least go
+// first.
+func TestARolloutGetsStuckWithLess(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawController(t)
+		need := c.need()
+		if need.most.IsZero() {
+			t.Skip()
+		}
+		c.room = need.most.Value() - 1
+		for c.canAdd() || c.canTake() {
+			if c.canTake() {
+				least := 0
+				for i := range c.old {
+					if c.old[i] < c.old[least] {
+						least = i
+					}
+				}
+				c.take(least)
+				continue
+			}
+			c.add()
+		}
+		if c.done() {
+			t.Fatalf("it ended with room for %d less one", need.most.Value())
+		}
+	})
+}
+
+// The whole surge never takes more than is said.
+func TestARolloutNeverTakesMoreThanItsWholeSurge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawController(t)
+		need := c.need()
+		c.room = 1 << 40
+		start := c.room
+		for !c.done() {
+			if c.canAdd() && (!c.canTake() || rapid.Bool().Draw(t, "adds")) {
+				c.add()
+			} else {
+				c.take(rapid.IntRange(0, len(c.old)-1).Draw(t, "which"))
+			}
+			if start-c.room > need.whole.Value() {
+				t.Fatalf("took %d, said %d", start-c.room, need.whole.Value())
+			}
+		}
+	})
+}
