@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	none    = quotav1.Level("")
+	nothing = quotav1.Level("")
 	close80 = quotav1.LevelNearLimit
 	full    = quotav1.LevelLimitReached
 	above   = quotav1.LevelUsedAboveHard
@@ -41,30 +41,30 @@ func TestALevelIsReachedAtOnceAndLeftLate(t *testing.T) {
 		used, hard string
 		want       quotav1.Level
 	}{
-		"below 80 percent there is none":              {used: "79", hard: "100", want: none},
+		"below 80 percent there is none":              {used: "79", hard: "100", want: nothing},
 		"at 80 percent it is near":                    {used: "80", hard: "100", want: close80},
 		"at 80 percent of little, too":                {used: "800m", hard: "1", want: close80},
 		"and of much":                                 {used: "80Pi", hard: "100Pi", want: close80},
-		"in the other unit":                           {used: "820M", hard: "1Gi", want: none},
+		"in the other unit":                           {used: "820M", hard: "1Gi", want: nothing},
 		"one less than all is near":                   {used: "99", hard: "100", want: close80},
 		"all is reached":                              {used: "100", hard: "100", want: full},
 		"more than all is above":                      {used: "101", hard: "100", want: above},
 		"a little more, too":                          {used: "1001m", hard: "1", want: above},
-		"a lowered limit is above at once":            {before: none, used: "5", hard: "3", want: above},
+		"a lowered limit is above at once":            {before: nothing, used: "5", hard: "3", want: above},
 		"near stays near at 70":                       {before: close80, used: "70", hard: "100", want: close80},
-		"and is left below":                           {before: close80, used: "69", hard: "100", want: none},
+		"and is left below":                           {before: close80, used: "69", hard: "100", want: nothing},
 		"reached stays reached at 90":                 {before: full, used: "90", hard: "100", want: full},
 		"and is near below":                           {before: full, used: "89", hard: "100", want: close80},
-		"or left at once":                             {before: full, used: "0", hard: "100", want: none},
+		"or left at once":                             {before: full, used: "0", hard: "100", want: nothing},
 		"above is left at the limit":                  {before: above, used: "100", hard: "100", want: full},
 		"and is reached while it is not far below":    {before: above, used: "95", hard: "100", want: full},
-		"a raised limit ends it":                      {before: above, used: "10", hard: "100", want: none},
-		"of nothing there are no percents":            {used: "0", hard: "0", want: none},
-		"nor reached":                                 {before: above, used: "0", hard: "0", want: none},
+		"a raised limit ends it":                      {before: above, used: "10", hard: "100", want: nothing},
+		"of nothing there are no percents":            {used: "0", hard: "0", want: nothing},
+		"nor reached":                                 {before: above, used: "0", hard: "0", want: nothing},
 		"but more than nothing is above":              {used: "1", hard: "0", want: above},
 		"what isn't counted keeps what it had":        {before: full, used: "", hard: "100", want: full},
-		"and has none where it had none":              {used: "", hard: "100", want: none},
-		"what is no longer limited has none any more": {before: full, used: "5", hard: "", want: none},
+		"and has none where it had none":              {used: "", hard: "100", want: nothing},
+		"what is no longer limited has none any more": {before: full, used: "5", hard: "", want: nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Levels(levels(test.before), amount(test.used), amount(test.hard))

@@ -54,7 +54,7 @@ const (
 var (
 	cluster *harness.Cluster
 	// api is the administrator's client. It reads from the API server.
-	api client.Client
+	api client.WithWatch
 	// running is the operator.
 	running *harness.Operator
 	// pluginDir holds the plugin and its completion; it comes first in PATH.
@@ -121,7 +121,10 @@ func startControlPlane(ctx context.Context) {
 	cluster, err = harness.Start(ctx, harness.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	_, err = cluster.StartControllerManager(ctx, "--controllers",
-		"namespace-controller,deployment-controller,replicaset-controller,clusterrole-aggregation-controller")
+		"namespace-controller,deployment-controller,replicaset-controller,clusterrole-aggregation-controller,"+
+			// What makes pods and claims of manifests, and counts what ResourceQuotas limit.
+			"statefulset-controller,daemonset-controller,replicationcontroller-controller,job-controller,"+
+			"ephemeral-volume-controller,resourcequota-controller")
 	Expect(err).NotTo(HaveOccurred())
 
 	scheme := runtime.NewScheme()
@@ -129,7 +132,7 @@ func startControlPlane(ctx context.Context) {
 	Expect(quotav1.AddToScheme(scheme)).To(Succeed())
 	config := cluster.Config()
 	config.Timeout = deadline
-	api, err = client.New(config, client.Options{Scheme: scheme})
+	api, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 
 	root, err := harness.RepositoryRoot()

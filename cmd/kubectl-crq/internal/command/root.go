@@ -80,6 +80,7 @@ func newRoot(env *environment) *cobra.Command {
 		newConvert(env),
 		newDescribe(env),
 		newExplain(env),
+		newFit(env),
 		newReservations(env),
 		newTop(env),
 	)

@@ -1,0 +1,31 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package manifests
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func otherNamespace(kind, name, named, target string) string {
+	return fmt.Sprintf("%s %s is for namespace %s, and -n says %s: leave -n out, or say -n %s", kind, name, named, target, named)
+}
+
+func guessed(kind schema.GroupVersionKind, plural schema.GroupVersionResource) string {
+	return fmt.Sprintf("The cluster doesn't serve %s %s: it is counted as %s.", kind.GroupVersion(), kind.Kind, plural.GroupResource())
+}

@@ -1,0 +1,112 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reading
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/kubernetes/pkg/controller/daemon"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/expansion"
+)
+
+// Nodes is on how many nodes a DaemonSet runs, if somebody said so.
+type Nodes struct {
+	Said  bool
+	Count int64
+}
+
+// Present reads what a namespace holds of what workloads made. What may not be
+// read is noted, and taken for new.
+func (r *Reader) Present(ctx context.Context, namespace string) (present expansion.Present, notes []string, err error) {
+	pods, sets, claims, templates := &corev1.PodList{}, &appsv1.ReplicaSetList{}, &corev1.PersistentVolumeClaimList{},
+		&resourceapi.ResourceClaimTemplateList{}
+	for _, part := range []struct {
+		list client.ObjectList
+		kind string
+	}{
+		{pods, "pods"}, {sets, "replicasets"}, {claims, "persistentvolumeclaims"},
+	} {
+		refused, err := r.tryList(ctx, part.list, client.InNamespace(namespace))
+		if err != nil {
+			return present, nil, err
+		}
+		if refused {
+			notes = append(notes, unreadPresent(part.kind, namespace))
+		}
+	}
+	// Not every cluster serves them. A claim whose template is missing is noted.
+	if _, err := r.tryList(ctx, templates, client.InNamespace(namespace)); err != nil && !isNotServed(err) {
+		return present, nil, err
+	}
+	return presentOf(pods, sets, claims, templates), notes, nil
+}
+
+func presentOf(
+	pods *corev1.PodList, replicaSets *appsv1.ReplicaSetList, claims *corev1.PersistentVolumeClaimList,
+	templates *resourceapi.ResourceClaimTemplateList,
+) expansion.Present {
+	present := expansion.Present{Claims: sets.New[string](), ClaimTemplates: map[string]*resourceapi.ResourceClaimTemplate{}}
+	for i := range pods.Items {
+		if isActive(&pods.Items[i]) {
+			present.Pods = append(present.Pods, &pods.Items[i])
+		}
+	}
+	for i := range replicaSets.Items {
+		present.ReplicaSets = append(present.ReplicaSets, &replicaSets.Items[i])
+	}
+	for i := range claims.Items {
+		present.Claims.Insert(claims.Items[i].Name)
+	}
+	for i := range templates.Items {
+		present.ClaimTemplates[templates.Items[i].Name] = &templates.Items[i]
+	}
+	return present
+}
+
+// isActive tells whether controllers count on the pod.
+func isActive(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// NodesOf returns what tells on how many nodes a DaemonSet runs: what was said
+// counts, and else the nodes that can be read.
+func (r *Reader) NodesOf(ctx context.Context, said Nodes) (func(*appsv1.DaemonSet) (int64, bool), error) {
+	if said.Said {
+		return func(*appsv1.DaemonSet) (int64, bool) { return said.Count, true }, nil
+	}
+	nodes := &corev1.NodeList{}
+	refused, err := r.tryList(ctx, nodes)
+	if err != nil {
+		return nil, fmt.Errorf("counting nodes: %w", err)
+	}
+	return func(set *appsv1.DaemonSet) (count int64, known bool) {
+		for i := range nodes.Items {
+			if runs, _ := daemon.NodeShouldRunDaemonPod(logr.Discard(), &nodes.Items[i], set); runs {
+				count++
+			}
+		}
+		return count, !refused
+	}, nil
+}

@@ -1,0 +1,271 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reading
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/defaulting"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/manifests"
+)
+
+// cluster holds these objects. Lists of the kinds of refused are refused as they are told.
+func cluster(t *testing.T, refused map[string]error, objects ...client.Object) *Reader {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), quotav1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	inner := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	kind := func(object runtime.Object) string {
+		found, err := inner.GroupVersionKindFor(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.Kind
+	}
+	return NewReader(interceptor.NewClient(inner, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if err := refused[kind(object)]; err != nil {
+				return err
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if err := refused[kind(list)]; err != nil {
+				return err
+			}
+			return c.List(ctx, list, options...)
+		},
+	}), defaulting.NewTypes())
+}
+
+var forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", nil)
+
+func objectOf(t *testing.T, text string) manifests.Object {
+	t.Helper()
+	raw := &unstructured.Unstructured{}
+	asJSON, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = raw.UnmarshalJSON(asJSON)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.SetNamespace("shop")
+	return manifests.Object{Unstructured: raw, Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Served: true}
+}
+
+const manifest = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: main, image: web:2}]}}
+`
+
+// live is a Deployment that was applied with two containers and 3 replicas, and
+// that others have changed since.
+func live() *appsv1.Deployment {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{
+		corev1.LastAppliedConfigAnnotation: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{` +
+			`"template":{"spec":{"containers":[{"name":"main","image":"web:1"},{"name":"gone","image":"gone"}]}}}}`,
+	}}}
+	deployment.Spec.Replicas = ptr.To[int32](7)
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	deployment.Spec.Template.Labels = map[string]string{"a": "b"}
+	deployment.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "then"}
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{
+		{Name: "main", Image: "web:1"}, {Name: "gone", Image: "gone"}, {Name: "injected", Image: "proxy"},
+	}
+	return deployment
+}
+
+func TestApplyingKeepsWhatOthersSet(t *testing.T) {
+	got, note, err := cluster(t, nil, live()).Manifest(t.Context(), objectOf(t, manifest))
+	if err != nil || note != "" {
+		t.Fatal(note, err)
+	}
+	if got.Live == nil || got.Kind != "Deployment" {
+		t.Fatalf("got %+v", got)
+	}
+	deployment, ok := got.Object.(*appsv1.Deployment)
+	if !ok {
+		t.Fatalf("got a %T", got.Object)
+	}
+	if *deployment.Spec.Replicas != 7 || deployment.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] != "then" {
+		t.Errorf("what others set is lost: %+v", deployment.Spec)
+	}
+	var images []string
+	for _, container := range deployment.Spec.Template.Spec.Containers {
+		images = append(images, container.Image)
+	}
+	if diff := cmp.Diff([]string{"web:2", "proxy"}, images); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+	if deployment.Spec.Strategy.RollingUpdate == nil {
+		t.Error("it has no defaults")
+	}
+}
+
+func TestWhatIsNotThereIsNew(t *testing.T) {
+	for name, test := range map[string]struct {
+		refused map[string]error
+		note    string
+	}{
+		"there is none":          {},
+		"the kind isn't served":  {refused: map[string]error{"Deployment": &meta.NoKindMatchError{}}},
+		"nobody may look for it": {refused: map[string]error{"Deployment": forbidden}, note: "You may not read Deployment shop/web: it is counted as if it were new."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, note, err := cluster(t, test.refused).Manifest(t.Context(), objectOf(t, manifest))
+			if err != nil || note != test.note || got.Live != nil {
+				t.Errorf("got live %v, note %q, error %v", got.Live, note, err)
+			}
+			if replicas := got.Object.(*appsv1.Deployment).Spec.Replicas; ptr.Deref(replicas, 0) != 1 {
+				t.Errorf("it has no defaults: %v", replicas)
+			}
+		})
+	}
+}
+
+func TestLimits(t *testing.T) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	view := &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "team"}}
+	native := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}}
+	other := &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "team"}}
+	for name, test := range map[string]struct {
+		refused       map[string]error
+		objects       []client.Object
+		views, quotas int
+		notInstalled  bool
+		err           string
+	}{
+		"both kinds":                      {objects: []client.Object{namespace, view, native, other}, views: 1, quotas: 1},
+		"who may not read the namespace":  {refused: map[string]error{"Namespace": forbidden}, objects: []client.Object{view}, views: 1},
+		"shared quotas aren't there":      {refused: map[string]error{"LocalResourceQuotaList": &meta.NoKindMatchError{}}, objects: []client.Object{namespace, native}, quotas: 1, notInstalled: true},
+		"the namespace isn't there":       {objects: []client.Object{view}, err: "namespace shop doesn't exist, and which quotas will cover it isn't known: create it first, and ask again"},
+		"who may not read the views":      {refused: map[string]error{"LocalResourceQuotaList": forbidden}, objects: []client.Object{namespace}, err: "reading the local views in namespace shop: " + forbidden.Error()},
+		"who may not read ResourceQuotas": {refused: map[string]error{"ResourceQuotaList": forbidden}, objects: []client.Object{namespace}, err: "reading the ResourceQuotas in namespace shop: " + forbidden.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := cluster(t, test.refused, test.objects...).Limits(t.Context(), []string{"shop"})
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if text != test.err || len(got.Views) != test.views || len(got.Quotas) != test.quotas || got.NotInstalled != test.notInstalled {
+				t.Errorf("got %+v, error %q", got, text)
+			}
+		})
+	}
+}
+
+func TestPresentIsWhatIsAlive(t *testing.T) {
+	pod := func(name string, phase corev1.PodPhase) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: corev1.PodStatus{Phase: phase}}
+	}
+	going := pod("going", corev1.PodRunning)
+	going.Finalizers, going.DeletionTimestamp = []string{"example.com/wait"}, ptr.To(metav1.Now())
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-web-0"}}
+	reader := cluster(t, map[string]error{"ReplicaSetList": forbidden, "ResourceClaimTemplateList": &meta.NoKindMatchError{}},
+		pod("pending", corev1.PodPending), pod("running", corev1.PodRunning), pod("done", corev1.PodSucceeded), pod("failed", corev1.PodFailed), going, claim)
+	present, notes, err := reader.Present(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, pod := range present.Pods {
+		names = append(names, pod.Name)
+	}
+	if diff := cmp.Diff([]string{"pending", "running"}, names); diff != "" || !present.Claims.Has("data-web-0") {
+		t.Errorf("claims %v, pods (-want,+got):\n%s", present.Claims, diff)
+	}
+	want := []string{"You may not read replicasets in namespace shop: what is there is counted as if it were to be made."}
+	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Errorf("notes (-want,+got):\n%s", diff)
+	}
+}
+
+func TestSurroundingsAreReadAsFarAsTheyCanBe(t *testing.T) {
+	reader := cluster(t, map[string]error{"RuntimeClassList": forbidden, "LimitRangeList": forbidden},
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}})
+	found, unread, err := reader.Surroundings(t.Context(), []string{"shop"})
+	if err != nil || len(found.PriorityClasses) != 1 {
+		t.Fatal(found, err)
+	}
+	if diff := cmp.Diff(Unread{RuntimeClasses: true, LimitRanges: true}, unread); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+	reader = cluster(t, map[string]error{"StorageClassList": errors.New("gone")})
+	if _, _, err := reader.Surroundings(t.Context(), nil); err == nil {
+		t.Error("a failure passes for being refused")
+	}
+}
+
+func TestNodesOf(t *testing.T) {
+	node := func(name, disk string, taints ...corev1.Taint) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"disk": disk}}, Spec: corev1.NodeSpec{Taints: taints}}
+	}
+	nodes := []client.Object{
+		node("a", "fast"), node("b", "fast", corev1.Taint{Key: "own", Effect: corev1.TaintEffectNoSchedule}), node("c", "slow"),
+		node("d", "fast", corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}),
+	}
+	set := &appsv1.DaemonSet{}
+	set.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "fast"}
+	for name, test := range map[string]struct {
+		refused map[string]error
+		said    Nodes
+		want    int64
+		known   bool
+	}{
+		"those that match, also where nothing else runs": {want: 2, known: true},
+		"as many as was said":                            {said: Nodes{Said: true, Count: 9}, want: 9, known: true},
+		"nobody may look":                                {refused: map[string]error{"NodeList": forbidden}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count, err := cluster(t, test.refused, nodes...).NodesOf(t.Context(), test.said)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, known := count(set); got != test.want || known != test.known {
+				t.Errorf("got %d, %t", got, known)
+			}
+		})
+	}
+}
