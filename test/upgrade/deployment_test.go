@@ -77,8 +77,8 @@ func (d *deployment) serve() {
 	d.balancer.SetBackends(ports...)
 }
 
-// install starts two replicas of a release.
-func (d *deployment) install(ctx context.Context, release string) {
+// start runs two replicas of a release.
+func (d *deployment) start(ctx context.Context, release string) {
 	GinkgoHelper()
 	d.add(ctx, release)
 	d.add(ctx, release)

@@ -44,6 +44,7 @@ func left(ctx context.Context) []string {
 		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Secret"},
 		{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "FlowSchema"},
 		{Group: admission, Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 		{Group: admission, Version: "v1", Kind: "ValidatingAdmissionPolicy"},
 		{Group: admission, Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
@@ -93,7 +94,8 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 	var full, empty, anew *team
 
 	It("while quotas are kept leaves their namespaces free", func(ctx SpecContext) {
-		replicas.install(ctx, built.now)
+		install(ctx)
+		replicas.start(ctx, built.now)
 		DeferCleanup(replicas.remove)
 		full, empty = newTeam(ctx, "filling", "3"), newTeam(ctx, "emptying", "2")
 		Expect(full.create(ctx, "p1")).To(Succeed())
@@ -116,7 +118,7 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 	It("and installed again long after counts what lives, and grants nothing before", func(ctx SpecContext) {
 		install(ctx)
 		countNothing(ctx)
-		replicas.install(ctx, built.later)
+		replicas.start(ctx, built.later)
 		DeferCleanup(replicas.remove)
 		By("having a ledger that says that 1 of 3 is used, where 5 are")
 		refused := MatchError(ContainSubstring("status unknown for quota: filling"))
@@ -147,10 +149,8 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 		Eventually(ctx, left).Should(BeEmpty())
 		for _, t := range []*team{full, empty} {
 			Eventually(ctx, func(ctx context.Context) error { return t.create(ctx, "free") }).Should(Succeed())
-			for _, namespace := range t.namespaces {
-				kubectl(ctx, "delete", "namespace", namespace, "--timeout=60s")
-			}
 		}
+		kubectl(ctx, append([]string{"delete", "namespace", "--timeout=60s"}, append(full.namespaces, empty.namespaces...)...)...)
 	})
 
 	It("and installed from nothing counts what lives, and goes by it from the start", func(ctx SpecContext) {
@@ -160,7 +160,7 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 			Expect(anew.create(ctx, name)).To(Succeed())
 		}
 		install(ctx)
-		replicas.install(ctx, built.now)
+		replicas.start(ctx, built.now)
 		DeferCleanup(replicas.remove)
 		anew.limit(ctx, "3")
 		Expect(anew.create(ctx, "p3")).To(Succeed())
@@ -168,7 +168,7 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 	})
 
 	It("after its quotas leaves nothing behind, and refuses nothing meanwhile", func(ctx SpecContext) {
-		replicas.install(ctx, built.now)
+		replicas.start(ctx, built.now)
 		DeferCleanup(replicas.remove)
 		anew.waitUntilAsked(ctx)
 		kubectl(ctx, "delete", "crq", "--all", "--timeout=60s")

@@ -95,7 +95,8 @@ var _ = Describe("Replicas of two releases", func() {
 	It("replace each other one by one under load, forth and back, without a request that fails or a reservation that is lost",
 		func(ctx SpecContext) {
 			const limit = 100
-			replicas.install(ctx, built.now)
+			install(ctx)
+			replicas.start(ctx, built.now)
 			DeferCleanup(replicas.remove)
 			t := newTeam(ctx, "rolling", strconv.Itoa(limit))
 			t.send(ctx, "letter", 2)

@@ -32,7 +32,8 @@ import (
 
 var _ = Describe("A release that meets ledgers of the release after the next", func() {
 	It("refuses with what to do, keeps its hands off, and goes on where those left off once it is upgraded", func(ctx SpecContext) {
-		replicas.install(ctx, built.afterNext)
+		install(ctx)
+		replicas.start(ctx, built.afterNext)
 		DeferCleanup(replicas.remove)
 		t := newTeam(ctx, "skipping", "3")
 		Expect(t.create(ctx, "p1")).To(Succeed())
@@ -70,7 +71,8 @@ var _ = Describe("A release that meets ledgers of the release after the next", f
 
 var _ = Describe("A release whose CRDs are a newer one's", func() {
 	It("leaves alone what it doesn't know of a status", func(ctx SpecContext) {
-		replicas.install(ctx, built.now)
+		install(ctx)
+		replicas.start(ctx, built.now)
 		DeferCleanup(replicas.remove)
 		t := newTeam(ctx, "served", "3")
 		crd := &unstructured.Unstructured{}

@@ -94,7 +94,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		builds <- build(ctx)
 	}()
 	startControlPlane(ctx)
-	install(ctx)
 	identity, err := cluster.User(operatorName, "system:serviceaccounts", "system:serviceaccounts:"+installed)
 	Expect(err).NotTo(HaveOccurred())
 	kubeconfig, err := cluster.WriteKubeconfig("operator", identity)
@@ -158,7 +157,8 @@ func build(ctx context.Context) releases {
 	return made
 }
 
-// install applies what is installed.
+// install applies what is installed. Each spec that needs it does, for another one may
+// have removed it.
 func install(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "apply", "-k", "config/default")
