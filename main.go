@@ -156,6 +156,7 @@ func main() {
 	logger := zap.New(zap.UseFlagOptions(&logging))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+	tuneCollector()
 	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
 		fmt.Fprintln(os.Stderr, "manager:", err)
 		os.Exit(1)
@@ -163,10 +164,6 @@ func main() {
 }
 
 func run(ctx context.Context, f flags) error {
-	tuneCollector()
-	if f.reservationTTL < minReservationTTL {
-		return fmt.Errorf("--reservation-ttl %s: want at least %s", f.reservationTTL, minReservationTTL)
-	}
 	reached, byDefault, err := settings(f)
 	if err != nil {
 		return err
@@ -237,8 +234,12 @@ func committing() groupcommit.Options {
 }
 
 // settings are what the flags say of what the webhooks are called for, and of what
-// is limited by default.
+// is limited by default. It is an error if they say what can't be.
 func settings(f flags) (reach.Settings, limited.Configuration, error) {
+	if f.reservationTTL < minReservationTTL {
+		return reach.Settings{}, limited.Configuration{}, fmt.Errorf("--reservation-ttl %s: want at least %s",
+			f.reservationTTL, minReservationTTL)
+	}
 	policy := admissionregistrationv1.FailurePolicyType(f.failurePolicy)
 	if policy != admissionregistrationv1.Fail && policy != admissionregistrationv1.Ignore {
 		return reach.Settings{}, limited.Configuration{}, fmt.Errorf("--failure-policy %q: want Fail or Ignore", f.failurePolicy)

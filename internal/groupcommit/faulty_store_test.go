@@ -66,7 +66,7 @@ func (s *faultyStore) Swap(ctx context.Context, quota, previous string, next led
 		return "", errInjected
 	case conflict:
 		s.put(quota, s.state(quota))
-	case none, replyLost:
+	case none, replyLost, unreadable:
 	}
 	version, err := s.memoryStore.Swap(ctx, quota, previous, next)
 	if fault == replyLost && err == nil {
