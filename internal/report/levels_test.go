@@ -76,7 +76,7 @@ func TestALevelIsReachedAtOnceAndLeftLate(t *testing.T) {
 }
 
 func levels(level quotav1.Level) map[corev1.ResourceName]quotav1.Level {
-	if level == none {
+	if level == nothing {
 		return nil
 	}
 	return map[corev1.ResourceName]quotav1.Level{"pods": level}
