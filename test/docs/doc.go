@@ -1,0 +1,36 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package docs runs what README.md and docs/ tell people to type, on a real API
+// server with the operator installed, block by block in the order of the page.
+// What it understands of Markdown is this:
+//
+//   - a yaml block is applied. If its first line is a comment with a file's name,
+//     as in "# quota.yaml", it is written to that file for the commands to come
+//     instead, and must pass a dry run;
+//   - each command of an sh block must succeed. One with "kubectl apply -k config/..."
+//     runs in the repository; make's targets are looked up, not run;
+//   - in a console block, a line that begins with "$ " is a command and what follows
+//     its output: word for word but for white space and ages, and "…" for anything.
+//     If the output begins with "error", so must the command's, and it must fail;
+//   - a text block is read by people alone. No other block is allowed;
+//   - a comment <!-- test: COMMANDS --> runs commands that people don't see, and
+//     <!-- not run: WHY --> lets the block that follows it be.
+//
+// Each page has a working directory of its own, and what it made is deleted after it.
+//
+// Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e.
+package docs

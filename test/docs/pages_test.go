@@ -1,0 +1,136 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package docs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+// pages returns README.md and all pages of docs/, by their path in the repository.
+func pages() []string {
+	root, err := harness.RepositoryRoot()
+	if err != nil {
+		panic(err) // the tree of specs can't be made without
+	}
+	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		panic(err)
+	}
+	paths := []string{"README.md"}
+	for _, path := range found {
+		paths = append(paths, filepath.Join("docs", filepath.Base(path)))
+	}
+	return paths
+}
+
+var _ = Describe("The page", func() {
+	for _, path := range pages() {
+		It(path, func(ctx SpecContext) {
+			page, err := os.ReadFile(filepath.Join(root, path))
+			Expect(err).NotTo(HaveOccurred())
+			blocks, err := parse(page)
+			Expect(err).NotTo(HaveOccurred())
+			if !anyRun(blocks) {
+				return // it was read, and tells to do nothing
+			}
+			is := install(ctx)
+			for _, block := range blocks {
+				By(fmt.Sprintf("%s:%d, %s", path, block.line, block.kind))
+				is.follow(ctx, block)
+			}
+		}, SpecTimeout(pageTimeout))
+	}
+})
+
+func anyRun(blocks []block) bool {
+	for _, block := range blocks {
+		if block.kind != prose && block.unrun == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// follow does what a block tells to do.
+func (i installation) follow(ctx context.Context, block block) {
+	GinkgoHelper()
+	switch {
+	case block.unrun != "" || block.kind == prose:
+	case block.kind == manifests:
+		i.apply(ctx, block)
+	default:
+		for _, command := range block.commands() {
+			i.perform(ctx, command)
+		}
+	}
+}
+
+// apply applies a yaml block, or writes the file that it names.
+func (i installation) apply(ctx context.Context, block block) {
+	GinkgoHelper()
+	name, options := ".block.yaml", ""
+	if file := block.file(); file != "" {
+		name, options = file, " --dry-run=server"
+	}
+	Expect(os.WriteFile(filepath.Join(i.dir, name), []byte(block.text), 0o600)).To(Succeed())
+	i.mustRun(ctx, "kubectl apply -f "+name+options)
+}
+
+// perform runs a command, and compares what it comes to with what the page shows.
+func (i installation) perform(ctx context.Context, command command) {
+	GinkgoHelper()
+	judge := func(ctx context.Context) error {
+		output, err := i.run(ctx, command.line)
+		switch {
+		case command.fails() && err == nil:
+			return fmt.Errorf("%s: succeeds, where it should fail:\n%s", command.line, output)
+		case !command.fails() && err != nil:
+			return fmt.Errorf("%s: %w:\n%s", command.line, err, output)
+		case strings.TrimSpace(command.output) != "" && !same(command.output, output):
+			return fmt.Errorf("%s: prints\n%s\nwhere the page shows\n%s", command.line, output, command.output)
+		default:
+			return nil
+		}
+	}
+	if command.reads() {
+		Eventually(ctx, judge).Should(Succeed())
+		return
+	}
+	Expect(judge(ctx)).To(Succeed())
+}
+
+// usesRepository tells whether a command is one for a clone of the repository.
+func usesRepository(line string) bool {
+	return strings.Contains(line, "config/") || strings.HasPrefix(line, "make ")
+}
+
+// inPlace has make tell what it would do.
+func inPlace(line string) string {
+	if targets, is := strings.CutPrefix(line, "make "); is {
+		return "make --dry-run " + targets + " >/dev/null"
+	}
+	return line
+}

@@ -1,0 +1,134 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package docs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+const (
+	// deadline is what anything may take on a machine that is busy with builds.
+	deadline = 60 * time.Second
+	poll     = 100 * time.Millisecond
+	// pageTimeout bounds all that one page tells to do.
+	pageTimeout = 5 * time.Minute
+	// buildTimeout covers a build of the operator from nothing.
+	buildTimeout = 15 * time.Minute
+
+	operatorName = "system:serviceaccount:shared-quota-system:shared-quota-manager"
+)
+
+// What the whole suite shares.
+var (
+	root string
+	// binary is the operator, and tools the directory with kubectl and the plugin.
+	binary, tools string
+)
+
+func TestDocs(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	suite, reporter := GinkgoConfiguration()
+	suite.Timeout = buildTimeout + 30*time.Minute
+	RunSpecs(t, "What the documentation tells to do", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	SetDefaultEventuallyTimeout(deadline)
+	SetDefaultEventuallyPollingInterval(poll)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+
+	var err error
+	root, err = harness.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	tools = GinkgoT().TempDir()
+	binary, err = harness.OperatorBinary(ctx, tools)
+	Expect(err).NotTo(HaveOccurred())
+	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(tools, "kubectl-crq"), "./cmd/kubectl-crq")
+	build.Dir = root
+	output, err := build.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(output))
+}, NodeTimeout(buildTimeout))
+
+// installation is a cluster in which the operator is installed, for one page.
+type installation struct {
+	cluster *harness.Cluster
+	// dir is what the page's commands start from.
+	dir string
+}
+
+// install starts a cluster with what config/default installs. The operator itself
+// runs beside it, for no node is there to run it.
+func install(ctx context.Context) installation {
+	GinkgoHelper()
+	cluster, err := harness.Start(ctx, harness.Options{CRDDirs: []string{}})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(cluster.Stop)
+	_, err = cluster.StartControllerManager(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	is := installation{cluster: cluster, dir: GinkgoT().TempDir()}
+	is.mustRun(ctx, "kubectl apply -k config/default")
+	is.mustRun(ctx, "kubectl wait --for=condition=established --timeout=60s crd --all")
+
+	identity, err := cluster.User(operatorName, "system:serviceaccounts", "system:serviceaccounts:shared-quota-system")
+	Expect(err).NotTo(HaveOccurred())
+	kubeconfig, err := cluster.WriteKubeconfig("operator", identity)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = cluster.StartOperator(ctx, harness.OperatorOptions{
+		Binary: binary, Kubeconfig: kubeconfig,
+		Args: []string{"--namespace", "shared-quota-system", "--status-interval", "100ms"},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	is.mustRun(ctx, "kubectl wait --for=create --timeout=60s validatingwebhookconfiguration/shared-quota")
+	return is
+}
+
+func (i installation) mustRun(ctx context.Context, line string) {
+	GinkgoHelper()
+	output, err := i.run(ctx, line)
+	Expect(err).NotTo(HaveOccurred(), "%s\n%s", line, output)
+}
+
+// run runs a command line as a person would type it, and returns all it prints.
+func (i installation) run(ctx context.Context, line string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "bash", "-c", "set -euo pipefail; "+inPlace(line))
+	shell.Dir = i.dir
+	if usesRepository(line) {
+		shell.Dir = root
+	}
+	shell.Env = append(os.Environ(),
+		"KUBECONFIG="+i.cluster.Kubeconfig(), "HOME="+i.dir, "NO_COLOR=1",
+		fmt.Sprintf("PATH=%s:%s:%s", filepath.Dir(i.cluster.KubectlPath()), tools, os.Getenv("PATH")))
+	output, err := shell.CombinedOutput()
+	return string(output), err
+}

@@ -1,0 +1,95 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package docs
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParse(t *testing.T) {
+	page := "# Title\n\n<!-- test: kubectl create namespace shop -->\n\n```yaml\n# quota.yaml\nkind: X\n```\n\n" +
+		"<!-- not run: needs an engine -->\n\n```sh\ndocker build \\\n  .\n```\n\n1. In a list:\n\n   ```console\n   $ kubectl get crq\n   NAME\n   ```\n"
+	got, err := parse([]byte(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []block{
+		{kind: hidden, line: 3, text: "kubectl create namespace shop"},
+		{kind: manifests, line: 6, text: "# quota.yaml\nkind: X\n"},
+		{kind: shell, line: 13, text: "docker build \\\n  .\n", unrun: "needs an engine"},
+		{kind: console, line: 20, text: "$ kubectl get crq\nNAME\n"},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(block{})); diff != "" {
+		t.Errorf("blocks (-want,+got):\n%s", diff)
+	}
+	if file := got[1].file(); file != "quota.yaml" {
+		t.Errorf("file %q, want quota.yaml", file)
+	}
+	if diff := cmp.Diff([]command{{line: "docker build    ."}}, got[2].commands(), cmp.AllowUnexported(command{})); diff != "" {
+		t.Errorf("commands (-want,+got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]command{{line: "kubectl get crq", output: "NAME\n\n"}}, got[3].commands(), cmp.AllowUnexported(command{})); diff != "" {
+		t.Errorf("commands (-want,+got):\n%s", diff)
+	}
+}
+
+func TestParseTakesNoBlockThatNobodyWouldRun(t *testing.T) {
+	for name, page := range map[string]string{
+		"indented":              "text\n\n    make demo\n",
+		"without a language":    "```\nmake demo\n```\n",
+		"with another language": "```bash\nmake demo\n```\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if blocks, err := parse([]byte(page)); err == nil {
+				t.Errorf("got %v, want an error", blocks)
+			}
+		})
+	}
+}
+
+func TestSame(t *testing.T) {
+	for name, test := range map[string]struct {
+		shown, is string
+		want      bool
+	}{
+		"blanks don't matter":         {"A   B\n", "A B\n", true},
+		"nor do ages":                 {"x 6s y", "x 2m15s y", true},
+		"words do":                    {"pods: 1/3", "pods: 2/3", false},
+		"and what is missing":         {"a", "a\nb", false},
+		"an ellipsis is anything":     {"a\n…\nd", "a\nb\nc\nd", true},
+		"also within a line":          {"a … d", "a b c d", true},
+		"but not what stands outside": {"a … e", "a b c d", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := same(test.shown, test.is); got != test.want {
+				t.Errorf("same(%q, %q) = %t", test.shown, test.is, got)
+			}
+		})
+	}
+}
+
+func TestCommandsThatFail(t *testing.T) {
+	for output, want := range map[string]bool{
+		"Error from server (Forbidden): no": true, "error: no": true, "Warning: hm\nError from server: no": true, "NAME\n": false, "": false,
+	} {
+		if got := (command{output: output}).fails(); got != want {
+			t.Errorf("%q: got %t", output, got)
+		}
+	}
+}
