@@ -31,6 +31,7 @@ FAULTS_DURATION ?=
 BENCH_ARGS ?=
 ## IMG: name of the container image
 IMG ?= shared-quota-operator:dev
+<<<<<<< HEAD
 ## VERSION: version of the operator that the OLM bundle is for
 VERSION ?= 0.1.0
 ## CHANNELS: channels of an OLM catalog that offer this version, separated by commas
@@ -40,9 +41,15 @@ DEFAULT_CHANNEL ?= candidate
 ## BUNDLE_IMG: name of the bundle's image
 BUNDLE_IMG ?= shared-quota-operator-bundle:v$(VERSION)
 ## CONTAINER_TOOL: command that builds the images
+=======
+## KUBECTL: kubectl of the cluster that is installed to
+KUBECTL ?= kubectl
+## CONTAINER_TOOL: command that builds the image
+>>>>>>> 643f5c0 (Generate the API reference from the types, and install by make)
 CONTAINER_TOOL ?= docker
 
 CONTROLLER_GEN := bin/tools/controller-gen
+CRD_REF_DOCS := bin/tools/crd-ref-docs
 GOLANGCI_LINT := bin/tools/golangci-lint
 KUSTOMIZE := bin/tools/kustomize
 PROMTOOL := bin/tools/promtool
@@ -93,6 +100,7 @@ generate: $(CONTROLLER_GEN) ## Write the deepcopy methods of the API types.
 manifests: $(CONTROLLER_GEN) ## Write the CRDs from the API types, and the role from the RBAC markers in the code.
 	$(call manifests-into,config/crd/bases,config/rbac)
 
+<<<<<<< HEAD
 # $(1) receives the bundle, bundle.Dockerfile and what stands beside a bundle.
 define bundle-into
 (cd hack/bundle && CGO_ENABLED=0 GOWORK=off go build -o $(CURDIR)/bin/bundle .) && \
@@ -103,6 +111,16 @@ endef
 .PHONY: bundle
 bundle: $(KUSTOMIZE) ## Write the OLM bundle of VERSION and IMG from config/ and the types.
 	$(call bundle-into,.)
+=======
+# $(1) is the page to write.
+define api-docs-into
+$(CRD_REF_DOCS) --source-path=api/v1 --config=hack/tools/crd-ref-docs/config.yaml --renderer=markdown --log-level=ERROR --output-path=$(1)
+endef
+
+.PHONY: api-docs
+api-docs: $(CRD_REF_DOCS) ## Write docs/api.md from the API types.
+	$(call api-docs-into,docs/api.md)
+>>>>>>> 643f5c0 (Generate the API reference from the types, and install by make)
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the Go code.
@@ -135,9 +153,39 @@ bin/tools/%: hack/tools/%/go.mod hack/tools/%/go.sum
 docker-build: ## Build the container image IMG; needs CONTAINER_TOOL.
 	$(CONTAINER_TOOL) build --tag $(IMG) .
 
+<<<<<<< HEAD
 .PHONY: bundle-build
 bundle-build: ## Build the image of the OLM bundle, BUNDLE_IMG; needs CONTAINER_TOOL.
 	$(CONTAINER_TOOL) build --file bundle.Dockerfile --tag $(BUNDLE_IMG) .
+=======
+##@ Install (these change the cluster that kubectl talks to)
+
+# $(1) is the kustomization to build, with the image IMG in the place of its own.
+define with-image
+$(KUSTOMIZE) build $(1) | sed 's|image: shared-quota-operator:dev|image: $(IMG)|'
+endef
+
+.PHONY: install
+install: $(KUSTOMIZE) ## Install the CRDs alone.
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply -f -
+
+.PHONY: uninstall
+uninstall: $(KUSTOMIZE) ## Delete the CRDs, and with them all quotas.
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
+
+.PHONY: deploy
+deploy: $(KUSTOMIZE) ## Install everything, with the image IMG.
+	$(call with-image,config/default) | $(KUBECTL) apply -f -
+
+.PHONY: undeploy
+undeploy: $(KUSTOMIZE) ## Delete everything that deploy installed, and all quotas.
+	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found -f -
+
+.PHONY: build-installer
+build-installer: $(KUSTOMIZE) ## Write everything that deploy installs to the one file bin/install.yaml, with the image IMG.
+	@mkdir -p bin
+	$(call with-image,config/default) >bin/install.yaml
+>>>>>>> 643f5c0 (Generate the API reference from the types, and install by make)
 
 ##@ Test (these only check)
 
@@ -216,14 +264,16 @@ verify-mod: ## Check that every go.mod and go.sum is tidy.
 # What the generators would write goes to a directory aside and is compared.
 .PHONY: verify-generated
 verify-generated: VERIFY_DIR := bin/verify
-verify-generated: $(CONTROLLER_GEN) ## Check that generated code and manifests are up to date.
+verify-generated: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Check that generated code and manifests are up to date.
 	@rm -rf $(VERIFY_DIR) && mkdir -p $(VERIFY_DIR)/crd $(VERIFY_DIR)/rbac $(VERIFY_DIR)/deepcopy
 	@$(call deepcopy-into,$(VERIFY_DIR)/deepcopy)
 	@$(call manifests-into,$(VERIFY_DIR)/crd,$(VERIFY_DIR)/rbac)
+	@$(call api-docs-into,$(VERIFY_DIR)/api.md)
 	@bad=0; \
 	diff -u api/v1/zz_generated.deepcopy.go $(VERIFY_DIR)/deepcopy/zz_generated.deepcopy.go || { echo "run make generate"; bad=1; }; \
 	diff -ru config/crd/bases $(VERIFY_DIR)/crd || { echo "run make manifests"; bad=1; }; \
 	diff -u config/rbac/role.yaml $(VERIFY_DIR)/rbac/role.yaml || { echo "run make manifests"; bad=1; }; \
+	diff -u docs/api.md $(VERIFY_DIR)/api.md || { echo "run make api-docs"; bad=1; }; \
 	rm -rf $(VERIFY_DIR); exit $$bad
 
 .PHONY: verify-kustomize
