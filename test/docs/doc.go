@@ -25,7 +25,7 @@ limitations under the License.
 //     runs in the repository; make's targets are looked up, not run;
 //   - in a console block, a line that begins with "$ " is a command and what follows
 //     its output: word for word but for white space and ages, and "…" for anything.
-//     If the output begins with "error", so must the command's, and it must fail;
+//     If the output begins with an error, so must the command's, and it must fail;
 //   - a text block is read by people alone. No other block is allowed;
 //   - a comment <!-- test: COMMANDS --> runs commands that people don't see, and
 //     <!-- not run: WHY --> lets the block that follows it be.

@@ -166,7 +166,7 @@ func normal(output string) string {
 
 // fails tells whether the page shows that a command is refused.
 func (c command) fails() bool {
-	return regexp.MustCompile(`(?i)^(error|warning: .*\nerror)`).MatchString(c.output)
+	return regexp.MustCompile(`(?i)^(error|warning: .*\nerror|the \w+ "[^"]+" is invalid)`).MatchString(c.output)
 }
 
 // reads tells whether a command may be repeated until its output is as shown.
