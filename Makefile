@@ -233,6 +233,18 @@ bench-scale: controlplane build ## Measure counting with 50,000 pods on a real c
 	CGO_ENABLED=0 go build -o bin/benchscale ./hack/benchscale
 	@bin/benchscale -manager bin/manager -assets "$(ASSETS)" -crds config/crd/bases
 
+##@ Versions
+
+.PHONY: versions
+versions: ## Show what everything is pinned to.
+	@echo "Go $$(awk '$$1 == "go" { print $$2 }' go.mod), Kubernetes $$(awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' go.mod), image of $$(sed -n 's/^ARG GO_IMAGE=//p' Dockerfile)"
+	@for module in hack/tools/*/; do (cd $$module && GOWORK=off go list -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' tool); done
+	@cd hack/controlplane && GOWORK=off go list -m k8s.io/kubernetes go.etcd.io/etcd/server/v3
+
+.PHONY: vulnerabilities
+vulnerabilities: bin/tools/govulncheck ## Look for known vulnerabilities in what is linked; asks vuln.go.dev.
+	bin/tools/govulncheck ./...
+
 ##@ Verify (these only check)
 
 .PHONY: verify

@@ -78,6 +78,9 @@ const minReservationTTL = 80 * time.Second
 // gcPercent lets the heap grow to four times what is in use.
 const gcPercent = 300
 
+// version is set by the linker for a release.
+var version = "dev" //nolint:gochecknoglobals // the linker can set nothing else
+
 type flags struct {
 	serving        serving.Options
 	leaderElect    bool
@@ -145,8 +148,13 @@ func parseFlags() (flags, zap.Options) {
 	flag.StringVar(&f.limited, "limited-resources", "",
 		"File with a ResourceQuotaConfiguration, as kube-apiserver takes it: what it names may be consumed only where a "+
 			"ClusterResourceQuota covers it. The same for all replicas.")
+	showVersion := flag.Bool("version", false, "Print the version and end.")
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
+	if *showVersion {
+		fmt.Println("shared-quota-operator", version)
+		os.Exit(0)
+	}
 	f.serving.Namespace = f.namespace
 	return f, logging
 }

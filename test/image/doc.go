@@ -1,0 +1,21 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package image checks what can be checked of the container image without a
+// container engine: that the stage which builds the binary is given all it needs,
+// that its command makes a static binary of a bearable size, the same one twice,
+// and that the image is what a cluster runs without any rights.
+package image
