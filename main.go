@@ -79,7 +79,7 @@ const minReservationTTL = 80 * time.Second
 const gcPercent = 300
 
 // version is set by the linker for a release.
-var version = "dev" //nolint:gochecknoglobals // the linker can set nothing else
+var version = "dev"
 
 type flags struct {
 	serving        serving.Options
