@@ -31,7 +31,6 @@ FAULTS_DURATION ?=
 BENCH_ARGS ?=
 ## IMG: name of the container image
 IMG ?= shared-quota-operator:dev
-<<<<<<< HEAD
 ## VERSION: version of the operator that the OLM bundle is for
 VERSION ?= 0.1.0
 ## CHANNELS: channels of an OLM catalog that offer this version, separated by commas
@@ -40,12 +39,9 @@ CHANNELS ?= candidate
 DEFAULT_CHANNEL ?= candidate
 ## BUNDLE_IMG: name of the bundle's image
 BUNDLE_IMG ?= shared-quota-operator-bundle:v$(VERSION)
-## CONTAINER_TOOL: command that builds the images
-=======
 ## KUBECTL: kubectl of the cluster that is installed to
 KUBECTL ?= kubectl
-## CONTAINER_TOOL: command that builds the image
->>>>>>> 643f5c0 (Generate the API reference from the types, and install by make)
+## CONTAINER_TOOL: command that builds the images
 CONTAINER_TOOL ?= docker
 
 CONTROLLER_GEN := bin/tools/controller-gen
@@ -100,7 +96,6 @@ generate: $(CONTROLLER_GEN) ## Write the deepcopy methods of the API types.
 manifests: $(CONTROLLER_GEN) ## Write the CRDs from the API types, and the role from the RBAC markers in the code.
 	$(call manifests-into,config/crd/bases,config/rbac)
 
-<<<<<<< HEAD
 # $(1) receives the bundle, bundle.Dockerfile and what stands beside a bundle.
 define bundle-into
 (cd hack/bundle && CGO_ENABLED=0 GOWORK=off go build -o $(CURDIR)/bin/bundle .) && \
@@ -111,7 +106,7 @@ endef
 .PHONY: bundle
 bundle: $(KUSTOMIZE) ## Write the OLM bundle of VERSION and IMG from config/ and the types.
 	$(call bundle-into,.)
-=======
+
 # $(1) is the page to write.
 define api-docs-into
 $(CRD_REF_DOCS) --source-path=api/v1 --config=hack/tools/crd-ref-docs/config.yaml --renderer=markdown --log-level=ERROR --output-path=$(1)
@@ -120,7 +115,6 @@ endef
 .PHONY: api-docs
 api-docs: $(CRD_REF_DOCS) ## Write docs/api.md from the API types.
 	$(call api-docs-into,docs/api.md)
->>>>>>> 643f5c0 (Generate the API reference from the types, and install by make)
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the Go code.
@@ -153,16 +147,15 @@ bin/tools/%: hack/tools/%/go.mod hack/tools/%/go.sum
 docker-build: ## Build the container image IMG; needs CONTAINER_TOOL.
 	$(CONTAINER_TOOL) build --tag $(IMG) .
 
-<<<<<<< HEAD
 .PHONY: bundle-build
 bundle-build: ## Build the image of the OLM bundle, BUNDLE_IMG; needs CONTAINER_TOOL.
 	$(CONTAINER_TOOL) build --file bundle.Dockerfile --tag $(BUNDLE_IMG) .
-=======
+
 ##@ Install (these change the cluster that kubectl talks to)
 
 # $(1) is the kustomization to build, with the image IMG in the place of its own.
 define with-image
-$(KUSTOMIZE) build $(1) | sed 's|image: shared-quota-operator:dev|image: $(IMG)|'
+$(KUSTOMIZE) build $(1) | sed 's|image: shared-quota-operator:.*|image: $(IMG)|'
 endef
 
 .PHONY: install
@@ -185,7 +178,6 @@ undeploy: $(KUSTOMIZE) ## Delete everything that deploy installed, and all quota
 build-installer: $(KUSTOMIZE) ## Write everything that deploy installs to the one file bin/install.yaml, with the image IMG.
 	@mkdir -p bin
 	$(call with-image,config/default) >bin/install.yaml
->>>>>>> 643f5c0 (Generate the API reference from the types, and install by make)
 
 ##@ Test (these only check)
 
@@ -237,7 +229,7 @@ bench-scale: controlplane build ## Measure counting with 50,000 pods on a real c
 
 .PHONY: versions
 versions: ## Show what everything is pinned to.
-	@echo "Go $$(awk '$$1 == "go" { print $$2 }' go.mod), Kubernetes $$(awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' go.mod), image of $$(sed -n 's/^ARG GO_IMAGE=//p' Dockerfile)"
+	@echo "Operator $(VERSION), Go $$(awk '$$1 == "go" { print $$2 }' go.mod), Kubernetes $$(awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' go.mod), image of $$(sed -n 's/^ARG GO_IMAGE=//p' Dockerfile)"
 	@for module in hack/tools/*/; do (cd $$module && GOWORK=off go list -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' tool); done
 	@cd hack/controlplane && GOWORK=off go list -m k8s.io/kubernetes go.etcd.io/etcd/server/v3
 
