@@ -90,13 +90,9 @@ func Register(
 	ctx context.Context, mgr ctrl.Manager, clock clock.WithTicker, evaluators *evaluation.Evaluators,
 	group *groupcommit.Group, metrics *metrics.Metrics, options Options,
 ) error {
-	objects, err := kubernetes.NewForConfigAndClient(protobuf(mgr.GetConfig()), mgr.GetHTTPClient())
+	source, err := eventSource(mgr)
 	if err != nil {
-		return fmt.Errorf("making the client of objects: %w", err)
-	}
-	metadata, err := metadata.NewForConfigAndClient(metadata.ConfigFor(mgr.GetConfig()), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("making the client of metadata: %w", err)
+		return err
 	}
 	if err := localview.AddIndex(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -119,8 +115,7 @@ func Register(
 	count := counting.New(evaluators, counted, hurrying(group))
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
 		shown.byName(), options.NamespaceMetrics).Read)
-	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), usage.EventSource{Objects: objects, Metadata: metadata},
-		count, counted)
+	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), source, count, counted)
 	housekeeping := usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)
 	if err := addRunnables(mgr, watches, housekeeping); err != nil {
 		return err
@@ -129,7 +124,7 @@ func Register(
 	if err := registerCertificates(mgr, clock, options.Serving, metrics); err != nil {
 		return err
 	}
-	objectsNow, seen := usage.NewLookup(metadata), trail.New(options.Intact)
+	objectsNow, seen := usage.NewLookup(source.Metadata), trail.New(options.Intact)
 	recovery := usage.NewRecovery(clock, mgr.GetClient(), mgr.GetAPIReader(), group, seen, options.DecodeLedger,
 		usage.NewestOf(watches, objectsNow), metrics, options.ReservationTTL)
 
@@ -148,6 +143,19 @@ func Register(
 		}
 	}
 	return nil
+}
+
+// eventSource makes the clients of what is counted.
+func eventSource(mgr ctrl.Manager) (usage.EventSource, error) {
+	objects, err := kubernetes.NewForConfigAndClient(protobuf(mgr.GetConfig()), mgr.GetHTTPClient())
+	if err != nil {
+		return usage.EventSource{}, fmt.Errorf("making the client of objects: %w", err)
+	}
+	metadata, err := metadata.NewForConfigAndClient(metadata.ConfigFor(mgr.GetConfig()), mgr.GetHTTPClient())
+	if err != nil {
+		return usage.EventSource{}, fmt.Errorf("making the client of metadata: %w", err)
+	}
+	return usage.EventSource{Objects: objects, Metadata: metadata}, nil
 }
 
 // hurrying has the changes written that may make room.
