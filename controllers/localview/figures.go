@@ -58,7 +58,9 @@ func (c *Controller) figures(object *quotav1.ClusterResourceQuota) figures {
 		is = figures{selection: view.Selection(), complete: view.CompleteNames(), slices: view.Slices()}
 		ready := len(is.complete) == len(view.Definition().Sources) || degraded
 		is.counted = ready && state.Quota == object.UID
-		is.totals = totals{used: quota.Mask(view.Total(), is.complete), reserved: state.Reserved()}
+		// Both as the ledger has them: the count has an object a moment before the ledger
+		// settles its reservation, and would show it twice.
+		is.totals = totals{used: quota.Mask(state.Used, is.complete), reserved: state.Reserved()}
 	})
 	return is
 }

@@ -17,6 +17,7 @@ limitations under the License.
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -216,6 +217,26 @@ var _ = Describe("The local views of a quota that is used all the time", func() 
 		wantInformedFirst(ctx, record, namespaces, "0")
 		mustDelete(ctx, secret)
 		wantInformedFirst(ctx, record, namespaces, "1")
+	})
+})
+
+var _ = Describe("What a local view says is available", func() {
+	It("never rises while objects only come: none is both used and reserved", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "100"))
+		namespace := team.namespace(ctx)
+		Eventually(ctx, view(quota.Name, namespace)).ShouldNot(BeNil())
+		record := recordViews(ctx, quota.Name)
+		for n := range 10 {
+			mustCreate(ctx, builders.Pod(namespace, fmt.Sprintf("p%d", n)).Obj())
+			eventuallyAllShow(ctx, quota, []string{namespace})
+		}
+		var available []int64
+		for _, view := range record.all() {
+			available = append(available, view.Status.Available.Pods().Value())
+		}
+		Expect(len(available)).To(BeNumerically(">=", 5))
+		Expect(slices.IsSortedFunc(available, func(a, b int64) int { return cmp.Compare(b, a) })).To(BeTrue(), "%v", available)
 	})
 })
 
