@@ -48,6 +48,10 @@ type Options struct {
 	// repository's root.
 	AssetsDir string
 
+	// PluginDir is the absolute path of a directory in which kubectl looks for
+	// plugins before it looks in PATH. By default it looks in PATH alone.
+	PluginDir string
+
 	// CRDDirs are the directories of the CRDs to install. By default
 	// config/crd/bases below the repository's root; none if empty and not nil.
 	CRDDirs []string

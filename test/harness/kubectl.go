@@ -73,9 +73,13 @@ func (c *Cluster) KubectlPath() string {
 
 // kubectlEnv keeps kubectl away from the files of whoever runs the program.
 func (c *Cluster) kubectlEnv() []string {
-	return append(os.Environ(),
+	env := append(os.Environ(),
 		"KUBECONFIG="+c.Kubeconfig(),
 		"KUBECACHEDIR="+filepath.Join(c.dir, "kubectl-cache"),
 		"KUBECTL_KUBERC=false",
 	)
+	if c.options.PluginDir != "" {
+		env = append(env, "PATH="+c.options.PluginDir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	}
+	return env
 }
