@@ -74,7 +74,7 @@ help: ## Show this help.
 .PHONY: demo
 demo: controlplane build ## Play a story on a real control plane, and tell it.
 	CGO_ENABLED=0 go build -o bin/demo ./hack/demo
-	@bin/demo -manager bin/manager -assets "$(ASSETS)" -crds config/crd/bases $(if $(filter-out 0,$(KEEP)),-keep)
+	@bin/demo -manager bin/manager -plugin bin/kubectl-crq -assets "$(ASSETS)" -config config $(if $(filter-out 0,$(KEEP)),-keep)
 
 ##@ Generate (these write)
 

@@ -37,13 +37,23 @@ func succeeds(result harness.KubectlResult) error {
 }
 
 // refused wants that the API server refused the command, and not that it failed
-// in another way. kubectl has two ways to say so.
+// in another way. kubectl has three ways to say so.
 func refused(result harness.KubectlResult) error {
 	if result.ExitCode == 0 {
 		return errors.New("should be refused, but it succeeded")
 	}
-	if says("Error from server (Forbidden)")(result) != nil && says("denied the request: ")(result) != nil {
-		return errors.New("should be refused, but it failed in another way")
+	for _, text := range []string{"Error from server (Forbidden)", "denied the request: ", " is forbidden: "} {
+		if says(text)(result) == nil {
+			return nil
+		}
+	}
+	return errors.New("should be refused, but it failed in another way")
+}
+
+// answersNo wants the exit code of a command whose answer is yes or no.
+func answersNo(result harness.KubectlResult) error {
+	if result.ExitCode != 1 {
+		return fmt.Errorf("should exit with code 1, but its exit code is %d", result.ExitCode)
 	}
 	return nil
 }

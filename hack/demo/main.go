@@ -48,19 +48,19 @@ const (
 
 type options struct {
 	manager string
+	plugin  string
 	assets  string
-	crds    string
-	rbac    string
+	config  string
 	keep    bool
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.manager, "manager", "bin/manager", "the operator's binary")
+	flag.StringVar(&o.plugin, "plugin", "bin/kubectl-crq", "the plugin of kubectl")
 	flag.StringVar(&o.assets, "assets", cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), "bin/k8s"),
 		"directory of etcd, kube-apiserver, kube-controller-manager and kubectl")
-	flag.StringVar(&o.crds, "crds", "config/crd/bases", "directory of the operator's CRDs")
-	flag.StringVar(&o.rbac, "rbac", "config/rbac", "directory of the operator's roles")
+	flag.StringVar(&o.config, "config", "config", "directory of the operator's CRDs, roles and policies")
 	flag.BoolVar(&o.keep, "keep", false, "leave everything running until Ctrl-C")
 	flag.Parse()
 	log.SetLogger(logr.Discard()) // What the control plane's helpers log is of no use here.
@@ -90,7 +90,13 @@ func exitCode(ctx context.Context, err error) int {
 func run(ctx context.Context, o options) (err error) {
 	out := newScreen(os.Stdout)
 	out.say("Starting etcd, kube-apiserver and kube-controller-manager on loopback, and the operator as a process of its own ...")
-	cluster, err := harness.Start(ctx, harness.Options{AssetsDir: o.assets, CRDDirs: []string{o.crds}})
+	plugin, err := filepath.Abs(o.plugin)
+	if err != nil {
+		return err
+	}
+	cluster, err := harness.Start(ctx, harness.Options{
+		AssetsDir: o.assets, PluginDir: filepath.Dir(plugin), CRDDirs: []string{filepath.Join(o.config, "crd", "bases")},
+	})
 	if err != nil {
 		return err
 	}
@@ -112,7 +118,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := p.installViewRoles(ctx, o.rbac); err != nil {
+	if err := p.install(ctx, o.config); err != nil {
 		return err
 	}
 	played, err := p.play(ctx, story())
@@ -124,7 +130,8 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	out.success(fmt.Sprintf("All %d steps came out as told.", played))
 	if o.keep {
-		return keep(ctx, p, cluster, controllerManager, operator.running.Process)
+		sayHowToLookAround(out, cluster.Kubeconfig(), filepath.Dir(cluster.KubectlPath())+":"+filepath.Dir(plugin), p.dir)
+		return keep(ctx, out, controllerManager, operator.running.Process)
 	}
 	out.say("Stopping everything.")
 	return nil
@@ -149,16 +156,18 @@ func (o *operator) Start(ctx context.Context) (err error) {
 // Stop returns when it has ended.
 func (o *operator) Stop() error { return o.running.Stop() }
 
+// sayHowToLookAround tells what to type in a shell to go on where the story ended.
+func sayHowToLookAround(out *screen, kubeconfig, path, dir string) {
+	out.say("Everything stays up until Ctrl-C. In another terminal:")
+	out.output("\nexport KUBECONFIG=" + kubeconfig + "\nexport PATH=" + path + ":$PATH\ncd " + dir)
+}
+
 // keep returns when somebody interrupts, or with an error when a process that
 // should stay up ends.
-func keep(ctx context.Context, p *player, cluster *harness.Cluster, controllerManager, operator *harness.Process) error {
-	p.out.say("Everything stays up until Ctrl-C. In another terminal:")
-	p.out.output("\nexport KUBECONFIG=" + cluster.Kubeconfig() + "\n" +
-		"export PATH=" + filepath.Dir(cluster.KubectlPath()) + ":$PATH\n" +
-		"cd " + p.dir)
+func keep(ctx context.Context, out *screen, controllerManager, operator *harness.Process) error {
 	select {
 	case <-ctx.Done():
-		p.out.say("Stopping everything.")
+		out.say("Stopping everything.")
 		return nil
 	case <-controllerManager.Done():
 		return controllerManager.Stop()

@@ -153,45 +153,31 @@ func (p *player) run(ctx context.Context, args []string) (harness.KubectlResult,
 	}
 }
 
-// installViewRoles lets those who may view a namespace see its quotas: it
-// applies the files in dir whose roles are aggregated to Kubernetes' role view.
-func (p *player) installViewRoles(ctx context.Context, dir string) error {
-	files, err := viewRoles(dir)
+// installed is what the people of the story need of config/: the owner's role,
+// with the views in it, and the policy that knows which quotas she may create.
+func installed() []string {
+	return []string{
+		"rbac/local_quota_view_role.yaml",
+		"roles/project_owner.yaml",
+		"roles/project_owner_subdivision.yaml",
+		"policies/subdivision.yaml",
+		"policies/subdivision_binding.yaml",
+	}
+}
+
+// install applies those files of the directory config.
+func (p *player) install(ctx context.Context, config string) error {
+	config, err := filepath.Abs(config)
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		return fmt.Errorf("no role in %s is aggregated to view", dir)
+	command := []string{"kubectl", "apply"}
+	for _, file := range installed() {
+		command = append(command, "-f", filepath.Join(config, filepath.FromSlash(file)))
 	}
-	for _, file := range files {
-		result, err := p.run(ctx, []string{"kubectl", "apply", "-f", file})
-		if err := errors.Join(err, judge(result, []check{succeeds})); err != nil {
-			return fmt.Errorf("installing %s: %w\n%s", file, err, printed(result))
-		}
+	result, err := p.run(ctx, command)
+	if err := errors.Join(err, judge(result, []check{succeeds})); err != nil {
+		return fmt.Errorf("installing roles and policies: %w\n%s", err, printed(result))
 	}
 	return nil
-}
-
-// viewRoles returns the absolute paths of those files in dir that hold a role
-// which is aggregated to view.
-func viewRoles(dir string) ([]string, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	var roles []string
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		if strings.Contains(string(content), "rbac.authorization.k8s.io/aggregate-to-view:") {
-			roles = append(roles, file)
-		}
-	}
-	return roles, nil
 }

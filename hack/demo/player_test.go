@@ -21,6 +21,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -130,8 +132,15 @@ func TestChecks(t *testing.T) {
 			check:  refused,
 			result: harness.KubectlResult{ExitCode: 1, Stderr: "error: failed to create service: admission webhook \"x\" denied the request: no\n"},
 		},
+		"refused by a policy": {
+			check:  refused,
+			result: harness.KubectlResult{ExitCode: 1, Stderr: "error: failed to create quota: resourcequotas \"mine\" is forbidden: no\n"},
+		},
 		"refused, but isn't":              {check: refused, result: created, want: "should be refused, but it succeeded"},
 		"refused, but failed another way": {check: refused, result: harness.KubectlResult{ExitCode: 1, Stderr: "timeout"}, want: "should be refused, but it failed in another way"},
+		"answers no":                      {check: answersNo, result: harness.KubectlResult{ExitCode: 1}},
+		"answers no, but it succeeds":     {check: answersNo, result: created, want: "should exit with code 1, but its exit code is 0"},
+		"answers no, but can't tell":      {check: answersNo, result: harness.KubectlResult{ExitCode: 2}, want: "should exit with code 1, but its exit code is 2"},
 		"says":                            {check: says("pod/a", "created"), result: created},
 		"says, on stderr":                 {check: says("exceeded"), result: forbidden},
 		"says, but only one of two":       {check: says("pod/a", "pod/b"), result: created, want: `should say "pod/b"`},
@@ -169,6 +178,34 @@ func TestStoryCanBeTyped(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestInstalledFilesExist looks for what is installed before the story begins.
+func TestInstalledFilesExist(t *testing.T) {
+	fake := &fakeKubectl{results: []harness.KubectlResult{created}}
+	p := &player{kubectl: fake, out: &screen{out: io.Discard}}
+	if err := p.install(t.Context(), "../../config"); err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	for _, word := range fake.called[0] {
+		if !filepath.IsAbs(word) {
+			continue
+		}
+		files++
+		if _, err := os.Stat(word); err != nil {
+			t.Error(err)
+		}
+	}
+	if files != len(installed()) {
+		t.Errorf("%d files are installed by absolute paths, want %d", files, len(installed()))
+	}
+}
+
+func TestInstallTellsWhatFailed(t *testing.T) {
+	p := &player{kubectl: &fakeKubectl{results: []harness.KubectlResult{forbidden}}, out: &screen{out: io.Discard}}
+	err := p.install(t.Context(), "config")
+	wantErrorText(t, err, "installing roles and policies: should succeed, but its exit code is 1\nError from server (Forbidden)")
 }
 
 // wantManifests fails the test if a command names a file that isn't there.
@@ -225,8 +262,8 @@ func TestScreen(t *testing.T) {
 		want  string
 	}{
 		"a paragraph is broken at spaces": {
-			print: func(s *screen) { s.say(strings.Repeat("word ", 16) + "end.") },
-			want:  "\n" + strings.TrimSpace(strings.Repeat("word ", 16)) + "\nend.\n",
+			print: func(s *screen) { s.say(strings.Repeat("word ", 20) + "end.") },
+			want:  "\n" + strings.TrimSpace(strings.Repeat("word ", 20)) + "\nend.\n",
 		},
 		"output that fits is not changed": {
 			print: func(s *screen) { s.output("NAME   AGE\na      1s\n") },
@@ -237,16 +274,33 @@ func TestScreen(t *testing.T) {
 			want:  "a\nb\n",
 		},
 		"long output continues indented": {
-			print: func(s *screen) { s.output(strings.Repeat("x", 79) + " yyy zzz\n") },
-			want:  strings.Repeat("x", 79) + "\n    yyy zzz\n",
+			print: func(s *screen) { s.output(strings.Repeat("x", 99) + " yyy zzz\n") },
+			want:  strings.Repeat("x", 99) + "\n        yyy zzz\n",
 		},
-		"a table that is too wide gets narrower gaps": {
-			print: func(s *screen) { s.output("NAME     USED" + strings.Repeat(" ", 90) + "AGE\n") },
-			want:  "NAME     USED   AGE\n",
+		"long text in a table's last column continues below it": {
+			print: func(s *screen) { s.output("TYPE    SAYS  " + strings.Repeat("word ", 18) + "end.\n") },
+			want:  "TYPE    SAYS  " + strings.TrimSpace(strings.Repeat("word ", 17)) + "\n" + strings.Repeat(" ", 14) + "word end.\n",
+		},
+		"but not where that leaves no room": {
+			print: func(s *screen) { s.output(strings.Repeat("x", 80) + "   long text at the right edge of the screen\n") },
+			want:  strings.Repeat("x", 80) + "   long text at the\n        right edge of the screen\n",
+		},
+		"except for little text": {
+			print: func(s *screen) { s.output(strings.Repeat("x", 80) + "   little text at the right\n") },
+			want:  strings.Repeat("x", 80) + "   little text at\n" + strings.Repeat(" ", 83) + "the right\n",
+		},
+		"a table that is too wide has its cells folded": {
+			print: func(s *screen) {
+				s.output("NAME   USED" + strings.Repeat(" ", 76) + "AGE   HERE\n" +
+					"a      " + strings.Repeat("word ", 16) + "1s    two words\n")
+			},
+			want: "NAME   USED" + strings.Repeat(" ", 74) + "AGE   HERE\n" +
+				"a      " + strings.TrimSpace(strings.Repeat("word ", 15)) + "    1s    two words\n" +
+				"       word\n",
 		},
 		"a word that is too long stays whole": {
-			print: func(s *screen) { s.output("a " + strings.Repeat("x", 90) + " b") },
-			want:  "a\n    " + strings.Repeat("x", 90) + "\n    b\n",
+			print: func(s *screen) { s.output("a " + strings.Repeat("x", 110) + " b") },
+			want:  "a\n        " + strings.Repeat("x", 110) + "\n        b\n",
 		},
 		"colours surround the text": {
 			print: func(s *screen) { s.coloured = true; s.command("ls") },
@@ -254,7 +308,7 @@ func TestScreen(t *testing.T) {
 		},
 		"a chapter fills the line": {
 			print: func(s *screen) { s.chapter(1, "Title") },
-			want:  "\n== 1. Title " + strings.Repeat("=", 68) + "\n",
+			want:  "\n== 1. Title " + strings.Repeat("=", 88) + "\n",
 		},
 	}
 	for name, tt := range tests {

@@ -25,7 +25,9 @@ import (
 )
 
 const (
-	width = 80
+	width = 100
+	// narrowest is the least room that a long text is folded in.
+	narrowest = 50
 
 	bold  = "\x1b[1m"
 	green = "\x1b[32m"
@@ -33,7 +35,7 @@ const (
 	plain = "\x1b[0m"
 )
 
-// screen prints for a terminal of 80 columns.
+// screen prints for a terminal of 100 columns.
 type screen struct {
 	out      io.Writer
 	coloured bool
@@ -54,7 +56,7 @@ func (s *screen) chapter(number int, title string) {
 
 // say prints a paragraph of the story.
 func (s *screen) say(text string) {
-	s.print("", "\n"+fold(text, "")+"\n")
+	s.print("", "\n"+fold(text, "", width)+"\n")
 }
 
 // command prints a command as it is typed.
@@ -62,21 +64,29 @@ func (s *screen) command(text string) {
 	s.print(cyan, "\n$ "+text+"\n")
 }
 
-// output prints what a command printed. A line that is too long is broken at
-// spaces, and the wide gaps between its columns are narrowed; nothing else is
+// output prints what a command printed. A table that is too wide has its cells
+// folded; any other line that is too long is broken at spaces. Nothing else is
 // changed.
 func (s *screen) output(text string) {
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(foldTable(text)) {
 		line = strings.TrimSuffix(line, "\n")
-		if len(line) > width {
-			line = fold(wideGap.ReplaceAllString(line, "$1   "), "    ")
-		}
-		s.print("", line+"\n")
+		s.print("", fold(line, strings.Repeat(" ", hanging(line)), width)+"\n")
 	}
 }
 
-// wideGap is what a table's heading has over a column of long texts.
-var wideGap = regexp.MustCompile(`(\S) {16,}`)
+// lastColumn is what stands before the last column of a line.
+var lastColumn = regexp.MustCompile(`^.*\S {2,}`)
+
+// hanging returns how far a line's further lines are indented: to its last
+// column, where there is room or little text, else not far.
+func hanging(line string) int {
+	at := len(lastColumn.FindString(line))
+	room := width - at
+	if at > 0 && (room >= narrowest || len(line)-at <= 2*room) {
+		return at
+	}
+	return 8
+}
 
 // success prints how well it went.
 func (s *screen) success(text string) {
@@ -90,9 +100,9 @@ func (s *screen) print(colour, text string) {
 	_, _ = fmt.Fprint(s.out, text) // A screen that is gone is no reason to stop.
 }
 
-// fold breaks a line at spaces so that it fits the width, and begins each
+// fold breaks a line at spaces so that it fits a width, and begins each
 // further line with indent. A word that is too long stays whole.
-func fold(line, indent string) string {
+func fold(line, indent string, width int) string {
 	var folded strings.Builder
 	prefix := ""
 	for len(prefix)+len(line) > width {
