@@ -23,6 +23,8 @@ TEST_ARGS ?=
 UNIT_TIMEOUT ?= 10m
 ## INTEGRATION_TIMEOUT: time limit of each suite that runs against the API server
 INTEGRATION_TIMEOUT ?= 20m
+## SUITES: how many of these suites run at the same time
+SUITES ?= 2
 ## FAULTS_SEED: what the randomness of the fault tests begins with
 FAULTS_SEED ?= 1
 ## FAULTS_DURATION: how long the fault tests go on with faults of all kinds, such as 30m; unset: one round
@@ -200,17 +202,22 @@ test-alerts: $(PROMTOOL) ## Run the cases of the alerts, and check that they and
 	$(PROMTOOL) test rules bin/alerts/tests.yaml
 	cd hack/tools/promtool && CGO_ENABLED=0 GOWORK=off go test -trimpath -count=1 ./...
 
-# One suite at a time: each runs an API server of its own.
+# The operator that all suites test.
+.PHONY: test-manager
+test-manager:
+	go build $(RACE) -o bin/test-manager .
+
+# Each suite runs an API server of its own, and waits for it most of the time.
 .PHONY: test-integration
-test-integration: controlplane ## Run the suites under test/ against a real API server, but that with faults.
-	KUBEBUILDER_ASSETS="$(ASSETS)" go test $(RACE) -count=1 -p 1 -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) \
+test-integration: controlplane test-manager ## Run the suites under test/ against a real API server, but that with faults.
+	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" go test $(RACE) -count=1 -p $(SUITES) -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) \
 		$$(go list ./test/... | grep -v '/test/faults$$')
 
 # What happened is told when all went well, too. The suite has time limits of
 # its own, which know of FAULTS_DURATION.
 .PHONY: test-faults
-test-faults: controlplane ## Kill, pause and cut off replicas and the API server, while clients hammer at the limit.
-	KUBEBUILDER_ASSETS="$(ASSETS)" FAULTS_SEED="$(FAULTS_SEED)" FAULTS_DURATION="$(FAULTS_DURATION)" \
+test-faults: controlplane test-manager ## Kill, pause and cut off replicas and the API server, while clients hammer at the limit.
+	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" FAULTS_SEED="$(FAULTS_SEED)" FAULTS_DURATION="$(FAULTS_DURATION)" \
 		go test $(RACE) -count=1 -timeout 0 -v $(TEST_ARGS) ./test/faults
 
 ##@ Measure
