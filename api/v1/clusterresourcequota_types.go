@@ -135,7 +135,6 @@ type ResourceQuotaSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="must be greater than or equal to 0"
-	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int || !self[name].matches('[eE][+-]?[0-9]{3}'))",message="exponents have two digits at most: to compare greater numbers takes forever"
 	Hard corev1.ResourceList `json:"hard,omitempty"`
 
 	// scopes restrict the quota to the objects that match each of them.
