@@ -34,8 +34,11 @@ import (
 const escape = "\x1b["
 
 // onTerminal starts kubectl on a terminal of this size. What it prints arrives in
-// the buffer, with a carriage return in each line's end.
-func onTerminal(ctx context.Context, env []string, columns, lines uint16, args ...string) (*exec.Cmd, *gbytes.Buffer) {
+// the buffer, with a carriage return in each line's end, and has all arrived once
+// the channel is closed.
+func onTerminal(
+	ctx context.Context, env []string, columns, lines uint16, args ...string,
+) (cmd *exec.Cmd, shown *gbytes.Buffer, all <-chan struct{}) {
 	GinkgoHelper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	Expect(err).NotTo(HaveOccurred())
@@ -47,25 +50,26 @@ func onTerminal(ctx context.Context, env []string, columns, lines uint16, args .
 	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	Expect(err).NotTo(HaveOccurred())
 
-	cmd := kubectlCommand(ctx, cluster.Kubeconfig(), args...)
+	cmd = kubectlCommand(ctx, cluster.Kubeconfig(), args...)
 	cmd.Env = append(append(cmd.Env, "TERM=xterm"), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	Expect(cmd.Start()).To(Succeed())
 	Expect(terminal.Close()).To(Succeed())
-	shown := gbytes.NewBuffer()
+	shown = gbytes.NewBuffer()
+	arrived := make(chan struct{})
 	go func() {
+		defer close(arrived)
 		// It ends with an error, for the other end is closed.
 		chunk := make([]byte, 4096)
 		for {
 			n, err := master.Read(chunk)
 			_, _ = shown.Write(chunk[:n])
 			if err != nil {
-				_ = shown.Close()
 				return
 			}
 		}
 	}()
-	return cmd, shown
+	return cmd, shown, arrived
 }
 
 var _ = Describe("On a terminal, kubectl crq", Ordered, func() {
@@ -77,9 +81,9 @@ var _ = Describe("On a terminal, kubectl crq", Ordered, func() {
 	})
 
 	DescribeTable("draws bars", func(ctx SpecContext, env []string, colours bool) {
-		cmd, shown := onTerminal(ctx, env, 80, 24, "crq", "top", "screen")
+		cmd, shown, all := onTerminal(ctx, env, 80, 24, "crq", "top", "screen")
 		Expect(cmd.Wait()).To(Succeed())
-		Eventually(ctx, shown.Closed).Should(BeTrue())
+		Eventually(ctx, all).Should(BeClosed())
 		text := string(shown.Contents())
 		Expect(text).To(ContainSubstring("████████"))
 		if !colours {
@@ -94,14 +98,14 @@ var _ = Describe("On a terminal, kubectl crq", Ordered, func() {
 	)
 
 	It("draws none on a terminal that can't", func(ctx SpecContext) {
-		cmd, shown := onTerminal(ctx, []string{"TERM=dumb"}, 80, 24, "crq", "top", "screen")
+		cmd, shown, all := onTerminal(ctx, []string{"TERM=dumb"}, 80, 24, "crq", "top", "screen")
 		Expect(cmd.Wait()).To(Succeed())
-		Eventually(ctx, shown.Closed).Should(BeTrue())
+		Eventually(ctx, all).Should(BeClosed())
 		Expect(string(shown.Contents())).NotTo(Or(ContainSubstring(escape), ContainSubstring("█")))
 	})
 
 	It("shows every change in place of the last, and the last one when it ends", func(ctx SpecContext) {
-		cmd, shown := onTerminal(ctx, []string{"NO_COLOR=1"}, 80, 24, "crq", "top", "screen", "--watch", "--interval", "100ms")
+		cmd, shown, _ := onTerminal(ctx, []string{"NO_COLOR=1"}, 80, 24, "crq", "top", "screen", "--watch", "--interval", "100ms")
 		Eventually(ctx, shown).Should(gbytes.Say(`25%.*\n(.*\n)*.*Ctrl-C ends`))
 		mustCreate(ctx, builders.Pod("screen-shop", "b").Obj())
 		Eventually(ctx, shown).Should(gbytes.Say(`\x1b\[H(.*\n)+.*50%`))
