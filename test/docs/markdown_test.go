@@ -141,7 +141,8 @@ func (b block) commands() []command {
 }
 
 var (
-	age   = regexp.MustCompile(`\b(\d+d)?(\d+h)?(\d+m)?\d+[smhd]\b|<unknown>`)
+	// Ages in a page are seconds and minutes: 500m would be an amount of CPU.
+	age   = regexp.MustCompile(`\b(\dm)?\d{1,3}s\b|\b\dm\b|<unknown>`)
 	space = regexp.MustCompile(`[ \t]+`)
 )
 
@@ -164,9 +165,9 @@ func normal(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// fails tells whether the page shows that a command is refused.
+// fails tells whether the page shows that a command is refused, or answers no.
 func (c command) fails() bool {
-	return regexp.MustCompile(`(?i)^(error|warning: .*\nerror|the \w+ "[^"]+" is invalid)`).MatchString(c.output)
+	return regexp.MustCompile(`(?i)^(error|warning: .*\nerror|the \w+ "[^"]+" is invalid|it doesn't fit)`).MatchString(c.output)
 }
 
 // reads tells whether a command may be repeated until its output is as shown.

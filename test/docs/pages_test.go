@@ -78,9 +78,9 @@ func anyRun(blocks []block) bool {
 func (i installation) follow(ctx context.Context, block block) {
 	GinkgoHelper()
 	switch {
-	case block.unrun != "" || block.kind == prose:
-	case block.kind == manifests:
+	case block.kind == manifests && (block.unrun == "" || block.file() != ""):
 		i.apply(ctx, block)
+	case block.unrun != "" || block.kind == prose:
 	default:
 		for _, command := range block.commands() {
 			i.perform(ctx, command)
@@ -88,7 +88,8 @@ func (i installation) follow(ctx context.Context, block block) {
 	}
 }
 
-// apply applies a yaml block, or writes the file that it names.
+// apply applies a yaml block, or writes the file that it names. What isn't run is
+// written alone.
 func (i installation) apply(ctx context.Context, block block) {
 	GinkgoHelper()
 	name, options := ".block.yaml", ""
@@ -96,6 +97,9 @@ func (i installation) apply(ctx context.Context, block block) {
 		name, options = file, " --dry-run=server"
 	}
 	Expect(os.WriteFile(filepath.Join(i.dir, name), []byte(block.text), 0o600)).To(Succeed())
+	if block.unrun != "" {
+		return
+	}
 	i.mustRun(ctx, "kubectl apply -f "+name+options)
 }
 
@@ -104,6 +108,7 @@ func (i installation) perform(ctx context.Context, command command) {
 	GinkgoHelper()
 	judge := func(ctx context.Context) error {
 		output, err := i.run(ctx, command.line)
+		GinkgoWriter.Printf("$ %s\n%s", command.line, output)
 		switch {
 		case command.fails() && err == nil:
 			return fmt.Errorf("%s: succeeds, where it should fail:\n%s", command.line, output)
@@ -124,7 +129,7 @@ func (i installation) perform(ctx context.Context, command command) {
 
 // usesRepository tells whether a command is one for a clone of the repository.
 func usesRepository(line string) bool {
-	return strings.Contains(line, "config/") || strings.HasPrefix(line, "make ")
+	return strings.Contains(line, "config/") || strings.Contains(line, "test/docs/") || strings.HasPrefix(line, "make ")
 }
 
 // inPlace has make tell what it would do.

@@ -17,9 +17,15 @@ limitations under the License.
 package docs
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
 func TestParse(t *testing.T) {
@@ -70,6 +76,7 @@ func TestSame(t *testing.T) {
 	}{
 		"blanks don't matter":         {"A   B\n", "A B\n", true},
 		"nor do ages":                 {"x 6s y", "x 2m15s y", true},
+		"amounts of CPU do":           {"cpu: 500m/2", "cpu: 400m/2", false},
 		"words do":                    {"pods: 1/3", "pods: 2/3", false},
 		"and what is missing":         {"a", "a\nb", false},
 		"an ellipsis is anything":     {"a\n…\nd", "a\nb\nc\nd", true},
@@ -86,10 +93,65 @@ func TestSame(t *testing.T) {
 
 func TestCommandsThatFail(t *testing.T) {
 	for output, want := range map[string]bool{
-		"Error from server (Forbidden): no": true, "error: no": true, "Warning: hm\nError from server: no": true, "NAME\n": false, "": false,
+		"Error from server (Forbidden): no": true, "error: no": true, "Warning: hm\nError from server: no": true,
+		"It doesn't fit: crq/team is short of pods: 2.": true, "It fits.": false, "NAME\n": false, "": false,
 	} {
 		if got := (command{output: output}).fails(); got != want {
 			t.Errorf("%q: got %t", output, got)
+		}
+	}
+}
+
+func TestCheckLinks(t *testing.T) {
+	repository := fstest.MapFS{
+		"README.md":        {Data: []byte("# Title\n\n![picture](docs/picture.svg) | [guide](docs/guide.md#hard-used) [elsewhere](https://x.example/#y)\n")},
+		"docs/guide.md":    {Data: []byte("# Guide\n\n## Hard, `used`\n\n## Again\n\n## Again\n\n[up](../README.md#title) [second](#again-1)\n")},
+		"docs/broken.md":   {Data: []byte("| a |\n| --- |\n| [gone](gone.md) [no heading](guide.md#hard) [nor here](#top) |\n")},
+		"docs/picture.svg": {},
+	}
+	for _, page := range []string{"README.md", "docs/guide.md"} {
+		if err := checkLinks(repository, page); err != nil {
+			t.Error(err)
+		}
+	}
+	err := checkLinks(repository, "docs/broken.md")
+	for _, want := range []string{`"gone.md"`, `docs/guide.md has no heading of anchor "hard"`, `docs/broken.md has no heading of anchor "top"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want it to name %s", err, want)
+		}
+	}
+}
+
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	root, err := harness.RepositoryRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, directory := range []string{".", "docs"} {
+		found, err := filepath.Glob(filepath.Join(root, directory, "*.md"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s has pages %v: %v", directory, found, err)
+		}
+		for _, page := range found {
+			if err := checkLinks(os.DirFS(root), filepath.Join(directory, filepath.Base(page))); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestEveryBlockIsOneThatIsUnderstood(t *testing.T) {
+	root, err := harness.RepositoryRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range pages() {
+		page, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parse(page); err != nil {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }
