@@ -261,10 +261,13 @@ verify-fmt: ## Check that every Go file is formatted.
 	@bad="$$(gofmt -l $(GO_FILES))"; [[ -z "$$bad" ]] || { echo "not formatted; run make fmt:"; echo "$$bad"; exit 1; }
 
 .PHONY: verify-versions
-verify-versions: ## Check that the operator and the control plane name the same Kubernetes version.
+verify-versions: ## Check that the operator and the control plane name the same Kubernetes version, and that updates are looked for in every module.
 	@version() { awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' "$$1"; }; \
 	[[ "$$(version go.mod)" == "$$(version hack/controlplane/go.mod)" ]] || { \
 		echo "k8s.io/kubernetes is $$(version go.mod) in go.mod, $$(version hack/controlplane/go.mod) in hack/controlplane/go.mod"; exit 1; }
+	@bad=0; for module in $(filter-out . hack/tools/%,$(MODULES)); do \
+		grep -qx "  - /$$module" .github/dependabot.yml || { echo "$$module: missing in .github/dependabot.yml"; bad=1; }; \
+	done; exit $$bad
 
 .PHONY: verify-mod
 verify-mod: ## Check that every go.mod and go.sum is tidy.

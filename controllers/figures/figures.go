@@ -18,6 +18,7 @@ package figures
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,12 +64,12 @@ func (r *Reader) Read() []metrics.Figures {
 	}
 	all := make([]metrics.Figures, 0, len(list.Items))
 	for i := range list.Items {
-		all = append(all, r.of(&list.Items[i]))
+		all = append(all, r.of(ctx, &list.Items[i]))
 	}
 	return all
 }
 
-func (r *Reader) of(object *quotav1.ClusterResourceQuota) metrics.Figures {
+func (r *Reader) of(ctx context.Context, object *quotav1.ClusterResourceQuota) metrics.Figures {
 	figures := metrics.Figures{
 		Quota: object.Name, Hard: object.Spec.Quota.Hard, Conditions: object.Status.Conditions,
 		Lag: map[metrics.Projection]time.Duration{},
@@ -77,10 +78,24 @@ func (r *Reader) of(object *quotav1.ClusterResourceQuota) metrics.Figures {
 	if state := r.group.Current(object.Name); state.Quota == object.UID {
 		figures.Reserved, figures.Reservations = state.Reserved(), len(state.Reservations)
 	}
+	figures.LedgerBytes = r.ledgerBytes(ctx, object.Name)
 	for projection, lag := range r.lags {
 		figures.Lag[projection] = lag.Of(object.Name)
 	}
 	return figures
+}
+
+// ledgerBytes is how large the quota's ledger is; zero where there is none.
+func (r *Reader) ledgerBytes(ctx context.Context, quota string) int {
+	stored := &quotav1.QuotaLedger{}
+	if r.client.Get(ctx, client.ObjectKey{Name: quota}, stored) != nil {
+		return 0 // it is being made, or the cache is being filled
+	}
+	text, err := json.Marshal(stored)
+	if err != nil {
+		return 0 // what came as JSON can be written as such
+	}
+	return len(text)
 }
 
 // used returns what has been counted, in total and by namespace.

@@ -19,6 +19,7 @@ package figures
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,5 +138,26 @@ func TestNothingIsKnownBeforeTheCacheIsFilled(t *testing.T) {
 	}}
 	if got := newReader(t, true, "counted", calls).Read(); len(got) != 0 {
 		t.Errorf("got %v, want nothing", got)
+	}
+}
+
+func TestTheSizeOfALedgerGrowsWithWhatIsInFlight(t *testing.T) {
+	known := runtime.NewScheme()
+	if err := quotav1.AddToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+	stored := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
+	sizeWith := func(reservations ...string) int {
+		stored.Entries.Reservations = reservations
+		reader := fake.NewClientBuilder().WithScheme(known).WithObjects(stored.DeepCopy()).Build()
+		return (&Reader{client: reader}).ledgerBytes(t.Context(), "team")
+	}
+	empty, one, two := sizeWith(), sizeWith(strings.Repeat("r", 100)), sizeWith(strings.Repeat("r", 100), strings.Repeat("r", 100))
+	// Each has its quotes, and the second a comma; the first has its field's name too.
+	if empty == 0 || two-one != 103 || one-empty < 102 {
+		t.Errorf("sizes %d, %d, %d", empty, one, two)
+	}
+	if none := (&Reader{client: fake.NewClientBuilder().WithScheme(known).Build()}).ledgerBytes(t.Context(), "team"); none != 0 {
+		t.Errorf("without a ledger %d", none)
 	}
 }

@@ -54,6 +54,7 @@ func busy() (*prometheus.Registry, *Metrics) {
 			Quota: "team", Hard: list("requests.cpu", "2"), Used: list("requests.cpu", "1500m"), Reserved: list("requests.cpu", "250m"),
 			Namespaces:   map[string]corev1.ResourceList{"shop": list("requests.cpu", "1")},
 			Reservations: 1,
+			LedgerBytes:  420,
 			Conditions:   []metav1.Condition{{Type: "Enforced", Status: metav1.ConditionFalse}},
 			Lag:          map[Projection]time.Duration{Status: 1500 * time.Millisecond},
 		}}
@@ -70,6 +71,9 @@ sharedquota_counting_leader 1
 # HELP sharedquota_ledger_reservations Charges that are held for objects not observed yet. A ledger holds 5000 at most. Exported by the leader alone.
 # TYPE sharedquota_ledger_reservations gauge
 sharedquota_ledger_reservations{quota="team"} 1
+# HELP sharedquota_ledger_size_bytes Size of the stored ledger as JSON. etcd takes 1.5 MiB by default. Exported by the leader alone.
+# TYPE sharedquota_ledger_size_bytes gauge
+sharedquota_ledger_size_bytes{quota="team"} 420
 # HELP sharedquota_projection_lag_seconds Age of the oldest change that the quota's status, or one of its views, doesn't show yet; 0 if all is shown. Exported by the leader alone.
 # TYPE sharedquota_projection_lag_seconds gauge
 sharedquota_projection_lag_seconds{projection="status",quota="team"} 1.5
@@ -92,7 +96,7 @@ sharedquota_quota_reserved{quota="team",resource="requests.cpu"} 0.25
 sharedquota_quota_used{quota="team",resource="requests.cpu"} 1.5
 `
 	err := testutil.GatherAndCompare(registry, strings.NewReader(want),
-		"sharedquota_counting_leader", "sharedquota_ledger_reservations", "sharedquota_projection_lag_seconds",
+		"sharedquota_counting_leader", "sharedquota_ledger_reservations", "sharedquota_ledger_size_bytes", "sharedquota_projection_lag_seconds",
 		"sharedquota_quota_condition", "sharedquota_quota_hard", "sharedquota_quota_namespace_used",
 		"sharedquota_quota_reserved", "sharedquota_quota_used")
 	if err != nil {

@@ -47,7 +47,9 @@ type Figures struct {
 	Namespaces map[string]corev1.ResourceList
 	// Reservations are how many charges are in flight.
 	Reservations int
-	Conditions   []metav1.Condition
+	// LedgerBytes is how large the stored ledger is, as JSON; zero where there is none.
+	LedgerBytes int
+	Conditions  []metav1.Condition
 	// Lag is for how long a change has not been shown.
 	// projection -> age; zero where everything is shown
 	Lag map[Projection]time.Duration
@@ -66,7 +68,7 @@ type quotas struct {
 	// source is nil until there is one.
 	source atomic.Pointer[source]
 
-	leader, hard, used, reserved, namespaceUsed, condition, reservations, lag *prometheus.Desc
+	leader, hard, used, reserved, namespaceUsed, condition, reservations, size, lag *prometheus.Desc
 }
 
 const byLeader = " Exported by the leader alone."
@@ -88,6 +90,8 @@ func newQuotas(c *catalogue) *quotas {
 			"1 for the status that a condition of the quota has, 0 for the others."+byLeader, labelQuota, labelType, labelStatus),
 		reservations: c.described("ledger", "reservations",
 			"Charges that are held for objects not observed yet. A ledger holds 5000 at most."+byLeader, labelQuota),
+		size: c.described("ledger", "size_bytes",
+			"Size of the stored ledger as JSON. etcd takes 1.5 MiB by default."+byLeader, labelQuota),
 		lag: c.described("projection", "lag_seconds",
 			"Age of the oldest change that the quota's status, or one of its views, doesn't show yet; 0 if all is shown."+byLeader,
 			labelQuota, labelProjection),
@@ -99,7 +103,7 @@ func newQuotas(c *catalogue) *quotas {
 // Describe implements prometheus.Collector.
 func (q *quotas) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.reservations, q.lag,
+		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.reservations, q.size, q.lag,
 	} {
 		descs <- desc
 	}
@@ -130,6 +134,7 @@ func (q *quotas) collect(to sink, figures Figures) {
 		to.amounts(q.namespaceUsed, used, figures.Quota, namespace)
 	}
 	to.gauge(q.reservations, float64(figures.Reservations), figures.Quota)
+	to.gauge(q.size, float64(figures.LedgerBytes), figures.Quota)
 	for _, condition := range figures.Conditions {
 		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
 			to.gauge(q.condition, truth(condition.Status == status), figures.Quota, condition.Type, string(status))
