@@ -55,7 +55,7 @@ func onTerminal(
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	Expect(cmd.Start()).To(Succeed())
 	Expect(terminal.Close()).To(Succeed())
-	shown = gbytes.NewBuffer()
+	buffer := gbytes.NewBuffer()
 	arrived := make(chan struct{})
 	go func() {
 		defer close(arrived)
@@ -63,13 +63,13 @@ func onTerminal(
 		chunk := make([]byte, 4096)
 		for {
 			n, err := master.Read(chunk)
-			_, _ = shown.Write(chunk[:n])
+			_, _ = buffer.Write(chunk[:n])
 			if err != nil {
 				return
 			}
 		}
 	}()
-	return cmd, shown, arrived
+	return cmd, buffer, arrived
 }
 
 var _ = Describe("On a terminal, kubectl crq", Ordered, func() {
