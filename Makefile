@@ -147,7 +147,7 @@ bin/tools/%: hack/tools/%/go.mod hack/tools/%/go.sum
 
 .PHONY: docker-build
 docker-build: ## Build the container image IMG; needs CONTAINER_TOOL.
-	$(CONTAINER_TOOL) build --tag $(IMG) .
+	$(CONTAINER_TOOL) build --build-arg VERSION=v$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) --tag $(IMG) .
 
 .PHONY: bundle-build
 bundle-build: ## Build the image of the OLM bundle, BUNDLE_IMG; needs CONTAINER_TOOL.
