@@ -17,6 +17,7 @@ limitations under the License.
 package main
 
 import (
+	"regexp"
 	"testing"
 
 	"github.com/operator-framework/api/pkg/manifests"
@@ -26,6 +27,12 @@ import (
 
 // kubernetesVersion is the version whose removed APIs are looked for.
 const kubernetesVersion = "1.37.0"
+
+// mistaken is a warning that holds for no version of Kubernetes since 1.19: events
+// have an API of version v1, and a role names none. The validator takes the right to
+// write them for the use of v1beta1.
+var mistaken = regexp.MustCompile(`deprecated and removed in v1\.25\..*Migrate the API\(s\) for events: ` +
+	`\(\["ClusterServiceVersion\.Spec\.InstallStrategy\.StrategySpec\.ClusterPermissions\[0\]\.Rules\[\d+\]"\]\)$`)
 
 // TestBundle has the bundle that lies in the repository validated by what
 // catalogs validate it with. A warning is a failure, too.
@@ -51,6 +58,9 @@ func TestBundle(t *testing.T) {
 			}
 			for _, result := range results {
 				for _, problem := range append(result.Errors, result.Warnings...) {
+					if mistaken.MatchString(problem.Error()) {
+						continue
+					}
 					t.Errorf("%s: %s", result.Name, problem.Error())
 				}
 			}
