@@ -184,13 +184,14 @@ build-installer: $(KUSTOMIZE) ## Write everything that deploy installs to the on
 ##@ Test (these only check)
 
 .PHONY: test
-test: test-unit test-alerts test-integration test-faults ## Run all tests.
+test: test-unit test-alerts test-integration test-faults ## Run all tests but test-docs.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no API server.
 	@[[ -n "$(RACE)" ]] || echo "No C compiler: running without the race detector."
 	go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $$(go list ./... | grep -v '/shared-quota-operator/test\(/\|$$\)')
 	cd hack/bundle && GOWORK=off go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./...
+	go test $(RACE) -timeout $(UNIT_TIMEOUT) -skip '^(TestDocs|TestTheBinary.*)$$' ./test/docs ./test/image
 
 # Promtool reads rules as they are in the resource's spec.
 .PHONY: test-alerts
@@ -209,9 +210,16 @@ test-manager:
 
 # Each suite runs an API server of its own, and waits for it most of the time.
 .PHONY: test-integration
-test-integration: controlplane test-manager ## Run the suites under test/ against a real API server, but that with faults.
+test-integration: controlplane test-manager ## Run the suites under test/ against a real API server, but those with faults and of the documentation.
 	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" go test $(RACE) -count=1 -p $(SUITES) -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) \
-		$$(go list ./test/... | grep -v '/test/faults$$')
+		$$(go list ./test/... | grep -v '/test/\(docs\|faults\|image\)$$')
+
+# A control plane for each page, and a build from nothing: a few minutes that are
+# for who changes pages, config/ or the Dockerfile.
+.PHONY: test-docs
+test-docs: controlplane test-manager ## Do what README.md and docs/ tell people to do, on a real API server, and build the binary as the image does.
+	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" go test $(RACE) -count=1 -p 1 \
+		-timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) ./test/docs ./test/image
 
 # What happened is told when all went well, too. The suite has time limits of
 # its own, which know of FAULTS_DURATION.
