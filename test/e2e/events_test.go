@@ -135,6 +135,16 @@ var _ = Describe("The events of a quota", func() {
 		fill := func(namespace, name, used string) {
 			mustCreate(ctx, builders.Pod(namespace, name).Obj())
 			eventuallyUses(ctx, quota, used)
+			// A view that is written less often passes over a level.
+			for _, owner := range []string{here, there} {
+				Eventually(ctx, func(ctx context.Context) (string, error) {
+					is, err := view(quota.Name, owner)(ctx)
+					if is == nil {
+						return "", err
+					}
+					return amounts(is.Status.Total.Used), err
+				}).Should(Equal(used))
+			}
 		}
 		for i := range 3 {
 			fill(here, fmt.Sprintf("p%d", i), fmt.Sprintf("pods=%d,secrets=0", i+1))

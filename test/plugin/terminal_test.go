@@ -21,6 +21,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -32,6 +34,9 @@ import (
 )
 
 const escape = "\x1b["
+
+// What is printed is polled with WithContext: Eventually(ctx, buffer) prints the
+// buffer, while it is written, to see whether it is a duration.
 
 // onTerminal starts kubectl on a terminal of this size. What it prints arrives in
 // the buffer, with a carriage return in each line's end, and has all arrived once
@@ -51,6 +56,8 @@ func onTerminal(
 	Expect(err).NotTo(HaveOccurred())
 
 	cmd = kubectlCommand(ctx, cluster.Kubeconfig(), args...)
+	// Whoever runs the tests may want no colours.
+	cmd.Env = slices.DeleteFunc(cmd.Env, func(variable string) bool { return strings.HasPrefix(variable, "NO_COLOR=") })
 	cmd.Env = append(append(cmd.Env, "TERM=xterm"), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	Expect(cmd.Start()).To(Succeed())
@@ -106,12 +113,12 @@ var _ = Describe("On a terminal, kubectl crq", Ordered, func() {
 
 	It("shows every change in place of the last, and the last one when it ends", func(ctx SpecContext) {
 		cmd, shown, _ := onTerminal(ctx, []string{"NO_COLOR=1"}, 80, 24, "crq", "top", "screen", "--watch", "--interval", "100ms")
-		Eventually(ctx, shown).Should(gbytes.Say(`25%.*\n(.*\n)*.*Ctrl-C ends`))
+		Eventually(shown).WithContext(ctx).Should(gbytes.Say(`25%.*\n(.*\n)*.*Ctrl-C ends`))
 		mustCreate(ctx, builders.Pod("screen-shop", "b").Obj())
-		Eventually(ctx, shown).Should(gbytes.Say(`\x1b\[H(.*\n)+.*50%`))
+		Eventually(shown).WithContext(ctx).Should(gbytes.Say(`\x1b\[H(.*\n)+.*50%`))
 		Expect(cmd.Process.Signal(os.Interrupt)).To(Succeed())
 		Expect(cmd.Wait()).To(Succeed())
-		Eventually(ctx, shown).Should(gbytes.Say(`\x1b\[\?1049lQUOTA(.*\n)+.*50%`))
+		Eventually(shown).WithContext(ctx).Should(gbytes.Say(`\x1b\[\?1049lQUOTA(.*\n)+.*50%`))
 	})
 })
 
@@ -125,13 +132,13 @@ var _ = Describe("kubectl crq top --watch", Ordered, func() {
 		cmd.Stdout, cmd.Stderr = printed, GinkgoWriter
 		Expect(cmd.Start()).To(Succeed())
 
-		Eventually(ctx, printed).Should(gbytes.Say(`pipe +pods +0 +0 +4 +0%`))
+		Eventually(printed).WithContext(ctx).Should(gbytes.Say(`pipe +pods +0 +0 +4 +0%`))
 		mustCreate(ctx, builders.Pod("pipe-shop", "a").Obj())
-		Eventually(ctx, printed).Should(gbytes.Say(`\n\nQUOTA(.*\n)+pipe +pods +1 +0 +4 +25%`))
+		Eventually(printed).WithContext(ctx).Should(gbytes.Say(`\n\nQUOTA(.*\n)+pipe +pods +1 +0 +4 +25%`))
 
 		Expect(cluster.RestartAPIServer()).To(Succeed())
 		mustCreate(ctx, builders.Pod("pipe-shop", "b").Obj())
-		Eventually(ctx, printed).Should(gbytes.Say(`pipe +pods +2 +0 +4 +50%`))
+		Eventually(printed).WithContext(ctx).Should(gbytes.Say(`pipe +pods +2 +0 +4 +50%`))
 
 		Expect(cmd.Process.Signal(os.Interrupt)).To(Succeed())
 		Expect(cmd.Wait()).To(Succeed())
