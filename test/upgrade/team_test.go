@@ -18,7 +18,6 @@ package upgrade
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -140,8 +139,11 @@ type load struct {
 	failures []string
 }
 
+// The clients end between two requests: a pod whose creation is cancelled may be stored
+// nevertheless, and be nobody's.
 func (t *team) load(ctx context.Context) *load {
 	ctx, cancel := context.WithCancel(ctx)
+	whole := context.WithoutCancel(ctx)
 	l := &load{}
 	var running sync.WaitGroup
 	for _, namespace := range t.namespaces {
@@ -149,9 +151,9 @@ func (t *team) load(ctx context.Context) *load {
 			running.Go(func() {
 				var own []*corev1.Pod
 				for ctx.Err() == nil {
-					own = l.take(ctx, t, namespace, own)
+					own = l.take(whole, t, namespace, own)
 				}
-				l.free(context.WithoutCancel(ctx), own)
+				l.free(whole, own)
 			})
 		}
 	}
@@ -174,19 +176,19 @@ func (l *load) take(ctx context.Context, t *team, namespace string, own []*corev
 		<-time.After(rest)
 		return own[oldest:]
 	default:
-		l.fail(ctx, err)
+		l.fail(err)
 		return own
 	}
 }
 
 func (l *load) free(ctx context.Context, own []*corev1.Pod) {
 	for _, pod := range own {
-		l.fail(ctx, api.Delete(ctx, pod))
+		l.fail(api.Delete(ctx, pod))
 	}
 }
 
-func (l *load) fail(ctx context.Context, err error) {
-	if err == nil || ctx.Err() != nil || errors.Is(err, context.Canceled) {
+func (l *load) fail(err error) {
+	if err == nil {
 		return
 	}
 	l.mu.Lock()
