@@ -28,6 +28,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core/validation"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
@@ -46,11 +47,25 @@ func Validate(object *quotav1.ClusterResourceQuota) field.ErrorList {
 }
 
 func validateQuota(spec corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
+	if errs := validateMagnitudes(spec.Hard, path.Child("hard")); len(errs) > 0 {
+		return errs // Kubernetes' validation may compute with them.
+	}
 	internal := core.ResourceQuotaSpec{}
 	if err := corev1conversion.Convert_v1_ResourceQuotaSpec_To_core_ResourceQuotaSpec(&spec, &internal, nil); err != nil {
 		return field.ErrorList{field.Invalid(path, spec, err.Error())}
 	}
 	return append(validation.ValidateResourceQuotaSpec(&internal, path), validateScopeValues(spec.ScopeSelector, path)...)
+}
+
+// validateMagnitudes refuses limits that can't be counted with.
+func validateMagnitudes(hard corev1.ResourceList, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for name, limit := range hard {
+		if evaluation.IsBeyond(limit) {
+			errs = append(errs, field.Invalid(path.Key(string(name)), limit.String(), "must be less than 1e30"))
+		}
+	}
+	return errs
 }
 
 // validateScopeValues refuses values that Kubernetes' validation takes and its

@@ -110,6 +110,14 @@ func TestWhatIsWrongWithAQuota(t *testing.T) {
 				`spec.quota.hard[count/widgets.example.com]: Invalid value: "1500m": must be an integer`,
 			},
 		},
+		"more than can be counted": {
+			changes: []change{limiting("requests.cpu", "1e300000000", "requests.memory", "1e30", "limits.cpu", "0e300000000", "limits.memory", "1e29")},
+			want: []string{
+				`spec.quota.hard[limits.cpu]: Invalid value: "0": must be less than 1e30`,
+				`spec.quota.hard[requests.cpu]: Invalid value: "1e300000000": must be less than 1e30`,
+				`spec.quota.hard[requests.memory]: Invalid value: "1e30": must be less than 1e30`,
+			},
+		},
 		"a name without a domain": {
 			changes: []change{limiting("gpus", "1")},
 			want: []string{

@@ -133,7 +133,7 @@ func TestRefusalsSpeakAsKubernetesDoes(t *testing.T) {
 }
 
 func TestChargesOfOtherRequests(t *testing.T) {
-	large := "4000000000000000000000000000000"
+	large := "400000000000000000000000000000"
 	badScope := quotaOf("bad", "pods")
 	badScope.Spec.ScopeSelector = scopeSelector(corev1.ResourceQuotaScopePriorityClass, "Near", "x")
 	events := schema.GroupResource{Resource: "events"}
@@ -142,10 +142,10 @@ func TestChargesOfOtherRequests(t *testing.T) {
 			request: creation(pods(), typicalPod()), quotas: []Quota{quotaOf("b", "pods"), quotaOf("c", "secrets"), quotaOf("a", "pods")},
 			want: []Charge{{"a", amountsOf("pods", "1")}, {"b", amountsOf("pods", "1")}},
 		},
-		"no amount is too large to be charged": {
+		"an amount beyond an int64 is charged": {
 			request: creation(pods(), podOf(container("a", amountsOf("cpu", large), nil), container("b", amountsOf("cpu", large), nil))),
 			quotas:  []Quota{quotaOf("team", "cpu")},
-			want:    []Charge{{"team", amountsOf("cpu", "8000000000000000000000000000000")}},
+			want:    []Charge{{"team", amountsOf("cpu", "800000000000000000000000000000")}},
 		},
 		"nothing is charged without quotas": {request: creation(pods(), typicalPod())},
 		"events are never charged": {

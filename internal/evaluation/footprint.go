@@ -98,6 +98,7 @@ func (e *Evaluators) Footprint(resource schema.GroupResource, object runtime.Obj
 	if !NeedsObject(resource) {
 		object = nil // It is a count of one, whatever it is.
 	}
+	object = counted(object)
 	facts, err := factsOf(evaluator, object)
 	if err != nil {
 		return Footprint{}, err

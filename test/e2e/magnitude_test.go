@@ -1,0 +1,65 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+// absurd is what the API server still takes. It is a number with more digits than an object
+// can have bytes.
+const absurd = "1e2000000"
+
+var _ = Describe("Who asks for more than can be counted", func() {
+	It("is refused, and keeps nobody else waiting", func(ctx SpecContext) {
+		team := newTeam()
+		namespace := team.namespace(ctx)
+		quota := enforce(ctx, team.quota().Hard("requests.storage", "2Gi").Hard("requests.cpu", "2"))
+		mustCreate(ctx, builders.VolumeClaim(namespace, "first").Obj())
+		mustCreate(ctx, builders.Pod(namespace, "first").Request("cpu", "1").Obj())
+		eventuallyUses(ctx, quota, "requests.cpu=1,requests.storage=1Gi")
+
+		Expect(api.Create(ctx, builders.VolumeClaim(namespace, "absurd").Size(absurd).Obj())).To(
+			BeRefused(exceeded(quota.Name, "requests.storage", "1e30", "1Gi", "2Gi")))
+		Expect(api.Create(ctx, builders.Pod(namespace, "absurd").Request("cpu", absurd).Obj())).To(
+			BeRefused(exceeded(quota.Name, "requests.cpu", "1e30", "1", "2")))
+		mustCreate(ctx, builders.VolumeClaim(namespace, "second").Obj())
+	})
+
+	It("is counted where no quota was asked about it, and keeps nobody else waiting", func(ctx SpecContext) {
+		team := newTeam()
+		namespace := team.namespace(ctx)
+		// Plain numbers, which are written the same in every notation.
+		claim := func(name, bytes string) *corev1.PersistentVolumeClaim {
+			return builders.VolumeClaim(namespace, name).Size(bytes).Obj()
+		}
+		early := mustCreate(ctx, claim("early", absurd))
+		mustCreate(ctx, claim("first", "1"))
+		quota := enforce(ctx, team.quota().Hard("requests.storage", "2"))
+		eventuallyUses(ctx, quota, "requests.storage=1000000000000000000000000000001")
+		Expect(api.Create(ctx, claim("second", "1"))).To(
+			BeRefused(exceeded(quota.Name, "requests.storage", "1", "1000000000000000000000000000001", "2")))
+
+		mustDelete(ctx, early)
+		eventuallyUses(ctx, quota, "requests.storage=1")
+		mustCreate(ctx, claim("second", "1"))
+	})
+})
