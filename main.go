@@ -33,16 +33,19 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsregistry "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -74,6 +77,9 @@ import (
 // minReservationTTL is the API server's request timeout of a minute, and by how
 // much the clocks of replicas may differ.
 const minReservationTTL = 80 * time.Second
+
+// discoveryTimeout is for the API server to say what it serves.
+const discoveryTimeout = 10 * time.Second
 
 // gcPercent lets the heap grow to four times what is in use.
 const gcPercent = 300
@@ -294,11 +300,20 @@ func newManager(f flags, setup *serving.Setup) (ctrl.Manager, error) {
 		// when the manager has stopped.
 		LeaderElectionReleaseOnCancel: true,
 		PprofBindAddress:              f.pprofAddress,
+		MapperProvider:                mapperWithin(discoveryTimeout),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
 	return mgr, nil
+}
+
+// mapperWithin makes RESTMappers, which take no context, wait for so long at most for
+// each answer of the API server.
+func mapperWithin(timeout time.Duration) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	return func(config *rest.Config, client *http.Client) (meta.RESTMapper, error) {
+		return apiutil.NewDynamicRESTMapper(config, &http.Client{Transport: client.Transport, Timeout: timeout})
+	}
 }
 
 // metricsOptions protect the metrics, which name namespaces, as the API server's own

@@ -48,8 +48,8 @@ type Discovery interface {
 }
 
 // Lookup is a Cluster that asks the API server each time. The manager's
-// RESTMapper would do so for unknown resources only, but without a deadline, and
-// can't tell an API that is gone from one that is down.
+// RESTMapper would do so for unknown resources only, but not within the request's
+// deadline, and can't tell an API that is gone from one that is down.
 type Lookup struct {
 	discovery Discovery
 	objects   dynamic.Interface
