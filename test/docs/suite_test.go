@@ -27,22 +27,16 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 const (
-	// deadline is what anything may take on a machine that is busy with builds.
-	deadline = 60 * time.Second
-	poll     = 100 * time.Millisecond
+	// poll is longer than other suites': each look starts a program.
+	poll = 100 * time.Millisecond
 	// pageTimeout bounds all that one page tells to do.
 	pageTimeout = 5 * time.Minute
-	// buildTimeout covers a build of the operator from nothing.
-	buildTimeout = 15 * time.Minute
-
-	operatorName = "system:serviceaccount:shared-quota-system:shared-quota-manager"
 )
 
 // What the whole suite shares.
@@ -53,30 +47,16 @@ var (
 )
 
 func TestDocs(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	suite, reporter := GinkgoConfiguration()
-	suite.Timeout = buildTimeout + 30*time.Minute
-	RunSpecs(t, "What the documentation tells to do", suite, reporter)
+	suite.Run(t, "What the documentation tells to do", suite.BuildTimeout+30*time.Minute)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(deadline)
 	SetDefaultEventuallyPollingInterval(poll)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-
-	var err error
-	root, err = harness.RepositoryRoot()
-	Expect(err).NotTo(HaveOccurred())
+	root = suite.RepositoryRoot()
 	tools = GinkgoT().TempDir()
-	binary, err = harness.OperatorBinary(ctx, tools)
-	Expect(err).NotTo(HaveOccurred())
-	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(tools, "kubectl-crq"), "./cmd/kubectl-crq")
-	build.Dir = root
-	output, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(output))
-}, NodeTimeout(buildTimeout))
+	binary = suite.Operator(ctx)
+	suite.BuildPlugin(ctx, tools)
+}, NodeTimeout(suite.BuildTimeout))
 
 // installation is a cluster in which the operator is installed, for one page.
 type installation struct {
@@ -94,21 +74,14 @@ func install(ctx context.Context) installation {
 	DeferCleanup(cluster.Stop)
 	_, err = cluster.StartControllerManager(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	is := installation{cluster: cluster, dir: GinkgoT().TempDir()}
-	is.mustRun(ctx, "kubectl apply -k config/default")
-	is.mustRun(ctx, "kubectl wait --for=condition=established --timeout=60s crd --all")
-
-	identity, err := cluster.User(operatorName, "system:serviceaccounts", "system:serviceaccounts:shared-quota-system")
-	Expect(err).NotTo(HaveOccurred())
-	kubeconfig, err := cluster.WriteKubeconfig("operator", identity)
-	Expect(err).NotTo(HaveOccurred())
+	suite.Install(ctx, cluster)
 	_, err = cluster.StartOperator(ctx, harness.OperatorOptions{
-		Binary: binary, Kubeconfig: kubeconfig,
-		Args: []string{"--namespace", "shared-quota-system", "--status-interval", "100ms"},
+		Binary: binary, Kubeconfig: suite.Kubeconfig(cluster),
+		Args: []string{"--namespace", suite.Namespace, "--status-interval", "100ms"},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	is.mustRun(ctx, "kubectl wait --for=create --timeout=60s validatingwebhookconfiguration/shared-quota")
-	return is
+	suite.Kubectl(ctx, cluster, "wait", "--for=create", "--timeout=60s", "validatingwebhookconfiguration/shared-quota")
+	return installation{cluster: cluster, dir: GinkgoT().TempDir()}
 }
 
 func (i installation) mustRun(ctx context.Context, line string) {
@@ -119,7 +92,7 @@ func (i installation) mustRun(ctx context.Context, line string) {
 
 // run runs a command line as a person would type it, and returns all it prints.
 func (i installation) run(ctx context.Context, line string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+	ctx, cancel := context.WithTimeout(ctx, suite.Deadline)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", "set -euo pipefail; "+inPlace(line))
 	shell.Dir = i.dir

@@ -50,16 +50,11 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
-const (
-	// installed is the namespace of config/default, and certSecret the Secret
-	// there that its Role names.
-	installed  = "shared-quota-system"
-	certSecret = "shared-quota-webhook-cert"
-	// lookahead is how long before its end a certificate is renewed.
-	lookahead = 90 * 24 * time.Hour
-)
+// lookahead is how long before its end a certificate is renewed.
+const lookahead = 90 * 24 * time.Hour
 
 // These specs have operators of their own, with no more rights than the
 // installation gives them. The suite's one is away meanwhile.
@@ -67,23 +62,20 @@ var _ = Describe("The webhook's certificate", Ordered, ContinueOnFailure, func()
 	var kubeconfig string
 	BeforeAll(func(ctx SpecContext) {
 		install(ctx)
-		var err error
-		kubeconfig, err = cluster.WriteKubeconfig("installed", cluster.As(
-			"system:serviceaccount:"+installed+":shared-quota-manager", "system:serviceaccounts", "system:authenticated"))
-		Expect(err).NotTo(HaveOccurred())
+		kubeconfig = suite.Kubeconfig(cluster)
 		Expect(running.Stop()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
-			deleteIfThere(ctx, builders.Namespace(installed).Obj())
+			deleteIfThere(ctx, builders.Namespace(suite.Namespace).Obj())
 			start(ctx)
 		})
 	})
 	// options are those of a replica behind the balancer.
 	options := func(balancer *harness.Balancer) harness.OperatorOptions {
 		return harness.OperatorOptions{
-			Binary: settings.Binary, Kubeconfig: kubeconfig, LeaderElect: true, CertSecret: certSecret,
+			Binary: settings.Binary, Kubeconfig: kubeconfig, LeaderElect: true, CertSecret: suite.CertSecret,
 			WebhookURL: strings.Replace(balancer.URL(), "127.0.0.1", "localhost", 1),
 			Args: []string{
-				"--namespace", installed, "--status-interval", "100ms", "--reservation-ttl", reservationTTL.String(),
+				"--namespace", suite.Namespace, "--status-interval", "100ms", "--reservation-ttl", reservationTTL.String(),
 			},
 		}
 	}
@@ -101,9 +93,7 @@ var _ = Describe("The webhook's certificate", Ordered, ContinueOnFailure, func()
 		It("is made by one of the replicas that start at once, for all of them", func(ctx SpecContext) {
 			made := 0
 			for _, replica := range replicas {
-				log, err := os.ReadFile(replica.Log())
-				Expect(err).NotTo(HaveOccurred())
-				made += strings.Count(string(log), "renewed the webhook's certificate")
+				made += strings.Count(suite.LogOf(replica.Process), "renewed the webhook's certificate")
 				Expect(presented(replica.WebhookPort)).To(PEMOf(first.Data["tls.crt"]))
 			}
 			Expect(made).To(Equal(1))
@@ -205,7 +195,7 @@ var _ = Describe("The webhook's certificate", Ordered, ContinueOnFailure, func()
 	It("that the API server would not accept keeps a replica from being ready", func(ctx SpecContext) {
 		forgetCertificates(ctx)
 		lease := &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: installed, Name: "shared-quota-operator"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: suite.Namespace, Name: "shared-quota-operator"},
 			Spec: coordinationv1.LeaseSpec{
 				HolderIdentity: ptr.To("somebody"), LeaseDurationSeconds: ptr.To[int32](3600),
 				AcquireTime: ptr.To(metav1.NowMicro()), RenewTime: ptr.To(metav1.NowMicro()),
@@ -219,12 +209,9 @@ var _ = Describe("The webhook's certificate", Ordered, ContinueOnFailure, func()
 		Expect(err).NotTo(HaveOccurred())
 		alone.HealthPort, err = strconv.Atoi(port)
 		Expect(err).NotTo(HaveOccurred())
-		started := make(chan *harness.Operator, 1)
-		go func() {
-			defer GinkgoRecover()
-			defer close(started)
-			started <- startAtOnce(ctx, balancer, alone, 1)[0]
-		}()
+		started := suite.Async(ctx, func(ctx context.Context) *harness.Operator {
+			return startAtOnce(ctx, balancer, alone, 1)[0]
+		})
 		webhooks := func(ctx context.Context) (string, error) {
 			return get(ctx, "http://127.0.0.1:"+port+"/readyz/webhooks")
 		}
@@ -253,12 +240,8 @@ var installation = regexp.MustCompile(
 
 func install(ctx context.Context) {
 	GinkgoHelper()
-	root, err := harness.RepositoryRoot()
-	Expect(err).NotTo(HaveOccurred())
-	rendered, err := cluster.KubectlIn(ctx, root, nil, "kustomize", "config/default")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(rendered.ExitCode).To(BeZero(), rendered.Stderr)
-	manifests := slices.DeleteFunc(strings.Split(rendered.Stdout, "\n---\n"), func(manifest string) bool {
+	rendered := suite.Kubectl(ctx, cluster, "kustomize", "config/default")
+	manifests := slices.DeleteFunc(strings.Split(rendered, "\n---\n"), func(manifest string) bool {
 		return !installation.MatchString(manifest)
 	})
 	applied, err := cluster.Kubectl(ctx, strings.NewReader(strings.Join(manifests, "\n---\n")), "apply", "-f", "-")
@@ -271,7 +254,7 @@ func forgetCertificates(ctx context.Context) {
 	GinkgoHelper()
 	for _, object := range []client.Object{
 		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "shared-quota"}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: installed, Name: certSecret}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: suite.Namespace, Name: suite.CertSecret}},
 	} {
 		deleteIfThere(ctx, object)
 	}
@@ -404,7 +387,7 @@ func PEMOf(text []byte) gomegatypes.GomegaMatcher {
 func readCertSecret(ctx context.Context) *corev1.Secret {
 	GinkgoHelper()
 	secret := &corev1.Secret{}
-	Expect(api.Get(ctx, client.ObjectKey{Namespace: installed, Name: certSecret}, secret)).To(Succeed())
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: suite.Namespace, Name: suite.CertSecret}, secret)).To(Succeed())
 	return secret
 }
 

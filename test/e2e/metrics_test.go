@@ -32,7 +32,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
-	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 var _ = Describe("The metrics", func() {
@@ -153,9 +153,7 @@ func of(name string, quota client.Object, labels ...string) *series {
 // documented are the metrics that docs/metrics.md lists.
 func documented() []string {
 	GinkgoHelper()
-	root, err := harness.RepositoryRoot()
-	Expect(err).NotTo(HaveOccurred())
-	text, err := os.ReadFile(filepath.Join(root, "docs", "metrics.md"))
+	text, err := os.ReadFile(filepath.Join(suite.RepositoryRoot(), "docs", "metrics.md"))
 	Expect(err).NotTo(HaveOccurred())
 	var names []string
 	for line := range strings.Lines(string(text)) {

@@ -40,7 +40,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
 
-	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // Tokens of ServiceAccounts, of which one may read metrics.
@@ -50,9 +50,7 @@ var mayScrape, mayNotScrape string
 // installed for the purpose.
 func createScrapers(ctx context.Context) {
 	GinkgoHelper()
-	root, err := harness.RepositoryRoot()
-	Expect(err).NotTo(HaveOccurred())
-	text, err := os.ReadFile(filepath.Join(root, "config", "rbac", "metrics_reader_role.yaml"))
+	text, err := os.ReadFile(filepath.Join(suite.RepositoryRoot(), "config", "rbac", "metrics_reader_role.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	reader := &rbacv1.ClusterRole{}
 	Expect(yaml.UnmarshalStrict(text, reader)).To(Succeed())

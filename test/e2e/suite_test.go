@@ -19,39 +19,27 @@ package e2e
 import (
 	"context"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 const (
-	// deadline is what anything may take on a machine that is busy with builds.
+	// deadline and poll are shorter than other suites': many specs wait often.
 	deadline = 30 * time.Second
 	poll     = 20 * time.Millisecond
 	// reservationTTL is the shortest that the operator takes.
 	reservationTTL = 80 * time.Second
-	// logLines is how much of the operator's log is told with a failure.
-	logLines = 20
-	// buildTimeout covers a build of the operator from nothing.
-	buildTimeout = 15 * time.Minute
 )
 
 // What the whole suite shares.
@@ -71,25 +59,14 @@ var (
 var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 
 func TestE2E(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	suite, reporter := GinkgoConfiguration()
-	suite.Timeout = 15 * time.Minute
-	RunSpecs(t, "A quota over many namespaces", suite, reporter)
+	suite.Run(t, "A quota over many namespaces", 15*time.Minute)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	SetDefaultEventuallyTimeout(deadline)
 	SetDefaultEventuallyPollingInterval(poll)
-	EnforceDefaultTimeoutsWhenUsingContexts()
 
-	binary := make(chan string, 1)
-	go func() {
-		defer GinkgoRecover()
-		defer close(binary)
-		binary <- operatorBinary(ctx)
-	}()
+	binary := suite.Async(ctx, suite.Operator)
 	startControlPlane(ctx)
 	metricsAddress = freeAddress()
 	settings = harness.OperatorOptions{
@@ -108,7 +85,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	waitUntilQuotasAreValidated(ctx)
 	createSharedObjects(ctx)
 	createScrapers(ctx)
-}, NodeTimeout(buildTimeout))
+}, NodeTimeout(suite.BuildTimeout))
 
 var _ = AfterSuite(func() {
 	if cluster == nil {
@@ -117,29 +94,12 @@ var _ = AfterSuite(func() {
 	if running != nil {
 		Expect(running.Stop()).To(Succeed(), "the operator must have run to the end, and stop when told to")
 	}
-	logs, err := filepath.Glob(filepath.Join(cluster.Dir(), "operator*.log"))
-	Expect(err).NotTo(HaveOccurred())
-	for _, path := range logs {
-		log, err := os.ReadFile(path)
-		Expect(err).NotTo(HaveOccurred())
-		for _, trouble := range []string{"panic:", "Observed a panic", "DATA RACE", "count that had drifted"} {
-			Expect(string(log)).NotTo(ContainSubstring(trouble), filepath.Base(path))
-		}
-	}
+	suite.CheckOperatorLogs(cluster)
 	Expect(cluster.Stop()).To(Succeed())
 })
 
 // A failure is told with what the operator said last.
-var _ = JustAfterEach(func() {
-	if !CurrentSpecReport().Failed() || running == nil {
-		return
-	}
-	log, err := os.ReadFile(running.Log())
-	Expect(err).NotTo(HaveOccurred())
-	lines := strings.Split(strings.TrimSpace(string(log)), "\n")
-	last := lines[max(0, len(lines)-logLines):]
-	AddReportEntry("the end of the operator's log", strings.Join(last, "\n"), ReportEntryVisibilityFailureOrVerbose)
-})
+var _ = JustAfterEach(func() { suite.ReportLog(running) })
 
 func startControlPlane(ctx context.Context) {
 	GinkgoHelper()
@@ -151,15 +111,7 @@ func startControlPlane(ctx context.Context) {
 	_, err = cluster.StartControllerManager(ctx, "--controllers",
 		"namespace-controller,deployment-controller,replicaset-controller,persistentvolumeclaim-protection-controller")
 	Expect(err).NotTo(HaveOccurred())
-
-	scheme := runtime.NewScheme()
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
-	Expect(quotav1.AddToScheme(scheme)).To(Succeed())
-	config := cluster.Config()
-	config.Timeout = deadline
-	api, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
+	api = suite.Client(cluster.Config(), deadline)
 }
 
 // createSharedObjects makes what is cluster-scoped and used by several specs.
@@ -192,14 +144,6 @@ func waitUntilQuotasAreValidated(ctx context.Context) {
 // tryInvalidQuota creates a quota that makes no sense, as a dry run.
 func tryInvalidQuota(ctx context.Context) error {
 	return api.Create(ctx, newTeam().quota().Hard("pods", "500m").Obj(), client.DryRunAll)
-}
-
-// operatorBinary returns the operator to test.
-func operatorBinary(ctx context.Context) string {
-	GinkgoHelper()
-	binary, err := harness.OperatorBinary(ctx, GinkgoT().TempDir())
-	Expect(err).NotTo(HaveOccurred())
-	return binary
 }
 
 // freeAddress returns a loopback address that nobody listens on.

@@ -30,6 +30,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/faults/load"
 	"github.com/sharedquota/shared-quota-operator/test/faults/proxy"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // settled is how long after the end of a process its connections may break.
@@ -61,7 +62,7 @@ func newDeployment(binary, ahead string) *deployment {
 	certificate, err := cluster.Certificate()
 	Expect(err).NotTo(HaveOccurred())
 	options := harness.OperatorOptions{
-		Binary: binary, WebhookURL: balancer.URL(), CertDir: certificate, LeaderElect: true, StartTimeout: deadline,
+		Binary: binary, WebhookURL: balancer.URL(), CertDir: certificate, LeaderElect: true, StartTimeout: suite.Deadline,
 		Args: []string{"--status-interval", "200ms", "--reservation-ttl", reservationTTL.String()},
 	}
 	d := &deployment{balancer: balancer, endpoints: harness.NewEndpoints(balancer), places: []*place{
@@ -85,7 +86,7 @@ func (d *deployment) start(ctx context.Context, place *place) {
 	Eventually(ctx, func(ctx context.Context) (err error) {
 		place.running, err = cluster.StartOperator(ctx, place.options)
 		return err
-	}).WithTimeout(2*deadline).Should(Succeed(), "replica %s", place.name)
+	}).WithTimeout(2*suite.Deadline).Should(Succeed(), "replica %s", place.name)
 	d.endpoints.Add(place.running)
 	go noteTheEnd(place.running, place.name)
 	d.waitUntilServing(ctx, place)

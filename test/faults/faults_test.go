@@ -26,6 +26,7 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/test/faults/load"
 	"github.com/sharedquota/shared-quota-operator/test/faults/proxy"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // The specs share replicas. The storm is the first with faults, so that what it
@@ -46,7 +47,7 @@ var _ = Describe("Replicas of the operator", Ordered, ContinueOnFailure, func() 
 			}
 			w.tellPeaks(wantNothingOver(ctx))
 			wantServed(clients.Tally)
-			wantAgreement(ctx, deadline)
+			wantAgreement(ctx, suite.Deadline)
 			wantAllUsable(ctx, w)
 		})
 	}
@@ -107,7 +108,7 @@ var _ = Describe("Replicas of the operator", Ordered, ContinueOnFailure, func() 
 		}
 		wantAgreement(ctx, quiet)
 		wantAllUsable(ctx, worlds...)
-		wantAgreement(ctx, deadline)
+		wantAgreement(ctx, suite.Deadline)
 		wantNothingOver(ctx)
 		AddReportEntry("injected by the proxies", counts(replicas.injected()))
 		AddReportEntry("writes of ledgers", counts(replicas.writes()))

@@ -31,22 +31,15 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/faults/load"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 	"github.com/sharedquota/shared-quota-operator/test/judge"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 const (
-	// deadline is what anything may take on a machine that is busy.
-	deadline = 60 * time.Second
-	poll     = 50 * time.Millisecond
 	// reservationTTL is the shortest that the operator takes.
 	reservationTTL = 80 * time.Second
 	// clockAhead is by how much the second replica's clock is wrong.
@@ -72,26 +65,15 @@ var (
 )
 
 func TestFaults(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	suite, reporter := GinkgoConfiguration()
-	suite.Timeout = buildTimeout + stormDuration() + 20*time.Minute
-	RunSpecs(t, "Replicas under faults", suite, reporter)
+	suite.Run(t, "Replicas under faults", buildTimeout+stormDuration()+20*time.Minute)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(deadline)
-	SetDefaultEventuallyPollingInterval(poll)
-	EnforceDefaultTimeoutsWhenUsingContexts()
 	AddReportEntry("seed", fmt.Sprintf("FAULTS_SEED=%d", seed()))
 
-	binaries := make(chan [2]string, 1)
-	go func() {
-		defer GinkgoRecover()
-		defer close(binaries)
-		binaries <- [2]string{operatorBinary(ctx), operatorAhead(ctx)}
-	}()
+	binaries := suite.Async(ctx, func(ctx context.Context) [2]string {
+		return [2]string{suite.Operator(ctx), operatorAhead(ctx)}
+	})
 	startControlPlane(ctx)
 	built := <-binaries
 	replicas = newDeployment(built[0], built[1])
@@ -105,43 +87,19 @@ var _ = AfterSuite(func() {
 	if replicas != nil {
 		replicas.stop()
 	}
-	checkLogs()
+	suite.CheckOperatorLogs(cluster)
 	if truth != nil {
 		Expect(truth.Stop()).To(Succeed())
 	}
 	Expect(cluster.Stop()).To(Succeed())
 })
 
-// logs returns what each replica that ever ran has said, file name -> lines.
-func logs() map[string][]string {
-	GinkgoHelper()
-	paths, err := filepath.Glob(filepath.Join(cluster.Dir(), "operator*.log"))
-	Expect(err).NotTo(HaveOccurred())
-	said := map[string][]string{}
-	for _, path := range paths {
-		log, err := os.ReadFile(path)
-		Expect(err).NotTo(HaveOccurred())
-		said[filepath.Base(path)] = strings.Split(strings.TrimSpace(string(log)), "\n")
-	}
-	return said
-}
-
-// checkLogs looks for what no replica may ever say.
-func checkLogs() {
-	GinkgoHelper()
-	for name, lines := range logs() {
-		for _, trouble := range []string{"panic:", "Observed a panic", "DATA RACE", "Repaired a count that had drifted"} {
-			Expect(lines).NotTo(ContainElement(ContainSubstring(trouble)), name)
-		}
-	}
-}
-
 // A failure is told with what went wrong for the replicas last.
 var _ = JustAfterEach(func() {
 	if !CurrentSpecReport().Failed() || cluster == nil {
 		return
 	}
-	said := logs()
+	said := suite.OperatorLogs(cluster)
 	for _, name := range slices.Sorted(maps.Keys(said)) {
 		lines := slices.DeleteFunc(said[name], func(line string) bool {
 			return strings.Contains(line, `"level":"info"`) && !strings.Contains(line, "could not be decided")
@@ -158,11 +116,7 @@ func startControlPlane(ctx context.Context) {
 		APIServerEnv: []string{"DISABLE_HTTP2=1"}, KeepDir: os.Getenv("FAULTS_KEEP") != "",
 	})
 	Expect(err).NotTo(HaveOccurred())
-	scheme := runtime.NewScheme()
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(quotav1.AddToScheme(scheme)).To(Succeed())
-	api, err = client.New(cluster.Config(), client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
+	api = suite.Client(cluster.Config(), 0)
 	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL())
 	Expect(err).NotTo(HaveOccurred())
 }
@@ -172,14 +126,6 @@ func operatorAhead(ctx context.Context) string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "manager-ahead")
 	binary, err := harness.BuildOperator(ctx, path, "-ldflags", "-X main.clockOffset="+clockAhead.String())
-	Expect(err).NotTo(HaveOccurred())
-	return binary
-}
-
-// operatorBinary returns the operator to test.
-func operatorBinary(ctx context.Context) string {
-	GinkgoHelper()
-	binary, err := harness.OperatorBinary(ctx, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
 	return binary
 }

@@ -37,6 +37,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/faults/load"
 	"github.com/sharedquota/shared-quota-operator/test/judge"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // wantNothingOver asks the judge whether anything was ever over its limit.
@@ -113,7 +114,7 @@ func wantAllUsable(ctx context.Context, worlds ...*world) {
 	for _, w := range worlds {
 		w.free(ctx)
 	}
-	wantAgreement(ctx, deadline)
+	wantAgreement(ctx, suite.Deadline)
 	var group sync.WaitGroup
 	for _, w := range worlds {
 		group.Go(func() {

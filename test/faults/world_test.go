@@ -26,13 +26,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/faults/load"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 const (
@@ -107,7 +106,7 @@ func (w *world) limit(ctx context.Context, size int) {
 		Expect(api.Create(ctx, quota.Obj())).To(Succeed())
 	}
 	for _, name := range w.quotas() {
-		waitUntilEnforced(ctx, name)
+		suite.WaitUntilEnforced(ctx, api, name)
 	}
 	w.waitUntilAsked(ctx)
 }
@@ -128,17 +127,6 @@ func (w *world) abolish(ctx context.Context) {
 		Expect(api.Delete(ctx, builders.Quota(name).Obj())).To(Succeed())
 	}
 	worlds = slices.DeleteFunc(worlds, func(one *world) bool { return one == w })
-}
-
-func waitUntilEnforced(ctx context.Context, name string) {
-	GinkgoHelper()
-	Eventually(ctx, func(g Gomega, ctx context.Context) {
-		quota := &quotav1.ClusterResourceQuota{}
-		g.Expect(api.Get(ctx, client.ObjectKey{Name: name}, quota)).To(Succeed())
-		for _, kind := range []string{quotav1.ConditionEnforced, quotav1.ConditionReady} {
-			g.Expect(meta.IsStatusConditionTrue(quota.Status.Conditions, kind)).To(BeTrue(), "%s: %v", kind, quota.Status.Conditions)
-		}
-	}).Should(Succeed(), "quota %s", name)
 }
 
 // refuse puts a quota of Kubernetes into a namespace that refuses every pod

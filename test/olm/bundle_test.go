@@ -32,7 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // bundle is what OLM finds in the bundle's image.
@@ -73,7 +73,7 @@ type permission struct {
 
 func readBundle() bundle {
 	var b bundle
-	manifests, err := filepath.Glob(filepath.Join(root(), "bundle", "manifests", "*.yaml"))
+	manifests, err := filepath.Glob(filepath.Join(suite.RepositoryRoot(), "bundle", "manifests", "*.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(manifests).NotTo(BeEmpty())
 	for _, manifest := range manifests {
@@ -88,7 +88,7 @@ func readBundle() bundle {
 	}
 	Expect(b.csv.Spec.Install.Spec.Deployments).To(HaveLen(1))
 	b.annotations, _, err = unstructured.NestedStringMap(
-		readObject(filepath.Join(root(), "bundle", "metadata", "annotations.yaml")).Object, "annotations")
+		readObject(filepath.Join(suite.RepositoryRoot(), "bundle", "metadata", "annotations.yaml")).Object, "annotations")
 	Expect(err).NotTo(HaveOccurred())
 	return b
 }
@@ -119,24 +119,18 @@ func readObject(path string) *unstructured.Unstructured {
 // inOurNamespace is a file of this repository, with the namespace replaced as the
 // documentation says.
 func inOurNamespace(path string) string {
-	text, err := os.ReadFile(filepath.Join(root(), path))
+	text, err := os.ReadFile(filepath.Join(suite.RepositoryRoot(), path))
 	Expect(err).NotTo(HaveOccurred())
 	suggested := given.csv.Annotations["operatorframework.io/suggested-namespace"]
 	Expect(string(text)).To(ContainSubstring(suggested), path)
 	return strings.ReplaceAll(string(text), suggested, namespace)
 }
 
-func root() string {
-	root, err := harness.RepositoryRoot()
-	Expect(err).NotTo(HaveOccurred())
-	return root
-}
-
 // olmTypes is the directory of OLM's own CustomResourceDefinitions, of the version
 // by which the bundle was generated and validated.
 func olmTypes() string {
 	download := exec.Command("go", "mod", "download", "-json", "github.com/operator-framework/api")
-	download.Dir = filepath.Join(root(), "hack", "bundle")
+	download.Dir = filepath.Join(suite.RepositoryRoot(), "hack", "bundle")
 	download.Env = append(os.Environ(), "GOWORK=off")
 	var stderr strings.Builder
 	download.Stderr = &stderr

@@ -18,7 +18,6 @@ package olm
 
 import (
 	"context"
-	"os"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -26,7 +25,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +32,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 var strict = client.FieldValidation(metav1.FieldValidationStrict)
@@ -110,13 +109,8 @@ var _ = Describe("The operator, with what the bundle gives it", Ordered, func() 
 				Expect(admin.Create(ctx, example)).To(Succeed())
 			}
 		}
-		Eventually(ctx, func(g Gomega, ctx context.Context) {
-			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
-			for _, condition := range []string{quotav1.ConditionEnforced, quotav1.ConditionReady} {
-				g.Expect(meta.IsStatusConditionTrue(quota.Status.Conditions, condition)).To(BeTrue(), "%v", quota.Status.Conditions)
-			}
-		}).Should(Succeed())
-		Expect(quota.Status.NamespaceCount).To(BeEquivalentTo(2))
+		enforced := suite.WaitUntilEnforced(ctx, admin, quotaName)
+		Expect(enforced.Status.NamespaceCount).To(BeEquivalentTo(2))
 
 		for _, one := range []client.Object{balancer(shop, "first"), balancer(books, "second")} {
 			Expect(admin.Create(ctx, one)).To(Succeed())
@@ -191,9 +185,7 @@ var _ = Describe("The operator, with what the bundle gives it", Ordered, func() 
 		Expect(len(requests)).To(BeNumerically(">", 50), "requests of the operator in the audit log")
 		Expect(forbidden(requests)).To(BeEmpty())
 		for _, replica := range replicas {
-			log, err := os.ReadFile(replica.Log())
-			Expect(err).NotTo(HaveOccurred())
-			Expect(string(log)).NotTo(ContainSubstring("forbidden"))
+			Expect(suite.LogOf(replica.Process)).NotTo(ContainSubstring("forbidden"))
 		}
 	})
 })

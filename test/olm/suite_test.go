@@ -26,26 +26,14 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 const (
-	// deadline is what anything may take on a machine that is busy with builds.
-	deadline = 60 * time.Second
-	poll     = 50 * time.Millisecond
-	// buildTimeout covers a build of the operator from nothing.
-	buildTimeout = 15 * time.Minute
-
 	// namespace is where the administrator has OLM install the operator: another
 	// one than the bundle suggests.
 	namespace   = "quota-elsewhere"
@@ -56,7 +44,6 @@ const (
 var (
 	given   bundle
 	cluster *harness.Cluster
-	scheme  = runtime.NewScheme()
 	// admin is a member of system:masters.
 	admin client.Client
 	// operator is the operator's user, through admin's connection.
@@ -66,27 +53,12 @@ var (
 )
 
 func TestOLM(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	suite, reporter := GinkgoConfiguration()
-	suite.Timeout = buildTimeout + 10*time.Minute
-	RunSpecs(t, "The OLM bundle", suite, reporter)
+	suite.Run(t, "The OLM bundle", suite.BuildTimeout+10*time.Minute)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(deadline)
-	SetDefaultEventuallyPollingInterval(poll)
-	EnforceDefaultTimeoutsWhenUsingContexts()
 	given = readBundle()
-	binary := make(chan string, 1)
-	go func() {
-		defer GinkgoRecover()
-		defer close(binary)
-		built, err := harness.OperatorBinary(ctx, GinkgoT().TempDir())
-		Expect(err).NotTo(HaveOccurred())
-		binary <- built
-	}()
+	binary := suite.Async(ctx, suite.Operator)
 	startCluster(ctx)
 	Expect(admin.Create(ctx, builders.Namespace(namespace).Label("pod-security.kubernetes.io/enforce", "restricted").Obj())).To(Succeed())
 	install(ctx, given)
@@ -100,7 +72,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		route(ctx, given, started)
 		replicas = append(replicas, started)
 	}
-}, NodeTimeout(buildTimeout))
+}, NodeTimeout(suite.BuildTimeout))
 
 var _ = JustAfterEach(func() {
 	if CurrentSpecReport().Failed() {
@@ -132,21 +104,9 @@ func startCluster(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	_, err = cluster.StartControllerManager(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, quotav1.AddToScheme,
-	} {
-		Expect(add(scheme)).To(Succeed())
-	}
-	admin = clientOf(cluster.Config())
-	operator = clientOf(cluster.As(user, "system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated"))
-}
-
-func clientOf(config *rest.Config) client.Client {
-	GinkgoHelper()
-	config.Timeout = deadline
-	made, err := client.New(config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return made
+	admin = suite.Client(cluster.Config(), suite.Deadline)
+	as := cluster.As(user, "system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated")
+	operator = suite.Client(as, suite.Deadline)
 }
 
 // kubectlApply applies a manifest as an administrator does.

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // beBeyondTheirs matches RBAC's answer to who grants what they haven't.
@@ -110,7 +111,8 @@ var _ = Describe("The right to write ResourceQuotas", func() {
 	})
 
 	It("is not interrupted when all is installed once more", func(ctx SpecContext) {
-		Expect(kubectl(ctx, "apply", "-k", "config/default")).To(ContainSubstring("clusterrole.rbac.authorization.k8s.io/project-owner unchanged"))
+		again := suite.Kubectl(ctx, cluster, "apply", "-k", "config/default")
+		Expect(again).To(ContainSubstring("clusterrole.rbac.authorization.k8s.io/project-owner unchanged"))
 	})
 
 	It("is left to who may create quotas in all namespaces, and do nothing else with them", func(ctx SpecContext) {

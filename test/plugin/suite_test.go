@@ -19,34 +19,18 @@ package plugin
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
-)
-
-const (
-	// deadline is what anything may take on a machine that is busy with builds.
-	deadline = 60 * time.Second
-	poll     = 50 * time.Millisecond
-	// buildTimeout covers a build of the operator and the plugin from nothing.
-	buildTimeout = 15 * time.Minute
-	// logLines is how much of the operator's log is told with a failure.
-	logLines = 20
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // What the whole suite shares. Specs make quotas and namespaces of their own,
@@ -62,56 +46,25 @@ var (
 )
 
 func TestPlugin(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	suite, reporter := GinkgoConfiguration()
-	suite.Timeout = buildTimeout + 10*time.Minute
-	RunSpecs(t, "kubectl crq", suite, reporter)
+	suite.Run(t, "kubectl crq", suite.BuildTimeout+10*time.Minute)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(deadline)
-	SetDefaultEventuallyPollingInterval(poll)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-
 	pluginDir = GinkgoT().TempDir()
-	binary := make(chan string, 1)
-	go func() {
-		defer GinkgoRecover()
-		defer close(binary)
+	binary := suite.Async(ctx, func(ctx context.Context) string {
 		buildPlugin(ctx)
-		manager, err := harness.OperatorBinary(ctx, GinkgoT().TempDir())
-		Expect(err).NotTo(HaveOccurred())
-		binary <- manager
-	}()
+		return suite.Operator(ctx)
+	})
 	startControlPlane(ctx)
 	var err error
 	running, err = cluster.StartOperator(ctx, harness.OperatorOptions{Binary: <-binary, Args: []string{"--status-interval", "100ms"}})
 	Expect(err).NotTo(HaveOccurred())
-}, NodeTimeout(buildTimeout))
+}, NodeTimeout(suite.BuildTimeout))
 
-var _ = AfterSuite(func() {
-	if cluster == nil {
-		return
-	}
-	if running != nil {
-		Expect(running.Stop()).To(Succeed())
-	}
-	Expect(cluster.Stop()).To(Succeed())
-})
+var _ = AfterSuite(func() { suite.Stop(cluster, running) })
 
 // A failure is told with what the operator said last.
-var _ = JustAfterEach(func() {
-	if !CurrentSpecReport().Failed() || running == nil {
-		return
-	}
-	log, err := os.ReadFile(running.Log())
-	Expect(err).NotTo(HaveOccurred())
-	lines := strings.Split(strings.TrimSpace(string(log)), "\n")
-	last := lines[max(0, len(lines)-logLines):]
-	AddReportEntry("the end of the operator's log", strings.Join(last, "\n"), ReportEntryVisibilityFailureOrVerbose)
-})
+var _ = JustAfterEach(func() { suite.ReportLog(running) })
 
 // startControlPlane starts what specs need, no more: other controllers would
 // create objects of their own in each namespace.
@@ -126,30 +79,14 @@ func startControlPlane(ctx context.Context) {
 			"statefulset-controller,daemonset-controller,replicationcontroller-controller,job-controller,"+
 			"ephemeral-volume-controller,resourcequota-controller")
 	Expect(err).NotTo(HaveOccurred())
-
-	scheme := runtime.NewScheme()
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(quotav1.AddToScheme(scheme)).To(Succeed())
-	config := cluster.Config()
-	config.Timeout = deadline
-	api, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-
-	root, err := harness.RepositoryRoot()
-	Expect(err).NotTo(HaveOccurred())
-	mustKubectl(ctx, "apply", "-f", filepath.Join(root, "config", "rbac", "local_quota_view_role.yaml"))
+	api = suite.Client(cluster.Config(), suite.Deadline)
+	mustKubectl(ctx, "apply", "-f", filepath.Join(suite.RepositoryRoot(), "config", "rbac", "local_quota_view_role.yaml"))
 }
 
 // buildPlugin builds the plugin, and its completion by another name.
 func buildPlugin(ctx context.Context) {
 	GinkgoHelper()
-	root, err := harness.RepositoryRoot()
-	Expect(err).NotTo(HaveOccurred())
-	path := filepath.Join(pluginDir, "kubectl-crq")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/kubectl-crq")
-	build.Dir = root
-	output, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(output))
+	path := suite.BuildPlugin(ctx, pluginDir)
 	Expect(os.Symlink(path, filepath.Join(pluginDir, "kubectl_complete-crq"))).To(Succeed())
 }
 
@@ -172,14 +109,7 @@ func mustCreate(ctx context.Context, object client.Object) {
 func enforced(ctx context.Context, quota *quotav1.ClusterResourceQuota) {
 	GinkgoHelper()
 	mustCreate(ctx, quota)
-	Eventually(ctx, func(g Gomega, ctx context.Context) {
-		is := &quotav1.ClusterResourceQuota{}
-		g.Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), is)).To(Succeed())
-		g.Expect(is.Status.ObservedGeneration).To(Equal(is.Generation))
-		for _, condition := range []string{quotav1.ConditionReady, quotav1.ConditionEnforced} {
-			g.Expect(meta.IsStatusConditionTrue(is.Status.Conditions, condition)).To(BeTrue(), "%s: %+v", condition, is.Status.Conditions)
-		}
-	}).Should(Succeed())
+	suite.WaitUntilEnforced(ctx, api, quota.Name)
 }
 
 // uses returns once the quota's status says that this is used, in the form of

@@ -19,7 +19,6 @@ package protection
 import (
 	"context"
 	"fmt"
-	"os"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -35,6 +34,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // beRefused matches the answer to whoever isn't the operator.
@@ -51,11 +51,8 @@ func team(ctx context.Context, name, pods string) *quotav1.ClusterResourceQuota 
 	quota := builders.Quota(name).Label("team", name).Hard("pods", pods).Obj()
 	// The API server trusts an operator that was started again a moment later.
 	Eventually(ctx, func(ctx context.Context) error { return admin.Create(ctx, quota) }).Should(Succeed())
+	suite.WaitUntilEnforced(ctx, admin, name)
 	Eventually(ctx, func(g Gomega, ctx context.Context) {
-		g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
-		for _, kind := range []string{quotav1.ConditionEnforced, quotav1.ConditionReady} {
-			g.Expect(meta.IsStatusConditionTrue(quota.Status.Conditions, kind)).To(BeTrue(), "%s: %v", kind, quota.Status.Conditions)
-		}
 		g.Expect(admin.Get(ctx, types.NamespacedName{Name: name}, &quotav1.QuotaLedger{})).To(Succeed())
 		g.Expect(admin.Get(ctx, types.NamespacedName{Namespace: name, Name: name}, &quotav1.LocalResourceQuota{})).To(Succeed())
 	}).Should(Succeed())
@@ -90,7 +87,10 @@ func gone(object client.Object) func(ctx context.Context) bool {
 func merge(patch string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(patch)) }
 
 // as returns the client of a user whom RBAC lets do everything.
-func as(user string) client.Client { return clientOf(cluster.As(user, "system:masters")) }
+func as(user string) client.Client {
+	GinkgoHelper()
+	return suite.Client(cluster.As(user, "system:masters"), suite.Deadline)
+}
 
 func wantNotCreated(ctx context.Context, by client.Client) {
 	GinkgoHelper()
@@ -132,7 +132,7 @@ var _ = Describe("Ledgers and local views", Ordered, func() {
 
 	for who, by := range map[string]func() client.Client{
 		"a member of system:masters":            func() client.Client { return admin },
-		"an impersonated one":                   func() client.Client { return clientOf(cluster.As("mallory", "system:masters")) },
+		"an impersonated one":                   func() client.Client { return as("mallory") },
 		"somebody with every right by RBAC":     func() client.Client { return owner },
 		"another ServiceAccount of that name":   func() client.Client { return as("system:serviceaccount:default:shared-quota-manager") },
 		"another ServiceAccount beside it":      func() client.Client { return as("system:serviceaccount:shared-quota-system:default") },
@@ -199,9 +199,7 @@ var _ = Describe("Ledgers and local views", Ordered, func() {
 		told := ContainElements(quotav1.ReasonLimitReached, quotav1.ReasonQuotaExceeded)
 		Eventually(ctx, reasons(name, "LocalResourceQuota")).Should(told)
 		Eventually(ctx, reasons(corev1.NamespaceDefault, "ClusterResourceQuota")).Should(told)
-		log, err := os.ReadFile(running.Log())
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(log)).NotTo(ContainSubstring("Server rejected event"))
+		Expect(suite.LogOf(running.Process)).NotTo(ContainSubstring("Server rejected event"))
 	})
 
 	It("go with a namespace", func(ctx SpecContext) {
@@ -245,7 +243,7 @@ var _ = Describe("Ledgers and local views", Ordered, func() {
 
 	It("can be uninstalled with everything else, while all of it is in use", func(ctx SpecContext) {
 		Expect(admin.Create(ctx, builders.ConfigMap(corev1.NamespaceDefault, "bystander"))).To(Succeed())
-		kubectl(ctx, "delete", "-k", "config/default", "--timeout=90s")
+		suite.Kubectl(ctx, cluster, "delete", "-k", "config/default", "--timeout=90s")
 		for _, kind := range []string{"ClusterResourceQuota", "QuotaLedger", "LocalResourceQuota"} {
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(quotav1.GroupVersion.WithKind(kind + "List"))

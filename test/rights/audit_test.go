@@ -26,6 +26,8 @@ import (
 	"path/filepath"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // policy has the API server write down each request of the operator: who asked for
@@ -36,7 +38,7 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
-  users: [` + operatorName + `]
+  users: [` + suite.User + `]
 - level: None
 `
 

@@ -42,6 +42,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 var (
@@ -82,13 +83,13 @@ var _ = Describe("The operator, with the rights of config/rbac", Ordered, func()
 		Expect(len(requests)).To(BeNumerically(">", 50), "the log has the scenario")
 		forbidden := slices.DeleteFunc(requests, func(r request) bool { return r.allowed })
 		Expect(forbidden).To(BeEmpty())
-		Expect(operatorLog()).NotTo(ContainSubstring("forbidden"))
+		Expect(suite.LogOf(running.Process)).NotTo(ContainSubstring("forbidden"))
 	})
 
 	It("is given nothing that it doesn't use", func(ctx SpecContext) {
 		requests, err := audited.requests()
 		Expect(err).NotTo(HaveOccurred())
-		grants, err := grantsOf(ctx, admin, operatorNamespace, operatorAccount)
+		grants, err := grantsOf(ctx, admin, suite.Namespace, suite.ServiceAccount)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(len(grants)).To(BeNumerically(">", 20), "the roles are bound")
 		Expect(slices.DeleteFunc(unused(grants, requests), func(given grant) bool {
@@ -105,21 +106,21 @@ var _ = Describe("The operator, with the rights of config/rbac", Ordered, func()
 
 	It("is accepted in a namespace that only takes restricted pods", func(ctx SpecContext) {
 		namespace := &corev1.Namespace{}
-		Expect(admin.Get(ctx, client.ObjectKey{Name: operatorNamespace}, namespace)).To(Succeed())
+		Expect(admin.Get(ctx, client.ObjectKey{Name: suite.Namespace}, namespace)).To(Succeed())
 		Expect(namespace.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "restricted"))
 		// The Deployment's controller has made them; no node is there to run them.
 		Eventually(ctx, func(ctx context.Context) (int, error) {
 			pods := &corev1.PodList{}
-			err := admin.List(ctx, pods, client.InNamespace(operatorNamespace))
+			err := admin.List(ctx, pods, client.InNamespace(suite.Namespace))
 			return len(pods.Items), err
 		}).Should(Equal(2))
-		pod := builders.Pod(operatorNamespace, "unrestricted").Obj()
+		pod := builders.Pod(suite.Namespace, "unrestricted").Obj()
 		Expect(admin.Create(ctx, pod)).To(MatchError(ContainSubstring("violates PodSecurity")))
 	})
 
 	DescribeTable("may not", func(ctx SpecContext, asked authorizationv1.ResourceAttributes) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: operatorName, Groups: []string{"system:serviceaccounts", "system:authenticated"}, ResourceAttributes: &asked,
+			User: suite.User, Groups: []string{"system:serviceaccounts", "system:authenticated"}, ResourceAttributes: &asked,
 		}}
 		Expect(admin.Create(ctx, review)).To(Succeed())
 		Expect(review.Status.Allowed).To(BeFalse())
@@ -130,9 +131,9 @@ var _ = Describe("The operator, with the rights of config/rbac", Ordered, func()
 			authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes", Subresource: "proxy", Name: "n"}),
 		Entry("read logs", authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "log", Namespace: "shop", Name: "p"}),
 		Entry("write pods", authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Namespace: "shop"}),
-		Entry("change other Secrets", authorizationv1.ResourceAttributes{Verb: "update", Resource: "secrets", Namespace: operatorNamespace, Name: "x"}),
+		Entry("change other Secrets", authorizationv1.ResourceAttributes{Verb: "update", Resource: "secrets", Namespace: suite.Namespace, Name: "x"}),
 		Entry("make tokens", authorizationv1.ResourceAttributes{
-			Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: operatorNamespace, Name: operatorAccount}),
+			Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: suite.Namespace, Name: suite.ServiceAccount}),
 		Entry("write quotas",
 			authorizationv1.ResourceAttributes{Verb: "update", Group: quotav1.GroupVersion.Group, Resource: "clusterresourcequotas", Name: "q"}),
 		Entry("change roles", authorizationv1.ResourceAttributes{Verb: "update", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "x"}),
@@ -179,7 +180,7 @@ func defineTypes(ctx context.Context) {
 	theirs := builders.CustomResource(openShiftQuota, "clusterresourcequotas")
 	theirs.Spec.Scope = apiextensionsv1.ClusterScoped
 	mustCreate(ctx, builders.CustomResource(widget, "widgets"), theirs)
-	kubectl(ctx, "wait", "--for=condition=established", "--timeout=60s", "crd", "--all")
+	suite.Kubectl(ctx, cluster, "wait", "--for=condition=established", "--timeout=60s", "crd", "--all")
 	mustCreate(ctx, builders.DeviceClassOffering("gpu", "dra.example/gpu"))
 }
 
@@ -189,8 +190,7 @@ func scenario(ctx context.Context) {
 	mustCreate(ctx, builders.Namespace("shop").Label("team", "a").Obj(), builders.Namespace("office").Label("team", "a").Obj())
 	quota := builders.Quota("a").Label("team", "a").Hard("pods", "2").Hard("count/widgets.example.com", "1").Hard(devices, "8").Obj()
 	mustCreate(ctx, quota)
-	eventually(ctx, quota, quotav1.ConditionEnforced)
-	eventually(ctx, quota, quotav1.ConditionReady)
+	suite.WaitUntilEnforced(ctx, admin, quota.Name)
 
 	// Where it lives is looked up, for a warning.
 	mustCreate(ctx, builders.Quota("b").Label("team", "b").Hard("count/gadgets.example.com", "1").Obj())
@@ -223,7 +223,7 @@ func scenario(ctx context.Context) {
 // whether they may.
 func scrape(ctx context.Context) {
 	GinkgoHelper()
-	kubectl(ctx, "create", "clusterrolebinding", "scraper",
+	suite.Kubectl(ctx, cluster, "create", "clusterrolebinding", "scraper",
 		"--clusterrole=shared-quota-metrics-reader", "--serviceaccount=default:default")
 	scraper := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}}
 	token := &authenticationv1.TokenRequest{}
@@ -232,7 +232,7 @@ func scrape(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Authorization", "Bearer "+token.Status.Token)
 	// The certificate's authority is the operator's own.
-	anyone := &http.Client{Timeout: deadline, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	anyone := &http.Client{Timeout: suite.Deadline, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := anyone.Do(request)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(response.Body.Close()).To(Succeed())
@@ -241,14 +241,6 @@ func scrape(ctx context.Context) {
 
 func beExceeded() gomegatypes.GomegaMatcher {
 	return And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("exceeded quota: a")))
-}
-
-func eventually(ctx context.Context, quota *quotav1.ClusterResourceQuota, condition string) {
-	GinkgoHelper()
-	Eventually(ctx, func(g Gomega, ctx context.Context) {
-		g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
-		g.Expect(meta.IsStatusConditionTrue(quota.Status.Conditions, condition)).To(BeTrue(), "%v", quota.Status.Conditions)
-	}).Should(Succeed())
 }
 
 func used(quota *quotav1.ClusterResourceQuota, name corev1.ResourceName) func(context.Context) (string, error) {
@@ -286,7 +278,7 @@ func leave(ctx context.Context, namespace string) {
 func spoil(ctx context.Context) {
 	GinkgoHelper()
 	secret := &corev1.Secret{}
-	Expect(admin.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: "shared-quota-webhook-cert"}, secret)).To(Succeed())
+	Expect(admin.Get(ctx, client.ObjectKey{Namespace: suite.Namespace, Name: suite.CertSecret}, secret)).To(Succeed())
 	before := string(secret.Data[corev1.TLSCertKey])
 	secret.Data[corev1.TLSCertKey] = []byte("nonsense")
 	Expect(admin.Update(ctx, secret)).To(Succeed())

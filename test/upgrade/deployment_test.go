@@ -24,6 +24,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // deployment is two replicas of the operator behind a Service. It is used by one
@@ -39,11 +40,12 @@ func newDeployment(kubeconfig string) *deployment {
 	balancer, err := harness.NewBalancer()
 	Expect(err).NotTo(HaveOccurred())
 	return &deployment{balancer: balancer, options: harness.OperatorOptions{
-		Kubeconfig: kubeconfig, LeaderElect: true, CertSecret: "shared-quota-webhook-cert", StartTimeout: deadline,
+		Kubeconfig: kubeconfig, LeaderElect: true, CertSecret: suite.CertSecret, StartTimeout: suite.Deadline,
 		// A certificate in a Secret is for a name.
 		WebhookURL: strings.Replace(balancer.URL(), "127.0.0.1", "localhost", 1),
 		Args: []string{
-			"--namespace", installed, "--shutdown-delay-duration", "1s", "--status-interval", "100ms", "--reservation-ttl", reservationTTL.String(),
+			"--namespace", suite.Namespace, "--shutdown-delay-duration", "1s",
+			"--status-interval", "100ms", "--reservation-ttl", reservationTTL.String(),
 		},
 	}}
 }

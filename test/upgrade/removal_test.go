@@ -19,6 +19,7 @@ package upgrade
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -32,6 +33,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // left returns all that there is of the operator outside of the namespaces that it
@@ -87,7 +89,7 @@ func countNothing(ctx context.Context) {
 // uninstall removes what is installed.
 func uninstall(ctx context.Context) {
 	GinkgoHelper()
-	kubectl(ctx, "delete", "-k", "config/default", "--timeout=90s")
+	suite.Kubectl(ctx, cluster, "delete", "-k", "config/default", "--timeout=90s")
 }
 
 var _ = Describe("An operator that is removed", Ordered, func() {
@@ -105,14 +107,14 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 		Eventually(ctx, full.used(ctx)).Should(Equal("1"))
 		Eventually(ctx, empty.used(ctx)).Should(Equal("2"))
 
-		kubectl(ctx, "delete", "namespace", installed, "--timeout=60s", "--wait=false")
+		suite.Kubectl(ctx, cluster, "delete", "namespace", suite.Namespace, "--timeout=60s", "--wait=false")
 		replicas.remove() // as the kubelet does
 		Eventually(ctx, configurationIsGone).Should(BeTrue())
 		for i := range 4 {
 			Eventually(ctx, func(ctx context.Context) error { return full.create(ctx, fmt.Sprintf("more-%d", i)) }).Should(Succeed())
 		}
 		Expect(api.DeleteAllOf(ctx, builders.Pod(empty.namespaces[0], "").Obj(), client.InNamespace(empty.namespaces[0]))).To(Succeed())
-		kubectl(ctx, "wait", "--for=delete", "namespace/"+installed, "--timeout=60s")
+		suite.Kubectl(ctx, cluster, "wait", "--for=delete", "namespace/"+suite.Namespace, "--timeout=60s")
 	})
 
 	It("and installed again long after counts what lives, and grants nothing before", func(ctx SpecContext) {
@@ -150,7 +152,7 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 		for _, t := range []*team{full, empty} {
 			Eventually(ctx, func(ctx context.Context) error { return t.create(ctx, "free") }).Should(Succeed())
 		}
-		kubectl(ctx, append([]string{"delete", "namespace", "--timeout=60s"}, append(full.namespaces, empty.namespaces...)...)...)
+		suite.Kubectl(ctx, cluster, slices.Concat([]string{"delete", "namespace", "--timeout=60s"}, full.namespaces, empty.namespaces)...)
 	})
 
 	It("and installed from nothing counts what lives, and goes by it from the start", func(ctx SpecContext) {
@@ -171,7 +173,7 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 		replicas.start(ctx, built.now)
 		DeferCleanup(replicas.remove)
 		anew.waitUntilAsked(ctx)
-		kubectl(ctx, "delete", "crq", "--all", "--timeout=60s")
+		suite.Kubectl(ctx, cluster, "delete", "crq", "--all", "--timeout=60s")
 		Eventually(ctx, func(g Gomega, ctx context.Context) {
 			ledgers, views := &quotav1.QuotaLedgerList{}, &quotav1.LocalResourceQuotaList{}
 			g.Expect(api.List(ctx, ledgers)).To(Succeed())

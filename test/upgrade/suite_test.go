@@ -25,30 +25,18 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 	"github.com/sharedquota/shared-quota-operator/test/judge"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 const (
-	// deadline is what anything may take on a machine that is busy with builds.
-	deadline = 60 * time.Second
-	poll     = 50 * time.Millisecond
 	// buildTimeout covers builds of the operator from nothing.
 	buildTimeout = 20 * time.Minute
 	// reservationTTL is longer than the suite takes, so that what is in flight stays.
 	reservationTTL = 30 * time.Minute
-
-	// installed is the namespace of config/default, and operatorName who the operator
-	// is by it.
-	installed    = "shared-quota-system"
-	operatorName = "system:serviceaccount:" + installed + ":shared-quota-manager"
 )
 
 // releases are builds of the operator.
@@ -74,32 +62,14 @@ var (
 )
 
 func TestUpgrade(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	suite, reporter := GinkgoConfiguration()
-	suite.Timeout = buildTimeout + 10*time.Minute
-	RunSpecs(t, "Releases of the operator", suite, reporter)
+	suite.Run(t, "Releases of the operator", buildTimeout+10*time.Minute)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(deadline)
-	SetDefaultEventuallyPollingInterval(poll)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-
-	builds := make(chan releases, 1)
-	go func() {
-		defer GinkgoRecover()
-		defer close(builds)
-		builds <- build(ctx)
-	}()
+	builds := suite.Async(ctx, build)
 	startControlPlane(ctx)
-	identity, err := cluster.User(operatorName, "system:serviceaccounts", "system:serviceaccounts:"+installed)
-	Expect(err).NotTo(HaveOccurred())
-	kubeconfig, err := cluster.WriteKubeconfig("operator", identity)
-	Expect(err).NotTo(HaveOccurred())
 	built = <-builds
-	replicas = newDeployment(kubeconfig)
+	replicas = newDeployment(suite.Kubeconfig(cluster))
 }, NodeTimeout(buildTimeout))
 
 var _ = AfterSuite(func() {
@@ -127,11 +97,8 @@ func startControlPlane(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	_, err = cluster.StartControllerManager(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	scheme := runtime.NewScheme()
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(quotav1.AddToScheme(scheme)).To(Succeed())
-	api, err = client.NewWithWatch(cluster.Config(), client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
+	// A watch lasts as long as a rollout.
+	api = suite.Client(cluster.Config(), 0)
 	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL())
 	Expect(err).NotTo(HaveOccurred())
 }
@@ -161,16 +128,5 @@ func build(ctx context.Context) releases {
 // have removed it.
 func install(ctx context.Context) {
 	GinkgoHelper()
-	kubectl(ctx, "apply", "-k", "config/default")
-	kubectl(ctx, "wait", "--for=condition=established", "--timeout=60s", "crd", "--all")
-}
-
-// kubectl runs kubectl as admin in the repository's root.
-func kubectl(ctx context.Context, args ...string) {
-	GinkgoHelper()
-	root, err := harness.RepositoryRoot()
-	Expect(err).NotTo(HaveOccurred())
-	result, err := cluster.KubectlIn(ctx, root, nil, args...)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(result.ExitCode).To(BeZero(), "kubectl %v:\n%s%s", args, result.Stdout, result.Stderr)
+	suite.Install(ctx, cluster)
 }

@@ -29,12 +29,12 @@ import (
 	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 const (
@@ -75,13 +75,7 @@ func (t *team) limit(ctx context.Context, pods string) {
 // waitUntilAsked returns once the quota is enforced, and the API server has noticed.
 func (t *team) waitUntilAsked(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(ctx, func(g Gomega, ctx context.Context) {
-		quota := &quotav1.ClusterResourceQuota{}
-		g.Expect(api.Get(ctx, client.ObjectKey{Name: t.name}, quota)).To(Succeed())
-		for _, kind := range []string{quotav1.ConditionEnforced, quotav1.ConditionReady} {
-			g.Expect(meta.IsStatusConditionTrue(quota.Status.Conditions, kind)).To(BeTrue(), "%s: %v", kind, quota.Status.Conditions)
-		}
-	}).Should(Succeed())
+	suite.WaitUntilEnforced(ctx, api, t.name)
 	probe := builders.Service(t.namespaces[0], "probe").Type(corev1.ServiceTypeLoadBalancer, 80).Obj()
 	Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, probe, client.DryRunAll) }).
 		Should(MatchError(ContainSubstring("exceeded quota: " + t.name)))

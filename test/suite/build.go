@@ -1,0 +1,56 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package suite
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+// RepositoryRoot returns the repository's root directory.
+func RepositoryRoot() string {
+	GinkgoHelper()
+	root, err := harness.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	return root
+}
+
+// Operator returns the path of the operator to test: MANAGER_BINARY, or one that is
+// built for the suite.
+func Operator(ctx context.Context) string {
+	GinkgoHelper()
+	binary, err := harness.OperatorBinary(ctx, GinkgoT().TempDir())
+	Expect(err).NotTo(HaveOccurred())
+	return binary
+}
+
+// BuildPlugin builds the plugin of kubectl into the directory, and returns its path.
+func BuildPlugin(ctx context.Context, dir string) string {
+	GinkgoHelper()
+	path := filepath.Join(dir, "kubectl-crq")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/kubectl-crq")
+	build.Dir = RepositoryRoot()
+	output, err := build.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(output))
+	return path
+}

@@ -1,0 +1,63 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package suite
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+// What config/default installs.
+const (
+	// Namespace is the operator's own.
+	Namespace = "shared-quota-system"
+	// ServiceAccount is the operator's, in its namespace, and User who that is to the
+	// API server.
+	ServiceAccount = "shared-quota-manager"
+	User           = "system:serviceaccount:" + Namespace + ":" + ServiceAccount
+	// CertSecret is the Secret for the webhook's certificate that its Role names.
+	CertSecret = "shared-quota-webhook-cert"
+)
+
+// Install applies config/default, and returns once its types are served.
+func Install(ctx context.Context, cluster *harness.Cluster) {
+	GinkgoHelper()
+	Kubectl(ctx, cluster, "apply", "-k", "config/default")
+	Kubectl(ctx, cluster, "wait", "--for=condition=established", "--timeout=60s", "crd", "--all")
+}
+
+// Identity is the operator with the rights that config/default gives it, as a pod's
+// token would make it.
+func Identity(cluster *harness.Cluster) *rest.Config {
+	GinkgoHelper()
+	identity, err := cluster.User(User, "system:serviceaccounts", "system:serviceaccounts:"+Namespace)
+	Expect(err).NotTo(HaveOccurred())
+	return identity
+}
+
+// Kubeconfig returns the path of a kubeconfig file with the operator's Identity.
+func Kubeconfig(cluster *harness.Cluster) string {
+	GinkgoHelper()
+	path, err := cluster.WriteKubeconfig("operator", Identity(cluster))
+	Expect(err).NotTo(HaveOccurred())
+	return path
+}

@@ -1,0 +1,66 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package suite
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+const (
+	// Deadline is what anything may take on a machine that is busy with builds.
+	Deadline = 60 * time.Second
+	// Poll is how long Eventually waits between two looks.
+	Poll = 50 * time.Millisecond
+	// BuildTimeout covers a build of the operator from nothing.
+	BuildTimeout = 15 * time.Minute
+)
+
+// Run runs the specs of the calling package; timeout is for all of them and for what
+// comes before. Eventually goes by Deadline and Poll, and ends with the context that it
+// is given; a suite with waits of its own sets them in its BeforeSuite.
+func Run(t *testing.T, description string, timeout time.Duration) {
+	t.Helper()
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(Deadline)
+	SetDefaultEventuallyPollingInterval(Poll)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	// What libraries log is told with the spec that fails.
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	suite, reporter := GinkgoConfiguration()
+	suite.Timeout = timeout
+	RunSpecs(t, description, suite, reporter)
+}
+
+// Async builds something while the caller goes on, to start the control plane. If it
+// fails, so does the spec, and the channel is closed with nothing in it.
+func Async[T any](ctx context.Context, build func(context.Context) T) <-chan T {
+	built := make(chan T, 1)
+	go func() {
+		defer GinkgoRecover()
+		defer close(built)
+		built <- build(ctx)
+	}()
+	return built
+}
