@@ -205,15 +205,12 @@ var _ = Describe("The webhook's certificate", Ordered, ContinueOnFailure, func()
 		mustCreate(ctx, lease)
 		balancer := startBalancer()
 		alone := options(balancer)
-		_, port, err := net.SplitHostPort(freeAddress())
-		Expect(err).NotTo(HaveOccurred())
-		alone.HealthPort, err = strconv.Atoi(port)
-		Expect(err).NotTo(HaveOccurred())
+		alone.HealthPort = freePort()
 		started := suite.Async(ctx, func(ctx context.Context) *harness.Operator {
 			return startAtOnce(ctx, balancer, alone, 1)[0]
 		})
 		webhooks := func(ctx context.Context) (string, error) {
-			return get(ctx, "http://127.0.0.1:"+port+"/readyz/webhooks")
+			return get(ctx, fmt.Sprintf("http://127.0.0.1:%d/readyz/webhooks", alone.HealthPort))
 		}
 		By("having no leader that tells the API server about it")
 		Eventually(ctx, webhooks).Should(ContainSubstring("there is no ValidatingWebhookConfiguration shared-quota"))

@@ -18,7 +18,7 @@ package e2e
 
 import (
 	"context"
-	"net"
+	"fmt"
 	"testing"
 	"time"
 
@@ -68,7 +68,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	binary := suite.Async(ctx, suite.Operator)
 	startControlPlane(ctx)
-	metricsAddress = freeAddress()
+	metricsAddress = fmt.Sprintf("127.0.0.1:%d", freePort())
 	settings = harness.OperatorOptions{
 		Binary: <-binary,
 		Args: []string{
@@ -146,11 +146,10 @@ func tryInvalidQuota(ctx context.Context) error {
 	return api.Create(ctx, newTeam().quota().Hard("pods", "500m").Obj(), client.DryRunAll)
 }
 
-// freeAddress returns a loopback address that nobody listens on.
-func freeAddress() string {
+// freePort returns a loopback port that nobody listens on.
+func freePort() int {
 	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := harness.FreePort()
 	Expect(err).NotTo(HaveOccurred())
-	defer listener.Close()
-	return listener.Addr().String()
+	return port
 }

@@ -21,9 +21,9 @@ limitations under the License.
 // A Cluster owns one temporary directory, in which everything is written, and
 // every process that it starts. Stop ends them and removes the directory.
 //
-// The package knows nothing of quotas. It doesn't build binaries either: the
-// control plane's come from KUBEBUILDER_ASSETS or bin/k8s below the
-// repository's root, the operator's from bin/manager.
+// The package knows nothing of quotas. The control plane's binaries come from
+// KUBEBUILDER_ASSETS or bin/k8s below the repository's root. The operator's is bin/manager, or what OperatorBinary finds
+// or builds.
 //
 // Invariants:
 //

@@ -60,6 +60,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(suite.BuildTimeout))
 
+// A failure is told with what the operator said last.
+var _ = JustAfterEach(func() { suite.ReportLog(running) })
+
 var _ = AfterSuite(func() { suite.Stop(cluster, running) })
 
 // as returns the client of a user.

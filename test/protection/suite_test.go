@@ -66,6 +66,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	start(ctx)
 }, NodeTimeout(suite.BuildTimeout))
 
+// A failure is told with what the operator said last.
+var _ = JustAfterEach(func() { suite.ReportLog(running) })
+
 var _ = AfterSuite(func() { suite.Stop(cluster, running) })
 
 func start(ctx context.Context) {

@@ -63,6 +63,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	startOperator(ctx)
 }, NodeTimeout(suite.BuildTimeout))
 
+// A failure is told with what the operator said last.
+var _ = JustAfterEach(func() { suite.ReportLog(running) })
+
 var _ = AfterSuite(func() { suite.Stop(cluster, running) })
 
 // startOperator runs the operator as it runs in a cluster, but for where it is reached.
