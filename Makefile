@@ -48,6 +48,12 @@ KUBECTL ?= kubectl
 ## CONTAINER_TOOL: command that builds the images
 CONTAINER_TOOL ?= docker
 
+# Whatever the race detector has nothing to find in is built alike: the control plane, tools, modules
+# and what lint reads have most packages in common, which are compiled once then.
+PLAIN := CGO_ENABLED=0 GOFLAGS="$(GOFLAGS) -trimpath"
+# Lint has vetted what is tested.
+GO_TEST := go test -vet=off
+
 CONTROLLER_GEN := bin/tools/controller-gen
 CRD_REF_DOCS := bin/tools/crd-ref-docs
 GOLANGCI_LINT := bin/tools/golangci-lint
@@ -77,7 +83,7 @@ help: ## Show this help.
 
 .PHONY: demo
 demo: controlplane build ## Play a story on a real control plane, and tell it.
-	CGO_ENABLED=0 go build -o bin/demo ./hack/demo
+	$(PLAIN) go build -o bin/demo ./hack/demo
 	@bin/demo -manager bin/manager -plugin bin/kubectl-crq -assets "$(ASSETS)" -config config $(if $(filter-out 0,$(KEEP)),-keep)
 
 ##@ Generate (these write)
@@ -104,7 +110,7 @@ manifests: $(CONTROLLER_GEN) ## Write the CRDs from the API types, and the role 
 
 # $(1) receives the bundle, bundle.Dockerfile and what stands beside a bundle.
 define bundle-into
-(cd hack/bundle && CGO_ENABLED=0 GOWORK=off go build -o $(CURDIR)/bin/bundle .) && \
+(cd hack/bundle && $(PLAIN) GOWORK=off go build -o $(CURDIR)/bin/bundle .) && \
 $(KUSTOMIZE) build config/manifests | bin/bundle -version "$(VERSION)" -channels "$(CHANNELS)" \
 	-default-channel "$(DEFAULT_CHANNEL)" -image "$(IMG)" -icon config/manifests/icon.svg -out $(1)
 endef
@@ -130,8 +136,8 @@ fmt: $(GOLANGCI_LINT) ## Format the Go code.
 
 .PHONY: build
 build: ## Build bin/manager, and the plugin of kubectl: bin/kubectl-crq with its completion.
-	CGO_ENABLED=0 go build -trimpath -o bin/manager .
-	CGO_ENABLED=0 go build -trimpath -o bin/kubectl-crq ./cmd/kubectl-crq
+	$(PLAIN) go build -o bin/manager .
+	$(PLAIN) go build -o bin/kubectl-crq ./cmd/kubectl-crq
 	@ln -sf kubectl-crq bin/kubectl_complete-crq
 
 .PHONY: controlplane
@@ -140,13 +146,13 @@ controlplane: $(if $(KUBEBUILDER_ASSETS),,bin/k8s/.stamp) ## Build the control p
 # The program itself knows what its binaries were built from, and leaves them
 # alone when nothing changed. The touch says so to make.
 bin/k8s/.stamp: hack/controlplane/go.mod hack/controlplane/go.sum $(wildcard hack/controlplane/*.go)
-	@cd hack/controlplane && CGO_ENABLED=0 GOWORK=off go run . -out $(CURDIR)/bin/k8s
+	@cd hack/controlplane && $(PLAIN) GOWORK=off go run . -out $(CURDIR)/bin/k8s
 	@touch $@
 
 # Without what it discovers targets by: half of promtool.
 bin/tools/promtool: TAGS := remove_all_sd
 bin/tools/%: hack/tools/%/go.mod hack/tools/%/go.sum
-	cd hack/tools/$* && CGO_ENABLED=0 GOWORK=off go build -trimpath -tags '$(TAGS)' -o $(CURDIR)/$@ tool
+	cd hack/tools/$* && $(PLAIN) GOWORK=off go build -tags '$(TAGS)' -o $(CURDIR)/$@ tool
 	@touch $@
 
 .PHONY: docker-build
@@ -193,9 +199,9 @@ test: test-unit test-alerts test-integration test-faults ## Run all tests but te
 .PHONY: test-unit
 test-unit: ## Run the tests that need no API server.
 	@[[ -n "$(RACE)" ]] || echo "No C compiler: running without the race detector."
-	go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $$(go list ./... | grep -v '/shared-quota-operator/test\(/\|$$\)')
-	cd hack/bundle && GOWORK=off go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./...
-	go test $(RACE) -timeout $(UNIT_TIMEOUT) -skip '^(TestDocs|TestTheBinary.*)$$' ./test/docs ./test/image
+	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $$(go list ./... | grep -v '/shared-quota-operator/test\(/\|$$\)')
+	cd hack/bundle && $(PLAIN) GOWORK=off $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./...
+	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) -skip '^(TestDocs|TestTheBinary.*)$$' ./test/docs ./test/image
 
 # Promtool reads rules as they are in the resource's spec.
 .PHONY: test-alerts
@@ -205,7 +211,7 @@ test-alerts: $(PROMTOOL) ## Run the cases of the alerts, and check that they and
 	@cp hack/tools/promtool/alerts.yaml bin/alerts/tests.yaml
 	$(PROMTOOL) check rules --lint-fatal bin/alerts/rules.yaml
 	$(PROMTOOL) test rules bin/alerts/tests.yaml
-	cd hack/tools/promtool && CGO_ENABLED=0 GOWORK=off go test -trimpath -count=1 ./...
+	cd hack/tools/promtool && $(PLAIN) GOWORK=off $(GO_TEST) -count=1 ./...
 
 # The operator that all suites test.
 .PHONY: test-manager
@@ -215,14 +221,14 @@ test-manager:
 # Each suite runs an API server of its own, and waits for it most of the time.
 .PHONY: test-integration
 test-integration: controlplane test-manager ## Run the suites under test/ against a real API server, but those with faults and of the documentation.
-	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" go test $(RACE) -count=1 -p $(SUITES) -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) \
+	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" $(GO_TEST) $(RACE) -count=1 -p $(SUITES) -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) \
 		$$(go list ./test/... | grep -v '/test/\(docs\|faults\|image\)$$')
 
 # A control plane for each page, and a build from nothing: a few minutes that are
 # for who changes pages, config/ or the Dockerfile.
 .PHONY: test-docs
 test-docs: controlplane test-manager ## Do what README.md and docs/ tell people to do, on a real API server, and build the binary as the image does.
-	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" go test $(RACE) -count=1 -p 1 \
+	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" $(GO_TEST) $(RACE) -count=1 -p 1 \
 		-timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) ./test/docs ./test/image
 
 # What happened is told when all went well, too. The suite has time limits of
@@ -230,18 +236,18 @@ test-docs: controlplane test-manager ## Do what README.md and docs/ tell people 
 .PHONY: test-faults
 test-faults: controlplane test-manager ## Kill, pause and cut off replicas and the API server, while clients hammer at the limit.
 	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" FAULTS_SEED="$(FAULTS_SEED)" FAULTS_DURATION="$(FAULTS_DURATION)" \
-		go test $(RACE) -count=1 -timeout 0 -v $(TEST_ARGS) ./test/faults
+		$(GO_TEST) $(RACE) -count=1 -timeout 0 -v $(TEST_ARGS) ./test/faults
 
 ##@ Measure
 
 .PHONY: bench
 bench: controlplane build ## Measure admission on a real control plane, against no quota, the cheapest webhook and native ResourceQuota. BENCH_JSON: file for the figures.
-	CGO_ENABLED=0 go build -o bin/bench ./hack/bench
+	$(PLAIN) go build -o bin/bench ./hack/bench
 	@bin/bench -manager bin/manager -assets "$(ASSETS)" $(BENCH_ARGS)
 
 .PHONY: bench-scale
 bench-scale: controlplane build ## Measure counting with 50,000 pods on a real control plane: time, memory, growth. BENCH_JSON: file for the figures.
-	CGO_ENABLED=0 go build -o bin/benchscale ./hack/benchscale
+	$(PLAIN) go build -o bin/benchscale ./hack/benchscale
 	@bin/benchscale -manager bin/manager -assets "$(ASSETS)" -crds config/crd/bases
 
 ##@ Versions
@@ -318,5 +324,5 @@ verify-bundle: $(KUSTOMIZE) ## Check that the OLM bundle is up to date, for the 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Check the Go code against .golangci.yml.
 	@bad=0; for module in $(LINT_MODULES); do \
-		(cd $$module && GOWORK=off $(CURDIR)/$(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml --timeout 20m ./...) || bad=1; \
+		(cd $$module && $(PLAIN) GOWORK=off $(CURDIR)/$(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml --timeout 20m ./...) || bad=1; \
 	done; exit $$bad

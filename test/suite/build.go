@@ -18,6 +18,7 @@ package suite
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 
@@ -48,8 +49,9 @@ func Operator(ctx context.Context) string {
 func BuildPlugin(ctx context.Context, dir string) string {
 	GinkgoHelper()
 	path := filepath.Join(dir, "kubectl-crq")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/kubectl-crq")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "./cmd/kubectl-crq")
 	build.Dir = RepositoryRoot()
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does
 	output, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))
 	return path
