@@ -50,7 +50,7 @@ CONTAINER_TOOL ?= docker
 
 # Whatever the race detector has nothing to find in is built alike: the control plane, tools, modules
 # and what lint reads have most packages in common, which are compiled once then.
-PLAIN := CGO_ENABLED=0 GOFLAGS="$(GOFLAGS) -trimpath"
+PLAIN := CGO_ENABLED=0 GOFLAGS="$(shell go env GOFLAGS) -trimpath"
 # Lint has vetted what is tested.
 GO_TEST := go test -vet=off
 
@@ -92,7 +92,7 @@ demo: controlplane build ## Play a story on a real control plane, and tell it.
 # controller-gen can't be told: to read 1e-999999999 takes more memory than a machine has.
 define manifests-into
 $(CONTROLLER_GEN) crd rbac:roleName=manager-role paths=./... output:crd:dir=$(1) output:rbac:dir=$(2)
-sed -i '/pattern:/s/\[eE\].*/[eE](\\+|-)?[0-9]{1,2}))?$$/' $(1)/*.yaml
+sed -i.orig '/pattern:/s/\[eE\].*/[eE](\\+|-)?[0-9]{1,2}))?$$/' $(1)/*.yaml && rm $(1)/*.orig
 endef
 
 # $(1) receives the deepcopy code.

@@ -20,7 +20,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
@@ -61,5 +65,16 @@ var _ = Describe("Who asks for more than can be counted", func() {
 		mustDelete(ctx, early)
 		eventuallyUses(ctx, quota, "requests.storage=1")
 		mustCreate(ctx, claim("second", "1"))
+	})
+
+	// What a test parses itself would take its own memory.
+	It("can't have a limit that takes a machine's memory to read", func(ctx SpecContext) {
+		valid, err := runtime.DefaultUnstructuredConverter.ToUnstructured(newTeam().quota().Hard("requests.memory", "1").Obj())
+		Expect(err).NotTo(HaveOccurred())
+		unreadable := &unstructured.Unstructured{Object: valid}
+		unreadable.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuota"))
+		Expect(unstructured.SetNestedField(valid, "1e-300000000", "spec", "quota", "hard", "requests.memory")).To(Succeed())
+		Expect(api.Create(ctx, unreadable)).To(And(Satisfy(apierrors.IsInvalid),
+			MatchError(ContainSubstring("spec.quota.hard.requests.memory in body should match"))))
 	})
 })

@@ -93,7 +93,7 @@ var _ = Describe("A quota that makes no sense", func() {
 			"spec.quota.hard[count/deployments.apps]: ", "must be an integer"),
 		Entry("more than can be counted", hard("requests.memory", "1e30"),
 			"spec.quota.hard[requests.memory]: ", "must be less than 1e30"),
-		Entry("a limit that takes a machine's memory to read", hard("requests.memory", "1e300000000"),
+		Entry("a limit with a huge exponent", hard("requests.memory", "1e300000000"),
 			"spec.quota.hard.requests.memory: ", "should match"),
 		Entry("an unqualified resource", hard("gpus", "1"),
 			"spec.quota.hard[gpus]: ", "must be a standard resource for quota"),

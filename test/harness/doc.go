@@ -22,8 +22,8 @@ limitations under the License.
 // every process that it starts. Stop ends them and removes the directory.
 //
 // The package knows nothing of quotas. The control plane's binaries come from
-// KUBEBUILDER_ASSETS or bin/k8s below the repository's root. The operator's is bin/manager, or what OperatorBinary finds
-// or builds.
+// KUBEBUILDER_ASSETS or bin/k8s below the repository's root. The operator's is
+// bin/manager, or what OperatorBinary finds or builds.
 //
 // Invariants:
 //
