@@ -108,4 +108,5 @@ type Options struct {
 type Charge struct {
 	Limits      ledger.Limits
 	Reservation ledger.Reservation
+	Knowledge   ledger.Knowledge
 }

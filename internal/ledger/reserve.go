@@ -51,6 +51,11 @@ type Undecided struct {
 	Reason Reason
 	// Resources are what the charge consists of, sorted.
 	Resources []corev1.ResourceName
+	// Members is, with StaleNamespaces, the resourceVersion of a namespace's change
+	// that the caller has to know of.
+	Members uint64
+	// Detail says more, for people; empty for most reasons.
+	Detail string
 }
 
 // Reason says why a charge is Undecided.
@@ -65,11 +70,31 @@ const (
 	Full Reason = "Full"
 	// Sealed: the ledger may not hold all that is in flight.
 	Sealed Reason = "Sealed"
+	// NotJoined: the ledger has not counted the namespace in the version that the
+	// caller knows.
+	NotJoined Reason = "NotJoined"
+	// StaleNamespaces: the ledger knows of a namespace that joined, left or changed,
+	// and the caller has not seen that.
+	StaleNamespaces Reason = "StaleNamespaces"
+	// InvalidSpec: this release can't compile the quota's spec.
+	InvalidSpec Reason = "InvalidSpec"
 )
 
 func (Granted) decision()   {}
 func (Denied) decision()    {}
 func (Undecided) decision() {}
+
+// Knowledge is what a caller knew of namespaces when it found that the quota covers
+// the request's namespace.
+type Knowledge struct {
+	// Namespace is the resourceVersion of the namespace by which it was covered. The
+	// ledger must have counted that version of it.
+	Namespace uint64
+	// Seen is the resourceVersion up to which the caller has seen namespaces. It must
+	// be at least that of the newest change of a namespace that the ledger has counted:
+	// a caller that has seen less may take the namespace for another quota's.
+	Seen uint64
+}
 
 // Reserve judges a charge against the limits and, when it fits, reserves it.
 // Reserving what is reserved already changes nothing, so that a charge whose

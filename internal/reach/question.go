@@ -1,0 +1,98 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reach
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Witness says how much an entry of the webhook configuration tells of the quotas
+// that cover the namespaces that meet it.
+type Witness string
+
+const (
+	// WitnessNone: the entry may ask about a namespace that no quota covers.
+	WitnessNone Witness = "any"
+	// WitnessSome: at least one quota covers every namespace that meets the entry.
+	WitnessSome Witness = "some"
+	// WitnessExact: the same quotas, and no others, cover every namespace that meets
+	// the entry. Question.Quotas identifies them.
+	WitnessExact Witness = "exact"
+)
+
+// Question is what an entry's path says of the quotas that it was generated from.
+// The API server repeats it with each request, so that a replica that knows less
+// than the configuration notices.
+type Question struct {
+	Witness Witness
+	// Quotas is a QuotaSet with WitnessExact, and empty otherwise.
+	Quotas string
+	// Epoch is the newest resourceVersion among the specs that the entry was
+	// generated from. A replica that has seen it knows all these specs.
+	Epoch uint64
+	// Specs is a digest of these specs' versions. While it is the same, the Epoch
+	// stays as it is.
+	Specs string
+}
+
+// QuotaSet returns a digest of the UIDs, whatever their order.
+func QuotaSet(uids []types.UID) string {
+	return digestOf(slices.Sorted(slices.Values(uids)))
+}
+
+// digestOf returns 16 hexadecimal digits.
+func digestOf[T ~string](parts []T) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		_, _ = sum.Write([]byte(part + "\n")) // a hash never fails
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// Path returns the question as two segments of a path, without a slash in front.
+// Each is a DNS subdomain, which the API server demands of a Service's path.
+func (q Question) Path() string {
+	entry := string(q.Witness)
+	if q.Quotas != "" {
+		entry += "-" + q.Quotas
+	}
+	return entry + "/" + strconv.FormatUint(q.Epoch, 10) + "-" + q.Specs
+}
+
+var errQuestion = errors.New("want WITNESS[-QUOTAS]/EPOCH-SPECS")
+
+// ParseQuestion reads what Path returned.
+func ParseQuestion(path string) (Question, error) {
+	entry, specs, _ := strings.Cut(path, "/")
+	witness, quotas, _ := strings.Cut(entry, "-")
+	number, digest, found := strings.Cut(specs, "-")
+	epoch, err := strconv.ParseUint(number, 10, 64)
+	question := Question{Witness: Witness(witness), Quotas: quotas, Epoch: epoch, Specs: digest}
+	known := question.Witness == WitnessNone || question.Witness == WitnessSome || question.Witness == WitnessExact
+	if err != nil || !found || !known || (quotas != "") != (question.Witness == WitnessExact) {
+		return Question{}, fmt.Errorf("reading the question %q: %w", path, errQuestion)
+	}
+	return question, nil
+}
