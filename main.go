@@ -31,6 +31,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -58,7 +61,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/limited"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -66,6 +68,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
 	"github.com/sharedquota/shared-quota-operator/webhooks"
 	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
+	"github.com/sharedquota/shared-quota-operator/webhooks/quotas"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -207,7 +210,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	// It ends after the manager has: what the webhooks still answer is charged.
 	charging, stop := context.WithCancel(context.WithoutCancel(ctx))
-	group := groupcommit.New(charging, clock, store, measured, committing())
+	group := driver.New(charging, clock, store, observing{measured}, committing())
 	defer group.Wait()
 	defer stop()
 	index, err := coverage.NewIndex(ctx, clock, mgr.GetCache(), mgr.GetAPIReader())
@@ -217,7 +220,8 @@ func run(ctx context.Context, f flags) error {
 
 	refusals := objects.NewRefusals(clock, mgr.GetClient(), mgr.GetEventRecorder(events.Name))
 	handler := objects.NewHandler(clock, evaluators, index, group, measured, refusals, f.reservationTTL)
-	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, refusals, measured, reached.Protected); err != nil {
+	fences := quotas.NewFences(clock, group, f.reservationTTL)
+	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, fences, refusals, measured, reached.Protected); err != nil {
 		return err
 	}
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
@@ -239,11 +243,22 @@ func run(ctx context.Context, f flags) error {
 	return mgr.Start(ctx)
 }
 
+// observing counts what happens to ledgers, and logs what cannot have happened.
+type observing struct{ *metrics.Metrics }
+
+// Impossible implements driver.Observer.
+func (o observing) Impossible(quota string, err error) {
+	o.Metrics.Impossible(quota, err)
+	ctrl.Log.WithName("ledgers").Error(err, "Ignored an event that cannot happen", "quota", quota)
+}
+
 // committing is how charges are written.
-func committing() groupcommit.Options {
-	return groupcommit.Options{
-		Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 150 * time.Millisecond,
-		CallTimeout: 5 * time.Second, ChangeTimeout: 30 * time.Second, MaxWaiting: 10000,
+func committing() driver.Options {
+	return driver.Options{
+		Options: machine.Options{
+			Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 150 * time.Millisecond, MaxWaiting: 10000,
+		},
+		CallTimeout: 2 * time.Second, EditTimeout: 30 * time.Second,
 	}
 }
 

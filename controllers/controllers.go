@@ -22,6 +22,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -43,7 +46,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/issuing"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
@@ -60,7 +62,7 @@ type Options struct {
 	// Namespace is the operator's own; empty where it has none.
 	Namespace string
 	// DecodeLedger reads a stored ledger; Intact tells whether it is as it was written.
-	DecodeLedger func(*quotav1.QuotaLedger) (groupcommit.Snapshot, error)
+	DecodeLedger func(*quotav1.QuotaLedger) (machine.Snapshot, error)
 	Intact       func(*quotav1.QuotaLedger) bool
 	// ReservationTTL is the life of a reservation.
 	ReservationTTL time.Duration
@@ -88,7 +90,7 @@ type controller interface {
 // Register makes all controllers and adds them to the manager.
 func Register(
 	ctx context.Context, mgr ctrl.Manager, clock clock.WithTicker, evaluators *evaluation.Evaluators,
-	group *groupcommit.Group, metrics *metrics.Metrics, options Options,
+	group *driver.Group, metrics *metrics.Metrics, options Options,
 ) error {
 	source, err := eventSource(mgr)
 	if err != nil {
@@ -112,7 +114,10 @@ func Register(
 		status.Fire(quotas)
 		views.Fire(quotas)
 	}
-	count := counting.New(evaluators, counted, hurrying(group))
+	count := counting.New(evaluators,
+		func(quotas []string) { group.Counted(quotas, false); counted(quotas) },
+		func(quotas []string) { group.Counted(quotas, true) })
+	group.Follow(usage.NewCounter(count))
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
 		shown.byName(), options.NamespaceMetrics).Read)
 	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), source, count, counted)
@@ -156,15 +161,6 @@ func eventSource(mgr ctrl.Manager) (usage.EventSource, error) {
 		return usage.EventSource{}, fmt.Errorf("making the client of metadata: %w", err)
 	}
 	return usage.EventSource{Objects: objects, Metadata: metadata}, nil
-}
-
-// hurrying has the changes written that may make room.
-func hurrying(group *groupcommit.Group) func(quotas []string) {
-	return func(quotas []string) {
-		for _, quota := range quotas {
-			group.Hurry(quota)
-		}
-	}
 }
 
 // projections tell how far lags what people read.

@@ -21,6 +21,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+
 	corev1 "k8s.io/api/core/v1"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +30,6 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers/lag"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 )
 
@@ -39,7 +40,7 @@ const readTimeout = time.Second
 type Reader struct {
 	client client.Reader
 	count  *counting.Count
-	group  *groupcommit.Group
+	group  *driver.Group
 	// projection -> how far it lags
 	lags map[metrics.Projection]*lag.Lag
 	// namespaces: what each namespace uses is wanted too.
@@ -48,7 +49,7 @@ type Reader struct {
 
 // NewReader makes a Reader. The client must read from a cache.
 func NewReader(
-	client client.Reader, count *counting.Count, group *groupcommit.Group,
+	client client.Reader, count *counting.Count, group *driver.Group,
 	lags map[metrics.Projection]*lag.Lag, namespaces bool,
 ) *Reader {
 	return &Reader{client: client, count: count, group: group, lags: lags, namespaces: namespaces}

@@ -23,6 +23,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -40,7 +43,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -88,9 +90,9 @@ func newReader(t *testing.T, namespaces bool, uid types.UID, calls interceptor.F
 	if err := count.Source(configMaps).Replace([]runtime.Object{object}, 5, moment); err != nil {
 		t.Fatal(err)
 	}
-	group := groupcommit.New(t.Context(), clock, ledgerstore.New(reader), nil, groupcommit.Options{})
+	group := driver.New(t.Context(), clock, ledgerstore.New(reader), nil, driver.Options{})
 	held := ledger.Reservation{Object: ledger.Object{UID: "d", Name: "d", Namespace: "a"}, Amounts: number("configmaps", "1")}
-	group.Observe("team", groupcommit.Snapshot{Version: "1", State: ledger.State{
+	group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 1}, State: ledger.State{
 		Basis: ledger.Basis{Quota: "counted"}, Reservations: map[ledger.Key]ledger.Reservation{held.Key(): held},
 	}})
 

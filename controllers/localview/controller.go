@@ -24,6 +24,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +39,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=localresourcequotas,verbs=list;watch;create;update;delete
@@ -50,7 +51,7 @@ type Controller struct {
 	clock   clock.Clock
 	client  client.Client
 	count   *counting.Count
-	group   *groupcommit.Group
+	group   *driver.Group
 	changed *trigger.Trigger
 	// degraded tells whether something that a quota limits can't be counted.
 	degraded func(quota string) bool
@@ -74,7 +75,7 @@ type Controller struct {
 // NewController makes the controller. The trigger must be fired with every
 // quota whose count or ledger changes.
 func NewController(
-	clock clock.Clock, client client.Client, count *counting.Count, group *groupcommit.Group,
+	clock clock.Clock, client client.Client, count *counting.Count, group *driver.Group,
 	degraded func(quota string) bool, changed *trigger.Trigger, lag *lag.Lag, recorder events.Recorder, every time.Duration,
 ) *Controller {
 	return &Controller{

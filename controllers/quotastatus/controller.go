@@ -23,6 +23,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -43,7 +45,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
@@ -68,7 +69,7 @@ type Controller struct {
 	client     client.Client
 	evaluators *evaluation.Evaluators
 	count      *counting.Count
-	group      *groupcommit.Group
+	group      *driver.Group
 	problems   Problems
 	settings   func() reach.Settings
 	changed    *trigger.Trigger
@@ -84,7 +85,7 @@ type Controller struct {
 // quota whose count or ledger changes.
 func NewController(
 	clock clock.Clock, client client.Client, evaluators *evaluation.Evaluators, count *counting.Count,
-	group *groupcommit.Group, problems Problems, settings func() reach.Settings,
+	group *driver.Group, problems Problems, settings func() reach.Settings,
 	changed *trigger.Trigger, lag *lag.Lag, recorder events.Recorder, every time.Duration,
 ) *Controller {
 	return &Controller{

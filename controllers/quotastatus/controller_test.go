@@ -24,6 +24,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +48,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
@@ -84,7 +86,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		WithStatusSubresource(&quotav1.ClusterResourceQuota{}).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.write}).Build()
 	evaluators := evaluation.New(b.clock, evaluation.ClaimSources{})
-	group := groupcommit.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, groupcommit.Options{})
+	group := driver.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, driver.Options{})
 	elected := make(chan struct{})
 	close(elected)
 	b.Controller = NewController(b.clock, b.client, evaluators, counting.New(evaluators, func([]string) {}, func([]string) {}), group,
@@ -124,7 +126,7 @@ func (b *bench) counts(t *testing.T, quota *quotav1.ClusterResourceQuota, number
 	if err := b.count.Source(configMaps).Replace(objects, 5, moment); err != nil {
 		t.Fatal(err)
 	}
-	b.group.Observe(quota.Name, groupcommit.Snapshot{Version: "1", State: ledger.State{
+	b.group.Saw(quota.Name, machine.Snapshot{Version: machine.Version{ResourceVersion: 1}, State: ledger.State{
 		Basis: compiled.Limits.Basis, Used: list("configmaps", "0"),
 	}})
 }
@@ -207,7 +209,7 @@ func TestAQuotaIsNotReadyBeforeItsLedgerIs(t *testing.T) {
 			state := b.group.Current("team")
 			change(&state)
 			b.group.Gone("team")
-			b.group.Observe("team", groupcommit.Snapshot{Version: "2", State: state})
+			b.group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
 			b.reconcile(t)
 			if !meta.IsStatusConditionFalse(b.status(t).Conditions, quotav1.ConditionReady) {
 				t.Errorf("want it not ready, got %+v", b.status(t).Conditions)
@@ -231,7 +233,7 @@ func TestALedgerThatWasLostIsToldOf(t *testing.T) {
 			quota.Status.Ledger = test.named
 			b := newBench(t, quota, registered(), &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "ledger"}})
 			b.counts(t, quota, 3)
-			b.group.Observe("team", groupcommit.Snapshot{Version: "2", State: ledger.State{
+			b.group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: ledger.State{
 				Basis: ledger.Basis{Quota: quota.UID}, Sealed: moment,
 			}})
 			b.reconcile(t)

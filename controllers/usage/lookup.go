@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/pager"
 
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
@@ -86,6 +87,21 @@ func (l *Lookup) Selected(ctx context.Context, name string, selector selection.S
 		return false, fmt.Errorf("looking for namespace %s: %w", name, err)
 	}
 	return selector.Matches(namespace.Labels, namespace.Annotations), nil
+}
+
+// Generation returns the generation of a quota's spec as it is stored; zero if the quota
+// is gone.
+func (l *Lookup) Generation(ctx context.Context, quota string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	found, err := l.client.Resource(quotav1.GroupVersion.WithResource("clusterresourcequotas")).Get(ctx, quota, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("looking for quota %s: %w", quota, err)
+	}
+	return found.Generation, nil
 }
 
 func namespaces() schema.GroupVersionResource {

@@ -33,15 +33,40 @@ func basisOf(definition counting.Definition) ledger.Basis {
 	return ledger.Basis{Quota: definition.UID, Generation: definition.Generation, Digest: definition.Digest}
 }
 
+// Counter gives the machines of quotas what is counted.
+type Counter struct {
+	count *counting.Count
+}
+
+// NewCounter makes a Counter.
+func NewCounter(count *counting.Count) Counter { return Counter{count: count} }
+
+// Observe implements driver.Counter. The count and what it includes of the reservations
+// are of one instant.
+func (c Counter) Observe(quota string, reservations map[ledger.Key]ledger.Reservation) *ledger.Observation {
+	var observed *ledger.Observation
+	c.count.Read(quota, func(view counting.View) {
+		instant, seen := observation(view), map[ledger.Key]bool{}
+		for key, reservation := range reservations {
+			if instant.Seen(reservation) {
+				seen[key] = true
+			}
+		}
+		instant.Seen = func(reservation ledger.Reservation) bool { return seen[reservation.Key()] }
+		observed = &instant
+	})
+	return observed
+}
+
 // observation is what the ledger settles by. It is valid as long as the view is.
 func observation(view counting.View) ledger.Observation {
 	definition := view.Definition()
 	return ledger.Observation{
-		Basis:      basisOf(definition),
-		Used:       view.Total(),
-		Sources:    definition.Sources,
-		Counted:    view.Counted(),
-		Everything: []schema.GroupResource{counting.Namespaces},
+		Basis:   basisOf(definition),
+		Used:    view.Total(),
+		Sources: definition.Sources,
+		Counted: view.Counted(),
+		Touched: view.Touched(),
 		Seen: func(reservation ledger.Reservation) bool {
 			return view.Includes(reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name,
 				reservation.UID, resourceversion.Parse(reservation.From))

@@ -141,6 +141,7 @@ func (s *namespaceStore) Replace(list []any, version string) error {
 		}
 		namespaces = append(namespaces, counting.NamespaceLabels{
 			Name: namespace.GetName(), Labels: namespace.GetLabels(), Annotations: namespace.GetAnnotations(),
+			Version: resourceversion.Parse(namespace.GetResourceVersion()),
 		})
 	}
 	s.count.ReplaceNamespaces(namespaces, resourceversion.Parse(version), s.clock.Now())

@@ -77,7 +77,11 @@ type Count struct {
 	freeing map[string]bool
 }
 
-type namespace struct{ labels, annotations map[string]string }
+type namespace struct {
+	labels, annotations map[string]string
+	// version is the resourceVersion of the namespace.
+	version uint64
+}
 
 // New makes an empty Count. The function changed is told of every quota whose
 // figures, or whose settled objects, may have changed, and freed before it of those
@@ -169,6 +173,10 @@ func (c *Count) lockedDefine(definition Definition, now time.Time) {
 func (c *Count) lockedSelect(name string, is namespace, tally *tally) {
 	_, covered := tally.slices[name]
 	selected := tally.selects(is)
+	if covered || selected {
+		tally.touch(Namespaces, is.version)
+		c.lockedTouch(tally)
+	}
 	switch {
 	case selected && !covered:
 		c.lockedCover(name, tally)

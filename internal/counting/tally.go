@@ -38,6 +38,10 @@ type tally struct {
 	slices map[string]corev1.ResourceList
 	// selection grows with every namespace that is added to slices or taken out.
 	selection uint64
+	// touched is, for each source and for Namespaces, the newest version of an event
+	// that changed what is counted: an older view counts something else, even if the
+	// sums are equal.
+	touched map[schema.GroupResource]uint64
 }
 
 func newTally(definition Definition) *tally {
@@ -45,7 +49,13 @@ func newTally(definition Definition) *tally {
 		definition: definition,
 		total:      zeros(definition.Quota.Spec.Hard),
 		slices:     map[string]corev1.ResourceList{},
+		touched:    map[schema.GroupResource]uint64{},
 	}
+}
+
+// touch notes that an event of this version changed what is counted.
+func (t *tally) touch(source schema.GroupResource, version uint64) {
+	t.touched[source] = max(t.touched[source], version)
 }
 
 // selects tells whether a namespace is to be counted.
@@ -64,9 +74,11 @@ func (d Definition) countedFrom(resource schema.GroupResource) bool {
 }
 
 // lockedUse moves a namespace's slices by what a number of objects use: up
-// where there are more of them, down where there are fewer.
+// where there are more of them, down where there are fewer. What is limited otherwise
+// is touched, too: whether an object uses something is not always known.
 func (s *Source) lockedUse(namespace string, used evaluation.Footprint, number int) {
 	for _, tally := range s.count.covering[namespace] {
+		tally.touch(s.resource, s.changing)
 		amounts := times(s.count.usage(s.resource, used, tally), max(number, -number))
 		if len(amounts) == 0 {
 			continue
@@ -90,6 +102,7 @@ func (s *Source) lockedUse(namespace string, used evaluation.Footprint, number i
 func (c *Count) lockedUsed(namespace string, tally *tally) corev1.ResourceList {
 	used := zeros(tally.definition.Quota.Spec.Hard)
 	for _, source := range c.sources {
+		tally.touch(source.resource, source.objects.newestIn(namespace))
 		for footprint, number := range source.objects.alikeIn(namespace) {
 			used = quota.Add(used, times(c.usage(source.resource, footprint, tally), number))
 		}

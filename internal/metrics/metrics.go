@@ -135,14 +135,14 @@ func (m *Metrics) Requested(outcome Outcome, took time.Duration) {
 	of.took.Observe(took.Seconds())
 }
 
-// Committed implements the Observer of groupcommit.
+// Committed implements the Observer of package driver.
 func (m *Metrics) Committed(quota string, batch int, took time.Duration) {
 	m.ledgers.of(quota).commits.Inc()
 	m.batch.Observe(float64(batch))
 	m.duration.Observe(took.Seconds())
 }
 
-// Ended implements the Observer of groupcommit.
+// Ended implements the Observer of package driver.
 func (m *Metrics) Ended(quota string, ends ledger.Ends) {
 	of := m.ledgers.of(quota)
 	of.settled.Add(float64(ends.Settled))
@@ -150,14 +150,19 @@ func (m *Metrics) Ended(quota string, ends ledger.Ends) {
 	of.released.Add(float64(ends.Released))
 }
 
-// Conflicted implements the Observer of groupcommit.
+// Conflicted implements the Observer of package driver.
 func (m *Metrics) Conflicted(quota string) {
 	m.ledgers.of(quota).conflicts.Inc()
 }
 
-// Failed implements the Observer of groupcommit.
+// Failed implements the Observer of package driver.
 func (m *Metrics) Failed(quota string, _ error) {
 	m.ledgers.of(quota).failures.Inc()
+}
+
+// Impossible implements the Observer of package driver.
+func (m *Metrics) Impossible(quota string, _ error) {
+	m.ledgers.of(quota).impossible.Inc()
 }
 
 // Drifted counts a resource whose running total an audit found wrong and repaired.

@@ -19,9 +19,13 @@ package objects
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +37,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 )
@@ -55,7 +58,7 @@ type Handler struct {
 	clock      clock.Clock
 	evaluators *evaluation.Evaluators
 	coverage   *coverage.Index
-	group      *groupcommit.Group
+	group      *driver.Group
 	metrics    *metrics.Metrics
 	refusals   *Refusals
 	decoder    decoder
@@ -69,7 +72,7 @@ var _ admission.Handler = &Handler{}
 // NewHandler makes a Handler.
 func NewHandler(
 	clock clock.Clock, evaluators *evaluation.Evaluators, coverage *coverage.Index,
-	group *groupcommit.Group, metrics *metrics.Metrics, refusals *Refusals, ttl time.Duration,
+	group *driver.Group, metrics *metrics.Metrics, refusals *Refusals, ttl time.Duration,
 ) *Handler {
 	return &Handler{
 		clock: clock, evaluators: evaluators, coverage: coverage, group: group, metrics: metrics,
@@ -235,7 +238,7 @@ func (h *Handler) charge(
 
 func (h *Handler) charges(
 	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, definitions []definition.Definition,
-) ([]groupcommit.Charge, error) {
+) ([]ledger.Charge, error) {
 	quotas := make([]evaluation.Quota, 0, len(definitions))
 	limits := map[string]ledger.Limits{}
 	for _, covering := range definitions {
@@ -250,10 +253,12 @@ func (h *Handler) charges(
 	if err != nil {
 		return nil, err
 	}
-	charges := make([]groupcommit.Charge, 0, len(amounts))
+	charges := make([]ledger.Charge, 0, len(amounts))
 	for _, charge := range amounts {
 		held.Amounts = charge.Amounts
-		charges = append(charges, groupcommit.Charge{Limits: limits[charge.Quota], Reservation: held})
+		charges = append(charges, ledger.Charge{
+			Limits: limits[charge.Quota], Reservation: held, Knowledge: ledger.Knowledge{Seen: math.MaxUint64},
+		})
 	}
 	return charges, nil
 }
@@ -266,7 +271,7 @@ func isGranted(decision ledger.Decision) bool {
 // status is the HTTP status for a failure to decide.
 func status(err error) int32 {
 	switch {
-	case errors.Is(err, groupcommit.ErrBusy):
+	case errors.Is(err, machine.ErrBusy):
 		return http.StatusTooManyRequests
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err):
 		return http.StatusGatewayTimeout

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package groupcommit
+package driver
 
 import (
 	"context"
@@ -32,6 +32,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 // Every answer is the one that some order of the charges, one after the other,
@@ -114,7 +115,7 @@ func anyCharge() *rapid.Generator[plannedCharge] {
 
 // operation is one charge as its caller saw it.
 type operation struct {
-	charge     Charge
+	charge     ledger.Charge
 	start, end time.Time
 	decision   ledger.Decision
 	err        error
@@ -133,9 +134,7 @@ func (p plan) play(t *testing.T) history {
 	store.latency = p.latency
 	replicas := [2]*Group{}
 	for i := range replicas {
-		replicas[i] = New(ctx, clock.RealClock{}, store, &watcher{}, Options{
-			Pace: 10 * time.Millisecond, PaceEach: time.Millisecond, Patience: p.withheld, CallTimeout: time.Second, ChangeTimeout: 10 * time.Second, MaxWaiting: 100,
-		})
+		replicas[i] = New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{Pace: 10 * time.Millisecond, PaceEach: time.Millisecond, Patience: p.withheld, MaxWaiting: 100}, CallTimeout: time.Second, EditTimeout: 10 * time.Second})
 	}
 	var watches sync.WaitGroup
 	if p.watched {
@@ -160,7 +159,7 @@ func watch(ctx context.Context, store *memoryStore, replicas []*Group) {
 		store.mu.Unlock()
 		pass(7 * time.Millisecond)
 		for _, replica := range replicas {
-			replica.Observe("team", past)
+			replica.Saw("team", past)
 		}
 	}
 }
@@ -189,7 +188,7 @@ func (c plannedCharge) reserve(group *Group, hard int64, number int) operation {
 	charge.Reservation.UID = types.UID(fmt.Sprint("uid", number))
 	charge.Reservation.Amounts = podsList(c.pods)
 	done := operation{charge: charge, start: clock.RealClock{}.Now()}
-	done.decision, done.err = group.Reserve(ctx, []Charge{charge})
+	done.decision, done.err = group.Reserve(ctx, []ledger.Charge{charge})
 	done.end = clock.RealClock{}.Now()
 	return done
 }
@@ -270,7 +269,7 @@ func (s *search) apply(i int, at progress, state ledger.State) bool {
 		}
 	}
 	draft := ledger.Edit(state)
-	decision := draft.Reserve(s.limits, next.charge.Reservation)
+	decision := draft.Reserve(ledger.Charge{Limits: s.limits, Reservation: next.charge.Reservation})
 	if next.err == nil && !cmp.Equal(decision, next.decision) || next.err != nil && !isGranted(decision) {
 		return false
 	}

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package groupcommit
+package driver
 
 import (
 	"errors"
@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 // voids are what may become of a ledger that somebody else than a replica touches.
@@ -44,20 +45,20 @@ func voids() map[string]func(*memoryStore) {
 
 // seeing tells the group of what is stored, or not.
 func seeing(store *memoryStore, group *Group) {
-	if snapshot := store.snapshot("team"); snapshot.Version != "" {
-		group.Observe("team", snapshot)
+	if snapshot := store.snapshot("team"); !snapshot.Version.IsZero() {
+		group.Saw("team", snapshot)
 		return
 	}
 	group.Gone("team")
 }
 
-func settled(pods int64) Change {
+func settled(pods int64) func(*ledger.Draft) {
 	source := schema.GroupResource{Resource: "pods"}
 	return func(draft *ledger.Draft) {
 		draft.Settle(ledger.Observation{
 			Basis: limitsOf("team", 9).Basis, Used: podsList(pods),
 			Sources: map[corev1.ResourceName][]schema.GroupResource{corev1.ResourcePods: {source}},
-			Counted: map[schema.GroupResource]uint64{source: 1},
+			Counted: map[schema.GroupResource]uint64{source: 1, ledger.Namespaces: 1},
 			Seen:    func(ledger.Reservation) bool { return false },
 		})
 	}
@@ -78,19 +79,19 @@ func TestNothingIsGrantedOrWrittenWhereTheLedgerIsVoid(t *testing.T) {
 			t.Run(name+", "+way, func(t *testing.T) {
 				store := newMemoryStore("team")
 				inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-					if decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 9, "in-flight")}); !isGranted(decision) {
+					if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "in-flight")}); !isGranted(decision) {
 						t.Fatalf("want Granted, got %v, error %v", decision, err)
 					}
 					harm(store)
 					see(store, group)
 					void := store.snapshot("team").Version
-					decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 9, "late")})
+					decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "late")})
 					wantUndecided(t, decision, err, ledger.NotCounted)
 					// Both in one batch, while the one before is under way.
 					first := reserveLater(t.Context(), group, onePod("team", 9, "first"))
 					pass(time.Millisecond)
 					later := reserveLater(t.Context(), group, onePod("team", 9, "later"))
-					if err := group.Apply(t.Context(), "team", settled(0)); err != nil {
+					if err := group.Edit(t.Context(), "team", settled(0)); err != nil {
 						t.Errorf("a change is lost without an error, got %v", err)
 					}
 					for _, answer := range []<-chan operation{first, later} {
@@ -98,7 +99,7 @@ func TestNothingIsGrantedOrWrittenWhereTheLedgerIsVoid(t *testing.T) {
 						wantUndecided(t, got.decision, got.err, ledger.NotCounted)
 					}
 					if got := store.snapshot("team").Version; got != void {
-						t.Errorf("want version %q left as it is, got %q", void, got)
+						t.Errorf("want version %v left as it is, got %v", void, got)
 					}
 				})
 			})
@@ -112,17 +113,17 @@ func TestAReplacedLedgerIsJudgedOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := newMemoryStore("team")
 			inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-				if decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1, "in-flight")}); !isGranted(decision) {
+				if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "in-flight")}); !isGranted(decision) {
 					t.Fatalf("want Granted, got %v, error %v", decision, err)
 				}
 				before := store.state("team")
 				harm(store)
 				seeing(store, group)
 				version, err := group.Replace(t.Context(), "team", store.snapshot("team").Version, before)
-				if err != nil || !group.Knows("team", version) {
-					t.Fatalf("want it replaced and known, got version %q, error %v", version, err)
+				if err != nil || !group.Knows("team", version.ResourceVersion) {
+					t.Fatalf("want it replaced and known, got version %v, error %v", version, err)
 				}
-				decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1, "late")})
+				decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "late")})
 				if _, denied := decision.(ledger.Denied); !denied || err != nil {
 					t.Errorf("want Denied: the one in flight has the only place, got %v, error %v", decision, err)
 				}
@@ -134,9 +135,9 @@ func TestAReplacedLedgerIsJudgedOn(t *testing.T) {
 func TestReplaceYieldsToWhoeverWasFirst(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		for _, previous := range []string{"", "77"} {
-			if _, err := group.Replace(t.Context(), "team", previous, ledger.State{}); !errors.Is(err, ErrConflict) {
-				t.Errorf("in place of version %q: want a conflict, got %v", previous, err)
+		for _, previous := range []machine.Version{{}, {ResourceVersion: 77}} {
+			if _, err := group.Replace(t.Context(), "team", previous, ledger.State{}); !errors.Is(err, machine.ErrConflict) {
+				t.Errorf("in place of version %v: want a conflict, got %v", previous, err)
 			}
 		}
 	})
@@ -146,16 +147,16 @@ func TestASealedLedgerGrantsNothingAndSettles(t *testing.T) {
 	store := newMemoryStore()
 	store.put("team", ledger.State{Basis: limitsOf("team", 9).Basis, Used: podsList(1), Sealed: time.Now()})
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 9, "p")})
+		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")})
 		wantUndecided(t, decision, err, ledger.Sealed)
-		if err := group.Apply(t.Context(), "team", settled(3)); err != nil {
+		if err := group.Edit(t.Context(), "team", settled(3)); err != nil {
 			t.Fatal(err)
 		}
 		is := store.state("team")
 		if used := is.Used.Pods().Value(); used != 3 || is.Sealed.IsZero() {
 			t.Errorf("want 3 used and the ledger still sealed, got %d, sealed at %s", used, is.Sealed)
 		}
-		decision, err = group.Judge(t.Context(), []Charge{onePod("team", 9, "dry-run")})
+		decision, err = group.Judge(t.Context(), []ledger.Charge{onePod("team", 9, "dry-run")})
 		wantUndecided(t, decision, err, ledger.Sealed)
 	})
 }

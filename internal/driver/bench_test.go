@@ -14,12 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package groupcommit
+package driver
 
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,51 +27,48 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 // instant is a Store that takes no time, and forgets what is reserved as a
 // settle would.
 type instant struct {
 	mu      sync.Mutex
-	version int
+	version uint64
 	state   ledger.State
 }
 
-func (s *instant) Load(context.Context, string) (Snapshot, error) {
+func (s *instant) Load(context.Context, string) (machine.Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Snapshot{Version: strconv.Itoa(s.version), State: s.state}, nil
+	return machine.Snapshot{Version: machine.Version{ResourceVersion: s.version}, State: s.state}, nil
 }
 
-func (s *instant) Swap(_ context.Context, _, _ string, next ledger.State) (string, error) {
+func (s *instant) Swap(_ context.Context, _ string, _ machine.Version, next ledger.State) (machine.Version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
 	s.state = next
 	if len(next.Reservations) > 200 {
 		s.state = ledger.State{Basis: next.Basis, Used: next.Used}
-		return "", ErrConflict // so that the committer reads it again
+		return machine.Version{}, machine.ErrConflict // so that the committer reads it again
 	}
-	return strconv.Itoa(s.version), nil
+	return machine.Version{ResourceVersion: s.version}, nil
 }
-
-func (*instant) Newer(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }
 
 // BenchmarkCommit is one charge among 100 clients', with everything but the
 // store's own time.
 func BenchmarkCommit(b *testing.B) {
 	ctx, stop := context.WithCancel(b.Context())
 	store := &instant{version: 1, state: ledger.State{Basis: limitsOf("team", 0).Basis, Used: podsList(0)}}
-	group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{
-		CallTimeout: time.Second, ChangeTimeout: time.Second, MaxWaiting: 1000,
-	})
+	group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{MaxWaiting: 1000}, CallTimeout: time.Second, EditTimeout: time.Second})
 	var charges atomic.Int64
 	b.SetParallelism(50)
 	b.ReportAllocs()
 	b.RunParallel(func(loop *testing.PB) {
 		for loop.Next() {
 			name := fmt.Sprint(charges.Add(1))
-			if decision, err := group.Reserve(ctx, []Charge{onePod("team", 1_000_000_000, name)}); !isGranted(decision) {
+			if decision, err := group.Reserve(ctx, []ledger.Charge{onePod("team", 1_000_000_000, name)}); !isGranted(decision) {
 				b.Error(decision, err)
 			}
 		}

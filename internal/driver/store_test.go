@@ -14,13 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package groupcommit
+package driver
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"math"
 	"sync"
 	"time"
 
@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 var errInjected = errors.New("injected failure")
@@ -39,8 +40,8 @@ type memoryStore struct {
 	latency time.Duration
 
 	mu      sync.Mutex
-	stored  map[string]Snapshot
-	version int
+	stored  map[string]machine.Snapshot
+	version uint64
 	swaps   int
 	// loads holds when each Load began.
 	loads []time.Time
@@ -50,23 +51,23 @@ type memoryStore struct {
 	afterSwap func(attempt int) error
 	loadErr   error
 	// spec is what Load says of the quota's spec.
-	spec *Spec
+	spec *machine.Spec
 }
 
 func newMemoryStore(quotas ...string) *memoryStore {
-	store := &memoryStore{latency: 5 * time.Millisecond, stored: map[string]Snapshot{}}
+	store := &memoryStore{latency: 5 * time.Millisecond, stored: map[string]machine.Snapshot{}}
 	for _, quota := range quotas {
 		store.put(quota, ledger.State{Basis: limitsOf(quota, 0).Basis, Used: podsList(0)})
 	}
 	return store
 }
 
-func (s *memoryStore) Load(ctx context.Context, quota string) (Snapshot, error) {
+func (s *memoryStore) Load(ctx context.Context, quota string) (machine.Snapshot, error) {
 	s.mu.Lock()
 	s.loads = append(s.loads, time.Now())
 	s.mu.Unlock()
 	if err := s.pause(ctx); err != nil {
-		return Snapshot{}, err
+		return machine.Snapshot{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,9 +76,9 @@ func (s *memoryStore) Load(ctx context.Context, quota string) (Snapshot, error) 
 	return snapshot, s.loadErr
 }
 
-func (s *memoryStore) Swap(ctx context.Context, quota, previous string, next ledger.State) (string, error) {
+func (s *memoryStore) Swap(ctx context.Context, quota string, previous machine.Version, next ledger.State) (machine.Version, error) {
 	if err := s.pause(ctx); err != nil {
-		return "", err
+		return machine.Version{}, err
 	}
 	s.mu.Lock()
 	s.swaps++
@@ -85,25 +86,19 @@ func (s *memoryStore) Swap(ctx context.Context, quota, previous string, next led
 	s.mu.Unlock()
 	if before != nil {
 		if err := before(attempt); err != nil {
-			return "", err
+			return machine.Version{}, err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stored[quota].Version != previous {
-		return "", fmt.Errorf("at version %s: %w", s.stored[quota].Version, ErrConflict)
+		return machine.Version{}, fmt.Errorf("at version %v: %w", s.stored[quota].Version, machine.ErrConflict)
 	}
 	version := s.lockedPut(quota, next)
 	if after != nil {
 		return version, after(attempt)
 	}
 	return version, nil
-}
-
-func (*memoryStore) Newer(a, b string) bool {
-	x, _ := strconv.Atoi(a)
-	y, _ := strconv.Atoi(b)
-	return x > y
 }
 
 func (s *memoryStore) pause(ctx context.Context) error {
@@ -122,10 +117,10 @@ func (s *memoryStore) put(quota string, state ledger.State) {
 	s.lockedPut(quota, state)
 }
 
-func (s *memoryStore) lockedPut(quota string, state ledger.State) string {
+func (s *memoryStore) lockedPut(quota string, state ledger.State) machine.Version {
 	s.version++
-	version := strconv.Itoa(s.version)
-	s.stored[quota] = Snapshot{Version: version, State: state}
+	version := machine.Version{ResourceVersion: s.version}
+	s.stored[quota] = machine.Snapshot{Version: version, State: state}
 	return version
 }
 
@@ -141,7 +136,7 @@ func (s *memoryStore) state(quota string) ledger.State {
 	return s.stored[quota].State
 }
 
-func (s *memoryStore) snapshot(quota string) Snapshot {
+func (s *memoryStore) snapshot(quota string) machine.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stored[quota]
@@ -172,13 +167,14 @@ func podsList(pods int64) corev1.ResourceList {
 }
 
 // onePod charges one pod of a name to a quota with room for limit.
-func onePod(quota string, limit int64, name string) Charge {
-	return Charge{
+func onePod(quota string, limit int64, name string) ledger.Charge {
+	return ledger.Charge{
 		Limits: limitsOf(quota, limit),
 		Reservation: ledger.Reservation{
 			Object:  ledger.Object{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespace: "team-a", Name: name, UID: types.UID(name)},
 			Amounts: podsList(1),
 			Expiry:  time.Now().Add(time.Hour),
 		},
+		Knowledge: ledger.Knowledge{Seen: math.MaxUint64},
 	}
 }

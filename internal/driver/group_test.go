@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package groupcommit
+package driver
 
 import (
 	"context"
@@ -29,6 +29,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 // watcher records what an Observer is told.
@@ -61,16 +62,15 @@ func (w *watcher) Failed(string, error) {
 	w.failures++
 }
 
+func (*watcher) Impossible(_ string, err error) { panic(err) }
+
 // inBubble runs a test with its own time, and with a Group that ends with it.
 func inBubble(t *testing.T, store *memoryStore, test func(t *testing.T, group *Group, seen *watcher)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		seen := &watcher{}
-		group := New(ctx, clock.RealClock{}, store, seen, Options{
-			Pace: 20 * time.Millisecond, PaceEach: time.Millisecond,
-			CallTimeout: time.Second, ChangeTimeout: 10 * time.Second, MaxWaiting: 1000,
-		})
+		group := New(ctx, clock.RealClock{}, store, seen, Options{Options: machine.Options{Pace: 20 * time.Millisecond, PaceEach: time.Millisecond, MaxWaiting: 1000}, CallTimeout: time.Second, EditTimeout: 10 * time.Second})
 		test(t, group, seen)
 		stop()
 		group.Wait()
@@ -105,7 +105,7 @@ func reserveAll(t *testing.T, n int, reserve func(name string) (ledger.Decision,
 func TestOneHundredChargesAtALimitOfTen(t *testing.T) {
 	inBubble(t, newMemoryStore("team"), func(t *testing.T, group *Group, _ *watcher) {
 		granted, denied := reserveAll(t, 100, func(name string) (ledger.Decision, error) {
-			return group.Reserve(t.Context(), []Charge{onePod("team", 10, name)})
+			return group.Reserve(t.Context(), []ledger.Charge{onePod("team", 10, name)})
 		})
 		if granted != 10 || denied != 90 {
 			t.Errorf("want 10 granted and 90 denied, got %d and %d", granted, denied)
@@ -118,7 +118,7 @@ func TestChargesThatWaitShareAWrite(t *testing.T) {
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
 		start := time.Now()
 		granted, _ := reserveAll(t, 200, func(name string) (ledger.Decision, error) {
-			return group.Reserve(t.Context(), []Charge{onePod("team", 1000, name)})
+			return group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1000, name)})
 		})
 		if granted != 200 {
 			t.Errorf("want 200 granted, got %d", granted)
@@ -137,7 +137,7 @@ func TestALoneChargeCommitsAtOnce(t *testing.T) {
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
 		for i := range 3 {
 			start := time.Now()
-			decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 10, fmt.Sprint(i))})
+			decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 10, fmt.Sprint(i))})
 			if !isGranted(decision) {
 				t.Fatalf("want Granted, got %v, error %v", decision, err)
 			}
@@ -153,13 +153,13 @@ func TestALoneChargeCommitsAtOnce(t *testing.T) {
 func TestADenialRestsOnAReadThatBeganAfterTheRequest(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		if decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1, "first")}); !isGranted(decision) {
+		if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "first")}); !isGranted(decision) {
 			t.Fatalf("want Granted, got %v, error %v", decision, err)
 		}
 		// Another replica settles: the pod came and went, and nobody told this one.
 		store.put("team", ledger.State{Basis: limitsOf("team", 1).Basis, Used: podsList(0)})
 		arrived := time.Now()
-		decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1, "second")})
+		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "second")})
 		if !isGranted(decision) {
 			t.Fatalf("there is room: want Granted, got %v, error %v", decision, err)
 		}
@@ -179,7 +179,7 @@ func TestConflictsStayInside(t *testing.T) {
 			return nil
 		}
 		granted, denied := reserveAll(t, 50, func(name string) (ledger.Decision, error) {
-			return group.Reserve(t.Context(), []Charge{onePod("team", 20, name)})
+			return group.Reserve(t.Context(), []ledger.Charge{onePod("team", 20, name)})
 		})
 		if granted != 20 || denied != 30 || store.reserved("team") != 20 {
 			t.Errorf("want 20 granted, 30 denied, 20 reserved; got %d, %d, %d", granted, denied, store.reserved("team"))
@@ -196,7 +196,7 @@ func TestLostRepliesAndFailuresChargeOnce(t *testing.T) {
 		store.afterSwap = failing(func(attempt int) bool { return attempt%3 == 1 })
 		store.beforeSwap = failing(func(attempt int) bool { return attempt%3 == 2 })
 		granted, denied := reserveAll(t, 50, func(name string) (ledger.Decision, error) {
-			return group.Reserve(t.Context(), []Charge{onePod("team", 20, name)})
+			return group.Reserve(t.Context(), []ledger.Charge{onePod("team", 20, name)})
 		})
 		if granted != 20 || denied != 30 || store.reserved("team") != 20 {
 			t.Errorf("want 20 granted, 30 denied, 20 reserved; got %d, %d, %d", granted, denied, store.reserved("team"))
@@ -231,13 +231,13 @@ func TestADenialDoesNotRestOnAChargeThatWasNotWritten(t *testing.T) {
 		}
 		var both sync.WaitGroup
 		both.Go(func() {
-			if _, err := group.Reserve(impatient, []Charge{onePod("team", 1, "first")}); !errors.Is(err, context.Canceled) {
+			if _, err := group.Reserve(impatient, []ledger.Charge{onePod("team", 1, "first")}); !errors.Is(err, context.Canceled) {
 				t.Errorf("first: want it to give up, got error %v", err)
 			}
 		})
 		synctest.Wait() // the first is in the queue before the second
 		both.Go(func() {
-			decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1, "second")})
+			decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "second")})
 			if !isGranted(decision) {
 				t.Errorf("second: want Granted, got %v, error %v", decision, err)
 			}
@@ -254,7 +254,7 @@ func TestAWaiterThatGivesUpHoldsNothing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		_, err := group.Reserve(ctx, []Charge{onePod("team", 1, "impatient")})
+		_, err := group.Reserve(ctx, []ledger.Charge{onePod("team", 1, "impatient")})
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("want the deadline's error, got %v", err)
 		}
@@ -272,7 +272,7 @@ func TestSeveralQuotasAreChargedInAllOrInNone(t *testing.T) {
 	store := newMemoryStore("cpu", "memory", "pods")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
 		granted, denied := reserveAll(t, 30, func(name string) (ledger.Decision, error) {
-			return group.Reserve(t.Context(), []Charge{
+			return group.Reserve(t.Context(), []ledger.Charge{
 				onePod("pods", 5, name), onePod("cpu", 100, name), onePod("memory", 7, name),
 			})
 		})
@@ -292,7 +292,7 @@ func TestAProbeReservesNothing(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
 		for range 3 {
-			if decision, err := group.Judge(t.Context(), []Charge{onePod("team", 1, "dry-run")}); !isGranted(decision) {
+			if decision, err := group.Judge(t.Context(), []ledger.Charge{onePod("team", 1, "dry-run")}); !isGranted(decision) {
 				t.Fatalf("want Granted, got %v, error %v", decision, err)
 			}
 		}
@@ -304,7 +304,7 @@ func TestAProbeReservesNothing(t *testing.T) {
 
 func TestAQuotaWithoutALedgerIsUndecided(t *testing.T) {
 	inBubble(t, newMemoryStore(), func(t *testing.T, group *Group, _ *watcher) {
-		decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1, "early")})
+		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "early")})
 		if undecided, ok := decision.(ledger.Undecided); !ok || undecided.Reason != ledger.NotCounted || err != nil {
 			t.Errorf("want Undecided NotCounted, got %v, error %v", decision, err)
 		}
@@ -315,14 +315,12 @@ func TestTooManyWaitersAreTurnedAway(t *testing.T) {
 	store := newMemoryStore("team")
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{
-			CallTimeout: time.Second, ChangeTimeout: time.Second, MaxWaiting: 2,
-		})
+		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{MaxWaiting: 2}, CallTimeout: time.Second, EditTimeout: time.Second})
 		var served sync.WaitGroup
 		errs := make(chan error, 10)
 		for i := range 10 {
 			served.Go(func() {
-				_, err := group.Reserve(ctx, []Charge{onePod("team", 100, fmt.Sprint(i))})
+				_, err := group.Reserve(ctx, []ledger.Charge{onePod("team", 100, fmt.Sprint(i))})
 				errs <- err
 			})
 		}
@@ -330,10 +328,10 @@ func TestTooManyWaitersAreTurnedAway(t *testing.T) {
 		close(errs)
 		turnedAway := 0
 		for err := range errs {
-			if errors.Is(err, ErrBusy) {
+			if errors.Is(err, machine.ErrBusy) {
 				turnedAway++
 			} else if err != nil {
-				t.Errorf("want ErrBusy or none, got %v", err)
+				t.Errorf("want machine.ErrBusy or none, got %v", err)
 			}
 		}
 		if turnedAway == 0 {
@@ -349,12 +347,10 @@ func TestTheEndOfTheGroupAnswersEveryone(t *testing.T) {
 	store.latency = time.Hour
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{
-			CallTimeout: 2 * time.Hour, ChangeTimeout: time.Second, MaxWaiting: 10,
-		})
+		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: 2 * time.Hour, EditTimeout: time.Second})
 		var waiter sync.WaitGroup
 		waiter.Go(func() {
-			if decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1, "late")}); err == nil {
+			if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "late")}); err == nil {
 				t.Errorf("want an error, got %v", decision)
 			}
 		})
@@ -371,7 +367,7 @@ func TestAFailureTellsItsCause(t *testing.T) {
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err := group.Reserve(ctx, []Charge{onePod("team", 1, "unlucky")})
+		_, err := group.Reserve(ctx, []ledger.Charge{onePod("team", 1, "unlucky")})
 		if !errors.Is(err, errInjected) || !strings.Contains(err.Error(), "waiting for quota team") {
 			t.Errorf("want the store's failure in the error, got %v", err)
 		}

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package groupcommit
+package driver
 
 import (
 	"context"
@@ -28,10 +28,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 // reserveLater charges in the background; the channel has the answer.
-func reserveLater(ctx context.Context, group *Group, charges ...Charge) <-chan operation {
+func reserveLater(ctx context.Context, group *Group, charges ...ledger.Charge) <-chan operation {
 	answer := make(chan operation, 1)
 	go func() {
 		decision, err := group.Reserve(ctx, charges)
@@ -50,9 +51,7 @@ func TestAReleaseFindsAChargeWhoseReplyWasLost(t *testing.T) {
 			loads:       []fault{none, unreachable, unreachable}, swaps: []fault{replyLost},
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{
-			CallTimeout: time.Second, ChangeTimeout: 10 * time.Second, MaxWaiting: 10,
-		})
+		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: 10 * time.Second})
 		impatient, cancel := context.WithTimeout(t.Context(), 12*time.Millisecond)
 		defer cancel()
 		if got := <-reserveLater(impatient, group, onePod("team", 1, "lost")); !errors.Is(got.err, context.DeadlineExceeded) {
@@ -97,15 +96,13 @@ func TestALedgerThatCannotBeUnderstoodIsToldAtOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				faults.memoryStore = newMemoryStore("team")
 				ctx, stop := context.WithCancel(t.Context())
-				group := New(ctx, clock.RealClock{}, faults, &watcher{}, Options{
-					CallTimeout: time.Second, ChangeTimeout: 10 * time.Second, MaxWaiting: 10,
-				})
+				group := New(ctx, clock.RealClock{}, faults, &watcher{}, Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: 10 * time.Second})
 				began := clock.RealClock{}.Now()
 				got := <-reserveLater(t.Context(), group, onePod("team", 1, "asked"))
-				if !errors.Is(got.err, ErrUnreadable) || got.end.Sub(began) > time.Second {
-					t.Errorf("after %s: got %v, error %v, want ErrUnreadable at once", got.end.Sub(began), got.decision, got.err)
+				if !errors.Is(got.err, machine.ErrUnreadable) || got.end.Sub(began) > time.Second {
+					t.Errorf("after %s: got %v, error %v, want machine.ErrUnreadable at once", got.end.Sub(began), got.decision, got.err)
 				}
-				if decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1, "again")}); err != nil || !isGranted(decision) {
+				if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "again")}); err != nil || !isGranted(decision) {
 					t.Errorf("once it can be read: got %v, error %v, want it granted", decision, err)
 				}
 				stop()
@@ -121,7 +118,7 @@ func TestDenialsShareARead(t *testing.T) {
 	store.put("team", ledger.State{Basis: limitsOf("team", 1).Basis, Used: podsList(1)})
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
 		_, denied := reserveAll(t, 200, func(name string) (ledger.Decision, error) {
-			return group.Reserve(t.Context(), []Charge{onePod("team", 1, name)})
+			return group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, name)})
 		})
 		if denied != 200 || len(store.loads) > 3 || store.swapCount() > 0 {
 			t.Errorf("want 200 denied by at most 3 reads and no write, got %d by %d and %d",
@@ -139,7 +136,7 @@ func TestWhatWasChargedBeforeARefusalIsGivenBack(t *testing.T) {
 		return nil
 	}
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		decision, err := group.Reserve(t.Context(), []Charge{onePod("pods", 5, "p"), onePod("cpu", 5, "p")})
+		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("pods", 5, "p"), onePod("cpu", 5, "p")})
 		if denied, ok := decision.(ledger.Denied); !ok || denied.Quota != "pods" || err != nil {
 			t.Errorf("want pods to deny it, got %v, error %v", decision, err)
 		}
@@ -159,7 +156,7 @@ func TestWhatWasChargedBeforeTheDeadlineIsGivenBack(t *testing.T) {
 		// Two reads for the probes, the write of cpu, and half of that of pods.
 		ctx, cancel := context.WithTimeout(t.Context(), 350*time.Millisecond)
 		defer cancel()
-		if _, err := group.Reserve(ctx, []Charge{onePod("cpu", 5, "p"), onePod("pods", 5, "p")}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := group.Reserve(ctx, []ledger.Charge{onePod("cpu", 5, "p"), onePod("pods", 5, "p")}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("want the deadline's error, got %v", err)
 		}
 		pass(time.Second)
@@ -174,7 +171,7 @@ func TestWhatWasChargedBeforeTheDeadlineIsGivenBack(t *testing.T) {
 func TestTheFirstQuotaByNameAnswers(t *testing.T) {
 	store := newMemoryStore("a", "b", "c")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		decision, err := group.Reserve(t.Context(), []Charge{onePod("c", 0, "p"), onePod("b", 0, "p"), onePod("a", 1, "p")})
+		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("c", 0, "p"), onePod("b", 0, "p"), onePod("a", 1, "p")})
 		if denied, ok := decision.(ledger.Denied); !ok || denied.Quota != "b" || err != nil {
 			t.Errorf("want b to deny it, got %v, error %v", decision, err)
 		}
@@ -186,20 +183,22 @@ func TestTheFirstQuotaByNameAnswers(t *testing.T) {
 
 func TestObserveTakesWhatIsNewer(t *testing.T) {
 	for name, test := range map[string]struct {
-		seen []string
-		want string
+		seen []uint64
+		want uint64
 	}{
-		"the first is taken":          {seen: []string{"5"}, want: "5"},
-		"a newer one takes its place": {seen: []string{"5", "10"}, want: "10"},
-		"an older one doesn't":        {seen: []string{"10", "9"}, want: "10"},
+		"the first is taken":          {seen: []uint64{5}, want: 5},
+		"a newer one takes its place": {seen: []uint64{5, 10}, want: 10},
+		"an older one doesn't":        {seen: []uint64{10, 9}, want: 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, newMemoryStore(), func(t *testing.T, group *Group, _ *watcher) {
 				for _, version := range test.seen {
-					group.Observe("team", Snapshot{Version: version, State: ledger.State{Basis: ledger.Basis{Digest: version}}})
+					group.Saw("team", machine.Snapshot{
+						Version: machine.Version{ResourceVersion: version}, State: ledger.State{Basis: ledger.Basis{Generation: int64(version)}},
+					})
 				}
-				if got := group.Current("team").Digest; got != test.want {
-					t.Errorf("want the ledger at version %s, got %s", test.want, got)
+				if got := group.Current("team").Generation; got != int64(test.want) {
+					t.Errorf("want the ledger at version %d, got %d", test.want, got)
 				}
 			})
 		})
@@ -210,10 +209,10 @@ func TestObserveTakesWhatIsNewer(t *testing.T) {
 func TestWhatWasObservedSavesAConflict(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, seen *watcher) {
-		group.Observe("team", store.stored["team"])
+		group.Saw("team", store.stored["team"])
 		store.put("team", ledger.State{Basis: limitsOf("team", 9).Basis, Used: podsList(3)})
-		group.Observe("team", store.stored["team"])
-		decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 9, "p")})
+		group.Saw("team", store.stored["team"])
+		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")})
 		if !isGranted(decision) || len(store.loads) > 0 || seen.conflicts > 0 {
 			t.Errorf("want Granted with no read and no conflict, got %v, error %v, %d reads, %d conflicts",
 				decision, err, len(store.loads), seen.conflicts)
@@ -225,14 +224,14 @@ func TestWhatWasObservedSavesAConflict(t *testing.T) {
 // the new ones may allow.
 func TestADenialByOutdatedLimitsIsUndecided(t *testing.T) {
 	store := full(1)
-	store.spec = &Spec{Quota: "team", Generation: 2}
+	store.spec = &machine.Spec{Quota: "team", Generation: 2}
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 1, "p")})
+		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "p")})
 		if undecided, is := decision.(ledger.Undecided); !is || undecided.Reason != ledger.StaleLimits || err != nil {
 			t.Errorf("want Undecided StaleLimits, got %v, error %v", decision, err)
 		}
 		store.spec.Generation = 1
-		decision, err = group.Reserve(t.Context(), []Charge{onePod("team", 1, "p")})
+		decision, err = group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "p")})
 		if _, is := decision.(ledger.Denied); !is || err != nil {
 			t.Errorf("want Denied, got %v, error %v", decision, err)
 		}
@@ -242,20 +241,20 @@ func TestADenialByOutdatedLimitsIsUndecided(t *testing.T) {
 func TestKnowsWhatItWroteAndSaw(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		want := func(version string, want bool) {
+		want := func(version uint64, want bool) {
 			t.Helper()
 			if got := group.Knows("team", version); got != want {
-				t.Errorf("knows version %s: got %t, want %t", version, got, want)
+				t.Errorf("knows version %d: got %t, want %t", version, got, want)
 			}
 		}
-		want("1", false)
-		group.Observe("team", store.stored["team"])
-		want("1", true)
-		want("2", false)
-		if decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 9, "p")}); !isGranted(decision) {
+		want(1, false)
+		group.Saw("team", store.stored["team"])
+		want(1, true)
+		want(2, false)
+		if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")}); !isGranted(decision) {
 			t.Fatalf("want Granted, got %v, error %v", decision, err)
 		}
-		want("2", true)
+		want(2, true)
 	})
 }
 
@@ -263,13 +262,13 @@ func TestAChangeIsNeverTurnedAway(t *testing.T) {
 	store := newMemoryStore("team")
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{CallTimeout: time.Second, ChangeTimeout: time.Second, MaxWaiting: 1})
+		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{MaxWaiting: 1}, CallTimeout: time.Second, EditTimeout: time.Second})
 		var waiters []<-chan operation
 		for i := range 5 {
 			waiters = append(waiters, reserveLater(ctx, group, onePod("team", 9, fmt.Sprint(i))))
 		}
 		synctest.Wait()
-		if err := group.Apply(ctx, "team", func(*ledger.Draft) {}); err != nil {
+		if err := group.Edit(ctx, "team", func(*ledger.Draft) {}); err != nil {
 			t.Errorf("want the change applied while %d wait, got %v", len(waiters), err)
 		}
 		for _, waiter := range waiters {
@@ -283,7 +282,7 @@ func TestAChangeIsNeverTurnedAway(t *testing.T) {
 func TestAnUnchangedLedgerIsNotWritten(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		err := group.Apply(t.Context(), "team", func(draft *ledger.Draft) { draft.Release(ledger.Key{UID: "nobody"}) })
+		err := group.Edit(t.Context(), "team", func(draft *ledger.Draft) { draft.Release(ledger.Key{UID: "nobody"}) })
 		if err != nil || store.swapCount() != 0 {
 			t.Errorf("want no write and no error, got %d writes, error %v", store.swapCount(), err)
 		}
@@ -296,14 +295,12 @@ func TestTheEndMayComeAtAnyMoment(t *testing.T) {
 		store := newMemoryStore("team")
 		synctest.Test(t, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
-			group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{
-				Pace: 3 * time.Millisecond, CallTimeout: time.Second, ChangeTimeout: time.Second, MaxWaiting: 100,
-			})
+			group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{Pace: 3 * time.Millisecond, MaxWaiting: 100}, CallTimeout: time.Second, EditTimeout: time.Second})
 			var clients sync.WaitGroup
 			for i := range 20 {
 				clients.Go(func() {
 					pass(time.Duration(i) * time.Millisecond)
-					decision, err := group.Reserve(t.Context(), []Charge{onePod("team", 100, fmt.Sprint(i))})
+					decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 100, fmt.Sprint(i))})
 					if (err == nil) != isGranted(decision) {
 						t.Errorf("want Granted or an error, got %v, error %v", decision, err)
 					}

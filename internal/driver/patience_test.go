@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package groupcommit
+package driver
 
 import (
 	"context"
@@ -31,22 +31,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 const patience = 50 * time.Millisecond
 
 func patient() Options {
-	return Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: patience}
+	return Options{Options: machine.Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: patience}}
 }
 
 // settleTo is a settle after which so many pods are used.
-func settleTo(pods int64) Change {
+func settleTo(pods int64) func(*ledger.Draft) {
 	return func(draft *ledger.Draft) {
 		source := schema.GroupResource{Resource: "pods"}
 		draft.Settle(ledger.Observation{
 			Basis: limitsOf("team", 1).Basis, Used: podsList(pods),
 			Sources: map[corev1.ResourceName][]schema.GroupResource{corev1.ResourcePods: {source}},
-			Counted: map[schema.GroupResource]uint64{source: 1},
+			Counted: map[schema.GroupResource]uint64{source: 1, ledger.Namespaces: 1},
 			Seen:    func(ledger.Reservation) bool { return false },
 		})
 	}
@@ -77,13 +78,13 @@ func TestRoomThatIsMadeMeanwhileIsGranted(t *testing.T) {
 	for name, free := range map[string]func(t *testing.T, store *memoryStore, group *Group){
 		"by a settle in this process": func(t *testing.T, _ *memoryStore, group *Group) {
 			t.Helper()
-			if err := group.Apply(t.Context(), "team", settleTo(0)); err != nil {
+			if err := group.Edit(t.Context(), "team", settleTo(0)); err != nil {
 				t.Error(err)
 			}
 		},
 		"by another process, seen": func(_ *testing.T, store *memoryStore, group *Group) {
 			store.put("team", ledger.State{Basis: limitsOf("team", 1).Basis, Used: podsList(0)})
-			group.Observe("team", store.stored["team"])
+			group.Saw("team", store.stored["team"])
 		},
 		"by another process, unseen": func(_ *testing.T, store *memoryStore, _ *Group) {
 			store.put("team", ledger.State{Basis: limitsOf("team", 1).Basis, Used: podsList(0)})
@@ -92,7 +93,7 @@ func TestRoomThatIsMadeMeanwhileIsGranted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := full(1)
 			paced(t, store, patient(), func(t *testing.T, group *Group) {
-				group.Observe("team", store.stored["team"])
+				group.Saw("team", store.stored["team"])
 				answer := reserveLater(t.Context(), group, onePod("team", 1, "waits"))
 				pass(10 * time.Millisecond)
 				free(t, store, group)
@@ -111,11 +112,11 @@ func TestRoomThatIsMadeMeanwhileIsGranted(t *testing.T) {
 func TestRoomGoesToWhoeverWaitsLongest(t *testing.T) {
 	store := full(1)
 	paced(t, store, patient(), func(t *testing.T, group *Group) {
-		group.Observe("team", store.stored["team"])
+		group.Saw("team", store.stored["team"])
 		first := reserveLater(t.Context(), group, onePod("team", 1, "first"))
 		pass(20 * time.Millisecond)
 		change := make(chan error, 1)
-		go func() { change <- group.Apply(t.Context(), "team", settleTo(0)) }()
+		go func() { change <- group.Edit(t.Context(), "team", settleTo(0)) }()
 		second := reserveLater(t.Context(), group, onePod("team", 1, "second"))
 		if got := <-first; !isGranted(got.decision) {
 			t.Errorf("first: want Granted, got %v, error %v", got.decision, got.err)
@@ -141,7 +142,7 @@ func TestTheMoreWaitTheLessPatience(t *testing.T) {
 		for client := range 100 {
 			clients.Go(func() {
 				for i := 0; (clock.RealClock{}).Now().Before(end); i++ {
-					_, _ = group.Reserve(t.Context(), []Charge{onePod("team", 1, fmt.Sprint(client, "-", i))})
+					_, _ = group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, fmt.Sprint(client, "-", i))})
 					mu.Lock()
 					denied++
 					mu.Unlock()
@@ -165,7 +166,7 @@ func TestWhoIsParkedObeysTheirContext(t *testing.T) {
 		if !errors.Is(got.err, context.DeadlineExceeded) || got.end.Sub(start) != 20*time.Millisecond {
 			t.Errorf("want the deadline's error after 20ms, got %v, error %v after %s", got.decision, got.err, got.end.Sub(start))
 		}
-		if err := group.Apply(t.Context(), "team", settleTo(0)); err != nil {
+		if err := group.Edit(t.Context(), "team", settleTo(0)); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Second)
@@ -185,8 +186,8 @@ func TestTheEndReachesWhoIsParked(t *testing.T) {
 		pass(time.Second)
 		stop()
 		group.Wait()
-		if got := <-answer; !errors.Is(got.err, context.Canceled) {
-			t.Errorf("want the end's error, got %v, error %v", got.decision, got.err)
+		if got := <-answer; !errors.Is(got.err, machine.ErrEnded) {
+			t.Errorf("want ErrEnded, got %v, error %v", got.decision, got.err)
 		}
 	})
 }
@@ -196,7 +197,9 @@ func TestTheEndReachesWhoIsParked(t *testing.T) {
 func TestOfTwoThatWantTheLastOfTwoQuotasOneGetsBoth(t *testing.T) {
 	store := newMemoryStore("cpu", "pods")
 	paced(t, store, patient(), func(t *testing.T, group *Group) {
-		charges := func(name string) []Charge { return []Charge{onePod("pods", 1, name), onePod("cpu", 1, name)} }
+		charges := func(name string) []ledger.Charge {
+			return []ledger.Charge{onePod("pods", 1, name), onePod("cpu", 1, name)}
+		}
 		a, b := reserveLater(t.Context(), group, charges("a")...), reserveLater(t.Context(), group, charges("b")...)
 		granted := 0
 		for _, answer := range []<-chan operation{a, b} {

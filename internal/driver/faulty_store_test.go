@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package groupcommit
+package driver
 
 import (
 	"context"
@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 // fault is what goes wrong with one call of a store.
@@ -46,31 +47,31 @@ type faultyStore struct {
 	loaded, swapped atomic.Int64
 }
 
-func (s *faultyStore) Load(ctx context.Context, quota string) (Snapshot, error) {
+func (s *faultyStore) Load(ctx context.Context, quota string) (machine.Snapshot, error) {
 	fault := planned(s.loads, s.loaded.Add(1))
 	snapshot, err := s.memoryStore.Load(ctx, quota)
 	switch fault {
 	case unreachable, replyLost:
-		return Snapshot{}, errInjected
+		return machine.Snapshot{}, errInjected
 	case unreadable:
-		return Snapshot{}, fmt.Errorf("upgrade: %w", ErrUnreadable)
+		return machine.Snapshot{}, fmt.Errorf("upgrade: %w", machine.ErrUnreadable)
 	case none, conflict:
 	}
 	return snapshot, err
 }
 
-func (s *faultyStore) Swap(ctx context.Context, quota, previous string, next ledger.State) (string, error) {
+func (s *faultyStore) Swap(ctx context.Context, quota string, previous machine.Version, next ledger.State) (machine.Version, error) {
 	fault := planned(s.swaps, s.swapped.Add(1))
 	switch fault {
 	case unreachable:
-		return "", errInjected
+		return machine.Version{}, errInjected
 	case conflict:
 		s.put(quota, s.state(quota))
 	case none, replyLost, unreadable:
 	}
 	version, err := s.memoryStore.Swap(ctx, quota, previous, next)
 	if fault == replyLost && err == nil {
-		return "", errInjected
+		return machine.Version{}, errInjected
 	}
 	return version, err
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package groupcommit
+package driver
 
 import (
 	"context"
@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 // The change is made twice, on the old state and on the newer one.
@@ -37,10 +38,10 @@ func TestWhatEndsIsToldOnceItIsWritten(t *testing.T) {
 	}
 	inBubble(t, store, func(t *testing.T, group *Group, seen *watcher) {
 		charge := onePod("team", 5, "p")
-		if decision, err := group.Reserve(t.Context(), []Charge{charge}); err != nil || !isGranted(decision) {
+		if decision, err := group.Reserve(t.Context(), []ledger.Charge{charge}); err != nil || !isGranted(decision) {
 			t.Fatalf("want Granted, got %v, error %v", decision, err)
 		}
-		if err := group.Apply(t.Context(), "team", func(draft *ledger.Draft) { draft.Drop(charge.Reservation) }); err != nil {
+		if err := group.Edit(t.Context(), "team", func(draft *ledger.Draft) { draft.Drop(charge.Reservation) }); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(ledger.Ends{Expired: 1}, seen.ended); diff != "" || seen.conflicts != 1 {
@@ -53,7 +54,7 @@ func TestWhatEndsIsToldOnceItIsWritten(t *testing.T) {
 func TestNothingIsToldOfAQuotaThatWasForgotten(t *testing.T) {
 	store := newMemoryStore("team")
 	store.latency = 100 * time.Millisecond
-	store.beforeSwap = func(int) error { return ErrConflict }
+	store.beforeSwap = func(int) error { return machine.ErrConflict }
 	inBubble(t, store, func(t *testing.T, group *Group, seen *watcher) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
