@@ -39,6 +39,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/lag"
 	"github.com/sharedquota/shared-quota-operator/controllers/pace"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
@@ -138,7 +139,12 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	written, err := c.write(ctx, quota, facts.status(quota))
+	status := facts.status(quota)
+	torn := balance.Torn(status.Total.Hard, status.Total.Used, status.Reserved)
+	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	written, err := c.write(ctx, quota, status)
 	if written {
 		c.lag.Shown(request.Name, facts.now)
 	}
@@ -160,15 +166,14 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 	if gathered.lost, err = c.lost(ctx, quota, gathered.ledger); err != nil {
 		return facts{}, err
 	}
-	c.count.Read(quota.Name, func(view counting.View) {
-		gathered.countedGeneration = view.Definition().Generation
-		gathered.slices = view.Slices()
-		for name := range view.Definition().Sources {
-			if !view.Complete(name) || !settled(gathered.ledger, view.Definition(), name) {
-				gathered.uncounted = append(gathered.uncounted, name)
-			}
+	figures := balance.Read(c.count, quota.Name, quota.UID, gathered.ledger)
+	gathered.countedGeneration, gathered.slices = figures.Definition.Generation, figures.Slices
+	gathered.reserved = figures.Reserved
+	for name := range figures.Definition.Sources {
+		if !slices.Contains(figures.Complete, name) || !settled(gathered.ledger, figures.Definition, name) {
+			gathered.uncounted = append(gathered.uncounted, name)
 		}
-	})
+	}
 	for _, name := range slices.Sorted(slices.Values(settings.Protected)) {
 		if _, selected := gathered.slices[name]; selected {
 			gathered.protected = append(gathered.protected, name)

@@ -49,6 +49,8 @@ type facts struct {
 	unlimitable []corev1.ResourceName
 	problems    []Problem
 	ledger      ledger.State
+	// reserved is what the ledger holds for objects that aren't in slices.
+	reserved corev1.ResourceList
 	// lost: the ledger is another one than requests were admitted by before.
 	lost bool
 	// coverage is how far the webhook is called for what the quota limits.
@@ -65,6 +67,7 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 	status := quotav1.ClusterResourceQuotaStatus{
 		ObservedGeneration: object.Generation,
 		Ledger:             object.Status.Ledger,
+		Reserved:           f.reserved,
 		Selector:           f.selector,
 		NamespaceCount:     int32(len(f.slices)), //nolint:gosec // no cluster has 2^31 namespaces
 		Conditions:         slices.Clone(object.Status.Conditions),
@@ -81,9 +84,6 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 			Namespace: namespace,
 			Status:    corev1.ResourceQuotaStatus{Hard: hard, Used: used},
 		})
-	}
-	if f.ledger.Quota == object.UID {
-		status.Reserved = f.ledger.Reserved()
 	}
 	status.Summary = report.Summary(status.Total.Used, hard)
 	status.Levels = report.Levels(object.Status.Levels, status.Total.Used, hard)
