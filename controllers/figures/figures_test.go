@@ -132,6 +132,27 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// The ledger settles an object's reservation a moment after the object is counted.
+func TestAnObjectThatIsCountedIsNotReservedAsWell(t *testing.T) {
+	reader := newReader(t, false, "counted", interceptor.Funcs{})
+	state := ledger.State{Basis: ledger.Basis{Quota: "counted"}, Reservations: map[ledger.Key]ledger.Reservation{}}
+	for _, uid := range []types.UID{"c", "d"} {
+		held := ledger.Reservation{Amounts: number("configmaps", "1"), Object: ledger.Object{
+			Resource: configMaps.WithVersion("v1"), Namespace: "a", Name: string(uid), UID: uid,
+		}}
+		state.Reservations[held.Key()] = held
+	}
+	reader.group.Gone("team")
+	reader.group.Observe("team", groupcommit.Snapshot{Version: "2", State: state})
+	is := reader.Read()[0]
+	if diff := cmp.Diff(number("configmaps", "1"), is.Used); diff != "" {
+		t.Errorf("used (-want,+got):\n%s", diff)
+	}
+	if diff := cmp.Diff(number("configmaps", "1"), is.Reserved); diff != "" || is.Reservations != 2 {
+		t.Errorf("of %d reservations reserved (-want,+got):\n%s", is.Reservations, diff)
+	}
+}
+
 func TestNothingIsKnownBeforeTheCacheIsFilled(t *testing.T) {
 	calls := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("the cache is not started")
