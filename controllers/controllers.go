@@ -133,7 +133,8 @@ func Register(
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, watches, objectsNow, metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
-		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach,
+		quotastatus.NewController(clock, mgr.GetClient(),
+			quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach,
 			status, shown.status, recorder, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
 		reachcontroller.NewController(mgr.GetClient(), evaluators, options.reach, owners, usage.Recount(mgr.GetClient(), group), configure),
