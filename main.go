@@ -117,8 +117,9 @@ func (f *metricsFlags) bind() {
 		"Serve metrics over TLS, to whom the cluster lets get /metrics. Otherwise over HTTP, to anybody.")
 	flag.StringVar(&f.certDir, "metrics-cert-dir", "",
 		"Directory with tls.crt and tls.key for the metrics endpoint. By default it presents the webhooks' certificate.")
-	flag.BoolVar(&f.namespaces, "metrics-namespaces", true,
-		"Export what each selected namespace uses: a series for each quota, namespace and limited resource.")
+	flag.BoolVar(&f.namespaces, "metrics-namespaces", false,
+		"Export what each selected namespace uses, as sharedquota_quota_namespace_used: "+
+			"a series for each quota, namespace and limited resource.")
 }
 
 func parseFlags() (flags, zap.Options) {
@@ -227,6 +228,7 @@ func run(ctx context.Context, f flags) error {
 		Namespace:        f.namespace,
 		DecodeLedger:     ledgerstore.Snapshot,
 		Intact:           ledgerstore.Intact,
+		LedgerSize:       ledgerstore.Size,
 		ReservationTTL:   f.reservationTTL,
 		StatusEvery:      f.statusEvery,
 		NamespaceMetrics: f.metrics.namespaces,

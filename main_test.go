@@ -19,6 +19,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -43,6 +44,18 @@ func TestAMapperDoesNotWaitForever(t *testing.T) {
 	}
 	if _, err := mapper.RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Widget"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want what took too long", err)
+	}
+}
+
+// They are as many series as all quotas have namespaces, times what is limited.
+func TestNamespacesAreNotExportedByDefault(t *testing.T) {
+	all := flag.CommandLine
+	t.Cleanup(func() { flag.CommandLine = all })
+	flag.CommandLine = flag.NewFlagSet(t.Name(), flag.ContinueOnError)
+	f := metricsFlags{namespaces: true}
+	f.bind()
+	if f.namespaces {
+		t.Error("what each namespace uses is exported by default")
 	}
 }
 

@@ -62,6 +62,8 @@ type Options struct {
 	// DecodeLedger reads a stored ledger; Intact tells whether it is as it was written.
 	DecodeLedger func(*quotav1.QuotaLedger) (groupcommit.Snapshot, error)
 	Intact       func(*quotav1.QuotaLedger) bool
+	// LedgerSize tells how large a stored ledger is, in bytes.
+	LedgerSize func(*quotav1.QuotaLedger) int
 	// ReservationTTL is the life of a reservation.
 	ReservationTTL time.Duration
 	// NamespaceMetrics: what each namespace uses is exported, too.
@@ -114,7 +116,7 @@ func Register(
 	}
 	count := counting.New(evaluators, counted, hurrying(group))
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
-		shown.byName(), options.NamespaceMetrics).Read)
+		shown.byName(), options.LedgerSize, options.NamespaceMetrics).Read)
 	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), source, count, counted)
 	housekeeping := usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)
 	if err := addRunnables(mgr, watches, housekeeping); err != nil {

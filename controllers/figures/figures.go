@@ -18,7 +18,6 @@ package figures
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	quota "k8s.io/apiserver/pkg/quota/v1"
@@ -42,6 +41,8 @@ type Reader struct {
 	group  *groupcommit.Group
 	// projection -> how far it lags
 	lags map[metrics.Projection]*lag.Lag
+	// size tells how large a stored ledger is. It is asked at each scrape.
+	size func(*quotav1.QuotaLedger) int
 	// namespaces: what each namespace uses is wanted too.
 	namespaces bool
 }
@@ -49,9 +50,9 @@ type Reader struct {
 // NewReader makes a Reader. The client must read from a cache.
 func NewReader(
 	client client.Reader, count *counting.Count, group *groupcommit.Group,
-	lags map[metrics.Projection]*lag.Lag, namespaces bool,
+	lags map[metrics.Projection]*lag.Lag, size func(*quotav1.QuotaLedger) int, namespaces bool,
 ) *Reader {
-	return &Reader{client: client, count: count, group: group, lags: lags, namespaces: namespaces}
+	return &Reader{client: client, count: count, group: group, lags: lags, size: size, namespaces: namespaces}
 }
 
 // Read returns the figures of every quota there is.
@@ -99,9 +100,5 @@ func (r *Reader) ledgerBytes(ctx context.Context, quota string) int {
 	if r.client.Get(ctx, client.ObjectKey{Name: quota}, stored) != nil {
 		return 0 // it is being made, or the cache is being filled
 	}
-	text, err := json.Marshal(stored)
-	if err != nil {
-		return 0 // what came as JSON can be written as such
-	}
-	return len(text)
+	return r.size(stored)
 }
