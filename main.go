@@ -55,7 +55,6 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers"
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
-	"github.com/sharedquota/shared-quota-operator/internal/deadline"
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
@@ -305,18 +304,6 @@ func newManager(f flags, setup *serving.Setup) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
 	return mgr, nil
-}
-
-// tuned returns how the API server is called.
-func tuned(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.QPS = -1 // the API server's priority and fairness decides
-	// The API server would compress each event of a watch on its own, for more CPU
-	// time than the event costs otherwise.
-	config.DisableCompression = true
-	// The last resort, for what libraries ask: the operator bounds its own calls.
-	config.Wrap(deadline.Within(deadline.Limit))
-	return config
 }
 
 // mapperWithin makes RESTMappers, which take no context, wait for so long at most for

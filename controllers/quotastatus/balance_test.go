@@ -96,7 +96,8 @@ func TestWhatStaysAboveTheLimitIsShownAfterAWhile(t *testing.T) {
 	for wait := b.reconcile(t); wait > 0; wait = b.reconcile(t) {
 		b.reconcile(t) // an event comes meanwhile
 		b.clock.Step(wait)
-		if looks++; looks > 10 || b.writes > 0 {
+		looks++
+		if looks > 10 || b.writes > 0 {
 			t.Fatalf("after %d looks there are %d writes", looks, b.writes)
 		}
 	}
@@ -113,7 +114,8 @@ func TestWhatIsUsedAboveTheLimitIsShownAtOnce(t *testing.T) {
 	b := newBench(t, quota, registered())
 	b.counts(t, quota, 6)
 	b.reserves("z")
-	if b.reconcile(t); b.writes != 1 {
+	b.reconcile(t)
+	if b.writes != 1 {
 		t.Errorf("got %d writes, want 1", b.writes)
 	}
 }

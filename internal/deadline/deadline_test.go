@@ -41,15 +41,14 @@ func silent(request *http.Request) (*http.Response, error) {
 
 // stalled answers, and never sends a body.
 func stalled(request *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(never{request.Context()})}, nil
+	body := never(func() error { <-request.Context().Done(); return context.Cause(request.Context()) })
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(body)}, nil
 }
 
-type never struct{ ctx context.Context }
+// never is a body that waits for an error.
+type never func() error
 
-func (n never) Read([]byte) (int, error) {
-	<-n.ctx.Done()
-	return 0, context.Cause(n.ctx)
-}
+func (n never) Read([]byte) (int, error) { return 0, n() }
 
 func request(ctx context.Context, path string) *http.Request {
 	return httptest.NewRequestWithContext(ctx, http.MethodGet, "https://api"+path, http.NoBody)
@@ -111,19 +110,19 @@ func TestAWatchStaysOpen(t *testing.T) {
 }
 
 func TestAnAnswerIsReadToItsEnd(t *testing.T) {
-	var asked context.Context
+	var ended func() error
 	answering := Within(time.Minute)(server(func(request *http.Request) (*http.Response, error) {
-		asked = request.Context()
+		ended = request.Context().Err
 		return &http.Response{Body: io.NopCloser(strings.NewReader("all of it"))}, nil
 	}))
 	response, err := answering.RoundTrip(request(t.Context(), "/version"))
-	if err != nil || asked.Err() != nil {
-		t.Fatalf("got %v, and the request has ended: %v", err, asked.Err())
+	if err != nil || ended() != nil {
+		t.Fatalf("got %v, and the request has ended: %v", err, ended())
 	}
 	if text, err := io.ReadAll(response.Body); string(text) != "all of it" || err != nil {
 		t.Errorf("read %q, %v", text, err)
 	}
-	if err := response.Body.Close(); err != nil || asked.Err() == nil {
+	if err := response.Body.Close(); err != nil || ended() == nil {
 		t.Errorf("closed with %v, and the request hasn't ended", err)
 	}
 }
