@@ -119,8 +119,9 @@ func (f *metricsFlags) bind() {
 		"Serve metrics over TLS, to whom the cluster lets get /metrics. Otherwise over HTTP, to anybody.")
 	flag.StringVar(&f.certDir, "metrics-cert-dir", "",
 		"Directory with tls.crt and tls.key for the metrics endpoint. By default it presents the webhooks' certificate.")
-	flag.BoolVar(&f.namespaces, "metrics-namespaces", true,
-		"Export what each selected namespace uses: a series for each quota, namespace and limited resource.")
+	flag.BoolVar(&f.namespaces, "metrics-namespaces", false,
+		"Export what each selected namespace uses, as sharedquota_quota_namespace_used: "+
+			"a series for each quota, namespace and limited resource.")
 }
 
 func parseFlags() (flags, zap.Options) {
@@ -230,6 +231,7 @@ func run(ctx context.Context, f flags) error {
 		Namespace:        f.namespace,
 		DecodeLedger:     ledgerstore.Snapshot,
 		Intact:           ledgerstore.Intact,
+		LedgerSize:       ledgerstore.Size,
 		ReservationTTL:   f.reservationTTL,
 		StatusEvery:      f.statusEvery,
 		NamespaceMetrics: f.metrics.namespaces,
@@ -298,11 +300,7 @@ func newManager(f flags, setup *serving.Setup) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
-	config.QPS = -1 // the API server's priority and fairness decides
-	// The API server would compress each event of a watch on its own, for more CPU
-	// time than the event costs otherwise.
-	config.DisableCompression = true
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := ctrl.NewManager(tuned(config), ctrl.Options{
 		Scheme:                  scheme,
 		Cache:                   cacheOptions(setup.Secret),
 		WebhookServer:           setup.Server,

@@ -64,6 +64,8 @@ type Options struct {
 	// DecodeLedger reads a stored ledger; Intact tells whether it is as it was written.
 	DecodeLedger func(*quotav1.QuotaLedger) (machine.Snapshot, error)
 	Intact       func(*quotav1.QuotaLedger) bool
+	// LedgerSize tells how large a stored ledger is, in bytes.
+	LedgerSize func(*quotav1.QuotaLedger) int
 	// ReservationTTL is the life of a reservation.
 	ReservationTTL time.Duration
 	// NamespaceMetrics: what each namespace uses is exported, too.
@@ -119,7 +121,7 @@ func Register(
 		func(quotas []string) { group.Counted(quotas, true) })
 	group.Follow(usage.NewCounter(count))
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
-		shown.byName(), options.NamespaceMetrics).Read)
+		shown.byName(), options.LedgerSize, options.NamespaceMetrics).Read)
 	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), source, count, counted)
 	housekeeping := usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)
 	if err := addRunnables(mgr, watches, housekeeping); err != nil {
@@ -138,7 +140,8 @@ func Register(
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, watches, objectsNow, metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
-		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach,
+		quotastatus.NewController(clock, mgr.GetClient(),
+			quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach,
 			status, shown.status, recorder, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
 		reachcontroller.NewController(mgr.GetClient(), evaluators, options.reach, owners, usage.Recount(mgr.GetClient(), group), configure),

@@ -37,6 +37,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/lag"
 	"github.com/sharedquota/shared-quota-operator/controllers/pace"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
 )
@@ -133,6 +134,10 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if wait > 0 || !is.counted {
 		return reconcile.Result{RequeueAfter: max(wait, 0)}, nil
+	}
+	torn := balance.Torn(object.Spec.Quota.Hard, is.totals.used, is.totals.reserved)
+	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
+		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	due := planned.due(c.changing(request.Name, is.totals))
 	result, err := c.project(ctx, request.Name, planned, due)

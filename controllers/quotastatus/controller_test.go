@@ -63,6 +63,8 @@ type bench struct {
 	// failure of each write of a status; nil for none.
 	failure error
 	writes  int
+	// left is how long the last write may take; zero for as long as it likes.
+	left time.Duration
 	// told are the events, each as its object's path and its note.
 	told []string
 }
@@ -89,7 +91,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	group := driver.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, driver.Options{})
 	elected := make(chan struct{})
 	close(elected)
-	b.Controller = NewController(b.clock, b.client, evaluators, counting.New(evaluators, func([]string) {}, func([]string) {}), group,
+	b.Controller = NewController(b.clock, b.client, Ledgers{Live: b.client, Intact: ledgerstore.Intact}, evaluators,
+		counting.New(evaluators, func([]string) {}, func([]string) {}), group,
 		func(string) []Problem { return nil }, settings, &trigger.Trigger{}, lag.New(b.clock, elected), b, time.Second)
 	return b
 }
@@ -102,6 +105,10 @@ func (b *bench) write(
 		return b.failure
 	}
 	b.writes++
+	b.left = 0
+	if until, bounded := ctx.Deadline(); bounded {
+		b.left = time.Until(until) //nolint:forbidigo // a context's deadline is in real time
+	}
 	return c.SubResource(subresource).Patch(ctx, object, patch, options...)
 }
 
@@ -323,6 +330,17 @@ func TestAWriteThatFails(t *testing.T) {
 				t.Errorf("got the error %v, want %v", err, test.want)
 			}
 		})
+	}
+}
+
+// One that is never answered would stop a worker for good.
+func TestAWriteHasADeadline(t *testing.T) {
+	quota := team("configmaps", "5")
+	b := newBench(t, quota, registered())
+	b.counts(t, quota, 1)
+	b.reconcile(t)
+	if b.writes != 1 || b.left <= 0 || b.left > callTimeout {
+		t.Errorf("%d writes, the last within %s, want one within %s", b.writes, b.left, callTimeout)
 	}
 }
 

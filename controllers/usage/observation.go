@@ -24,14 +24,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
-func basisOf(definition counting.Definition) ledger.Basis {
-	return ledger.Basis{Quota: definition.UID, Generation: definition.Generation, Digest: definition.Digest}
-}
+func basisOf(definition counting.Definition) ledger.Basis { return balance.BasisOf(definition) }
 
 // Counter gives the machines of quotas what is counted.
 type Counter struct {
@@ -59,20 +57,7 @@ func (c Counter) Observe(quota string, reservations map[ledger.Key]ledger.Reserv
 }
 
 // observation is what the ledger settles by. It is valid as long as the view is.
-func observation(view counting.View) ledger.Observation {
-	definition := view.Definition()
-	return ledger.Observation{
-		Basis:   basisOf(definition),
-		Used:    view.Total(),
-		Sources: definition.Sources,
-		Counted: view.Counted(),
-		Touched: view.Touched(),
-		Seen: func(reservation ledger.Reservation) bool {
-			return view.Includes(reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name,
-				reservation.UID, resourceversion.Parse(reservation.From))
-		},
-	}
-}
+func observation(view counting.View) ledger.Observation { return balance.ObservationOf(view) }
 
 // sources turns what each resource uses into what each name is counted from. A
 // resource that isn't served is a source only of what has no other: objects of
