@@ -115,7 +115,11 @@ func Register(
 	count := counting.New(evaluators, counted, hurrying(group))
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
 		shown.byName(), options.NamespaceMetrics).Read)
-	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), source, count, counted)
+	discovery, err := usage.NewLiveDiscovery(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	watches := usage.NewWatches(clock, discovery, source, count, counted)
 	housekeeping := usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)
 	if err := addRunnables(mgr, watches, housekeeping); err != nil {
 		return err
@@ -124,7 +128,7 @@ func Register(
 	if err := registerCertificates(mgr, clock, options.Serving, metrics); err != nil {
 		return err
 	}
-	objectsNow, seen := usage.NewLookup(source.Metadata), trail.New(options.Intact)
+	objectsNow, seen := usage.NewLookup(source.Metadata, discovery), trail.New(options.Intact)
 	recovery := usage.NewRecovery(clock, mgr.GetClient(), mgr.GetAPIReader(), group, seen, options.DecodeLedger,
 		usage.NewestOf(watches, objectsNow), metrics, options.ReservationTTL)
 
