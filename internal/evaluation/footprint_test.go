@@ -100,7 +100,7 @@ func TestFootprintsKnowTheFuture(t *testing.T) {
 		}
 		requireTheSameAtEachMoment(t, footprint, moments)
 		for _, moment := range moments {
-			want, err := core.PodUsageFunc(pod.DeepCopy(), clockAt{now: moment})
+			want, err := core.PodUsageFunc(upToDate(pod), clockAt{now: moment})
 			if err != nil {
 				t.Fatal(err)
 			}
