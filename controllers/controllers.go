@@ -22,12 +22,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -113,6 +116,7 @@ func Register(
 		views.Fire(quotas)
 	}
 	count := counting.New(evaluators, counted, hurrying(group))
+	count.OnUnmatched(telling(log.FromContext(ctx), metrics))
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
 		shown.byName(), options.NamespaceMetrics).Read)
 	discovery, err := usage.NewLiveDiscovery(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -160,6 +164,15 @@ func eventSource(mgr ctrl.Manager) (usage.EventSource, error) {
 		return usage.EventSource{}, fmt.Errorf("making the client of metadata: %w", err)
 	}
 	return usage.EventSource{Objects: objects, Metadata: metadata}, nil
+}
+
+// telling logs and counts what can't be matched with a quota.
+func telling(logger logr.Logger, metrics *metrics.Metrics) func(quota string, resource schema.GroupResource, err error) {
+	return func(quota string, resource schema.GroupResource, err error) {
+		logger.Error(err, "Objects can't be matched with the scopes of a quota. They count in full",
+			"quota", quota, "resource", resource.String())
+		metrics.Unmatched(quota, resource.String())
+	}
 }
 
 // hurrying has the changes written that may make room.

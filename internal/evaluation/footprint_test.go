@@ -186,3 +186,15 @@ func TestPlainCountsDoNotLookAtTheObject(t *testing.T) {
 		}
 	}
 }
+
+// Nobody can tell whether the quota's scopes leave the object out: it counts.
+func TestWhatCannotBeMatchedIsUsedInFull(t *testing.T) {
+	bad := quotaOf("bad", "pods", "requests.cpu")
+	bad.Spec.ScopeSelector = scopeSelector(corev1.ResourceQuotaScopePriorityClass, "Near", "x")
+	evaluators := newTestEvaluators()
+	footprint := mustFootprint(t, evaluators, pods(), podOf(container("app", amountsOf("cpu", "2"), nil)))
+	used, err := evaluators.Usage(pods(), footprint, bad, testNow())
+	if want := amountsOf("pods", "1", "requests.cpu", "2"); err == nil || !quota.Equals(want, used) {
+		t.Errorf("want %v and an error, got %v, %v", want, used, err)
+	}
+}
