@@ -25,12 +25,15 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -122,7 +125,12 @@ func Register(
 	group.Follow(usage.NewCounter(count))
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
 		shown.byName(), options.LedgerSize, options.NamespaceMetrics).Read)
-	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), source, count, counted)
+	count.OnUnmatched(telling(log.FromContext(ctx), metrics))
+	discovery, err := usage.NewLiveDiscovery(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	watches := usage.NewWatches(clock, discovery, source, count, counted)
 	housekeeping := usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)
 	if err := addRunnables(mgr, watches, housekeeping); err != nil {
 		return err
@@ -131,7 +139,7 @@ func Register(
 	if err := registerCertificates(mgr, clock, options.Serving, metrics); err != nil {
 		return err
 	}
-	objectsNow, seen := usage.NewLookup(source.Metadata), trail.New(options.Intact)
+	objectsNow, seen := usage.NewLookup(source.Metadata, discovery), trail.New(options.Intact)
 	recovery := usage.NewRecovery(clock, mgr.GetClient(), mgr.GetAPIReader(), group, seen, options.DecodeLedger,
 		usage.NewestOf(watches, objectsNow), metrics, options.ReservationTTL)
 
@@ -164,6 +172,15 @@ func eventSource(mgr ctrl.Manager) (usage.EventSource, error) {
 		return usage.EventSource{}, fmt.Errorf("making the client of metadata: %w", err)
 	}
 	return usage.EventSource{Objects: objects, Metadata: metadata}, nil
+}
+
+// telling logs and counts what can't be matched with a quota.
+func telling(logger logr.Logger, metrics *metrics.Metrics) func(quota string, resource schema.GroupResource, err error) {
+	return func(quota string, resource schema.GroupResource, err error) {
+		logger.Error(err, "Objects can't be matched with the scopes of a quota. They count in full",
+			"quota", quota, "resource", resource.String())
+		metrics.Unmatched(quota, resource.String())
+	}
 }
 
 // projections tell how far lags what people read.

@@ -25,7 +25,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,10 +48,6 @@ import (
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=quotaledgers,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
 // +kubebuilder:rbac:groups=*,resources=*,verbs=list;watch
-
-// retryUnavailable is how soon a resource that couldn't be resolved is looked
-// for again; the arrival of a CustomResourceDefinition is noticed at once.
-const retryUnavailable = 10 * time.Second
 
 const (
 	// writeTimeout bounds each write; after it the work queue tries again.
@@ -99,20 +95,17 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		For(&quotav1.ClusterResourceQuota{}).
-		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(c.quotasWithoutSource)).
+		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(c.redefined)).
 		WatchesRawSource(c.changed.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
 		Complete(c)
 }
 
-// quotasWithoutSource are those that may have waited for a new definition.
-func (c *Controller) quotasWithoutSource(context.Context, client.Object) []reconcile.Request {
-	incomplete := c.watches.Incomplete()
-	requests := make([]reconcile.Request, 0, len(incomplete))
-	for _, quota := range incomplete {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: quota}})
-	}
-	return requests
+// redefined has what a CustomResourceDefinition defines looked up again. The
+// quotas are told once the outcome is known.
+func (c *Controller) redefined(_ context.Context, definition client.Object) []reconcile.Request {
+	c.watches.Redefined(schema.ParseGroupResource(definition.GetName()))
+	return nil
 }
 
 // Reconcile brings one quota's count and ledger up to date.
@@ -140,9 +133,6 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	next, err := c.expire(ctx, quota.Name)
 	if err != nil {
 		return reconcile.Result{}, err
-	}
-	if slices.Contains(c.watches.Incomplete(), quota.Name) {
-		next = earlier(next, retryUnavailable)
 	}
 	return reconcile.Result{RequeueAfter: next}, nil
 }

@@ -53,6 +53,8 @@ type Count struct {
 	// changed is called, without the lock, with the quotas that an event touched;
 	// freed with those of which it may have freed something.
 	changed, freed func(quotas []string)
+	// unmatched is told, with the lock held, what can't be matched with a quota.
+	unmatched func(quota string, resource schema.GroupResource, err error)
 
 	// mu guards all that follows, and everything in sources and tallies.
 	mu sync.Mutex
@@ -91,6 +93,7 @@ func New(evaluators *evaluation.Evaluators, changed, freed func(quotas []string)
 		evaluators: evaluators,
 		changed:    changed,
 		freed:      freed,
+		unmatched:  func(string, schema.GroupResource, error) {},
 		namespaces: map[string]namespace{},
 		sources:    map[schema.GroupResource]*Source{},
 		tallies:    map[string]*tally{},

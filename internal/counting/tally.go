@@ -42,6 +42,9 @@ type tally struct {
 	// that changed what is counted: an older view counts something else, even if the
 	// sums are equal.
 	touched map[schema.GroupResource]uint64
+	// unmatched are the resources of which an object couldn't be matched with the
+	// quota, and of which that has been told.
+	unmatched map[schema.GroupResource]bool
 }
 
 func newTally(definition Definition) *tally {
@@ -50,6 +53,7 @@ func newTally(definition Definition) *tally {
 		total:      zeros(definition.Quota.Spec.Hard),
 		slices:     map[string]corev1.ResourceList{},
 		touched:    map[schema.GroupResource]uint64{},
+		unmatched:  map[schema.GroupResource]bool{},
 	}
 }
 
@@ -110,16 +114,26 @@ func (c *Count) lockedUsed(namespace string, tally *tally) corev1.ResourceList {
 	return used
 }
 
-// usage is what an object uses of a quota.
+// usage is what an object uses of a quota. One that can't be matched with the
+// quota's scopes uses what it would if they matched: what nobody can judge must not
+// make room, and admission refuses more of it with the same error.
 func (c *Count) usage(resource schema.GroupResource, used evaluation.Footprint, tally *tally) corev1.ResourceList {
 	// It is that of one moment and no longer changes: any time will do.
 	amounts, err := c.evaluators.Usage(resource, used, tally.definition.Quota, time.Time{})
-	if err != nil {
-		// The definition was validated; an object that it can't be matched
-		// against is not limited by it. Admission answers the same.
-		return corev1.ResourceList{}
+	if err != nil && !tally.unmatched[resource] {
+		tally.unmatched[resource] = true
+		c.unmatched(tally.definition.Quota.Name, resource, err)
 	}
 	return amounts
+}
+
+// OnUnmatched has the function told of a quota with which objects of a resource
+// can't be matched, once for each definition of the quota. It must not block. Call
+// it before anything is counted.
+func (c *Count) OnUnmatched(unmatched func(quota string, resource schema.GroupResource, err error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unmatched = unmatched
 }
 
 // times returns what a number of objects use that use the same each. It is

@@ -76,6 +76,7 @@ type Metrics struct {
 	batch     prometheus.Observer
 	duration  prometheus.Observer
 	drift     *prometheus.CounterVec
+	unmatched *prometheus.CounterVec
 	ends      prometheus.Gauge
 	quotas    *quotas
 	entries   []Entry
@@ -99,6 +100,10 @@ func New(registerer prometheus.Registerer) *Metrics {
 			"Time that one write of a ledger takes.", prometheus.ExponentialBuckets(0.001, 2, 14)).WithLabelValues(),
 		drift: c.counter("counting", "drift_total",
 			"Repairs, by an audit, of a resource's running total that differed from its records. Anything above zero is a defect.",
+			labelQuota, labelResource),
+		unmatched: c.counter("counting", "unmatched_total",
+			"Definitions of a quota whose scopes objects of a resource couldn't be matched with; such objects count in full. "+
+				"Anything above zero is a defect.",
 			labelQuota, labelResource),
 		ends: c.gauge("serving", "certificate_expiry_timestamp_seconds",
 			"When the certificate ends that this replica presents; 0 for one that is made for the life of the process."),
@@ -170,6 +175,11 @@ func (m *Metrics) Drifted(quota, resource string) {
 	m.drift.WithLabelValues(quota, resource).Inc()
 }
 
+// Unmatched counts a resource whose objects can't be matched with a quota's scopes.
+func (m *Metrics) Unmatched(quota, resource string) {
+	m.unmatched.WithLabelValues(quota, resource).Inc()
+}
+
 // CertificateEnds tells when the certificate ends that is presented.
 func (m *Metrics) CertificateEnds(at time.Time) {
 	m.ends.Set(float64(at.Unix()))
@@ -195,4 +205,5 @@ func (m *Metrics) Follow(elected <-chan struct{}, read func() []Figures) {
 func (m *Metrics) Forget(quota string) {
 	m.ledgers.forget(quota)
 	m.drift.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
+	m.unmatched.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
 }

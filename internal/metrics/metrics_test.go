@@ -49,6 +49,7 @@ func busy() (*prometheus.Registry, *Metrics) {
 	m := New(registry)
 	m.Committed("team", 3, 2*time.Millisecond)
 	m.Drifted("team", "pods")
+	m.Unmatched("team", "pods")
 	m.Follow(elected(true), func() []Figures {
 		return []Figures{{
 			Quota: "team", Hard: list("requests.cpu", "2"), Used: list("requests.cpu", "1500m"), Reserved: list("requests.cpu", "250m"),
