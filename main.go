@@ -216,7 +216,10 @@ func run(ctx context.Context, f flags) error {
 	}
 
 	refusals := objects.NewRefusals(clock, mgr.GetClient(), mgr.GetEventRecorder(events.Name))
-	handler := objects.NewHandler(clock, evaluators, index, group, measured, refusals, f.reservationTTL)
+	handler := objects.NewHandler(objects.Parts{
+		Clock: clock, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured,
+		Refusals: refusals, ReservationTTL: f.reservationTTL,
+	})
 	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, refusals, measured, reached.Protected); err != nil {
 		return err
 	}

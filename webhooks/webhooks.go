@@ -54,7 +54,9 @@ func Register(
 	}
 	validator := quotas.NewValidator(quotas.NewWarner(index, evaluators, lookup, protected))
 	server := mgr.GetWebhookServer()
-	server.Register(objects.Path, objects.NewEndpoint(running, handler, metrics))
+	endpoint := objects.NewEndpoint(running, handler, metrics)
+	server.Register(objects.Path, endpoint)
+	server.Register(objects.Path+"/", endpoint)
 	server.Register(quotas.Path, admission.WithValidator(mgr.GetScheme(), validator))
 	return nil
 }

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
 // post sends a body as the API server does.
@@ -147,7 +148,8 @@ func TestTheURLSaysHowLongToWork(t *testing.T) {
 		url  string
 		want time.Duration
 	}{
-		"as the API server does":                   {url: Path + "?timeout=30s", want: 30 * time.Second},
+		"as the API server does":                   {url: Path + "?timeout=7s", want: 7 * time.Second},
+		"never more than the default":              {url: Path + "?timeout=30s", want: defaultTimeout},
 		"in any unit":                              {url: Path + "?timeout=1500ms", want: 1500 * time.Millisecond},
 		"nothing is the default":                   {url: Path, want: defaultTimeout},
 		"so is an empty one":                       {url: Path + "?timeout=", want: defaultTimeout},
@@ -159,6 +161,26 @@ func TestTheURLSaysHowLongToWork(t *testing.T) {
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, test.url, http.NoBody)
 			if got := timeoutOf(request); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestThePathSaysWhatTheEntryWasMadeFor(t *testing.T) {
+	exact := reach.Question{Witness: reach.WitnessExact, Quotas: "0123456789abcdef", Epoch: 4711, Specs: "fedcba9876543210"}
+	for name, test := range map[string]struct {
+		path string
+		want reach.Question
+	}{
+		"an exact entry":           {path: Path + "/" + exact.Path(), want: exact},
+		"no question":              {path: Path, want: reach.Question{Witness: reach.WitnessNone}},
+		"an empty one":             {path: Path + "/", want: reach.Question{Witness: reach.WitnessNone}},
+		"one that can't be read":   {path: Path + "/exact/soon", want: reach.Question{Witness: reach.WitnessNone}},
+		"one of a release to come": {path: Path + "/" + exact.Path() + "/more/of/it", want: reach.Question{Witness: reach.WitnessExact, Quotas: exact.Quotas, Epoch: 4711, Specs: exact.Specs + "/more/of/it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, questionIn(test.path)); diff != "" {
+				t.Errorf("question (-want,+got):\n%s", diff)
 			}
 		})
 	}
