@@ -132,10 +132,7 @@ func (h *Handler) pause(ctx context.Context) {
 	}
 }
 
-func (o outcome) granted() bool {
-	_, granted := o.decision.(ledger.Granted)
-	return o.err == nil && granted
-}
+func (o outcome) granted() bool { return isGranted(o.decision, o.err) }
 
 // restsOnLimits reports whether the same quotas lead to the same outcome again,
 // however long one waits.

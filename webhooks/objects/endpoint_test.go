@@ -30,8 +30,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/sharedquota/shared-quota-operator/internal/contact"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
@@ -196,6 +198,34 @@ func TestAnAnswerComesBeforeTheCallerGivesUp(t *testing.T) {
 		}
 		if took := now().Sub(began); took != 1500*time.Millisecond {
 			t.Errorf("took %s, want 1.5s", took)
+		}
+	})
+}
+
+// The API server is silent from the start, and so is the store.
+func TestARequestIsRefusedOnceContactIsLost(t *testing.T) {
+	const words = "the replica replica-1 has had no answer from the API server for 5s, so it can't tell what quotas allow: " +
+		"try again in a moment"
+	serve(t, quotas(quotaOf("team", "pods", "1")), func(t *testing.T, served *served) {
+		silent := contact.New(clock.RealClock{}, "replica-1")
+		served.handler.Contact, served.store.stuck = silent, true
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() {
+			_ = contact.NewMonitor(silent, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).Start(ctx)
+		}()
+		for _, took := range []time.Duration{5 * time.Second, 0} {
+			began := now()
+			got := served.post(t, Path+"?timeout=10s", strings.NewReader(reviewOf(t, creation())))
+			if got.Allowed || got.Result.Code != http.StatusServiceUnavailable || got.Result.Message != words {
+				t.Errorf("got %+v, want 503, %s", got, words)
+			}
+			if waited := now().Sub(began); waited != took {
+				t.Errorf("took %s, want %s", waited, took)
+			}
+		}
+		if diff := cmp.Diff(map[metrics.Outcome]float64{metrics.Failed: 2}, served.outcomes(t)); diff != "" {
+			t.Errorf("outcomes (-want,+got):\n%s", diff)
 		}
 	})
 }

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/sharedquota/shared-quota-operator/internal/contact"
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
@@ -61,6 +62,7 @@ type Parts struct {
 	Charger    Charger
 	Metrics    *metrics.Metrics
 	Refusals   *Refusals
+	Contact    Contact
 	// ReservationTTL is the life of a reservation: longer than any request can take,
 	// and than two replicas' clocks may differ on top of that.
 	ReservationTTL time.Duration
@@ -73,16 +75,28 @@ type Charger interface {
 	Judge(ctx context.Context, charges []groupcommit.Charge) (ledger.Decision, error)
 }
 
+// Contact is the contact with the API server. Without it nothing can be decided.
+type Contact interface {
+	// Err is nil if there is contact.
+	Err() error
+	// While returns a context that also ends, with what Err returns as its cause, when
+	// there is no contact any more.
+	While(ctx context.Context) (while context.Context, stop func())
+}
+
 var _ admission.Handler = &Handler{}
 
 // NewHandler makes a Handler.
 func NewHandler(parts Parts) *Handler { return &Handler{Parts: parts, decoder: newDecoder()} }
 
-// Handle answers one request within the deadline of its context.
+// Handle answers one request within the deadline of its context. Without contact to
+// the API server it answers at once.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	start := startOf(ctx, h.Clock)
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
+	ctx, stop := h.Contact.While(ctx)
+	defer stop()
 	outcome, response := h.answer(ctx, &request.AdmissionRequest)
 	h.Metrics.Requested(outcome, h.Clock.Since(start))
 	if outcome == metrics.Failed || outcome == metrics.Undecodable {
@@ -94,6 +108,9 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 }
 
 func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequest) (metrics.Outcome, admission.Response) {
+	if err := h.Contact.Err(); err != nil {
+		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, err)
+	}
 	if !h.Coverage.Synced() {
 		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, errStarting)
 	}
@@ -102,6 +119,9 @@ func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequ
 		return metrics.Undecodable, admission.Errored(http.StatusBadRequest, err)
 	}
 	decision, err := h.decide(ctx, request, attributes)
+	if lost, isLost := errors.AsType[*contact.LostError](context.Cause(ctx)); isLost && !isGranted(decision, err) {
+		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, lost)
+	}
 	if refusal := (*evaluation.Refusal)(nil); errors.As(err, &refusal) {
 		h.tellOf(request, attributes, incomplete(refusal), refusal.Message)
 		return metrics.Denied, admission.Denied(refusal.Message)
@@ -112,6 +132,11 @@ func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequ
 	outcome, response := respond(decision)
 	h.tellOf(request, attributes, refusalOf(decision), response.Result.Message)
 	return outcome, response
+}
+
+func isGranted(decision ledger.Decision, err error) bool {
+	_, granted := decision.(ledger.Granted)
+	return granted && err == nil
 }
 
 func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {

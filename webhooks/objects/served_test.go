@@ -57,6 +57,13 @@ type served struct {
 	caches *caches
 }
 
+// inContact is a contact that is never lost.
+type inContact struct{}
+
+func (inContact) Err() error { return nil }
+
+func (inContact) While(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
+
 // caches are of the moment that they were made, and in sync or not.
 type caches struct {
 	informertest.FakeInformers
@@ -150,7 +157,7 @@ func newServed(ctx context.Context, tb testing.TB, quotas ...*quotav1.ClusterRes
 	return &served{
 		handler: NewHandler(Parts{
 			Clock: clock.RealClock{}, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured,
-			Refusals: NewRefusals(clock.RealClock{}, live, nil), ReservationTTL: 90 * time.Second,
+			Refusals: NewRefusals(clock.RealClock{}, live, nil), Contact: inContact{}, ReservationTTL: 90 * time.Second,
 		}),
 		group: group, store: store, registry: registry, metrics: measured, live: live, caches: following,
 	}
