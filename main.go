@@ -38,12 +38,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -57,6 +59,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers"
+	"github.com/sharedquota/shared-quota-operator/internal/contact"
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
@@ -195,11 +198,16 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	ctx = setup.Server.Stopping(ctx, clock, f.shutdownDelay)
-	mgr, err := newManager(f, setup)
+	contact, err := newContact(clock)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(f, setup, contact)
 	if err != nil {
 		return err
 	}
 	measured := metrics.New(metricsregistry.Registry)
+	measured.Contact(contact.Silence)
 	claims, err := deviceclaims.Sources(ctx, mgr)
 	if err != nil {
 		return err
@@ -220,9 +228,12 @@ func run(ctx context.Context, f flags) error {
 	}
 
 	refusals := objects.NewRefusals(clock, mgr.GetClient(), mgr.GetEventRecorder(events.Name))
-	handler := objects.NewHandler(clock, evaluators, index, group, measured, refusals, f.reservationTTL)
+	handler := objects.NewHandler(objects.Parts{
+		Clock: clock, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured,
+		Refusals: refusals, Contact: contact, ReservationTTL: f.reservationTTL,
+	})
 	fences := quotas.NewFences(clock, group, f.reservationTTL)
-	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, fences, refusals, measured, reached.Protected); err != nil {
+	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, fences, refusals, contact, measured, reached.Protected); err != nil {
 		return err
 	}
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
@@ -239,7 +250,7 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	if err := addProbes(mgr, setup, index); err != nil {
+	if err := addProbes(mgr, setup, index, contact); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -291,7 +302,7 @@ func tuneCollector() {
 	}
 }
 
-func newManager(f flags, setup *serving.Setup) (ctrl.Manager, error) {
+func newManager(f flags, setup *serving.Setup, contact *contact.Contact) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), quotav1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
@@ -300,6 +311,7 @@ func newManager(f flags, setup *serving.Setup) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
+	config.Wrap(contact.Wrap)
 	mgr, err := ctrl.NewManager(tuned(config), ctrl.Options{
 		Scheme:                  scheme,
 		Cache:                   cacheOptions(setup.Secret),
@@ -319,6 +331,26 @@ func newManager(f flags, setup *serving.Setup) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
 	return mgr, nil
+}
+
+// newContact begins to note when the API server answers. The replica is told of by
+// the name of its host, which is the pod's.
+func newContact(clock clock.Clock) (*contact.Contact, error) {
+	replica, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("finding the replica's name: %w", err)
+	}
+	return contact.New(clock, replica), nil
+}
+
+// monitoring asks the API server, when it is silent, for one quota's metadata in the
+// newest version, for which it has to ask etcd.
+func monitoring(noted *contact.Contact, live client.Reader) *contact.Monitor {
+	return contact.NewMonitor(noted, func(ctx context.Context) error {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuotaList"))
+		return live.List(ctx, list, client.Limit(1))
+	})
 }
 
 // mapperWithin makes RESTMappers, which take no context, wait for so long at most for
@@ -388,7 +420,8 @@ func protected(given, own string) ([]string, error) {
 	return namespaces, nil
 }
 
-func addProbes(mgr ctrl.Manager, setup *serving.Setup, index *coverage.Index) error {
+// addProbes adds the probes, and what keeps asking whether the API server answers.
+func addProbes(mgr ctrl.Manager, setup *serving.Setup, index *coverage.Index, contact *contact.Contact) error {
 	synced := func(*http.Request) error {
 		if !index.Synced() {
 			return errors.New("quotas and namespaces are not known yet")
@@ -399,5 +432,7 @@ func addProbes(mgr ctrl.Manager, setup *serving.Setup, index *coverage.Index) er
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("webhooks", setup.Certificates.Ready(mgr.GetClient(), setup.Address)),
 		mgr.AddReadyzCheck("coverage", synced),
+		mgr.AddReadyzCheck("contact", contact.Ready),
+		mgr.Add(monitoring(contact, mgr.GetAPIReader())),
 	)
 }

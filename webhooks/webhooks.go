@@ -26,6 +26,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/sharedquota/shared-quota-operator/internal/contact"
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -43,7 +44,8 @@ func Paths() reach.Paths {
 // ends, and what tells of refusals to the manager. Protected namespaces are those that no quota limits.
 func Register(
 	running context.Context, mgr ctrl.Manager, evaluators *evaluation.Evaluators, index *coverage.Index,
-	handler *objects.Handler, fences *quotas.Fences, refusals *objects.Refusals, metrics *metrics.Metrics, protected []string,
+	handler *objects.Handler, fences *quotas.Fences, refusals *objects.Refusals, contact *contact.Contact, metrics *metrics.Metrics,
+	protected []string,
 ) error {
 	if err := mgr.Add(refusals); err != nil {
 		return fmt.Errorf("adding what tells of refusals: %w", err)
@@ -54,8 +56,12 @@ func Register(
 	}
 	validator := quotas.NewValidator(quotas.NewWarner(index, evaluators, lookup, protected), fences)
 	server := mgr.GetWebhookServer()
-	server.Register(objects.Path, objects.NewEndpoint(running, handler, metrics))
-	server.Register(quotas.Path, admission.WithValidator(mgr.GetScheme(), validator))
+	endpoint := objects.NewEndpoint(running, handler, metrics)
+	server.Register(objects.Path, endpoint)
+	server.Register(objects.Path+"/", endpoint)
+	validating := admission.WithValidator(mgr.GetScheme(), validator)
+	validating.Handler = inContact{handler: validating.Handler, contact: contact}
+	server.Register(quotas.Path, validating)
 	return nil
 }
 

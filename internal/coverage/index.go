@@ -17,14 +17,10 @@ limitations under the License.
 package coverage
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"sync"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -33,261 +29,199 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
-// Index holds all quotas, compiled. Its methods may be called concurrently.
+const (
+	// catchUpWait is how long the watch may take to show what the question knows.
+	catchUpWait = 100 * time.Millisecond
+	// verifiedFor is how long a live read of a namespace serves where the answer
+	// rests on it alone. Reading each time would be most of the cost of a storm of
+	// refusals.
+	verifiedFor = 5 * time.Second
+)
+
+// Index knows all quotas, compiled, and all namespaces. Its methods may be called
+// concurrently.
 type Index struct {
-	// cached answers from memory, live from the API server.
-	clock        clock.PassiveClock
+	clock        clock.Clock
 	cached, live client.Reader
 	synced       func() bool
-	// quotas and namespaces are read live, and all quotas listed.
-	quotas     *shared[*definition.Definition]
-	listed     *shared[map[string]definition.Definition]
-	namespaces *shared[*metav1.PartialObjectMetadata]
-	verified   *verified
-
-	// mu guards definitions.
-	mu sync.RWMutex
-	// quota name -> definition. An invalid quota is missing.
-	definitions map[string]definition.Definition
+	quotas       *quotas
+	namespaces   *namespaces
+	// What is read live is shared by those who need it at the same time, and merged
+	// into what is known.
+	quotaReads, quotaLists *shared[struct{}]
+	namespaceReads         *shared[*metav1.PartialObjectMetadata]
 }
+
+// Covered is what is known of a namespace.
+type Covered struct {
+	// Definitions are the quotas that cover it, sorted by name. They belong to the
+	// Index. One whose Invalid is set can't be charged.
+	Definitions []definition.Definition
+	// Knowledge says how new that is.
+	Knowledge ledger.Knowledge
+}
+
+// Look says what is read live.
+type Look int
+
+const (
+	// LookNamespace reads the namespace, unless that was done a moment ago.
+	LookNamespace Look = iota
+	// LookQuotas also reads the quotas that cover it.
+	LookQuotas
+	// LookEverywhere also lists all quotas: one that no watch has shown may cover it.
+	LookEverywhere
+)
 
 // NewIndex makes an Index that follows the caches' ClusterResourceQuotas and
 // namespaces. It is empty until they have synced: see Synced.
-func NewIndex(ctx context.Context, clock clock.PassiveClock, caches cache.Cache, live client.Reader) (*Index, error) {
-	index := &Index{clock: clock, cached: caches, live: live, definitions: map[string]definition.Definition{}, verified: newVerified()}
-	index.quotas = newShared(index.readQuota)
-	index.listed = newShared(func(ctx context.Context, _ string) (map[string]definition.Definition, error) {
-		return index.listQuotas(ctx)
-	})
-	index.namespaces = newShared(func(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-		return index.namespace(ctx, live, name)
-	})
-	quotas, err := caches.GetInformer(ctx, &quotav1.ClusterResourceQuota{}, cache.BlockUntilSynced(false))
+func NewIndex(ctx context.Context, clock clock.Clock, caches cache.Cache, live client.Reader) (*Index, error) {
+	index := &Index{clock: clock, cached: caches, live: live, quotas: newQuotas(), namespaces: newNamespaces()}
+	index.quotaReads = newShared(index.readQuota)
+	index.quotaLists = newShared(index.listQuotas)
+	index.namespaceReads = newShared(index.readNamespace)
+	quotas, err := follow(ctx, caches, &quotav1.ClusterResourceQuota{}, index.quotas.show, index.quotas.hide)
 	if err != nil {
 		return nil, fmt.Errorf("following quotas: %w", err)
 	}
-	namespaces, err := caches.GetInformer(ctx, emptyNamespace(), cache.BlockUntilSynced(false))
+	namespaces, err := follow(ctx, caches, emptyNamespace(), index.namespaces.show, index.namespaces.hide)
 	if err != nil {
 		return nil, fmt.Errorf("following namespaces: %w", err)
 	}
-	registration, err := quotas.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { index.set(object) },
-		UpdateFunc: func(_, object any) { index.set(object) },
-		DeleteFunc: func(object any) { index.remove(object) },
-	})
-	if err != nil {
-		return nil, fmt.Errorf("following quotas: %w", err)
-	}
-	index.synced = func() bool { return registration.HasSynced() && namespaces.HasSynced() }
+	index.synced = func() bool { return quotas.HasSynced() && namespaces.HasSynced() }
 	return index, nil
 }
 
-// Synced tells whether the Index knows all quotas and namespaces. Before that
+// follow has a watch shown to two functions.
+func follow[T client.Object](
+	ctx context.Context, caches cache.Cache, object T, show func(T), hide func(name string, version uint64),
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	informer, err := caches.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("making the informer: %w", err)
+	}
+	shows := func(shown any) {
+		if object, ok := shown.(T); ok {
+			show(object)
+		}
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    shows,
+		UpdateFunc: func(_, shown any) { shows(shown) },
+		DeleteFunc: func(shown any) {
+			if gone, ok := shown.(toolscache.DeletedFinalStateUnknown); ok {
+				shown = gone.Obj
+			}
+			if object, ok := shown.(T); ok {
+				hide(object.GetName(), resourceversion.Parse(object.GetResourceVersion()))
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("adding the handler: %w", err)
+	}
+	return registration, nil
+}
+
+// Synced reports whether the Index knows all quotas and namespaces. Before that
 // it must not be asked: a quota that it doesn't know would be passed by.
 func (i *Index) Synced() bool { return i.synced() }
 
-func (i *Index) set(object any) {
-	quota, ok := object.(*quotav1.ClusterResourceQuota)
-	if !ok {
-		return
-	}
-	compiled, err := definition.Compile(quota)
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if err != nil || !quota.DeletionTimestamp.IsZero() {
-		delete(i.definitions, quota.Name)
-		return
-	}
-	i.definitions[quota.Name] = compiled
-}
+// SeenQuotas returns the resourceVersion up to which all quotas are known.
+func (i *Index) SeenQuotas() uint64 { return i.quotas.seen.Load() }
 
-func (i *Index) remove(object any) {
-	key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object)
-	if err != nil {
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.definitions, key)
-}
+// SeenNamespaces returns the resourceVersion up to which all namespaces are known.
+func (i *Index) SeenNamespaces() uint64 { return i.namespaces.upTo() }
 
-// Covering returns the quotas that cover a namespace, sorted by name. A
-// namespace that the cache doesn't know is read live.
-func (i *Index) Covering(ctx context.Context, namespace string) ([]definition.Definition, error) {
-	object, err := i.namespace(ctx, i.cached, namespace)
-	if apierrors.IsNotFound(err) {
-		object, err = i.namespace(ctx, i.live, namespace)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return i.matching(object), nil
-}
-
-// CoveringNow is Covering with the namespace read from the API server, unless
-// that was done a moment ago.
-func (i *Index) CoveringNow(ctx context.Context, namespace string) ([]definition.Definition, error) {
-	object, err := i.namespaceLive(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
-	return i.matching(object), nil
-}
-
-// CoveringLive is CoveringNow with the quotas read from the API server too. Its
-// answer is at least as new as the call but for a quota that no cache has seen
-// yet. Whoever asks at the same time shares the reads.
-func (i *Index) CoveringLive(ctx context.Context, namespace string) ([]definition.Definition, error) {
-	object, err := i.namespaceLive(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
-	var covering []definition.Definition
-	for _, known := range i.matching(object) {
-		live, err := i.quotas.get(ctx, known.Limits.Name)
-		if err != nil {
-			return nil, err
-		}
-		if live != nil && live.Selector.Matches(object.Labels, object.Annotations) {
-			covering = append(covering, *live)
+// Covering returns the quotas that cover a namespace. It answers from memory
+// unless something shows that memory is old:
+//
+//   - the question was generated from specs that have not been seen. They are
+//     waited for briefly, and then all quotas are listed;
+//   - the quotas that are known to cover the namespace are not those that the
+//     question's entry was generated for, or nothing is known to cover it. Then the
+//     namespace is read, and if that explains nothing, all quotas are listed, once
+//     for each version of the namespace and each question. The look's answer wins.
+//     While they differ, the namespace is read again every few seconds;
+//   - somebody else has seen a newer change of namespaces, atLeast. Then the
+//     namespace is read.
+//
+// What was read is remembered, so that the requests that follow need no read.
+func (i *Index) Covering(ctx context.Context, question reach.Question, namespace string, atLeast uint64) (Covered, error) {
+	if question.Epoch > i.SeenQuotas() {
+		if err := i.catchUp(ctx, question.Epoch); err != nil {
+			return Covered{}, err
 		}
 	}
-	return covering, nil
-}
-
-// CoveringListed is CoveringLive with a quota that no cache has seen yet too: it
-// lists them all. It is for who is refused for want of a quota, which the next
-// quota that is created may lift.
-func (i *Index) CoveringListed(ctx context.Context, namespace string) ([]definition.Definition, error) {
-	object, err := i.namespaceLive(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
-	all, err := i.listed.get(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	return matching(all, object), nil
-}
-
-// listQuotas returns all valid quotas by name, as the API server has them. It
-// reads whole only those whose version is not the one that is known.
-func (i *Index) listQuotas(ctx context.Context) (map[string]definition.Definition, error) {
-	versions := &metav1.PartialObjectMetadataList{}
-	versions.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuotaList"))
-	if err := i.live.List(ctx, versions); err != nil {
-		return nil, fmt.Errorf("listing quotas: %w", err)
-	}
-	all := map[string]definition.Definition{}
-	for _, version := range versions.Items {
-		if known, is := i.definition(version.Name); is && isVersion(known, &version) {
-			all[version.Name] = known
-			continue
-		}
-		quota := &quotav1.ClusterResourceQuota{}
-		if err := i.live.Get(ctx, client.ObjectKey{Name: version.Name}, quota); apierrors.IsNotFound(err) {
-			continue
-		} else if err != nil {
-			return nil, fmt.Errorf("reading quota %s: %w", version.Name, err)
-		}
-		if compiled, err := definition.Compile(quota); err == nil && quota.DeletionTimestamp.IsZero() {
-			all[version.Name] = compiled
+	known := i.namespaces.state(namespace, question)
+	if known.namespace == nil || known.seen < atLeast || !i.isSettled(known, question) {
+		var err error
+		if known, err = i.look(ctx, question, namespace, atLeast); err != nil {
+			return Covered{}, err
 		}
 	}
-	return all, nil
+	return i.covered(known), nil
 }
 
-// isVersion tells whether a definition is of this version of its quota's spec.
-func isVersion(known definition.Definition, version *metav1.PartialObjectMetadata) bool {
-	return known.Limits.Quota == version.UID && known.Limits.Generation == version.Generation
+// look reads the namespace and, if that doesn't explain why the question's entry
+// disagrees and nobody has looked for it before, lists all quotas.
+func (i *Index) look(ctx context.Context, question reach.Question, namespace string, atLeast uint64) (state, error) {
+	known, err := i.lookAtNamespace(ctx, question, namespace, atLeast)
+	if err != nil || known.settled || i.covering(known.namespace).agrees(question) {
+		return known, err
+	}
+	if _, err := i.quotaLists.get(ctx, ""); err != nil {
+		return state{}, err
+	}
+	i.namespaces.settle(namespace, known.namespace.version, question)
+	return known, nil
 }
 
-// readQuota returns the quota as the API server has it; nil without one. Its
-// generation tells whether the one that is known still holds: the whole object,
-// with what every namespace uses, would be most of a refusal's cost.
-func (i *Index) readQuota(ctx context.Context, name string) (*definition.Definition, error) {
-	version := &metav1.PartialObjectMetadata{}
-	version.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuota"))
-	if err := i.live.Get(ctx, client.ObjectKey{Name: name}, version); err != nil {
-		return nil, ignoreNotFound(name, err)
-	}
-	if known, is := i.definition(name); is && isVersion(known, version) {
-		return &known, nil
-	}
-	quota := &quotav1.ClusterResourceQuota{}
-	if err := i.live.Get(ctx, client.ObjectKey{Name: name}, quota); err != nil {
-		return nil, ignoreNotFound(name, err)
-	}
-	compiled, err := definition.Compile(quota)
-	if err != nil {
-		return nil, err
-	}
-	return &compiled, nil
+// isSettled reports whether the question's entry agrees with what is known, or a
+// live read of a moment ago found why it doesn't.
+func (i *Index) isSettled(known state, question reach.Question) bool {
+	return i.covering(known.namespace).agrees(question) || known.settled && i.isVerified(known)
 }
 
-// ignoreNotFound is nil for a quota that is gone: it limits nothing.
-func ignoreNotFound(name string, err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return fmt.Errorf("reading quota %s: %w", name, err)
+func (i *Index) isVerified(known state) bool {
+	return known.namespace != nil && !known.began.IsZero() && i.clock.Since(known.began) < verifiedFor
 }
 
-func (i *Index) definition(name string) (definition.Definition, bool) {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	known, is := i.definitions[name]
-	return known, is
-}
-
-// namespaceLive reads the namespace from the API server, unless a read of a moment
-// ago found the cache up to date and it still has that version. Under a storm of
-// refusals, reading each time would be most of their cost.
-func (i *Index) namespaceLive(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	cached, err := i.namespace(ctx, i.cached, name)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, err
-	}
-	if err == nil && i.verified.holds(name, cached.ResourceVersion, i.clock.Now()) {
-		return cached, nil
-	}
-	began := i.clock.Now()
-	live, err := i.namespaces.get(ctx, name)
-	if err == nil {
-		i.verified.note(name, live.ResourceVersion, began)
-	}
-	return live, err
-}
-
-func (i *Index) namespace(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
-	object := emptyNamespace()
-	if err := reader.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
-		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
-	}
-	return object, nil
-}
-
-func (i *Index) matching(namespace *metav1.PartialObjectMetadata) []definition.Definition {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	return matching(i.definitions, namespace)
-}
-
-func matching(definitions map[string]definition.Definition, namespace *metav1.PartialObjectMetadata) []definition.Definition {
-	var matching []definition.Definition
-	for _, known := range definitions {
-		if known.Selector.Matches(namespace.Labels, namespace.Annotations) {
-			matching = append(matching, known)
+// CoveringNow returns the quotas that cover a namespace after a live look, which
+// callers at the same time share.
+func (i *Index) CoveringNow(ctx context.Context, namespace string, look Look) (Covered, error) {
+	known := i.namespaces.state(namespace, reach.Question{})
+	if !i.isVerified(known) {
+		var err error
+		if known, err = i.lookAtNamespace(ctx, reach.Question{}, namespace, 0); err != nil {
+			return Covered{}, err
 		}
 	}
-	slices.SortFunc(matching, func(a, b definition.Definition) int { return cmp.Compare(a.Limits.Name, b.Limits.Name) })
-	return matching
+	if err := i.lookAtQuotas(ctx, known.namespace, look); err != nil {
+		return Covered{}, err
+	}
+	return i.covered(known), nil
 }
 
-func emptyNamespace() *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	return object
+func (i *Index) covered(known state) Covered {
+	return Covered{
+		Definitions: i.covering(known.namespace).definitions,
+		Knowledge:   ledger.Knowledge{Namespace: known.namespace.version, Seen: known.seen},
+	}
+}
+
+// covering returns the quotas that cover a version of a namespace. They are found
+// anew only if a quota's spec has changed.
+func (i *Index) covering(namespace *namespace) *covering {
+	found := namespace.covered.Load()
+	if found == nil || found.edition != i.quotas.edition.Load() {
+		found = i.quotas.covering(namespace.labels, namespace.annotations)
+		namespace.covered.Store(found)
+	}
+	return found
 }

@@ -23,8 +23,8 @@ import (
 )
 
 // readTimeout bounds a read that several callers share: it obeys none of their
-// contexts.
-const readTimeout = 10 * time.Second
+// contexts. Whoever calls meanwhile waits for it and for a read after it.
+const readTimeout = 4 * time.Second
 
 // shared lets callers share reads: each gets the outcome of one that began after
 // its call, so that it is as fresh as one of the caller's own. Whoever calls

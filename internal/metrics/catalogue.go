@@ -68,6 +68,12 @@ func (c *catalogue) gauge(subsystem, name, help string) prometheus.Gauge {
 	return gauge
 }
 
+// measured is a gauge that is read at each scrape.
+func (c *catalogue) measured(subsystem, name, help string, value func() float64) {
+	full := c.add(Gauge, subsystem, name, help, nil)
+	c.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: full, Help: help}, value))
+}
+
 func (c *catalogue) histogram(subsystem, name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	full := c.add(Histogram, subsystem, name, help, labels)
 	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: full, Help: help, Buckets: buckets}, labels)

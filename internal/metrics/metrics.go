@@ -19,6 +19,7 @@ package metrics
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -80,6 +81,8 @@ type Metrics struct {
 	ends      prometheus.Gauge
 	quotas    *quotas
 	entries   []Entry
+	// silence tells for how long the API server has not answered; nil before anybody knows.
+	silence atomic.Pointer[func() time.Duration]
 }
 
 // answers are the requests of one outcome.
@@ -109,6 +112,9 @@ func New(registerer prometheus.Registerer) *Metrics {
 			"When the certificate ends that this replica presents; 0 for one that is made for the life of the process."),
 		quotas: newQuotas(c),
 	}
+	c.measured("contact", "silence_seconds",
+		"Time since the API server last answered this replica. From 5 seconds on, the replica isn't ready and refuses every request.",
+		m.silent)
 	m.entries = c.entries
 	return m
 }
@@ -126,6 +132,17 @@ func newAdmission(c *catalogue) map[Outcome]answers {
 		}
 	}
 	return byOutcome
+}
+
+// Contact has it measured for how long the API server has not answered.
+func (m *Metrics) Contact(silence func() time.Duration) { m.silence.Store(&silence) }
+
+func (m *Metrics) silent() float64 {
+	silence := m.silence.Load()
+	if silence == nil {
+		return 0
+	}
+	return (*silence)().Seconds()
 }
 
 // Catalogue lists what is exported, by name.

@@ -157,6 +157,18 @@ func TestAnswersAreCountedAndTimed(t *testing.T) {
 	}
 }
 
+func TestTheSilenceIsMeasuredAtEachScrape(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := New(registry)
+	if got := exposed(t, registry); !strings.Contains(got, "sharedquota_contact_silence_seconds 0\n") {
+		t.Errorf("before anybody knows: got %s, want no silence", got)
+	}
+	m.Contact(func() time.Duration { return 7500 * time.Millisecond })
+	if got := exposed(t, registry); !strings.Contains(got, "sharedquota_contact_silence_seconds 7.5\n") {
+		t.Errorf("got %s, want 7.5 seconds", got)
+	}
+}
+
 func TestAQuotaThatIsGoneLeavesNoSeries(t *testing.T) {
 	registry, m := busy()
 	m.Lost("team", Edited)

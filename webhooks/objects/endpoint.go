@@ -19,6 +19,7 @@ package objects
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -26,10 +27,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
 const (
-	// defaultTimeout bounds a request that doesn't say how long its caller waits.
+	// defaultTimeout bounds every request. It is the timeout of the webhook's entries.
 	defaultTimeout = 10 * time.Second
 	// answerMargin is what is left of the caller's patience to answer in.
 	answerMargin = 500 * time.Millisecond
@@ -40,6 +42,8 @@ type call struct {
 	timeout time.Duration
 	// start is when the request arrived.
 	start time.Time
+	// question is what the path says of the quotas that the entry was made for.
+	question reach.Question
 	// handled: the AdmissionReview was decoded and reached the Handler.
 	handled bool
 }
@@ -57,12 +61,12 @@ func NewEndpoint(running context.Context, handler *Handler, counters *metrics.Me
 		LogConstructor: func(base logr.Logger, _ *admission.Request) logr.Logger { return base },
 	}}
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
-		state := &call{timeout: timeoutOf(request), start: handler.clock.Now()}
+		state := &call{timeout: timeoutOf(request), start: handler.Clock.Now(), question: questionIn(request.URL.Path)}
 		ctx, cancel := whileAsked(request.Context(), running)
 		defer cancel()
 		webhook.ServeHTTP(writer, request.WithContext(context.WithValue(ctx, callKey{}, state)))
 		if !state.handled {
-			counters.Requested(metrics.Undecodable, handler.clock.Since(state.start))
+			counters.Requested(metrics.Undecodable, handler.Clock.Since(state.start))
 		}
 	})
 }
@@ -79,13 +83,32 @@ func whileAsked(request, running context.Context) (context.Context, context.Canc
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// timeoutOf reads how long the API server waits: it says so in the URL.
+// timeoutOf reads how long the API server waits: it says so in the URL. No answer
+// takes longer than the default, whatever an old configuration says.
 func timeoutOf(request *http.Request) time.Duration {
 	timeout, err := time.ParseDuration(request.URL.Query().Get("timeout"))
 	if err != nil || timeout <= answerMargin {
 		return defaultTimeout
 	}
-	return timeout
+	return min(timeout, defaultTimeout)
+}
+
+// questionIn reads the question from the path that an entry asks at. A path that
+// says nothing readable tells nothing of quotas: such an entry is no witness.
+func questionIn(path string) reach.Question {
+	question, err := reach.ParseQuestion(strings.TrimPrefix(path, Path+"/"))
+	if err != nil {
+		return reach.Question{Witness: reach.WitnessNone}
+	}
+	return question
+}
+
+// questionOf returns the request's question; one of no witness if nobody noted it.
+func questionOf(ctx context.Context) reach.Question {
+	if state, ok := ctx.Value(callKey{}).(*call); ok {
+		return state.question
+	}
+	return reach.Question{Witness: reach.WitnessNone}
 }
 
 // startOf returns when the request arrived, which is now where nobody noted it.

@@ -30,9 +30,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/sharedquota/shared-quota-operator/internal/contact"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
 // post sends a body as the API server does.
@@ -147,7 +150,8 @@ func TestTheURLSaysHowLongToWork(t *testing.T) {
 		url  string
 		want time.Duration
 	}{
-		"as the API server does":                   {url: Path + "?timeout=30s", want: 30 * time.Second},
+		"as the API server does":                   {url: Path + "?timeout=7s", want: 7 * time.Second},
+		"never more than the default":              {url: Path + "?timeout=30s", want: defaultTimeout},
 		"in any unit":                              {url: Path + "?timeout=1500ms", want: 1500 * time.Millisecond},
 		"nothing is the default":                   {url: Path, want: defaultTimeout},
 		"so is an empty one":                       {url: Path + "?timeout=", want: defaultTimeout},
@@ -164,6 +168,26 @@ func TestTheURLSaysHowLongToWork(t *testing.T) {
 	}
 }
 
+func TestThePathSaysWhatTheEntryWasMadeFor(t *testing.T) {
+	exact := reach.Question{Witness: reach.WitnessExact, Quotas: "0123456789abcdef", Epoch: 4711, Specs: "fedcba9876543210"}
+	for name, test := range map[string]struct {
+		path string
+		want reach.Question
+	}{
+		"an exact entry":           {path: Path + "/" + exact.Path(), want: exact},
+		"no question":              {path: Path, want: reach.Question{Witness: reach.WitnessNone}},
+		"an empty one":             {path: Path + "/", want: reach.Question{Witness: reach.WitnessNone}},
+		"one that can't be read":   {path: Path + "/exact/soon", want: reach.Question{Witness: reach.WitnessNone}},
+		"one of a release to come": {path: Path + "/" + exact.Path() + "/more/of/it", want: reach.Question{Witness: reach.WitnessExact, Quotas: exact.Quotas, Epoch: 4711, Specs: exact.Specs + "/more/of/it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, questionIn(test.path)); diff != "" {
+				t.Errorf("question (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestAnAnswerComesBeforeTheCallerGivesUp(t *testing.T) {
 	serve(t, quotas(quotaOf("team", "pods", "1")), func(t *testing.T, served *served) {
 		served.store.stuck = true
@@ -174,6 +198,34 @@ func TestAnAnswerComesBeforeTheCallerGivesUp(t *testing.T) {
 		}
 		if took := now().Sub(began); took != 1500*time.Millisecond {
 			t.Errorf("took %s, want 1.5s", took)
+		}
+	})
+}
+
+// The API server is silent from the start, and so is the store.
+func TestARequestIsRefusedOnceContactIsLost(t *testing.T) {
+	const words = "the replica replica-1 has had no answer from the API server for 5s, so it can't tell what quotas allow: " +
+		"try again in a moment"
+	serve(t, quotas(quotaOf("team", "pods", "1")), func(t *testing.T, served *served) {
+		silent := contact.New(clock.RealClock{}, "replica-1")
+		served.handler.Contact, served.store.stuck = silent, true
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() {
+			_ = contact.NewMonitor(silent, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).Start(ctx)
+		}()
+		for _, took := range []time.Duration{5 * time.Second, 0} {
+			began := now()
+			got := served.post(t, Path+"?timeout=10s", strings.NewReader(reviewOf(t, creation())))
+			if got.Allowed || got.Result.Code != http.StatusServiceUnavailable || got.Result.Message != words {
+				t.Errorf("got %+v, want 503, %s", got, words)
+			}
+			if waited := now().Sub(began); waited != took {
+				t.Errorf("took %s, want %s", waited, took)
+			}
+		}
+		if diff := cmp.Diff(map[metrics.Outcome]float64{metrics.Failed: 2}, served.outcomes(t)); diff != "" {
+			t.Errorf("outcomes (-want,+got):\n%s", diff)
 		}
 	})
 }

@@ -19,21 +19,23 @@ package objects
 import (
 	"context"
 	"errors"
-	"math"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kubeadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/sharedquota/shared-quota-operator/internal/contact"
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
@@ -44,49 +46,60 @@ import (
 // Path is where the endpoint is served.
 const Path = "/admit-objects"
 
-const (
-	// countWait is how long a request waits for a quota that is being counted.
-	countWait = 3 * time.Second
-	// countPoll is how often it looks.
-	countPoll = 50 * time.Millisecond
-)
-
 var errStarting = errors.New("the operator is still starting: try again in a moment")
 
 // Handler answers admission requests.
 type Handler struct {
-	clock      clock.Clock
-	evaluators *evaluation.Evaluators
-	coverage   *coverage.Index
-	group      *driver.Group
-	metrics    *metrics.Metrics
-	refusals   *Refusals
-	decoder    decoder
-	// ttl is the life of a reservation: longer than any request can take, and
-	// than two replicas' clocks may differ on top of that.
-	ttl time.Duration
+	Parts
+
+	decoder decoder
+}
+
+// Parts are what a Handler works with.
+type Parts struct {
+	Clock      clock.Clock
+	Evaluators *evaluation.Evaluators
+	Coverage   *coverage.Index
+	Charger    Charger
+	Metrics    *metrics.Metrics
+	Refusals   *Refusals
+	Contact    Contact
+	// ReservationTTL is the life of a reservation: longer than any request can take,
+	// and than two replicas' clocks may differ on top of that.
+	ReservationTTL time.Duration
+}
+
+// Charger charges quotas: all of them, or none.
+type Charger interface {
+	Reserve(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error)
+	// Judge tells what Reserve would answer.
+	Judge(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error)
+}
+
+// Contact is the contact with the API server. Without it nothing can be decided.
+type Contact interface {
+	// Err is nil if there is contact.
+	Err() error
+	// While returns a context that also ends, with what Err returns as its cause, when
+	// there is no contact any more.
+	While(ctx context.Context) (while context.Context, stop func())
 }
 
 var _ admission.Handler = &Handler{}
 
 // NewHandler makes a Handler.
-func NewHandler(
-	clock clock.Clock, evaluators *evaluation.Evaluators, coverage *coverage.Index,
-	group *driver.Group, metrics *metrics.Metrics, refusals *Refusals, ttl time.Duration,
-) *Handler {
-	return &Handler{
-		clock: clock, evaluators: evaluators, coverage: coverage, group: group, metrics: metrics,
-		refusals: refusals, decoder: newDecoder(), ttl: ttl,
-	}
-}
+func NewHandler(parts Parts) *Handler { return &Handler{Parts: parts, decoder: newDecoder()} }
 
-// Handle answers one request within the deadline of its context.
+// Handle answers one request within the deadline of its context. Without contact to
+// the API server it answers at once.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
-	start := startOf(ctx, h.clock)
+	start := startOf(ctx, h.Clock)
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
+	ctx, stop := h.Contact.While(ctx)
+	defer stop()
 	outcome, response := h.answer(ctx, &request.AdmissionRequest)
-	h.metrics.Requested(outcome, h.clock.Since(start))
+	h.Metrics.Requested(outcome, h.Clock.Since(start))
 	if outcome == metrics.Failed || outcome == metrics.Undecodable {
 		log.FromContext(ctx).Info("Refused a request that could not be decided",
 			"resource", request.Resource, "namespace", request.Namespace, "name", request.Name,
@@ -96,7 +109,10 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 }
 
 func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequest) (metrics.Outcome, admission.Response) {
-	if !h.coverage.Synced() {
+	if err := h.Contact.Err(); err != nil {
+		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, err)
+	}
+	if !h.Coverage.Synced() {
 		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, errStarting)
 	}
 	attributes, err := h.decoder.attributes(request)
@@ -104,6 +120,9 @@ func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequ
 		return metrics.Undecodable, admission.Errored(http.StatusBadRequest, err)
 	}
 	decision, err := h.decide(ctx, request, attributes)
+	if lost, isLost := errors.AsType[*contact.LostError](context.Cause(ctx)); isLost && !isGranted(decision, err) {
+		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, lost)
+	}
 	if refusal := (*evaluation.Refusal)(nil); errors.As(err, &refusal) {
 		h.tellOf(request, attributes, incomplete(refusal), refusal.Message)
 		return metrics.Denied, admission.Denied(refusal.Message)
@@ -114,6 +133,11 @@ func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequ
 	outcome, response := respond(decision)
 	h.tellOf(request, attributes, refusalOf(decision), response.Result.Message)
 	return outcome, response
+}
+
+func isGranted(decision ledger.Decision, err error) bool {
+	_, granted := decision.(ledger.Granted)
+	return granted && err == nil
 }
 
 func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {
@@ -129,143 +153,49 @@ func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {
 	}
 }
 
-// decide charges the request. It looks first at what the caches know. An
-// answer other than yes, which may rest on something outdated, is given only
-// after another look at what the API server has now; and what is still being
-// counted is waited for briefly.
-func (h *Handler) decide(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
-) (ledger.Decision, error) {
-	definitions, err := h.coverage.Covering(ctx, request.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	decision, err := h.charge(ctx, request, attributes, definitions)
-	if err == nil && isGranted(decision) {
-		return decision, nil
-	}
-	return h.decideAgain(ctx, request, attributes, definitions, decision)
-}
-
-// decideAgain makes sure of a decision other than yes, and waits for what is
-// being counted. Without a decision, the object itself or the deciding failed. Of
-// what is uncovered, all quotas are listed once the caches' ones were read live.
-func (h *Handler) decideAgain(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
-	definitions []definition.Definition, decision ledger.Decision,
-) (ledger.Decision, error) {
-	patience, uncovered := h.clock.Now().Add(countWait), false
-	for {
-		is, err := h.lookAgain(ctx, request.Namespace, decision, uncovered)
-		if err != nil {
-			return nil, err
-		}
-		if isDenied(decision) && sameLimits(definitions, is) {
-			return decision, nil
-		}
-		definitions = is
-		decision, err = h.charge(ctx, request, attributes, definitions)
-		if isUncovered(err) && !uncovered {
-			uncovered = true
-			continue
-		}
-		if err != nil || isGranted(decision) || h.clock.Now().After(patience) {
-			return decision, err
-		}
-		if !isDenied(decision) && !h.pause(ctx) {
-			return decision, nil
-		}
-	}
-}
-
-// pause lets a count that is under way come further, unless ctx ends first.
-func (h *Handler) pause(ctx context.Context) bool {
-	select {
-	case <-h.clock.After(countPoll):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// lookAgain returns what covers the namespace now. A denial has been checked
-// against the quota's spec already; whether the namespace is still the quota's has not.
-// Who was uncovered may be covered by a quota that no cache has seen yet.
-func (h *Handler) lookAgain(
-	ctx context.Context, namespace string, decision ledger.Decision, uncovered bool,
-) ([]definition.Definition, error) {
-	switch {
-	case uncovered:
-		return h.coverage.CoveringListed(ctx, namespace)
-	case isDenied(decision):
-		return h.coverage.CoveringNow(ctx, namespace)
-	default:
-		return h.coverage.CoveringLive(ctx, namespace)
-	}
-}
-
-// isUncovered tells whether a request failed for want of a quota.
-func isUncovered(err error) bool {
-	refusal, is := errors.AsType[*evaluation.Refusal](err)
-	return is && refusal.Uncovered
-}
-
-func isDenied(decision ledger.Decision) bool {
-	_, denied := decision.(ledger.Denied)
-	return denied
-}
-
-// sameLimits tells whether two looks found the same versions of the same quotas.
-func sameLimits(a, b []definition.Definition) bool {
-	return slices.EqualFunc(a, b, func(x, y definition.Definition) bool { return x.Limits.Basis == y.Limits.Basis })
-}
-
 // charge evaluates the request for the quotas that cover its namespace, which
 // may be none, and charges all of them or none.
 func (h *Handler) charge(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
-	definitions []definition.Definition,
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, covered coverage.Covered,
 ) (ledger.Decision, error) {
-	charges, err := h.charges(request, attributes, definitions)
-	if err != nil || len(charges) == 0 {
+	quotas := make([]evaluation.Quota, 0, len(covered.Definitions))
+	for i := range covered.Definitions {
+		quotas = append(quotas, covered.Definitions[i].Quota)
+	}
+	amounts, err := h.Evaluators.Charges(attributes, quotas)
+	if err != nil || len(amounts) == 0 {
 		return ledger.Granted{}, err
 	}
-	if attributes.IsDryRun() {
-		return h.group.Judge(ctx, charges)
-	}
-	return h.group.Reserve(ctx, charges)
-}
-
-func (h *Handler) charges(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, definitions []definition.Definition,
-) ([]ledger.Charge, error) {
-	quotas := make([]evaluation.Quota, 0, len(definitions))
-	limits := map[string]ledger.Limits{}
-	for _, covering := range definitions {
-		quotas = append(quotas, covering.Quota)
-		limits[covering.Quota.Name] = covering.Limits
-	}
-	amounts, err := h.evaluators.Charges(attributes, quotas)
-	if err != nil || len(amounts) == 0 {
-		return nil, err
-	}
-	held, err := reservation(request, attributes, h.clock.Now().Add(h.ttl))
+	held, err := reservation(request, attributes, h.Clock.Now().Add(h.ReservationTTL))
 	if err != nil {
 		return nil, err
 	}
 	charges := make([]ledger.Charge, 0, len(amounts))
 	for _, charge := range amounts {
+		charged := named(covered.Definitions, charge.Quota)
+		if charged.Invalid != nil {
+			return invalid(charged, charge.Amounts), nil
+		}
 		held.Amounts = charge.Amounts
-		charges = append(charges, ledger.Charge{
-			Limits: limits[charge.Quota], Reservation: held, Knowledge: ledger.Knowledge{Seen: math.MaxUint64},
-		})
+		charges = append(charges, ledger.Charge{Limits: charged.Limits, Reservation: held, Knowledge: covered.Knowledge})
 	}
-	return charges, nil
+	if attributes.IsDryRun() {
+		return h.Charger.Judge(ctx, charges)
+	}
+	return h.Charger.Reserve(ctx, charges)
 }
 
-func isGranted(decision ledger.Decision) bool {
-	_, granted := decision.(ledger.Granted)
-	return granted
+// named returns the definition of the quota with this name, which is one of them.
+func named(definitions []definition.Definition, name string) *definition.Definition {
+	return &definitions[slices.IndexFunc(definitions, func(d definition.Definition) bool { return d.Quota.Name == name })]
+}
+
+// invalid refuses what a quota would limit that can't be charged.
+func invalid(quota *definition.Definition, amounts corev1.ResourceList) ledger.Undecided {
+	return ledger.Undecided{
+		Quota: quota.Limits.Name, Reason: ledger.InvalidSpec, Resources: slices.Sorted(maps.Keys(amounts)),
+		Detail: strings.TrimPrefix(quota.Invalid.Error(), "quota "+quota.Limits.Name+": "),
+	}
 }
 
 // status is the HTTP status for a failure to decide.

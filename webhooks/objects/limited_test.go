@@ -47,7 +47,7 @@ const topUncovered = "insufficient quota to match these scopes: [{PriorityClass 
 func serveLimited(t *testing.T, quotas []*quotav1.ClusterResourceQuota, test func(t *testing.T, served *served)) {
 	t.Helper()
 	serve(t, quotas, func(t *testing.T, served *served) {
-		served.handler.evaluators = evaluation.New(clock.RealClock{}, evaluation.ClaimSources{},
+		served.handler.Evaluators = evaluation.New(clock.RealClock{}, evaluation.ClaimSources{},
 			resourcequotaapi.LimitedResource{Resource: "pods", MatchScopes: ofTop().MatchExpressions},
 			resourcequotaapi.LimitedResource{APIGroup: "example.com", Resource: "widgets", MatchContains: []string{"widgets"}})
 		test(t, served)
@@ -303,7 +303,7 @@ func TestAnUncoveredRequestFailsWhereQuotasCannotBeListed(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				served.handler.coverage = index
+				served.handler.Coverage = index
 				wantRefused(t, served.handle(t.Context(), top(creation())), http.StatusInternalServerError, want)
 			})
 		})

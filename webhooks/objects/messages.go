@@ -37,13 +37,27 @@ func exceededMessage(denied ledger.Denied) string {
 }
 
 func unknownMessage(undecided ledger.Undecided) string {
-	message := fmt.Sprintf("status unknown for quota: %s, resources: %s", undecided.Quota, names(undecided.Resources))
-	if undecided.Reason == ledger.Full {
-		return message + " (too many requests are in flight: try again in a moment)"
-	}
-	return message + " (usage is still being counted: try again in a moment; " +
-		"if it stays so, the conditions of the ClusterResourceQuota say why)"
+	return fmt.Sprintf("status unknown for quota: %s, resources: %s (%s)",
+		undecided.Quota, names(undecided.Resources), explanation(undecided))
 }
+
+func explanation(undecided ledger.Undecided) string {
+	switch undecided.Reason {
+	case ledger.Full:
+		return "too many requests are in flight: try again in a moment"
+	case ledger.NotJoined:
+		return "the objects in this namespace are still being counted: try again in a moment; " + conditionsSayWhy
+	case ledger.StaleNamespaces:
+		return "the labels of namespaces have just changed: try again in a moment"
+	case ledger.InvalidSpec:
+		return "this version of the operator can't enforce its spec: " + undecided.Detail +
+			"; ask your cluster administrator to correct it"
+	default:
+		return "usage is still being counted: try again in a moment; " + conditionsSayWhy
+	}
+}
+
+const conditionsSayWhy = "if it stays so, the conditions of the ClusterResourceQuota say why"
 
 func amounts(list corev1.ResourceList) string {
 	parts := make([]string, 0, len(list))

@@ -73,6 +73,28 @@ func TestMessagesWordForWord(t *testing.T) {
 			}),
 			want: "status unknown for quota: team, resources: pods (too many requests are in flight: try again in a moment)",
 		},
+		"the namespace isn't counted yet": {
+			got: unknownMessage(ledger.Undecided{
+				Quota: "team", Reason: ledger.NotJoined, Resources: []corev1.ResourceName{"pods"},
+			}),
+			want: "status unknown for quota: team, resources: pods (the objects in this namespace are still being counted: " +
+				"try again in a moment; if it stays so, the conditions of the ClusterResourceQuota say why)",
+		},
+		"a namespace has changed": {
+			got: unknownMessage(ledger.Undecided{
+				Quota: "team", Reason: ledger.StaleNamespaces, Resources: []corev1.ResourceName{"pods"}, Members: 4711,
+			}),
+			want: "status unknown for quota: team, resources: pods (the labels of namespaces have just changed: try again in a moment)",
+		},
+		"the quota can't be enforced": {
+			got: unknownMessage(ledger.Undecided{
+				Quota: "payments", Reason: ledger.InvalidSpec, Resources: []corev1.ResourceName{"pods", "requests.cpu"},
+				Detail: `spec.quota.hard[pods]: Invalid value: "-1": must be greater than or equal to 0`,
+			}),
+			want: "status unknown for quota: payments, resources: pods,requests.cpu (this version of the operator can't enforce its spec: " +
+				`spec.quota.hard[pods]: Invalid value: "-1": must be greater than or equal to 0; ` +
+				"ask your cluster administrator to correct it)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.got != test.want {

@@ -139,7 +139,7 @@ func (h *Handler) tellOf(
 	if object, err := meta.Accessor(attributes.GetObject()); err == nil && refusal.Name == "" {
 		refusal.Name = object.GetName()
 	}
-	h.refusals.tell(refusal)
+	h.Refusals.tell(refusal)
 }
 
 // refusalOf returns who refuses, why, and what; nobody for a request that is granted.

@@ -66,9 +66,9 @@ func viewIn(namespace string) *quotav1.LocalResourceQuota {
 func telling(t *testing.T, served *served, reader client.Reader) *told {
 	t.Helper()
 	told := &told{}
-	served.handler.refusals = NewRefusals(clock.RealClock{}, reader, told)
+	served.handler.Refusals = NewRefusals(clock.RealClock{}, reader, told)
 	go func() {
-		if err := served.handler.refusals.Start(t.Context()); err != nil {
+		if err := served.handler.Refusals.Start(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}()

@@ -49,6 +49,7 @@ import (
 // served is a Handler with all that it works on, within a bubble.
 type served struct {
 	handler  *Handler
+	group    *driver.Group
 	store    *ledgers
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
@@ -57,10 +58,16 @@ type served struct {
 	caches *caches
 }
 
+// inContact is a contact that is never lost.
+type inContact struct{}
+
+func (inContact) Err() error { return nil }
+
+func (inContact) While(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
+
 // caches are of the moment that they were made, and in sync or not.
 type caches struct {
 	informertest.FakeInformers
-	client.Reader
 	quotas, namespaces *controllertest.FakeInformer
 }
 
@@ -69,19 +76,30 @@ func (c *caches) sync() {
 	c.namespaces.Synced()
 }
 
+// show has the watches show what the API server has now.
+func (c *caches) show(tb testing.TB, live client.Client) {
+	tb.Helper()
+	quotas := &quotav1.ClusterResourceQuotaList{}
+	namespaces := &metav1.PartialObjectMetadataList{}
+	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	for _, list := range []client.ObjectList{quotas, namespaces} {
+		if err := live.List(tb.Context(), list); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	for i := range quotas.Items {
+		c.quotas.Add(&quotas.Items[i])
+	}
+	for i := range namespaces.Items {
+		c.namespaces.Add(&namespaces.Items[i])
+	}
+}
+
 func (c *caches) GetInformer(_ context.Context, object client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	if _, isQuota := object.(*quotav1.ClusterResourceQuota); isQuota {
 		return c.quotas, nil
 	}
 	return c.namespaces, nil
-}
-
-func (c *caches) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	return c.Reader.Get(ctx, key, object, options...)
-}
-
-func (c *caches) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	return c.Reader.List(ctx, list, options...)
 }
 
 // quotaOf limits the namespaces of the team "shop".
@@ -111,7 +129,7 @@ func serve(t *testing.T, quotas []*quotav1.ClusterResourceQuota, test func(t *te
 		served.caches.sync()
 		test(t, served)
 		stop()
-		served.handler.group.Wait()
+		served.group.Wait()
 	})
 }
 
@@ -123,25 +141,24 @@ func newServed(ctx context.Context, tb testing.TB, quotas ...*quotav1.ClusterRes
 		objects = append(objects, quota)
 		store.count(tb, quota)
 	}
-	live, cached := clientWith(tb, objects...), clientWith(tb, objects...)
+	live := clientWith(tb, objects...)
 	store.live = live
-	following := &caches{
-		Reader: cached, quotas: controllertest.NewFakeInformer(), namespaces: controllertest.NewFakeInformer(),
-	}
+	following := &caches{quotas: controllertest.NewFakeInformer(), namespaces: controllertest.NewFakeInformer()}
 	index, err := coverage.NewIndex(ctx, clock.RealClock{}, following, live)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for _, quota := range quotas {
-		following.quotas.Add(quota)
-	}
+	following.show(tb, live)
 	registry := prometheus.NewRegistry()
 	measured := metrics.New(registry)
 	group := driver.New(ctx, clock.RealClock{}, store, measured, driver.Options{Options: machine.Options{Pace: time.Millisecond, MaxWaiting: 3}, CallTimeout: time.Minute, EditTimeout: time.Second})
 	evaluators := evaluation.New(clock.RealClock{}, evaluation.ClaimSources{})
 	return &served{
-		handler: NewHandler(clock.RealClock{}, evaluators, index, group, measured, NewRefusals(clock.RealClock{}, live, nil), 90*time.Second),
-		store:   store, registry: registry, metrics: measured, live: live, caches: following,
+		handler: NewHandler(Parts{
+			Clock: clock.RealClock{}, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured,
+			Refusals: NewRefusals(clock.RealClock{}, live, nil), Contact: inContact{}, ReservationTTL: 90 * time.Second,
+		}),
+		group: group, store: store, registry: registry, metrics: measured, live: live, caches: following,
 	}
 }
 

@@ -1,0 +1,325 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package coverage
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// cluster is an API server with quotas and namespaces, and an Index that follows
+// it. The watches show what happened only when they are told to.
+type cluster struct {
+	index *Index
+
+	mu         sync.Mutex // guards what follows
+	revision   uint64
+	quotas     map[string]*quotav1.ClusterResourceQuota
+	namespaces map[string]*metav1.PartialObjectMetadata
+	// reads are what was read live, as in "list quotas" and "get namespace shop".
+	reads []string
+	// takes is how long a read takes, and fails what it ends with.
+	takes time.Duration
+	fails error
+	// interrupt is called after the API server has made the next answer.
+	interrupt func()
+
+	quotaWatch, namespaceWatch watch
+}
+
+// watch is a queue of events.
+type watch struct {
+	informer *informer
+	pending  []func()
+}
+
+// informer calls the handler that was added.
+type informer struct {
+	*controllertest.FakeInformer
+	toolscache.ResourceEventHandler
+}
+
+func newWatch() watch {
+	return watch{informer: &informer{FakeInformer: controllertest.NewFakeInformer(controllertest.Synced)}}
+}
+
+func (i *informer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.ResourceEventHandler = handler
+	return i.FakeInformer.AddEventHandler(handler)
+}
+
+// next shows so many events.
+func (w *watch) next(count int) {
+	for ; count > 0 && len(w.pending) > 0; count-- {
+		w.pending[0]()
+		w.pending = w.pending[1:]
+	}
+}
+
+func (w *watch) all() { w.next(len(w.pending)) }
+
+type caches struct {
+	informertest.FakeInformers
+	quotas, namespaces *informer
+}
+
+func (c *caches) GetInformer(_ context.Context, object client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	if _, isQuota := object.(*quotav1.ClusterResourceQuota); isQuota {
+		return c.quotas, nil
+	}
+	return c.namespaces, nil
+}
+
+func newCluster(tb testing.TB) *cluster {
+	tb.Helper()
+	c := &cluster{
+		revision: 100, quotas: map[string]*quotav1.ClusterResourceQuota{}, namespaces: map[string]*metav1.PartialObjectMetadata{},
+		quotaWatch: newWatch(), namespaceWatch: newWatch(),
+	}
+	index, err := NewIndex(tb.Context(), clock.RealClock{}, &caches{
+		quotas: c.quotaWatch.informer, namespaces: c.namespaceWatch.informer,
+	}, c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c.index = index
+	return c
+}
+
+// label creates a namespace or gives it other labels, as in "team=shop".
+func (c *cluster) label(name string, labels ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.revision++
+	object := emptyNamespace()
+	object.Name, object.ResourceVersion, object.Labels = name, strconv.FormatUint(c.revision, 10), map[string]string{}
+	for _, label := range labels {
+		key, value, _ := strings.Cut(label, "=")
+		object.Labels[key] = value
+	}
+	c.namespaces[name] = object
+	c.namespaceWatch.pending = append(c.namespaceWatch.pending, func() { c.namespaceWatch.informer.OnUpdate(object, object) })
+}
+
+func (c *cluster) deleteNamespace(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.revision++
+	gone := c.namespaces[name].DeepCopy()
+	gone.ResourceVersion = strconv.FormatUint(c.revision, 10)
+	delete(c.namespaces, name)
+	c.namespaceWatch.pending = append(c.namespaceWatch.pending, func() { c.namespaceWatch.informer.OnDelete(gone) })
+}
+
+// quota creates a quota that selects by labels, or changes its spec.
+func (c *cluster) quota(name, pods string, labels ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.revision++
+	object := &quotav1.ClusterResourceQuota{}
+	object.Name, object.UID, object.Generation = name, types.UID(name+strconv.FormatUint(c.revision, 10)), 1
+	if known := c.quotas[name]; known != nil {
+		object.UID, object.Generation = known.UID, known.Generation+1
+	}
+	object.ResourceVersion = strconv.FormatUint(c.revision, 10)
+	object.Spec.Selector.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{}}
+	for _, label := range labels {
+		key, value, _ := strings.Cut(label, "=")
+		object.Spec.Selector.LabelSelector.MatchLabels[key] = value
+	}
+	object.Spec.Quota.Hard = corev1.ResourceList{"pods": resource.MustParse(pods)}
+	c.lockedChange(object)
+}
+
+// touch writes a quota's status, or begins its deletion.
+func (c *cluster) touch(name string, change func(*quotav1.ClusterResourceQuota)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.revision++
+	object := c.quotas[name].DeepCopy()
+	object.ResourceVersion = strconv.FormatUint(c.revision, 10)
+	change(object)
+	c.lockedChange(object)
+}
+
+func (c *cluster) lockedChange(object *quotav1.ClusterResourceQuota) {
+	c.quotas[object.Name] = object
+	c.quotaWatch.pending = append(c.quotaWatch.pending, func() { c.quotaWatch.informer.OnUpdate(object, object) })
+}
+
+func (c *cluster) deleteQuota(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.revision++
+	gone := c.quotas[name].DeepCopy()
+	gone.ResourceVersion = strconv.FormatUint(c.revision, 10)
+	delete(c.quotas, name)
+	c.quotaWatch.pending = append(c.quotaWatch.pending, func() { c.quotaWatch.informer.OnDelete(gone) })
+}
+
+// watched shows all that has happened.
+func (c *cluster) watched() {
+	c.quotaWatch.all()
+	c.namespaceWatch.all()
+}
+
+// asked is the question of an entry for a namespace's labels, as the leader would
+// write it now.
+func (c *cluster) asked(namespace string) reach.Question {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	question := reach.Question{Witness: reach.WitnessNone, Specs: "specs"}
+	var uids []types.UID
+	for _, name := range slices.Sorted(maps.Keys(c.quotas)) {
+		object := c.quotas[name]
+		if !object.DeletionTimestamp.IsZero() {
+			continue
+		}
+		version, err := strconv.ParseUint(object.ResourceVersion, 10, 64)
+		if err != nil {
+			panic(err)
+		}
+		question.Epoch = max(question.Epoch, version)
+		if selects(object, c.namespaces[namespace].Labels) {
+			uids = append(uids, object.UID)
+		}
+	}
+	if len(uids) > 0 {
+		question.Witness, question.Quotas = reach.WitnessExact, reach.QuotaSet(uids)
+	}
+	return question
+}
+
+// selects knows only of equality.
+func selects(object *quotav1.ClusterResourceQuota, labels map[string]string) bool {
+	for key, value := range object.Spec.Selector.LabelSelector.MatchLabels {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// read notes a read and lets its time pass. The API server answers in the middle.
+func (c *cluster) read(ctx context.Context, what string) error {
+	c.mu.Lock()
+	c.reads = append(c.reads, what)
+	takes, fails := c.takes, c.fails
+	c.mu.Unlock()
+	if takes == 0 {
+		return fails
+	}
+	select {
+	case <-clock.RealClock{}.After(takes):
+		return fails
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// whatWasRead returns the live reads since it was last called.
+func (c *cluster) whatWasRead() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	reads := c.reads
+	c.reads = nil
+	return reads
+}
+
+// answered lets happen what is to happen while an answer is on its way.
+func (c *cluster) answered() {
+	c.mu.Lock()
+	interrupt := c.interrupt
+	c.interrupt = nil
+	c.mu.Unlock()
+	if interrupt != nil {
+		interrupt()
+	}
+}
+
+// Get implements client.Reader.
+func (c *cluster) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	defer c.answered()
+	metadata, isMetadata := into.(*metav1.PartialObjectMetadata)
+	kind := "whole quota"
+	if isMetadata {
+		kind = map[string]string{"Namespace": "namespace", "ClusterResourceQuota": "quota"}[metadata.Kind]
+	}
+	if err := c.read(ctx, "get "+kind+" "+key.Name); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if kind == "namespace" {
+		if c.namespaces[key.Name] == nil {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, key.Name)
+		}
+		c.namespaces[key.Name].DeepCopyInto(metadata)
+		return nil
+	}
+	if c.quotas[key.Name] == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "clusterresourcequotas"}, key.Name)
+	}
+	if isMetadata {
+		metadata.ObjectMeta = *c.quotas[key.Name].ObjectMeta.DeepCopy()
+		return nil
+	}
+	c.quotas[key.Name].DeepCopyInto(into.(*quotav1.ClusterResourceQuota))
+	return nil
+}
+
+// List implements client.Reader.
+func (c *cluster) List(ctx context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	list, isMetadata := into.(*metav1.PartialObjectMetadataList)
+	if !isMetadata || list.Kind != "ClusterResourceQuotaList" {
+		return errors.New("only quotas are listed, by their metadata")
+	}
+	if err := c.read(ctx, "list quotas"); err != nil {
+		return err
+	}
+	defer c.answered()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list.ResourceVersion = strconv.FormatUint(c.revision, 10)
+	for _, object := range c.quotas {
+		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: *object.ObjectMeta.DeepCopy()})
+	}
+	return nil
+}

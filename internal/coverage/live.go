@@ -1,0 +1,148 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package coverage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// catchUp returns once all quotas are known up to a resourceVersion. If the watch
+// doesn't show them in time, they are listed.
+func (i *Index) catchUp(ctx context.Context, epoch uint64) error {
+	timer := i.clock.NewTimer(catchUpWait)
+	defer timer.Stop()
+	for {
+		grown := i.quotas.grown()
+		if i.SeenQuotas() >= epoch {
+			return nil
+		}
+		select {
+		case <-grown:
+		case <-timer.C():
+			_, err := i.quotaLists.get(ctx, "")
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+		}
+	}
+}
+
+// lookAtNamespace reads a namespace, and returns what is known of it now. That is
+// as it was when this was called or later, so nothing that anybody knew up to
+// atLeast is missing.
+func (i *Index) lookAtNamespace(ctx context.Context, question reach.Question, name string, atLeast uint64) (state, error) {
+	began, after := i.clock.Now(), max(atLeast, i.SeenNamespaces())
+	object, err := i.namespaceReads.get(ctx, name)
+	if err != nil {
+		return state{}, err
+	}
+	return i.namespaces.merge(object, began, after, question), nil
+}
+
+// lookAtQuotas reads the quotas that cover a namespace, or lists all, as the look says.
+func (i *Index) lookAtQuotas(ctx context.Context, namespace *namespace, look Look) error {
+	switch look {
+	case LookQuotas:
+		for _, known := range i.covering(namespace).definitions {
+			if _, err := i.quotaReads.get(ctx, known.Limits.Name); err != nil {
+				return err
+			}
+		}
+	case LookEverywhere:
+		_, err := i.quotaLists.get(ctx, "")
+		return err
+	case LookNamespace:
+	}
+	return nil
+}
+
+func (i *Index) readNamespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	object := emptyNamespace()
+	if err := i.live.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	return object, nil
+}
+
+// readQuota makes sure of one quota. Its metadata tells whether what is known of
+// it still holds: the whole object, with what every namespace uses, would be most
+// of a refusal's cost.
+func (i *Index) readQuota(ctx context.Context, name string) (struct{}, error) {
+	known := i.quotas.version(name)
+	version := &metav1.PartialObjectMetadata{}
+	version.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuota"))
+	err := i.live.Get(ctx, client.ObjectKey{Name: name}, version)
+	if err == nil && i.quotas.isCurrent(version) {
+		i.quotas.touch(version)
+		return struct{}{}, nil
+	}
+	quota := &quotav1.ClusterResourceQuota{}
+	if err == nil {
+		err = i.live.Get(ctx, client.ObjectKey{Name: name}, quota)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		i.quotas.remove(name, known)
+	case err != nil:
+		return struct{}{}, fmt.Errorf("reading quota %s: %w", name, err)
+	default:
+		i.quotas.put(quota)
+	}
+	return struct{}{}, nil
+}
+
+// listQuotas makes sure of all quotas. It reads whole only those whose spec is not
+// the one that is known.
+func (i *Index) listQuotas(ctx context.Context, _ string) (struct{}, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuotaList"))
+	if err := i.live.List(ctx, list); err != nil {
+		return struct{}{}, fmt.Errorf("listing quotas: %w", err)
+	}
+	whole := map[string]*quotav1.ClusterResourceQuota{}
+	for n := range list.Items {
+		item := &list.Items[n]
+		if i.quotas.isCurrent(item) {
+			continue
+		}
+		quota := &quotav1.ClusterResourceQuota{}
+		err := i.live.Get(ctx, client.ObjectKey{Name: item.Name}, quota)
+		if apierrors.IsNotFound(err) {
+			quota = nil
+		} else if err != nil {
+			return struct{}{}, fmt.Errorf("reading quota %s: %w", item.Name, err)
+		}
+		whole[item.Name] = quota
+	}
+	i.quotas.merge(list, whole)
+	return struct{}{}, nil
+}
+
+func emptyNamespace() *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return object
+}

@@ -1,0 +1,257 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// lostAfter is how long the API server may be silent.
+	lostAfter = 5 * time.Second
+	// atOnce is how soon a replica without contact answers.
+	atOnce = time.Second
+)
+
+var _ = Describe("A replica that the API server doesn't answer", func() {
+	DescribeTable("isn't ready and refuses at once, until it is answered again", func(ctx SpecContext, cut, mend func(*relay)) {
+		team := newTeam()
+		enforce(ctx, team.quota().Hard("pods", "1"))
+		namespace := team.namespace(ctx)
+		between := newRelay(cluster.Config())
+		DeferCleanup(between.close)
+		restartBehind(ctx, between)
+		Expect(review(ctx, namespace)).To(HaveField("Allowed", BeTrue()))
+
+		began := time.Now()
+		cut(between)
+		Consistently(ctx, readiness).WithTimeout(lostAfter - 2*time.Second).Should(Equal(http.StatusOK))
+		Eventually(ctx, readiness).Should(Equal(http.StatusInternalServerError))
+		Expect(time.Since(began)).To(BeNumerically("~", lostAfter, 2*time.Second))
+		for range 3 {
+			asked := time.Now()
+			answer := review(ctx, namespace)
+			Expect(time.Since(asked)).To(BeNumerically("<", atOnce))
+			Expect(answer.Allowed).To(BeFalse())
+			Expect(answer.Result).To(HaveField("Code", BeEquivalentTo(http.StatusServiceUnavailable)))
+			Expect(answer.Result.Message).To(MatchRegexp(
+				`^the replica \S+ has had no answer from the API server for \d+s, so it can't tell what quotas allow: try again in a moment$`))
+		}
+
+		mend(between)
+		Eventually(ctx, readiness).Should(Equal(http.StatusOK))
+		Expect(review(ctx, namespace)).To(HaveField("Allowed", BeTrue()))
+	},
+		Entry("because nothing arrives any more", (*relay).freeze, (*relay).thaw),
+		Entry("because connections break", (*relay).sever, (*relay).thaw),
+	)
+
+	It("answers a request that waits as soon as contact is lost", func(ctx SpecContext) {
+		team := newTeam()
+		enforce(ctx, team.quota().Hard("pods", "0"))
+		namespace := team.namespace(ctx)
+		between := newRelay(cluster.Config())
+		DeferCleanup(between.close)
+		restartBehind(ctx, between)
+		Expect(review(ctx, namespace).Result).To(HaveField("Code", BeEquivalentTo(http.StatusForbidden)))
+
+		between.freeze()
+		// A refusal needs a live read.
+		began := time.Now()
+		Expect(review(ctx, namespace).Result).To(HaveField("Code", BeEquivalentTo(http.StatusServiceUnavailable)))
+		Expect(time.Since(began)).To(BeNumerically("<", lostAfter+atOnce))
+	})
+})
+
+// restartBehind puts an operator in the place of the one that runs that reaches the
+// API server through a relay. After the spec, one takes its place that doesn't.
+func restartBehind(ctx context.Context, between *relay) {
+	GinkgoHelper()
+	kubeconfig, err := cluster.WriteKubeconfig("relayed", between.config)
+	Expect(err).NotTo(HaveOccurred())
+	direct := settings
+	DeferCleanup(func(ctx SpecContext) {
+		settings = direct
+		restart(ctx)
+	})
+	settings.Kubeconfig = kubeconfig
+	restart(ctx)
+}
+
+// readiness returns the status of the operator's check of readiness.
+func readiness(ctx context.Context) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, running.HealthURL+"/readyz", http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+// review asks the operator, past the API server, whether a pod may be created, as a
+// dry run.
+func review(ctx SpecContext, namespace string) *admissionv1.AdmissionResponse {
+	GinkgoHelper()
+	body, err := json.Marshal(&admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request: &admissionv1.AdmissionRequest{
+			UID: "11111111-2222-3333-4444-555555555555", Operation: admissionv1.Create, Namespace: namespace,
+			Kind:     metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+			Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+			Object:   runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p1","uid":"u1"},"spec":{}}`)},
+			DryRun:   ptr.To(true),
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return post(ctx, "/admit-objects", string(body))
+}
+
+// relay passes bytes to the API server and back, until it is told not to.
+type relay struct {
+	// config leads to the API server through the relay.
+	config   *rest.Config
+	target   string
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu sync.Mutex // guards what follows
+	// passing is closed while bytes pass.
+	passing chan struct{}
+	severed bool
+	open    map[net.Conn]bool
+}
+
+func newRelay(config *rest.Config) *relay {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	target, err := url.Parse(config.Host)
+	Expect(err).NotTo(HaveOccurred())
+	r := &relay{
+		config: rest.CopyConfig(config), target: target.Host, listener: listener,
+		passing: make(chan struct{}), open: map[net.Conn]bool{},
+	}
+	close(r.passing)
+	r.config.Host = "https://" + listener.Addr().String()
+	r.running.Go(r.accept)
+	return r
+}
+
+// freeze lets nothing pass, and breaks no connection.
+func (r *relay) freeze() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.passing = make(chan struct{})
+}
+
+// sever breaks all connections, and each that is made.
+func (r *relay) sever() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.severed = true
+	for connection := range r.open {
+		_ = connection.Close()
+	}
+}
+
+// thaw ends both.
+func (r *relay) thaw() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.severed = false
+	select {
+	case <-r.passing:
+	default:
+		close(r.passing)
+	}
+}
+
+func (r *relay) close() {
+	r.thaw()
+	r.sever()
+	_ = r.listener.Close()
+	r.running.Wait()
+}
+
+func (r *relay) accept() {
+	for {
+		client, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", r.target)
+		if err != nil || !r.track(client, server) {
+			_ = client.Close()
+			continue
+		}
+		r.running.Go(func() { r.pass(client, server) })
+		r.running.Go(func() { r.pass(server, client) })
+	}
+}
+
+func (r *relay) track(connections ...net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, connection := range connections {
+		r.open[connection] = true
+	}
+	return !r.severed
+}
+
+// pass copies until one side ends.
+func (r *relay) pass(from, to net.Conn) {
+	defer from.Close()
+	defer to.Close()
+	_, _ = io.Copy(to, passing{from, r})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.open, from)
+}
+
+// passing reads what may pass.
+type passing struct {
+	io.Reader
+	relay *relay
+}
+
+// Read implements io.Reader.
+func (p passing) Read(into []byte) (int, error) {
+	n, err := p.Reader.Read(into)
+	p.relay.mu.Lock()
+	may := p.relay.passing
+	p.relay.mu.Unlock()
+	<-may
+	return n, err
+}

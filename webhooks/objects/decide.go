@@ -1,0 +1,153 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	kubeadmission "k8s.io/apiserver/pkg/admission"
+
+	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+const (
+	// countWait is how long a request waits for a quota that is being counted.
+	countWait = 3 * time.Second
+	// countPoll is how often it looks.
+	countPoll = 50 * time.Millisecond
+)
+
+// outcome is a decision, or why there is none.
+type outcome struct {
+	decision ledger.Decision
+	err      error
+}
+
+// decide charges the request. It looks first at what is known in memory. An
+// answer other than yes, which may rest on something outdated, is given only
+// after a look at what the API server has now; and what is about to be known,
+// such as usage that is being counted, is waited for briefly.
+func (h *Handler) decide(
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
+) (ledger.Decision, error) {
+	question := questionOf(ctx)
+	covered, err := h.Coverage.Covering(ctx, question, request.Namespace, 0)
+	if err != nil {
+		return nil, err
+	}
+	first := h.outcome(ctx, request, attributes, covered)
+	if first.granted() {
+		return first.decision, nil
+	}
+	last := h.decideAgain(ctx, request, attributes, question, covered, first)
+	return last.decision, last.err
+}
+
+// decideAgain charges the request again after each look that may lead to another
+// outcome, until one is certain or its patience ends.
+func (h *Handler) decideAgain(
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
+	question reach.Question, covered coverage.Covered, last outcome,
+) outcome {
+	patience := h.Clock.Now().Add(countWait)
+	for ctx.Err() == nil {
+		again, err := h.lookAgain(ctx, question, request.Namespace, last)
+		if err != nil {
+			return outcome{err: err}
+		}
+		if last.restsOnLimits() && sameLimits(covered.Definitions, again.Definitions) {
+			return last
+		}
+		covered = again
+		last = h.outcome(ctx, request, attributes, covered)
+		if last.granted() || h.Clock.Now().After(patience) {
+			return last
+		}
+		if !last.restsOnLimits() {
+			h.pause(ctx)
+		}
+	}
+	return last
+}
+
+// lookAgain returns what covers the namespace now. What it reads live is what the
+// outcome rests on:
+//
+//   - a request that failed for want of a quota may be covered by one that no watch
+//     has shown yet;
+//   - a denial has been checked against the quota's spec already. Whether the
+//     namespace is still the quota's has not;
+//   - what somebody else has seen of namespaces must be seen;
+//   - a namespace that the ledger has not counted yet needs only time;
+//   - anything else rests on the quotas' specs.
+func (h *Handler) lookAgain(ctx context.Context, question reach.Question, namespace string, last outcome) (coverage.Covered, error) {
+	undecided, _ := last.decision.(ledger.Undecided)
+	_, denied := last.decision.(ledger.Denied)
+	switch {
+	case isUncovered(last.err):
+		return h.Coverage.CoveringNow(ctx, namespace, coverage.LookEverywhere)
+	case last.err == nil && denied:
+		return h.Coverage.CoveringNow(ctx, namespace, coverage.LookNamespace)
+	case last.err == nil && (undecided.Reason == ledger.StaleNamespaces || undecided.Reason == ledger.NotJoined):
+		return h.Coverage.Covering(ctx, question, namespace, undecided.Members)
+	default:
+		return h.Coverage.CoveringNow(ctx, namespace, coverage.LookQuotas)
+	}
+}
+
+func (h *Handler) outcome(
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, covered coverage.Covered,
+) outcome {
+	decision, err := h.charge(ctx, request, attributes, covered)
+	return outcome{decision: decision, err: err}
+}
+
+// pause lets what is under way come further, unless ctx ends first.
+func (h *Handler) pause(ctx context.Context) {
+	select {
+	case <-h.Clock.After(countPoll):
+	case <-ctx.Done():
+	}
+}
+
+func (o outcome) granted() bool { return isGranted(o.decision, o.err) }
+
+// restsOnLimits reports whether the same quotas lead to the same outcome again,
+// however long one waits.
+func (o outcome) restsOnLimits() bool {
+	undecided, isUndecided := o.decision.(ledger.Undecided)
+	return o.err != nil || !isUndecided || undecided.Reason == ledger.InvalidSpec
+}
+
+// isUncovered reports whether a request failed for want of a quota.
+func isUncovered(err error) bool {
+	refusal, is := errors.AsType[*evaluation.Refusal](err)
+	return is && refusal.Uncovered
+}
+
+// sameLimits reports whether two looks found the same versions of the same quotas.
+func sameLimits(a, b []definition.Definition) bool {
+	return slices.EqualFunc(a, b, func(x, y definition.Definition) bool { return x.Limits.Basis == y.Limits.Basis })
+}

@@ -1,0 +1,257 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// ask posts a request at the path of an entry that was made for these quotas.
+func (s *served) ask(t *testing.T, epoch uint64, quotas []types.UID, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	t.Helper()
+	question := reach.Question{Witness: reach.WitnessExact, Quotas: reach.QuotaSet(quotas), Epoch: epoch, Specs: "specs"}
+	return s.post(t, Path+"/"+question.Path()+"?timeout=10s", strings.NewReader(reviewOf(t, request)))
+}
+
+// The watches of this replica are cut off, and show nothing.
+func TestAReplicaThatIsBehindGrantsNothingThatItDoesNotKnowOf(t *testing.T) {
+	const full = "exceeded quota: new, requested: pods=1, used: pods=0, limited: pods=0"
+	for name, test := range map[string]struct {
+		change    func(*testing.T, *served)
+		epoch     uint64
+		namespace string
+		quotas    []types.UID
+	}{
+		"of a new quota": {
+			change: func(t *testing.T, s *served) { s.create(t, quotaOf("new", "pods", "0")) },
+			epoch:  1000, namespace: "shop", quotas: []types.UID{"uid of team", "uid of new"},
+		},
+		"of a new quota that the entry names": {
+			change: func(t *testing.T, s *served) { s.create(t, quotaOf("new", "pods", "0")) },
+			epoch:  999, namespace: "shop", quotas: []types.UID{"uid of team", "uid of new"},
+		},
+		"of a namespace that has come under a quota": {
+			change: func(t *testing.T, s *served) {
+				s.create(t, selecting("warehouse", quotaOf("new", "pods", "0")))
+				s.update(t, &corev1.Namespace{}, "office", func(n client.Object) { n.SetLabels(map[string]string{"team": "warehouse"}) })
+			},
+			epoch: 999, namespace: "office", quotas: []types.UID{"uid of new"},
+		},
+		"of a namespace that has moved to another quota": {
+			change: func(t *testing.T, s *served) {
+				s.create(t, selecting("warehouse", quotaOf("new", "pods", "0")))
+				s.update(t, &corev1.Namespace{}, "shop", func(n client.Object) { n.SetLabels(map[string]string{"team": "warehouse"}) })
+			},
+			epoch: 999, namespace: "shop", quotas: []types.UID{"uid of new"},
+		},
+	} {
+		for kind, request := range map[string]func() *admissionv1.AdmissionRequest{
+			"a request": creation, "a dry run": func() *admissionv1.AdmissionRequest { return dryRun(creation()) },
+		} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				serve(t, quotas(quotaOf("team", "pods", "5")), func(t *testing.T, served *served) {
+					test.change(t, served)
+					got := served.ask(t, test.epoch, test.quotas, in(test.namespace, request()))
+					if got.Allowed || got.Result.Message != full {
+						t.Errorf("got %+v, want %s", got, full)
+					}
+				})
+			})
+		}
+	}
+}
+
+func (s *served) create(t *testing.T, quota *quotav1.ClusterResourceQuota) {
+	t.Helper()
+	if err := s.live.Create(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	s.store.count(t, quota)
+}
+
+// scripted answers charges one after the other, the last answer ever after.
+type scripted struct {
+	answers  []ledger.Decision
+	reserved []ledger.Charge
+	judged   []ledger.Charge
+}
+
+func (s *scripted) next() ledger.Decision {
+	answer := s.answers[0]
+	if len(s.answers) > 1 {
+		s.answers = s.answers[1:]
+	}
+	return answer
+}
+
+func (s *scripted) Reserve(_ context.Context, charges []ledger.Charge) (ledger.Decision, error) {
+	s.reserved = append(s.reserved, charges...)
+	return s.next(), nil
+}
+
+func (s *scripted) Judge(_ context.Context, charges []ledger.Charge) (ledger.Decision, error) {
+	s.judged = append(s.judged, charges...)
+	return s.next(), nil
+}
+
+func undecided(reason ledger.Reason, members uint64) ledger.Undecided {
+	return ledger.Undecided{Quota: "team", Reason: reason, Resources: []corev1.ResourceName{"pods"}, Members: members}
+}
+
+func TestAChargeSaysWhatIsKnownOfNamespaces(t *testing.T) {
+	serve(t, quotas(quotaOf("team", "pods", "5")), func(t *testing.T, served *served) {
+		charger := &scripted{answers: []ledger.Decision{undecided(ledger.StaleNamespaces, 2000), ledger.Granted{}}}
+		served.handler.Charger = charger
+		if got := served.ask(t, 999, []types.UID{"uid of team"}, creation()); !got.Allowed {
+			t.Fatalf("refused: %s", got.Result.Message)
+		}
+		var knowledge []ledger.Knowledge
+		for _, charge := range charger.reserved {
+			knowledge = append(knowledge, charge.Knowledge)
+		}
+		if diff := cmp.Diff([]ledger.Knowledge{{Namespace: 999, Seen: 999}, {Namespace: 999, Seen: 2000}}, knowledge); diff != "" {
+			t.Errorf("knowledge (-want,+got):\n%s", diff)
+		}
+	})
+}
+
+func TestANamespaceThatChangedIsChargedToTheQuotaThatCoversItNow(t *testing.T) {
+	for kind, request := range map[string]*admissionv1.AdmissionRequest{"a request": creation(), "a dry run": dryRun(creation())} {
+		t.Run(kind, func(t *testing.T) {
+			serve(t, quotas(quotaOf("team", "pods", "5"), selecting("warehouse", quotaOf("new", "pods", "5"))), func(t *testing.T, served *served) {
+				charger := &scripted{answers: []ledger.Decision{undecided(ledger.StaleNamespaces, 1000), ledger.Granted{}}}
+				served.handler.Charger = charger
+				served.update(t, &corev1.Namespace{}, "shop", func(n client.Object) { n.SetLabels(map[string]string{"team": "warehouse"}) })
+				if got := served.ask(t, 999, []types.UID{"uid of team"}, request); !got.Allowed {
+					t.Fatalf("refused: %s", got.Result.Message)
+				}
+				var charged []string
+				for _, charge := range append(charger.reserved, charger.judged...) {
+					charged = append(charged, charge.Limits.Name)
+				}
+				if diff := cmp.Diff([]string{"team", "new"}, charged); diff != "" {
+					t.Errorf("charged (-want,+got):\n%s", diff)
+				}
+				if dry := len(charger.judged) > 0; dry != (request.DryRun != nil) {
+					t.Errorf("judged without being reserved: got %t", dry)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatTheLedgerDoesNotKnowYetIsWaitedForBriefly(t *testing.T) {
+	for reason, message := range map[ledger.Reason]string{
+		ledger.NotJoined:       "the objects in this namespace are still being counted",
+		ledger.StaleNamespaces: "the labels of namespaces have just changed",
+		ledger.NotCounted:      "usage is still being counted",
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			serve(t, quotas(quotaOf("team", "pods", "5")), func(t *testing.T, served *served) {
+				answers := []ledger.Decision{}
+				for range 10 {
+					answers = append(answers, undecided(reason, 1000))
+				}
+				served.handler.Charger = &scripted{answers: append(answers, ledger.Granted{})}
+				began := now()
+				if got := served.ask(t, 999, []types.UID{"uid of team"}, creation()); !got.Allowed {
+					t.Errorf("refused: %s", got.Result.Message)
+				}
+				if took := now().Sub(began); took != 9*countPoll {
+					t.Errorf("took %s, want %s", took, 9*countPoll)
+				}
+				served.handler.Charger = &scripted{answers: answers[:1]}
+				began = now()
+				got := served.ask(t, 999, []types.UID{"uid of team"}, creation())
+				if got.Allowed || got.Result.Code != http.StatusForbidden || !strings.Contains(got.Result.Message, message) {
+					t.Errorf("got %+v, want it refused because %s", got, message)
+				}
+				if took := now().Sub(began); took < countWait || took > countWait+2*countPoll {
+					t.Errorf("took %s, want about %s", took, countWait)
+				}
+			})
+		})
+	}
+}
+
+const invalidSpec = "status unknown for quota: broken, resources: pods (this version of the operator can't enforce its spec: " +
+	`spec.quota.hard[pods]: Invalid value: "500m": must be an integer; ask your cluster administrator to correct it)`
+
+func TestAQuotaThatDoesNotCompileRefusesWhatItNames(t *testing.T) {
+	for name, test := range map[string]struct {
+		request *admissionv1.AdmissionRequest
+		message string
+		outcome metrics.Outcome
+	}{
+		"what it names":                              {request: creation(), message: invalidSpec, outcome: metrics.Unknown},
+		"what it names, in a dry run":                {request: dryRun(creation()), message: invalidSpec, outcome: metrics.Unknown},
+		"what it doesn't name is free":               {request: widget(), outcome: metrics.Allowed},
+		"so is what it names in another's namespace": {request: in("office", creation()), outcome: metrics.Allowed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			serve(t, quotas(quotaOf("all", "pods", "5", "count/widgets.example.com", "5")), func(t *testing.T, served *served) {
+				if err := served.live.Create(t.Context(), quotaOf("broken", "pods", "500m")); err != nil {
+					t.Fatal(err)
+				}
+				served.caches.show(t, served.live)
+				got := served.handle(t.Context(), test.request)
+				if got.Allowed != (test.message == "") || got.Result.Message != test.message {
+					t.Errorf("got  %t, %s\nwant %s", got.Allowed, got.Result.Message, test.message)
+				}
+				if diff := cmp.Diff(map[metrics.Outcome]float64{test.outcome: 1}, served.outcomes(t)); diff != "" {
+					t.Errorf("outcomes (-want,+got):\n%s", diff)
+				}
+				if held := served.store.reserved("all"); test.message != "" && len(held) > 0 {
+					t.Errorf("reserved in another quota: got %+v, want nothing", held)
+				}
+			})
+		})
+	}
+}
+
+func TestAQuotaThatWasCorrectedIsEnforced(t *testing.T) {
+	serve(t, nil, func(t *testing.T, served *served) {
+		if err := served.live.Create(t.Context(), quotaOf("broken", "pods", "500m")); err != nil {
+			t.Fatal(err)
+		}
+		served.caches.show(t, served.live)
+		corrected := quotaOf("broken", "pods", "1")
+		corrected.Generation = 2
+		served.update(t, &quotav1.ClusterResourceQuota{}, "broken", func(q client.Object) {
+			q.SetGeneration(2)
+			q.(*quotav1.ClusterResourceQuota).Spec = corrected.Spec
+		})
+		served.store.count(t, corrected)
+		if got := served.handle(t.Context(), creation()); !got.Allowed {
+			t.Errorf("refused: %s", got.Result.Message)
+		}
+	})
+}
