@@ -115,9 +115,14 @@ func Register(
 	count := counting.New(evaluators, counted, hurrying(group))
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
 		shown.byName(), options.NamespaceMetrics).Read)
+	proofs := &reach.Proofs{}
+	prober, err := reachcontroller.NewProber(mgr, clock, proofs, metrics, status.Fire)
+	if err != nil {
+		return err
+	}
 	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), source, count, counted)
 	housekeeping := usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)
-	if err := addRunnables(mgr, watches, housekeeping); err != nil {
+	if err := addRunnables(mgr, watches, housekeeping, prober); err != nil {
 		return err
 	}
 
@@ -133,10 +138,13 @@ func Register(
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, watches, objectsNow, metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
-		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach,
+		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach, proofs,
 			status, shown.status, recorder, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
-		reachcontroller.NewController(mgr.GetClient(), evaluators, options.reach, owners, usage.Recount(mgr.GetClient(), group), configure),
+		reachcontroller.NewController(clock, mgr.GetClient(), evaluators, reachcontroller.Options{
+			Settings: options.reach, Owners: owners, Recount: usage.Recount(mgr.GetClient(), group), SettingsChanged: configure,
+			Proofs: proofs, Observed: func(quotas []string) { prober.Wake(); status.Fire(quotas) },
+		}),
 	} {
 		if err := controller.Register(mgr); err != nil {
 			return fmt.Errorf("registering controller %s: %w", controller.Name(), err)

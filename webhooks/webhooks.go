@@ -31,12 +31,13 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
+	"github.com/sharedquota/shared-quota-operator/webhooks/probe"
 	"github.com/sharedquota/shared-quota-operator/webhooks/quotas"
 )
 
 // Paths returns where the endpoints are served.
 func Paths() reach.Paths {
-	return reach.Paths{Objects: objects.Path, Quotas: quotas.Path}
+	return reach.Paths{Objects: objects.Path, Quotas: quotas.Path, Probe: probe.Path}
 }
 
 // Register adds all endpoints to the manager's server, which stops when running
@@ -54,7 +55,10 @@ func Register(
 	}
 	validator := quotas.NewValidator(quotas.NewWarner(index, evaluators, lookup, protected))
 	server := mgr.GetWebhookServer()
-	server.Register(objects.Path, objects.NewEndpoint(running, handler, metrics))
+	endpoint := objects.NewEndpoint(running, handler, metrics)
+	server.Register(objects.Path+"/", endpoint)
+	server.Register(objects.Path, endpoint) // an older release wrote entries without a question
+	server.Register(probe.Path+"/", probe.NewEndpoint())
 	server.Register(quotas.Path, admission.WithValidator(mgr.GetScheme(), validator))
 	return nil
 }

@@ -19,7 +19,6 @@ package quotastatus
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -27,12 +26,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -71,6 +69,7 @@ type Controller struct {
 	group      *groupcommit.Group
 	problems   Problems
 	settings   func() reach.Settings
+	proofs     *reach.Proofs
 	changed    *trigger.Trigger
 	recorder   events.Recorder
 	// every is the least time between two writes of one quota's status.
@@ -81,15 +80,15 @@ type Controller struct {
 }
 
 // NewController makes the controller. The trigger must be fired with every
-// quota whose count or ledger changes.
+// quota whose count or ledger changes, and of which the proofs conclude something else.
 func NewController(
 	clock clock.Clock, client client.Client, evaluators *evaluation.Evaluators, count *counting.Count,
-	group *groupcommit.Group, problems Problems, settings func() reach.Settings,
+	group *groupcommit.Group, problems Problems, settings func() reach.Settings, proofs *reach.Proofs,
 	changed *trigger.Trigger, lag *lag.Lag, recorder events.Recorder, every time.Duration,
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, evaluators: evaluators, count: count, group: group,
-		problems: problems, settings: settings, changed: changed, recorder: recorder, every: every, pace: pace.New(clock), lag: lag,
+		problems: problems, settings: settings, proofs: proofs, changed: changed, recorder: recorder, every: every, pace: pace.New(clock), lag: lag,
 	}
 }
 
@@ -101,22 +100,9 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		For(&quotav1.ClusterResourceQuota{}).
-		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, handler.EnqueueRequestsFromMapFunc(c.allQuotas)).
 		WatchesRawSource(c.changed.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(c)
-}
-
-func (c *Controller) allQuotas(ctx context.Context, configuration client.Object) []reconcile.Request {
-	quotas := &quotav1.ClusterResourceQuotaList{}
-	if configuration.GetName() != reach.ConfigurationName || c.client.List(ctx, quotas) != nil {
-		return nil // a cache's list fails only before the cache has started
-	}
-	requests := make([]reconcile.Request, 0, len(quotas.Items))
-	for i := range quotas.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: quotas.Items[i].Name}})
-	}
-	return requests
 }
 
 // Reconcile writes one quota's status, unless it was written a moment ago.
@@ -148,8 +134,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 // gather takes all that a status is made of.
 func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQuota) (facts, error) {
 	gathered := facts{now: c.clock.Now(), generation: quota.Generation, problems: c.problems(quota.Name)}
-	tracked, unlimitable := c.evaluators.Resources(quota.Spec.Quota.Hard)
-	gathered.unlimitable = unlimitable
+	gathered.verdict = c.proofs.Of(quota.Name, quota.UID, quota.Generation, gathered.now)
+	gathered.before = meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionEnforced)
+	_, gathered.unlimitable = c.evaluators.Resources(quota.Spec.Quota.Hard)
 	defined, err := definition.Compile(quota)
 	if gathered.invalid = err; err == nil {
 		gathered.selector = defined.Selector.String()
@@ -173,16 +160,6 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 		if _, selected := gathered.slices[name]; selected {
 			gathered.protected = append(gathered.protected, name)
 		}
-	}
-
-	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	err = c.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, configuration)
-	if client.IgnoreNotFound(err) != nil {
-		return facts{}, fmt.Errorf("reading the webhook configuration: %w", err)
-	}
-	if gathered.invalid == nil {
-		wanted := reach.Quota{Selector: defined.Selector, Limited: slices.Collect(maps.Keys(tracked))}
-		gathered.coverage = settings.Coverage(configuration, wanted)
 	}
 	return gathered, nil
 }

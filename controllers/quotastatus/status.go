@@ -51,8 +51,10 @@ type facts struct {
 	ledger      ledger.State
 	// lost: the ledger is another one than requests were admitted by before.
 	lost bool
-	// coverage is how far the webhook is called for what the quota limits.
-	coverage reach.Coverage
+	// verdict is how far the webhook is known to be called for what the quota limits.
+	verdict reach.Verdict
+	// before is the condition Enforced that the status has; nil for none.
+	before *metav1.Condition
 	// protected are the selected namespaces that are never limited, sorted.
 	protected []string
 	// ignoring: while no operator answers, requests are admitted.

@@ -58,6 +58,18 @@ const (
 
 func outcomes() []Outcome { return []Outcome{Allowed, Denied, Unknown, Undecodable, Failed} }
 
+// Probe is how a probe of the webhook configuration ended.
+type Probe string
+
+const (
+	// ProbeProved: the API server has loaded the configuration that is in the cluster.
+	ProbeProved Probe = "proved"
+	// ProbeOutdated: the API server asks by an older one.
+	ProbeOutdated Probe = "outdated"
+	// ProbeFailed: the probe came back with an error, or didn't reach the operator.
+	ProbeFailed Probe = "failed"
+)
+
 // Loss is what somebody did to a ledger.
 type Loss string
 
@@ -77,6 +89,7 @@ type Metrics struct {
 	duration  prometheus.Observer
 	drift     *prometheus.CounterVec
 	ends      prometheus.Gauge
+	probes    *prometheus.HistogramVec
 	quotas    *quotas
 	entries   []Entry
 }
@@ -102,6 +115,9 @@ func New(registerer prometheus.Registerer) *Metrics {
 			labelQuota, labelResource),
 		ends: c.gauge("serving", "certificate_expiry_timestamp_seconds",
 			"When the certificate ends that this replica presents; 0 for one that is made for the life of the process."),
+		probes: c.histogram("reach", "probe_duration_seconds",
+			"Time that the leader's dry runs take that prove which webhook configuration the API server has loaded, by outcome.",
+			prometheus.ExponentialBuckets(0.001, 2, 14), labelOutcome),
 		quotas: newQuotas(c),
 	}
 	m.entries = c.entries
@@ -163,6 +179,11 @@ func (m *Metrics) Failed(quota string, _ error) {
 // Drifted counts a resource whose running total an audit found wrong and repaired.
 func (m *Metrics) Drifted(quota, resource string) {
 	m.drift.WithLabelValues(quota, resource).Inc()
+}
+
+// Probed counts one probe, and how long it took.
+func (m *Metrics) Probed(outcome Probe, took time.Duration) {
+	m.probes.WithLabelValues(string(outcome)).Observe(took.Seconds())
 }
 
 // CertificateEnds tells when the certificate ends that is presented.

@@ -49,6 +49,7 @@ func busy() (*prometheus.Registry, *Metrics) {
 	m := New(registry)
 	m.Committed("team", 3, 2*time.Millisecond)
 	m.Drifted("team", "pods")
+	m.Probed(ProbeProved, 5*time.Millisecond)
 	m.Follow(elected(true), func() []Figures {
 		return []Figures{{
 			Quota: "team", Hard: list("requests.cpu", "2"), Used: list("requests.cpu", "1500m"), Reserved: list("requests.cpu", "250m"),
@@ -149,6 +150,20 @@ func TestAnswersAreCountedAndTimed(t *testing.T) {
 		`sharedquota_admission_duration_seconds_bucket{outcome="denied",le="0.256"} 1`,
 		`sharedquota_admission_duration_seconds_sum{outcome="denied"} 0.17`,
 		`sharedquota_admission_requests_total{outcome="allowed"} 0`,
+	} {
+		if text := exposed(t, registry); !strings.Contains(text, want+"\n") {
+			t.Errorf("want %s in:\n%s", want, text)
+		}
+	}
+}
+
+func TestProbesAreCountedAndTimed(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	New(registry).Probed(ProbeFailed, 5*time.Millisecond)
+	for _, want := range []string{
+		`sharedquota_reach_probe_duration_seconds_bucket{outcome="failed",le="0.004"} 0`,
+		`sharedquota_reach_probe_duration_seconds_bucket{outcome="failed",le="0.008"} 1`,
+		`sharedquota_reach_probe_duration_seconds_count{outcome="failed"} 1`,
 	} {
 		if text := exposed(t, registry); !strings.Contains(text, want+"\n") {
 			t.Errorf("want %s in:\n%s", want, text)
