@@ -42,10 +42,12 @@ const (
 	// QuotasWebhook is the entry that validates ClusterResourceQuotas.
 	QuotasWebhook = "quotas.quota.sharedquota.dev"
 
-	// timeoutSeconds is how long the API server waits for an answer: the most that
-	// it allows. A store that takes seconds for a write is waited for; a request
-	// that is given up comes to its client as an error of the server.
-	timeoutSeconds = 30
+	// timeoutSeconds is how long the API server waits for an answer. It is longer than
+	// a ledger's write takes on a slow store. It must not be longer than that, because
+	// during an outage each request that waits occupies a worker of the controller that
+	// sent it: with 30 seconds, the ReplicaSets and Jobs of the whole cluster stood
+	// still. A request that is given up comes to its client as an error of the server.
+	timeoutSeconds = 10
 
 	// maxEntries bounds the entries that enforce: at each request, the API server
 	// looks through all of them.

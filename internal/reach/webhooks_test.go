@@ -169,9 +169,10 @@ func TestWithNothingLimitedNoObjectIsAskedAbout(t *testing.T) {
 }
 
 func TestEveryEntryFailsClosed(t *testing.T) {
+	// Thirty seconds would pin the workers of every controller during an outage.
 	for _, webhook := range webhooksFor(pods) {
 		if *webhook.FailurePolicy != admissionregistrationv1.Fail || *webhook.MatchPolicy != admissionregistrationv1.Equivalent ||
-			*webhook.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun || *webhook.TimeoutSeconds != 30 {
+			*webhook.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun || *webhook.TimeoutSeconds != 10 {
 			t.Errorf("%s: got %+v", webhook.Name, webhook)
 		}
 		if diff := cmp.Diff([]string{"v1"}, webhook.AdmissionReviewVersions); diff != "" {
