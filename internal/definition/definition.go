@@ -32,8 +32,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
-// Definition is a valid ClusterResourceQuota, compiled. It shares memory with
-// the object that it was compiled from and must not be changed.
+// Definition is a ClusterResourceQuota, compiled. It shares memory with the
+// object that it was compiled from and must not be changed.
 type Definition struct {
 	// Limits are what the ledger judges by.
 	Limits ledger.Limits
@@ -41,6 +41,8 @@ type Definition struct {
 	Quota evaluation.Quota
 	// Selector chooses the namespaces.
 	Selector selection.Selector
+	// Invalid is why Compile refuses the quota; nil after Compile. See Salvage.
+	Invalid error
 }
 
 // Compile validates a quota and compiles it. The error lists every invalid
