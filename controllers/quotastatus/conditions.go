@@ -66,9 +66,14 @@ func (f facts) ready() metav1.Condition {
 
 func (f facts) enforced() metav1.Condition {
 	switch {
+	case f.invalid != nil && f.refusing:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
+			"every request for what spec.quota.hard names is refused, in the namespaces that the valid part of the selector selects, "+
+				"because nobody can tell how much the spec allows: correct it; the condition Ready says what is wrong")
 	case f.invalid != nil:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
-			"nothing is limited while the spec is invalid: correct it; the condition Ready says what is wrong")
+			"nothing is limited, because no part of the selector is valid, or Kubernetes keeps no quota on what spec.quota.hard names: "+
+				"correct the spec; the condition Ready says what is wrong")
 	case f.verdict.Enforcement == reach.Proved:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, f.enforcedHow())
 	case f.verdict.Enforcement == reach.Unprovable:

@@ -39,6 +39,7 @@ func everything() []facts {
 		good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services"} }),
 		good(func(f *facts) { f.lost, f.ledger.Sealed = true, moment }),
 		good(func(f *facts) { f.invalid, f.slices, f.countedGeneration = errors.New("no selector"), nil, 0 }),
+		good(func(f *facts) { f.invalid, f.refusing, f.slices, f.countedGeneration = errors.New("-1"), true, nil, 0 }),
 		good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }),
 		good(func(f *facts) { f.verdict.Enforcement = reach.Unproved }),
 		good(func(f *facts) { f.verdict.Enforcement, f.verdict.Failure = reach.Unprovable, "connection refused" }),

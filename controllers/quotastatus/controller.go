@@ -136,14 +136,18 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 	gathered := facts{now: c.clock.Now(), generation: quota.Generation, problems: c.problems(quota.Name)}
 	gathered.verdict = c.proofs.Of(quota.Name, quota.UID, quota.Generation, gathered.now)
 	gathered.before = meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionEnforced)
-	_, gathered.unlimitable = c.evaluators.Resources(quota.Spec.Quota.Hard)
-	defined, err := definition.Compile(quota)
-	if gathered.invalid = err; err == nil {
+	tracked, unlimitable := c.evaluators.Resources(quota.Spec.Quota.Hard)
+	gathered.unlimitable = unlimitable
+	defined := definition.Salvage(quota)
+	if gathered.invalid = defined.Invalid; defined.Invalid == nil {
 		gathered.selector = defined.Selector.String()
+	} else {
+		gathered.refusing = len(tracked) > 0 && defined.Selector.String() != ""
 	}
 	settings := c.settings()
 	gathered.ignoring = settings.FailurePolicy == admissionregistrationv1.Ignore
 	gathered.ledger = c.group.Current(quota.Name)
+	var err error
 	if gathered.lost, err = c.lost(ctx, quota, gathered.ledger); err != nil {
 		return facts{}, err
 	}

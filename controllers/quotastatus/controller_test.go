@@ -316,6 +316,10 @@ func TestAnInvalidQuotaSaysSo(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ready (-want,+got):\n%s", diff)
 	}
+	enforced := meta.FindStatusCondition(status.Conditions, quotav1.ConditionEnforced)
+	if enforced.Status != metav1.ConditionFalse || !strings.HasPrefix(enforced.Message, "every request for what spec.quota.hard names is refused") {
+		t.Errorf("got %+v, want that requests are refused", enforced)
+	}
 	if status.Summary != "configmaps: ?/-1" {
 		t.Errorf("summary: got %s, want configmaps: ?/-1", status.Summary)
 	}

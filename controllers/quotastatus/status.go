@@ -39,7 +39,9 @@ type facts struct {
 	// generation of the spec that the status describes.
 	generation int64
 	// invalid is why the spec can't be enforced; nil when it can.
-	invalid  error
+	invalid error
+	// refusing: what an invalid spec limits is refused.
+	refusing bool
 	selector string
 	// countedGeneration is what slices were counted for; zero for nothing yet.
 	countedGeneration int64

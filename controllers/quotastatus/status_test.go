@@ -192,9 +192,17 @@ func TestConditions(t *testing.T) {
 			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
 			reason: quotav1.ReasonInvalidSpec, message: "quota team: spec.selector: Required value: correct the spec",
 		},
-		"an invalid spec is enforced by nobody": {
+		"an invalid spec refuses what it names": {
+			facts: good(func(f *facts) { f.invalid, f.refusing = errors.New("invalid"), true }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonInvalidSpec, message: "every request for what spec.quota.hard names is refused, " +
+				"in the namespaces that the valid part of the selector selects, because nobody can tell how much the spec allows: " +
+				"correct it; the condition Ready says what is wrong",
+		},
+		"or limits nothing": {
 			facts: good(func(f *facts) { f.invalid = errors.New("invalid") }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonInvalidSpec, message: "nothing is limited while the spec is invalid: correct it; the condition Ready says what is wrong",
+			reason: quotav1.ReasonInvalidSpec, message: "nothing is limited, because no part of the selector is valid, " +
+				"or Kubernetes keeps no quota on what spec.quota.hard names: correct the spec; the condition Ready says what is wrong",
 		},
 		"nor is one whose rules are missing": {
 			facts: good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,

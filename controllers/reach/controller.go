@@ -259,7 +259,8 @@ func (c *Controller) write(
 	return nil
 }
 
-// quotas are what there is to ask about. A quota that is invalid limits nothing.
+// quotas are what there is to ask about. A quota that is invalid limits what can be
+// read of it: without an entry, nobody would be asked about what must be refused.
 func (c *Controller) quotas(ctx context.Context) ([]reach.Quota, error) {
 	list := &quotav1.ClusterResourceQuotaList{}
 	if err := c.client.List(ctx, list); err != nil {
@@ -267,16 +268,19 @@ func (c *Controller) quotas(ctx context.Context) ([]reach.Quota, error) {
 	}
 	quotas := make([]reach.Quota, 0, len(list.Items))
 	for i := range list.Items {
-		defined, err := definition.Compile(&list.Items[i])
-		if err != nil || !list.Items[i].DeletionTimestamp.IsZero() {
-			continue
+		if quota := &list.Items[i]; quota.DeletionTimestamp.IsZero() {
+			quotas = append(quotas, c.quota(quota))
 		}
-		tracked, _ := c.evaluators.Resources(defined.Limits.Hard)
-		quotas = append(quotas, reach.Quota{
-			Name: list.Items[i].Name, UID: list.Items[i].UID, Generation: list.Items[i].Generation,
-			Version:  resourceversion.Parse(list.Items[i].ResourceVersion),
-			Selector: defined.Selector, Limited: slices.Collect(maps.Keys(tracked)),
-		})
 	}
 	return quotas, nil
+}
+
+func (c *Controller) quota(object *quotav1.ClusterResourceQuota) reach.Quota {
+	defined := definition.Salvage(object)
+	tracked, _ := c.evaluators.Resources(defined.Limits.Hard)
+	return reach.Quota{
+		Name: object.Name, UID: object.UID, Generation: object.Generation,
+		Version:  resourceversion.Parse(object.ResourceVersion),
+		Selector: defined.Selector, Limited: slices.Collect(maps.Keys(tracked)),
+	}
 }

@@ -20,11 +20,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
@@ -47,6 +52,55 @@ func team(t *testing.T, version uint64) []reach.Quota {
 	return []reach.Quota{{
 		Name: "team", UID: "uid", Generation: 1, Version: version, Selector: selector, Limited: []schema.GroupResource{{Resource: "pods"}},
 	}}
+}
+
+// A quota that this release refuses, such as one of before its validation was
+// stricter, must not be left out: nobody would be asked about what it limits.
+func TestAQuotaThatIsInvalidIsAskedAbout(t *testing.T) {
+	pods := []schema.GroupResource{{Resource: "pods"}}
+	byTeam := metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
+	for name, test := range map[string]struct {
+		change  func(*quotav1.ClusterResourceQuotaSpec)
+		limited []schema.GroupResource
+		where   string
+	}{
+		"a valid one": {change: func(*quotav1.ClusterResourceQuotaSpec) {}, limited: pods, where: "team=shop"},
+		"an amount that can't be": {
+			change: func(s *quotav1.ClusterResourceQuotaSpec) { s.Quota.Hard["pods"] = resource.MustParse("-1") }, limited: pods, where: "team=shop",
+		},
+		"a scope that doesn't exist": {
+			change:  func(s *quotav1.ClusterResourceQuotaSpec) { s.Quota.Scopes = []corev1.ResourceQuotaScope{"Sleeping"} },
+			limited: pods, where: "team=shop",
+		},
+		"a requirement that can't be": {
+			change: func(s *quotav1.ClusterResourceQuotaSpec) {
+				s.Selector.LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "In"}}
+			},
+			limited: pods, where: "team=shop",
+		},
+		"no requirement that can be": {
+			change: func(s *quotav1.ClusterResourceQuotaSpec) {
+				s.Selector.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"not a label": "x"}}
+			},
+			limited: pods,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid", Generation: 1, ResourceVersion: "7"}}
+			object.Spec.Selector.LabelSelector = byTeam.DeepCopy()
+			object.Spec.Quota.Hard = corev1.ResourceList{"pods": resource.MustParse("1")}
+			test.change(&object.Spec)
+			c := &Controller{evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{})}
+			got := c.quota(object)
+			if diff := cmp.Diff(test.limited, got.Limited); diff != "" || got.Selector.String() != test.where {
+				t.Errorf("in %q, limited (-want,+got):\n%s", got.Selector.String(), diff)
+			}
+			webhooks, _ := settings().Webhooks([]reach.Quota{got})
+			if asks := len(webhooks) == 2; asks != (test.where != "") {
+				t.Errorf("got %d entries", len(webhooks))
+			}
+		})
+	}
 }
 
 // Each write is of another edition, and nothing is written that is there.

@@ -184,6 +184,22 @@ var _ = Describe("The reach of the webhook", func() {
 		mustCreate(ctx, builders.Pod(team.namespace(ctx), "pod").Obj())
 	})
 
+	It("is also that of a quota that is invalid, and the quota says what is refused", func(ctx SpecContext) {
+		Expect(running.Kill()).To(Succeed())
+		mustDelete(ctx, configuration(ctx))
+		team := newTeam()
+		quota := createQuota(ctx, team.quota().Hard("pods", "500m").Obj())
+		start(ctx)
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			g.Expect(conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced)).To(
+				HavePrefix("False InvalidSpec: every request for what spec.quota.hard names is refused"))
+			g.Expect(conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionReady)).To(ContainSubstring("must be an integer"))
+			is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			g.Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, is)).To(Succeed())
+			g.Expect(entries(ctx)).To(ConsistOf("pods pods/resize in " + team.name))
+		}).Should(Succeed())
+	})
+
 	It("leaves out protected namespaces, and the quota says which", func(ctx SpecContext) {
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", "0"))
