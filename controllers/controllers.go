@@ -116,13 +116,13 @@ func Register(
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
 		shown.byName(), options.NamespaceMetrics).Read)
 	proofs := &reach.Proofs{}
-	prober, err := reachcontroller.NewProber(mgr, clock, proofs, metrics, status.Fire)
+	observed, err := addProber(mgr, clock, proofs, metrics, status)
 	if err != nil {
 		return err
 	}
 	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), source, count, counted)
 	housekeeping := usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)
-	if err := addRunnables(mgr, watches, housekeeping, prober); err != nil {
+	if err := addRunnables(mgr, watches, housekeeping); err != nil {
 		return err
 	}
 
@@ -143,7 +143,7 @@ func Register(
 		localview.NewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
 		reachcontroller.NewController(clock, mgr.GetClient(), evaluators, reachcontroller.Options{
 			Settings: options.reach, Owners: owners, Recount: usage.Recount(mgr.GetClient(), group), SettingsChanged: configure,
-			Proofs: proofs, Observed: func(quotas []string) { prober.Wake(); status.Fire(quotas) },
+			Proofs: proofs, Observed: observed,
 		}),
 	} {
 		if err := controller.Register(mgr); err != nil {
@@ -151,6 +151,22 @@ func Register(
 		}
 	}
 	return nil
+}
+
+// addProber adds what proves that the webhook configuration is loaded. What it returns
+// is to be called when the proofs have observed a configuration.
+func addProber(
+	mgr ctrl.Manager, clock clock.Clock, proofs *reach.Proofs, metrics *metrics.Metrics, status *trigger.Trigger,
+) (observed func(quotas []string), err error) {
+	prober, err := reachcontroller.NewProber(mgr, clock, proofs, metrics, status.Fire)
+	if err != nil {
+		return nil, err
+	}
+	observed = func(quotas []string) {
+		prober.Wake()
+		status.Fire(quotas)
+	}
+	return observed, addRunnables(mgr, prober)
 }
 
 // eventSource makes the clients of what is counted.

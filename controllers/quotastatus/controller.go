@@ -88,7 +88,8 @@ func NewController(
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, evaluators: evaluators, count: count, group: group,
-		problems: problems, settings: settings, proofs: proofs, changed: changed, recorder: recorder, every: every, pace: pace.New(clock), lag: lag,
+		problems: problems, settings: settings, proofs: proofs, changed: changed, recorder: recorder, every: every,
+		pace: pace.New(clock), lag: lag,
 	}
 }
 

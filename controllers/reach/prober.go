@@ -125,21 +125,23 @@ func (p *Prober) step(ctx context.Context) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
-	outcome, proved, changed := metrics.ProbeFailed, false, []string(nil)
-	switch {
-	case err != nil:
-		changed = p.proofs.Failed(err.Error(), now)
-	default:
-		if proved, changed = p.proofs.Answered(edition, now); proved {
-			outcome = metrics.ProbeProved
-		} else {
-			outcome = metrics.ProbeOutdated
-		}
-	}
+	outcome, changed := p.conclude(edition, err, now)
 	p.metrics.Probed(outcome, now.Sub(began))
-	p.cadence.ended(proved, now)
+	p.cadence.ended(outcome == metrics.ProbeProved, now)
 	p.changed(changed)
 	return p.cadence.wait(wanted, now)
+}
+
+// conclude tells the proofs how a probe ended.
+func (p *Prober) conclude(edition reach.Edition, err error, now time.Time) (outcome metrics.Probe, changed []string) {
+	if err != nil {
+		return metrics.ProbeFailed, p.proofs.Failed(err.Error(), now)
+	}
+	current, changed := p.proofs.Answered(edition, now)
+	if !current {
+		return metrics.ProbeOutdated, changed
+	}
+	return metrics.ProbeProved, changed
 }
 
 // probe returns the edition by which the API server asks.

@@ -37,6 +37,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
+// bubble is the clock of the synctest bubble that each test here runs in.
+var bubble = clock.RealClock{} //nolint:gochecknoglobals // it has no state
+
 // apiServer answers probes as one does that has loaded an edition.
 type apiServer struct {
 	loaded reach.Edition
@@ -73,7 +76,7 @@ func proving(t *testing.T, server *apiServer) (*Prober, *reach.Proofs, *[]string
 	}
 	proofs, told := &reach.Proofs{}, &[]string{}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{Create: server.create}).Build()
-	prober := newProber(clock.RealClock{}, c, proofs, metrics.New(prometheus.NewRegistry()),
+	prober := newProber(bubble, c, proofs, metrics.New(prometheus.NewRegistry()),
 		func(quotas []string) { *told = append(*told, quotas...) })
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -89,7 +92,7 @@ func proving(t *testing.T, server *apiServer) (*Prober, *reach.Proofs, *[]string
 
 func observe(prober *Prober, proofs *reach.Proofs, generation int64) {
 	quotas := []reach.Quota{{Name: "team", UID: "uid", Generation: 1}}
-	proofs.Observe("configuration", generation, editionAt(generation), quotas, []reach.Coverage{reach.Exact}, time.Now())
+	proofs.Observe("configuration", generation, editionAt(generation), quotas, []reach.Coverage{reach.Exact}, bubble.Now())
 	prober.Wake()
 }
 
@@ -97,20 +100,20 @@ func TestTheProberProvesWhatIsWrittenAndGoesOnProvingIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{loaded: editionAt(1)}
 		prober, proofs, told := proving(t, server)
-		time.Sleep(time.Minute)
+		bubble.Sleep(time.Minute)
 		if server.probes != 0 {
 			t.Errorf("with nothing to prove: got %d probes, want none", server.probes)
 		}
 		observe(prober, proofs, 1)
 		synctest.Wait()
-		if verdict := proofs.Of("team", "uid", 1, time.Now()); verdict.Enforcement != reach.Proved {
+		if verdict := proofs.Of("team", "uid", 1, bubble.Now()); verdict.Enforcement != reach.Proved {
 			t.Errorf("got %+v, want it proved", verdict)
 		}
 		if diff := cmp.Diff([]string{"team"}, *told); diff != "" {
 			t.Errorf("told (-want,+got):\n%s", diff)
 		}
 		prober.Wake()
-		time.Sleep(time.Minute + time.Second)
+		bubble.Sleep(time.Minute + time.Second)
 		if server.probes != 7 {
 			t.Errorf("in a minute: got %d probes, want 7", server.probes)
 		}
@@ -123,15 +126,15 @@ func TestTheProberWaitsUntilTheAPIServerHasLoadedIt(t *testing.T) {
 		prober, proofs, told := proving(t, server)
 		observe(prober, proofs, 1)
 		synctest.Wait()
-		proofs.Observe("configuration", 2, reach.Edition{}, nil, nil, time.Now()) // it was deleted
+		proofs.Observe("configuration", 2, reach.Edition{}, nil, nil, bubble.Now()) // it was deleted
 		observe(prober, proofs, 3)
-		time.Sleep(50 * time.Millisecond)
-		if verdict := proofs.Of("team", "uid", 1, time.Now()); verdict.Enforcement != reach.Unproved || server.probes != 4 {
+		bubble.Sleep(50 * time.Millisecond)
+		if verdict := proofs.Of("team", "uid", 1, bubble.Now()); verdict.Enforcement != reach.Unproved || server.probes != 4 {
 			t.Errorf("got %+v after %d probes, want it unproved after 4", verdict, server.probes)
 		}
 		*told, server.loaded = nil, editionAt(3)
-		time.Sleep(20 * time.Millisecond)
-		if verdict := proofs.Of("team", "uid", 1, time.Now()); verdict.Enforcement != reach.Proved || len(*told) != 1 {
+		bubble.Sleep(20 * time.Millisecond)
+		if verdict := proofs.Of("team", "uid", 1, bubble.Now()); verdict.Enforcement != reach.Proved || len(*told) != 1 {
 			t.Errorf("got %+v and told %q, want it proved, and told", verdict, *told)
 		}
 	})
@@ -155,12 +158,12 @@ func TestTheProberTellsOfProbesThatFail(t *testing.T) {
 				synctest.Wait()
 				*told = nil
 				test.harm(server)
-				time.Sleep(24 * time.Second)
+				bubble.Sleep(24 * time.Second)
 				if len(*told) != 0 {
 					t.Errorf("told %q too early", *told)
 				}
-				time.Sleep(3 * time.Second)
-				verdict := proofs.Of("team", "uid", 1, time.Now())
+				bubble.Sleep(3 * time.Second)
+				verdict := proofs.Of("team", "uid", 1, bubble.Now())
 				if verdict.Enforcement != reach.Unprovable || verdict.Failure != test.want || len(*told) != 1 {
 					t.Errorf("got %+v and told %q, want it told that it fails", verdict, *told)
 				}

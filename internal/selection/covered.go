@@ -69,7 +69,7 @@ func (e Entry) LiesIn(selectors []Selector) bool {
 func (c conjunction) liesIn(others []conjunction) bool {
 	left := []conjunction{c}
 	for _, other := range others {
-		var outside []conjunction
+		outside := make([]conjunction, 0, len(left))
 		for _, piece := range left {
 			outside = append(outside, piece.minus(other)...)
 		}
