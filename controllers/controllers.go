@@ -98,10 +98,6 @@ func Register(
 		return err
 	}
 
-	owners, err := reachcontroller.Owners(ctx, mgr.GetAPIReader(), options.Namespace)
-	if err != nil {
-		return err
-	}
 	recorder := mgr.GetEventRecorder(events.Name)
 	settle, status, views, configure := &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}
 	options.Serving.Certificates.OnChange(func() { configure.Fire([]string{reach.ConfigurationName}) })
@@ -115,8 +111,7 @@ func Register(
 	count := counting.New(evaluators, counted, hurrying(group))
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
 		shown.byName(), options.NamespaceMetrics).Read)
-	proofs := &reach.Proofs{}
-	observed, err := addProber(mgr, clock, proofs, metrics, status)
+	proofs, reached, err := newReach(ctx, mgr, clock, evaluators, group, metrics, &options, status, configure)
 	if err != nil {
 		return err
 	}
@@ -141,10 +136,7 @@ func Register(
 		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach, proofs,
 			status, shown.status, recorder, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
-		reachcontroller.NewController(clock, mgr.GetClient(), evaluators, reachcontroller.Options{
-			Settings: options.reach, Owners: owners, Recount: usage.Recount(mgr.GetClient(), group), SettingsChanged: configure,
-			Proofs: proofs, Observed: observed,
-		}),
+		reached,
 	} {
 		if err := controller.Register(mgr); err != nil {
 			return fmt.Errorf("registering controller %s: %w", controller.Name(), err)
@@ -153,20 +145,29 @@ func Register(
 	return nil
 }
 
-// addProber adds what proves that the webhook configuration is loaded. What it returns
-// is to be called when the proofs have observed a configuration.
-func addProber(
-	mgr ctrl.Manager, clock clock.Clock, proofs *reach.Proofs, metrics *metrics.Metrics, status *trigger.Trigger,
-) (observed func(quotas []string), err error) {
+// newReach makes the controller of the webhook configuration, and adds what proves that
+// the configuration is loaded.
+func newReach(
+	ctx context.Context, mgr ctrl.Manager, clock clock.Clock, evaluators *evaluation.Evaluators, group *groupcommit.Group,
+	metrics *metrics.Metrics, options *Options, status, changed *trigger.Trigger,
+) (*reach.Proofs, *reachcontroller.Controller, error) {
+	owners, err := reachcontroller.Owners(ctx, mgr.GetAPIReader(), options.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	proofs := &reach.Proofs{}
 	prober, err := reachcontroller.NewProber(mgr, clock, proofs, metrics, status.Fire)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	observed = func(quotas []string) {
-		prober.Wake()
-		status.Fire(quotas)
-	}
-	return observed, addRunnables(mgr, prober)
+	controller := reachcontroller.NewController(clock, mgr.GetClient(), evaluators, reachcontroller.Options{
+		Settings: options.reach, Owners: owners, Recount: usage.Recount(mgr.GetClient(), group), SettingsChanged: changed,
+		Proofs: proofs, Observed: func(quotas []string) {
+			prober.Wake()
+			status.Fire(quotas)
+		},
+	})
+	return proofs, controller, addRunnables(mgr, prober)
 }
 
 // eventSource makes the clients of what is counted.
