@@ -105,10 +105,6 @@ func Register(
 		return err
 	}
 
-	owners, err := reachcontroller.Owners(ctx, mgr.GetAPIReader(), options.Namespace)
-	if err != nil {
-		return err
-	}
 	recorder := mgr.GetEventRecorder(events.Name)
 	settle, status, views, configure := &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}
 	options.Serving.Certificates.OnChange(func() { configure.Fire([]string{reach.ConfigurationName}) })
@@ -127,6 +123,10 @@ func Register(
 		shown.byName(), options.LedgerSize, options.NamespaceMetrics).Read)
 	count.OnUnmatched(telling(log.FromContext(ctx), metrics))
 	discovery, err := usage.NewLiveDiscovery(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	proofs, reached, err := newReach(ctx, mgr, clock, evaluators, group, metrics, &options, status, configure)
 	if err != nil {
 		return err
 	}
@@ -149,16 +149,41 @@ func Register(
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, watches, objectsNow, metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
 		quotastatus.NewController(clock, mgr.GetClient(),
-			quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach,
+			quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach, proofs,
 			status, shown.status, recorder, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
-		reachcontroller.NewController(mgr.GetClient(), evaluators, options.reach, owners, usage.Recount(mgr.GetClient(), group), configure),
+		reached,
 	} {
 		if err := controller.Register(mgr); err != nil {
 			return fmt.Errorf("registering controller %s: %w", controller.Name(), err)
 		}
 	}
 	return nil
+}
+
+// newReach makes the controller of the webhook configuration, and adds what proves that
+// the configuration is loaded.
+func newReach(
+	ctx context.Context, mgr ctrl.Manager, clock clock.Clock, evaluators *evaluation.Evaluators, group *driver.Group,
+	metrics *metrics.Metrics, options *Options, status, changed *trigger.Trigger,
+) (*reach.Proofs, *reachcontroller.Controller, error) {
+	owners, err := reachcontroller.Owners(ctx, mgr.GetAPIReader(), options.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	proofs := &reach.Proofs{}
+	prober, err := reachcontroller.NewProber(mgr, clock, proofs, metrics, status.Fire)
+	if err != nil {
+		return nil, nil, err
+	}
+	controller := reachcontroller.NewController(clock, mgr.GetClient(), evaluators, reachcontroller.Options{
+		Settings: options.reach, Owners: owners, Recount: usage.Recount(mgr.GetClient(), group), SettingsChanged: changed,
+		Proofs: proofs, Observed: func(quotas []string) {
+			prober.Wake()
+			status.Fire(quotas)
+		},
+	})
+	return proofs, controller, addRunnables(mgr, prober)
 }
 
 // eventSource makes the clients of what is counted.

@@ -32,12 +32,13 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
+	"github.com/sharedquota/shared-quota-operator/webhooks/probe"
 	"github.com/sharedquota/shared-quota-operator/webhooks/quotas"
 )
 
 // Paths returns where the endpoints are served.
 func Paths() reach.Paths {
-	return reach.Paths{Objects: objects.Path, Quotas: quotas.Path}
+	return reach.Paths{Objects: objects.Path, Quotas: quotas.Path, Probe: probe.Path}
 }
 
 // Register adds all endpoints to the manager's server, which stops when running
@@ -57,8 +58,9 @@ func Register(
 	validator := quotas.NewValidator(quotas.NewWarner(index, evaluators, lookup, protected), fences)
 	server := mgr.GetWebhookServer()
 	endpoint := objects.NewEndpoint(running, handler, metrics)
-	server.Register(objects.Path, endpoint)
 	server.Register(objects.Path+"/", endpoint)
+	server.Register(objects.Path, endpoint) // an older release wrote entries without a question
+	server.Register(probe.Path+"/", probe.NewEndpoint())
 	validating := admission.WithValidator(mgr.GetScheme(), validator)
 	validating.Handler = inContact{handler: validating.Handler, contact: contact}
 	server.Register(quotas.Path, validating)

@@ -27,10 +27,9 @@ const (
 	// ConditionReady is true once everything that the quota limits has been
 	// counted for the current generation of its spec.
 	ConditionReady = "Ready"
-	// ConditionEnforced is true while the webhook configuration in the cluster
-	// has the API server ask about every resource that the quota limits, in every
-	// namespace that it selects, so that no request passes it by. What was admitted
-	// before is counted, never removed.
+	// ConditionEnforced is true while the API server is proved to ask about every
+	// resource that the quota limits, in every namespace that it selects, so that no
+	// request passes it by. What was admitted before is counted, never removed.
 	ConditionEnforced = "Enforced"
 	// ConditionExceeded is true while more of a resource is used than the quota
 	// allows: its limit was lowered, or more was there before the quota.
@@ -55,10 +54,14 @@ const (
 	ReasonLedgerLost = "LedgerLost"
 	// ReasonInvalidSpec: the spec can't be enforced; the message says why.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonWebhookConfigured: the webhook configuration covers the quota.
+	// ReasonWebhookConfigured: the API server has loaded a webhook configuration that
+	// covers the quota.
 	ReasonWebhookConfigured = "WebhookConfigured"
-	// ReasonWebhookPending: the webhook configuration doesn't cover the quota yet.
+	// ReasonWebhookPending: the webhook configuration doesn't cover the quota yet, or
+	// the API server hasn't loaded the one that does.
 	ReasonWebhookPending = "WebhookPending"
+	// ReasonProbeFailed: the operator can't find out whether the API server asks it.
+	ReasonProbeFailed = "ProbeFailed"
 	// ReasonWithinLimits: of no resource more is used than the quota allows.
 	ReasonWithinLimits = "WithinLimits"
 	// ReasonUsedAboveHard: used is above hard; the message names each resource. Also

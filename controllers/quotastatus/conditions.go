@@ -17,6 +17,7 @@ limitations under the License.
 package quotastatus
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,21 +66,40 @@ func (f facts) ready() metav1.Condition {
 
 func (f facts) enforced() metav1.Condition {
 	switch {
+	case f.invalid != nil && f.refusing:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
+			"every request for what spec.quota.hard names is refused, in the namespaces that the valid part of the selector selects, "+
+				"because nobody can tell how much the spec allows: correct it; the condition Ready says what is wrong")
 	case f.invalid != nil:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
-			"nothing is limited while the spec is invalid: correct it; the condition Ready says what is wrong")
-	case f.coverage == reach.Missing:
+			"nothing is limited, because no part of the selector is valid, or Kubernetes keeps no quota on what spec.quota.hard names: "+
+				"correct the spec; the condition Ready says what is wrong")
+	case f.verdict.Enforcement == reach.Proved:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, f.enforcedHow())
+	case f.verdict.Enforcement == reach.Unprovable:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonProbeFailed, probeFailed(f.verdict.Failure))
+	case f.verdict.Enforcement == reach.Unknown && f.before != nil && f.before.ObservedGeneration == f.generation:
+		return *f.before // another leader knew; this one finds out within seconds
+	case f.verdict.Enforcement == reach.Unproved:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
+			"the webhook configuration covers the quota, and the API server has not loaded it yet: wait, and "+lookAtLog)
+	default:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
 			"the webhook is not called yet for every resource that is limited, in every namespace that is selected: wait, and "+lookAtLog)
-	default:
-		return condition(quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, f.enforcedHow())
 	}
+}
+
+// probeFailed says why nobody knows whether requests are checked.
+func probeFailed(failure string) string {
+	return "it is not known whether requests are checked, because the operator's own test request fails: " +
+		cmp.Or(failure, "it gets no answer") + ": see that the API server reaches the operator's Service, and that no other webhook " +
+		"or policy refuses the dry run of a QuotaLedger"
 }
 
 // enforcedHow tells what an administrator may not expect of how it is enforced.
 func (f facts) enforcedHow() string {
 	parts := []string{"every request that the quota limits is checked"}
-	if f.coverage == reach.Wide {
+	if f.verdict.Coverage == reach.Wide {
 		parts = append(parts, "the webhook is called in namespaces that are not selected too, "+
 			"and requests there for what is limited need the operator: no webhook can select by annotations, nor by too many selectors; "+
 			"select by a label that several quotas share to avoid it")

@@ -19,7 +19,6 @@ package quotastatus
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -29,12 +28,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -78,6 +76,7 @@ type Controller struct {
 	group      *driver.Group
 	problems   Problems
 	settings   func() reach.Settings
+	proofs     *reach.Proofs
 	changed    *trigger.Trigger
 	recorder   events.Recorder
 	// every is the least time between two writes of one quota's status.
@@ -88,15 +87,16 @@ type Controller struct {
 }
 
 // NewController makes the controller. The trigger must be fired with every
-// quota whose count or ledger changes.
+// quota whose count or ledger changes, and of which the proofs conclude something else.
 func NewController(
 	clock clock.Clock, client client.Client, ledgers Ledgers, evaluators *evaluation.Evaluators, count *counting.Count,
-	group *driver.Group, problems Problems, settings func() reach.Settings,
+	group *driver.Group, problems Problems, settings func() reach.Settings, proofs *reach.Proofs,
 	changed *trigger.Trigger, lag *lag.Lag, recorder events.Recorder, every time.Duration,
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, ledgers: ledgers, evaluators: evaluators, count: count, group: group,
-		problems: problems, settings: settings, changed: changed, recorder: recorder, every: every, pace: pace.New(clock), lag: lag,
+		problems: problems, settings: settings, proofs: proofs, changed: changed, recorder: recorder, every: every,
+		pace: pace.New(clock), lag: lag,
 	}
 }
 
@@ -108,22 +108,9 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		For(&quotav1.ClusterResourceQuota{}).
-		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, handler.EnqueueRequestsFromMapFunc(c.allQuotas)).
 		WatchesRawSource(c.changed.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(c)
-}
-
-func (c *Controller) allQuotas(ctx context.Context, configuration client.Object) []reconcile.Request {
-	quotas := &quotav1.ClusterResourceQuotaList{}
-	if configuration.GetName() != reach.ConfigurationName || c.client.List(ctx, quotas) != nil {
-		return nil // a cache's list fails only before the cache has started
-	}
-	requests := make([]reconcile.Request, 0, len(quotas.Items))
-	for i := range quotas.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: quotas.Items[i].Name}})
-	}
-	return requests
 }
 
 // Reconcile writes one quota's status, unless it was written a moment ago.
@@ -160,15 +147,20 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 // gather takes all that a status is made of.
 func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQuota) (facts, error) {
 	gathered := facts{now: c.clock.Now(), generation: quota.Generation, problems: c.problems(quota.Name)}
+	gathered.verdict = c.proofs.Of(quota.Name, quota.UID, quota.Generation, gathered.now)
+	gathered.before = meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionEnforced)
 	tracked, unlimitable := c.evaluators.Resources(quota.Spec.Quota.Hard)
 	gathered.unlimitable = unlimitable
-	defined, err := definition.Compile(quota)
-	if gathered.invalid = err; err == nil {
+	defined := definition.Salvage(quota)
+	if gathered.invalid = defined.Invalid; defined.Invalid == nil {
 		gathered.selector = defined.Selector.String()
+	} else {
+		gathered.refusing = len(tracked) > 0 && defined.Selector.String() != ""
 	}
 	settings := c.settings()
 	gathered.ignoring = settings.FailurePolicy == admissionregistrationv1.Ignore
 	gathered.ledger = c.group.Current(quota.Name)
+	var err error
 	if gathered.lost, err = c.lost(ctx, quota, gathered.ledger); err != nil {
 		return facts{}, err
 	}
@@ -187,16 +179,6 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 		if _, selected := gathered.slices[name]; selected {
 			gathered.protected = append(gathered.protected, name)
 		}
-	}
-
-	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	err = c.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, configuration)
-	if client.IgnoreNotFound(err) != nil {
-		return facts{}, fmt.Errorf("reading the webhook configuration: %w", err)
-	}
-	if gathered.invalid == nil {
-		wanted := reach.Quota{Selector: defined.Selector, Limited: slices.Collect(maps.Keys(tracked))}
-		gathered.coverage = settings.Coverage(configuration, wanted)
 	}
 	return gathered, nil
 }

@@ -93,7 +93,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	close(elected)
 	b.Controller = NewController(b.clock, b.client, Ledgers{Live: b.client, Intact: ledgerstore.Intact}, evaluators,
 		counting.New(evaluators, func([]string) {}, func([]string) {}), group,
-		func(string) []Problem { return nil }, settings, &trigger.Trigger{}, lag.New(b.clock, elected), b, time.Second)
+		func(string) []Problem { return nil }, settings, loaded(objects), &trigger.Trigger{}, lag.New(b.clock, elected), b, time.Second)
 	return b
 }
 
@@ -158,14 +158,31 @@ func (b *bench) status(t *testing.T) quotav1.ClusterResourceQuotaStatus {
 
 // registered is a configuration that covers config maps.
 func registered() *admissionregistrationv1.ValidatingWebhookConfiguration {
-	defined, err := definition.Compile(team("configmaps", "5"))
-	if err != nil {
-		panic(err)
-	}
-	webhooks, _ := settings().Webhooks([]reach.Quota{{Selector: defined.Selector, Limited: []schema.GroupResource{configMaps}}})
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName}, Webhooks: webhooks,
+		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName, UID: "configuration", Generation: 1},
 	}
+}
+
+// loaded are the proofs that the API server has loaded the configuration among the
+// objects, which covers the quotas among them.
+func loaded(objects []client.Object) *reach.Proofs {
+	proofs := &reach.Proofs{}
+	var quotas []reach.Quota
+	var coverages []reach.Coverage
+	for _, object := range objects {
+		if quota, is := object.(*quotav1.ClusterResourceQuota); is {
+			quotas = append(quotas, reach.Quota{Name: quota.Name, UID: quota.UID, Generation: quota.Generation})
+			coverages = append(coverages, reach.Exact)
+		}
+	}
+	for _, object := range objects {
+		if object, is := object.(*admissionregistrationv1.ValidatingWebhookConfiguration); is {
+			edition := reach.NextEdition(&admissionregistrationv1.ValidatingWebhookConfiguration{})
+			proofs.Observe(object.UID, object.Generation, edition, quotas, coverages, moment)
+			proofs.Answered(edition, moment)
+		}
+	}
+	return proofs
 }
 
 func settings() reach.Settings {
@@ -282,7 +299,7 @@ func TestAStatusThatStaysIsNotWritten(t *testing.T) {
 	b.counts(t, quota, 1)
 	for range 3 {
 		b.reconcile(t)
-		b.clock.Step(time.Minute)
+		b.clock.Step(5 * time.Second)
 	}
 	if b.writes != 1 {
 		t.Errorf("got %d writes, want 1", b.writes)
@@ -307,6 +324,10 @@ func TestAnInvalidQuotaSaysSo(t *testing.T) {
 	got.LastTransitionTime = metav1.Time{}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ready (-want,+got):\n%s", diff)
+	}
+	enforced := meta.FindStatusCondition(status.Conditions, quotav1.ConditionEnforced)
+	if enforced.Status != metav1.ConditionFalse || !strings.HasPrefix(enforced.Message, "every request for what spec.quota.hard names is refused") {
+		t.Errorf("got %+v, want that requests are refused", enforced)
 	}
 	if status.Summary != "configmaps: ?/-1" {
 		t.Errorf("summary: got %s, want configmaps: ?/-1", status.Summary)

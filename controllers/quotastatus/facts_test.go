@@ -135,7 +135,7 @@ func TestAStatusIsMadeWithoutChangingWhatItIsMadeOf(t *testing.T) {
 	object.Status = good().status(object)
 	before := object.DeepCopy()
 	known := good(func(f *facts) {
-		f.now, f.coverage, f.uncounted = moment.Add(time.Hour), reach.Missing, []corev1.ResourceName{"pods"}
+		f.now, f.verdict, f.uncounted = moment.Add(time.Hour), reach.Verdict{}, []corev1.ResourceName{"pods"}
 	})
 	known.status(object)
 	if diff := cmp.Diff(before, object); diff != "" {

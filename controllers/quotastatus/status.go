@@ -40,7 +40,9 @@ type facts struct {
 	// generation of the spec that the status describes.
 	generation int64
 	// invalid is why the spec can't be enforced; nil when it can.
-	invalid  error
+	invalid error
+	// refusing: what an invalid spec limits is refused.
+	refusing bool
 	selector string
 	// countedGeneration is what slices were counted for; zero for nothing yet.
 	countedGeneration int64
@@ -56,8 +58,10 @@ type facts struct {
 	named types.UID
 	// lost: the ledger is another one than requests were admitted by before.
 	lost bool
-	// coverage is how far the webhook is called for what the quota limits.
-	coverage reach.Coverage
+	// verdict is how far the webhook is known to be called for what the quota limits.
+	verdict reach.Verdict
+	// before is the condition Enforced that the status has; nil for none.
+	before *metav1.Condition
 	// protected are the selected namespaces that are never limited, sorted.
 	protected []string
 	// ignoring: while no operator answers, requests are admitted.

@@ -58,7 +58,8 @@ func team(hard ...string) *quotav1.ClusterResourceQuota {
 // good are facts of a quota that works, with whatever is changed in them.
 func good(changes ...func(*facts)) facts {
 	facts := facts{
-		now: moment, generation: 2, selector: "team=shop", countedGeneration: 2, coverage: reach.Exact,
+		now: moment, generation: 2, selector: "team=shop", countedGeneration: 2,
+		verdict:  reach.Verdict{Enforcement: reach.Proved, Coverage: reach.Exact},
 		slices:   map[string]corev1.ResourceList{"b": list("pods", "2"), "a": list("pods", "1")},
 		ledger:   ledger.State{Basis: ledger.Basis{Quota: "uid", Generation: 2}, Used: list("pods", "3")},
 		reserved: list("pods", "1"),
@@ -184,17 +185,65 @@ func TestConditions(t *testing.T) {
 			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
 			reason: quotav1.ReasonInvalidSpec, message: "quota team: spec.selector: Required value: correct the spec",
 		},
-		"an invalid spec is enforced by nobody": {
+		"an invalid spec refuses what it names": {
+			facts: good(func(f *facts) { f.invalid, f.refusing = errors.New("invalid"), true }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonInvalidSpec, message: "every request for what spec.quota.hard names is refused, " +
+				"in the namespaces that the valid part of the selector selects, because nobody can tell how much the spec allows: " +
+				"correct it; the condition Ready says what is wrong",
+		},
+		"or limits nothing": {
 			facts: good(func(f *facts) { f.invalid = errors.New("invalid") }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonInvalidSpec, message: "nothing is limited while the spec is invalid: correct it; the condition Ready says what is wrong",
+			reason: quotav1.ReasonInvalidSpec, message: "nothing is limited, because no part of the selector is valid, " +
+				"or Kubernetes keeps no quota on what spec.quota.hard names: correct the spec; the condition Ready says what is wrong",
 		},
 		"nor is one whose rules are missing": {
-			facts: good(func(f *facts) { f.coverage = reach.Missing }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			facts: good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
 			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, " +
 				"in every namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
 		},
+		"nor is one that nobody has looked at yet": {
+			facts: good(func(f *facts) { f.verdict = reach.Verdict{} }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, " +
+				"in every namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
+		},
+		"nor is one of which that is known of an older spec": {
+			facts: good(func(f *facts) {
+				f.verdict, f.before = reach.Verdict{}, &metav1.Condition{Status: metav1.ConditionTrue, ObservedGeneration: 1}
+			}),
+			kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, " +
+				"in every namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
+		},
+		"what the leader before knew is known until this one knows more": {
+			facts: good(func(f *facts) {
+				before := conditionAt(moment, quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, "checked")
+				f.verdict, f.before = reach.Verdict{}, &before
+			}),
+			kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue, reason: quotav1.ReasonWebhookConfigured, message: "checked",
+		},
+		"what the API server hasn't loaded isn't enforced": {
+			facts: good(func(f *facts) { f.verdict.Enforcement = reach.Unproved }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWebhookPending, message: "the webhook configuration covers the quota, and the API server has not loaded it yet: " +
+				"wait, and if it lasts, the log of the operator's leader says why",
+		},
+		"a probe that fails says how": {
+			facts: good(func(f *facts) { f.verdict.Enforcement, f.verdict.Failure = reach.Unprovable, "connection refused" }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonProbeFailed, message: "it is not known whether requests are checked, " +
+				"because the operator's own test request fails: connection refused: see that the API server reaches the operator's Service, " +
+				"and that no other webhook or policy refuses the dry run of a QuotaLedger",
+		},
+		"and one that never ends": {
+			facts: good(func(f *facts) { f.verdict.Enforcement = reach.Unprovable }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonProbeFailed, message: "it is not known whether requests are checked, " +
+				"because the operator's own test request fails: it gets no answer: see that the API server reaches the operator's Service, " +
+				"and that no other webhook or policy refuses the dry run of a QuotaLedger",
+		},
 		"what is asked in other namespaces is said": {
-			facts: good(func(f *facts) { f.coverage = reach.Wide }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
+			facts: good(func(f *facts) { f.verdict.Coverage = reach.Wide }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
 			reason: quotav1.ReasonWebhookConfigured, message: "every request that the quota limits is checked; " +
 				"the webhook is called in namespaces that are not selected too, and requests there for what is limited need the operator: " +
 				"no webhook can select by annotations, nor by too many selectors; select by a label that several quotas share to avoid it",
@@ -296,7 +345,7 @@ func TestConditions(t *testing.T) {
 
 func TestAConditionKeepsTheTimeOfItsTransition(t *testing.T) {
 	object := team("pods", "10")
-	object.Status = good(func(f *facts) { f.coverage = reach.Missing }).status(object)
+	object.Status = good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }).status(object)
 	later := good(func(f *facts) { f.now = moment.Add(time.Hour) }).status(object)
 	for kind, want := range map[string]time.Time{
 		quotav1.ConditionReady: moment, quotav1.ConditionResourceUnavailable: moment, quotav1.ConditionEnforced: moment.Add(time.Hour),

@@ -26,11 +26,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +47,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=list;watch;create;update;patch
@@ -56,29 +59,35 @@ const (
 	readTimeout, writeTimeout = 10 * time.Second, 10 * time.Second
 )
 
-// Controller writes the webhook configuration.
-type Controller struct {
-	client     client.Client
-	evaluators *evaluation.Evaluators
-	// settings are asked for at each reconcile: certificates change.
-	settings func() reach.Settings
-	// owners have the configuration deleted with them.
-	owners []metav1.OwnerReference
-	// recount has all quotas counted anew before they grant anything.
-	recount func(context.Context) error
-	// changed is fired when the settings have changed.
-	changed *trigger.Trigger
+// Options are what the controller needs to be told.
+type Options struct {
+	// Settings are asked for at each reconcile, because certificates change.
+	Settings func() reach.Settings
+	// Owners are the configuration's: it is deleted with them.
+	Owners []metav1.OwnerReference
+	// Recount has all quotas counted anew before they grant anything.
+	Recount func(context.Context) error
+	// SettingsChanged is fired when the settings have changed.
+	SettingsChanged *trigger.Trigger
+	// Proofs are told what is in the cluster, and then Observed is called with the
+	// quotas of which something else is known.
+	Proofs   *reach.Proofs
+	Observed func(quotas []string)
 }
 
-// NewController makes the controller. With the owners the configuration goes. The
-// function recount must have all quotas counted anew before they grant anything.
-func NewController(
-	client client.Client, evaluators *evaluation.Evaluators, settings func() reach.Settings,
-	owners []metav1.OwnerReference, recount func(context.Context) error, changed *trigger.Trigger,
-) *Controller {
-	return &Controller{
-		client: client, evaluators: evaluators, settings: settings, owners: owners, recount: recount, changed: changed,
-	}
+// Controller writes the webhook configuration.
+type Controller struct {
+	clock      clock.PassiveClock
+	client     client.Client
+	evaluators *evaluation.Evaluators
+	// versions is only used by Reconcile, of which one runs at a time.
+	versions reach.Versions
+	options  Options
+}
+
+// NewController makes the controller.
+func NewController(clock clock.PassiveClock, client client.Client, evaluators *evaluation.Evaluators, options Options) *Controller {
+	return &Controller{clock: clock, client: client, evaluators: evaluators, options: options}
 }
 
 // Owners returns who owns the configuration: the operator's namespace, where it
@@ -112,7 +121,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Named(c.Name()).
 		Watches(&quotav1.ClusterResourceQuota{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, all, builder.WithPredicates(ours)).
-		WatchesRawSource(c.changed.Source()).
+		WatchesRawSource(c.options.SettingsChanged.Source()).
 		WatchesRawSource(source.Func(atTheStart)).
 		Complete(c)
 }
@@ -127,32 +136,49 @@ func atTheStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[re
 // Reconcile makes the configuration ask about what the quotas limit now, where
 // they limit it, and about nothing else, whoever has edited it.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	settings := c.settings()
-	if settings.Endpoint.CABundle == nil {
-		return reconcile.Result{}, nil // nobody could be called yet; the trigger tells when
+	settings := c.options.Settings()
+	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	err := c.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, is)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the webhook configuration: %w", err)
 	}
+	missing := err != nil
 	quotas, err := c.quotas(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	wanted := c.wanted(settings, quotas)
-	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	err = c.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, is)
-	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("reading the webhook configuration: %w", err)
+	c.versions.Date(settings, is, quotas)
+	c.observe(settings, is, quotas)
+	if settings.Endpoint.CABundle == nil {
+		return reconcile.Result{}, nil // nobody could be called yet; the trigger tells when
 	}
-	if err == nil && alike(is, wanted) {
+	wanted := c.wanted(settings, is, quotas)
+	if !missing && alike(is, wanted) {
 		return reconcile.Result{}, nil
 	}
-	if err != nil {
+	if missing {
 		c.begin(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if err := c.write(ctx, wanted); err != nil {
+	err = c.write(ctx, settings, wanted)
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{}, nil // the newer one asks for another reconcile
+	}
+	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the webhook configuration: %w", err)
 	}
 	return reconcile.Result{}, nil
+}
+
+// observe tells the proofs what is in the cluster.
+func (c *Controller) observe(settings reach.Settings, is *admissionregistrationv1.ValidatingWebhookConfiguration, quotas []reach.Quota) {
+	coverages := make([]reach.Coverage, 0, len(quotas))
+	for _, quota := range quotas {
+		coverages = append(coverages, settings.Coverage(is, quota))
+	}
+	edition, _ := settings.Edition(is)
+	c.options.Observed(c.options.Proofs.Observe(is.UID, is.Generation, edition, quotas, coverages, c.clock.Now()))
 }
 
 // begin comes before there is a configuration. Without one, objects were stored that
@@ -160,25 +186,37 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 // ledger is right about what is used. Where one can't be written, nothing can be
 // reserved by it either, and the other quotas are to be enforced all the same.
 func (c *Controller) begin(ctx context.Context) {
-	if err := c.recount(ctx); err != nil {
+	if err := c.options.Recount(ctx); err != nil {
 		log.FromContext(ctx).Error(err, "A quota is enforced before it has been counted anew")
 	}
 }
 
-func (c *Controller) wanted(settings reach.Settings, quotas []reach.Quota) *admissionregistrationv1.ValidatingWebhookConfiguration {
+// wanted returns the configuration that is to replace the one in the cluster. If that
+// asks about the same, it is of the same edition; otherwise it is of the next.
+func (c *Controller) wanted(
+	settings reach.Settings, is *admissionregistrationv1.ValidatingWebhookConfiguration, quotas []reach.Quota,
+) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	webhooks, exact := settings.Webhooks(quotas)
 	wanted := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta: metav1.TypeMeta{
 			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration",
 		},
-		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName, OwnerReferences: c.owners},
-		Webhooks:   webhooks,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: reach.ConfigurationName, OwnerReferences: c.options.Owners, ResourceVersion: is.ResourceVersion,
+		},
 	}
 	if !exact {
 		wanted.Annotations = map[string]string{
 			reach.WideAnnotation: "the quotas' selectors are too many and too different for an entry each",
 		}
 	}
+	if edition, current := settings.Edition(is); current {
+		wanted.Webhooks = append(slices.Clip(webhooks), settings.Probe(edition))
+		if alike(is, wanted) {
+			return wanted
+		}
+	}
+	wanted.Webhooks = append(slices.Clip(webhooks), settings.Probe(reach.NextEdition(is)))
 	return wanted
 }
 
@@ -189,9 +227,11 @@ func alike(is, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) b
 		is.Annotations[reach.WideAnnotation] == wanted.Annotations[reach.WideAnnotation]
 }
 
-// write applies the configuration. What others have added to it, which an apply
-// leaves alone, is removed by an update.
-func (c *Controller) write(ctx context.Context, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) error {
+// write applies the configuration, unless somebody else has written it meanwhile.
+// What others have added to it, which an apply leaves alone, is removed by an update.
+func (c *Controller) write(
+	ctx context.Context, settings reach.Settings, wanted *admissionregistrationv1.ValidatingWebhookConfiguration,
+) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
 	if err != nil {
 		return fmt.Errorf("converting it: %w", err)
@@ -210,14 +250,17 @@ func (c *Controller) write(ctx context.Context, wanted *admissionregistrationv1.
 	if alike(is, wanted) {
 		return nil
 	}
-	is.Webhooks, is.OwnerReferences = wanted.Webhooks, wanted.OwnerReferences
+	generated := len(wanted.Webhooks) - 1 // the last is that of the edition
+	is.Webhooks = append(slices.Clone(wanted.Webhooks[:generated]), settings.Probe(reach.NextEdition(is)))
+	is.OwnerReferences = wanted.OwnerReferences
 	if err := c.client.Update(ctx, is); err != nil {
 		return fmt.Errorf("removing what others added: %w", err)
 	}
 	return nil
 }
 
-// quotas are what there is to ask about. A quota that is invalid limits nothing.
+// quotas are what there is to ask about. A quota that is invalid limits what can be
+// read of it: without an entry, nobody would be asked about what must be refused.
 func (c *Controller) quotas(ctx context.Context) ([]reach.Quota, error) {
 	list := &quotav1.ClusterResourceQuotaList{}
 	if err := c.client.List(ctx, list); err != nil {
@@ -225,12 +268,19 @@ func (c *Controller) quotas(ctx context.Context) ([]reach.Quota, error) {
 	}
 	quotas := make([]reach.Quota, 0, len(list.Items))
 	for i := range list.Items {
-		defined, err := definition.Compile(&list.Items[i])
-		if err != nil || !list.Items[i].DeletionTimestamp.IsZero() {
-			continue
+		if quota := &list.Items[i]; quota.DeletionTimestamp.IsZero() {
+			quotas = append(quotas, c.quota(quota))
 		}
-		tracked, _ := c.evaluators.Resources(defined.Limits.Hard)
-		quotas = append(quotas, reach.Quota{Selector: defined.Selector, Limited: slices.Collect(maps.Keys(tracked))})
 	}
 	return quotas, nil
+}
+
+func (c *Controller) quota(object *quotav1.ClusterResourceQuota) reach.Quota {
+	defined := definition.Salvage(object)
+	tracked, _ := c.evaluators.Resources(defined.Limits.Hard)
+	return reach.Quota{
+		Name: object.Name, UID: object.UID, Generation: object.Generation,
+		Version:  resourceversion.Parse(object.ResourceVersion),
+		Selector: defined.Selector, Limited: slices.Collect(maps.Keys(tracked)),
+	}
 }

@@ -59,6 +59,18 @@ const (
 
 func outcomes() []Outcome { return []Outcome{Allowed, Denied, Unknown, Undecodable, Failed} }
 
+// Probe is how a probe of the webhook configuration ended.
+type Probe string
+
+const (
+	// ProbeProved: the API server has loaded the configuration that is in the cluster.
+	ProbeProved Probe = "proved"
+	// ProbeOutdated: the API server asks by an older one.
+	ProbeOutdated Probe = "outdated"
+	// ProbeFailed: the probe came back with an error, or didn't reach the operator.
+	ProbeFailed Probe = "failed"
+)
+
 // Loss is what somebody did to a ledger.
 type Loss string
 
@@ -79,6 +91,7 @@ type Metrics struct {
 	drift     *prometheus.CounterVec
 	unmatched *prometheus.CounterVec
 	ends      prometheus.Gauge
+	probes    *prometheus.HistogramVec
 	quotas    *quotas
 	entries   []Entry
 	// silence tells for how long the API server has not answered; nil before anybody knows.
@@ -110,6 +123,9 @@ func New(registerer prometheus.Registerer) *Metrics {
 			labelQuota, labelResource),
 		ends: c.gauge("serving", "certificate_expiry_timestamp_seconds",
 			"When the certificate ends that this replica presents; 0 for one that is made for the life of the process."),
+		probes: c.histogram("reach", "probe_duration_seconds",
+			"Time that the leader's dry runs take that prove which webhook configuration the API server has loaded, by outcome.",
+			prometheus.ExponentialBuckets(0.001, 2, 14), labelOutcome),
 		quotas: newQuotas(c),
 	}
 	c.measured("contact", "silence_seconds",
@@ -195,6 +211,11 @@ func (m *Metrics) Drifted(quota, resource string) {
 // Unmatched counts a resource whose objects can't be matched with a quota's scopes.
 func (m *Metrics) Unmatched(quota, resource string) {
 	m.unmatched.WithLabelValues(quota, resource).Inc()
+}
+
+// Probed counts one probe, and how long it took.
+func (m *Metrics) Probed(outcome Probe, took time.Duration) {
+	m.probes.WithLabelValues(string(outcome)).Observe(took.Seconds())
 }
 
 // CertificateEnds tells when the certificate ends that is presented.

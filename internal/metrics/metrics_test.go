@@ -50,6 +50,7 @@ func busy() (*prometheus.Registry, *Metrics) {
 	m.Committed("team", 3, 2*time.Millisecond)
 	m.Drifted("team", "pods")
 	m.Unmatched("team", "pods")
+	m.Probed(ProbeProved, 5*time.Millisecond)
 	m.Follow(elected(true), func() []Figures {
 		return []Figures{{
 			Quota: "team", Hard: list("requests.cpu", "2"), Used: list("requests.cpu", "1500m"), Reserved: list("requests.cpu", "250m"),
@@ -166,6 +167,20 @@ func TestTheSilenceIsMeasuredAtEachScrape(t *testing.T) {
 	m.Contact(func() time.Duration { return 7500 * time.Millisecond })
 	if got := exposed(t, registry); !strings.Contains(got, "sharedquota_contact_silence_seconds 7.5\n") {
 		t.Errorf("got %s, want 7.5 seconds", got)
+	}
+}
+
+func TestProbesAreCountedAndTimed(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	New(registry).Probed(ProbeFailed, 5*time.Millisecond)
+	for _, want := range []string{
+		`sharedquota_reach_probe_duration_seconds_bucket{outcome="failed",le="0.004"} 0`,
+		`sharedquota_reach_probe_duration_seconds_bucket{outcome="failed",le="0.008"} 1`,
+		`sharedquota_reach_probe_duration_seconds_count{outcome="failed"} 1`,
+	} {
+		if text := exposed(t, registry); !strings.Contains(text, want+"\n") {
+			t.Errorf("want %s in:\n%s", want, text)
+		}
 	}
 }
 

@@ -18,10 +18,12 @@ package reach
 
 import (
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
@@ -40,7 +42,9 @@ const (
 )
 
 // Coverage tells how far the configuration, as it stands in the cluster, asks about
-// what the quota limits outside of the protected namespaces.
+// what the quota limits outside of the protected namespaces. An entry that was
+// generated before the quota had its present spec doesn't count: a replica that is
+// asked by it need not know the spec.
 func (s Settings) Coverage(configuration *admissionregistrationv1.ValidatingWebhookConfiguration, quota Quota) Coverage {
 	needed := objectRules(quota.Limited)
 	if len(needed) == 0 {
@@ -48,10 +52,10 @@ func (s Settings) Coverage(configuration *admissionregistrationv1.ValidatingWebh
 	}
 	var asking []metav1.LabelSelector
 	for _, webhook := range configuration.Webhooks {
-		if !isOfObjects(webhook) || !s.isOurs(webhook) || !hasAll(webhook.Rules, needed) {
-			continue
+		question, ours := s.isOurs(webhook)
+		if ours && question.Epoch >= quota.Version && hasAll(webhook.Rules, needed) {
+			asking = append(asking, *webhook.NamespaceSelector)
 		}
-		asking = append(asking, *webhook.NamespaceSelector)
 	}
 	switch {
 	case !selection.Covered(quota.Selector, s.Protected, asking):
@@ -63,16 +67,29 @@ func (s Settings) Coverage(configuration *admissionregistrationv1.ValidatingWebh
 	}
 }
 
-// isOurs tells whether an entry is as it was generated, but for where and about
-// what it asks: one that somebody has edited may let requests pass.
-func (s Settings) isOurs(is admissionregistrationv1.ValidatingWebhook) bool {
-	if is.NamespaceSelector == nil {
-		return false
+// isOurs reports whether an entry that enforces is as it was generated, but for where
+// and about what it asks: one that somebody has edited may let requests pass. It
+// returns the entry's question.
+func (s Settings) isOurs(is admissionregistrationv1.ValidatingWebhook) (Question, bool) {
+	if is.NamespaceSelector == nil || !isOfObjects(is) {
+		return Question{}, false
 	}
-	wanted := s.webhook(is.Name, s.Paths.Objects, *is.NamespaceSelector, is.Rules)
-	wanted.MatchConditions = matchConditions(is.Rules)
+	_, path, _ := strings.Cut(pathOf(is.ClientConfig), s.Paths.Objects+"/")
+	question, err := ParseQuestion(path)
+	if err != nil {
+		return Question{}, false
+	}
+	wanted := s.objectsWebhook(is.Name, question, *is.NamespaceSelector, is.Rules)
 	wanted.ClientConfig.CABundle = is.ClientConfig.CABundle // they come and go, and fail closed
-	return apiequality.Semantic.DeepEqual(is, wanted)
+	return question, apiequality.Semantic.DeepEqual(is, wanted)
+}
+
+// pathOf returns the path at which an entry is called, after the base of a URL.
+func pathOf(called admissionregistrationv1.WebhookClientConfig) string {
+	if called.Service != nil {
+		return ptr.Deref(called.Service.Path, "")
+	}
+	return ptr.Deref(called.URL, "")
 }
 
 func hasAll(rules, needed []admissionregistrationv1.RuleWithOperations) bool {

@@ -62,13 +62,23 @@ func QuotaSet(uids []types.UID) string {
 	return digestOf(slices.Sorted(slices.Values(uids)))
 }
 
-// digestOf returns 16 hexadecimal digits.
+// digestLength is how many bytes a digest has.
+const digestLength = 8
+
+// digestOf returns a digest of the parts, none of which has a newline in it: 16
+// hexadecimal digits.
 func digestOf[T ~string](parts []T) string {
 	sum := sha256.New()
 	for _, part := range parts {
 		_, _ = sum.Write([]byte(part + "\n")) // a hash never fails
 	}
-	return hex.EncodeToString(sum.Sum(nil)[:8])
+	return hex.EncodeToString(sum.Sum(nil)[:digestLength])
+}
+
+// isDigest reports whether digestOf may have returned the text.
+func isDigest(text string) bool {
+	bytes, err := hex.DecodeString(text)
+	return err == nil && len(bytes) == digestLength && strings.ToLower(text) == text
 }
 
 // Path returns the question as two segments of a path, without a slash in front.
@@ -83,16 +93,26 @@ func (q Question) Path() string {
 
 var errQuestion = errors.New("want WITNESS[-QUOTAS]/EPOCH-SPECS")
 
-// ParseQuestion reads what Path returned.
+// ParseQuestion reads what Path returned, and nothing else.
 func ParseQuestion(path string) (Question, error) {
 	entry, specs, _ := strings.Cut(path, "/")
 	witness, quotas, _ := strings.Cut(entry, "-")
-	number, digest, found := strings.Cut(specs, "-")
+	number, digest, _ := strings.Cut(specs, "-")
 	epoch, err := strconv.ParseUint(number, 10, 64)
 	question := Question{Witness: Witness(witness), Quotas: quotas, Epoch: epoch, Specs: digest}
-	known := question.Witness == WitnessNone || question.Witness == WitnessSome || question.Witness == WitnessExact
-	if err != nil || !found || !known || (quotas != "") != (question.Witness == WitnessExact) {
+	if err != nil || !question.isValid() || question.Path() != path {
 		return Question{}, fmt.Errorf("reading the question %q: %w", path, errQuestion)
 	}
 	return question, nil
+}
+
+func (q Question) isValid() bool {
+	switch q.Witness {
+	case WitnessNone, WitnessSome:
+		return q.Quotas == "" && isDigest(q.Specs)
+	case WitnessExact:
+		return isDigest(q.Quotas) && isDigest(q.Specs)
+	default:
+		return false
+	}
 }

@@ -24,6 +24,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
@@ -41,10 +42,12 @@ const (
 	// QuotasWebhook is the entry that validates ClusterResourceQuotas.
 	QuotasWebhook = "quotas.quota.sharedquota.dev"
 
-	// timeoutSeconds is how long the API server waits for an answer: the most that
-	// it allows. A store that takes seconds for a write is waited for; a request
-	// that is given up comes to its client as an error of the server.
-	timeoutSeconds = 30
+	// timeoutSeconds is how long the API server waits for an answer. It is longer than
+	// a ledger's write takes on a slow store. It must not be longer than that, because
+	// during an outage each request that waits occupies a worker of the controller that
+	// sent it: with 30 seconds, the ReplicaSets and Jobs of the whole cluster stood
+	// still. A request that is given up comes to its client as an error of the server.
+	timeoutSeconds = 10
 
 	// maxEntries bounds the entries that enforce: at each request, the API server
 	// looks through all of them.
@@ -73,8 +76,9 @@ func (e Endpoint) clientConfig(path string) admissionregistrationv1.WebhookClien
 	}
 }
 
-// Paths are the paths of the two endpoints.
-type Paths struct{ Objects, Quotas string }
+// Paths are the paths of the endpoints. The questions follow that of Objects, and
+// the editions that of Probe, each after a slash.
+type Paths struct{ Objects, Quotas, Probe string }
 
 // Settings are what is the same for all quotas.
 type Settings struct {
@@ -91,6 +95,12 @@ type Settings struct {
 
 // Quota is what there is to ask about for one quota.
 type Quota struct {
+	Name       string
+	UID        types.UID
+	Generation int64
+	// Version is a resourceVersion of the quota with the spec of this Generation, the
+	// oldest that is known.
+	Version  uint64
 	Selector selection.Selector
 	// Limited are the resources that the quota limits.
 	Limited []schema.GroupResource
@@ -100,36 +110,91 @@ type Quota struct {
 // the namespaces that they select: a request meets one entry, or none. Where that
 // takes more than maxEntries, entries ask about more than that, see
 // selection.Disjoint, and exact is false once they do so in namespaces that no
-// quota selects. With nothing limited, no object is asked about.
+// quota selects. With nothing limited, no object is asked about. The path of each
+// entry has its Question.
 func (s Settings) Webhooks(quotas []Quota) (webhooks []admissionregistrationv1.ValidatingWebhook, exact bool) {
 	validating := s.webhook(QuotasWebhook, s.Paths.Quotas, metav1.LabelSelector{}, quotaRules())
 	validating.MatchConditions = quotaConditions()
 	webhooks = append(webhooks, validating)
-	entries, exact := selection.Disjoint(s.areas(quotas), s.Protected, maxEntries)
+	entries, exact := s.entries(quotas)
 	for i, entry := range entries {
 		name := ObjectsWebhook
 		if i > 0 {
 			name = fmt.Sprintf("objects-%d.%s", i+1, strings.TrimPrefix(ObjectsWebhook, "objects."))
 		}
-		rules := objectRules(parseAll(entry.Rules))
-		webhook := s.webhook(name, s.Paths.Objects, entry.Selector, rules)
-		webhook.MatchConditions = matchConditions(rules)
-		webhooks = append(webhooks, webhook)
+		webhooks = append(webhooks, s.objectsWebhook(name, entry.question, entry.Selector, objectRules(parseAll(entry.Rules))))
 	}
 	return webhooks, exact
 }
 
-// areas are what is asked about, and where. What has no rule, because Kubernetes
-// keeps no quota on it, asks about nothing.
-func (s Settings) areas(quotas []Quota) []selection.Area {
-	quotas = append(slices.Clone(quotas), Quota{Selector: selection.Everything(), Limited: s.Everywhere})
-	areas := make([]selection.Area, 0, len(quotas))
-	for _, quota := range quotas {
-		if rules := ruled(quota.Limited); len(rules) > 0 {
-			areas = append(areas, selection.Area{Selector: quota.Selector, Rules: rules})
+// entry is one that enforces.
+type entry struct {
+	selection.Entry
+	question Question
+	// quotas are those that cover namespaces which meet the entry, all or some.
+	quotas []int
+}
+
+func (s Settings) entries(quotas []Quota) (entries []entry, exact bool) {
+	split, exact := selection.Disjoint(s.areas(quotas), s.Protected, maxEntries)
+	for _, part := range split {
+		// The area after those of the quotas is that of Everywhere.
+		members := slices.DeleteFunc(slices.Clone(part.Areas), func(area int) bool { return area == len(quotas) })
+		entries = append(entries, entry{part, questionOf(part, members, quotas, exact), members})
+	}
+	return entries, exact
+}
+
+// questionOf returns what an entry says of its members among the quotas. If an entry
+// isn't exact, too much work to find out what the members cover together is left.
+func questionOf(part selection.Entry, members []int, quotas []Quota, exact bool) Question {
+	var uids []types.UID
+	var specs []string
+	var certain []selection.Selector // they select by nothing but labels
+	question := Question{Witness: WitnessNone}
+	around := 0
+	for _, member := range members {
+		quota := quotas[member]
+		uids = append(uids, quota.UID)
+		specs = append(specs, fmt.Sprintf("%s %d", quota.UID, quota.Generation))
+		question.Epoch = max(question.Epoch, quota.Version)
+		if quota.Selector.HasAnnotations() {
+			continue
+		}
+		certain = append(certain, quota.Selector)
+		if slices.Contains(part.Around, member) {
+			around++
 		}
 	}
-	return areas
+	slices.Sort(specs)
+	question.Specs = digestOf(specs)
+	switch {
+	case around == len(members):
+		question.Witness, question.Quotas = WitnessExact, QuotaSet(uids)
+	case around > 0, exact && part.LiesIn(certain):
+		question.Witness = WitnessSome
+	}
+	return question
+}
+
+// areas are what is asked about, and where: one for each quota, and that of
+// Everywhere. What has no rule, because Kubernetes keeps no quota on it, asks about
+// nothing.
+func (s Settings) areas(quotas []Quota) []selection.Area {
+	areas := make([]selection.Area, 0, len(quotas)+1)
+	for _, quota := range quotas {
+		areas = append(areas, selection.Area{Selector: quota.Selector, Rules: ruled(quota.Limited), Owner: string(quota.UID)})
+	}
+	return append(areas, selection.Area{Selector: selection.Everything(), Rules: ruled(s.Everywhere)})
+}
+
+// objectsWebhook is an entry that enforces.
+func (s Settings) objectsWebhook(
+	name string, question Question, namespaces metav1.LabelSelector, rules []admissionregistrationv1.RuleWithOperations,
+) admissionregistrationv1.ValidatingWebhook {
+	webhook := s.webhook(name, s.Paths.Objects+"/"+question.Path(), namespaces, rules)
+	webhook.MatchConditions = matchConditions(rules)
+	return webhook
 }
 
 func (s Settings) webhook(

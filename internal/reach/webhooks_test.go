@@ -28,6 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -45,14 +46,17 @@ var (
 
 func testSettings() Settings {
 	return Settings{
-		Endpoint: Endpoint{URL: "https://127.0.0.1:9443"}, Paths: Paths{Objects: "/objects", Quotas: "/quotas"},
+		Endpoint: Endpoint{URL: "https://127.0.0.1:9443"}, Paths: Paths{Objects: "/objects", Quotas: "/quotas", Probe: "/probe"},
 		Protected: []string{"kube-system", "operator"}, FailurePolicy: admissionregistrationv1.Fail,
 	}
 }
 
 // teamQuota limits resources in the namespaces of one team.
 func teamQuota(team string, limited ...schema.GroupResource) Quota {
-	return Quota{Selector: selectorOf(map[string]string{"team": team}, nil), Limited: limited}
+	return Quota{
+		Name: team, UID: types.UID(team), Generation: 1, Version: 7,
+		Selector: selectorOf(map[string]string{"team": team}, nil), Limited: limited,
+	}
 }
 
 func selectorOf(byLabels, byAnnotations map[string]string) selection.Selector {
@@ -165,9 +169,10 @@ func TestWithNothingLimitedNoObjectIsAskedAbout(t *testing.T) {
 }
 
 func TestEveryEntryFailsClosed(t *testing.T) {
+	// Thirty seconds would pin the workers of every controller during an outage.
 	for _, webhook := range webhooksFor(pods) {
 		if *webhook.FailurePolicy != admissionregistrationv1.Fail || *webhook.MatchPolicy != admissionregistrationv1.Equivalent ||
-			*webhook.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun || *webhook.TimeoutSeconds != 30 {
+			*webhook.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun || *webhook.TimeoutSeconds != 10 {
 			t.Errorf("%s: got %+v", webhook.Name, webhook)
 		}
 		if diff := cmp.Diff([]string{"v1"}, webhook.AdmissionReviewVersions); diff != "" {
@@ -276,19 +281,20 @@ func tooMany() []Quota {
 
 func TestWhereTheAPIServerCalls(t *testing.T) {
 	authority := []byte("authority")
+	path := "/objects/exact-" + QuotaSet([]types.UID{"shop"}) + "/7-" + digestOf([]string{"shop 1"})
 	for name, test := range map[string]struct {
 		endpoint Endpoint
 		want     admissionregistrationv1.WebhookClientConfig
 	}{
 		"a URL": {
 			endpoint: Endpoint{URL: "https://127.0.0.1:9443", CABundle: authority},
-			want:     admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:9443/objects"), CABundle: authority},
+			want:     admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:9443" + path), CABundle: authority},
 		},
 		"a Service": {
 			endpoint: Endpoint{Namespace: "operator", Name: "webhook", CABundle: authority},
 			want: admissionregistrationv1.WebhookClientConfig{
 				Service: &admissionregistrationv1.ServiceReference{
-					Namespace: "operator", Name: "webhook", Path: ptr.To("/objects"), Port: ptr.To[int32](443),
+					Namespace: "operator", Name: "webhook", Path: ptr.To(path), Port: ptr.To[int32](443),
 				},
 				CABundle: authority,
 			},
@@ -359,6 +365,25 @@ func TestCoverage(t *testing.T) {
 		"by annotations, too much": {
 			of:   []Quota{{Selector: selectorOf(nil, map[string]string{"owner": "me"}), Limited: []schema.GroupResource{pods}}},
 			want: Wide, quota: Quota{Selector: selectorOf(nil, map[string]string{"owner": "me"}), Limited: []schema.GroupResource{pods}},
+		},
+		"nor by an entry that is older than the quota's spec": {
+			of: shop(pods), quota: Quota{Selector: selectorOf(map[string]string{"team": "shop"}, nil), Limited: []schema.GroupResource{pods}, Version: 8},
+		},
+		"nor by one without a question": {
+			of: shop(pods), quota: teamQuota("shop", pods),
+			harm: func(w *admissionregistrationv1.ValidatingWebhook) {
+				w.ClientConfig.URL = ptr.To("https://127.0.0.1:9443/objects")
+			},
+		},
+		"nor by one with more behind its question": {
+			of: shop(pods), quota: teamQuota("shop", pods),
+			harm: func(w *admissionregistrationv1.ValidatingWebhook) { *w.ClientConfig.URL += "/more" },
+		},
+		"nor by one at another path": {
+			of: shop(pods), quota: teamQuota("shop", pods),
+			harm: func(w *admissionregistrationv1.ValidatingWebhook) {
+				w.ClientConfig.URL = ptr.To(strings.Replace(*w.ClientConfig.URL, "9443", "9443/other", 1))
+			},
 		},
 		"past the bound, too much": {
 			of: append(tooMany(), shop(pods)...), quota: teamQuota("shop", pods), want: Wide,

@@ -32,6 +32,7 @@ func BenchmarkDisjoint(b *testing.B) {
 		cases["two labels, all pairs"] = append(cases["two labels, all pairs"], podsOf(fmt.Sprint("team=", i/5), tier))
 	}
 	for name, areas := range cases {
+		owned(areas...)
 		b.Run(name, func(b *testing.B) {
 			var entries []Entry
 			for b.Loop() {

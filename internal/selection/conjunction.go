@@ -101,6 +101,16 @@ func (c conjunction) overlaps(other conjunction) bool {
 	return true
 }
 
+// within reports whether all that the conjunction chooses the other does, too.
+func (c conjunction) within(other conjunction) bool {
+	for _, need := range other {
+		if !c.allowed(need.key).within(need.allowed) {
+			return false
+		}
+	}
+	return true
+}
+
 // cut returns the part inside another conjunction that overlaps, and the parts
 // outside: those that miss its first need, those that meet the first and miss
 // the second, and so on, which makes them disjoint.

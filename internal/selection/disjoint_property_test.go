@@ -24,6 +24,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
@@ -35,6 +36,7 @@ import (
 type asking struct {
 	selector quotav1.ClusterResourceQuotaSelector
 	rules    []string
+	owner    string
 }
 
 // wants tells whether the rules are wanted for these labels, in the plainest
@@ -64,11 +66,27 @@ func anyAsking() *rapid.Generator[asking] {
 		if isEmpty(selector) || rapid.IntRange(0, 9).Draw(t, "with annotations") == 0 {
 			selector.AnnotationSelector = map[string]string{"owner": "alice"}
 		}
-		return asking{selector, rapid.SliceOfN(rapid.SampledFrom([]string{"pods", "pods", "claims"}), 1, 2).Draw(t, "rules")}
+		rules := rapid.SliceOfN(rapid.SampledFrom([]string{"pods", "pods", "claims"}), 1, 2).Draw(t, "rules")
+		return asking{selector: selector, rules: rules}
 	})
 }
 
 func anyAskings(most int) *rapid.Generator[[]asking] { return rapid.SliceOfN(anyAsking(), 0, most) }
+
+// anyOwned draws areas of quotas, each with its own owner, some of which ask about
+// nothing.
+func anyOwned(most int) *rapid.Generator[[]asking] {
+	return rapid.Custom(func(t *rapid.T) []asking {
+		askings := anyAskings(most).Draw(t, "areas")
+		for i := range askings {
+			askings[i].owner = fmt.Sprint("quota ", i)
+			if rapid.IntRange(0, 9).Draw(t, "asks about nothing") == 0 {
+				askings[i].rules = nil
+			}
+		}
+		return askings
+	})
+}
 
 func anyProtected() *rapid.Generator[[]string] {
 	return rapid.SliceOfN(rapid.SampledFrom([]string{"1", "2"}), 0, 2)
@@ -77,7 +95,7 @@ func anyProtected() *rapid.Generator[[]string] {
 func areasOf(t interface{ Fatal(...any) }, askings []asking) []Area {
 	areas := make([]Area, 0, len(askings))
 	for _, asking := range askings {
-		areas = append(areas, Area{Selector: mustCompile(t, asking.selector), Rules: asking.rules})
+		areas = append(areas, Area{Selector: mustCompile(t, asking.selector), Rules: asking.rules, Owner: asking.owner})
 	}
 	return areas
 }
@@ -224,10 +242,85 @@ func TestBoundedEntriesLeaveNobodyOut(t *testing.T) {
 	}
 }
 
+// witness is what entries say of those who own areas, for one set of labels.
+func witness(t *rapid.T, askings []asking, match entryMatch, set map[string]string, indices []int) {
+	t.Helper()
+	for _, i := range match.Around {
+		if !slices.Contains(indices, i) {
+			t.Fatalf("%v is in %v, which doesn't lie in area %d", set, entryLines([]Entry{match.Entry}), i)
+		}
+	}
+	for _, i := range indices {
+		if !slices.Contains(match.Areas, i) {
+			t.Fatalf("%v is in %v, which doesn't know of area %d", set, entryLines([]Entry{match.Entry}), i)
+		}
+	}
+	var selectors []Selector
+	for _, i := range match.Areas {
+		selectors = append(selectors, mustCompile(t, askings[i].selector))
+	}
+	if match.LiesIn(selectors) && len(indices) == 0 {
+		t.Fatalf("%v is in %v and in no area", set, entryLines([]Entry{match.Entry}))
+	}
+}
+
+// What an entry says of those who own the areas is so for everything that meets
+// it, in each step. If there is room, it says exactly who they are.
+func TestEntriesKnowTheAreasThatTheyLieIn(t *testing.T) {
+	universe := allLabels()
+	outcomes := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		askings, protected := anyOwned(5).Draw(t, "areas"), anyProtected().Draw(t, "protected")
+		most := rapid.SampledFrom([]int{1, 2, 4, 8, 1000}).Draw(t, "most")
+		entries, exact := Disjoint(areasOf(t, askings), protected, most)
+		for _, match := range entryMatches(t, entries) {
+			asking := slices.DeleteFunc(slices.Clone(match.Areas), func(i int) bool { return len(askings[i].rules) == 0 })
+			apart := includesAll(match.Around, asking)
+			if most == 1000 && !apart {
+				t.Fatalf("%v meets areas that it doesn't lie in, with room not to", entryLines([]Entry{match.Entry}))
+			}
+			for _, set := range universe {
+				if match.selector.Matches(labels.Set(set)) {
+					indices, _ := wantedBy(askings, set)
+					witness(t, askings, match, set, indices)
+				}
+			}
+			outcomes[fmt.Sprintf("exact %t, apart %t", exact, apart)]++
+		}
+	})
+	for _, outcome := range []string{"exact true, apart true", "exact true, apart false", "exact false, apart false"} {
+		if outcomes[outcome] == 0 {
+			t.Errorf("want all that can happen, got %v", outcomes)
+		}
+	}
+}
+
+func includesAll(all, some []int) bool {
+	return !slices.ContainsFunc(some, func(i int) bool { return !slices.Contains(all, i) })
+}
+
+// Where everything lies in some area, LiesIn finds that out.
+func TestEntriesThatAreExactLieInTheirAreas(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		askings, protected := anyOwned(5).Draw(t, "areas"), anyProtected().Draw(t, "protected")
+		entries, exact := Disjoint(areasOf(t, askings), protected, rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "most"))
+		for _, entry := range entries {
+			var selectors []Selector
+			for _, i := range entry.Areas {
+				selectors = append(selectors, mustCompile(t, askings[i].selector))
+			}
+			if exact && !entry.LiesIn(selectors) {
+				t.Fatalf("%v doesn't lie in its areas", entryLines([]Entry{entry}))
+			}
+		}
+	})
+}
+
 // The configuration doesn't change with the order of a list.
 func TestEntriesDoNotDependOnTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		askings, protected := anyAskings(6).Draw(t, "areas"), anyProtected().Draw(t, "protected")
+		askings := rapid.OneOf(anyAskings(6), anyOwned(6)).Draw(t, "areas")
+		protected := anyProtected().Draw(t, "protected")
 		backwards := make([]int, 0, len(askings))
 		for i := range askings {
 			backwards = append(backwards, len(askings)-1-i)
@@ -250,12 +343,14 @@ func wantInOrder(t *rapid.T, askings []asking, order []int, protected []string, 
 	want, wantExact := Disjoint(areasOf(t, askings), protected, most)
 	got, gotExact := Disjoint(areasOf(t, reordered), slices.Sorted(slices.Values(protected)), most)
 	for i := range got {
-		for j, area := range got[i].Areas {
-			got[i].Areas[j] = order[area]
+		for _, indices := range [][]int{got[i].Areas, got[i].Around} {
+			for j, area := range indices {
+				indices[j] = order[area]
+			}
+			slices.Sort(indices)
 		}
-		slices.Sort(got[i].Areas)
 	}
-	if diff := cmp.Diff(want, got); diff != "" || wantExact != gotExact {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Entry{})); diff != "" || wantExact != gotExact {
 		t.Fatalf("in the order %v, exact is %t, not %t, entries (-want,+got):\n%s", order, gotExact, wantExact, diff)
 	}
 }
@@ -285,7 +380,7 @@ func TestAreasWithinOthersAddNoEntries(t *testing.T) {
 func TestWhatLiesInAnotherComesLater(t *testing.T) {
 	narrowed := 0
 	rapid.Check(t, func(t *rapid.T) {
-		asked := askedIn(areasOf(t, []asking{anyAsking().Draw(t, "area")}), nil)
+		asked := requestsIn(areasOf(t, []asking{anyAsking().Draw(t, "area")}), nil)
 		if len(asked) == 0 {
 			return
 		}
@@ -349,6 +444,9 @@ func adversaries() map[string][]Area {
 		other[key(i)] = "x"
 	}
 	add(pairwise, "pods", byLabels(other))
+	for _, areas := range all {
+		owned(areas...)
+	}
 	return all
 }
 

@@ -192,6 +192,61 @@ func TestAreasAreSplitIntoDisjointEntries(t *testing.T) {
 	}
 }
 
+// owned are the areas, each with an owner of its own.
+func owned(areas ...Area) []Area {
+	for i := range areas {
+		areas[i].Owner = fmt.Sprint("quota ", i)
+	}
+	return areas
+}
+
+func TestOwnersAreKeptApartIfThereIsRoom(t *testing.T) {
+	for name, test := range map[string]struct {
+		areas []Area
+		most  int
+		want  []string
+	}{
+		"an entry for each": {
+			areas: owned(podsOf("team=a"), podsOf("team=b")), most: 2,
+			want: []string{"team in (a): pods [0] in [0]", "team in (b): pods [1] in [1]"},
+		},
+		"one entry for all, without room": {
+			areas: owned(podsOf("team=a"), podsOf("team=b")), most: 1, want: []string{"team in (a,b): pods [0 1] in []"},
+		},
+		"what two have in common is cut out of both": {
+			areas: owned(podsOf("team=a"), podsOf("tier=x")), most: 3, want: []string{
+				"team notin (a),tier in (x): pods [1] in [1]",
+				"team in (a),tier notin (x): pods [0] in [0]",
+				"team in (a),tier in (x): pods [0 1] in [0 1]",
+			},
+		},
+		"the same selector twice is one entry": {
+			areas: owned(podsOf("team=a"), wanting("claims", withLabels("team=a"))), most: 3,
+			want: []string{"team in (a): claims pods [0 1] in [0 1]"},
+		},
+		"who asks about nothing has no entry, but is known": {
+			areas: owned(podsOf("team=a"), wanting("", byLabels(nil, requirement("team", "Exists"))), wanting("", withLabels("tier=x")),
+				wanting("", withLabels("team=b"))), most: 3,
+			want: []string{"team in (a): pods [0 1 2] in [0 1]"},
+		},
+		"who has no owner keeps nothing apart": {
+			areas: append(owned(podsOf("team=a")), podsWhere("team", "Exists")), most: 3,
+			want: []string{"team,team notin (a): pods [1] in [1]", "team in (a): pods [0 1] in [0 1]"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			entries, exact := Disjoint(test.areas, nil, test.most)
+			lines := entryLines(entries)
+			for i := range lines {
+				lines[i] += fmt.Sprint(" in ", entries[i].Around)
+			}
+			if diff := cmp.Diff(test.want, lines); diff != "" || !exact {
+				t.Errorf("exact: %t, entries (-want,+got):\n%s", exact, diff)
+			}
+		})
+	}
+}
+
 func TestEntriesWidenWhereTheyWouldBeTooMany(t *testing.T) {
 	byTeam := []Area{podsOf("team=a"), wanting("claims", withLabels("team=b")), wanting("services", withLabels("team=c"))}
 	byTwo := []Area{podsOf("team=a", "tier=x"), wanting("claims", withLabels("team=b", "tier=y"))}

@@ -103,9 +103,8 @@ var _ = Describe("The webhook's certificate", Ordered, ContinueOnFailure, func()
 			quota := enforce(ctx, newTeam().quota().Hard("pods", "0"))
 			namespace := builders.Namespace(quota.Name+"-n").Label(teamLabel, quota.Name).Obj()
 			mustCreate(ctx, namespace)
-			Eventually(ctx, func(ctx context.Context) error {
-				return api.Create(ctx, builders.Pod(namespace.Name, "p1").Obj(), client.DryRunAll)
-			}).Should(BeRefused(exceeded(quota.Name, "pods", "1", "0", "0")))
+			Expect(api.Create(ctx, builders.Pod(namespace.Name, "p1").Obj(), client.DryRunAll)).To(
+				BeRefused(exceeded(quota.Name, "pods", "1", "0", "0")))
 		})
 
 		DescribeTable("is replaced without a request that fails, where the Secret",

@@ -141,12 +141,12 @@ var _ = Describe("The webhook configuration", func() {
 		} {
 			configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 			Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, configuration)).To(Succeed())
-			was := configuration.Webhooks
+			was := generated(configuration)
 			harm(configuration)
 			Eventually(ctx, func(g Gomega, ctx context.Context) {
 				is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 				g.Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, is)).To(Succeed())
-				g.Expect(is.Webhooks).To(Equal(was))
+				g.Expect(generated(is)).To(Equal(was))
 			}).Should(Succeed())
 			Eventually(ctx, limits).Should(BeRefused(exceeded(quota.Name, "pods", "1", "0", "0")))
 		}

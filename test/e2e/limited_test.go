@@ -179,7 +179,7 @@ var _ = Describe("What is limited by default", Ordered, func() {
 		Eventually(ctx, func(g Gomega, ctx context.Context) {
 			configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 			g.Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, configuration)).To(Succeed())
-			g.Expect(configuration.Webhooks).To(HaveLen(1), "without quotas, that of quotas alone")
+			g.Expect(configuration.Webhooks).To(HaveLen(2), "without quotas, those of quotas and of probes")
 		}).Should(Succeed())
 	})
 

@@ -168,7 +168,10 @@ var _ = Describe("The reach of the webhook", func() {
 
 		By("following what goes")
 		mustDelete(ctx, both)
-		Eventually(ctx, entries).Should(ConsistOf("pods pods/resize in " + first.name + "," + second.name))
+		Eventually(ctx, entries).Should(ConsistOf(
+			fmt.Sprintf("pods pods/resize in %s", first.name),
+			fmt.Sprintf("pods pods/resize in %s", second.name),
+		))
 	})
 
 	It("is wider than the quota's namespaces where annotations select, and says so", func(ctx SpecContext) {
@@ -179,6 +182,22 @@ var _ = Describe("The reach of the webhook", func() {
 		waitUntilEnforced(ctx, quota)
 		Expect(conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced)).To(ContainSubstring("not selected too"))
 		mustCreate(ctx, builders.Pod(team.namespace(ctx), "pod").Obj())
+	})
+
+	It("is also that of a quota that is invalid, and the quota says what is refused", func(ctx SpecContext) {
+		Expect(running.Kill()).To(Succeed())
+		mustDelete(ctx, configuration(ctx))
+		team := newTeam()
+		quota := createQuota(ctx, team.quota().Hard("pods", "500m").Obj())
+		start(ctx)
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			g.Expect(conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced)).To(
+				HavePrefix("False InvalidSpec: every request for what spec.quota.hard names is refused"))
+			g.Expect(conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionReady)).To(ContainSubstring("must be an integer"))
+			is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			g.Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, is)).To(Succeed())
+			g.Expect(entries(ctx)).To(ConsistOf("pods pods/resize in " + team.name))
+		}).Should(Succeed())
 	})
 
 	It("leaves out protected namespaces, and the quota says which", func(ctx SpecContext) {
@@ -218,7 +237,7 @@ var _ = Describe("The reach of the webhook", func() {
 			Expect(api.Update(ctx, edited, client.FieldOwner("somebody"))).To(Succeed())
 			Eventually(ctx, func(g Gomega, ctx context.Context) {
 				is := configuration(ctx)
-				g.Expect(is.Webhooks).To(Equal(was.Webhooks))
+				g.Expect(generated(is)).To(Equal(generated(was)))
 				g.Expect(is.OwnerReferences).To(Equal(was.OwnerReferences))
 			}).Should(Succeed())
 		}
@@ -239,11 +258,19 @@ func configuration(ctx context.Context) *admissionregistrationv1.ValidatingWebho
 	return is
 }
 
+// generated are the entries of a configuration but for that of probes, which is
+// another one each time that the configuration is written.
+func generated(is *admissionregistrationv1.ValidatingWebhookConfiguration) []admissionregistrationv1.ValidatingWebhook {
+	return slices.DeleteFunc(slices.Clone(is.Webhooks), func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+		return webhook.Name == "probe.quota.sharedquota.dev"
+	})
+}
+
 // entries are what is asked about and in the namespaces of which teams.
 func entries(ctx context.Context) []string {
 	GinkgoHelper()
 	var entries []string
-	for _, webhook := range configuration(ctx).Webhooks[1:] {
+	for _, webhook := range generated(configuration(ctx))[1:] {
 		text := ""
 		for _, rule := range webhook.Rules {
 			text += rule.Resources[0] + " "

@@ -130,14 +130,13 @@ func createSharedObjects(ctx context.Context) {
 	}
 }
 
-// waitUntilQuotasAreValidated returns once the API server asks the operator
-// about quotas: the operator registers its webhooks after it is ready to answer,
-// and the API server loads them a moment later.
+// waitUntilQuotasAreValidated returns once the API server asks the operator about
+// quotas, which it does by the configuration that enforces the first of them.
 func waitUntilQuotasAreValidated(ctx context.Context) {
 	GinkgoHelper()
 	first := mustCreate(ctx, newTeam().quota().Hard("pods", "1").Obj())
 	waitUntilEnforced(ctx, first)
-	Eventually(ctx, tryInvalidQuota).Should(MatchError(ContainSubstring("must be an integer")))
+	Expect(tryInvalidQuota(ctx)).To(MatchError(ContainSubstring("must be an integer")))
 	mustDelete(ctx, first)
 }
 

@@ -27,7 +27,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/faults/load"
@@ -108,16 +107,6 @@ func (w *world) limit(ctx context.Context, size int) {
 	for _, name := range w.quotas() {
 		suite.WaitUntilEnforced(ctx, api, name)
 	}
-	w.waitUntilAsked(ctx)
-}
-
-// waitUntilAsked returns once the API server asks the operator: it loads what it
-// is to ask about a moment after that was written.
-func (w *world) waitUntilAsked(ctx context.Context) {
-	GinkgoHelper()
-	probe := builders.Pod(w.spare[w.whole()], "probe").Request("cpu", "1k").Obj()
-	Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, probe, client.DryRunAll) }).
-		Should(MatchError(ContainSubstring("exceeded quota: " + w.whole())))
 }
 
 // abolish deletes the quotas, so that what is left of the world is of no concern.

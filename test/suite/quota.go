@@ -28,7 +28,7 @@ import (
 )
 
 // WaitUntilEnforced returns the quota once its present spec is counted and enforced. The
-// API server may ask the operator a moment later.
+// next request that it limits is checked.
 func WaitUntilEnforced(ctx context.Context, api client.Reader, name string) *quotav1.ClusterResourceQuota {
 	GinkgoHelper()
 	var quota *quotav1.ClusterResourceQuota

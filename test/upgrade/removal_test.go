@@ -132,12 +132,12 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 		Expect(full.create(ctx, "late")).To(refused)
 
 		install(ctx)
-		full.waitUntilAsked(ctx)
+		suite.WaitUntilEnforced(ctx, api, full.name)
 		Eventually(ctx, func(ctx context.Context) []string { return full.ledger(ctx).Entries.Reservations }).
 			Should(BeEmpty(), "what was in flight has expired")
 		Expect(full.create(ctx, "late")).To(full.beFull("5", "3"))
 		By("having a ledger that says that 2 of 2 are used, where none is")
-		empty.waitUntilAsked(ctx)
+		suite.WaitUntilEnforced(ctx, api, empty.name)
 		for _, name := range []string{"p3", "p4"} {
 			Expect(empty.create(ctx, name)).To(Succeed())
 		}
@@ -172,7 +172,7 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 	It("after its quotas leaves nothing behind, and refuses nothing meanwhile", func(ctx SpecContext) {
 		replicas.start(ctx, built.now)
 		DeferCleanup(replicas.remove)
-		anew.waitUntilAsked(ctx)
+		suite.WaitUntilEnforced(ctx, api, anew.name)
 		suite.Kubectl(ctx, cluster, "delete", "crq", "--all", "--timeout=60s")
 		Eventually(ctx, func(g Gomega, ctx context.Context) {
 			ledgers, views := &quotav1.QuotaLedgerList{}, &quotav1.LocalResourceQuotaList{}

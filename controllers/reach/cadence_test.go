@@ -1,0 +1,54 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reach
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+func TestWhenToProbe(t *testing.T) {
+	one, two := reach.Edition{Generation: 1}, reach.Edition{Generation: 2}
+	now := time.Unix(5000, 0)
+	c := &cadence{}
+	var got []time.Duration
+	probes := func(edition reach.Edition, proved bool) {
+		now = now.Add(c.wait(edition, now))
+		c.ended(proved, now)
+		got = append(got, c.wait(edition, now))
+	}
+	var want []time.Duration
+	probes(one, true)
+	want = append(want, probeEvery)
+	if wait := c.wait(two, now); wait != 0 {
+		t.Errorf("a new edition: got a wait of %s, want none", wait)
+	}
+	for i := range quickProbes + 8 {
+		probes(two, false)
+		want = append(want, min(time.Second, 20*time.Millisecond<<max(0, i+1-quickProbes)))
+	}
+	probes(two, true)
+	probes(two, false)
+	want = append(want, probeEvery, probeSoon)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("waits (-want,+got):\n%s", diff)
+	}
+}

@@ -1,0 +1,175 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reach
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
+)
+
+func settings() reach.Settings {
+	return reach.Settings{
+		Endpoint: reach.Endpoint{URL: "https://localhost", CABundle: []byte("authority")},
+		Paths:    reach.Paths{Objects: "/o", Quotas: "/q", Probe: "/p"}, FailurePolicy: admissionregistrationv1.Fail,
+	}
+}
+
+func team(t *testing.T, version uint64) []reach.Quota {
+	t.Helper()
+	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []reach.Quota{{
+		Name: "team", UID: "uid", Generation: 1, Version: version, Selector: selector, Limited: []schema.GroupResource{{Resource: "pods"}},
+	}}
+}
+
+// A quota that this release refuses, such as one of before its validation was
+// stricter, must not be left out: nobody would be asked about what it limits.
+func TestAQuotaThatIsInvalidIsAskedAbout(t *testing.T) {
+	pods := []schema.GroupResource{{Resource: "pods"}}
+	byTeam := metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
+	for name, test := range map[string]struct {
+		change  func(*quotav1.ClusterResourceQuotaSpec)
+		limited []schema.GroupResource
+		where   string
+	}{
+		"a valid one": {change: func(*quotav1.ClusterResourceQuotaSpec) {}, limited: pods, where: "team=shop"},
+		"an amount that can't be": {
+			change: func(s *quotav1.ClusterResourceQuotaSpec) { s.Quota.Hard["pods"] = resource.MustParse("-1") }, limited: pods, where: "team=shop",
+		},
+		"a scope that doesn't exist": {
+			change:  func(s *quotav1.ClusterResourceQuotaSpec) { s.Quota.Scopes = []corev1.ResourceQuotaScope{"Sleeping"} },
+			limited: pods, where: "team=shop",
+		},
+		"a requirement that can't be": {
+			change: func(s *quotav1.ClusterResourceQuotaSpec) {
+				s.Selector.LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "In"}}
+			},
+			limited: pods, where: "team=shop",
+		},
+		"no requirement that can be": {
+			change: func(s *quotav1.ClusterResourceQuotaSpec) {
+				s.Selector.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"not a label": "x"}}
+			},
+			limited: pods,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid", Generation: 1, ResourceVersion: "7"}}
+			object.Spec.Selector.LabelSelector = byTeam.DeepCopy()
+			object.Spec.Quota.Hard = corev1.ResourceList{"pods": resource.MustParse("1")}
+			test.change(&object.Spec)
+			c := &Controller{evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{})}
+			got := c.quota(object)
+			if diff := cmp.Diff(test.limited, got.Limited); diff != "" || got.Selector.String() != test.where {
+				t.Errorf("in %q, limited (-want,+got):\n%s", got.Selector.String(), diff)
+			}
+			webhooks, _ := settings().Webhooks([]reach.Quota{got})
+			if asks := len(webhooks) == 2; asks != (test.where != "") {
+				t.Errorf("got %d entries", len(webhooks))
+			}
+		})
+	}
+}
+
+// Each write is of another edition, and nothing is written that is there.
+func TestWhatIsWrittenIsOfAnotherEdition(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(t *testing.T, is *admissionregistrationv1.ValidatingWebhookConfiguration, quotas *[]reach.Quota)
+		stays  bool
+	}{
+		"nothing has changed": {
+			change: func(*testing.T, *admissionregistrationv1.ValidatingWebhookConfiguration, *[]reach.Quota) {}, stays: true,
+		},
+		"a quota is new": {
+			change: func(t *testing.T, _ *admissionregistrationv1.ValidatingWebhookConfiguration, quotas *[]reach.Quota) {
+				t.Helper()
+				*quotas = append(*quotas, team(t, 9)...)
+			},
+		},
+		"a spec has changed": {
+			change: func(t *testing.T, _ *admissionregistrationv1.ValidatingWebhookConfiguration, quotas *[]reach.Quota) {
+				t.Helper()
+				*quotas = team(t, 9)
+				(*quotas)[0].Generation++
+			},
+		},
+		"somebody has edited it": {
+			change: func(_ *testing.T, is *admissionregistrationv1.ValidatingWebhookConfiguration, _ *[]reach.Quota) {
+				is.Webhooks, is.Generation = is.Webhooks[1:], is.Generation+1
+			},
+		},
+		"somebody has edited it, and taken that back": {
+			change: func(_ *testing.T, is *admissionregistrationv1.ValidatingWebhookConfiguration, _ *[]reach.Quota) {
+				is.Generation += 2
+			},
+		},
+		"somebody has edited the entry of probes": {
+			change: func(_ *testing.T, is *admissionregistrationv1.ValidatingWebhookConfiguration, _ *[]reach.Quota) {
+				is.Webhooks[len(is.Webhooks)-1].Rules = nil
+			},
+		},
+		"it is written anew": {
+			change: func(_ *testing.T, is *admissionregistrationv1.ValidatingWebhookConfiguration, _ *[]reach.Quota) {
+				*is = admissionregistrationv1.ValidatingWebhookConfiguration{}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, quotas := &Controller{}, team(t, 7)
+			is := c.wanted(settings(), &admissionregistrationv1.ValidatingWebhookConfiguration{}, quotas)
+			is.Generation, is.ResourceVersion = 1, "5" // as it comes back
+			first := is.Webhooks[len(is.Webhooks)-1]
+			test.change(t, is, &quotas)
+			wanted := c.wanted(settings(), is, quotas)
+			if alike(is, wanted) != test.stays {
+				t.Errorf("stays as it is: %t, want %t", alike(is, wanted), test.stays)
+			}
+			last := wanted.Webhooks[len(wanted.Webhooks)-1]
+			if last.Name != reach.ProbeWebhook || (*last.ClientConfig.URL == *first.ClientConfig.URL) != test.stays {
+				t.Errorf("got the edition %s after %s", *last.ClientConfig.URL, *first.ClientConfig.URL)
+			}
+			wanted.Generation = is.Generation + 1
+			if _, current := settings().Edition(wanted); !test.stays && !current {
+				t.Errorf("%s isn't the edition of generation %d", *last.ClientConfig.URL, wanted.Generation)
+			}
+			if wanted.ResourceVersion != is.ResourceVersion {
+				t.Error("want nothing overwritten that was written meanwhile")
+			}
+			if !strings.Contains(*wanted.Webhooks[1].ClientConfig.URL, "/o/exact-") {
+				t.Errorf("got the question %s", *wanted.Webhooks[1].ClientConfig.URL)
+			}
+		})
+	}
+}

@@ -1,0 +1,197 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=quotaledgers,verbs=create
+
+// probeTimeout bounds a probe. It is longer than the API server waits for the
+// operator's answer, so that the API server says what went wrong.
+const probeTimeout = 6 * time.Second
+
+// errUnasked: nobody was called by the entry for probes.
+var errUnasked = errors.New("the API server did not call the operator")
+
+// Prober finds out which edition of the configuration the API server has loaded, in
+// the way that requests take: it creates a QuotaLedger as a dry run, which the API
+// server asks the operator about. It runs on the leader.
+type Prober struct {
+	clock   clock.Clock
+	client  client.Client
+	proofs  *reach.Proofs
+	metrics *metrics.Metrics
+	// changed is called with the quotas of which something else is known.
+	changed func(quotas []string)
+	woken   chan struct{}
+	cadence cadence
+}
+
+var _ manager.LeaderElectionRunnable = &Prober{}
+
+// NewProber makes the Prober, with a client that hands warnings to it.
+func NewProber(
+	mgr ctrl.Manager, clock clock.Clock, proofs *reach.Proofs, metrics *metrics.Metrics, changed func(quotas []string),
+) (*Prober, error) {
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.WarningHandlerWithContext = collector{}
+	probing, err := client.New(config, client.Options{
+		Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the client of probes: %w", err)
+	}
+	return newProber(clock, probing, proofs, metrics, changed), nil
+}
+
+func newProber(
+	clock clock.Clock, client client.Client, proofs *reach.Proofs, metrics *metrics.Metrics, changed func(quotas []string),
+) *Prober {
+	return &Prober{
+		clock: clock, client: client, proofs: proofs, metrics: metrics, changed: changed, woken: make(chan struct{}, 1),
+	}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*Prober) NeedLeaderElection() bool { return true }
+
+// Wake has the Prober look at what is to be proved now. It never blocks.
+func (p *Prober) Wake() {
+	select {
+	case p.woken <- struct{}{}:
+	default: // it looks already
+	}
+}
+
+// Start probes until the context ends.
+func (p *Prober) Start(ctx context.Context) error {
+	timer := p.clock.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.woken:
+		case <-timer.C():
+		}
+		timer.Reset(p.step(ctx))
+	}
+}
+
+// step probes if it is time to, and returns how long to wait for the next.
+func (p *Prober) step(ctx context.Context) time.Duration {
+	wanted, some := p.proofs.Wanted()
+	if !some {
+		p.proofs.Idle(p.clock.Now())
+		return probeEvery
+	}
+	if wait := p.cadence.wait(wanted, p.clock.Now()); wait > 0 {
+		return wait
+	}
+	began := p.clock.Now()
+	edition, err := p.probe(ctx)
+	now := p.clock.Now()
+	if ctx.Err() != nil {
+		return 0
+	}
+	outcome, changed := p.conclude(edition, err, now)
+	p.metrics.Probed(outcome, now.Sub(began))
+	p.cadence.ended(outcome == metrics.ProbeProved, now)
+	p.changed(changed)
+	return p.cadence.wait(wanted, now)
+}
+
+// conclude tells the proofs how a probe ended.
+func (p *Prober) conclude(edition reach.Edition, err error, now time.Time) (outcome metrics.Probe, changed []string) {
+	if err != nil {
+		return metrics.ProbeFailed, p.proofs.Failed(err.Error(), now)
+	}
+	current, changed := p.proofs.Answered(edition, now)
+	if !current {
+		return metrics.ProbeOutdated, changed
+	}
+	return metrics.ProbeProved, changed
+}
+
+// probe returns the edition by which the API server asks.
+func (p *Prober) probe(ctx context.Context) (reach.Edition, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	heard := &warnings{}
+	asked := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "probe-", Labels: map[string]string{reach.ProbeLabel: "true"},
+	}}
+	if err := p.client.Create(context.WithValue(ctx, warningsKey{}, heard), asked, client.DryRunAll); err != nil {
+		return reach.Edition{}, fmt.Errorf("creating a QuotaLedger as a dry run: %w", err)
+	}
+	return heard.edition()
+}
+
+type warningsKey struct{}
+
+// warnings are those of one request.
+type warnings struct {
+	// mu guards texts.
+	mu    sync.Mutex
+	texts []string
+}
+
+func (w *warnings) add(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+// edition returns the one that a warning tells of.
+func (w *warnings) edition() (reach.Edition, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, text := range w.texts {
+		if edition, found := reach.EditionOf(text); found {
+			return edition, nil
+		}
+	}
+	return reach.Edition{}, errUnasked
+}
+
+// collector hands the warnings in an answer to the request that it answers.
+type collector struct{}
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (collector) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
+	const warning = 299
+	if heard, found := ctx.Value(warningsKey{}).(*warnings); found && code == warning {
+		heard.add(text)
+	}
+}

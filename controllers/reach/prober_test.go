@@ -1,0 +1,173 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reach
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// bubble is the clock of the synctest bubble that each test here runs in.
+var bubble = clock.RealClock{} //nolint:gochecknoglobals // it has no state
+
+// apiServer answers probes as one does that has loaded an edition.
+type apiServer struct {
+	loaded reach.Edition
+	// failure of each probe; nil for none.
+	failure error
+	// silent: it doesn't call the operator.
+	silent bool
+	probes int
+}
+
+func (s *apiServer) create(ctx context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+	s.probes++
+	chosen := (&client.CreateOptions{}).ApplyOptions(options)
+	if !slices.Equal(chosen.DryRun, []string{"All"}) || object.GetLabels()[reach.ProbeLabel] != "true" || object.GetName() != "" {
+		return errors.New("this would be stored, or meets no entry")
+	}
+	collector{}.HandleWarningHeaderWithContext(ctx, 299, "-", "another's")
+	if s.failure == nil && !s.silent {
+		collector{}.HandleWarningHeaderWithContext(ctx, 299, "-", s.loaded.Warning())
+	}
+	return s.failure
+}
+
+func editionAt(generation int64) reach.Edition {
+	return reach.Edition{Generation: generation, Mark: "0123456789abcdef"}
+}
+
+// proving runs a Prober on the API server until the test has ended.
+func proving(t *testing.T, server *apiServer) (*Prober, *reach.Proofs, *[]string) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := quotav1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	proofs, told := &reach.Proofs{}, &[]string{}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{Create: server.create}).Build()
+	prober := newProber(bubble, c, proofs, metrics.New(prometheus.NewRegistry()),
+		func(quotas []string) { *told = append(*told, quotas...) })
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- prober.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return prober, proofs, told
+}
+
+func observe(prober *Prober, proofs *reach.Proofs, generation int64) {
+	quotas := []reach.Quota{{Name: "team", UID: "uid", Generation: 1}}
+	proofs.Observe("configuration", generation, editionAt(generation), quotas, []reach.Coverage{reach.Exact}, bubble.Now())
+	prober.Wake()
+}
+
+func TestTheProberProvesWhatIsWrittenAndGoesOnProvingIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{loaded: editionAt(1)}
+		prober, proofs, told := proving(t, server)
+		bubble.Sleep(time.Minute)
+		if server.probes != 0 {
+			t.Errorf("with nothing to prove: got %d probes, want none", server.probes)
+		}
+		observe(prober, proofs, 1)
+		synctest.Wait()
+		if verdict := proofs.Of("team", "uid", 1, bubble.Now()); verdict.Enforcement != reach.Proved {
+			t.Errorf("got %+v, want it proved", verdict)
+		}
+		if diff := cmp.Diff([]string{"team"}, *told); diff != "" {
+			t.Errorf("told (-want,+got):\n%s", diff)
+		}
+		prober.Wake()
+		bubble.Sleep(time.Minute + time.Second)
+		if server.probes != 7 {
+			t.Errorf("in a minute: got %d probes, want 7", server.probes)
+		}
+	})
+}
+
+func TestTheProberWaitsUntilTheAPIServerHasLoadedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{loaded: editionAt(1)}
+		prober, proofs, told := proving(t, server)
+		observe(prober, proofs, 1)
+		synctest.Wait()
+		proofs.Observe("configuration", 2, reach.Edition{}, nil, nil, bubble.Now()) // it was deleted
+		observe(prober, proofs, 3)
+		bubble.Sleep(50 * time.Millisecond)
+		if verdict := proofs.Of("team", "uid", 1, bubble.Now()); verdict.Enforcement != reach.Unproved || server.probes != 4 {
+			t.Errorf("got %+v after %d probes, want it unproved after 4", verdict, server.probes)
+		}
+		*told, server.loaded = nil, editionAt(3)
+		bubble.Sleep(20 * time.Millisecond)
+		if verdict := proofs.Of("team", "uid", 1, bubble.Now()); verdict.Enforcement != reach.Proved || len(*told) != 1 {
+			t.Errorf("got %+v and told %q, want it proved, and told", verdict, *told)
+		}
+	})
+}
+
+func TestTheProberTellsOfProbesThatFail(t *testing.T) {
+	for name, test := range map[string]struct {
+		harm func(*apiServer)
+		want string
+	}{
+		"with an error": {
+			func(s *apiServer) { s.failure = errors.New("connection refused") }, "creating a QuotaLedger as a dry run: connection refused",
+		},
+		"because nobody is asked": {func(s *apiServer) { s.silent = true }, "the API server did not call the operator"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &apiServer{loaded: editionAt(1)}
+				prober, proofs, told := proving(t, server)
+				observe(prober, proofs, 1)
+				synctest.Wait()
+				*told = nil
+				test.harm(server)
+				bubble.Sleep(24 * time.Second)
+				if len(*told) != 0 {
+					t.Errorf("told %q too early", *told)
+				}
+				bubble.Sleep(3 * time.Second)
+				verdict := proofs.Of("team", "uid", 1, bubble.Now())
+				if verdict.Enforcement != reach.Unprovable || verdict.Failure != test.want || len(*told) != 1 {
+					t.Errorf("got %+v and told %q, want it told that it fails", verdict, *told)
+				}
+			})
+		})
+	}
+}

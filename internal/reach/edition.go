@@ -1,0 +1,132 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reach
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+const (
+	// ProbeWebhook is the entry that proves which configuration the API server has
+	// loaded.
+	ProbeWebhook = "probe.quota.sharedquota.dev"
+	// ProbeLabel is on the QuotaLedgers that probes create as a dry run. No ledger has
+	// it, so that writes of ledgers don't meet the entry.
+	ProbeLabel = "quota.sharedquota.dev/probe"
+
+	// probeTimeoutSeconds is how long the API server waits for the answer to a probe.
+	probeTimeoutSeconds = 5
+)
+
+// Edition identifies one write of the webhook configuration. The path of the entry
+// ProbeWebhook has it, so that what is asked there tells what the API server has
+// loaded.
+type Edition struct {
+	// Generation is the metadata.generation that the configuration has by this write.
+	// If it has another one, somebody else has written it since.
+	Generation int64
+	// Mark is different for each write: 16 hexadecimal digits. Configurations that
+	// are alike have different ones, because what came between may still be loaded.
+	Mark string
+}
+
+// Path returns the edition as one segment of a path, which is a DNS subdomain.
+func (e Edition) Path() string { return strconv.FormatInt(e.Generation, 10) + "-" + e.Mark }
+
+var errEdition = errors.New("want GENERATION-MARK")
+
+// ParseEdition reads what Path returned, and nothing else.
+func ParseEdition(path string) (Edition, error) {
+	number, mark, _ := strings.Cut(path, "-")
+	generation, err := strconv.ParseInt(number, 10, 64)
+	edition := Edition{Generation: generation, Mark: mark}
+	if err != nil || generation <= 0 || !isDigest(mark) || edition.Path() != path {
+		return Edition{}, fmt.Errorf("reading the edition %q: %w", path, errEdition)
+	}
+	return edition, nil
+}
+
+// warningPrefix begins the answer to a probe.
+const warningPrefix = "the API server has loaded the webhook configuration "
+
+// Warning is what a probe that met the edition is answered.
+func (e Edition) Warning() string { return warningPrefix + e.Path() }
+
+// EditionOf returns the edition that a warning tells of. It is false for the warnings
+// of others.
+func EditionOf(warning string) (Edition, bool) {
+	path, found := strings.CutPrefix(warning, warningPrefix)
+	if !found {
+		return Edition{}, false
+	}
+	edition, err := ParseEdition(path)
+	return edition, err == nil
+}
+
+// Edition returns which edition a configuration in the cluster is. It is false if
+// somebody else has written it since.
+func (s Settings) Edition(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) (Edition, bool) {
+	for _, webhook := range configuration.Webhooks {
+		if webhook.Name != ProbeWebhook {
+			continue
+		}
+		_, path, _ := strings.Cut(pathOf(webhook.ClientConfig), s.Paths.Probe+"/")
+		edition, err := ParseEdition(path)
+		return edition, err == nil && edition.Generation == configuration.Generation
+	}
+	return Edition{}, false
+}
+
+// NextEdition returns the edition of the write that replaces a configuration; without
+// one, it has no generation.
+func NextEdition(replaced *admissionregistrationv1.ValidatingWebhookConfiguration) Edition {
+	mark := make([]byte, digestLength)
+	_, _ = rand.Read(mark) // it never fails
+	return Edition{Generation: replaced.Generation + 1, Mark: hex.EncodeToString(mark)}
+}
+
+// Probe returns the entry that proves that the edition is loaded.
+func (s Settings) Probe(edition Edition) admissionregistrationv1.ValidatingWebhook {
+	webhook := s.webhook(ProbeWebhook, s.Paths.Probe+"/"+edition.Path(), metav1.LabelSelector{}, probeRules())
+	webhook.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{ProbeLabel: "true"}}
+	webhook.SideEffects = ptr.To(admissionregistrationv1.SideEffectClassNone)
+	webhook.TimeoutSeconds = ptr.To[int32](probeTimeoutSeconds)
+	// A call that fails must come back as an error, also if quotas fail open.
+	webhook.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
+	return webhook
+}
+
+func probeRules() []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{quotav1.GroupVersion.Group}, APIVersions: []string{quotav1.GroupVersion.Version},
+			Resources: []string{"quotaledgers"}, Scope: ptr.To(admissionregistrationv1.ClusterScope),
+		},
+	}}
+}

@@ -1,0 +1,209 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reach
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Enforcement is how far it is known that the API server asks about all that a quota
+// limits.
+type Enforcement int
+
+const (
+	// Unknown: this leader hasn't found out yet. The leader before may have.
+	Unknown Enforcement = iota
+	// Uncovered: the configuration in the cluster doesn't ask about all of it.
+	Uncovered
+	// Unproved: it does, but the API server may not have loaded it yet.
+	Unproved
+	// Unprovable: nobody knows, because probes fail.
+	Unprovable
+	// Proved: the API server has loaded a configuration that does, and each one since
+	// does, too.
+	Proved
+)
+
+// Verdict is what is known of the enforcement of one quota.
+type Verdict struct {
+	Enforcement Enforcement
+	// Coverage is that of the configuration in the cluster.
+	Coverage Coverage
+	// Failure is why probes fail, if the quota is Unprovable.
+	Failure string
+}
+
+const (
+	// probePatience is how long probes may fail, or may find an older configuration,
+	// before anything is concluded from it: a replica that is replaced takes seconds.
+	probePatience = 15 * time.Second
+	// proofLife is how long a proof holds.
+	proofLife = 30 * time.Second
+)
+
+// Proofs knows which quotas the API server is proved to ask about. Its methods may be
+// called concurrently. The zero Proofs knows nothing.
+type Proofs struct {
+	// mu guards all that follows.
+	mu sync.Mutex
+	// configuration is the one in the cluster, and edition its last write; none if
+	// there is none by this operator.
+	configuration types.UID
+	edition       Edition
+	// quota name -> how the configuration covers it
+	runs map[string]run
+	// proved is the newest Generation of the configuration that is known to be loaded.
+	proved int64
+	// begun is when the first probe ended, contact when the last one did that was
+	// answered, and failing since when none was; zero for never and for not at all.
+	begun, contact, failing time.Time
+	failure                 string
+	// quota name -> what was last concluded of it
+	verdicts map[string]Verdict
+}
+
+// run is an unbroken series of configurations that cover the same spec of a quota.
+type run struct {
+	uid        types.UID
+	generation int64
+	coverage   Coverage
+	// since is the Generation of the first of them.
+	since int64
+}
+
+// Observe takes the configuration that is in the cluster, and how far it covers each
+// quota that there is. It returns the names of the quotas of which it concludes
+// something else than before.
+func (p *Proofs) Observe(
+	configuration types.UID, generation int64, edition Edition, quotas []Quota, coverages []Coverage, now time.Time,
+) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if configuration != p.configuration {
+		// Generations begin anew, and what there was before has been deleted.
+		p.configuration, p.proved, p.runs = configuration, 0, nil
+	}
+	p.edition = edition
+	runs := make(map[string]run, len(quotas))
+	for i, quota := range quotas {
+		current := run{quota.UID, quota.Generation, coverages[i], generation}
+		previous, found := p.runs[quota.Name]
+		if found && previous.uid == current.uid && previous.generation == current.generation && previous.coverage != Missing {
+			current.since = previous.since
+		}
+		runs[quota.Name] = current
+	}
+	p.runs = runs
+	return p.lockedConclude(now)
+}
+
+// Wanted returns the edition that is to be proved now. It is false if there is
+// nothing to prove: no quota, or no configuration.
+func (p *Proofs) Wanted() (Edition, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.edition, p.edition != Edition{} && len(p.runs) > 0
+}
+
+// Idle is called instead of a probe while there is nothing to prove.
+func (p *Proofs) Idle(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.contact, p.failing, p.failure = now, time.Time{}, ""
+}
+
+// Answered takes the edition that a probe was answered with. It reports whether this
+// is the last one, and returns the quotas of which it concludes something else.
+func (p *Proofs) Answered(edition Edition, now time.Time) (current bool, changed []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lockedBegin(now)
+	p.contact, p.failing, p.failure = now, time.Time{}, ""
+	if current = edition == p.edition; current {
+		p.proved = edition.Generation
+	}
+	return current, p.lockedConclude(now)
+}
+
+// Failed takes why a probe failed. It returns the quotas of which it concludes
+// something else.
+func (p *Proofs) Failed(failure string, now time.Time) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lockedBegin(now)
+	if p.failing.IsZero() {
+		p.failing = now
+	}
+	if now.Sub(p.failing) <= probePatience {
+		p.failure = failure // it stays once it is told, or each probe would be a write
+	}
+	return p.lockedConclude(now)
+}
+
+func (p *Proofs) lockedBegin(now time.Time) {
+	if p.begun.IsZero() {
+		p.begun = now
+	}
+}
+
+// Of returns what is known of this spec of a quota.
+func (p *Proofs) Of(name string, uid types.UID, generation int64, now time.Time) Verdict {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known, found := p.runs[name]
+	if !found || known.uid != uid || known.generation != generation {
+		return Verdict{}
+	}
+	return p.lockedVerdict(known, now)
+}
+
+func (p *Proofs) lockedVerdict(known run, now time.Time) Verdict {
+	verdict := Verdict{Coverage: known.coverage}
+	failing := !p.failing.IsZero() && now.Sub(p.failing) >= probePatience
+	switch {
+	case known.coverage == Missing:
+		verdict.Enforcement = Uncovered
+	case failing, p.proved >= known.since && p.proved > 0 && now.Sub(p.contact) > proofLife:
+		verdict.Enforcement, verdict.Failure = Unprovable, p.failure
+	case p.proved >= known.since && p.proved > 0:
+		verdict.Enforcement = Proved
+	case p.proved == 0 && (p.begun.IsZero() || now.Sub(p.begun) < probePatience):
+		verdict.Enforcement = Unknown
+	default:
+		verdict.Enforcement = Unproved
+	}
+	return verdict
+}
+
+// lockedConclude returns the names of the quotas whose verdict has changed, sorted.
+func (p *Proofs) lockedConclude(now time.Time) []string {
+	verdicts := make(map[string]Verdict, len(p.runs))
+	var changed []string
+	for name, known := range p.runs {
+		verdicts[name] = p.lockedVerdict(known, now)
+		if previous, found := p.verdicts[name]; !found || previous != verdicts[name] {
+			changed = append(changed, name)
+		}
+	}
+	p.verdicts = verdicts
+	slices.Sort(changed)
+	return changed
+}

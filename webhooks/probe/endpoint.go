@@ -1,0 +1,50 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package probe
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// Path is where the endpoint is served; an edition follows after a slash.
+const Path = "/probe"
+
+type pathKey struct{}
+
+// NewEndpoint serves probes over HTTP. It allows each, with the warning of the edition
+// that is in its path. It repeats nothing else, whoever asks.
+func NewEndpoint() http.Handler {
+	return &admission.Webhook{
+		WithContextFunc: func(ctx context.Context, request *http.Request) context.Context {
+			return context.WithValue(ctx, pathKey{}, request.URL.Path)
+		},
+		Handler: admission.HandlerFunc(func(ctx context.Context, _ admission.Request) admission.Response {
+			path, _ := ctx.Value(pathKey{}).(string)
+			edition, err := reach.ParseEdition(strings.TrimPrefix(path, Path+"/"))
+			if err != nil {
+				return admission.Errored(http.StatusBadRequest, err)
+			}
+			return admission.Allowed("").WithWarnings(edition.Warning())
+		}),
+	}
+}

@@ -1,0 +1,63 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package probe
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","dryRun":true}}`
+
+func TestAProbeIsAnsweredWithTheEditionThatIsAskedAbout(t *testing.T) {
+	edition := reach.Edition{Generation: 12, Mark: "0123456789abcdef"}
+	for name, test := range map[string]struct {
+		path     string
+		warnings []string
+		refused  bool
+	}{
+		"an edition":     {path: "/probe/12-0123456789abcdef", warnings: []string{edition.Warning()}},
+		"none":           {path: "/probe/", refused: true},
+		"something else": {path: "/probe/hello", refused: true},
+		"more":           {path: "/probe/12-0123456789abcdef/more", refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://localhost"+test.path, strings.NewReader(review))
+			request.Header.Set("Content-Type", "application/json")
+			recorder := httptest.NewRecorder()
+			NewEndpoint().ServeHTTP(recorder, request)
+			answer := &admissionv1.AdmissionReview{}
+			if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil {
+				t.Fatalf("reading %s: %v", recorder.Body, err)
+			}
+			if answer.Response.Allowed == test.refused || answer.Response.UID != "u" {
+				t.Errorf("got %+v, want it refused: %t", answer.Response, test.refused)
+			}
+			if diff := cmp.Diff(test.warnings, answer.Response.Warnings); diff != "" {
+				t.Errorf("warnings (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
