@@ -30,6 +30,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -44,6 +45,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
 // served is a Handler with all that it works on, within a bubble.
@@ -191,12 +193,16 @@ func (l *ledgers) Load(ctx context.Context, quota string) (machine.Snapshot, err
 		return machine.Snapshot{}, ctx.Err()
 	}
 	object := &quotav1.ClusterResourceQuota{}
-	if err := l.live.Get(ctx, client.ObjectKey{Name: quota}, object); client.IgnoreNotFound(err) != nil {
+	err := l.live.Get(ctx, client.ObjectKey{Name: quota}, object)
+	if client.IgnoreNotFound(err) != nil {
 		return machine.Snapshot{}, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	snapshot := l.stored[quota]
+	if snapshot.State.Counted, err = l.counted(ctx); err != nil {
+		return machine.Snapshot{}, err
+	}
 	snapshot.Spec = &machine.Spec{Quota: object.UID, Generation: object.Generation}
 	return snapshot, nil
 }
@@ -208,6 +214,19 @@ func (l *ledgers) Swap(_ context.Context, quota string, previous machine.Version
 		return machine.Version{}, machine.ErrConflict
 	}
 	return l.lockedPut(quota, next), nil
+}
+
+// counted is how far a leader has come that sees every namespace at once.
+func (l *ledgers) counted(ctx context.Context) (map[schema.GroupResource]uint64, error) {
+	namespaces := &corev1.NamespaceList{}
+	if err := l.live.List(ctx, namespaces); err != nil {
+		return nil, err
+	}
+	newest := uint64(0)
+	for i := range namespaces.Items {
+		newest = max(newest, resourceversion.Parse(namespaces.Items[i].ResourceVersion))
+	}
+	return map[schema.GroupResource]uint64{ledger.Namespaces: newest}, nil
 }
 
 func (l *ledgers) lockedPut(quota string, next ledger.State) machine.Version {
