@@ -38,7 +38,7 @@ import (
 )
 
 // bubble is the clock of the synctest bubble that each test here runs in.
-var bubble = clock.RealClock{} //nolint:gochecknoglobals // it has no state
+var bubble = clock.RealClock{}
 
 // apiServer answers probes as one does that has loaded an edition.
 type apiServer struct {
