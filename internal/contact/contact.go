@@ -113,7 +113,9 @@ func (c *Contact) While(ctx context.Context) (while context.Context, stop func()
 }
 
 // Wrap has the answers noted that come through a transport.
-func (c *Contact) Wrap(next http.RoundTripper) http.RoundTripper { return &transport{contact: c, next: next} }
+func (c *Contact) Wrap(next http.RoundTripper) http.RoundTripper {
+	return &transport{contact: c, next: next}
+}
 
 type transport struct {
 	contact *Contact
