@@ -29,7 +29,7 @@ import (
 var clockOffset string //nolint:gochecknoglobals // the linker sets nothing else
 
 // systemClock is the machine's clock, or one that is wrong by clockOffset.
-func systemClock() (clock.WithTicker, error) {
+func systemClock() (clock.WithTickerAndDelayedExecution, error) {
 	if clockOffset == "" {
 		return clock.RealClock{}, nil
 	}

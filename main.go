@@ -31,6 +31,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,7 +62,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/limited"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -67,6 +69,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
 	"github.com/sharedquota/shared-quota-operator/webhooks"
 	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
+	"github.com/sharedquota/shared-quota-operator/webhooks/quotas"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -117,8 +120,9 @@ func (f *metricsFlags) bind() {
 		"Serve metrics over TLS, to whom the cluster lets get /metrics. Otherwise over HTTP, to anybody.")
 	flag.StringVar(&f.certDir, "metrics-cert-dir", "",
 		"Directory with tls.crt and tls.key for the metrics endpoint. By default it presents the webhooks' certificate.")
-	flag.BoolVar(&f.namespaces, "metrics-namespaces", true,
-		"Export what each selected namespace uses: a series for each quota, namespace and limited resource.")
+	flag.BoolVar(&f.namespaces, "metrics-namespaces", false,
+		"Export what each selected namespace uses, as sharedquota_quota_namespace_used: "+
+			"a series for each quota, namespace and limited resource.")
 }
 
 func parseFlags() (flags, zap.Options) {
@@ -209,7 +213,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	// It ends after the manager has: what the webhooks still answer is charged.
 	charging, stop := context.WithCancel(context.WithoutCancel(ctx))
-	group := groupcommit.New(charging, clock, store, measured, committing())
+	group := driver.New(charging, clock, store, observing{measured}, committing())
 	defer group.Wait()
 	defer stop()
 	index, err := coverage.NewIndex(ctx, clock, mgr.GetCache(), mgr.GetAPIReader())
@@ -222,7 +226,8 @@ func run(ctx context.Context, f flags) error {
 		Clock: clock, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured,
 		Refusals: refusals, Contact: contact, ReservationTTL: f.reservationTTL,
 	})
-	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, refusals, contact, measured, reached.Protected); err != nil {
+	fences := quotas.NewFences(clock, group, f.reservationTTL)
+	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, fences, refusals, contact, measured, reached.Protected); err != nil {
 		return err
 	}
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
@@ -231,6 +236,7 @@ func run(ctx context.Context, f flags) error {
 		Namespace:        f.namespace,
 		DecodeLedger:     ledgerstore.Snapshot,
 		Intact:           ledgerstore.Intact,
+		LedgerSize:       ledgerstore.Size,
 		ReservationTTL:   f.reservationTTL,
 		StatusEvery:      f.statusEvery,
 		NamespaceMetrics: f.metrics.namespaces,
@@ -244,11 +250,22 @@ func run(ctx context.Context, f flags) error {
 	return mgr.Start(ctx)
 }
 
+// observing counts what happens to ledgers, and logs what cannot have happened.
+type observing struct{ *metrics.Metrics }
+
+// Impossible implements driver.Observer.
+func (o observing) Impossible(quota string, err error) {
+	o.Metrics.Impossible(quota, err)
+	ctrl.Log.WithName("ledgers").Error(err, "Ignored an event that cannot happen", "quota", quota)
+}
+
 // committing is how charges are written.
-func committing() groupcommit.Options {
-	return groupcommit.Options{
-		Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 150 * time.Millisecond,
-		CallTimeout: 5 * time.Second, ChangeTimeout: 30 * time.Second, MaxWaiting: 10000,
+func committing() driver.Options {
+	return driver.Options{
+		Options: machine.Options{
+			Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 150 * time.Millisecond, MaxWaiting: 10000,
+		},
+		CallTimeout: 2 * time.Second, EditTimeout: 30 * time.Second,
 	}
 }
 
@@ -289,16 +306,12 @@ func newManager(clock clock.Clock, f flags, setup *serving.Setup) (ctrl.Manager,
 	if err != nil {
 		return nil, nil, fmt.Errorf("finding the cluster: %w", err)
 	}
-	config.QPS = -1 // the API server's priority and fairness decides
-	// The API server would compress each event of a watch on its own, for more CPU
-	// time than the event costs otherwise.
-	config.DisableCompression = true
 	noted, err := newContact(clock)
 	if err != nil {
 		return nil, nil, err
 	}
 	config.Wrap(noted.Wrap)
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := ctrl.NewManager(tuned(config), ctrl.Options{
 		Scheme:                  scheme,
 		Cache:                   cacheOptions(setup.Secret),
 		WebhookServer:           setup.Server,

@@ -22,12 +22,18 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -43,7 +49,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/issuing"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
@@ -60,8 +65,10 @@ type Options struct {
 	// Namespace is the operator's own; empty where it has none.
 	Namespace string
 	// DecodeLedger reads a stored ledger; Intact tells whether it is as it was written.
-	DecodeLedger func(*quotav1.QuotaLedger) (groupcommit.Snapshot, error)
+	DecodeLedger func(*quotav1.QuotaLedger) (machine.Snapshot, error)
 	Intact       func(*quotav1.QuotaLedger) bool
+	// LedgerSize tells how large a stored ledger is, in bytes.
+	LedgerSize func(*quotav1.QuotaLedger) int
 	// ReservationTTL is the life of a reservation.
 	ReservationTTL time.Duration
 	// NamespaceMetrics: what each namespace uses is exported, too.
@@ -88,7 +95,7 @@ type controller interface {
 // Register makes all controllers and adds them to the manager.
 func Register(
 	ctx context.Context, mgr ctrl.Manager, clock clock.WithTicker, evaluators *evaluation.Evaluators,
-	group *groupcommit.Group, metrics *metrics.Metrics, options Options,
+	group *driver.Group, metrics *metrics.Metrics, options Options,
 ) error {
 	source, err := eventSource(mgr)
 	if err != nil {
@@ -112,10 +119,18 @@ func Register(
 		status.Fire(quotas)
 		views.Fire(quotas)
 	}
-	count := counting.New(evaluators, counted, hurrying(group))
+	count := counting.New(evaluators,
+		func(quotas []string) { group.Counted(quotas, false); counted(quotas) },
+		func(quotas []string) { group.Counted(quotas, true) })
+	group.Follow(usage.NewCounter(count))
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
-		shown.byName(), options.NamespaceMetrics).Read)
-	watches := usage.NewWatches(clock, mgr.GetRESTMapper(), source, count, counted)
+		shown.byName(), options.LedgerSize, options.NamespaceMetrics).Read)
+	count.OnUnmatched(telling(log.FromContext(ctx), metrics))
+	discovery, err := usage.NewLiveDiscovery(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	watches := usage.NewWatches(clock, discovery, source, count, counted)
 	housekeeping := usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)
 	if err := addRunnables(mgr, watches, housekeeping); err != nil {
 		return err
@@ -124,7 +139,7 @@ func Register(
 	if err := registerCertificates(mgr, clock, options.Serving, metrics); err != nil {
 		return err
 	}
-	objectsNow, seen := usage.NewLookup(source.Metadata), trail.New(options.Intact)
+	objectsNow, seen := usage.NewLookup(source.Metadata, discovery), trail.New(options.Intact)
 	recovery := usage.NewRecovery(clock, mgr.GetClient(), mgr.GetAPIReader(), group, seen, options.DecodeLedger,
 		usage.NewestOf(watches, objectsNow), metrics, options.ReservationTTL)
 
@@ -133,7 +148,8 @@ func Register(
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, watches, objectsNow, metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
-		quotastatus.NewController(clock, mgr.GetClient(), evaluators, count, group, problems, options.reach,
+		quotastatus.NewController(clock, mgr.GetClient(),
+			quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach,
 			status, shown.status, recorder, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
 		reachcontroller.NewController(mgr.GetClient(), evaluators, options.reach, owners, usage.Recount(mgr.GetClient(), group), configure),
@@ -158,12 +174,12 @@ func eventSource(mgr ctrl.Manager) (usage.EventSource, error) {
 	return usage.EventSource{Objects: objects, Metadata: metadata}, nil
 }
 
-// hurrying has the changes written that may make room.
-func hurrying(group *groupcommit.Group) func(quotas []string) {
-	return func(quotas []string) {
-		for _, quota := range quotas {
-			group.Hurry(quota)
-		}
+// telling logs and counts what can't be matched with a quota.
+func telling(logger logr.Logger, metrics *metrics.Metrics) func(quota string, resource schema.GroupResource, err error) {
+	return func(quota string, resource schema.GroupResource, err error) {
+		logger.Error(err, "Objects can't be matched with the scopes of a quota. They count in full",
+			"quota", quota, "resource", resource.String())
+		metrics.Unmatched(quota, resource.String())
 	}
 }
 

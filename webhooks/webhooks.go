@@ -44,7 +44,8 @@ func Paths() reach.Paths {
 // ends, and what tells of refusals to the manager. Protected namespaces are those that no quota limits.
 func Register(
 	running context.Context, mgr ctrl.Manager, evaluators *evaluation.Evaluators, index *coverage.Index,
-	handler *objects.Handler, refusals *objects.Refusals, contact *contact.Contact, metrics *metrics.Metrics, protected []string,
+	handler *objects.Handler, fences *quotas.Fences, refusals *objects.Refusals, contact *contact.Contact, metrics *metrics.Metrics,
+	protected []string,
 ) error {
 	if err := mgr.Add(refusals); err != nil {
 		return fmt.Errorf("adding what tells of refusals: %w", err)
@@ -53,7 +54,7 @@ func Register(
 	if err != nil {
 		return err
 	}
-	validator := quotas.NewValidator(quotas.NewWarner(index, evaluators, lookup, protected))
+	validator := quotas.NewValidator(quotas.NewWarner(index, evaluators, lookup, protected), fences)
 	server := mgr.GetWebhookServer()
 	endpoint := objects.NewEndpoint(running, handler, metrics)
 	server.Register(objects.Path, endpoint)

@@ -59,6 +59,12 @@ type QuotaLedgerEntries struct {
 	// +listType=atomic
 	Reservations []string `json:"reservations,omitempty"`
 
+	// fence is a spec that lowers a limit, from before it is stored until used is
+	// counted for it: its generation, when the edit has certainly succeeded or failed,
+	// and its limits. They bind whoever knows an older spec.
+	// +optional
+	Fence string `json:"fence,omitempty"`
+
 	// sealed is since when this ledger has admitted nothing: what was in flight
 	// when it was made may not all be in it. Without it the ledger is open.
 	// +optional

@@ -18,17 +18,16 @@ package figures
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers/lag"
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 )
 
@@ -39,19 +38,21 @@ const readTimeout = time.Second
 type Reader struct {
 	client client.Reader
 	count  *counting.Count
-	group  *groupcommit.Group
+	group  *driver.Group
 	// projection -> how far it lags
 	lags map[metrics.Projection]*lag.Lag
+	// size tells how large a stored ledger is. It is asked at each scrape.
+	size func(*quotav1.QuotaLedger) int
 	// namespaces: what each namespace uses is wanted too.
 	namespaces bool
 }
 
 // NewReader makes a Reader. The client must read from a cache.
 func NewReader(
-	client client.Reader, count *counting.Count, group *groupcommit.Group,
-	lags map[metrics.Projection]*lag.Lag, namespaces bool,
+	client client.Reader, count *counting.Count, group *driver.Group,
+	lags map[metrics.Projection]*lag.Lag, size func(*quotav1.QuotaLedger) int, namespaces bool,
 ) *Reader {
-	return &Reader{client: client, count: count, group: group, lags: lags, namespaces: namespaces}
+	return &Reader{client: client, count: count, group: group, lags: lags, size: size, namespaces: namespaces}
 }
 
 // Read returns the figures of every quota there is.
@@ -74,9 +75,17 @@ func (r *Reader) of(ctx context.Context, object *quotav1.ClusterResourceQuota) m
 		Quota: object.Name, Hard: object.Spec.Quota.Hard, Conditions: object.Status.Conditions,
 		Lag: map[metrics.Projection]time.Duration{},
 	}
-	figures.Used, figures.Namespaces = r.used(object)
-	if state := r.group.Current(object.Name); state.Quota == object.UID {
-		figures.Reserved, figures.Reservations = state.Reserved(), len(state.Reservations)
+	state := r.group.Current(object.Name)
+	if state.Quota == object.UID {
+		figures.Reservations = len(state.Reservations)
+	}
+	is := balance.Read(r.count, object.Name, object.UID, state)
+	figures.Used, figures.Reserved = quota.Mask(is.Used, is.Complete), is.Reserved
+	if r.namespaces {
+		figures.Namespaces = is.Slices
+		for namespace, used := range is.Slices {
+			figures.Namespaces[namespace] = quota.Mask(used, is.Complete)
+		}
 	}
 	figures.LedgerBytes = r.ledgerBytes(ctx, object.Name)
 	for projection, lag := range r.lags {
@@ -91,27 +100,5 @@ func (r *Reader) ledgerBytes(ctx context.Context, quota string) int {
 	if r.client.Get(ctx, client.ObjectKey{Name: quota}, stored) != nil {
 		return 0 // it is being made, or the cache is being filled
 	}
-	text, err := json.Marshal(stored)
-	if err != nil {
-		return 0 // what came as JSON can be written as such
-	}
-	return len(text)
-}
-
-// used returns what has been counted, in total and by namespace.
-func (r *Reader) used(object *quotav1.ClusterResourceQuota) (total corev1.ResourceList, slices map[string]corev1.ResourceList) {
-	var names []corev1.ResourceName
-	r.count.Read(object.Name, func(view counting.View) {
-		if view.Definition().UID != object.UID {
-			return // of a quota that had the same name
-		}
-		names, total = view.CompleteNames(), view.Total()
-		if r.namespaces {
-			slices = view.Slices()
-		}
-	})
-	for namespace, used := range slices {
-		slices[namespace] = quota.Mask(used, names)
-	}
-	return quota.Mask(total, names), slices
+	return r.size(stored)
 }

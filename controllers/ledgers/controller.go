@@ -20,6 +20,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -33,18 +36,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 	"github.com/sharedquota/shared-quota-operator/internal/trail"
 )
 
 // Decode reads a stored ledger.
-type Decode func(*quotav1.QuotaLedger) (groupcommit.Snapshot, error)
+type Decode func(*quotav1.QuotaLedger) (machine.Snapshot, error)
 
 // Controller follows the ledgers.
 type Controller struct {
 	client  client.Reader
-	group   *groupcommit.Group
+	group   *driver.Group
 	trail   *trail.Trail
 	decode  Decode
 	metrics *metrics.Metrics
@@ -54,7 +57,7 @@ type Controller struct {
 // NewController makes the controller. The function changed is told of every
 // ledger that was written, by whomever.
 func NewController(
-	client client.Reader, group *groupcommit.Group, trail *trail.Trail, decode Decode, metrics *metrics.Metrics,
+	client client.Reader, group *driver.Group, trail *trail.Trail, decode Decode, metrics *metrics.Metrics,
 	changed func(quotas []string),
 ) *Controller {
 	return &Controller{client: client, group: group, trail: trail, decode: decode, metrics: metrics, changed: changed}
@@ -121,14 +124,14 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ledger %s: %w", request.Name, err)
 	}
-	if c.group.Knows(request.Name, object.ResourceVersion) {
+	if c.group.Knows(request.Name, resourceversion.Parse(object.ResourceVersion)) {
 		return reconcile.Result{}, nil // nearly always this process wrote it
 	}
 	snapshot, err := c.decode(object)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
-	c.group.Observe(request.Name, snapshot)
+	c.group.Saw(request.Name, snapshot)
 	return reconcile.Result{}, nil
 }
 

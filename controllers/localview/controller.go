@@ -24,6 +24,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,9 +37,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/lag"
 	"github.com/sharedquota/shared-quota-operator/controllers/pace"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=localresourcequotas,verbs=list;watch;create;update;delete
@@ -50,7 +52,7 @@ type Controller struct {
 	clock   clock.Clock
 	client  client.Client
 	count   *counting.Count
-	group   *groupcommit.Group
+	group   *driver.Group
 	changed *trigger.Trigger
 	// degraded tells whether something that a quota limits can't be counted.
 	degraded func(quota string) bool
@@ -74,7 +76,7 @@ type Controller struct {
 // NewController makes the controller. The trigger must be fired with every
 // quota whose count or ledger changes.
 func NewController(
-	clock clock.Clock, client client.Client, count *counting.Count, group *groupcommit.Group,
+	clock clock.Clock, client client.Client, count *counting.Count, group *driver.Group,
 	degraded func(quota string) bool, changed *trigger.Trigger, lag *lag.Lag, recorder events.Recorder, every time.Duration,
 ) *Controller {
 	return &Controller{
@@ -132,6 +134,10 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if wait > 0 || !is.counted {
 		return reconcile.Result{RequeueAfter: max(wait, 0)}, nil
+	}
+	torn := balance.Torn(object.Spec.Quota.Hard, is.totals.used, is.totals.reserved)
+	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
+		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	due := planned.due(c.changing(request.Name, is.totals))
 	result, err := c.project(ctx, request.Name, planned, due)

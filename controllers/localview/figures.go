@@ -21,7 +21,7 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
@@ -46,23 +46,16 @@ type figures struct {
 	slices map[string]corev1.ResourceList
 }
 
-// figures returns those of the quota as it is now.
+// figures returns those of the quota as it is now: the same that its status shows.
 func (c *Controller) figures(object *quotav1.ClusterResourceQuota) figures {
-	var is figures
-	// Both before the count is locked.
 	state, degraded := c.group.Current(object.Name), c.degraded(object.Name)
-	c.count.Read(object.Name, func(view counting.View) {
-		if view.Definition().UID != object.UID {
-			return
-		}
-		is = figures{selection: view.Selection(), complete: view.CompleteNames(), slices: view.Slices()}
-		ready := len(is.complete) == len(view.Definition().Sources) || degraded
-		is.counted = ready && state.Quota == object.UID
-		// Both as the ledger has them: the count has an object a moment before the ledger
-		// settles its reservation, and would show it twice.
-		is.totals = totals{used: quota.Mask(state.Used, is.complete), reserved: state.Reserved()}
-	})
-	return is
+	read := balance.Read(c.count, object.Name, object.UID, state)
+	ready := len(read.Complete) == len(read.Definition.Sources) || degraded
+	return figures{
+		selection: read.Selection, complete: read.Complete, slices: read.Slices,
+		counted: ready && state.Quota == object.UID,
+		totals:  totals{used: quota.Mask(read.Used, read.Complete), reserved: read.Reserved},
+	}
 }
 
 // views returns what each selected namespace should be shown.

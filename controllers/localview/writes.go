@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -33,8 +34,14 @@ import (
 // writesAtOnce bounds the writes of one round that are under way together.
 const writesAtOnce = 4
 
+// writeTimeout bounds one write, so that one that is never answered leaves time for
+// the rest of its round.
+const writeTimeout = 10 * time.Second
+
 func (c *Controller) remove(ctx context.Context, views []*quotav1.LocalResourceQuota) error {
 	return each(views, func(view *quotav1.LocalResourceQuota) error {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
 		return client.IgnoreNotFound(c.client.Delete(ctx, view))
 	})
 }
@@ -74,6 +81,8 @@ func (c *Controller) tell(view *quotav1.LocalResourceQuota, risen []corev1.Resou
 
 // store tells whether the view is stored.
 func (c *Controller) store(ctx context.Context, view *quotav1.LocalResourceQuota) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	if view.ResourceVersion != "" {
 		err := c.client.Update(ctx, view)
 		// Whoever changed or deleted it meanwhile asks for another round by that.

@@ -46,3 +46,27 @@ func TestPaceLetsEachNameWaitForItself(t *testing.T) {
 		t.Errorf("a waits %s after it was forgotten", left)
 	}
 }
+
+func TestTornFiguresAreReadAgainForAMoment(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	pace := New(clock)
+	for i, step := range []struct {
+		torn bool
+		want time.Duration
+	}{
+		{}, {torn: true, want: lookSoon}, {}, // others are of one moment
+		{torn: true, want: lookSoon}, {torn: true, want: lookSoon}, {torn: true, want: lookSoon}, {torn: true, want: lookSoon},
+		{torn: true, want: lookSoon}, {torn: true}, // it lasts
+		{torn: true, want: lookSoon},
+	} {
+		if got := pace.LookAgain("a", step.torn); got != step.want {
+			t.Errorf("look %d: got %s, want %s", i, got, step.want)
+		}
+		clock.SetTime(clock.Now().Add(lookSoon))
+	}
+	clock.SetTime(clock.Now().Add(time.Minute))
+	pace.Forget("a")
+	if got := pace.LookAgain("a", true); got != lookSoon {
+		t.Errorf("after it was forgotten: got %s, want %s", got, lookSoon)
+	}
+}

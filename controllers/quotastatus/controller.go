@@ -23,6 +23,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -39,11 +41,11 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/lag"
 	"github.com/sharedquota/shared-quota-operator/controllers/pace"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
@@ -51,12 +53,16 @@ import (
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas/status,verbs=patch
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=quotaledgers,verbs=get;list;watch
 
 // Problem is what keeps a resource from being counted.
 type Problem struct{ Reason, Message string }
 
 // Problems tells what can't be counted of what a quota limits.
 type Problems func(quota string) []Problem
+
+// callTimeout bounds one call of the API server.
+const callTimeout = 10 * time.Second
 
 // slicesPerInterval is how many namespaces make a status wait for one interval
 // more.
@@ -66,9 +72,10 @@ const slicesPerInterval = 250
 type Controller struct {
 	clock      clock.Clock
 	client     client.Client
+	ledgers    Ledgers
 	evaluators *evaluation.Evaluators
 	count      *counting.Count
-	group      *groupcommit.Group
+	group      *driver.Group
 	problems   Problems
 	settings   func() reach.Settings
 	changed    *trigger.Trigger
@@ -83,12 +90,12 @@ type Controller struct {
 // NewController makes the controller. The trigger must be fired with every
 // quota whose count or ledger changes.
 func NewController(
-	clock clock.Clock, client client.Client, evaluators *evaluation.Evaluators, count *counting.Count,
-	group *groupcommit.Group, problems Problems, settings func() reach.Settings,
+	clock clock.Clock, client client.Client, ledgers Ledgers, evaluators *evaluation.Evaluators, count *counting.Count,
+	group *driver.Group, problems Problems, settings func() reach.Settings,
 	changed *trigger.Trigger, lag *lag.Lag, recorder events.Recorder, every time.Duration,
 ) *Controller {
 	return &Controller{
-		clock: clock, client: client, evaluators: evaluators, count: count, group: group,
+		clock: clock, client: client, ledgers: ledgers, evaluators: evaluators, count: count, group: group,
 		problems: problems, settings: settings, changed: changed, recorder: recorder, every: every, pace: pace.New(clock), lag: lag,
 	}
 }
@@ -138,7 +145,12 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	written, err := c.write(ctx, quota, facts.status(quota))
+	status := facts.status(quota)
+	torn := balance.Torn(status.Total.Hard, status.Total.Used, status.Reserved)
+	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	written, err := c.write(ctx, quota, status)
 	if written {
 		c.lag.Shown(request.Name, facts.now)
 	}
@@ -160,15 +172,17 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 	if gathered.lost, err = c.lost(ctx, quota, gathered.ledger); err != nil {
 		return facts{}, err
 	}
-	c.count.Read(quota.Name, func(view counting.View) {
-		gathered.countedGeneration = view.Definition().Generation
-		gathered.slices = view.Slices()
-		for name := range view.Definition().Sources {
-			if !view.Complete(name) || !settled(gathered.ledger, view.Definition(), name) {
-				gathered.uncounted = append(gathered.uncounted, name)
-			}
+	if gathered.named, err = c.named(ctx, quota, gathered.ledger); err != nil {
+		return facts{}, err
+	}
+	figures := balance.Read(c.count, quota.Name, quota.UID, gathered.ledger)
+	gathered.countedGeneration, gathered.slices = figures.Definition.Generation, figures.Slices
+	gathered.reserved = figures.Reserved
+	for name := range figures.Definition.Sources {
+		if !slices.Contains(figures.Complete, name) || !settled(gathered.ledger, figures.Definition, name) {
+			gathered.uncounted = append(gathered.uncounted, name)
 		}
-	})
+	}
 	for _, name := range slices.Sorted(slices.Values(settings.Protected)) {
 		if _, selected := gathered.slices[name]; selected {
 			gathered.protected = append(gathered.protected, name)
@@ -192,11 +206,8 @@ func (c *Controller) lost(ctx context.Context, quota *quotav1.ClusterResourceQuo
 	if state.Sealed.IsZero() || quota.Status.Ledger == "" {
 		return false, nil
 	}
-	sealed := &quotav1.QuotaLedger{}
-	if err := c.client.Get(ctx, client.ObjectKeyFromObject(quota), sealed); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading ledger %s: %w", quota.Name, err)
-	}
-	return sealed.UID != quota.Status.Ledger, nil
+	sealed, err := c.read(ctx, c.client, quota.Name)
+	return err == nil && (sealed == nil || sealed.UID != quota.Status.Ledger), err
 }
 
 // settled tells whether the ledger has the count of a resource. Admission goes
@@ -218,6 +229,8 @@ func (c *Controller) write(
 	// A patch leaves alone what a newer operator's CRD has in a status, and this one
 	// doesn't know.
 	patch := client.MergeFromWithOptions(quota, client.MergeFromWithOptimisticLock{})
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	if err := c.client.Status().Patch(ctx, changed, patch); err != nil {
 		// After a conflict the newer version asks for another reconcile.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

@@ -24,6 +24,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +48,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
@@ -61,6 +63,8 @@ type bench struct {
 	// failure of each write of a status; nil for none.
 	failure error
 	writes  int
+	// left is how long the last write may take; zero for as long as it likes.
+	left time.Duration
 	// told are the events, each as its object's path and its note.
 	told []string
 }
@@ -84,10 +88,11 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		WithStatusSubresource(&quotav1.ClusterResourceQuota{}).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.write}).Build()
 	evaluators := evaluation.New(b.clock, evaluation.ClaimSources{})
-	group := groupcommit.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, groupcommit.Options{})
+	group := driver.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, driver.Options{})
 	elected := make(chan struct{})
 	close(elected)
-	b.Controller = NewController(b.clock, b.client, evaluators, counting.New(evaluators, func([]string) {}, func([]string) {}), group,
+	b.Controller = NewController(b.clock, b.client, Ledgers{Live: b.client, Intact: ledgerstore.Intact}, evaluators,
+		counting.New(evaluators, func([]string) {}, func([]string) {}), group,
 		func(string) []Problem { return nil }, settings, &trigger.Trigger{}, lag.New(b.clock, elected), b, time.Second)
 	return b
 }
@@ -100,6 +105,10 @@ func (b *bench) write(
 		return b.failure
 	}
 	b.writes++
+	b.left = 0
+	if until, bounded := ctx.Deadline(); bounded {
+		b.left = time.Until(until) //nolint:forbidigo // a context's deadline is in real time
+	}
 	return c.SubResource(subresource).Patch(ctx, object, patch, options...)
 }
 
@@ -124,7 +133,7 @@ func (b *bench) counts(t *testing.T, quota *quotav1.ClusterResourceQuota, number
 	if err := b.count.Source(configMaps).Replace(objects, 5, moment); err != nil {
 		t.Fatal(err)
 	}
-	b.group.Observe(quota.Name, groupcommit.Snapshot{Version: "1", State: ledger.State{
+	b.group.Saw(quota.Name, machine.Snapshot{Version: machine.Version{ResourceVersion: 1}, State: ledger.State{
 		Basis: compiled.Limits.Basis, Used: list("configmaps", "0"),
 	}})
 }
@@ -207,7 +216,7 @@ func TestAQuotaIsNotReadyBeforeItsLedgerIs(t *testing.T) {
 			state := b.group.Current("team")
 			change(&state)
 			b.group.Gone("team")
-			b.group.Observe("team", groupcommit.Snapshot{Version: "2", State: state})
+			b.group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
 			b.reconcile(t)
 			if !meta.IsStatusConditionFalse(b.status(t).Conditions, quotav1.ConditionReady) {
 				t.Errorf("want it not ready, got %+v", b.status(t).Conditions)
@@ -231,7 +240,7 @@ func TestALedgerThatWasLostIsToldOf(t *testing.T) {
 			quota.Status.Ledger = test.named
 			b := newBench(t, quota, registered(), &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "ledger"}})
 			b.counts(t, quota, 3)
-			b.group.Observe("team", groupcommit.Snapshot{Version: "2", State: ledger.State{
+			b.group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: ledger.State{
 				Basis: ledger.Basis{Quota: quota.UID}, Sealed: moment,
 			}})
 			b.reconcile(t)
@@ -321,6 +330,17 @@ func TestAWriteThatFails(t *testing.T) {
 				t.Errorf("got the error %v, want %v", err, test.want)
 			}
 		})
+	}
+}
+
+// One that is never answered would stop a worker for good.
+func TestAWriteHasADeadline(t *testing.T) {
+	quota := team("configmaps", "5")
+	b := newBench(t, quota, registered())
+	b.counts(t, quota, 1)
+	b.reconcile(t)
+	if b.writes != 1 || b.left <= 0 || b.left > callTimeout {
+		t.Errorf("%d writes, the last within %s, want one within %s", b.writes, b.left, callTimeout)
 	}
 }
 

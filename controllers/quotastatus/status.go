@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -49,6 +50,10 @@ type facts struct {
 	unlimitable []corev1.ResourceName
 	problems    []Problem
 	ledger      ledger.State
+	// reserved is what the ledger holds for objects that aren't in slices.
+	reserved corev1.ResourceList
+	// named is the UID of the ledger that requests are admitted by.
+	named types.UID
 	// lost: the ledger is another one than requests were admitted by before.
 	lost bool
 	// coverage is how far the webhook is called for what the quota limits.
@@ -64,7 +69,8 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 	hard := object.Spec.Quota.Hard
 	status := quotav1.ClusterResourceQuotaStatus{
 		ObservedGeneration: object.Generation,
-		Ledger:             object.Status.Ledger,
+		Ledger:             f.named,
+		Reserved:           f.reserved,
 		Selector:           f.selector,
 		NamespaceCount:     int32(len(f.slices)), //nolint:gosec // no cluster has 2^31 namespaces
 		Conditions:         slices.Clone(object.Status.Conditions),
@@ -81,9 +87,6 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 			Namespace: namespace,
 			Status:    corev1.ResourceQuotaStatus{Hard: hard, Used: used},
 		})
-	}
-	if f.ledger.Quota == object.UID {
-		status.Reserved = f.ledger.Reserved()
 	}
 	status.Summary = report.Summary(status.Total.Used, hard)
 	status.Levels = report.Levels(object.Status.Levels, status.Total.Used, hard)

@@ -18,7 +18,6 @@ package usage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,7 +25,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,11 +38,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
-	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
@@ -52,24 +49,22 @@ import (
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
 // +kubebuilder:rbac:groups=*,resources=*,verbs=list;watch
 
-// retryUnavailable is how soon a resource that couldn't be resolved is looked
-// for again; the arrival of a CustomResourceDefinition is noticed at once.
-const retryUnavailable = 10 * time.Second
+const (
+	// writeTimeout bounds each write; after it the work queue tries again.
+	writeTimeout = 30 * time.Second
+	// reconcilesAtOnce bounds the quotas that are defined, or looked after, at the same
+	// time.
+	reconcilesAtOnce = 50
+)
 
-// settleTimeout bounds one settle; after it the work queue tries again.
-const settleTimeout = 30 * time.Second
-
-// settlesAtOnce bounds the quotas that are settled at the same time. Nearly all
-// of a settle is waiting for its batch.
-const settlesAtOnce = 50
-
-// Controller counts and settles.
+// Controller defines what is counted, and looks after ledgers and what expires in them.
+// The quotas' machines settle what was counted.
 type Controller struct {
 	clock      clock.Clock
 	client     client.Client
 	evaluators *evaluation.Evaluators
 	count      *counting.Count
-	group      *groupcommit.Group
+	group      *driver.Group
 	recovery   *Recovery
 	watches    *Watches
 	objects    *Lookup
@@ -81,7 +76,7 @@ type Controller struct {
 // quota whose count or ledger changes.
 func NewController(
 	clock clock.Clock, client client.Client,
-	evaluators *evaluation.Evaluators, count *counting.Count, group *groupcommit.Group, recovery *Recovery,
+	evaluators *evaluation.Evaluators, count *counting.Count, group *driver.Group, recovery *Recovery,
 	watches *Watches, objects *Lookup, metrics *metrics.Metrics, changed *trigger.Trigger,
 ) *Controller {
 	return &Controller{
@@ -100,20 +95,17 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		For(&quotav1.ClusterResourceQuota{}).
-		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(c.quotasWithoutSource)).
+		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(c.redefined)).
 		WatchesRawSource(c.changed.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: settlesAtOnce}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
 		Complete(c)
 }
 
-// quotasWithoutSource are those that may have waited for a new definition.
-func (c *Controller) quotasWithoutSource(context.Context, client.Object) []reconcile.Request {
-	incomplete := c.watches.Incomplete()
-	requests := make([]reconcile.Request, 0, len(incomplete))
-	for _, quota := range incomplete {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: quota}})
-	}
-	return requests
+// redefined has what a CustomResourceDefinition defines looked up again. The
+// quotas are told once the outcome is known.
+func (c *Controller) redefined(_ context.Context, definition client.Object) []reconcile.Request {
+	c.watches.Redefined(schema.ParseGroupResource(definition.GetName()))
+	return nil
 }
 
 // Reconcile brings one quota's count and ledger up to date.
@@ -138,15 +130,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if wait, err := c.recovery.Ensure(ctx, quota); err != nil || wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, err
 	}
-	if err := c.settle(ctx, quota.Name); err != nil {
-		return reconcile.Result{}, err
-	}
 	next, err := c.expire(ctx, quota.Name)
 	if err != nil {
 		return reconcile.Result{}, err
-	}
-	if slices.Contains(c.watches.Incomplete(), quota.Name) {
-		next = earlier(next, retryUnavailable)
 	}
 	return reconcile.Result{RequeueAfter: next}, nil
 }
@@ -174,97 +160,29 @@ func (c *Controller) define(defined definition.Definition) error {
 	return nil
 }
 
-// settle moves the ledger to the newest count. One that makes no room can wait:
-// what it turns from reserved to used is charged either way.
-func (c *Controller) settle(ctx context.Context, quota string) error {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	change := func(draft *ledger.Draft) {
-		c.count.Read(quota, func(view counting.View) {
-			// The ledger of a quota that had the same name must not become this one's: it
-			// was opened for that one, and this one's status doesn't name it.
-			if draft.Quota() == view.Definition().UID {
-				draft.Settle(observation(view))
-			}
-		})
-	}
-	canWait := func(state ledger.State) (can bool) {
-		c.count.Read(quota, func(view counting.View) { can = !state.MakesRoom(observation(view)) })
-		return can
-	}
-	return c.group.ApplyLater(ctx, quota, change, canWait)
-}
-
+// forget drops all that is known of a quota that is gone, and its ledger. Its owner
+// reference would see to that, where a garbage collector runs. At once is better: a new
+// quota of this name must not find it. A ledger of a new quota stays.
 func (c *Controller) forget(ctx context.Context, quota string) error {
 	c.count.Forget(quota)
 	c.watches.Forget(quota)
 	c.group.Forget(quota)
 	c.metrics.Forget(quota)
-	// Its owner reference would see to it, where a garbage collector runs. At
-	// once is better: a new quota of this name must not find it.
-	ledger := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: quota}}
-	if err := c.client.Delete(ctx, ledger); client.IgnoreNotFound(err) != nil {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	ledger := &quotav1.QuotaLedger{}
+	err := c.client.Get(ctx, client.ObjectKey{Name: quota}, ledger)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the ledger of quota %s: %w", quota, err)
+	}
+	err = c.client.Delete(ctx, ledger, client.Preconditions{UID: &ledger.UID, ResourceVersion: &ledger.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the ledger of quota %s: %w", quota, err)
 	}
 	return nil
-}
-
-// expire removes the reservations whose life has ended and whose objects a live
-// look doesn't find. It returns how long until the next one ends; zero for none.
-func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, error) {
-	state, now := c.group.Current(quota), c.clock.Now()
-	var dropped []ledger.Reservation
-	var failures []error
-	for _, reservation := range state.Expired(now) {
-		awaited, err := c.awaited(ctx, quota, reservation)
-		if err != nil {
-			failures = append(failures, err)
-			continue
-		}
-		if !awaited {
-			dropped = append(dropped, reservation)
-		}
-	}
-	if len(dropped) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-		defer cancel()
-		err := c.group.Apply(ctx, quota, func(draft *ledger.Draft) {
-			for _, reservation := range dropped {
-				draft.Drop(reservation)
-			}
-		})
-		failures = append(failures, err)
-	}
-	return untilNextExpiry(state, now), errors.Join(failures...)
-}
-
-// awaited tells whether an expired reservation must be kept because its object
-// is there and counting has yet to see it.
-func (c *Controller) awaited(ctx context.Context, quota string, reservation ledger.Reservation) (bool, error) {
-	there, err := c.objects.There(ctx, reservation)
-	if err != nil || !there {
-		return false, err
-	}
-	// What the quota limits no longer, or has lost with its namespace, lives on and
-	// is never going to be counted. The view of namespaces may be behind: look.
-	limited, selector := false, selection.Selector{}
-	c.count.Read(quota, func(view counting.View) {
-		limited, selector = view.Limits(reservation.Resource.GroupResource()), view.Definition().Selector
-	})
-	if !limited {
-		return false, nil
-	}
-	return c.objects.Selected(ctx, reservation.Namespace, selector)
-}
-
-func untilNextExpiry(state ledger.State, now time.Time) time.Duration {
-	next := time.Duration(0)
-	for _, reservation := range state.Reservations {
-		// A second more, for expiry is in whole seconds.
-		left := max(reservation.Expiry.Sub(now), 0) + time.Second
-		next = earlier(next, left)
-	}
-	return next
 }
 
 // earlier returns the shorter of two waits, where zero is no wait at all.

@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/pager"
 
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
@@ -41,37 +42,60 @@ const lookupTimeout = 10 * time.Second
 
 // Lookup reads single objects from the API server.
 type Lookup struct {
-	client metadata.Interface
+	client    metadata.Interface
+	discovery Discovery
 }
 
 // NewLookup makes a Lookup.
-func NewLookup(client metadata.Interface) *Lookup {
-	return &Lookup{client: client}
+func NewLookup(client metadata.Interface, discovery Discovery) *Lookup {
+	return &Lookup{client: client, discovery: discovery}
 }
 
 // There tells whether the write that a reservation was made for has happened:
 // the object lives with its UID and, for an update, in a later version than the
 // update started from.
 //
-// It lists the objects of that name rather than getting the one: of everything in
-// a cluster, the operator may list and watch but not get. To get everything would
-// include subresources, and who may get pods/exec runs commands in any pod.
+// The reservation names the API version of its request, which may no longer be
+// served while the object lives. So an object is gone only if it isn't found in a
+// version that is served, or if discovery says that none is.
 func (l *Lookup) There(ctx context.Context, reservation ledger.Reservation) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	found, err := l.client.Resource(reservation.Resource).Namespace(reservation.Namespace).
-		List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, reservation.Name).String()})
-	if apierrors.IsNotFound(err) {
-		return false, nil // its kind has gone, and all its objects with it
-	}
+	found, err := l.named(ctx, reservation)
 	if err != nil {
 		return false, fmt.Errorf("looking for %s %s/%s: %w",
 			reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name, err)
 	}
-	return slices.ContainsFunc(found.Items, func(object metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(found, func(object metav1.PartialObjectMetadata) bool {
 		return object.UID == reservation.UID && (reservation.From == "" ||
 			resourceversion.Parse(object.ResourceVersion) > resourceversion.Parse(reservation.From))
 	}), nil
+}
+
+// named returns the objects of a reservation's name: one or none.
+func (l *Lookup) named(ctx context.Context, reservation ledger.Reservation) ([]metav1.PartialObjectMetadata, error) {
+	found, err := l.namedIn(ctx, reservation, reservation.Resource.Version)
+	if !apierrors.IsNotFound(err) {
+		return found, err
+	}
+	served, err := l.discovery.Find(ctx, reservation.Resource.GroupResource())
+	if err != nil || len(served.Versions) == 0 {
+		return nil, err // without an error: its kind has gone, and all its objects with it
+	}
+	return l.namedIn(ctx, reservation, served.Versions[0])
+}
+
+// namedIn lists the objects of that name rather than getting the one: of
+// everything in a cluster, the operator may list and watch but not get. To get
+// everything would include subresources, and who may get pods/exec runs commands
+// in any pod.
+func (l *Lookup) namedIn(ctx context.Context, reservation ledger.Reservation, version string) ([]metav1.PartialObjectMetadata, error) {
+	found, err := l.client.Resource(reservation.Resource.GroupResource().WithVersion(version)).Namespace(reservation.Namespace).
+		List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, reservation.Name).String()})
+	if err != nil {
+		return nil, err
+	}
+	return found.Items, nil
 }
 
 // Selected tells whether the namespace is there and the selector matches it.
@@ -88,12 +112,27 @@ func (l *Lookup) Selected(ctx context.Context, name string, selector selection.S
 	return selector.Matches(namespace.Labels, namespace.Annotations), nil
 }
 
+// Generation returns the generation of a quota's spec as it is stored; zero if the quota
+// is gone.
+func (l *Lookup) Generation(ctx context.Context, quota string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	found, err := l.client.Resource(quotav1.GroupVersion.WithResource("clusterresourcequotas")).Get(ctx, quota, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("looking for quota %s: %w", quota, err)
+	}
+	return found.Generation, nil
+}
+
 func namespaces() schema.GroupVersionResource {
 	return corev1.SchemeGroupVersion.WithResource("namespaces")
 }
 
 // Newest returns the resourceVersion of the newest object of a resource; zero
-// where there is none. A watch that has come so far has shown all there are.
+// if there is none. A watch that has come so far has shown all there are.
 func (l *Lookup) Newest(ctx context.Context, resource schema.GroupVersionResource) (uint64, error) {
 	newest := uint64(0)
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -107,7 +146,7 @@ func (l *Lookup) Newest(ctx context.Context, resource schema.GroupVersionResourc
 		newest = max(newest, resourceversion.Parse(known.GetResourceVersion()))
 		return nil
 	})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil {
 		return 0, fmt.Errorf("looking for the newest of %s: %w", resource.GroupResource(), err)
 	}
 	return newest, nil
@@ -116,7 +155,7 @@ func (l *Lookup) Newest(ctx context.Context, resource schema.GroupVersionResourc
 // NewestOf makes a Newest of what is watched for a quota, and of namespaces.
 func NewestOf(watches *Watches, objects *Lookup) Newest {
 	return func(ctx context.Context, quota string) (map[schema.GroupResource]uint64, error) {
-		versions, err := watches.Versions(quota)
+		versions, err := watches.Versions(ctx, quota)
 		if err != nil {
 			return nil, err
 		}

@@ -24,30 +24,40 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
-func basisOf(definition counting.Definition) ledger.Basis {
-	return ledger.Basis{Quota: definition.UID, Generation: definition.Generation, Digest: definition.Digest}
+func basisOf(definition counting.Definition) ledger.Basis { return balance.BasisOf(definition) }
+
+// Counter gives the machines of quotas what is counted.
+type Counter struct {
+	count *counting.Count
+}
+
+// NewCounter makes a Counter.
+func NewCounter(count *counting.Count) Counter { return Counter{count: count} }
+
+// Observe implements driver.Counter. The count and what it includes of the reservations
+// are of one instant.
+func (c Counter) Observe(quota string, reservations map[ledger.Key]ledger.Reservation) *ledger.Observation {
+	var observed *ledger.Observation
+	c.count.Read(quota, func(view counting.View) {
+		instant, seen := observation(view), map[ledger.Key]bool{}
+		for key, reservation := range reservations {
+			if instant.Seen(reservation) {
+				seen[key] = true
+			}
+		}
+		instant.Seen = func(reservation ledger.Reservation) bool { return seen[reservation.Key()] }
+		observed = &instant
+	})
+	return observed
 }
 
 // observation is what the ledger settles by. It is valid as long as the view is.
-func observation(view counting.View) ledger.Observation {
-	definition := view.Definition()
-	return ledger.Observation{
-		Basis:      basisOf(definition),
-		Used:       view.Total(),
-		Sources:    definition.Sources,
-		Counted:    view.Counted(),
-		Everything: []schema.GroupResource{counting.Namespaces},
-		Seen: func(reservation ledger.Reservation) bool {
-			return view.Includes(reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name,
-				reservation.UID, resourceversion.Parse(reservation.From))
-		},
-	}
-}
+func observation(view counting.View) ledger.Observation { return balance.ObservationOf(view) }
 
 // sources turns what each resource uses into what each name is counted from. A
 // resource that isn't served is a source only of what has no other: objects of

@@ -51,8 +51,8 @@ func unknown(resource schema.GroupResource, err error) *Problem {
 	}
 }
 
-func notWatchable(resource schema.GroupResource, err error) Problem {
-	return Problem{
+func notWatchable(resource schema.GroupResource, err error) *Problem {
+	return &Problem{
 		Resource: resource, Reason: quotav1.ReasonNotWatchable,
 		Message: fmt.Sprintf("%s can't be listed or watched; it is tried again, and what isn't counted yet is refused meanwhile: "+
 			"see what the API server says: %v", resource, err),

@@ -46,7 +46,7 @@ func TestProblemsWordForWord(t *testing.T) {
 				"see what the API server says: it is down",
 		},
 		"not watched": {
-			got: notWatchable(gadgets, failure), reason: quotav1.ReasonNotWatchable,
+			got: *notWatchable(gadgets, failure), reason: quotav1.ReasonNotWatchable,
 			message: "gadgets.example.com can't be listed or watched; it is tried again, and what isn't counted yet is refused meanwhile: " +
 				"see what the API server says: it is down",
 		},

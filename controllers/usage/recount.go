@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -35,14 +35,14 @@ const recountTimeout = 10 * time.Second
 // Recount makes a function that has every quota counted anew before anything is
 // granted under it: what a ledger says is used may be from before the API server
 // stopped to ask. Its error tells of the first ledger that couldn't be written.
-func Recount(reader client.Reader, group *groupcommit.Group) func(context.Context) error {
+func Recount(reader client.Reader, group *driver.Group) func(context.Context) error {
 	return func(ctx context.Context) error {
 		quotas := &quotav1.ClusterResourceQuotaList{}
 		if err := reader.List(ctx, quotas); err != nil {
 			return fmt.Errorf("listing quotas: %w", err)
 		}
 		var recounts errgroup.Group
-		recounts.SetLimit(settlesAtOnce)
+		recounts.SetLimit(reconcilesAtOnce)
 		for i := range quotas.Items {
 			recounts.Go(func() error { return recount(ctx, group, quotas.Items[i].Name) })
 		}
@@ -50,10 +50,10 @@ func Recount(reader client.Reader, group *groupcommit.Group) func(context.Contex
 	}
 }
 
-func recount(ctx context.Context, group *groupcommit.Group, quota string) error {
+func recount(ctx context.Context, group *driver.Group, quota string) error {
 	ctx, cancel := context.WithTimeout(ctx, recountTimeout)
 	defer cancel()
-	if err := group.Apply(ctx, quota, (*ledger.Draft).Recount); err != nil {
+	if err := group.Edit(ctx, quota, func(draft *ledger.Draft) { draft.Recount(nil) }); err != nil {
 		return fmt.Errorf("having quota %s counted anew: %w", quota, err)
 	}
 	return nil

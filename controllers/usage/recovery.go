@@ -22,6 +22,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -29,7 +32,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/trail"
@@ -43,7 +45,7 @@ const lookSoon = 20 * time.Millisecond
 const recoveryTimeout = 2 * time.Minute
 
 // Decode reads a stored ledger.
-type Decode func(*quotav1.QuotaLedger) (groupcommit.Snapshot, error)
+type Decode func(*quotav1.QuotaLedger) (machine.Snapshot, error)
 
 // Newest tells how far a count of each resource must have come, as a
 // resourceVersion, to include all objects that are stored now of what a quota
@@ -77,7 +79,7 @@ type Recovery struct {
 	clock   clock.PassiveClock
 	client  client.Client
 	live    client.Reader
-	group   *groupcommit.Group
+	group   *driver.Group
 	trail   *trail.Trail
 	decode  Decode
 	newest  Newest
@@ -88,7 +90,7 @@ type Recovery struct {
 
 // NewRecovery makes a Recovery. The client may read from a cache, live must not.
 func NewRecovery(
-	clock clock.PassiveClock, client client.Client, live client.Reader, group *groupcommit.Group, trail *trail.Trail,
+	clock clock.PassiveClock, client client.Client, live client.Reader, group *driver.Group, trail *trail.Trail,
 	decode Decode, newest Newest, metrics *metrics.Metrics, life time.Duration,
 ) *Recovery {
 	return &Recovery{
@@ -102,7 +104,7 @@ type found struct {
 	quota *quotav1.ClusterResourceQuota
 	// ledger is nil where there is none.
 	ledger   *quotav1.QuotaLedger
-	snapshot groupcommit.Snapshot
+	snapshot machine.Snapshot
 }
 
 // Ensure sees to it that the quota has an open ledger. It returns how long until it
@@ -123,7 +125,7 @@ func (r *Recovery) Ensure(ctx context.Context, quota *quotav1.ClusterResourceQuo
 		return 0, err
 	}
 	wait, err := r.step(ctx, stored)
-	if errors.Is(err, groupcommit.ErrConflict) || apierrors.IsConflict(err) {
+	if errors.Is(err, machine.ErrConflict) || apierrors.IsConflict(err) {
 		return lookSoon, nil // somebody else was first
 	}
 	return wait, err
@@ -145,7 +147,7 @@ func (r *Recovery) look(ctx context.Context, from client.Reader, quota *quotav1.
 		return found{}, fmt.Errorf("reading quota %s: %w", quota.Name, err)
 	}
 	if stored.quota.UID != quota.UID {
-		return found{}, fmt.Errorf("quota %s has been replaced: %w", quota.Name, groupcommit.ErrConflict)
+		return found{}, fmt.Errorf("quota %s has been replaced: %w", quota.Name, machine.ErrConflict)
 	}
 	if stored.ledger != nil {
 		stored.snapshot, err = r.decode(stored.ledger)
@@ -163,7 +165,7 @@ func (r *Recovery) step(ctx context.Context, stored found) (time.Duration, error
 		// It was a quota's that had the same name.
 		return lookSoon, r.remove(ctx, stored.ledger)
 	case state.Sealed.IsZero():
-		r.group.Observe(stored.quota.Name, stored.snapshot)
+		r.group.Saw(stored.quota.Name, stored.snapshot)
 		return 0, nil
 	default:
 		return r.unseal(ctx, stored)
@@ -177,7 +179,7 @@ func (r *Recovery) create(ctx context.Context, stored found) error {
 		log.FromContext(ctx).Info("Somebody deleted the ledger of a quota. It is being rebuilt", "ledger", quota.Status.Ledger)
 		r.metrics.Lost(quota.Name, metrics.Deleted)
 	}
-	_, err := r.group.Replace(ctx, quota.Name, "", ledger.State{
+	_, err := r.group.Replace(ctx, quota.Name, machine.Version{}, ledger.State{
 		Basis: ledger.Basis{Quota: quota.UID}, Sealed: r.clock.Now().Truncate(time.Second),
 	})
 	return err

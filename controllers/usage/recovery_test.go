@@ -22,6 +22,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -37,7 +40,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -77,7 +79,7 @@ func newRecoveryBench(t *testing.T) *recoveryBench {
 
 // restart is another process, which has seen nothing.
 func (b *recoveryBench) restart(server client.Client) {
-	group := groupcommit.New(b.t.Context(), b.clock, b.store, nil, groupcommit.Options{})
+	group := driver.New(b.t.Context(), b.clock, b.store, nil, driver.Options{})
 	newest := func(context.Context, string) (map[schema.GroupResource]uint64, error) {
 		return map[schema.GroupResource]uint64{{Resource: "pods"}: 77}, nil
 	}
@@ -365,7 +367,7 @@ func TestALedgerIsNotOpenedWhereAnotherOneCameInBetween(t *testing.T) {
 func TestTheLedgerOfAnotherQuotaIsReplaced(t *testing.T) {
 	b := newRecoveryBench(t)
 	foreign := ledger.State{Basis: ledger.Basis{Quota: "before"}}
-	if _, err := b.store.Swap(t.Context(), "team", "", foreign); err != nil {
+	if _, err := b.store.Swap(t.Context(), "team", machine.Version{}, foreign); err != nil {
 		t.Fatal(err)
 	}
 	if wait := b.recovers(); wait != 0 {
@@ -378,7 +380,7 @@ func TestTheLedgerOfAnotherQuotaIsReplaced(t *testing.T) {
 // first of its quota.
 func TestALedgerWithoutAChecksumIsNotForgotten(t *testing.T) {
 	b := newRecoveryBench(t)
-	if _, err := b.store.Swap(t.Context(), "team", "", ledger.State{Basis: ledger.Basis{Quota: "q"}}); err != nil {
+	if _, err := b.store.Swap(t.Context(), "team", machine.Version{}, ledger.State{Basis: ledger.Basis{Quota: "q"}}); err != nil {
 		t.Fatal(err)
 	}
 	old := b.ledger()

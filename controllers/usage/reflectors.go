@@ -18,11 +18,11 @@ package usage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,8 +38,6 @@ var customResourceDefinition = schema.GroupVersionKind{
 	Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
 }
 
-var errClusterScoped = errors.New("the resource is cluster-scoped")
-
 // EventSource is where events come from: whole objects where the evaluator
 // needs them, metadata alone elsewhere.
 type EventSource struct {
@@ -50,53 +48,6 @@ type EventSource struct {
 // pageSize is how many whole objects are held at a time, where the API server
 // doesn't stream a list.
 const pageSize = 500
-
-// runner is what Watches needs of a reflector.
-type runner interface{ RunWithContext(ctx context.Context) }
-
-// resolve finds the version to watch a resource in.
-func (w *Watches) resolve(resource schema.GroupResource) (schema.GroupVersionResource, *Problem) {
-	version, err := w.mapper.ResourceFor(typedVersion(resource))
-	if err == nil {
-		err = namespaced(w.mapper, version)
-	}
-	switch {
-	case err == nil:
-		return version, nil
-	case errors.Is(err, errClusterScoped):
-		return version, clusterScoped(resource)
-	case meta.IsNoMatchError(err):
-		return version, notServed(resource)
-	default:
-		return version, unknown(resource, err)
-	}
-}
-
-// typedVersion asks for the version that the evaluators know, where they do,
-// and for the preferred one elsewhere.
-func typedVersion(resource schema.GroupResource) schema.GroupVersionResource {
-	if resource == deviceClaims {
-		return resourceapi.SchemeGroupVersion.WithResource(resource.Resource)
-	}
-	return resource.WithVersion("")
-}
-
-func namespaced(mapper meta.RESTMapper, version schema.GroupVersionResource) error {
-	kind, err := mapper.KindFor(version)
-	if err != nil {
-		return fmt.Errorf("looking up the kind of %s: %w", version.GroupResource(), err)
-	}
-	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return fmt.Errorf("looking up the scope of %s: %w", version.GroupResource(), err)
-	}
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return errClusterScoped
-	}
-	return nil
-}
-
-var deviceClaims = schema.GroupResource{Group: resourceapi.GroupName, Resource: "resourceclaims"}
 
 // objectReflector feeds the store with a resource's objects, and reports how
 // each attempt to list or watch them went.
@@ -205,7 +156,8 @@ func shrunk(page runtime.Object, shrink func(runtime.Object) runtime.Object) (ru
 }
 
 // reporting wraps a lister so that the outcome of each call is known, unless it
-// was ended on purpose.
+// was ended on purpose. An API server that doesn't stream lists says so, and is
+// asked for a list then.
 func reporting(lister *cache.ListWatch, report func(error)) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -217,7 +169,8 @@ func reporting(lister *cache.ListWatch, report func(error)) *cache.ListWatch {
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			events, err := lister.WatchFuncWithContext(ctx, options)
-			if ctx.Err() == nil {
+			notStreamed := options.SendInitialEvents != nil && apierrors.IsInvalid(err)
+			if ctx.Err() == nil && !notStreamed {
 				report(err)
 			}
 			return events, err

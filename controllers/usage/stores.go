@@ -18,6 +18,7 @@ package usage
 
 import (
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,10 +39,32 @@ var (
 	_ cache.ResourceVersionUpdater = &namespaceStore{}
 )
 
-// objectStore takes the events of one resource.
+// objectStore takes the events of one resource until it is closed.
 type objectStore struct {
 	clock  clock.PassiveClock
 	source *counting.Source
+
+	// mu guards closed. It is held while an event is taken.
+	mu     sync.Mutex
+	closed bool
+}
+
+// close makes sure that nothing is taken any more. A reflector that was told to
+// end may take a while, and must not disturb the one that follows it.
+func (s *objectStore) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+// feed changes the source, unless the store was closed.
+func (s *objectStore) feed(change func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	return change()
 }
 
 // Transformer makes the objects of a list small before the reflector collects
@@ -74,7 +97,7 @@ func (s *objectStore) Update(object any) error {
 	if err != nil {
 		return err
 	}
-	return s.source.Set(known, s.clock.Now())
+	return s.feed(func() error { return s.source.Set(known, s.clock.Now()) })
 }
 
 func (s *objectStore) Delete(object any) error {
@@ -82,7 +105,7 @@ func (s *objectStore) Delete(object any) error {
 	if err != nil {
 		return err
 	}
-	return s.source.Delete(known, s.clock.Now())
+	return s.feed(func() error { return s.source.Delete(known, s.clock.Now()) })
 }
 
 func (s *objectStore) Replace(list []any, version string) error {
@@ -94,7 +117,7 @@ func (s *objectStore) Replace(list []any, version string) error {
 		}
 		objects = append(objects, object)
 	}
-	return s.source.Replace(objects, resourceversion.Parse(version), s.clock.Now())
+	return s.feed(func() error { return s.source.Replace(objects, resourceversion.Parse(version), s.clock.Now()) })
 }
 
 // Resync does nothing: an audit compares the figures with the records.
@@ -102,7 +125,10 @@ func (s *objectStore) Resync() error { return nil }
 
 // UpdateResourceVersion is told of every event's version, and of bookmarks'.
 func (s *objectStore) UpdateResourceVersion(version string) {
-	s.source.At(resourceversion.Parse(version))
+	_ = s.feed(func() error {
+		s.source.At(resourceversion.Parse(version))
+		return nil
+	})
 }
 
 // namespaceStore takes the events of namespaces.
@@ -141,6 +167,7 @@ func (s *namespaceStore) Replace(list []any, version string) error {
 		}
 		namespaces = append(namespaces, counting.NamespaceLabels{
 			Name: namespace.GetName(), Labels: namespace.GetLabels(), Annotations: namespace.GetAnnotations(),
+			Version: resourceversion.Parse(namespace.GetResourceVersion()),
 		})
 	}
 	s.count.ReplaceNamespaces(namespaces, resourceversion.Parse(version), s.clock.Now())

@@ -24,7 +24,6 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -32,7 +31,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 )
 
-var errNotStarted = errors.New("watches have not been started yet")
+var errNotRunning = errors.New("watches don't run")
 
 // Problem says why a resource can't be counted.
 type Problem struct {
@@ -45,37 +44,39 @@ type Problem struct {
 
 // Watches keeps a watch on each resource that some quota limits, from when the
 // first quota names it until the last one no longer does.
+//
+// Each resource has a keeper, which finds the version to watch it in, in a
+// goroutine of its own. Nothing here waits for the network with the lock held.
 type Watches struct {
-	clock   clock.PassiveClock
-	mapper  meta.RESTMapper
-	events  EventSource
-	count   *counting.Count
-	changed func(quotas []string)
+	clock     clock.Clock
+	discovery Discovery
+	events    EventSource
+	count     *counting.Count
+	changed   func(quotas []string)
 
-	// mu guards what follows.
+	// mu guards what follows, and everything in keepers.
 	mu sync.Mutex
-	// ctx is the one that all watches end with; nil before Start.
+	// ctx is the one that all watches end with; nil unless Start runs.
 	ctx     context.Context //nolint:containedctx // of the Runnable, for the watches that it owns
 	running sync.WaitGroup
 	// quota name -> what it needs
 	wanted map[string][]schema.GroupResource
-	// resource -> ends its watch
-	watching map[schema.GroupResource]context.CancelFunc
-	// resource -> what is wrong with it
-	problems map[schema.GroupResource]Problem
+	// Invariant: there is one for each resource that is wanted, and no other.
+	// resource -> keeps its watch
+	keepers map[schema.GroupResource]*keeper
 }
 
 // NewWatches makes a Runnable for the manager. The function changed is told of
-// the quotas whose resources have become available or unavailable.
+// the quotas whose resources have become available or unavailable; it must not
+// block.
 func NewWatches(
-	clock clock.PassiveClock, mapper meta.RESTMapper, events EventSource,
+	clock clock.Clock, discovery Discovery, events EventSource,
 	count *counting.Count, changed func(quotas []string),
 ) *Watches {
 	return &Watches{
-		clock: clock, mapper: mapper, events: events, count: count, changed: changed,
-		wanted:   map[string][]schema.GroupResource{},
-		watching: map[schema.GroupResource]context.CancelFunc{},
-		problems: map[schema.GroupResource]Problem{},
+		clock: clock, discovery: discovery, events: events, count: count, changed: changed,
+		wanted:  map[string][]schema.GroupResource{},
+		keepers: map[schema.GroupResource]*keeper{},
 	}
 }
 
@@ -84,27 +85,35 @@ func (*Watches) NeedLeaderElection() bool { return true }
 
 // Start watches namespaces, and what is wanted, until ctx ends.
 func (w *Watches) Start(ctx context.Context) error {
+	namespaces := namespaceReflector(w.events, &namespaceStore{clock: w.clock, count: w.count})
 	w.mu.Lock()
 	w.ctx = ctx
-	w.lockedRun(ctx, namespaceReflector(w.events, &namespaceStore{clock: w.clock, count: w.count}))
+	w.running.Go(func() { namespaces.RunWithContext(ctx) })
 	w.mu.Unlock()
 	<-ctx.Done()
+	w.mu.Lock()
+	w.ctx = nil
+	w.mu.Unlock()
 	w.running.Wait()
 	return nil
 }
 
 // Want watches what a quota limits, and no longer what it alone limited before.
-// A resource that can't be watched is a Problem and not an error.
+//
+// It doesn't wait for the API server. A resource that is new begins to be looked
+// up in the background, and counts as served, and as not counted yet, until that
+// has come to an end. If it can't be watched, that is a Problem and not an error,
+// and the function changed is told of the quota.
 func (w *Watches) Want(quota string, resources []schema.GroupResource) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ctx == nil {
-		return errNotStarted
+		return errNotRunning
 	}
 	w.wanted[quota] = resources
 	for _, resource := range resources {
-		if _, running := w.watching[resource]; !running {
-			w.lockedWatch(resource)
+		if _, kept := w.keepers[resource]; !kept {
+			w.lockedKeep(resource)
 		}
 	}
 	w.lockedRelease()
@@ -119,14 +128,25 @@ func (w *Watches) Forget(quota string) {
 	w.lockedRelease()
 }
 
+// Redefined is called when a CustomResourceDefinition has come, changed or gone.
+// The resource that it defines is looked up again, if a quota limits it.
+func (w *Watches) Redefined(resource schema.GroupResource) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if keeper, kept := w.keepers[resource]; kept {
+		keeper.attempts = 0
+		keeper.lockedLookUp()
+	}
+}
+
 // Problems returns what can't be counted of what a quota limits, sorted.
 func (w *Watches) Problems(quota string) []Problem {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var problems []Problem
 	for _, resource := range w.wanted[quota] {
-		if problem, bad := w.problems[resource]; bad {
-			problems = append(problems, problem)
+		if problem := w.keepers[resource].problem; problem != nil {
+			problems = append(problems, *problem)
 		}
 	}
 	slices.SortFunc(problems, func(a, b Problem) int {
@@ -135,27 +155,28 @@ func (w *Watches) Problems(quota string) []Problem {
 	return problems
 }
 
-// Served tells whether the cluster serves the resource in namespaces. Call it
-// after Want.
+// Served reports whether the cluster serves the resource in namespaces. As long
+// as that isn't known, it is true: what is served and not counted yet is never
+// taken for complete. Call it after Want.
 func (w *Watches) Served(resource schema.GroupResource) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	problem, bad := w.problems[resource]
-	return !bad || problem.Reason == quotav1.ReasonNotWatchable
+	keeper, kept := w.keepers[resource]
+	return !kept || keeper.problem == nil || keeper.problem.Reason == quotav1.ReasonNotWatchable
 }
 
-// Versions returns what a quota limits of what the cluster serves, in the versions
-// to read it in.
-func (w *Watches) Versions(quota string) ([]schema.GroupVersionResource, error) {
+// Versions returns what a quota limits of what the cluster serves at this moment,
+// in the versions to read it in.
+func (w *Watches) Versions(ctx context.Context, quota string) ([]schema.GroupVersionResource, error) {
 	w.mu.Lock()
 	resources := w.wanted[quota]
 	w.mu.Unlock()
 	var versions []schema.GroupVersionResource
 	for _, resource := range resources {
-		version, problem := w.resolve(resource)
+		version, problem := resolve(ctx, w.discovery, resource, "")
 		switch {
 		case problem == nil:
-			versions = append(versions, version)
+			versions = append(versions, resource.WithVersion(version))
 		case problem.Reason == quotav1.ReasonNotWatchable:
 			return nil, errors.New(problem.Message)
 		}
@@ -169,28 +190,18 @@ func (w *Watches) Incomplete() []string {
 	defer w.mu.Unlock()
 	var quotas []string
 	for quota, resources := range w.wanted {
-		if slices.ContainsFunc(resources, func(r schema.GroupResource) bool { return w.watching[r] == nil }) {
+		if slices.ContainsFunc(resources, func(r schema.GroupResource) bool { return w.keepers[r].watching == nil }) {
 			quotas = append(quotas, quota)
 		}
 	}
 	return quotas
 }
 
-func (w *Watches) lockedWatch(resource schema.GroupResource) {
-	version, problem := w.resolve(resource)
-	if problem != nil {
-		w.problems[resource] = *problem
-		return
-	}
-	delete(w.problems, resource)
+func (w *Watches) lockedKeep(resource schema.GroupResource) {
 	ctx, cancel := context.WithCancel(w.ctx)
-	w.watching[resource] = cancel
-	store := &objectStore{clock: w.clock, source: w.count.Source(resource)}
-	w.lockedRun(ctx, objectReflector(w.events, version, store, func(err error) { w.report(resource, err) }))
-}
-
-func (w *Watches) lockedRun(ctx context.Context, reflector runner) {
-	w.running.Go(func() { reflector.RunWithContext(ctx) })
+	keeper := &keeper{watches: w, resource: resource, end: cancel, woken: make(chan struct{}, 1), due: true}
+	w.keepers[resource] = keeper
+	w.running.Go(func() { keeper.run(ctx) })
 }
 
 // lockedRelease ends the watches that no quota wants.
@@ -201,32 +212,22 @@ func (w *Watches) lockedRelease() {
 			needed[resource] = true
 		}
 	}
-	for resource, cancel := range w.watching {
-		if !needed[resource] {
-			cancel()
-			delete(w.watching, resource)
-			w.count.DropSource(resource)
+	maps.DeleteFunc(w.keepers, func(resource schema.GroupResource, keeper *keeper) bool {
+		if needed[resource] {
+			return false
 		}
-	}
-	maps.DeleteFunc(w.problems, func(resource schema.GroupResource, _ Problem) bool { return !needed[resource] })
+		keeper.end()
+		keeper.lockedStop()
+		w.count.DropSource(resource)
+		return true
+	})
 }
 
-// report keeps the outcome of the last attempt to list or watch a resource.
-func (w *Watches) report(resource schema.GroupResource, err error) {
-	w.mu.Lock()
-	_, was := w.problems[resource]
-	_, watching := w.watching[resource]
-	if !watching || was == (err != nil) {
-		w.mu.Unlock()
-		return
+// tell tells of quotas whose resources have become available or unavailable.
+func (w *Watches) tell(quotas []string) {
+	if len(quotas) > 0 {
+		w.changed(quotas)
 	}
-	delete(w.problems, resource)
-	if err != nil {
-		w.problems[resource] = notWatchable(resource, err)
-	}
-	touched := w.lockedWanting(resource)
-	w.mu.Unlock()
-	w.changed(touched)
 }
 
 func (w *Watches) lockedWanting(resource schema.GroupResource) []string {

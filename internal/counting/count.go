@@ -53,6 +53,8 @@ type Count struct {
 	// changed is called, without the lock, with the quotas that an event touched;
 	// freed with those of which it may have freed something.
 	changed, freed func(quotas []string)
+	// unmatched is told, with the lock held, what can't be matched with a quota.
+	unmatched func(quota string, resource schema.GroupResource, err error)
 
 	// mu guards all that follows, and everything in sources and tallies.
 	mu sync.Mutex
@@ -77,7 +79,11 @@ type Count struct {
 	freeing map[string]bool
 }
 
-type namespace struct{ labels, annotations map[string]string }
+type namespace struct {
+	labels, annotations map[string]string
+	// version is the resourceVersion of the namespace.
+	version uint64
+}
 
 // New makes an empty Count. The function changed is told of every quota whose
 // figures, or whose settled objects, may have changed, and freed before it of those
@@ -87,6 +93,7 @@ func New(evaluators *evaluation.Evaluators, changed, freed func(quotas []string)
 		evaluators: evaluators,
 		changed:    changed,
 		freed:      freed,
+		unmatched:  func(string, schema.GroupResource, error) {},
 		namespaces: map[string]namespace{},
 		sources:    map[schema.GroupResource]*Source{},
 		tallies:    map[string]*tally{},
@@ -169,6 +176,10 @@ func (c *Count) lockedDefine(definition Definition, now time.Time) {
 func (c *Count) lockedSelect(name string, is namespace, tally *tally) {
 	_, covered := tally.slices[name]
 	selected := tally.selects(is)
+	if covered || selected {
+		tally.touch(Namespaces, is.version)
+		c.lockedTouch(tally)
+	}
 	switch {
 	case selected && !covered:
 		c.lockedCover(name, tally)

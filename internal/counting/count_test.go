@@ -337,7 +337,10 @@ func TestWhatTheFiguresInclude(t *testing.T) {
 			_ = source.Delete(podAt("a", "x", "1x", 21), start)
 			count.Advance(start.Add(time.Minute+1), time.Minute)
 		}},
-		"a pod whose namespace has left": {uid: "1x", event: func(_ *Source, count *Count) {
+		"a pod whose namespace has left: it is never going to be counted": {uid: "1x", want: true, event: func(_ *Source, count *Count) {
+			count.SetNamespace("a", map[string]string{"team": "blue"}, nil, 22, start)
+		}},
+		"a pod that was stored as its namespace left, and isn't seen yet": {uid: "2x", event: func(_ *Source, count *Count) {
 			count.SetNamespace("a", map[string]string{"team": "blue"}, nil, 22, start)
 		}},
 	}

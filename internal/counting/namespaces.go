@@ -32,7 +32,7 @@ var Namespaces = schema.GroupResource{Resource: "namespaces"}
 func (c *Count) SetNamespace(name string, labels, annotations map[string]string, version uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.unlock()
-	c.lockedSetNamespace(name, namespace{labels: labels, annotations: annotations}, now)
+	c.lockedSetNamespace(name, namespace{labels: labels, annotations: annotations, version: version}, now)
 	c.lockedNamespacesAt(version)
 }
 
@@ -40,7 +40,7 @@ func (c *Count) SetNamespace(name string, labels, annotations map[string]string,
 func (c *Count) DeleteNamespace(name string, version uint64) {
 	c.mu.Lock()
 	defer c.unlock()
-	c.lockedDeleteNamespace(name)
+	c.lockedDeleteNamespace(name, version)
 	c.lockedNamespacesAt(version)
 }
 
@@ -48,6 +48,8 @@ func (c *Count) DeleteNamespace(name string, version uint64) {
 type NamespaceLabels struct {
 	Name                string
 	Labels, Annotations map[string]string
+	// Version is the namespace's own resourceVersion.
+	Version uint64
 }
 
 // ReplaceNamespaces takes a complete list as of a resourceVersion.
@@ -57,11 +59,11 @@ func (c *Count) ReplaceNamespaces(list []NamespaceLabels, version uint64, now ti
 	listed := map[string]bool{}
 	for _, item := range list {
 		listed[item.Name] = true
-		c.lockedSetNamespace(item.Name, namespace{labels: item.Labels, annotations: item.Annotations}, now)
+		c.lockedSetNamespace(item.Name, namespace{labels: item.Labels, annotations: item.Annotations, version: item.Version}, now)
 	}
 	for _, name := range sortedKeys(c.namespaces) {
 		if !listed[name] {
-			c.lockedDeleteNamespace(name)
+			c.lockedDeleteNamespace(name, version)
 		}
 	}
 	c.lockedNamespacesAt(version)
@@ -84,19 +86,30 @@ func (c *Count) lockedNamespacesAt(version uint64) {
 
 func (c *Count) lockedSetNamespace(name string, is namespace, now time.Time) {
 	was, known := c.namespaces[name]
+	c.namespaces[name] = is
 	if known && maps.Equal(was.labels, is.labels) && maps.Equal(was.annotations, is.annotations) {
+		c.lockedRenew(name, is.version)
 		return
 	}
-	c.namespaces[name] = is
 	c.lockedReevaluate(now)
 	for _, tally := range c.tallies {
 		c.lockedSelect(name, is, tally)
 	}
 }
 
-func (c *Count) lockedDeleteNamespace(name string) {
+// lockedRenew notes a version of a namespace that is selected as before. Replicas that
+// know it charge only by ledgers that have counted it.
+func (c *Count) lockedRenew(name string, version uint64) {
+	for _, tally := range c.covering[name] {
+		tally.touch(Namespaces, version)
+		c.lockedTouch(tally)
+	}
+}
+
+func (c *Count) lockedDeleteNamespace(name string, version uint64) {
 	delete(c.namespaces, name)
 	for _, tally := range slices.Clone(c.covering[name]) {
+		tally.touch(Namespaces, version)
 		c.lockedUncover(name, tally)
 	}
 }

@@ -78,6 +78,15 @@ func (r records) remove(key types.NamespacedName) {
 	}
 }
 
+// newestIn returns the newest version of an object in a namespace; zero for none.
+func (r records) newestIn(namespace string) uint64 {
+	newest := uint64(0)
+	for _, record := range r[namespace] {
+		newest = max(newest, record.version)
+	}
+	return newest
+}
+
 // alike tells for what is used how many objects use it.
 type alike map[evaluation.Footprint]int
 

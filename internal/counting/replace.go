@@ -85,7 +85,9 @@ func (s *Source) Replace(list []runtime.Object, version uint64, now time.Time) e
 	if s.dropped {
 		return nil
 	}
+	s.changing = version
 	s.lockedReplace(listed, now)
+	s.changing = 0
 	s.listed = true
 	s.version = max(s.version, version)
 	s.lockedTouchCounting()
@@ -122,7 +124,7 @@ func (s *Source) lockedReplaceIn(namespace string, was, is map[string]record, no
 			moved[record.used()]++
 			continue
 		}
-		s.lockedSucceed(old, record, now)
+		s.lockedSucceed(namespace, old, record, now)
 		if old.used() != record.used() {
 			moved[old.used()]--
 			moved[record.used()]++
@@ -131,6 +133,7 @@ func (s *Source) lockedReplaceIn(namespace string, was, is map[string]record, no
 	for name, old := range was {
 		if _, still := is[name]; !still {
 			s.gone.add(old.uid, now)
+			s.count.lockedFree(s.count.covering[namespace]...)
 			moved[old.used()]--
 		}
 	}
@@ -139,9 +142,13 @@ func (s *Source) lockedReplaceIn(namespace string, was, is map[string]record, no
 
 // lockedSucceed puts a record in the place of another: of another UID, it means
 // that the one before it is gone.
-func (s *Source) lockedSucceed(was, is record, now time.Time) {
-	if was.uid != is.uid {
-		s.gone.add(was.uid, now)
+func (s *Source) lockedSucceed(namespace string, was, is record, now time.Time) {
+	if was.uid == is.uid {
+		return
+	}
+	s.gone.add(was.uid, now)
+	for _, tally := range s.count.covering[namespace] {
+		tally.touch(s.resource, s.changing)
 	}
 }
 

@@ -43,7 +43,10 @@ type Source struct {
 	listed bool
 	// version is the resourceVersion up to which the records are known.
 	version uint64
-	objects records
+	// changing is the version of the event that is being taken; zero for what time
+	// alone changes.
+	changing uint64
+	objects  records
 	// gone remembers deleted objects, whose reservations may go at once.
 	gone departures
 	// aging are the records whose usage will change by time alone.
@@ -114,7 +117,9 @@ func (s *Source) update(namespace string, version uint64, change func()) {
 	if s.dropped {
 		return
 	}
+	s.changing = version
 	change()
+	s.changing = 0
 	s.version = max(s.version, version)
 	s.count.lockedTouch(s.count.covering[namespace]...)
 }
@@ -150,7 +155,7 @@ func (s *Source) lockedPut(key types.NamespacedName, is record, now time.Time) {
 		s.lockedUse(key.Namespace, is.used(), 1)
 		return
 	}
-	s.lockedSucceed(was, is, now)
+	s.lockedSucceed(key.Namespace, was, is, now)
 	if was.used() != is.used() { // Most events change nothing that counts.
 		s.lockedUse(key.Namespace, was.used(), -1)
 		s.lockedUse(key.Namespace, is.used(), 1)

@@ -38,6 +38,13 @@ type tally struct {
 	slices map[string]corev1.ResourceList
 	// selection grows with every namespace that is added to slices or taken out.
 	selection uint64
+	// touched is, for each source and for Namespaces, the newest version of an event
+	// that changed what is counted: an older view counts something else, even if the
+	// sums are equal.
+	touched map[schema.GroupResource]uint64
+	// unmatched are the resources of which an object couldn't be matched with the
+	// quota, and of which that has been told.
+	unmatched map[schema.GroupResource]bool
 }
 
 func newTally(definition Definition) *tally {
@@ -45,7 +52,14 @@ func newTally(definition Definition) *tally {
 		definition: definition,
 		total:      zeros(definition.Quota.Spec.Hard),
 		slices:     map[string]corev1.ResourceList{},
+		touched:    map[schema.GroupResource]uint64{},
+		unmatched:  map[schema.GroupResource]bool{},
 	}
+}
+
+// touch notes that an event of this version changed what is counted.
+func (t *tally) touch(source schema.GroupResource, version uint64) {
+	t.touched[source] = max(t.touched[source], version)
 }
 
 // selects tells whether a namespace is to be counted.
@@ -64,9 +78,11 @@ func (d Definition) countedFrom(resource schema.GroupResource) bool {
 }
 
 // lockedUse moves a namespace's slices by what a number of objects use: up
-// where there are more of them, down where there are fewer.
+// where there are more of them, down where there are fewer. What is limited otherwise
+// is touched, too: whether an object uses something is not always known.
 func (s *Source) lockedUse(namespace string, used evaluation.Footprint, number int) {
 	for _, tally := range s.count.covering[namespace] {
+		tally.touch(s.resource, s.changing)
 		amounts := times(s.count.usage(s.resource, used, tally), max(number, -number))
 		if len(amounts) == 0 {
 			continue
@@ -90,6 +106,7 @@ func (s *Source) lockedUse(namespace string, used evaluation.Footprint, number i
 func (c *Count) lockedUsed(namespace string, tally *tally) corev1.ResourceList {
 	used := zeros(tally.definition.Quota.Spec.Hard)
 	for _, source := range c.sources {
+		tally.touch(source.resource, source.objects.newestIn(namespace))
 		for footprint, number := range source.objects.alikeIn(namespace) {
 			used = quota.Add(used, times(c.usage(source.resource, footprint, tally), number))
 		}
@@ -97,16 +114,26 @@ func (c *Count) lockedUsed(namespace string, tally *tally) corev1.ResourceList {
 	return used
 }
 
-// usage is what an object uses of a quota.
+// usage is what an object uses of a quota. One that can't be matched with the
+// quota's scopes uses what it would if they matched: what nobody can judge must not
+// make room, and admission refuses more of it with the same error.
 func (c *Count) usage(resource schema.GroupResource, used evaluation.Footprint, tally *tally) corev1.ResourceList {
 	// It is that of one moment and no longer changes: any time will do.
 	amounts, err := c.evaluators.Usage(resource, used, tally.definition.Quota, time.Time{})
-	if err != nil {
-		// The definition was validated; an object that it can't be matched
-		// against is not limited by it. Admission answers the same.
-		return corev1.ResourceList{}
+	if err != nil && !tally.unmatched[resource] {
+		tally.unmatched[resource] = true
+		c.unmatched(tally.definition.Quota.Name, resource, err)
 	}
 	return amounts
+}
+
+// OnUnmatched has the function told of a quota with which objects of a resource
+// can't be matched, once for each definition of the quota. It must not block. Call
+// it before anything is counted.
+func (c *Count) OnUnmatched(unmatched func(quota string, resource schema.GroupResource, err error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unmatched = unmatched
 }
 
 // times returns what a number of objects use that use the same each. It is

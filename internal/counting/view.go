@@ -79,6 +79,10 @@ func (v View) Counted() map[schema.GroupResource]uint64 {
 	return counted
 }
 
+// Touched tells for each source, the namespaces among them, the newest version that
+// changed what is counted.
+func (v View) Touched() map[schema.GroupResource]uint64 { return maps.Clone(v.tally.touched) }
+
 // Complete tells whether everything that the resource is counted from has been
 // listed.
 func (v View) Complete(resource corev1.ResourceName) bool {
@@ -104,8 +108,8 @@ func (v View) CompleteNames() []corev1.ResourceName {
 }
 
 // Includes tells whether the figures include an object of a UID in a version
-// later than the one given (zero: in any), or the object is known to be gone.
-// What lives in a namespace that isn't selected is not included.
+// later than the one given (zero: in any), or will never include it, because the
+// object is known to be gone or was stored in a namespace that isn't selected any more.
 func (v View) Includes(resource schema.GroupResource, namespace, name string, uid types.UID, after uint64) bool {
 	source, known := v.count.sources[resource]
 	if !known {
@@ -113,9 +117,6 @@ func (v View) Includes(resource schema.GroupResource, namespace, name string, ui
 	}
 	if source.gone.has(uid) {
 		return true
-	}
-	if _, selected := v.tally.slices[namespace]; !selected {
-		return false
 	}
 	record, known := source.objects[namespace][name]
 	return known && record.uid == uid && (after == 0 || record.version > after)

@@ -73,7 +73,7 @@ func (e *Evaluators) Charges(a admission.Attributes, quotas []Quota) ([]Charge, 
 	if !evaluator.Handles(a) {
 		return nil, nil
 	}
-	return e.chargesByUpstream(countedAttributes(a), evaluator, quotas)
+	return e.chargesByUpstream(countedAttributes(resizeAttributes(a)), evaluator, quotas)
 }
 
 func checkObjects(a admission.Attributes) error {

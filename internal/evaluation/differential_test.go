@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -127,14 +128,30 @@ func upstreamCheck(sources ClaimSources) checkFunc {
 }
 
 // copied returns the request with copies of its objects: measuring may change
-// them.
+// them. They have no condition that is out of date.
 func copied(request admission.Attributes) admission.Attributes {
+	object := upToDate(request.GetObject())
 	var old runtime.Object
 	if request.GetOldObject() != nil {
-		old = request.GetOldObject().DeepCopyObject()
+		old = upToDate(request.GetOldObject())
 	}
-	return requestFor(request.GetResource().GroupResource(), request.GetSubresource(), request.GetOperation(),
-		request.GetObject().DeepCopyObject(), old)
+	if pod, isPod := object.(*corev1.Pod); isPod && old != nil && !reflect.DeepEqual(pod.Spec, old.(*corev1.Pod).Spec) {
+		pod.Status.Conditions = nil
+	}
+	return requestFor(request.GetResource().GroupResource(), request.GetSubresource(), request.GetOperation(), object, old)
+}
+
+// upToDate returns a copy of the object as Kubernetes has to see it: a pod whose
+// condition isn't about its present generation has none. Generated pods have one
+// condition at most, and no generation from API servers that keep none.
+func upToDate(object runtime.Object) runtime.Object {
+	same := object.DeepCopyObject()
+	if pod, isPod := same.(*corev1.Pod); isPod && len(pod.Status.Conditions) > 0 {
+		if pod.Generation == 0 || pod.Status.Conditions[0].ObservedGeneration < pod.Generation {
+			pod.Status.Conditions = nil
+		}
+	}
+	return same
 }
 
 func TestChargesAreThoseOfKubernetes(t *testing.T) {

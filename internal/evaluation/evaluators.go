@@ -94,7 +94,8 @@ func newCountWithAlias(resource string, alias corev1.ResourceName) quota.Evaluat
 	return generic.NewObjectCountEvaluator(schema.GroupResource{Resource: resource}, nil, alias)
 }
 
-// podEvaluator measures pods without changing them.
+// podEvaluator measures pods without changing them, and believes no condition
+// that is out of date.
 //
 // Kubernetes 1.37 adds the overhead of a pod to its pod-level resources in
 // place where an amount doesn't fit an int64, and so measures more each time.
@@ -109,10 +110,14 @@ func newPodEvaluator(clock clock.Clock) quota.Evaluator {
 // Usage implements quota.Evaluator.
 func (p podEvaluator) Usage(object runtime.Object) (corev1.ResourceList, error) {
 	pod, isPod := object.(*corev1.Pod)
-	if isPod && pod.Spec.Resources != nil && pod.Spec.Overhead != nil {
-		object = pod.DeepCopy()
+	if !isPod || pod == nil {
+		return p.Evaluator.Usage(object)
 	}
-	return p.Evaluator.Usage(object)
+	pod = believable(pod)
+	if pod.Spec.Resources != nil && pod.Spec.Overhead != nil {
+		pod = pod.DeepCopy()
+	}
+	return p.Evaluator.Usage(pod)
 }
 
 // noClaimsOfPod makes the upstream evaluator charge a claim in full: without

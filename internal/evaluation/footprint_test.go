@@ -100,7 +100,7 @@ func TestFootprintsKnowTheFuture(t *testing.T) {
 		}
 		requireTheSameAtEachMoment(t, footprint, moments)
 		for _, moment := range moments {
-			want, err := core.PodUsageFunc(pod.DeepCopy(), clockAt{now: moment})
+			want, err := core.PodUsageFunc(upToDate(pod), clockAt{now: moment})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,5 +184,17 @@ func TestPlainCountsDoNotLookAtTheObject(t *testing.T) {
 		if got := mustFootprint(t, evaluators, widgets, object); !got.Equal(want) {
 			t.Errorf("%T: want a count of one", object)
 		}
+	}
+}
+
+// Nobody can tell whether the quota's scopes leave the object out: it counts.
+func TestWhatCannotBeMatchedIsUsedInFull(t *testing.T) {
+	bad := quotaOf("bad", "pods", "requests.cpu")
+	bad.Spec.ScopeSelector = scopeSelector(corev1.ResourceQuotaScopePriorityClass, "Near", "x")
+	evaluators := newTestEvaluators()
+	footprint := mustFootprint(t, evaluators, pods(), podOf(container("app", amountsOf("cpu", "2"), nil)))
+	used, err := evaluators.Usage(pods(), footprint, bad, testNow())
+	if want := amountsOf("pods", "1", "requests.cpu", "2"); err == nil || !quota.Equals(want, used) {
+		t.Errorf("want %v and an error, got %v, %v", want, used, err)
 	}
 }

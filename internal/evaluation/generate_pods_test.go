@@ -99,6 +99,7 @@ func anyPod() *rapid.Generator[*corev1.Pod] {
 			pod.Spec.Resources = ptr.To(anyRequirements().Draw(t, "pod resources"))
 		}
 		pod.Spec.Affinity = anyAffinity().Draw(t, "affinity")
+		pod.Generation = rapid.Int64Range(0, 2).Draw(t, "generation")
 		pod.Status = anyPodStatus(pod).Draw(t, "status")
 		if chance(t, 3, "being deleted") {
 			beDeleted(t, pod)
@@ -127,7 +128,8 @@ func anyPodStatus(pod *corev1.Pod) *rapid.Generator[corev1.PodStatus] {
 		}
 		if chance(t, 3, "resize pending") {
 			status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending,
-				Reason: rapid.SampledFrom([]string{corev1.PodReasonInfeasible, corev1.PodReasonDeferred}).Draw(t, "reason")}}
+				Reason:             rapid.SampledFrom([]string{corev1.PodReasonInfeasible, corev1.PodReasonDeferred}).Draw(t, "reason"),
+				ObservedGeneration: rapid.Int64Range(max(pod.Generation-1, 0), pod.Generation).Draw(t, "observed generation")}}
 		}
 		status.ContainerStatuses = anyContainerStatuses(t, pod.Spec.Containers)
 		status.InitContainerStatuses = anyContainerStatuses(t, pod.Spec.InitContainers)

@@ -69,7 +69,7 @@ func listerOf(objects []typedObject) quota.ListerForResourceFunc {
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		for _, typed := range objects {
 			if typed.resource == resource.GroupResource() {
-				if err := indexer.Add(typed.object.DeepCopyObject()); err != nil {
+				if err := indexer.Add(upToDate(typed.object)); err != nil {
 					return nil, err
 				}
 			}

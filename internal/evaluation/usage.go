@@ -26,8 +26,11 @@ import (
 )
 
 // Usage returns what an object with this footprint uses of the quota at a
-// moment: only names that the quota limits, nothing where the quota's scopes
-// leave the object out.
+// moment: only names that the quota limits, nothing if the quota's scopes leave
+// the object out.
+//
+// An error means that nobody can tell whether they do. What is returned with it
+// is what the object uses if they don't: counted so, it makes no room.
 func (e *Evaluators) Usage(resource schema.GroupResource, f Footprint, q Quota, now time.Time) (corev1.ResourceList, error) {
 	evaluator := e.evaluator(resource)
 	if evaluator == nil || f.usage == nil {
@@ -35,12 +38,12 @@ func (e *Evaluators) Usage(resource schema.GroupResource, f Footprint, q Quota, 
 	}
 	matches, err := evaluator.Matches(countedQuota(q), f.standIn(resource, q.Spec))
 	if err != nil {
-		return nil, fmt.Errorf("matching %s with quota %s: %w", resource, q.Name, err)
+		err = fmt.Errorf("matching %s with quota %s: %w", resource, q.Name, err)
 	}
-	if !matches {
+	if err == nil && !matches {
 		return corev1.ResourceList{}, nil
 	}
-	return f.At(now).usage.masked(q.Spec.Hard), nil
+	return f.At(now).usage.masked(q.Spec.Hard), err
 }
 
 // countedQuota returns the quota in the form that evaluators match. They read

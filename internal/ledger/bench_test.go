@@ -79,7 +79,7 @@ func BenchmarkBatch(b *testing.B) {
 	for b.Loop() {
 		draft := Edit(state)
 		for _, reservation := range batch {
-			if _, granted := draft.Reserve(limits, reservation).(Granted); !granted {
+			if _, granted := draft.Reserve(asking(limits, reservation)).(Granted); !granted {
 				b.Fatal("not granted")
 			}
 		}

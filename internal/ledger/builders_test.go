@@ -18,6 +18,7 @@ package ledger
 
 import (
 	"maps"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,4 +84,9 @@ func update(uid types.UID, name, from, attempt string, amounts ...string) Reserv
 func (r Reservation) expiring(at time.Time) Reservation {
 	r.Expiry = at
 	return r
+}
+
+// asking is a charge of a caller that has seen all namespaces there ever are.
+func asking(limits Limits, reservation Reservation) Charge {
+	return Charge{Limits: limits, Reservation: reservation, Knowledge: Knowledge{Seen: math.MaxUint64}}
 }

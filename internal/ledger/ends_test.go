@@ -40,7 +40,7 @@ func TestReservationsEnd(t *testing.T) {
 			d.Drop(before)
 		}},
 		"nor when another takes their place": {end: func(d *Draft) {
-			d.Reserve(Limits{Basis: observed.Basis, Name: "team", Hard: list("pods", "9")}, held)
+			d.Reserve(asking(Limits{Basis: observed.Basis, Name: "team", Hard: list("pods", "9")}, held))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func (m *model) admit(t *rapid.T, asked request) {
 	asked.since, asked.held.Expiry = m.now, m.now.Add(lifetime)
 	limits := m.anyLimits(t)
 	draft := Edit(m.state)
-	decision := draft.Reserve(limits, *asked.held)
+	decision := draft.Reserve(asking(limits, *asked.held))
 	if want := m.mayBeGranted(limits, *asked.held); want != isGranted(decision) {
 		t.Fatalf("reserving %+v: got %#v, want granted: %v", *asked.held, decision, want)
 	}
@@ -129,7 +129,7 @@ func (m *model) admit(t *rapid.T, asked request) {
 
 func (m *model) reserveAgain(t *rapid.T, limits Limits, held Reservation) {
 	draft := Edit(m.state)
-	if decision := draft.Reserve(limits, held); !isGranted(decision) {
+	if decision := draft.Reserve(asking(limits, held)); !isGranted(decision) {
 		t.Fatalf("what is reserved was judged again: %#v", decision)
 	}
 	if diff := gocmp.Diff(m.state, draft.State(), cmpopts.IgnoreUnexported(State{})); diff != "" {

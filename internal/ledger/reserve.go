@@ -84,6 +84,14 @@ func (Granted) decision()   {}
 func (Denied) decision()    {}
 func (Undecided) decision() {}
 
+// Charge asks for a reservation within a quota's limits.
+type Charge struct {
+	Limits      Limits
+	Reservation Reservation
+	// Knowledge is what the caller goes by that the quota covers the namespace.
+	Knowledge Knowledge
+}
+
 // Knowledge is what a caller knew of namespaces when it found that the quota covers
 // the request's namespace.
 type Knowledge struct {
@@ -96,12 +104,13 @@ type Knowledge struct {
 	Seen uint64
 }
 
-// Reserve judges a charge against the limits and, when it fits, reserves it.
-// Reserving what is reserved already changes nothing, so that a charge whose
-// write may have been lost can be judged again.
-func (d *Draft) Reserve(limits Limits, reservation Reservation) Decision {
-	decision, amounts := d.judge(limits, reservation)
+// Reserve judges a charge and, when it fits, reserves it. Reserving what is
+// reserved already changes nothing, so that a charge whose write may have been lost
+// can be judged again.
+func (d *Draft) Reserve(charge Charge) Decision {
+	decision, amounts := d.judge(charge)
 	if _, granted := decision.(Granted); granted {
+		reservation := charge.Reservation
 		reservation.Amounts = amounts
 		d.put(reservation)
 		d.changed = true
@@ -110,51 +119,65 @@ func (d *Draft) Reserve(limits Limits, reservation Reservation) Decision {
 }
 
 // Judge tells whether a charge would fit, and reserves nothing.
-func (d *Draft) Judge(limits Limits, reservation Reservation) Decision {
-	decision, _ := d.judge(limits, reservation)
+func (d *Draft) Judge(charge Charge) Decision {
+	decision, _ := d.judge(charge)
 	return decision
 }
 
-func (d *Draft) judge(limits Limits, reservation Reservation) (Decision, corev1.ResourceList) {
+func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
+	limits, reservation := charge.Limits, charge.Reservation
 	amounts := quota.Mask(reservation.Amounts, quota.ResourceNames(limits.Hard))
-	if reason, unknown := d.unknown(limits, amounts); unknown {
-		return Undecided{Quota: limits.Name, Reason: reason, Resources: sortedNames(amounts)}, nil
+	if reason := d.unknown(limits, charge.Knowledge, amounts); reason != "" {
+		undecided := Undecided{Quota: limits.Name, Reason: reason, Resources: sortedNames(amounts)}
+		if reason == StaleNamespaces {
+			undecided.Members = d.state.Counted[Namespaces]
+		}
+		return undecided, nil
 	}
 	if _, known := d.state.Reservations[reservation.Key()]; !known && len(d.state.Reservations) >= MaxReservations {
 		return Undecided{Quota: limits.Name, Reason: Full, Resources: sortedNames(amounts)}, nil
 	}
+	hard := d.state.Fence.bind(limits)
 	// What the slot held before may be larger: then the charge adds nothing.
 	held := d.slotAmounts(reservation.slot())
 	charged := quota.Mask(d.Charged(), quota.ResourceNames(amounts))
 	wanted := quota.Add(quota.Subtract(charged, quota.Mask(held, quota.ResourceNames(amounts))),
 		quota.Mask(quota.Max(held, amounts), quota.ResourceNames(amounts)))
-	if fits, exceeded := quota.LessThanOrEqual(wanted, limits.Hard); !fits {
+	if fits, exceeded := quota.LessThanOrEqual(wanted, hard); !fits {
 		return Denied{
 			Quota:     limits.Name,
 			Requested: quota.Mask(amounts, exceeded),
 			Used:      quota.Mask(charged, exceeded),
-			Limited:   quota.Mask(limits.Hard, exceeded),
+			Limited:   quota.Mask(hard, exceeded),
 		}, nil
 	}
 	return Granted{}, amounts
 }
 
-func (d *Draft) unknown(limits Limits, amounts corev1.ResourceList) (Reason, bool) {
-	if d.state.Quota == limits.Quota && d.state.Generation > limits.Generation {
-		return StaleLimits, true
-	}
-	if d.state.Quota != limits.Quota || d.state.Digest != limits.Digest {
-		return NotCounted, true
-	}
-	if !d.state.Sealed.IsZero() {
-		return Sealed, true
+// unknown returns what the state doesn't know to decide the charge; empty if it
+// knows enough.
+func (d *Draft) unknown(limits Limits, caller Knowledge, amounts corev1.ResourceList) Reason {
+	switch {
+	case d.state.Quota == limits.Quota && d.state.Generation > limits.Generation:
+		return StaleLimits
+	case d.state.Quota != limits.Quota || d.state.Digest != limits.Digest:
+		return NotCounted
+	case !d.state.Sealed.IsZero():
+		return Sealed
 	}
 	for name := range amounts {
 		if _, counted := d.state.Used[name]; !counted {
-			return NotCounted, true
+			return NotCounted
 		}
 	}
-	return "", false
+	switch members := d.state.Counted[Namespaces]; {
+	case caller.Seen < members:
+		return StaleNamespaces
+	case caller.Namespace > members:
+		return NotJoined
+	default:
+		return ""
+	}
 }
 
 // Release gives a charge back because its request is known to have failed.

@@ -143,10 +143,10 @@ func TestDecisions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, Edit(test.state).Judge(test.limits, test.charge)); diff != "" {
+			if diff := cmp.Diff(test.want, Edit(test.state).Judge(asking(test.limits, test.charge))); diff != "" {
 				t.Errorf("judged (-want,+got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.want, Edit(test.state).Reserve(test.limits, test.charge)); diff != "" {
+			if diff := cmp.Diff(test.want, Edit(test.state).Reserve(asking(test.limits, test.charge))); diff != "" {
 				t.Errorf("reserved (-want,+got):\n%s", diff)
 			}
 		})
@@ -162,28 +162,30 @@ func TestWhatADecisionLeavesInTheLedger(t *testing.T) {
 		changed     bool
 	}{
 		"a granted charge is held, for what is limited": {
-			do: func(d *Draft) { d.Reserve(full, creation("a", "a", "pods", "1", "cpu", "1")) },
+			do: func(d *Draft) { d.Reserve(asking(full, creation("a", "a", "pods", "1", "cpu", "1"))) },
 			want: map[Key]Reservation{
 				{UID: "a"}: creation("a", "a", "pods", "1"),
 			},
 			wantReserve: list("pods", "1"), changed: true,
 		},
 		"a denied one is not": {
-			do:   func(d *Draft) { d.Reserve(full, creation("a", "a", "pods", "2")) },
+			do:   func(d *Draft) { d.Reserve(asking(full, creation("a", "a", "pods", "2"))) },
 			want: map[Key]Reservation{}, wantReserve: list(),
 		},
 		"nor an undecided one": {
-			do:   func(d *Draft) { d.Reserve(Limits{Name: "team", Hard: full.Hard}, creation("a", "a", "pods", "1")) },
+			do: func(d *Draft) {
+				d.Reserve(asking(Limits{Name: "team", Hard: full.Hard}, creation("a", "a", "pods", "1")))
+			},
 			want: map[Key]Reservation{}, wantReserve: list(),
 		},
 		"to judge leaves nothing": {
-			do:   func(d *Draft) { d.Judge(full, creation("a", "a", "pods", "1")) },
+			do:   func(d *Draft) { d.Judge(asking(full, creation("a", "a", "pods", "1"))) },
 			want: map[Key]Reservation{}, wantReserve: list(),
 		},
 		"two attempts at one name are held, and charged once": {
 			do: func(d *Draft) {
-				d.Reserve(full, creation("a", "a", "pods", "1"))
-				d.Reserve(full, creation("b", "a", "pods", "1"))
+				d.Reserve(asking(full, creation("a", "a", "pods", "1")))
+				d.Reserve(asking(full, creation("b", "a", "pods", "1")))
 			},
 			want: map[Key]Reservation{
 				{UID: "a"}: creation("a", "a", "pods", "1"), {UID: "b"}: creation("b", "a", "pods", "1"),
@@ -192,7 +194,7 @@ func TestWhatADecisionLeavesInTheLedger(t *testing.T) {
 		},
 		"what is released is free": {
 			do: func(d *Draft) {
-				d.Reserve(full, creation("a", "a", "pods", "1"))
+				d.Reserve(asking(full, creation("a", "a", "pods", "1")))
 				d.Release(Key{UID: "a"})
 			},
 			want: map[Key]Reservation{}, wantReserve: list(), changed: true,
@@ -226,9 +228,9 @@ func TestAttemptsAtOneNameAreChargedAsTheLargest(t *testing.T) {
 		do   func()
 		want corev1.ResourceList
 	}{
-		{do: func() { draft.Reserve(limits("cpu", "9"), creation("a", "a", "cpu", "2")) }, want: list("cpu", "2")},
-		{do: func() { draft.Reserve(limits("cpu", "9"), creation("b", "a", "cpu", "5")) }, want: list("cpu", "5")},
-		{do: func() { draft.Reserve(limits("cpu", "9"), creation("c", "a", "cpu", "1")) }, want: list("cpu", "5")},
+		{do: func() { draft.Reserve(asking(limits("cpu", "9"), creation("a", "a", "cpu", "2"))) }, want: list("cpu", "2")},
+		{do: func() { draft.Reserve(asking(limits("cpu", "9"), creation("b", "a", "cpu", "5"))) }, want: list("cpu", "5")},
+		{do: func() { draft.Reserve(asking(limits("cpu", "9"), creation("c", "a", "cpu", "1"))) }, want: list("cpu", "5")},
 		{do: func() { draft.Release(Key{UID: "b"}) }, want: list("cpu", "2")},
 		{do: func() { draft.Release(Key{UID: "a"}) }, want: list("cpu", "1")},
 		{do: func() { draft.Release(Key{UID: "c"}) }, want: list("cpu", "0")},
@@ -249,10 +251,10 @@ func TestALedgerHoldsOnlySoMany(t *testing.T) {
 	}
 	draft := Edit(state.with(held...))
 	want := Undecided{Quota: "team", Reason: Full, Resources: []corev1.ResourceName{"pods"}}
-	if diff := cmp.Diff(Decision(want), draft.Reserve(limits("pods", "9999"), creation("new", "new", "pods", "1"))); diff != "" {
+	if diff := cmp.Diff(Decision(want), draft.Reserve(asking(limits("pods", "9999"), creation("new", "new", "pods", "1")))); diff != "" {
 		t.Errorf("one more (-want,+got):\n%s", diff)
 	}
-	if decision := draft.Reserve(limits("pods", "9999"), held[0]); !isGranted(decision) {
+	if decision := draft.Reserve(asking(limits("pods", "9999"), held[0])); !isGranted(decision) {
 		t.Errorf("one that is held, again: got %#v, want it granted", decision)
 	}
 }

@@ -17,6 +17,7 @@ limitations under the License.
 package ledger
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,8 +37,10 @@ type Observation struct {
 	// Counted is how far the count has come, for what has been listed at
 	// least once.
 	Counted map[schema.GroupResource]uint64
-	// Everything is what every source depends on, such as the namespaces.
-	Everything []schema.GroupResource
+	// Touched is, for each source and for Namespaces, the newest version that changed
+	// what is counted. An older view of the source counts something else, even if the
+	// sums are equal. It is at most Counted.
+	Touched map[schema.GroupResource]uint64
 	// Seen tells whether the count includes the reservation's object in a
 	// version that settles it, or knows the object to be gone.
 	Seen func(Reservation) bool
@@ -48,54 +51,74 @@ type Observation struct {
 //
 // A source that the count has not listed yet, or has followed less far than
 // the ledger, is left as it was: an older view would take back what a newer
-// one has counted, and a settled charge would be lost.
+// one has counted, and a settled charge would be lost. A reservation keeps the
+// amounts that are counted from such a source too.
+//
+// How far the count has come is stored with it if an older view could count
+// something else. Otherwise that alone is no reason for a write.
 func (d *Draft) Settle(count Observation) {
 	if count.Quota == d.state.Quota && count.Generation < d.state.Generation {
 		return
 	}
 	behind := d.behind(count)
 	used, waiting := d.settledUse(count, behind)
-	if d.state.Basis != count.Basis || !quota.Equals(used, d.state.Used) {
+	if d.state.Basis != count.Basis || !quota.Equals(used, d.state.Used) || d.touched(count, behind) {
 		d.changed = true
+	}
+	if d.state.Fence.Generation != 0 && d.state.Fence.Generation <= count.Generation && d.state.Quota == count.Quota {
+		d.state.Fence, d.changed = Fence{}, true
 	}
 	d.advance(count, behind)
 	d.state.Basis, d.state.Used = count.Basis, used
 
 	for key, reservation := range d.state.Reservations {
-		if !behind(reservation.Resource.GroupResource()) && !usesAny(reservation, waiting) && count.Seen(reservation) {
-			d.end(key, &d.ends.Settled)
+		if !behind(reservation.Resource.GroupResource()) && count.Seen(reservation) {
+			d.settleReservation(key, reservation, waiting)
 		}
 	}
 }
 
-// Recount forgets what is used: objects may have been stored without anybody being
-// asked about them. Until the next count is settled nothing is granted. What is in
-// flight stays.
-func (d *Draft) Recount() {
-	d.changed = d.changed || d.state.Used != nil
-	d.state.Used = nil
+// settleReservation removes the amounts of a reservation whose object was counted,
+// but for those that other sources are still to be counted for.
+func (d *Draft) settleReservation(key Key, reservation Reservation, waiting map[corev1.ResourceName]bool) {
+	left := corev1.ResourceList{}
+	for name, amount := range reservation.Amounts {
+		if waiting[name] {
+			left[name] = amount
+		}
+	}
+	switch {
+	case len(left) == 0:
+		d.end(key, &d.ends.Settled)
+	case len(left) < len(reservation.Amounts):
+		reservation.Amounts = left
+		d.put(reservation)
+		d.changed = true
+	}
 }
 
-// MakesRoom tells whether to settle by the count lets in what didn't fit before:
-// less is charged of something, it was counted for another spec, or something wasn't
-// counted at all.
-func (s State) MakesRoom(count Observation) bool {
+// Recount forgets what is used, because objects may have been stored that nobody was
+// asked about. Until a count that has come at least as far as newest is settled,
+// nothing is granted. What is in flight stays.
+func (d *Draft) Recount(newest map[schema.GroupResource]uint64) {
+	counted := cloneCounted(d.state.Counted)
+	for source, version := range newest {
+		counted[source] = max(counted[source], version)
+	}
+	d.changed = d.changed || d.state.Used != nil || !maps.Equal(counted, d.state.Counted)
+	d.state.Used, d.state.Counted = nil, counted
+}
+
+// Waits reports whether a settle by the count may wait for other changes to share a
+// write with. It may, if it leaves used + reserved as it is: then every charge is
+// judged alike before and after. It may not, if somebody waits for it: a quota that
+// is not counted, and a namespace that joined.
+func (s State) Waits(count Observation) bool {
 	draft := Edit(s)
 	before := draft.Charged()
 	draft.Settle(count)
-	grown, _ := quota.LessThanOrEqual(before, draft.Charged())
-	return !grown || draft.state.Basis != s.Basis || len(draft.state.Used) > len(s.Used)
-}
-
-// usesAny tells whether the reservation charges one of the resources. Where
-// what is used of it waits for another source, nothing else covers the charge.
-func usesAny(reservation Reservation, resources map[corev1.ResourceName]bool) bool {
-	for name := range reservation.Amounts {
-		if resources[name] {
-			return true
-		}
-	}
-	return false
+	return quota.Equals(before, draft.Charged()) && draft.state.Basis == s.Basis &&
+		len(draft.state.Used) == len(s.Used) && draft.state.Counted[Namespaces] == s.Counted[Namespaces]
 }
 
 // behind returns which sources of the count must not be used. How far they were
@@ -105,10 +128,21 @@ func (d *Draft) behind(count Observation) func(schema.GroupResource) bool {
 		version, listed := count.Counted[source]
 		return !listed || version < d.state.Counted[source]
 	}
-	all := slices.ContainsFunc(count.Everything, late)
+	all := late(Namespaces)
 	return func(source schema.GroupResource) bool {
 		return all || late(source)
 	}
+}
+
+// touched reports whether the count includes a change that the ledger has not
+// counted.
+func (d *Draft) touched(count Observation, behind func(schema.GroupResource) bool) bool {
+	for source, version := range count.Touched {
+		if version > d.state.Counted[source] && !behind(source) {
+			return true
+		}
+	}
+	return false
 }
 
 // settledUse returns what is used by the count, and of which resources the
@@ -132,11 +166,13 @@ func (d *Draft) settledUse(
 	return used, waiting
 }
 
-// advance records how far the count has come, without a write of its own:
-// what a count includes beyond Used matters only once Used changes.
+// advance records how far the count has come.
 func (d *Draft) advance(count Observation, behind func(schema.GroupResource) bool) {
 	counted := cloneCounted(d.state.Counted)
 	for source, version := range count.Counted {
+		if source == Namespaces {
+			version = max(counted[source], count.Touched[source])
+		}
 		if !behind(source) {
 			counted[source] = version
 		}

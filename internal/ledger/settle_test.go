@@ -33,7 +33,7 @@ var (
 // count is an Observation that includes every reservation's object.
 func count(used corev1.ResourceList, upTo map[schema.GroupResource]uint64) Observation {
 	return Observation{
-		Basis: basis(), Used: used, Counted: upTo, Everything: []schema.GroupResource{namespaceResource},
+		Basis: basis(), Used: used, Counted: upTo, Touched: versions{namespaceResource: upTo[namespaceResource]},
 		Sources: map[corev1.ResourceName][]schema.GroupResource{
 			"pods": {pods}, "claims": {claims}, "devices": {claims, pods},
 		},
@@ -212,7 +212,7 @@ func TestASettleIsWrittenOnlyWhenItSaysMore(t *testing.T) {
 		"an object has not been observed yet": {count: func(o *Observation) { o.Seen = func(Reservation) bool { return false } }, held: []Reservation{held}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			state := counted("pods", "2", "claims", "0", "devices", "0").with(test.held...).upTo(pods, 10)
+			state := counted("pods", "2", "claims", "0", "devices", "0").with(test.held...).upTo(pods, 10).upTo(namespaceResource, 10)
 			observed := count(list("pods", "2", "claims", "0", "devices", "0"), versions{namespaceResource: 10, pods: 10, claims: 10})
 			test.count(&observed)
 			draft := Edit(state)
@@ -229,65 +229,138 @@ func TestASettleIsWrittenOnlyWhenItSaysMore(t *testing.T) {
 func TestRecount(t *testing.T) {
 	held, asked := creation("a", "a", "pods", "1"), creation("b", "b", "pods", "1")
 	draft := Edit(counted("pods", "0").with(held).upTo(pods, 10))
-	draft.Recount()
+	draft.Recount(versions{pods: 15})
 	if !draft.Changed() {
 		t.Error("want it stored")
 	}
-	decision := draft.Reserve(limits("pods", "4"), asked)
+	decision := draft.Reserve(asking(limits("pods", "4"), asked))
 	want := Undecided{Quota: "team", Reason: NotCounted, Resources: []corev1.ResourceName{"pods"}}
 	if diff := cmp.Diff(Decision(want), decision); diff != "" {
 		t.Errorf("before the count (-want,+got):\n%s", diff)
 	}
 	again := Edit(draft.State())
-	again.Recount()
+	again.Recount(versions{pods: 15})
 	if again.Changed() {
 		t.Error("want no other write while it is being counted")
 	}
 
+	older := count(list("pods", "1"), versions{namespaceResource: 20, pods: 14, claims: 20})
+	again.Settle(older)
+	if _, counted := again.State().Used["pods"]; counted {
+		t.Error("want a count ignored that may lack what was stored meanwhile")
+	}
+	again = Edit(again.State())
 	seen := count(list("pods", "3"), versions{namespaceResource: 20, pods: 20, claims: 20})
 	seen.Seen = func(Reservation) bool { return false }
-	if !again.State().MakesRoom(seen) {
+	if again.State().Waits(seen) {
 		t.Error("want the count at once")
 	}
 	again.Settle(seen)
-	if _, denied := again.Reserve(limits("pods", "4"), asked).(Denied); !denied {
+	if _, denied := again.Reserve(asking(limits("pods", "4"), asked)).(Denied); !denied {
 		t.Error("want 3 used and 1 in flight to leave no room of 4")
 	}
 }
 
-func TestMakesRoom(t *testing.T) {
+func TestWaits(t *testing.T) {
 	held := creation("a", "a", "pods", "1")
 	for name, test := range map[string]struct {
 		count func(*Observation)
 		want  bool
 	}{
-		"nothing is new":                  {count: func(o *Observation) { o.Seen = func(Reservation) bool { return false } }},
-		"what was reserved is used":       {count: func(o *Observation) { o.Used["pods"] = list("p", "3")["p"] }},
-		"more is used than was reserved":  {count: func(o *Observation) { o.Used["pods"] = list("p", "4")["p"] }},
-		"what was reserved came and went": {count: func(*Observation) {}, want: true},
+		"nothing is new":            {count: func(o *Observation) { o.Seen = func(Reservation) bool { return false } }, want: true},
+		"what was reserved is used": {count: func(o *Observation) { o.Used["pods"] = list("p", "3")["p"] }, want: true},
+		"more is used, of a namespace that joined or of objects that nobody was asked about": {count: func(o *Observation) {
+			o.Used["pods"] = list("p", "4")["p"]
+		}},
+		"what was reserved came and went": {count: func(*Observation) {}},
 		"one went, and another has yet to be seen": {count: func(o *Observation) {
 			o.Used["pods"] = list("p", "1")["p"]
 			o.Seen = func(Reservation) bool { return false }
-		}, want: true},
+		}},
 		"less is used of one and more of another": {count: func(o *Observation) {
 			o.Used["pods"], o.Used["claims"] = list("p", "9")["p"], list("c", "0")["c"]
-		}, want: true},
+		}},
 		"a newer spec was counted": {count: func(o *Observation) {
 			o.Generation++
 			o.Used["pods"] = list("p", "3")["p"]
+		}},
+		"an empty namespace joined": {count: func(o *Observation) {
+			o.Used["pods"] = list("p", "3")["p"]
+			o.Counted[namespaceResource], o.Touched[namespaceResource] = 11, 11
+		}},
+		"one object went, and one of the same size came": {count: func(o *Observation) {
+			o.Used["pods"] = list("p", "3")["p"]
+			o.Counted[pods], o.Touched[pods] = 12, 12
 		}, want: true},
 		"the count is older than the ledger": {count: func(o *Observation) {
 			o.Counted[pods] = 9
 			o.Used["pods"] = list("p", "0")["p"]
-		}},
+		}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			state := counted("pods", "2", "claims", "1", "devices", "0").with(held).upTo(pods, 10)
+			state := counted("pods", "2", "claims", "1", "devices", "0").with(held).upTo(pods, 10).upTo(namespaceResource, 10)
 			observed := count(list("pods", "2", "claims", "1", "devices", "0"), versions{namespaceResource: 10, pods: 10, claims: 10})
 			test.count(&observed)
-			if got := state.MakesRoom(observed); got != test.want {
+			if got := state.Waits(observed); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// A pod went and another of its size came, which nobody was asked about: the sum is the
+// same, and a view from between the two would count one pod less.
+func TestACountOfTheSameSumIsStoredIfAnOlderViewDiffers(t *testing.T) {
+	before := counted("pods", "1").upTo(pods, 10).upTo(namespaceResource, 10)
+	after := count(list("pods", "1"), versions{namespaceResource: 10, pods: 30})
+	after.Sources = map[corev1.ResourceName][]schema.GroupResource{"pods": {pods}}
+	after.Touched[pods] = 25
+	draft := Edit(before)
+	draft.Settle(after)
+	if !draft.Changed() {
+		t.Fatal("want it stored how far the count has come")
+	}
+	between := after
+	between.Used, between.Counted = list("pods", "0"), versions{namespaceResource: 10, pods: 20}
+	between.Touched = versions{namespaceResource: 10, pods: 18}
+	again := Edit(draft.State())
+	again.Settle(between)
+	if diff := cmp.Diff(list("pods", "1"), again.State().Used); diff != "" {
+		t.Errorf("a new leader that has seen less settled too low (-want,+got):\n%s", diff)
+	}
+}
+
+func TestACountWithNothingNewIsNotStored(t *testing.T) {
+	state := counted("pods", "1").upTo(pods, 10).upTo(namespaceResource, 10)
+	bookmark := count(list("pods", "1"), versions{namespaceResource: 90, pods: 90})
+	bookmark.Sources = map[corev1.ResourceName][]schema.GroupResource{"pods": {pods}}
+	bookmark.Touched = versions{namespaceResource: 10, pods: 10}
+	draft := Edit(state)
+	draft.Settle(bookmark)
+	if draft.Changed() {
+		t.Error("want no write for a bookmark")
+	}
+	if got := draft.State().Counted[namespaceResource]; got != 10 {
+		t.Errorf("namespaces are counted up to %d, want 10: callers may not have seen more", got)
+	}
+}
+
+// A pod with a device is counted as a pod although device claims can't be listed.
+func TestAReservationKeepsWhatOtherSourcesAreStillCountedFor(t *testing.T) {
+	held := creation("a", "a", "pods", "1", "devices", "2")
+	observed := count(list("pods", "1", "claims", "0", "devices", "2"), versions{namespaceResource: 10, pods: 10})
+	draft := Edit(counted("pods", "0").with(held))
+	draft.Settle(observed)
+	if diff := cmp.Diff(list("devices", "2"), draft.State().Reserved()); diff != "" {
+		t.Errorf("reserved (-want,+got):\n%s", diff)
+	}
+	if !draft.Changed() {
+		t.Error("want it stored")
+	}
+	draft = Edit(draft.State())
+	observed.Counted = versions{namespaceResource: 10, pods: 10, claims: 10}
+	draft.Settle(observed)
+	if ends := draft.Ends(); ends.Settled != 1 || len(draft.State().Reservations) != 0 {
+		t.Errorf("want it settled once claims are counted, got %+v", ends)
 	}
 }

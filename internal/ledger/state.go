@@ -27,6 +27,9 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
+// Namespaces is the source on which all that is counted depends.
+var Namespaces = schema.GroupResource{Resource: "namespaces"}
+
 // MaxReservations bounds what one ledger holds in flight. At about 150 bytes
 // each it keeps the stored object well below etcd's limit of 1.5 MiB.
 const MaxReservations = 5000
@@ -106,12 +109,16 @@ type State struct {
 	// Used is what has been observed. A resource that is missing here has not
 	// been counted.
 	Used corev1.ResourceList
-	// Counted is how far Used has come.
+	// Counted is how far Used has come. Of Namespaces it is the newest version of a
+	// namespace that joined, left or changed while it was selected: a charge is judged
+	// only if it and the ledger know the same of namespaces.
 	// resource -> resourceVersion up to which it is included
 	Counted map[schema.GroupResource]uint64
 	// Reservations are the charges in flight.
 	// Key -> reservation
 	Reservations map[Key]Reservation
+	// Fence binds by a spec that is about to be stored; zero for none.
+	Fence Fence
 	// Sealed is since when nothing is granted, because what was in flight when the
 	// ledger was made may not all be in it; zero for a ledger that is open.
 	Sealed time.Time

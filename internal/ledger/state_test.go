@@ -34,9 +34,9 @@ func TestADraftLeavesItsStateAlone(t *testing.T) {
 			upTo(pods, 7)
 	}
 	for name, change := range map[string]func(*Draft){
-		"by a grant":   func(d *Draft) { d.Reserve(limits("pods", "9"), creation("d", "d", "pods", "1")) },
-		"by a retry":   func(d *Draft) { d.Reserve(limits("pods", "9"), creation("a", "a", "pods", "5")) },
-		"by a denial":  func(d *Draft) { d.Reserve(limits("pods", "1"), creation("d", "d", "pods", "1")) },
+		"by a grant":   func(d *Draft) { d.Reserve(asking(limits("pods", "9"), creation("d", "d", "pods", "1"))) },
+		"by a retry":   func(d *Draft) { d.Reserve(asking(limits("pods", "9"), creation("a", "a", "pods", "5"))) },
+		"by a denial":  func(d *Draft) { d.Reserve(asking(limits("pods", "1"), creation("d", "d", "pods", "1"))) },
 		"by a release": func(d *Draft) { d.Release(Key{UID: "b"}) },
 		"by a drop":    func(d *Draft) { d.Drop(creation("a", "a")) },
 		"by a settle": func(d *Draft) {
@@ -57,7 +57,7 @@ func TestDraftsOfOneStateAreApart(t *testing.T) {
 	// An index to share, as a state has that a draft made.
 	state := Edit(counted("pods", "0").with(creation("a", "a", "pods", "1"))).State()
 	one, other := Edit(state), Edit(state)
-	one.Reserve(limits("pods", "9"), creation("b", "b", "pods", "1"))
+	one.Reserve(asking(limits("pods", "9"), creation("b", "b", "pods", "1")))
 	other.Release(Key{UID: "a"})
 	if diff := gocmp.Diff(list("pods", "2"), one.State().Reserved()); diff != "" {
 		t.Errorf("reserved in the one (-want,+got):\n%s", diff)

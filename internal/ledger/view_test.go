@@ -97,7 +97,7 @@ func (s sight) settles(held Reservation) bool {
 func (s sight) observation(basis Basis) Observation {
 	return Observation{
 		Basis: basis, Used: s.used(), Sources: sourcesOfModel(), Counted: s.upTo,
-		Everything: []schema.GroupResource{namespaceResource}, Seen: s.settles,
+		Touched: s.upTo, Seen: s.settles,
 	}
 }
 

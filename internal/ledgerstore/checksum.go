@@ -79,6 +79,9 @@ func checksum(owner types.UID, at edition, entries *quotav1.QuotaLedgerEntries) 
 	if entries.Sealed != nil {
 		line("sealed " + strconv.FormatInt(entries.Sealed.Unix(), 10))
 	}
+	if entries.Fence != "" {
+		line("fence " + entries.Fence)
+	}
 	line(encodeAmounts(asRead(entries.Used)))
 	for _, resource := range slices.Sorted(maps.Keys(entries.Counted)) {
 		line(resource + "=" + entries.Counted[resource])

@@ -144,6 +144,42 @@ func decodeAmounts(text string) (corev1.ResourceList, error) {
 	return amounts, nil
 }
 
+// encodeFence returns a fence as generation, end in Unix seconds and limits, separated
+// by spaces; empty for none.
+func encodeFence(fence ledger.Fence) string {
+	if fence.Generation == 0 {
+		return ""
+	}
+	return strings.Join([]string{
+		strconv.FormatInt(fence.Generation, 10), strconv.FormatInt(fence.Until.Unix(), 10), orDash(encodeAmounts(fence.Hard)),
+	}, " ")
+}
+
+var errFence = errors.New("want generation, seconds and limits")
+
+func decodeFence(text string) (ledger.Fence, error) {
+	if text == "" {
+		return ledger.Fence{}, nil
+	}
+	part := strings.Split(text, " ")
+	if len(part) != 3 {
+		return ledger.Fence{}, fmt.Errorf("decoding fence %q: %w", text, errFence)
+	}
+	generation, err := strconv.ParseInt(part[0], 10, 64)
+	if err != nil {
+		return ledger.Fence{}, fmt.Errorf("decoding fence %q: generation: %w", text, err)
+	}
+	seconds, err := strconv.ParseInt(part[1], 10, 64)
+	if err != nil {
+		return ledger.Fence{}, fmt.Errorf("decoding fence %q: end: %w", text, err)
+	}
+	hard, err := decodeAmounts(orEmpty(part[2]))
+	if err != nil {
+		return ledger.Fence{}, fmt.Errorf("decoding fence %q: %w", text, err)
+	}
+	return ledger.Fence{Generation: generation, Hard: hard, Until: time.Unix(seconds, 0)}, nil
+}
+
 func escape(name string) string {
 	if name == "-" {
 		return "%2D"

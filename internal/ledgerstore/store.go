@@ -21,19 +21,18 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
@@ -42,7 +41,7 @@ type Store struct {
 	client client.Client
 }
 
-var _ groupcommit.Store = &Store{}
+var _ driver.Store = &Store{}
 
 // New makes a Store. Its client must read from the API server, not from a
 // cache: a Load has to be as new as its call.
@@ -52,100 +51,85 @@ func New(client client.Client) *Store {
 
 // Load reads the quota's ledger live, and the version of its spec. Without a
 // ledger the Snapshot has no Version.
-func (s *Store) Load(ctx context.Context, quota string) (groupcommit.Snapshot, error) {
-	var snapshot groupcommit.Snapshot
-	var spec groupcommit.Spec
+func (s *Store) Load(ctx context.Context, quota string) (machine.Snapshot, error) {
+	var snapshot machine.Snapshot
+	var spec machine.Spec
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { snapshot, err = s.ledger(ctx, quota); return err })
 	group.Go(func() (err error) { spec, err = s.spec(ctx, quota); return err })
 	if err := group.Wait(); err != nil {
-		return groupcommit.Snapshot{}, err //nolint:wrapcheck // each says what it read
+		return machine.Snapshot{}, err //nolint:wrapcheck // each says what it read
 	}
 	snapshot.Spec = &spec
 	return snapshot, nil
 }
 
-func (s *Store) ledger(ctx context.Context, quota string) (groupcommit.Snapshot, error) {
+func (s *Store) ledger(ctx context.Context, quota string) (machine.Snapshot, error) {
 	object := &quotav1.QuotaLedger{}
 	err := s.client.Get(ctx, client.ObjectKey{Name: quota}, object)
 	if apierrors.IsNotFound(err) {
-		return groupcommit.Snapshot{}, nil
+		return machine.Snapshot{}, nil
 	}
 	if err != nil {
-		return groupcommit.Snapshot{}, fmt.Errorf("reading the ledger of quota %s: %w", quota, err)
+		return machine.Snapshot{}, fmt.Errorf("reading the ledger of quota %s: %w", quota, err)
 	}
 	return Snapshot(object)
 }
 
 // spec reads the quota's metadata: its status may be large.
-func (s *Store) spec(ctx context.Context, quota string) (groupcommit.Spec, error) {
+func (s *Store) spec(ctx context.Context, quota string) (machine.Spec, error) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuota"))
 	err := s.client.Get(ctx, client.ObjectKey{Name: quota}, object)
 	if apierrors.IsNotFound(err) {
-		return groupcommit.Spec{}, nil
+		return machine.Spec{}, nil
 	}
 	if err != nil {
-		return groupcommit.Spec{}, fmt.Errorf("reading the version of quota %s: %w", quota, err)
+		return machine.Spec{}, fmt.Errorf("reading the version of quota %s: %w", quota, err)
 	}
-	return groupcommit.Spec{Quota: object.UID, Generation: object.Generation}, nil
+	return machine.Spec{Quota: object.UID, Generation: object.Generation}, nil
 }
 
 // Swap replaces the ledger that was read at version previous; with previous
-// empty it creates one. It returns groupcommit.ErrConflict when the stored
+// zero it creates one. It returns machine.ErrConflict when the stored
 // ledger is at another version.
-func (s *Store) Swap(ctx context.Context, quota, previous string, next ledger.State) (string, error) {
-	resourceVersion, was := splitVersion(previous)
-	object := encode(quota, next, was.next())
-	object.ResourceVersion = resourceVersion
+func (s *Store) Swap(ctx context.Context, quota string, previous machine.Version, next ledger.State) (machine.Version, error) {
+	object := encode(quota, next, edition{uid: previous.UID, generation: previous.Generation}.next())
 	write := func() error { return s.client.Update(ctx, object) }
-	if previous == "" {
+	if previous.IsZero() {
 		write = func() error { return s.client.Create(ctx, object) }
+	} else {
+		object.ResourceVersion = strconv.FormatUint(previous.ResourceVersion, 10)
 	}
 	err := write()
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
-		return "", fmt.Errorf("writing the ledger of quota %s: %w: %w", quota, groupcommit.ErrConflict, err)
+		return machine.Version{}, fmt.Errorf("writing the ledger of quota %s: %w: %w", quota, machine.ErrConflict, err)
 	case err != nil:
-		return "", fmt.Errorf("writing the ledger of quota %s: %w", quota, err)
+		return machine.Version{}, fmt.Errorf("writing the ledger of quota %s: %w", quota, err)
 	}
 	return Version(object), nil
 }
 
 // Version is the version of a stored ledger: its resourceVersion and its edition,
 // which the checksum of the next one is for.
-func Version(object *quotav1.QuotaLedger) string {
-	return object.ResourceVersion + "/" + strconv.FormatInt(object.Generation, 10) + "/" + string(object.UID)
-}
-
-// splitVersion returns the parts of a Version; zero where there is no ledger.
-func splitVersion(version string) (resourceVersion string, is edition) {
-	resourceVersion, after, _ := strings.Cut(version, "/")
-	generation, uid, _ := strings.Cut(after, "/")
-	is.uid = types.UID(uid)
-	is.generation, _ = strconv.ParseInt(generation, 10, 64) // not given for what was only read
-	return resourceVersion, is
-}
-
-// Newer tells whether version a was written after b. Both must be versions or
-// resourceVersions of stored ledgers.
-func (s *Store) Newer(a, b string) bool {
-	a, _ = splitVersion(a)
-	b, _ = splitVersion(b)
-	return resourceversion.Parse(a) > resourceversion.Parse(b)
+func Version(object *quotav1.QuotaLedger) machine.Version {
+	return machine.Version{
+		ResourceVersion: resourceversion.Parse(object.ResourceVersion), Generation: object.Generation, UID: object.UID,
+	}
 }
 
 // Snapshot decodes a stored ledger. An encoding or entry that this operator
 // doesn't understand is an error: to skip it would lose a reservation. One that
 // isn't Intact says nothing.
-func Snapshot(object *quotav1.QuotaLedger) (groupcommit.Snapshot, error) {
+func Snapshot(object *quotav1.QuotaLedger) (machine.Snapshot, error) {
 	entries := object.Entries
 	if !Intact(object) {
-		return groupcommit.Snapshot{Version: Version(object), Edited: true}, nil
+		return machine.Snapshot{Version: Version(object), Edited: true}, nil
 	}
 	if entries.Encoding > newest {
-		return groupcommit.Snapshot{}, fmt.Errorf("%w: ledger %s has encoding %d, this operator knows up to %d: upgrade it",
-			groupcommit.ErrUnreadable, object.Name, entries.Encoding, newest)
+		return machine.Snapshot{}, fmt.Errorf("%w: ledger %s has encoding %d, this operator knows up to %d: upgrade it",
+			machine.ErrUnreadable, object.Name, entries.Encoding, newest)
 	}
 	state := ledger.State{
 		Basis:        ledger.Basis{Quota: ownerOf(object), Generation: entries.Generation, Digest: entries.Digest},
@@ -156,10 +140,15 @@ func Snapshot(object *quotav1.QuotaLedger) (groupcommit.Snapshot, error) {
 	if entries.Sealed != nil {
 		state.Sealed = entries.Sealed.Time
 	}
+	fence, err := decodeFence(entries.Fence)
+	if err != nil {
+		return machine.Snapshot{}, fmt.Errorf("ledger %s: %w", object.Name, err)
+	}
+	state.Fence = fence
 	for resource, version := range entries.Counted {
 		number := resourceversion.Parse(version)
 		if number == 0 && version != "0" {
-			return groupcommit.Snapshot{}, fmt.Errorf("ledger %s: %s counted up to %q: want a resourceVersion",
+			return machine.Snapshot{}, fmt.Errorf("ledger %s: %s counted up to %q: want a resourceVersion",
 				object.Name, resource, version)
 		}
 		state.Counted[schema.ParseGroupResource(resource)] = number
@@ -168,11 +157,11 @@ func Snapshot(object *quotav1.QuotaLedger) (groupcommit.Snapshot, error) {
 	for _, text := range entries.Reservations {
 		reservation, err := format.decode(text)
 		if err != nil {
-			return groupcommit.Snapshot{}, fmt.Errorf("ledger %s: %w", object.Name, err)
+			return machine.Snapshot{}, fmt.Errorf("ledger %s: %w", object.Name, err)
 		}
 		state.Reservations[reservation.Key()] = reservation
 	}
-	return groupcommit.Snapshot{Version: Version(object), State: state}, nil
+	return machine.Snapshot{Version: Version(object), State: state}, nil
 }
 
 // encode returns what is stored of a state in an edition.
@@ -195,6 +184,7 @@ func encode(quota string, state ledger.State, at edition) *quotav1.QuotaLedger {
 			Digest:     state.Digest,
 			Used:       state.Used,
 			Counted:    make(map[string]string, len(state.Counted)),
+			Fence:      encodeFence(state.Fence),
 		},
 	}
 	for resource, version := range state.Counted {

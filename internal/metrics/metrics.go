@@ -77,6 +77,7 @@ type Metrics struct {
 	batch     prometheus.Observer
 	duration  prometheus.Observer
 	drift     *prometheus.CounterVec
+	unmatched *prometheus.CounterVec
 	ends      prometheus.Gauge
 	quotas    *quotas
 	entries   []Entry
@@ -102,6 +103,10 @@ func New(registerer prometheus.Registerer) *Metrics {
 			"Time that one write of a ledger takes.", prometheus.ExponentialBuckets(0.001, 2, 14)).WithLabelValues(),
 		drift: c.counter("counting", "drift_total",
 			"Repairs, by an audit, of a resource's running total that differed from its records. Anything above zero is a defect.",
+			labelQuota, labelResource),
+		unmatched: c.counter("counting", "unmatched_total",
+			"Definitions of a quota whose scopes objects of a resource couldn't be matched with; such objects count in full. "+
+				"Anything above zero is a defect.",
 			labelQuota, labelResource),
 		ends: c.gauge("serving", "certificate_expiry_timestamp_seconds",
 			"When the certificate ends that this replica presents; 0 for one that is made for the life of the process."),
@@ -152,14 +157,14 @@ func (m *Metrics) Requested(outcome Outcome, took time.Duration) {
 	of.took.Observe(took.Seconds())
 }
 
-// Committed implements the Observer of groupcommit.
+// Committed implements the Observer of package driver.
 func (m *Metrics) Committed(quota string, batch int, took time.Duration) {
 	m.ledgers.of(quota).commits.Inc()
 	m.batch.Observe(float64(batch))
 	m.duration.Observe(took.Seconds())
 }
 
-// Ended implements the Observer of groupcommit.
+// Ended implements the Observer of package driver.
 func (m *Metrics) Ended(quota string, ends ledger.Ends) {
 	of := m.ledgers.of(quota)
 	of.settled.Add(float64(ends.Settled))
@@ -167,19 +172,29 @@ func (m *Metrics) Ended(quota string, ends ledger.Ends) {
 	of.released.Add(float64(ends.Released))
 }
 
-// Conflicted implements the Observer of groupcommit.
+// Conflicted implements the Observer of package driver.
 func (m *Metrics) Conflicted(quota string) {
 	m.ledgers.of(quota).conflicts.Inc()
 }
 
-// Failed implements the Observer of groupcommit.
+// Failed implements the Observer of package driver.
 func (m *Metrics) Failed(quota string, _ error) {
 	m.ledgers.of(quota).failures.Inc()
+}
+
+// Impossible implements the Observer of package driver.
+func (m *Metrics) Impossible(quota string, _ error) {
+	m.ledgers.of(quota).impossible.Inc()
 }
 
 // Drifted counts a resource whose running total an audit found wrong and repaired.
 func (m *Metrics) Drifted(quota, resource string) {
 	m.drift.WithLabelValues(quota, resource).Inc()
+}
+
+// Unmatched counts a resource whose objects can't be matched with a quota's scopes.
+func (m *Metrics) Unmatched(quota, resource string) {
+	m.unmatched.WithLabelValues(quota, resource).Inc()
 }
 
 // CertificateEnds tells when the certificate ends that is presented.
@@ -207,4 +222,5 @@ func (m *Metrics) Follow(elected <-chan struct{}, read func() []Figures) {
 func (m *Metrics) Forget(quota string) {
 	m.ledgers.forget(quota)
 	m.drift.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
+	m.unmatched.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
 }

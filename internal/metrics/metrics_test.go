@@ -49,6 +49,7 @@ func busy() (*prometheus.Registry, *Metrics) {
 	m := New(registry)
 	m.Committed("team", 3, 2*time.Millisecond)
 	m.Drifted("team", "pods")
+	m.Unmatched("team", "pods")
 	m.Follow(elected(true), func() []Figures {
 		return []Figures{{
 			Quota: "team", Hard: list("requests.cpu", "2"), Used: list("requests.cpu", "1500m"), Reserved: list("requests.cpu", "250m"),
@@ -85,7 +86,7 @@ sharedquota_quota_condition{quota="team",status="Unknown",type="Enforced"} 0
 # HELP sharedquota_quota_hard What the selected namespaces may use together, in cores, bytes or objects. Exported by the leader alone.
 # TYPE sharedquota_quota_hard gauge
 sharedquota_quota_hard{quota="team",resource="requests.cpu"} 2
-# HELP sharedquota_quota_namespace_used What one selected namespace uses, in cores, bytes or objects; left out with --metrics-namespaces=false. Exported by the leader alone.
+# HELP sharedquota_quota_namespace_used What one selected namespace uses, in cores, bytes or objects; with --metrics-namespaces. Exported by the leader alone.
 # TYPE sharedquota_quota_namespace_used gauge
 sharedquota_quota_namespace_used{namespace="shop",quota="team",resource="requests.cpu"} 1
 # HELP sharedquota_quota_reserved What was admitted and has not been observed yet, in cores, bytes or objects. Exported by the leader alone.

@@ -84,7 +84,7 @@ func newQuotas(c *catalogue) *quotas {
 		reserved: c.described("quota", "reserved",
 			"What was admitted and has not been observed yet, in cores, bytes or objects."+byLeader, labelQuota, labelResource),
 		namespaceUsed: c.described("quota", "namespace_used",
-			"What one selected namespace uses, in cores, bytes or objects; left out with --metrics-namespaces=false."+byLeader,
+			"What one selected namespace uses, in cores, bytes or objects; with --metrics-namespaces."+byLeader,
 			labelQuota, labelNamespace, labelResource),
 		condition: c.described("quota", "condition",
 			"1 for the status that a condition of the quota has, 0 for the others."+byLeader, labelQuota, labelType, labelStatus),

@@ -37,9 +37,14 @@ func installCustomResource(
 	GinkgoHelper()
 	definition := mustCreate(ctx, builders.CustomResource(kind, plural))
 	Eventually(ctx, func(ctx context.Context) error {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		return api.List(ctx, list, client.InNamespace("default"))
+		return api.List(ctx, listOf(kind), client.InNamespace("default"))
 	}).Should(Succeed())
 	return definition
+}
+
+// listOf returns an empty list of a kind.
+func listOf(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return list
 }

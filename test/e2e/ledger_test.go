@@ -186,3 +186,44 @@ var _ = Describe("A ledger that nothing protects", func() {
 		eventuallyUses(ctx, quota, "pods=2")
 	})
 })
+
+var _ = Describe("The ledger that a quota's status names", func() {
+	It("is the one that is open, whatever somebody makes of the status", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "2"))
+		namespace := team.namespace(ctx)
+		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
+		eventuallyUses(ctx, quota, "pods=1")
+		named := func(ctx context.Context) (types.UID, error) {
+			is := &quotav1.ClusterResourceQuota{}
+			err := api.Get(ctx, client.ObjectKeyFromObject(quota), is)
+			return is.Status.Ledger, err
+		}
+		stored := func(ctx context.Context) (types.UID, error) {
+			is := &quotav1.QuotaLedger{}
+			err := api.Get(ctx, client.ObjectKeyFromObject(quota), is)
+			return is.UID, client.IgnoreNotFound(err)
+		}
+		first, err := stored(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, named).Should(Equal(first))
+
+		for _, edit := range []string{`"another"`, `null`, `"` + string(quota.UID) + `"`} {
+			By("editing it to " + edit)
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"ledger":`+edit+`}}`))
+			Expect(api.Status().Patch(ctx, quota.DeepCopy(), patch)).To(Succeed())
+			Eventually(ctx, named).WithTimeout(5 * time.Second).Should(Equal(first))
+		}
+
+		By("deleting the ledger: what is in flight by the one that is named again is known")
+		Expect(api.Delete(ctx, &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: quota.Name}})).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, builders.Pod(namespace, "p2").Obj()) }).
+			WithTimeout(reservationTTL / 4).Should(Succeed())
+		second, err := stored(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(second).NotTo(Or(BeEmpty(), Equal(first)))
+		Eventually(ctx, named).Should(Equal(second))
+		Consistently(ctx, named).Should(Equal(second))
+		Expect(api.Create(ctx, builders.Pod(namespace, "p3").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "2", "2")))
+	})
+})

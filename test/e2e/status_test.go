@@ -18,7 +18,11 @@ package e2e
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -81,6 +85,62 @@ var _ = Describe("The status of a quota", func() {
 		Expect(quota.Status.ObservedGeneration).To(Equal(before + 1))
 		Expect(amounts(quota.Status.Total.Hard)).To(Equal("pods=2"))
 	})
+
+	// The count has a pod a moment before the ledger settles its reservation.
+	It("shows each pod as used or as reserved, and never more than the limit, while clients are at it", func(ctx SpecContext) {
+		const limit, clients, versions = 12, 24, 30
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", strconv.Itoa(limit)))
+		namespaces := []string{team.namespace(ctx), team.namespace(ctx)}
+		watched, err := api.Watch(ctx, &quotav1.ClusterResourceQuotaList{}, client.MatchingFields{"metadata.name": quota.Name})
+		Expect(err).NotTo(HaveOccurred())
+		defer watched.Stop()
+		views, err := api.Watch(ctx, &quotav1.LocalResourceQuotaList{}, client.InNamespace(namespaces[0]))
+		Expect(err).NotTo(HaveOccurred())
+		defer views.Stop()
+
+		loading, stop := context.WithCancel(ctx)
+		var group sync.WaitGroup
+		defer group.Wait()
+		defer stop()
+		for i := range clients {
+			group.Go(func() {
+				defer GinkgoRecover()
+				for loading.Err() == nil {
+					pod := builders.Pod(namespaces[i%len(namespaces)], fmt.Sprintf("client%d", i)).Generated().Obj()
+					if api.Create(ctx, pod) == nil {
+						mustDelete(ctx, pod)
+					}
+				}
+			})
+		}
+
+		full := 0
+		check := func(what string, used, reserved corev1.ResourceList) {
+			sum := used.Pods().DeepCopy()
+			sum.Add(*reserved.Pods())
+			Expect(sum.Value()).To(BeNumerically("<=", limit), "%s: used %s, reserved %s", what, used.Pods(), reserved.Pods())
+			if sum.Value() == limit {
+				full++
+			}
+		}
+		for seen := 0; seen < versions; {
+			select {
+			case event := <-watched.ResultChan():
+				is := event.Object.(*quotav1.ClusterResourceQuota)
+				check("the status", is.Status.Total.Used, is.Status.Reserved)
+				seen++
+			case event := <-views.ResultChan():
+				is := event.Object.(*quotav1.LocalResourceQuota)
+				check("a view", is.Status.Total.Used, is.Status.Reserved)
+				Expect(is.Status.Used.Pods().Cmp(*is.Status.Total.Used.Pods())).To(BeNumerically("<=", 0),
+					"here %s, in total %s", is.Status.Used.Pods(), is.Status.Total.Used.Pods())
+			case <-ctx.Done():
+				Fail("too few versions")
+			}
+		}
+		Expect(full).To(BeNumerically(">", 0), "the quota must have been full at times")
+	}, NodeTimeout(2*time.Minute))
 
 	It("is what kubectl get shows", func(ctx SpecContext) {
 		team := newTeam()

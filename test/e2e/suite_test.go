@@ -72,7 +72,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	settings = harness.OperatorOptions{
 		Binary: <-binary,
 		Args: []string{
-			"--metrics-bind-address", metricsAddress, "--metrics-secure",
+			"--metrics-bind-address", metricsAddress, "--metrics-secure", "--metrics-namespaces",
 			// A status that is written often makes for short waits, and so does a
 			// short life of what was reserved in vain. The rest doesn't depend on them.
 			"--status-interval", "100ms", "--reservation-ttl", reservationTTL.String(),

@@ -18,6 +18,7 @@ package e2e
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -67,6 +68,41 @@ var _ = Describe("A resource that the cluster doesn't serve", func() {
 		Eventually(ctx, condition(quota, quotav1.ConditionResourceUnavailable)).Should(
 			And(HavePrefix("True"), ContainSubstring("gadgets.late.example.com")))
 		Expect(api.Create(ctx, builders.Pod(namespace, "p2").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "1", "1")))
+	})
+
+	It("in the version that it was counted in is counted in another within 15 seconds", func(ctx SpecContext) {
+		const name = "count/gizmos.moved.example.com"
+		alpha := schema.GroupVersionKind{Group: "moved.example.com", Version: "v1alpha1", Kind: "Gizmo"}
+		stable := alpha.GroupKind().WithVersion("v1")
+		team := newTeam()
+		definition := installCustomResource(ctx, alpha, "gizmos")
+		quota := enforce(ctx, team.quota().Hard(name, "3"))
+		namespace := team.namespace(ctx)
+		mustCreate(ctx, builders.Custom(alpha, namespace, "before"))
+		eventuallyUses(ctx, quota, name+"=1")
+
+		By("serving it in v1 alone")
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(definition), definition)).To(Succeed())
+		next := definition.Spec.Versions[0]
+		next.Name = stable.Version
+		definition.Spec.Versions[0].Served, definition.Spec.Versions[0].Storage = false, false
+		definition.Spec.Versions = append(definition.Spec.Versions, next)
+		Expect(api.Update(ctx, definition)).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) error {
+			return api.List(ctx, listOf(alpha), client.InNamespace(namespace))
+		}).Should(HaveOccurred(), "v1alpha1 must no longer be served")
+		Eventually(ctx, func(ctx context.Context) error {
+			return api.Create(ctx, builders.Custom(stable, namespace, "during"))
+		}).Should(Succeed(), "v1 must be served")
+
+		usesWithin(ctx, 15*time.Second, quota, name+"=2")
+		Eventually(ctx, condition(quota, quotav1.ConditionResourceUnavailable)).Should(HavePrefix("False"))
+
+		By("enforcing the limit on what v1 creates and deletes")
+		last := mustCreate(ctx, builders.Custom(stable, namespace, "last"))
+		Expect(api.Create(ctx, builders.Custom(stable, namespace, "more"))).To(BeRefused(exceeded(quota.Name, name, "1", "3", "3")))
+		mustDelete(ctx, last)
+		eventuallyUses(ctx, quota, name+"=2")
 	})
 
 	It("in namespaces at all is named by a condition", func(ctx SpecContext) {

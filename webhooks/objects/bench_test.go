@@ -63,7 +63,7 @@ const typicalPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-6d4b
 "status":{"phase":"Pending","qosClass":"Burstable"}}`
 
 // BenchmarkEndpoint is all that a pod's admission costs but the reservation and
-// its write, which internal/ledger and internal/groupcommit measure.
+// its write, which internal/ledger and internal/machine measure.
 func BenchmarkEndpoint(b *testing.B) {
 	served := newServed(b.Context(), b, quotaOf("team", "pods", "1M", "requests.cpu", "1M", "requests.memory", "1Pi"))
 	served.caches.sync()

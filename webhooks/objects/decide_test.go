@@ -29,7 +29,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
@@ -101,8 +100,8 @@ func (s *served) create(t *testing.T, quota *quotav1.ClusterResourceQuota) {
 // scripted answers charges one after the other, the last answer ever after.
 type scripted struct {
 	answers  []ledger.Decision
-	reserved []groupcommit.Charge
-	judged   []groupcommit.Charge
+	reserved []ledger.Charge
+	judged   []ledger.Charge
 }
 
 func (s *scripted) next() ledger.Decision {
@@ -113,12 +112,12 @@ func (s *scripted) next() ledger.Decision {
 	return answer
 }
 
-func (s *scripted) Reserve(_ context.Context, charges []groupcommit.Charge) (ledger.Decision, error) {
+func (s *scripted) Reserve(_ context.Context, charges []ledger.Charge) (ledger.Decision, error) {
 	s.reserved = append(s.reserved, charges...)
 	return s.next(), nil
 }
 
-func (s *scripted) Judge(_ context.Context, charges []groupcommit.Charge) (ledger.Decision, error) {
+func (s *scripted) Judge(_ context.Context, charges []ledger.Charge) (ledger.Decision, error) {
 	s.judged = append(s.judged, charges...)
 	return s.next(), nil
 }

@@ -25,6 +25,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,7 +39,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 )
@@ -70,9 +71,9 @@ type Parts struct {
 
 // Charger charges quotas: all of them, or none.
 type Charger interface {
-	Reserve(ctx context.Context, charges []groupcommit.Charge) (ledger.Decision, error)
+	Reserve(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error)
 	// Judge tells what Reserve would answer.
-	Judge(ctx context.Context, charges []groupcommit.Charge) (ledger.Decision, error)
+	Judge(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error)
 }
 
 // Contact is the contact with the API server. Without it nothing can be decided.
@@ -169,14 +170,14 @@ func (h *Handler) charge(
 	if err != nil {
 		return nil, err
 	}
-	charges := make([]groupcommit.Charge, 0, len(amounts))
+	charges := make([]ledger.Charge, 0, len(amounts))
 	for _, charge := range amounts {
 		charged := named(covered.Definitions, charge.Quota)
 		if refused, isInvalid := invalid(charged, charge.Amounts); isInvalid {
 			return refused, nil
 		}
 		held.Amounts = charge.Amounts
-		charges = append(charges, groupcommit.Charge{Limits: charged.Limits, Reservation: held, Knowledge: covered.Knowledge})
+		charges = append(charges, ledger.Charge{Limits: charged.Limits, Reservation: held, Knowledge: covered.Knowledge})
 	}
 	if attributes.IsDryRun() {
 		return h.Charger.Judge(ctx, charges)
@@ -203,7 +204,7 @@ func invalid(quota *definition.Definition, amounts corev1.ResourceList) (refused
 // status is the HTTP status for a failure to decide.
 func status(err error) int32 {
 	switch {
-	case errors.Is(err, groupcommit.ErrBusy):
+	case errors.Is(err, machine.ErrBusy):
 		return http.StatusTooManyRequests
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err):
 		return http.StatusGatewayTimeout

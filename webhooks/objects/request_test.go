@@ -24,6 +24,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +35,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -233,7 +234,7 @@ func TestTheStatusOfAFailure(t *testing.T) {
 		err  error
 		want int32
 	}{
-		"too many wait":                  {err: fmt.Errorf("charging: %w", groupcommit.ErrBusy), want: 429},
+		"too many wait":                  {err: fmt.Errorf("charging: %w", machine.ErrBusy), want: 429},
 		"time is up":                     {err: fmt.Errorf("waiting: %w", context.DeadlineExceeded), want: 504},
 		"the API server's time was up":   {err: apierrors.NewTimeoutError("slow", 1), want: 504},
 		"anything else is our own fault": {err: errors.New("broken"), want: 500},

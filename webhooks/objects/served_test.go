@@ -18,11 +18,13 @@ package objects
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +42,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/groupcommit"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 )
@@ -48,7 +49,7 @@ import (
 // served is a Handler with all that it works on, within a bubble.
 type served struct {
 	handler  *Handler
-	group    *groupcommit.Group
+	group    *driver.Group
 	store    *ledgers
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
@@ -135,7 +136,7 @@ func serve(t *testing.T, quotas []*quotav1.ClusterResourceQuota, test func(t *te
 func newServed(ctx context.Context, tb testing.TB, quotas ...*quotav1.ClusterResourceQuota) *served {
 	tb.Helper()
 	objects := []client.Object{namespaceOf("shop", "shop"), namespaceOf("office", "office")}
-	store := &ledgers{stored: map[string]groupcommit.Snapshot{}}
+	store := &ledgers{stored: map[string]machine.Snapshot{}}
 	for _, quota := range quotas {
 		objects = append(objects, quota)
 		store.count(tb, quota)
@@ -150,9 +151,7 @@ func newServed(ctx context.Context, tb testing.TB, quotas ...*quotav1.ClusterRes
 	following.show(ctx, tb, live)
 	registry := prometheus.NewRegistry()
 	measured := metrics.New(registry)
-	group := groupcommit.New(ctx, clock.RealClock{}, store, measured, groupcommit.Options{
-		Pace: time.Millisecond, CallTimeout: time.Minute, ChangeTimeout: time.Second, MaxWaiting: 3,
-	})
+	group := driver.New(ctx, clock.RealClock{}, store, measured, driver.Options{Options: machine.Options{Pace: time.Millisecond, MaxWaiting: 3}, CallTimeout: time.Minute, EditTimeout: time.Second})
 	evaluators := evaluation.New(clock.RealClock{}, evaluation.ClaimSources{})
 	return &served{
 		handler: NewHandler(Parts{
@@ -182,43 +181,41 @@ type ledgers struct {
 	live client.Client
 
 	mu      sync.Mutex // guards what follows
-	version int
-	stored  map[string]groupcommit.Snapshot
+	version uint64
+	stored  map[string]machine.Snapshot
 }
 
-func (l *ledgers) Load(ctx context.Context, quota string) (groupcommit.Snapshot, error) {
+func (l *ledgers) Load(ctx context.Context, quota string) (machine.Snapshot, error) {
 	if l.stuck {
 		<-ctx.Done()
-		return groupcommit.Snapshot{}, ctx.Err()
+		return machine.Snapshot{}, ctx.Err()
 	}
 	object := &quotav1.ClusterResourceQuota{}
 	if err := l.live.Get(ctx, client.ObjectKey{Name: quota}, object); client.IgnoreNotFound(err) != nil {
-		return groupcommit.Snapshot{}, err
+		return machine.Snapshot{}, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	snapshot := l.stored[quota]
-	snapshot.Spec = &groupcommit.Spec{Quota: object.UID, Generation: object.Generation}
+	snapshot.Spec = &machine.Spec{Quota: object.UID, Generation: object.Generation}
 	return snapshot, nil
 }
 
-func (l *ledgers) Swap(_ context.Context, quota, previous string, next ledger.State) (string, error) {
+func (l *ledgers) Swap(_ context.Context, quota string, previous machine.Version, next ledger.State) (machine.Version, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stored[quota].Version != previous {
-		return "", groupcommit.ErrConflict
+		return machine.Version{}, machine.ErrConflict
 	}
 	return l.lockedPut(quota, next), nil
 }
 
-func (l *ledgers) lockedPut(quota string, next ledger.State) string {
+func (l *ledgers) lockedPut(quota string, next ledger.State) machine.Version {
 	l.version++
-	version := strconv.Itoa(l.version)
-	l.stored[quota] = groupcommit.Snapshot{Version: version, State: next}
+	version := machine.Version{ResourceVersion: l.version}
+	l.stored[quota] = machine.Snapshot{Version: version, State: next}
 	return version
 }
-
-func (*ledgers) Newer(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }
 
 // count stores a ledger in which nothing is used.
 func (l *ledgers) count(tb testing.TB, quota *quotav1.ClusterResourceQuota) {

@@ -33,13 +33,14 @@ const Path = "/validate-quotas"
 // wrong in those that can.
 type Validator struct {
 	warner *Warner
+	fences *Fences
 }
 
 var _ admission.Validator[*quotav1.ClusterResourceQuota] = &Validator{}
 
 // NewValidator makes a Validator.
-func NewValidator(warner *Warner) *Validator {
-	return &Validator{warner: warner}
+func NewValidator(warner *Warner, fences *Fences) *Validator {
+	return &Validator{warner: warner, fences: fences}
 }
 
 // ValidateCreate returns an Invalid error that lists every invalid field.
@@ -48,12 +49,17 @@ func (v *Validator) ValidateCreate(ctx context.Context, quota *quotav1.ClusterRe
 }
 
 // ValidateUpdate is as strict as ValidateCreate, but lets a quota go that is
-// being deleted. It warns of what changes.
+// being deleted. It warns of what changes. A limit that is lowered binds before the edit
+// is allowed.
 func (v *Validator) ValidateUpdate(ctx context.Context, was, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
 	if !quota.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	return v.validate(ctx, was, quota)
+	warnings, err := v.validate(ctx, was, quota)
+	if err != nil {
+		return warnings, err
+	}
+	return warnings, v.fences.raise(ctx, was, quota)
 }
 
 // ValidateDelete allows every deletion.

@@ -138,6 +138,44 @@ func TestTheDashboardAsksForWhatIsExported(t *testing.T) {
 	}
 }
 
+// optional reads from docs/metrics.md which metrics are exported only with a flag.
+func optional(t *testing.T) map[string]string {
+	t.Helper()
+	row := regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.* with (--metrics-[\\w-]+)\\.")
+	flags := map[string]string{}
+	for _, match := range row.FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
+		flags[match[1]] = match[2]
+	}
+	if len(flags) == 0 {
+		t.Fatal("docs/metrics.md names no metric that takes a flag")
+	}
+	return flags
+}
+
+// By default no alert may be blind, and no panel empty without a word.
+func TestWhatTakesAFlagSaysSo(t *testing.T) {
+	alerts, panels := alerts(t), dashboard(t).Panels
+	for name, flag := range optional(t) {
+		for _, alert := range alerts {
+			if strings.Contains(alert.Expr, name) {
+				t.Errorf("alert %s asks for %s, which is exported only with %s", alert.Alert, name, flag)
+			}
+		}
+		for _, panel := range panels {
+			for _, target := range panel.Targets {
+				if strings.Contains(target.Expr, name) && !strings.Contains(panel.Description, flag) {
+					t.Errorf("panel %q asks for %s: want its description to name %s", panel.Title, name, flag)
+				}
+			}
+		}
+		for part := range strings.SplitSeq(read(t, "docs/runbooks.md"), "\n\n") {
+			if strings.Contains(part, name) && !strings.Contains(part, flag) {
+				t.Errorf("docs/runbooks.md: want this to name %s:\n%s", flag, part)
+			}
+		}
+	}
+}
+
 // The check itself must notice what is wrong.
 func TestWhatIsNotExportedIsFound(t *testing.T) {
 	known := exported(t)
@@ -237,6 +275,7 @@ type board struct {
 type panel struct {
 	ID          int
 	Type, Title string
+	Description string
 	Datasource  struct{ UID string }
 	GridPos     struct{ X, Y, W, H int }
 	FieldConfig struct{ Defaults struct{ Unit string } }

@@ -310,7 +310,10 @@ func admittedByLedgers(t *rapid.T, demands []expansion.Demand, limits []Limit) b
 				},
 				Amounts: charges[0].Amounts,
 			}
-			decision := draft.Reserve(ledger.Limits{Name: limits[i].Name, Basis: basis, Hard: limits[i].Left}, reservation)
+			decision := draft.Reserve(ledger.Charge{
+				Limits:      ledger.Limits{Name: limits[i].Name, Basis: basis, Hard: limits[i].Left},
+				Reservation: reservation,
+			})
 			if _, granted := decision.(ledger.Granted); !granted {
 				return false
 			}

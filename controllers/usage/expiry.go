@@ -1,0 +1,128 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
+)
+
+// lookupsAtOnce bounds the live looks for objects of expired reservations of one quota.
+const lookupsAtOnce = 10
+
+// expire removes the reservations whose life has ended and whose objects a live
+// look doesn't find, and the fence of an edit that was never stored. It returns how long
+// until the next one ends; zero for none.
+func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, error) {
+	state, now := c.group.Current(quota), c.clock.Now()
+	dropped, failed := c.expired(ctx, quota, state.Expired(now))
+	lowered, err := c.isVain(ctx, quota, state.Fence, now)
+	failed = errors.Join(failed, err)
+	if len(dropped) > 0 || lowered {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		failed = errors.Join(failed, c.group.Edit(ctx, quota, func(draft *ledger.Draft) {
+			for _, reservation := range dropped {
+				draft.Drop(reservation)
+			}
+			if lowered {
+				draft.Lower(state.Fence)
+			}
+		}))
+	}
+	return untilNextExpiry(state, now), failed
+}
+
+// expired returns the reservations that nothing is awaited for any more. A look that
+// fails keeps its reservation alone.
+func (c *Controller) expired(ctx context.Context, quota string, reservations []ledger.Reservation) ([]ledger.Reservation, error) {
+	var looks errgroup.Group
+	looks.SetLimit(lookupsAtOnce)
+	var mu sync.Mutex // guards what follows
+	var dropped []ledger.Reservation
+	var failures []error
+	for _, reservation := range reservations {
+		looks.Go(func() error {
+			awaited, err := c.awaited(ctx, quota, reservation)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				failures = append(failures, err)
+			case !awaited:
+				dropped = append(dropped, reservation)
+			}
+			return nil
+		})
+	}
+	_ = looks.Wait() // each failure is kept
+	return dropped, errors.Join(failures...)
+}
+
+// awaited tells whether an expired reservation must be kept because its object
+// is there and counting has yet to see it.
+func (c *Controller) awaited(ctx context.Context, quota string, reservation ledger.Reservation) (bool, error) {
+	there, err := c.objects.There(ctx, reservation)
+	if err != nil || !there {
+		return false, err
+	}
+	// What the quota limits no longer, or has lost with its namespace, lives on and
+	// is never going to be counted. The view of namespaces may be behind: look.
+	limited, selector := false, selection.Selector{}
+	c.count.Read(quota, func(view counting.View) {
+		limited, selector = view.Limits(reservation.Resource.GroupResource()), view.Definition().Selector
+	})
+	if !limited {
+		return false, nil
+	}
+	return c.objects.Selected(ctx, reservation.Namespace, selector)
+}
+
+// isVain reports whether a fence is for a spec that can't be stored any more: the API
+// server has given up on the edit, and the spec that it has now is an older one.
+func (c *Controller) isVain(ctx context.Context, quota string, fence ledger.Fence, now time.Time) (bool, error) {
+	if fence.Generation == 0 || now.Before(fence.Until) {
+		return false, nil
+	}
+	generation, err := c.objects.Generation(ctx, quota)
+	if err != nil {
+		return false, fmt.Errorf("looking whether a limit was lowered: %w", err)
+	}
+	return generation < fence.Generation, nil
+}
+
+func untilNextExpiry(state ledger.State, now time.Time) time.Duration {
+	next := time.Duration(0)
+	// A second more, for expiry is in whole seconds.
+	if state.Fence.Generation != 0 {
+		next = max(state.Fence.Until.Sub(now), 0) + time.Second
+	}
+	for _, reservation := range state.Reservations {
+		left := max(reservation.Expiry.Sub(now), 0) + time.Second
+		next = earlier(next, left)
+	}
+	return next
+}

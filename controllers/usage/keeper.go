@@ -1,0 +1,273 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+const (
+	// lookUpAgain is the least time between two attempts to find the version of a
+	// resource. It doubles with each attempt after which the resource is still not
+	// watched, up to lookUpLatest: a resource that is served again is found within
+	// that time, even if no event tells of it.
+	lookUpAgain  = time.Second
+	lookUpLatest = 10 * time.Second
+)
+
+var deviceClaims = schema.GroupResource{Group: resourceapi.GroupName, Resource: "resourceclaims"}
+
+// keeper keeps the watch of one resource: it finds the version to watch it in,
+// and another one if that version is no longer served. What has been counted of
+// the resource stays until the list in the other version replaces it.
+type keeper struct {
+	watches  *Watches
+	resource schema.GroupResource
+	// end ends the keeper, and its watch with it.
+	end context.CancelFunc
+	// woken has a token if due or attempts may have changed.
+	woken chan struct{}
+
+	// What follows is guarded by watches.mu.
+
+	// due: the version has to be looked up.
+	due bool
+	// attempts is how often it was looked up in a row, and last is when.
+	attempts int
+	last     time.Time
+	// problem is why the resource can't be counted; nil if it can, or if nobody
+	// knows yet.
+	problem *Problem
+	// watching feeds the count; nil if the resource isn't watched.
+	watching *watching
+}
+
+// watching is one run of a reflector.
+type watching struct {
+	version string
+	cancel  context.CancelFunc
+	store   *objectStore
+}
+
+// run looks up the version to watch the resource in whenever that is due.
+func (k *keeper) run(ctx context.Context) {
+	for k.wait(ctx) {
+		version, problem := resolve(ctx, k.watches.discovery, k.resource, k.version())
+		k.watches.tell(k.take(ctx, version, problem))
+	}
+}
+
+// version is the one that the resource is watched in; empty for none.
+func (k *keeper) version() string {
+	k.watches.mu.Lock()
+	defer k.watches.mu.Unlock()
+	if k.watching == nil {
+		return ""
+	}
+	return k.watching.version
+}
+
+// resolve finds the version to watch a resource in: the current one, if that is
+// still served.
+func resolve(ctx context.Context, discovery Discovery, resource schema.GroupResource, current string) (string, *Problem) {
+	served, err := discovery.Find(ctx, resource)
+	if err != nil {
+		return "", unknown(resource, err)
+	}
+	versions := served.Versions
+	if resource == deviceClaims {
+		// The evaluator knows no other version.
+		versions = slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v != resourceapi.SchemeGroupVersion.Version })
+	}
+	switch {
+	case len(versions) == 0:
+		return "", notServed(resource)
+	case !served.Namespaced:
+		return "", clusterScoped(resource)
+	case slices.Contains(versions, current):
+		return current, nil
+	default:
+		return versions[0], nil
+	}
+}
+
+// take takes the outcome of a look-up. It returns the quotas to tell of it.
+func (k *keeper) take(ctx context.Context, version string, problem *Problem) []string {
+	k.watches.mu.Lock()
+	defer k.watches.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case problem == nil:
+		return k.lockedWatchIn(ctx, version)
+	default:
+		k.lockedLookUp()
+		return k.lockedFail(problem)
+	}
+}
+
+// lockedWatchIn watches the resource in a version, unless it already does.
+func (k *keeper) lockedWatchIn(ctx context.Context, version string) []string {
+	if k.watching != nil && k.watching.version == version {
+		return nil
+	}
+	k.lockedStop()
+	w := k.watches
+	ctx, cancel := context.WithCancel(ctx)
+	begun := &watching{
+		version: version, cancel: cancel,
+		store: &objectStore{clock: w.clock, source: w.count.Source(k.resource)},
+	}
+	k.watching = begun
+	reflector := objectReflector(w.events, k.resource.WithVersion(version), begun.store,
+		func(err error) { w.tell(k.report(begun, err)) })
+	w.running.Go(func() { reflector.RunWithContext(ctx) })
+	if k.problem == nil || k.problem.Reason == quotav1.ReasonNotWatchable {
+		return nil // a first list is going to tell
+	}
+	k.problem = nil
+	return w.lockedWanting(k.resource)
+}
+
+// lockedFail takes note that the resource can't be watched. A watch that works is
+// not ended for it: discovery may fail or be late. Nor does a failure of discovery
+// say more than what it said last.
+func (k *keeper) lockedFail(problem *Problem) []string {
+	uncertain := problem.Reason == quotav1.ReasonNotWatchable
+	if k.watching != nil || uncertain && k.problem != nil {
+		return nil
+	}
+	same := k.problem != nil && k.problem.Reason == problem.Reason
+	k.problem = problem
+	if !uncertain {
+		// No object of it can be read or written: nothing of it is used.
+		k.watches.count.DropSource(k.resource)
+	}
+	if same {
+		return nil
+	}
+	return k.watches.lockedWanting(k.resource)
+}
+
+// report takes the outcome of an attempt to list or watch the resource, and
+// returns the quotas to tell of it. A version that is not found is not tried
+// again: another look-up decides how to go on.
+func (k *keeper) report(from *watching, err error) []string {
+	k.watches.mu.Lock()
+	defer k.watches.mu.Unlock()
+	if k.watching != from {
+		return nil // by one that has been replaced
+	}
+	changed := (k.problem == nil) != (err == nil)
+	k.problem = nil
+	if err != nil {
+		k.problem = notWatchable(k.resource, err)
+	}
+	if apierrors.IsNotFound(err) {
+		k.lockedStop()
+		k.lockedLookUp()
+	}
+	if !changed {
+		return nil
+	}
+	return k.watches.lockedWanting(k.resource)
+}
+
+func (k *keeper) lockedStop() {
+	if k.watching == nil {
+		return
+	}
+	k.watching.cancel()
+	k.watching.store.close()
+	k.watching = nil
+}
+
+// lockedLookUp has the version looked up, as soon as it may be.
+func (k *keeper) lockedLookUp() {
+	k.due = true
+	select {
+	case k.woken <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns true once the version has to be looked up, and false if ctx ends.
+func (k *keeper) wait(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		in, due := k.next()
+		if due && in <= 0 {
+			return true
+		}
+		k.sleep(ctx, in, due)
+	}
+	return false
+}
+
+// next returns in which time the version has to be looked up, if it has to be. If
+// that is now, the attempt begins.
+func (k *keeper) next() (in time.Duration, due bool) {
+	w := k.watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !k.due {
+		return 0, false
+	}
+	now := w.clock.Now()
+	since := now.Sub(k.last)
+	if since >= 2*lookUpLatest {
+		k.attempts = 0 // all was well in between
+	}
+	if left := pause(k.attempts) - since; left > 0 {
+		return left, true
+	}
+	k.due, k.last = false, now
+	k.attempts++
+	return 0, true
+}
+
+// pause is the least time between an attempt, after so many, and the next.
+func pause(attempts int) time.Duration {
+	after := lookUpAgain
+	for i := 1; i < attempts && after < lookUpLatest; i++ {
+		after *= 2
+	}
+	return min(after, lookUpLatest)
+}
+
+// sleep returns when something may have changed or, if there is one, the time is
+// over.
+func (k *keeper) sleep(ctx context.Context, in time.Duration, timed bool) {
+	var over <-chan time.Time
+	if timed {
+		timer := k.watches.clock.NewTimer(in)
+		defer timer.Stop()
+		over = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-k.woken:
+	case <-over:
+	}
+}

@@ -1,0 +1,141 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+func TestWhatAReservationIsForIsThereInWhicheverVersionIsServed(t *testing.T) {
+	down := errors.New("it is down")
+	for name, test := range map[string]struct {
+		reservation ledger.Reservation
+		served      []string
+		failing     error
+		want        bool
+		err         bool
+	}{
+		"created, and served as before": {
+			reservation: reservationOf("g1", "uid-g1", ""), served: []string{"v1alpha1"}, want: true,
+		},
+		"created, and served in another version now": {
+			reservation: reservationOf("g1", "uid-g1", ""), served: []string{"v1"}, want: true,
+		},
+		"created, and served in several versions, but no longer in its own": {
+			reservation: reservationOf("g1", "uid-g1", ""), served: []string{"v2", "v1"}, want: true,
+		},
+		"never created": {
+			reservation: reservationOf("g2", "uid-g2", ""), served: []string{"v1"},
+		},
+		"another of that name": {
+			reservation: reservationOf("g1", "uid-before", ""), served: []string{"v1"},
+		},
+		"updated": {
+			reservation: reservationOf("g1", "uid-g1", "10"), served: []string{"v1"}, want: true,
+		},
+		"not updated": {
+			reservation: reservationOf("g1", "uid-g1", "11"), served: []string{"v1"},
+		},
+		"no longer served at all": {
+			reservation: reservationOf("g1", "uid-g1", ""),
+		},
+		"no longer served in its version, and nobody knows in which": {
+			reservation: reservationOf("g1", "uid-g1", ""), failing: down, err: true,
+		},
+		"served in its version, and discovery is down": {
+			reservation: reservationOf("g1", "uid-g1", ""), served: []string{"v1alpha1"}, failing: down, want: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world := newCluster(test.served...)
+			world.failing = test.failing
+			world.create("g1")
+			got, err := NewLookup(metadataOf{world}, world).There(t.Context(), test.reservation)
+			if got != test.want || (err != nil) != test.err {
+				t.Errorf("want %t and an error: %t, got %t, %v", test.want, test.err, got, err)
+			}
+		})
+	}
+}
+
+func reservationOf(name string, uid types.UID, from string) ledger.Reservation {
+	return ledger.Reservation{
+		Object: ledger.Object{Resource: gadgets.WithVersion("v1alpha1"), Namespace: "a", Name: name, UID: uid},
+		From:   from,
+	}
+}
+
+// Discovery may name a version that isn't served: that proves nothing.
+func TestAVersionThatIsNamedAndNotServedIsAnError(t *testing.T) {
+	world := newCluster()
+	lookup := NewLookup(metadataOf{world}, discoveryFunc(func(context.Context, schema.GroupResource) (Served, error) {
+		return Served{Versions: []string{"v1"}, Namespaced: true}, nil
+	}))
+	if there, err := lookup.There(t.Context(), reservationOf("g1", "uid-g1", "")); err == nil {
+		t.Errorf("want an error, got %t", there)
+	}
+}
+
+type discoveryFunc func(context.Context, schema.GroupResource) (Served, error)
+
+func (f discoveryFunc) Find(ctx context.Context, resource schema.GroupResource) (Served, error) {
+	return f(ctx, resource)
+}
+
+func TestTheNewestObjectIsFoundOrAnError(t *testing.T) {
+	world := newCluster("v1")
+	lookup := NewLookup(metadataOf{world}, world)
+	newest := func(version string) (uint64, error) { return lookup.Newest(t.Context(), gadgets.WithVersion(version)) }
+	if got, err := newest("v1"); got != 0 || err != nil {
+		t.Errorf("of none: got %d, %v", got, err)
+	}
+	world.create("g1")
+	world.create("g2")
+	if got, err := newest("v1"); got != 12 || err != nil {
+		t.Errorf("of two: got %d, %v", got, err)
+	}
+	// A count that need not have come anywhere would open a ledger too early.
+	if got, err := newest("v1alpha1"); err == nil {
+		t.Errorf("of a version that isn't served: want an error, got %d", got)
+	}
+}
+
+func TestNewestIsReadInTheVersionThatIsServedNow(t *testing.T) {
+	world := newCluster("v1alpha1")
+	watches := NewWatches(nil, world, world.events(), nil, nil)
+	watches.wanted["red"] = []schema.GroupResource{gadgets}
+	newestOf := NewestOf(watches, NewLookup(metadataOf{world}, world))
+	world.create("g1")
+	for _, versions := range [][]string{{"v1alpha1"}, {"v1"}} {
+		world.serve(versions...)
+		if newest, err := newestOf(t.Context(), "red"); err != nil || newest[gadgets] != 11 {
+			t.Errorf("served in %v: got %v, %v", versions, newest, err)
+		}
+	}
+	world.scope = meta.RESTScopeNameRoot
+	if newest, err := newestOf(t.Context(), "red"); err != nil || len(newest) != 1 {
+		t.Errorf("outside of namespaces: want namespaces alone, got %v, %v", newest, err)
+	}
+}

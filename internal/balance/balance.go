@@ -1,0 +1,116 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package balance
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+)
+
+// Balance is a quota's figures at one moment.
+//
+// Invariant: no object is in both Used and Reserved.
+type Balance struct {
+	// Definition is what was counted for; zero if nothing is counted for the quota.
+	Definition counting.Definition
+	// Selection identifies the selected namespaces, as counting.View.Selection does.
+	Selection uint64
+	// Complete are the resources that are counted to the end.
+	Complete []corev1.ResourceName
+	// Slices are what each selected namespace uses.
+	// namespace name -> used
+	Slices map[string]corev1.ResourceList
+	// Used is the sum of Slices. Don't change it.
+	Used corev1.ResourceList
+	// Reserved is what the ledger holds for objects that aren't in Used.
+	Reserved corev1.ResourceList
+}
+
+// Read returns the balance of the quota that has this name and this UID, from its
+// count and from the newest ledger that the caller knows.
+//
+// The ledger is an argument, rather than a function that is called while the count
+// is locked, because whoever knows ledgers may hold its own lock and ask the count.
+// So the ledger is a moment older than the count. What was reserved since then is
+// missing from Reserved, and what was given back since then is still in it: see Torn.
+func Read(count *counting.Count, quota string, uid types.UID, known ledger.State) Balance {
+	// Before the count is locked, because it copies the ledger.
+	draft := ledger.Edit(known)
+	var balance Balance
+	count.Read(quota, func(view counting.View) {
+		definition := view.Definition()
+		if definition.UID != uid {
+			return // another quota's, which had the same name
+		}
+		balance = Balance{
+			Definition: definition, Selection: view.Selection(), Complete: view.CompleteNames(),
+			Slices: view.Slices(), Used: view.Total(),
+		}
+		if known.Quota == uid {
+			draft.Settle(ObservationOf(view))
+		}
+	})
+	if known.Quota == uid {
+		balance.Reserved = draft.State().Reserved()
+	}
+	return balance
+}
+
+// Torn reports whether the figures can't be of one moment: used and reserved
+// together are above hard, though used alone isn't. Nothing is admitted above hard,
+// so a reservation that the ledger gave back meanwhile is still among the reserved,
+// or an object that is gone is still among the used. It is over in a moment, unless
+// hard has been lowered below what was admitted.
+func Torn(hard, used, reserved corev1.ResourceList) bool {
+	for name, limit := range hard {
+		amount, counted := used[name]
+		if !counted || amount.Cmp(limit) > 0 {
+			continue
+		}
+		sum := amount.DeepCopy()
+		sum.Add(reserved[name])
+		if sum.Cmp(limit) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// BasisOf returns how a ledger names what was counted for.
+func BasisOf(definition counting.Definition) ledger.Basis {
+	return ledger.Basis{Quota: definition.UID, Generation: definition.Generation, Digest: definition.Digest}
+}
+
+// ObservationOf returns what a ledger settles by. It is valid as long as the view is.
+func ObservationOf(view counting.View) ledger.Observation {
+	definition := view.Definition()
+	return ledger.Observation{
+		Basis:   BasisOf(definition),
+		Used:    view.Total(),
+		Sources: definition.Sources,
+		Counted: view.Counted(),
+		Touched: view.Touched(),
+		Seen: func(reservation ledger.Reservation) bool {
+			return view.Includes(reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name,
+				reservation.UID, resourceversion.Parse(reservation.From))
+		},
+	}
+}

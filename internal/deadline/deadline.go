@@ -1,0 +1,82 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package deadline gives each request to the API server a deadline that its caller
+// hasn't given one.
+//
+// Callers bound their requests as their purpose asks for. But libraries make requests
+// too, such as the lists of watches and the writes of events, and give them no end.
+// One that the API server takes and never answers would hold its worker for good.
+package deadline
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/transport"
+)
+
+// Limit is for all that an answer takes, its body included. By default the API server
+// itself ends a request after a minute, so that this one ends only what is stuck.
+const Limit = 2 * time.Minute
+
+// Within returns a wrapper that ends a request without a deadline after the limit. A
+// watch stays open for as long as its caller wants.
+func Within(limit time.Duration) transport.WrapperFunc {
+	return func(next http.RoundTripper) http.RoundTripper { return &roundTripper{next: next, limit: limit} }
+}
+
+type roundTripper struct {
+	next  http.RoundTripper
+	limit time.Duration
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
+	if _, bounded := request.Context().Deadline(); bounded || isWatch(request) {
+		return r.next.RoundTrip(request) //nolint:wrapcheck // it is as if this weren't there
+	}
+	ctx, cancel := context.WithTimeout(request.Context(), r.limit)
+	response, err := r.next.RoundTrip(request.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err //nolint:wrapcheck // it is as if this weren't there
+	}
+	response.Body = &body{ReadCloser: response.Body, cancel: cancel}
+	return response, nil
+}
+
+// WrappedRoundTripper returns what is below, as client-go asks to reach the connections.
+func (r *roundTripper) WrappedRoundTripper() http.RoundTripper { return r.next }
+
+func isWatch(request *http.Request) bool {
+	watch := request.URL.Query().Get("watch")
+	return watch == "true" || watch == "1"
+}
+
+// body ends the request's context once it has been read.
+type body struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close() //nolint:wrapcheck // it is as if this weren't there
+}

@@ -1,0 +1,199 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package driver
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// driver runs one quota's machine.
+type driver struct {
+	group *Group
+	quota string
+	// call makes a call of the store in a goroutine of its own, which outlives whatever
+	// event has caused it.
+	call func(func(context.Context))
+	// current is the newest ledger that the machine knows.
+	current atomic.Pointer[machine.Snapshot]
+	// failure is why the store last failed; nil since it last succeeded.
+	failure atomic.Pointer[error]
+
+	// mu guards what follows.
+	mu      sync.Mutex
+	machine *machine.Machine
+	// request -> who waits for its answer
+	waiting map[machine.RequestID]chan<- machine.Answer
+	last    machine.RequestID
+	// timer fires at wakeAt; nil before the first.
+	timer  clock.Timer
+	wakeAt time.Time
+	// forgotten: the quota is gone, and the observer is told nothing more of it.
+	forgotten bool
+}
+
+func newDriver(group *Group, quota string) *driver {
+	d := &driver{
+		group: group, quota: quota, call: group.call,
+		machine: machine.New(group.options.Options), waiting: map[machine.RequestID]chan<- machine.Answer{},
+	}
+	d.current.Store(&machine.Snapshot{})
+	return d
+}
+
+// step hands the machine an event.
+func (d *driver) step(event machine.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lockedStep(event)
+}
+
+// lockedStep hands the machine an event, and does what it asks for.
+func (d *driver) lockedStep(event machine.Event) {
+	effects := d.machine.Step(d.group.clock.Now(), event)
+	if known := d.machine.Current(); known.Version != d.current.Load().Version {
+		d.current.Store(&known)
+	}
+	for _, effect := range effects {
+		switch effect := effect.(type) {
+		case machine.Answer:
+			d.lockedAnswer(effect)
+		case machine.Observe:
+			// The count is read under its own lock, and never waits for this one.
+			d.lockedStep(machine.Observed{Observation: d.group.counter.Observe(d.quota, effect.Reservations)})
+		case machine.Load:
+			d.lockedCall(d.load)
+		case machine.Swap:
+			d.lockedCall(func(ctx context.Context) machine.Event { return d.swap(ctx, effect) })
+		case machine.WakeAt:
+			d.lockedWakeAt(effect.Time)
+		default:
+			d.lockedReport(effect)
+		}
+	}
+}
+
+func (d *driver) lockedAnswer(answer machine.Answer) {
+	if waiter, known := d.waiting[answer.ID]; known {
+		delete(d.waiting, answer.ID)
+		waiter <- answer // it has room
+	}
+}
+
+// lockedCall makes a call and hands its reply to the machine.
+func (d *driver) lockedCall(call func(context.Context) machine.Event) {
+	d.call(func(ctx context.Context) { d.step(call(ctx)) })
+}
+
+func (d *driver) load(ctx context.Context) machine.Event {
+	snapshot, err := d.group.store.Load(ctx, d.quota)
+	d.note(err)
+	return machine.Loaded{Snapshot: snapshot, Err: err}
+}
+
+func (d *driver) swap(ctx context.Context, swap machine.Swap) machine.Event {
+	start := d.group.clock.Now()
+	version, err := d.group.store.Swap(ctx, d.quota, swap.Previous, swap.Next)
+	d.note(err)
+	return machine.Swapped{Version: version, Took: d.group.clock.Since(start), Err: err}
+}
+
+func (d *driver) note(err error) {
+	if err == nil {
+		d.failure.Store(nil)
+		return
+	}
+	d.failure.Store(&err)
+}
+
+// lockedWakeAt sets the timer, unless it fires before anyway.
+func (d *driver) lockedWakeAt(at time.Time) {
+	now := d.group.clock.Now()
+	if d.wakeAt.After(now) && !d.wakeAt.After(at) {
+		return
+	}
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	d.wakeAt = at
+	d.timer = d.group.clock.AfterFunc(at.Sub(now), func() { d.step(machine.Tick{}) })
+}
+
+func (d *driver) lockedReport(effect machine.Effect) {
+	if d.forgotten {
+		return
+	}
+	observer := d.group.observer
+	switch effect := effect.(type) {
+	case machine.Committed:
+		observer.Committed(d.quota, effect.Batch, effect.Took)
+		observer.Ended(d.quota, effect.Ends)
+	case machine.Conflicted:
+		observer.Conflicted(d.quota)
+	case machine.Failed:
+		observer.Failed(d.quota, effect.Err)
+	case machine.Impossible:
+		observer.Impossible(d.quota, effect.Err)
+	}
+}
+
+// do hands the machine a charge or an edit and waits for its answer. If the context
+// ends first, the outcome isn't known: what the charge may have reserved is released.
+func (d *driver) do(ctx context.Context, event func(machine.RequestID) machine.Event, reserved ledger.Key) (ledger.Decision, error) {
+	answers := make(chan machine.Answer, 1)
+	d.mu.Lock()
+	d.last++
+	id := d.last
+	d.waiting[id] = answers
+	d.lockedStep(event(id))
+	d.mu.Unlock()
+	select {
+	case answer := <-answers:
+		return answer.Decision, answer.Err
+	case <-ctx.Done():
+		d.abandon(id, reserved)
+		return nil, fmt.Errorf("waiting for quota %s: %w", d.quota, d.cause(ctx))
+	}
+}
+
+// abandon forgets a request; id is zero for one that was answered.
+func (d *driver) abandon(id machine.RequestID, reserved ledger.Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.waiting, id)
+	d.lockedStep(machine.Cancel{ID: id, Reserved: reserved, Until: d.group.clock.Now().Add(d.group.options.EditTimeout)})
+}
+
+func (d *driver) patience() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.machine.Patience()
+}
+
+func (d *driver) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forgotten = true
+}

@@ -1,0 +1,350 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// reserveLater charges in the background; the channel has the answer.
+func reserveLater(ctx context.Context, group *Group, charges ...ledger.Charge) <-chan operation {
+	answer := make(chan operation, 1)
+	go func() {
+		decision, err := group.Reserve(ctx, charges)
+		answer <- operation{decision: decision, err: err, end: clock.RealClock{}.Now()}
+	}()
+	return answer
+}
+
+// The write of a charge happened and its reply was lost, and the ledger can't
+// be read either when the waiter gives up: the release must not take the last
+// ledger that was seen for the one that is stored.
+func TestAReleaseFindsAChargeWhoseReplyWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faultyStore{
+			memoryStore: newMemoryStore("team"),
+			loads:       []fault{none, unreachable, unreachable}, swaps: []fault{replyLost},
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: 10 * time.Second})
+		impatient, cancel := context.WithTimeout(t.Context(), 12*time.Millisecond)
+		defer cancel()
+		if got := <-reserveLater(impatient, group, onePod("team", 1, "lost")); !errors.Is(got.err, context.DeadlineExceeded) {
+			t.Errorf("want it to give up, got %v, error %v", got.decision, got.err)
+		}
+		pass(time.Second)
+		if held := store.reserved("team"); held != 0 {
+			t.Errorf("want nothing reserved, got %d", held)
+		}
+		stop()
+		group.Wait()
+	})
+}
+
+// A read that was under way when a charge arrived may be older than the charge.
+func TestADenialDoesNotRestOnAReadThatWasUnderWay(t *testing.T) {
+	store := newMemoryStore("team")
+	store.put("team", ledger.State{Basis: limitsOf("team", 1).Basis, Used: podsList(1)})
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		first := reserveLater(t.Context(), group, onePod("team", 1, "first"))
+		pass(2 * time.Millisecond) // the read for the first is under way
+		arrived := clock.RealClock{}.Now()
+		second := reserveLater(t.Context(), group, onePod("team", 1, "second"))
+		for _, answer := range []<-chan operation{first, second} {
+			if got := <-answer; got.err != nil || isGranted(got.decision) {
+				t.Errorf("want Denied, got %v, error %v", got.decision, got.err)
+			}
+		}
+		if last := store.loads[len(store.loads)-1]; last.Before(arrived) {
+			t.Errorf("the second was denied on a read that began at %s, before it arrived at %s", last, arrived)
+		}
+	})
+}
+
+// Nobody waits for a ledger that this process won't ever understand.
+func TestALedgerThatCannotBeUnderstoodIsToldAtOnce(t *testing.T) {
+	for name, faults := range map[string]*faultyStore{
+		"it is the first that is known":            {loads: []fault{unreadable}},
+		"another replica has written it meanwhile": {loads: []fault{none, unreadable}, swaps: []fault{conflict}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				faults.memoryStore = newMemoryStore("team")
+				ctx, stop := context.WithCancel(t.Context())
+				group := New(ctx, clock.RealClock{}, faults, &watcher{}, Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: 10 * time.Second})
+				began := clock.RealClock{}.Now()
+				got := <-reserveLater(t.Context(), group, onePod("team", 1, "asked"))
+				if !errors.Is(got.err, machine.ErrUnreadable) || got.end.Sub(began) > time.Second {
+					t.Errorf("after %s: got %v, error %v, want machine.ErrUnreadable at once", got.end.Sub(began), got.decision, got.err)
+				}
+				if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "again")}); err != nil || !isGranted(decision) {
+					t.Errorf("once it can be read: got %v, error %v, want it granted", decision, err)
+				}
+				stop()
+				group.Wait()
+			})
+		})
+	}
+}
+
+// All that are about to be denied share one read.
+func TestDenialsShareARead(t *testing.T) {
+	store := newMemoryStore("team")
+	store.put("team", ledger.State{Basis: limitsOf("team", 1).Basis, Used: podsList(1)})
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		_, denied := reserveAll(t, 200, func(name string) (ledger.Decision, error) {
+			return group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, name)})
+		})
+		if denied != 200 || len(store.loads) > 3 || store.swapCount() > 0 {
+			t.Errorf("want 200 denied by at most 3 reads and no write, got %d by %d and %d",
+				denied, len(store.loads), store.swapCount())
+		}
+	})
+}
+
+func TestWhatWasChargedBeforeARefusalIsGivenBack(t *testing.T) {
+	store := newMemoryStore("cpu", "pods")
+	store.beforeSwap = func(attempt int) error {
+		if attempt == 1 { // cpu is being charged: meanwhile somebody takes the last pod
+			store.put("pods", ledger.State{Basis: limitsOf("pods", 0).Basis, Used: podsList(5)})
+		}
+		return nil
+	}
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("pods", 5, "p"), onePod("cpu", 5, "p")})
+		if denied, ok := decision.(ledger.Denied); !ok || denied.Quota != "pods" || err != nil {
+			t.Errorf("want pods to deny it, got %v, error %v", decision, err)
+		}
+		pass(time.Second)
+		// The write of cpu, that of pods which meets a conflict, and the release.
+		if attempts, held := store.swapCount(), store.reserved("cpu"); attempts != 3 || held != 0 {
+			t.Errorf("want cpu charged and given back, got %d writes and %d reserved", attempts, held)
+		}
+	})
+}
+
+// The first quota has been charged when the request's time is up at the second.
+func TestWhatWasChargedBeforeTheDeadlineIsGivenBack(t *testing.T) {
+	store := newMemoryStore("cpu", "pods")
+	store.latency = 100 * time.Millisecond
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		// Two reads for the probes, the write of cpu, and half of that of pods.
+		ctx, cancel := context.WithTimeout(t.Context(), 350*time.Millisecond)
+		defer cancel()
+		if _, err := group.Reserve(ctx, []ledger.Charge{onePod("cpu", 5, "p"), onePod("pods", 5, "p")}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("want the deadline's error, got %v", err)
+		}
+		pass(time.Second)
+		for _, quota := range []string{"cpu", "pods"} {
+			if held := store.reserved(quota); held != 0 {
+				t.Errorf("quota %s: want nothing reserved, got %d", quota, held)
+			}
+		}
+	})
+}
+
+func TestTheFirstQuotaByNameAnswers(t *testing.T) {
+	store := newMemoryStore("a", "b", "c")
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("c", 0, "p"), onePod("b", 0, "p"), onePod("a", 1, "p")})
+		if denied, ok := decision.(ledger.Denied); !ok || denied.Quota != "b" || err != nil {
+			t.Errorf("want b to deny it, got %v, error %v", decision, err)
+		}
+		if writes := store.swapCount(); writes != 0 {
+			t.Errorf("want nothing written, got %d writes", writes)
+		}
+	})
+}
+
+func TestObserveTakesWhatIsNewer(t *testing.T) {
+	for name, test := range map[string]struct {
+		seen []uint64
+		want uint64
+	}{
+		"the first is taken":          {seen: []uint64{5}, want: 5},
+		"a newer one takes its place": {seen: []uint64{5, 10}, want: 10},
+		"an older one doesn't":        {seen: []uint64{10, 9}, want: 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, newMemoryStore(), func(t *testing.T, group *Group, _ *watcher) {
+				for _, version := range test.seen {
+					group.Saw("team", machine.Snapshot{
+						Version: machine.Version{ResourceVersion: version}, State: ledger.State{Basis: ledger.Basis{Generation: int64(version)}},
+					})
+				}
+				if got := group.Current("team").Generation; got != int64(test.want) {
+					t.Errorf("want the ledger at version %d, got %d", test.want, got)
+				}
+			})
+		})
+	}
+}
+
+// What another replica wrote needs no read and no conflict once it was seen.
+func TestWhatWasObservedSavesAConflict(t *testing.T) {
+	store := newMemoryStore("team")
+	inBubble(t, store, func(t *testing.T, group *Group, seen *watcher) {
+		group.Saw("team", store.stored["team"])
+		store.put("team", ledger.State{Basis: limitsOf("team", 9).Basis, Used: podsList(3)})
+		group.Saw("team", store.stored["team"])
+		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")})
+		if !isGranted(decision) || len(store.loads) > 0 || seen.conflicts > 0 {
+			t.Errorf("want Granted with no read and no conflict, got %v, error %v, %d reads, %d conflicts",
+				decision, err, len(store.loads), seen.conflicts)
+		}
+	})
+}
+
+// The spec has changed since the request looked it up: what its limits refuse,
+// the new ones may allow.
+func TestADenialByOutdatedLimitsIsUndecided(t *testing.T) {
+	store := full(1)
+	store.spec = &machine.Spec{Quota: "team", Generation: 2}
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "p")})
+		if undecided, is := decision.(ledger.Undecided); !is || undecided.Reason != ledger.StaleLimits || err != nil {
+			t.Errorf("want Undecided StaleLimits, got %v, error %v", decision, err)
+		}
+		store.spec.Generation = 1
+		decision, err = group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "p")})
+		if _, is := decision.(ledger.Denied); !is || err != nil {
+			t.Errorf("want Denied, got %v, error %v", decision, err)
+		}
+	})
+}
+
+func TestKnowsWhatItWroteAndSaw(t *testing.T) {
+	store := newMemoryStore("team")
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		want := func(version uint64, want bool) {
+			t.Helper()
+			if got := group.Knows("team", version); got != want {
+				t.Errorf("knows version %d: got %t, want %t", version, got, want)
+			}
+		}
+		want(1, false)
+		group.Saw("team", store.stored["team"])
+		want(1, true)
+		want(2, false)
+		if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")}); !isGranted(decision) {
+			t.Fatalf("want Granted, got %v, error %v", decision, err)
+		}
+		want(2, true)
+	})
+}
+
+func TestAChangeIsNeverTurnedAway(t *testing.T) {
+	store := newMemoryStore("team")
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{MaxWaiting: 1}, CallTimeout: time.Second, EditTimeout: time.Second})
+		var waiters []<-chan operation
+		for i := range 5 {
+			waiters = append(waiters, reserveLater(ctx, group, onePod("team", 9, fmt.Sprint(i))))
+		}
+		synctest.Wait()
+		if err := group.Edit(ctx, "team", func(*ledger.Draft) {}); err != nil {
+			t.Errorf("want the change applied while %d wait, got %v", len(waiters), err)
+		}
+		for _, waiter := range waiters {
+			<-waiter
+		}
+		stop()
+		group.Wait()
+	})
+}
+
+func TestAnUnchangedLedgerIsNotWritten(t *testing.T) {
+	store := newMemoryStore("team")
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		err := group.Edit(t.Context(), "team", func(draft *ledger.Draft) { draft.Release(ledger.Key{UID: "nobody"}) })
+		if err != nil || store.swapCount() != 0 {
+			t.Errorf("want no write and no error, got %d writes, error %v", store.swapCount(), err)
+		}
+	})
+}
+
+// The end may come at any moment, while some charge and others begin to.
+func TestTheEndMayComeAtAnyMoment(t *testing.T) {
+	for after := range 12 {
+		store := newMemoryStore("team")
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{Pace: 3 * time.Millisecond, MaxWaiting: 100}, CallTimeout: time.Second, EditTimeout: time.Second})
+			var clients sync.WaitGroup
+			for i := range 20 {
+				clients.Go(func() {
+					pass(time.Duration(i) * time.Millisecond)
+					decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 100, fmt.Sprint(i))})
+					if (err == nil) != isGranted(decision) {
+						t.Errorf("want Granted or an error, got %v, error %v", decision, err)
+					}
+				})
+			}
+			pass(time.Duration(after) * 2 * time.Millisecond)
+			stop()
+			group.Wait()
+			clients.Wait()
+		})
+	}
+}
+
+// The write of a charge happened, its reply was lost, and by the time it is
+// judged again the quota's spec has changed: what is refused must hold nothing.
+func TestARefusalAfterALostReplyHoldsNothing(t *testing.T) {
+	for name, change := range map[string]func(ledger.State) ledger.State{
+		"the ledger is for a newer spec by then": func(state ledger.State) ledger.State {
+			state.Generation++
+			return state
+		},
+		"the ledger is full by then": func(state ledger.State) ledger.State {
+			state.Used = podsList(5)
+			return state
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := newMemoryStore("team")
+			store.afterSwap = func(attempt int) error {
+				if attempt > 1 {
+					return nil
+				}
+				store.lockedPut("team", change(store.stored["team"].State))
+				return errInjected
+			}
+			inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+				if got := <-reserveLater(t.Context(), group, onePod("team", 5, "p")); got.err != nil || isGranted(got.decision) {
+					t.Fatalf("want it refused, got %v, error %v", got.decision, got.err)
+				}
+				pass(time.Second)
+				if held := store.reserved("team"); held != 0 {
+					t.Errorf("want nothing reserved, got %d", held)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,298 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// Group runs the machines of all quotas. Its methods may be called concurrently.
+type Group struct {
+	// ctx ends all calls of the store.
+	ctx      context.Context //nolint:containedctx // the owner's, for calls that outlive each charge
+	clock    Clock
+	store    Store
+	counter  Counter
+	observer Observer
+	options  Options
+
+	// running are the calls of the store.
+	running sync.WaitGroup
+	// mu guards what follows.
+	mu sync.Mutex
+	// ended: every machine is told that the process stops.
+	ended bool
+	// quota name -> driver
+	drivers map[string]*driver
+}
+
+// New makes a Group that works until ctx ends.
+func New(ctx context.Context, clock Clock, store Store, observer Observer, options Options) *Group {
+	group := &Group{
+		ctx: ctx, clock: clock, store: store, counter: nobody{}, observer: observer, options: options,
+		drivers: map[string]*driver{},
+	}
+	context.AfterFunc(ctx, group.end)
+	return group
+}
+
+// Follow makes the machines settle what the Counter has counted. It must be called
+// before anything is charged.
+func (g *Group) Follow(counter Counter) { g.counter = counter }
+
+// nobody counts nothing.
+type nobody struct{}
+
+func (nobody) Observe(string, map[ledger.Key]ledger.Reservation) *ledger.Observation { return nil }
+
+// Reserve charges all quotas or none. It returns Granted when every charge has
+// been written; otherwise the first decision, in order of quota names, that is
+// not, after giving back what had been charged before it. It returns ctx's
+// error when that ends first.
+func (g *Group) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
+	patience := g.patience(charges)
+	if len(charges) == 1 {
+		return g.reserve(ctx, charges[0], patience)
+	}
+	charges = byQuota(charges)
+	for {
+		// A charge that another quota is about to refuse would stand in the way
+		// of others until it is given back: ask all first.
+		decision, err := g.judge(ctx, charges, patience)
+		if err != nil || !isGranted(decision) {
+			return decision, err
+		}
+		decision, err = g.chargeInOrder(ctx, charges)
+		if _, denied := decision.(ledger.Denied); !denied || err != nil || !g.clock.Now().Before(patience) {
+			return decision, err
+		}
+	}
+}
+
+// chargeInOrder charges one quota after the other, in the same order for
+// everyone, so that of two requests that want the last room of two quotas one
+// gets both. It doesn't wait for room while it holds some.
+func (g *Group) chargeInOrder(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
+	for i, charge := range charges {
+		decision, err := g.reserve(ctx, charge, time.Time{})
+		if err != nil || !isGranted(decision) {
+			g.release(charges[:i])
+			return decision, err
+		}
+	}
+	return ledger.Granted{}, nil
+}
+
+func (g *Group) reserve(ctx context.Context, charge ledger.Charge, patience time.Time) (ledger.Decision, error) {
+	return g.driver(charge.Limits.Name).do(ctx, func(id machine.RequestID) machine.Event {
+		return machine.Charge{ID: id, Charge: charge, Patience: patience}
+	}, charge.Reservation.Key())
+}
+
+// Judge tells what Reserve would answer, and reserves nothing.
+func (g *Group) Judge(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
+	return g.judge(ctx, byQuota(charges), g.patience(charges))
+}
+
+func (g *Group) judge(ctx context.Context, charges []ledger.Charge, patience time.Time) (ledger.Decision, error) {
+	for _, charge := range charges {
+		decision, err := g.driver(charge.Limits.Name).do(ctx, func(id machine.RequestID) machine.Event {
+			return machine.Charge{ID: id, Charge: charge, Probe: true, Patience: patience}
+		}, ledger.Key{})
+		if err != nil || !isGranted(decision) {
+			return decision, err
+		}
+	}
+	return ledger.Granted{}, nil
+}
+
+// patience returns until when a denial of the charges is withheld.
+func (g *Group) patience(charges []ledger.Charge) time.Time {
+	patience := g.options.Patience
+	for _, charge := range charges {
+		patience = min(patience, g.driver(charge.Limits.Name).patience())
+	}
+	return g.clock.Now().Add(patience)
+}
+
+// release gives back charges whose request is known to have failed. It doesn't
+// wait: what can't be written in time expires.
+func (g *Group) release(charges []ledger.Charge) {
+	for _, charge := range charges {
+		g.driver(charge.Limits.Name).abandon(0, charge.Reservation.Key())
+	}
+}
+
+// Edit changes one quota's ledger together with whatever waits there, and returns once
+// that is stored, or changes nothing. The change may run several times. If there is no
+// ledger, it is lost.
+func (g *Group) Edit(ctx context.Context, quota string, change func(*ledger.Draft)) error {
+	_, err := g.driver(quota).do(ctx, func(id machine.RequestID) machine.Event {
+		return machine.Edit{ID: id, Change: change}
+	}, ledger.Key{})
+	return err
+}
+
+// Counted tells the machines of the quotas whose count has changed, which settle it;
+// freed, if less may be used.
+func (g *Group) Counted(quotas []string, freed bool) {
+	for _, quota := range quotas {
+		g.tell(quota, machine.Counted{Freed: freed})
+	}
+}
+
+// Saw tells a machine of a ledger that was seen in the store.
+func (g *Group) Saw(quota string, snapshot machine.Snapshot) {
+	g.driver(quota).step(machine.Seen{Snapshot: snapshot})
+}
+
+// Gone tells a machine that its ledger was seen to be missing from the store.
+func (g *Group) Gone(quota string) {
+	g.tell(quota, machine.Gone{})
+}
+
+// Knows reports whether the quota's ledger of this resourceVersion, or a newer one, is
+// known.
+func (g *Group) Knows(quota string, resourceVersion uint64) bool {
+	known := g.known(quota).Version
+	return !known.IsZero() && known.ResourceVersion >= resourceVersion
+}
+
+// Replace stores a ledger in place of the one at version previous; with previous
+// zero, where there is none. No batch makes a ledger or writes over one that was
+// edited. Whoever does it here answers for what is in flight.
+func (g *Group) Replace(ctx context.Context, quota string, previous machine.Version, state ledger.State) (machine.Version, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.options.CallTimeout)
+	defer cancel()
+	version, err := g.store.Swap(ctx, quota, previous, state)
+	if err != nil {
+		return machine.Version{}, fmt.Errorf("replacing the ledger of quota %s: %w", quota, err)
+	}
+	g.driver(quota).step(machine.Replaced{Snapshot: machine.Snapshot{Version: version, State: state}})
+	return version, nil
+}
+
+// Current returns the newest ledger that this process knows, which may be
+// older than what is stored.
+func (g *Group) Current(quota string) ledger.State {
+	return g.known(quota).State
+}
+
+func (g *Group) known(quota string) machine.Snapshot {
+	if known, ok := g.existing(quota); ok {
+		return *known.current.Load()
+	}
+	return machine.Snapshot{}
+}
+
+// tell hands an event to a machine, if there is one. One that is made later asks for
+// itself what it has to know.
+func (g *Group) tell(quota string, event machine.Event) {
+	if known, ok := g.existing(quota); ok {
+		known.step(event)
+	}
+}
+
+func (g *Group) existing(quota string) (*driver, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	known, ok := g.drivers[quota]
+	return known, ok
+}
+
+// Forget drops what is known of a quota that is gone. Charges that wait are
+// still answered. The observer isn't told of them.
+func (g *Group) Forget(quota string) {
+	g.mu.Lock()
+	known, ok := g.drivers[quota]
+	delete(g.drivers, quota)
+	g.mu.Unlock()
+	if ok {
+		known.forget()
+	}
+}
+
+// Wait returns once all calls have ended. Call it after ctx has ended.
+func (g *Group) Wait() {
+	g.end()
+	g.running.Wait()
+}
+
+// end tells every machine that the process stops. After that none begins a call.
+func (g *Group) end() {
+	g.mu.Lock()
+	g.ended = true
+	drivers := make([]*driver, 0, len(g.drivers))
+	for _, known := range g.drivers {
+		drivers = append(drivers, known)
+	}
+	g.mu.Unlock()
+	for _, known := range drivers {
+		known.step(machine.End{})
+	}
+}
+
+// call makes a call of the store.
+func (g *Group) call(call func(context.Context)) {
+	g.running.Go(func() {
+		ctx, cancel := context.WithTimeout(g.ctx, g.options.CallTimeout)
+		defer cancel()
+		call(ctx)
+	})
+}
+
+func (g *Group) driver(quota string) *driver {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	known, ok := g.drivers[quota]
+	if !ok {
+		known = newDriver(g, quota)
+		g.drivers[quota] = known
+		if g.ended {
+			known.machine.Step(g.clock.Now(), machine.End{})
+		}
+	}
+	return known
+}
+
+func byQuota(charges []ledger.Charge) []ledger.Charge {
+	return slices.SortedFunc(slices.Values(charges), func(a, b ledger.Charge) int {
+		return strings.Compare(a.Limits.Name, b.Limits.Name)
+	})
+}
+
+func isGranted(decision ledger.Decision) bool {
+	_, granted := decision.(ledger.Granted)
+	return granted
+}
+
+// cause tells why nobody waits any longer, and what the store said last.
+func (d *driver) cause(ctx context.Context) error {
+	if failure := d.failure.Load(); failure != nil {
+		return errors.Join(context.Cause(ctx), *failure)
+	}
+	return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+}

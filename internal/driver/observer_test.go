@@ -1,0 +1,73 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package driver
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// The change is made twice, on the old state and on the newer one.
+func TestWhatEndsIsToldOnceItIsWritten(t *testing.T) {
+	store := newMemoryStore("team")
+	store.beforeSwap = func(attempt int) error {
+		if attempt == 2 {
+			store.put("team", store.stored["team"].State)
+		}
+		return nil
+	}
+	inBubble(t, store, func(t *testing.T, group *Group, seen *watcher) {
+		charge := onePod("team", 5, "p")
+		if decision, err := group.Reserve(t.Context(), []ledger.Charge{charge}); err != nil || !isGranted(decision) {
+			t.Fatalf("want Granted, got %v, error %v", decision, err)
+		}
+		if err := group.Edit(t.Context(), "team", func(draft *ledger.Draft) { draft.Drop(charge.Reservation) }); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(ledger.Ends{Expired: 1}, seen.ended); diff != "" || seen.conflicts != 1 {
+			t.Errorf("want one end after one conflict, got %d; ends (-want,+got):\n%s", seen.conflicts, diff)
+		}
+	})
+}
+
+// What an observer counts of a quota that it was told to forget, it keeps for good.
+func TestNothingIsToldOfAQuotaThatWasForgotten(t *testing.T) {
+	store := newMemoryStore("team")
+	store.latency = 100 * time.Millisecond
+	store.beforeSwap = func(int) error { return machine.ErrConflict }
+	inBubble(t, store, func(t *testing.T, group *Group, seen *watcher) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		answer := reserveLater(ctx, group, onePod("team", 5, "p"))
+		pass(250 * time.Millisecond)
+		group.Forget("team")
+		before := seen.conflicts
+		if got := <-answer; got.err == nil {
+			t.Errorf("want the deadline's error, got %v", got.decision)
+		}
+		pass(time.Second)
+		if seen.conflicts != before || before == 0 {
+			t.Errorf("want some conflicts, and none after it was forgotten, got %d and then %d", before, seen.conflicts)
+		}
+	})
+}

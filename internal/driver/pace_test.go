@@ -1,0 +1,234 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package driver
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// paced runs a test on a Group with these options.
+func paced(t *testing.T, store *memoryStore, options Options, test func(t *testing.T, group *Group)) {
+	t.Helper()
+	options.CallTimeout, options.EditTimeout, options.MaxWaiting = time.Second, 10*time.Second, 1000
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		group := New(ctx, clock.RealClock{}, store, &watcher{}, options)
+		test(t, group)
+		stop()
+		group.Wait()
+	})
+}
+
+// chargeOneAfterTheOther has clients charge for a while, each with a pause of its
+// own between two charges, and returns how many were granted.
+func chargeOneAfterTheOther(t *testing.T, group *Group, lasting time.Duration, clients int, pause func() time.Duration) int {
+	t.Helper()
+	var mu sync.Mutex
+	granted, end := 0, clock.RealClock{}.Now().Add(lasting)
+	var running sync.WaitGroup
+	for client := range clients {
+		running.Go(func() {
+			for i := 0; (clock.RealClock{}).Now().Before(end); i++ {
+				decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1_000_000, fmt.Sprint(client, "-", i))})
+				if !isGranted(decision) {
+					t.Errorf("want Granted, got %v, error %v", decision, err)
+				}
+				mu.Lock()
+				granted++
+				mu.Unlock()
+				pass(pause())
+			}
+		})
+	}
+	running.Wait()
+	return granted
+}
+
+func TestWritesUnderLoadKeepTheirPace(t *testing.T) {
+	for name, clients := range map[string]int{"50 clients": 50, "200 clients": 200} {
+		t.Run(name, func(t *testing.T) {
+			store := newMemoryStore("team")
+			random := rand.New(rand.NewPCG(1, uint64(clients)))
+			paced(t, store, Options{Options: machine.Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond}}, func(t *testing.T, group *Group) {
+				var mu sync.Mutex
+				chargeOneAfterTheOther(t, group, time.Second, clients, func() time.Duration {
+					mu.Lock()
+					defer mu.Unlock()
+					return time.Duration(random.IntN(150)) * time.Millisecond
+				})
+			})
+			// Never more than one in half the pace, and the last ones after the second.
+			if swaps := store.swapCount(); swaps > 55 {
+				t.Errorf("want at most 55 writes in a second, got %d", swaps)
+			}
+		})
+	}
+}
+
+// Few clients that each wait for their answer would wait for the pace in vain:
+// nobody else is going to come.
+func TestFewClientsDoNotWaitForThePace(t *testing.T) {
+	for clients, least := range map[int]int{1: 150, 3: 190, 10: 350} {
+		t.Run(fmt.Sprintf("%d clients", clients), func(t *testing.T) {
+			options := Options{Options: machine.Options{Pace: time.Second, PaceEach: 2 * time.Millisecond}}
+			paced(t, newMemoryStore("team"), options, func(t *testing.T, group *Group) {
+				granted := chargeOneAfterTheOther(t, group, time.Second, clients, func() time.Duration { return time.Millisecond })
+				if granted < least {
+					t.Errorf("want at least %d charges in a second, got %d", least, granted)
+				}
+			})
+		})
+	}
+}
+
+// What nobody waits for, such as a settle, waits for half the pace.
+func TestAChangeWaitsForHalfThePace(t *testing.T) {
+	store := newMemoryStore("team")
+	paced(t, store, Options{Options: machine.Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond}}, func(t *testing.T, group *Group) {
+		start := clock.RealClock{}.Now()
+		for i := range 5 {
+			if err := group.Edit(t.Context(), "team", settleTo(int64(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := (clock.RealClock{}).Since(start); took < 80*time.Millisecond {
+			t.Errorf("five changes took %s, want at least 80ms", took)
+		}
+	})
+}
+
+// counter is a Counter of one count.
+type counter struct{ pods atomic.Int64 }
+
+func (c *counter) Observe(string, map[ledger.Key]ledger.Reservation) *ledger.Observation {
+	draft := observedPods(c.pods.Load())
+	return &draft
+}
+
+func observedPods(pods int64) ledger.Observation {
+	source := schema.GroupResource{Resource: "pods"}
+	return ledger.Observation{
+		Basis: limitsOf("team", 1).Basis, Used: podsList(pods),
+		Sources: map[corev1.ResourceName][]schema.GroupResource{corev1.ResourcePods: {source}},
+		Counted: map[schema.GroupResource]uint64{source: uint64(pods), ledger.Namespaces: 1},
+		Touched: map[schema.GroupResource]uint64{source: uint64(pods)},
+		Seen:    func(ledger.Reservation) bool { return false },
+	}
+}
+
+func usedPods(store *memoryStore) int64 {
+	used := store.state("team").Used
+	return used.Pods().Value()
+}
+
+// A settle that changes what is charged is written within half a pace: more room, less
+// room, and a count that another replica's ledger lacks.
+func TestASettleThatChangesWhatIsChargedIsWrittenAtOnce(t *testing.T) {
+	for name, to := range map[string]int64{"more is used": 5, "less is used": 1} {
+		t.Run(name, func(t *testing.T) {
+			store, counted := full(3), &counter{}
+			paced(t, store, Options{Options: machine.Options{Pace: 40 * time.Millisecond}}, func(t *testing.T, group *Group) {
+				group.Follow(counted)
+				group.Saw("team", store.snapshot("team"))
+				counted.pods.Store(to)
+				group.Counted([]string{"team"}, false)
+				pass(machineDelay + 2*store.latency)
+				if got := usedPods(store); got != to {
+					t.Errorf("after %s %d pods are used, want %d", machineDelay, got, to)
+				}
+			})
+		})
+	}
+}
+
+// machineDelay is half a pace, and how long it may take until a settle is weighed.
+const machineDelay = 25 * time.Millisecond
+
+// A pod of the same size has taken the place of another: nothing changes for any
+// charge, but an older view of the count must not be settled after it.
+func TestASettleThatChangesNothingForAnyChargeWaitsForOthers(t *testing.T) {
+	store, counted := full(3), &counter{}
+	counted.pods.Store(3)
+	paced(t, store, Options{Options: machine.Options{Pace: 40 * time.Millisecond}}, func(t *testing.T, group *Group) {
+		group.Follow(counted)
+		// So that a batch was a moment ago.
+		if err := group.Edit(t.Context(), "team", func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 9}) }); err != nil {
+			t.Fatal(err)
+		}
+		writes := store.swapCount()
+		group.Counted([]string{"team"}, true)
+		pass(100 * time.Millisecond)
+		if got := store.swapCount(); got != writes {
+			t.Errorf("%d writes within 100ms, want none", got-writes)
+		}
+		pass(100 * time.Millisecond)
+		if got := store.swapCount(); got != writes+1 {
+			t.Errorf("%d writes within 200ms, want 1", got-writes)
+		}
+	})
+}
+
+// One replica has all the clients, and the other, the leader, none: it must have
+// its turn all the same, even though each of its writes begins with what it has
+// seen of the other's a moment ago.
+func TestABusyReplicaLeavesTheLeaderItsTurn(t *testing.T) {
+	store := newMemoryStore("team")
+	store.latency = 50 * time.Millisecond // a busy machine
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		options := Options{Options: machine.Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, MaxWaiting: 1000}, CallTimeout: time.Second, EditTimeout: 10 * time.Second}
+		busy, leader := New(ctx, clock.RealClock{}, store, &watcher{}, options), New(ctx, clock.RealClock{}, store, &watcher{}, options)
+		var both sync.WaitGroup
+		both.Go(func() {
+			chargeOneAfterTheOther(t, busy, 5*time.Second, 100, func() time.Duration { return time.Millisecond })
+		})
+		// As at the start of a leader: its first write is seen by all.
+		store.put("team", store.state("team"))
+		busy.Saw("team", store.stored["team"])
+		settles := 0
+		both.Go(func() {
+			for end := (clock.RealClock{}).Now().Add(5 * time.Second); (clock.RealClock{}).Now().Before(end); settles++ {
+				if err := leader.Edit(t.Context(), "team", settleTo(int64(settles))); err != nil {
+					t.Error(err)
+				}
+				busy.Saw("team", store.snapshot("team"))
+				pass(20 * time.Millisecond)
+			}
+		})
+		both.Wait()
+		if settles < 8 {
+			t.Errorf("the leader wrote %d times in 5s, want at least 8", settles)
+		}
+		stop()
+		busy.Wait()
+		leader.Wait()
+	})
+}

@@ -1,0 +1,74 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package driver
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// Store keeps one ledger a quota. Both calls obey their context.
+type Store interface {
+	// Load reads the newest ledger and the version of the quota's spec: never any
+	// that is older than the call. A quota without a ledger has no Version and the
+	// zero State. It returns machine.ErrUnreadable, wrapped, of a ledger that this
+	// process can't understand.
+	Load(ctx context.Context, quota string) (machine.Snapshot, error)
+	// Swap replaces the ledger at version previous, and returns the version
+	// written. If another version is stored it returns machine.ErrConflict, wrapped or
+	// not. After any other error the write may or may not have happened.
+	Swap(ctx context.Context, quota string, previous machine.Version, next ledger.State) (machine.Version, error)
+}
+
+// Counter counts what quotas use. Only the leader's does.
+type Counter interface {
+	// Observe returns one instant of a quota's count, and which of the reservations it
+	// includes; nil if the quota isn't counted here.
+	Observe(quota string, reservations map[ledger.Key]ledger.Reservation) *ledger.Observation
+}
+
+// Observer is told what happens, for metrics. Calls must not block.
+type Observer interface {
+	// Committed: a batch of so many charges and edits was written.
+	Committed(quota string, batch int, took time.Duration)
+	// Ended: reservations ended with what was written.
+	Ended(quota string, ends ledger.Ends)
+	// Conflicted: another writer was first; the batch is judged again.
+	Conflicted(quota string)
+	// Failed: the store failed; the batch is tried again while anyone waits.
+	Failed(quota string, err error)
+	// Impossible: an event came that cannot have happened, and was ignored.
+	Impossible(quota string, err error)
+}
+
+// Options bound the work of a Group. All are required.
+type Options struct {
+	machine.Options
+	// CallTimeout bounds each call of the Store.
+	CallTimeout time.Duration
+	// EditTimeout bounds how long an edit without a caller, such as a release, is
+	// tried.
+	EditTimeout time.Duration
+}
+
+// Clock is the time, and timers. k8s.io/utils/clock.RealClock is one.
+type Clock = clock.WithDelayedExecution

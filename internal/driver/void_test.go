@@ -1,0 +1,162 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package driver
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// voids are what may become of a ledger that somebody else than a replica touches.
+func voids() map[string]func(*memoryStore) {
+	return map[string]func(*memoryStore){
+		"deleted": func(store *memoryStore) { store.remove("team") },
+		"edited": func(store *memoryStore) {
+			store.put("team", ledger.State{})
+			store.mu.Lock()
+			defer store.mu.Unlock()
+			edited := store.stored["team"]
+			edited.Edited = true
+			store.stored["team"] = edited
+		},
+	}
+}
+
+// seeing tells the group of what is stored, or not.
+func seeing(store *memoryStore, group *Group) {
+	if snapshot := store.snapshot("team"); !snapshot.Version.IsZero() {
+		group.Saw("team", snapshot)
+		return
+	}
+	group.Gone("team")
+}
+
+func settled(pods int64) func(*ledger.Draft) {
+	source := schema.GroupResource{Resource: "pods"}
+	return func(draft *ledger.Draft) {
+		draft.Settle(ledger.Observation{
+			Basis: limitsOf("team", 9).Basis, Used: podsList(pods),
+			Sources: map[corev1.ResourceName][]schema.GroupResource{corev1.ResourcePods: {source}},
+			Counted: map[schema.GroupResource]uint64{source: 1, ledger.Namespaces: 1},
+			Seen:    func(ledger.Reservation) bool { return false },
+		})
+	}
+}
+
+func wantUndecided(t *testing.T, decision ledger.Decision, err error, reason ledger.Reason) {
+	t.Helper()
+	if undecided, is := decision.(ledger.Undecided); !is || undecided.Reason != reason || err != nil {
+		t.Errorf("want Undecided %s, got %#v, error %v", reason, decision, err)
+	}
+}
+
+// Whether the change was seen in a watch or is met by the write, nothing is granted,
+// and no count makes a ledger that lacks what is in flight.
+func TestNothingIsGrantedOrWrittenWhereTheLedgerIsVoid(t *testing.T) {
+	for name, harm := range voids() {
+		for way, see := range map[string]func(*memoryStore, *Group){"seen": seeing, "met": func(*memoryStore, *Group) {}} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				store := newMemoryStore("team")
+				inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+					if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "in-flight")}); !isGranted(decision) {
+						t.Fatalf("want Granted, got %v, error %v", decision, err)
+					}
+					harm(store)
+					see(store, group)
+					void := store.snapshot("team").Version
+					decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "late")})
+					wantUndecided(t, decision, err, ledger.NotCounted)
+					// Both in one batch, while the one before is under way.
+					first := reserveLater(t.Context(), group, onePod("team", 9, "first"))
+					pass(time.Millisecond)
+					later := reserveLater(t.Context(), group, onePod("team", 9, "later"))
+					if err := group.Edit(t.Context(), "team", settled(0)); err != nil {
+						t.Errorf("a change is lost without an error, got %v", err)
+					}
+					for _, answer := range []<-chan operation{first, later} {
+						got := <-answer
+						wantUndecided(t, got.decision, got.err, ledger.NotCounted)
+					}
+					if got := store.snapshot("team").Version; got != void {
+						t.Errorf("want version %v left as it is, got %v", void, got)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What waits while the ledger is rebuilt is judged on the new one.
+func TestAReplacedLedgerIsJudgedOn(t *testing.T) {
+	for name, harm := range voids() {
+		t.Run(name, func(t *testing.T) {
+			store := newMemoryStore("team")
+			inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+				if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "in-flight")}); !isGranted(decision) {
+					t.Fatalf("want Granted, got %v, error %v", decision, err)
+				}
+				before := store.state("team")
+				harm(store)
+				seeing(store, group)
+				version, err := group.Replace(t.Context(), "team", store.snapshot("team").Version, before)
+				if err != nil || !group.Knows("team", version.ResourceVersion) {
+					t.Fatalf("want it replaced and known, got version %v, error %v", version, err)
+				}
+				decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "late")})
+				if _, denied := decision.(ledger.Denied); !denied || err != nil {
+					t.Errorf("want Denied: the one in flight has the only place, got %v, error %v", decision, err)
+				}
+			})
+		})
+	}
+}
+
+func TestReplaceYieldsToWhoeverWasFirst(t *testing.T) {
+	store := newMemoryStore("team")
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		for _, previous := range []machine.Version{{}, {ResourceVersion: 77}} {
+			if _, err := group.Replace(t.Context(), "team", previous, ledger.State{}); !errors.Is(err, machine.ErrConflict) {
+				t.Errorf("in place of version %v: want a conflict, got %v", previous, err)
+			}
+		}
+	})
+}
+
+func TestASealedLedgerGrantsNothingAndSettles(t *testing.T) {
+	store := newMemoryStore()
+	store.put("team", ledger.State{Basis: limitsOf("team", 9).Basis, Used: podsList(1), Sealed: time.Now()})
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")})
+		wantUndecided(t, decision, err, ledger.Sealed)
+		if err := group.Edit(t.Context(), "team", settled(3)); err != nil {
+			t.Fatal(err)
+		}
+		is := store.state("team")
+		if used := is.Used.Pods().Value(); used != 3 || is.Sealed.IsZero() {
+			t.Errorf("want 3 used and the ledger still sealed, got %d, sealed at %s", used, is.Sealed)
+		}
+		decision, err = group.Judge(t.Context(), []ledger.Charge{onePod("team", 9, "dry-run")})
+		wantUndecided(t, decision, err, ledger.Sealed)
+	})
+}

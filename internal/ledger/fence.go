@@ -1,0 +1,76 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Fence is a spec that lowers a limit, from before it is stored. Its limits bind
+// whoever judges by an older generation of the spec, so that no replica that has not
+// seen the edit grants more than it allows.
+type Fence struct {
+	// Generation of the spec; zero for no fence.
+	Generation int64
+	// Hard is its limit for each resource.
+	Hard corev1.ResourceList
+	// Until is when the API server has certainly given up on the edit. If the spec is
+	// not stored by then, it never will be.
+	Until time.Time
+}
+
+// Raise makes the limits of a spec that is about to be stored bind. Another fence
+// that stands already binds too: which of the two specs will be stored is not known.
+func (d *Draft) Raise(fence Fence) {
+	if standing := d.state.Fence; standing.Generation != 0 {
+		fence.Hard = lower(fence.Hard, standing.Hard)
+		fence.Generation = max(fence.Generation, standing.Generation)
+		if standing.Until.After(fence.Until) {
+			fence.Until = standing.Until
+		}
+	}
+	d.state.Fence, d.changed = fence, true
+}
+
+// Lower removes the fence of a spec that was never stored. One that was raised again
+// since stays.
+func (d *Draft) Lower(fence Fence) {
+	if standing := d.state.Fence; standing.Generation == fence.Generation && standing.Until.Equal(fence.Until) {
+		d.state.Fence, d.changed = Fence{}, true
+	}
+}
+
+// bind returns what a charge by the limits may reach.
+func (f Fence) bind(limits Limits) corev1.ResourceList {
+	if f.Generation <= limits.Generation {
+		return limits.Hard
+	}
+	return lower(limits.Hard, f.Hard)
+}
+
+// lower returns the smaller of two limits for each resource that is in either.
+func lower(a, b corev1.ResourceList) corev1.ResourceList {
+	least := a.DeepCopy()
+	for name, limit := range b {
+		if other, both := least[name]; !both || limit.Cmp(other) < 0 {
+			least[name] = limit
+		}
+	}
+	return least
+}

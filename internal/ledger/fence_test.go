@@ -1,0 +1,104 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func fence(generation int64, hard ...string) Fence {
+	return Fence{Generation: generation, Hard: list(hard...), Until: expiry}
+}
+
+func raised(state State, fences ...Fence) State {
+	draft := Edit(state)
+	for _, fence := range fences {
+		draft.Raise(fence)
+	}
+	return draft.State()
+}
+
+func TestAFenceBindsWhoHasNotSeenTheEdit(t *testing.T) {
+	state := counted("pods", "3", "cpu", "1")
+	asked := creation("a", "a", "pods", "1")
+	denied := func(limit string) Decision {
+		return Denied{Quota: "team", Requested: list("pods", "1"), Used: list("pods", "3"), Limited: list("pods", limit)}
+	}
+	newer := limits("pods", "6", "cpu", "9")
+	newer.Generation = 4
+	for name, test := range map[string]struct {
+		fences []Fence
+		limits Limits
+		want   Decision
+	}{
+		"without one the spec that is known decides":     {limits: limits("pods", "6"), want: Granted{}},
+		"the lower limit decides":                        {fences: []Fence{fence(4, "pods", "3")}, limits: limits("pods", "6"), want: denied("3")},
+		"a limit that was raised doesn't hold yet":       {fences: []Fence{fence(4, "pods", "9", "cpu", "0")}, limits: limits("pods", "3"), want: denied("3")},
+		"what it doesn't lower is as before":             {fences: []Fence{fence(4, "pods", "6", "cpu", "0")}, limits: limits("pods", "6"), want: Granted{}},
+		"who knows the edit goes by the spec":            {fences: []Fence{fence(4, "pods", "3")}, limits: newer, want: Granted{}},
+		"of two edits under way both bind":               {fences: []Fence{fence(4, "pods", "3"), fence(4, "pods", "5")}, limits: limits("pods", "6"), want: denied("3")},
+		"a fence of an older spec than is known is void": {fences: []Fence{fence(2, "pods", "3")}, limits: limits("pods", "6"), want: Granted{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Edit(raised(state, test.fences...)).Reserve(asking(test.limits, asked))); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAFenceEndsWithTheCountForItsSpec(t *testing.T) {
+	for name, test := range map[string]struct {
+		generation int64
+		want       int64
+	}{
+		"the spec before keeps it": {generation: 3, want: 4},
+		"its spec ends it":         {generation: 4},
+		"so does one after it":     {generation: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			observed := count(list("pods", "1"), versions{namespaceResource: 10, pods: 10})
+			observed.Sources = map[corev1.ResourceName][]schema.GroupResource{"pods": {pods}}
+			observed.Generation = test.generation
+			draft := Edit(raised(counted("pods", "1"), fence(4, "pods", "3")))
+			draft.Settle(observed)
+			if got := draft.State().Fence.Generation; got != test.want {
+				t.Errorf("the fence is for generation %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAFenceOfAnEditThatFailedIsLowered(t *testing.T) {
+	first, again := fence(4, "pods", "3"), fence(4, "pods", "3")
+	again.Until = again.Until.Add(time.Minute)
+	draft := Edit(raised(counted("pods", "1"), first, again))
+	draft.Lower(first)
+	if draft.State().Fence.Generation == 0 {
+		t.Error("want a fence kept that was raised again")
+	}
+	draft = Edit(draft.State())
+	draft.Lower(again)
+	if draft.State().Fence.Generation != 0 || !draft.Changed() {
+		t.Error("want it gone, and that stored")
+	}
+}

@@ -1,0 +1,56 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledgerstore
+
+import (
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+const (
+	// frame is what every stored ledger has besides what Size adds up: the names of
+	// fields, dates, numbers and punctuation.
+	frame = 340
+	// ownerFrame is the same of an owner reference.
+	ownerFrame = 100
+	// pairFrame is two pairs of quotes, a colon and a comma.
+	pairFrame = 6
+	// itemFrame is a pair of quotes and a comma.
+	itemFrame = 3
+)
+
+// Size returns how large a ledger is as stored JSON, within some fifty bytes. It adds
+// up lengths: measured for 5000 reservations, that takes 8 µs and no memory. To marshal
+// them takes 2.2 ms and 630 kB, which each scrape would pay for each quota.
+func Size(object *quotav1.QuotaLedger) int {
+	entries := &object.Entries
+	size := frame + len(object.Name) + len(object.UID) + len(object.ResourceVersion) + len(entries.Digest) + len(entries.Checksum)
+	for i := range object.OwnerReferences {
+		size += ownerFrame + len(object.OwnerReferences[i].Name) + len(object.OwnerReferences[i].UID)
+	}
+	for _, pairs := range []map[string]string{object.Labels, object.Annotations, entries.Counted} {
+		for key, value := range pairs {
+			size += len(key) + len(value) + pairFrame
+		}
+	}
+	for name, quantity := range entries.Used {
+		size += len(name) + len(quantity.String()) + pairFrame
+	}
+	for _, reservation := range entries.Reservations {
+		size += len(reservation) + itemFrame
+	}
+	return size
+}

@@ -1,0 +1,99 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledgerstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// storedLedger is one with so many reservations, as the API server has it.
+func storedLedger(name string, reservations int) *quotav1.QuotaLedger {
+	state := benchLedger()
+	state.Quota, state.Digest = "6d2c1f0e-8a55-4b0e-9f3c-0d1b8a1c7e55", "7c1e5c2f9a8b4d60"
+	var one ledger.Reservation
+	for _, one = range state.Reservations {
+		break
+	}
+	clear(state.Reservations)
+	for i := range reservations {
+		one.UID = types.UID(fmt.Sprintf("e2a1ad51-59d1-4a1f-8f52-%012d", i))
+		state.Reservations[one.Key()] = one
+	}
+	for i := range reservations / 100 {
+		state.Counted[schema.GroupResource{Group: "example.com", Resource: fmt.Sprintf("widgets%d", i)}] = 1234567
+	}
+	object := encode(name, state, edition{"u", 2})
+	object.TypeMeta = metav1.TypeMeta{APIVersion: quotav1.GroupVersion.String(), Kind: "QuotaLedger"}
+	object.UID, object.ResourceVersion, object.Generation = "e2a1ad51-59d1-4a1f-8f52-0123456789ab", "123456789", 4711
+	object.CreationTimestamp, object.ManagedFields = metav1.NewTime(time.Unix(1_800_000_000, 0)), nil
+	return object
+}
+
+func TestSizeIsThatOfTheStoredLedger(t *testing.T) {
+	annotated := storedLedger("annotated", 1)
+	annotated.Annotations = map[string]string{"example.com/note": "somebody's, and long: " + fmt.Sprint(make([]int, 1000))}
+	sealed := storedLedger("sealed", 0)
+	sealed.Entries.Sealed, sealed.Entries.Used = &metav1.Time{Time: time.Unix(1_800_000_000, 0)}, nil
+	for name, object := range map[string]*quotav1.QuotaLedger{
+		"nothing in flight": storedLedger("t", 0),
+		"one":               storedLedger("team", 1),
+		"as many as it may hold, under a long name": storedLedger(
+			"a-quota-that-has-a-long-name-and-many-parts-which-are-all-part-of-the-name-of-its-ledger-too", 5000),
+		"with an annotation": annotated,
+		"sealed":             sealed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := json.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := Size(object); got < len(text)-50 || got > len(text)+50 {
+				t.Errorf("got %d, and the JSON has %d bytes:\n%.1500s", got, len(text), text)
+			}
+		})
+	}
+}
+
+// BenchmarkSize is what a scrape pays for one ledger with 5000 reservations, and what
+// it would pay to marshal it.
+func BenchmarkSize(b *testing.B) {
+	object := storedLedger("team", 5000)
+	b.Run("added up", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			Size(object)
+		}
+	})
+	b.Run("marshalled", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := json.Marshal(object); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

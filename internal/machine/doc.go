@@ -1,0 +1,41 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package machine is all enforcement of one quota in one process, as a pure state
+// machine: Step takes what happened and returns what to do.
+//
+// It has no clock, client, context, goroutine, lock or log. Package driver adds these
+// around it, once. Whatever happens in a cluster can therefore be simulated, step by
+// step, with several machines in one goroutine.
+//
+// Charges and edits that wait form a batch. A batch is judged in order on the newest
+// ledger known, written with one compare-and-swap, and only then answered. While one
+// write is under way, the next batch gathers. A charge that does not fit is parked for
+// a moment and judged with every batch that may have room for it, because what was just
+// deleted takes a moment to be counted. What the count has seen is settled in the same
+// writes.
+//
+// Invariants:
+//
+//   - nothing is granted before the write that reserves it has succeeded;
+//   - nothing is denied on a state that was read before the charge arrived, nor
+//     because of another charge whose write has not succeeded;
+//   - if there is no ledger, or somebody edited it, everything is undecided and
+//     nothing is written, because what is in flight is not known;
+//   - each charge is answered once, unless its caller gave up: then it is released;
+//   - at most one call is under way, and an event that no call can have caused changes
+//     nothing and is reported.
+package machine

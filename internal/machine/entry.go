@@ -1,0 +1,88 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// entry is one thing to do in a batch: a charge or an edit.
+type entry struct {
+	id RequestID
+	// charge is nil for an edit.
+	charge *ledger.Charge
+	probe  bool
+	// patience is until when a denial is withheld.
+	patience time.Time
+	change   func(*ledger.Draft)
+	// until is when an edit without a caller is given up; zero for never.
+	until time.Time
+	// abandoned: the caller has gone.
+	abandoned bool
+
+	// pending is the decision on the draft that is being written.
+	pending ledger.Decision
+}
+
+// apply runs the entry on the draft of base and keeps the decision until it is final.
+// A denial by limits that are not those of the spec says nothing.
+//
+// An edit of a ledger that is void is lost. Nothing may be written over such a ledger,
+// and what was to be released expires.
+func (e *entry) apply(draft *ledger.Draft, base *Snapshot) {
+	switch {
+	case e.change != nil:
+		if !base.void() {
+			e.change(draft)
+		}
+		e.pending = ledger.Granted{}
+	case e.probe:
+		e.pending = draft.Judge(*e.charge)
+	default:
+		e.pending = draft.Reserve(*e.charge)
+		if !e.granted() {
+			// A write whose reply was lost may have reserved it before.
+			draft.Release(e.charge.Reservation.Key())
+		}
+	}
+	if denied, ok := e.pending.(ledger.Denied); ok && e.isOfOtherSpec(base.Spec) {
+		e.pending = ledger.Undecided{Quota: denied.Quota, Reason: ledger.StaleLimits, Resources: denied.Resources()}
+	}
+}
+
+func (e *entry) isOfOtherSpec(spec *Spec) bool {
+	limits := e.charge.Limits
+	return spec != nil && *spec != Spec{Quota: limits.Quota, Generation: limits.Generation}
+}
+
+func (e *entry) granted() bool {
+	_, granted := e.pending.(ledger.Granted)
+	return granted
+}
+
+// patient reports whether the entry is denied and can wait for room.
+func (e *entry) patient(now time.Time) bool {
+	_, denied := e.pending.(ledger.Denied)
+	return denied && now.Before(e.patience)
+}
+
+// isOver reports whether nobody needs the entry any more.
+func (e *entry) isOver(now time.Time) bool {
+	return e.abandoned || !e.until.IsZero() && now.After(e.until)
+}

@@ -1,0 +1,195 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// Event is what happened.
+type Event interface{ event() }
+
+// RequestID identifies a charge or an edit that somebody waits for. Zero is for an
+// edit that nobody waits for.
+type RequestID uint64
+
+// Charge asks for a decision, which an Answer gives.
+type Charge struct {
+	ID     RequestID
+	Charge ledger.Charge
+	// Probe: the charge is judged and not reserved.
+	Probe bool
+	// Patience is until when a denial is withheld.
+	Patience time.Time
+}
+
+// Edit changes the ledger without being judged, as when an expired reservation is
+// dropped. The change may run several times, each time on a newer state. If there is no
+// ledger, the edit is lost.
+type Edit struct {
+	ID     RequestID
+	Change func(*ledger.Draft)
+	// Until is when an edit that nobody waits for is given up.
+	Until time.Time
+}
+
+// Cancel says that the caller of a charge has gone. Whatever was reserved for it is
+// released.
+type Cancel struct {
+	ID RequestID
+	// Reserved is the charge's reservation; zero for a probe or an edit, which reserve
+	// nothing.
+	Reserved ledger.Key
+	// Until is when the release is given up.
+	Until time.Time
+}
+
+// Counted says that the count has changed, so that there may be something to settle.
+type Counted struct {
+	// Freed: less may be used, and charges may wait for that.
+	Freed bool
+}
+
+// Observed replies to an Observe.
+type Observed struct {
+	// Observation is of the instant of the reply; nil if this process doesn't count
+	// the quota.
+	Observation *ledger.Observation
+}
+
+// Seen says that a watch has shown a stored ledger.
+type Seen struct{ Snapshot Snapshot }
+
+// Gone says that a watch has shown that there is no ledger.
+type Gone struct{}
+
+// Replaced says that this process stored a ledger by another way than a Swap.
+type Replaced struct{ Snapshot Snapshot }
+
+// Loaded replies to a Load.
+type Loaded struct {
+	Snapshot Snapshot
+	// Err is why nothing was read. ErrUnreadable is one of those that don't pass.
+	Err error
+}
+
+// Swapped replies to a Swap.
+type Swapped struct {
+	// Version is what was written.
+	Version Version
+	// Took is how long the write took.
+	Took time.Duration
+	// Err is nil if the write happened, ErrConflict if the stored ledger was at another
+	// version. After any other error the write may or may not have happened.
+	Err error
+}
+
+// Tick says that time has passed.
+type Tick struct{}
+
+// End says that the process stops: everybody is answered, and nothing more is begun.
+type End struct{}
+
+func (Charge) event()   {}
+func (Edit) event()     {}
+func (Cancel) event()   {}
+func (Counted) event()  {}
+func (Observed) event() {}
+func (Seen) event()     {}
+func (Gone) event()     {}
+func (Replaced) event() {}
+func (Loaded) event()   {}
+func (Swapped) event()  {}
+func (Tick) event()     {}
+func (End) event()      {}
+
+// Effect is what to do.
+type Effect interface{ effect() }
+
+// Load asks for a live read of the ledger and of the version of the quota's spec. The
+// reply is Loaded.
+type Load struct{}
+
+// Swap asks for a compare-and-swap of the ledger. The reply is Swapped.
+type Swap struct {
+	Previous Version
+	Next     ledger.State
+}
+
+// Observe asks for the count, and which of the reservations it includes. The reply is
+// Observed.
+type Observe struct {
+	Reservations map[ledger.Key]ledger.Reservation
+}
+
+// Answer tells the caller of a charge or an edit how it ended.
+type Answer struct {
+	ID RequestID
+	// Decision on a charge; Granted for an edit that was written. Nil with Err.
+	Decision ledger.Decision
+	// Err is why there is no decision.
+	Err error
+}
+
+// WakeAt asks for a Tick at that time, unless another event comes before.
+type WakeAt struct{ Time time.Time }
+
+// Committed reports a write, for metrics.
+type Committed struct {
+	// Batch is how many charges and edits were written.
+	Batch int
+	Took  time.Duration
+	Ends  ledger.Ends
+}
+
+// Conflicted reports that another replica wrote first.
+type Conflicted struct{}
+
+// Failed reports that a call failed and is tried again.
+type Failed struct{ Err error }
+
+// Impossible reports an event that cannot have happened. It changed nothing.
+type Impossible struct{ Err error }
+
+func (Load) effect()       {}
+func (Swap) effect()       {}
+func (Observe) effect()    {}
+func (Answer) effect()     {}
+func (WakeAt) effect()     {}
+func (Committed) effect()  {}
+func (Conflicted) effect() {}
+func (Failed) effect()     {}
+func (Impossible) effect() {}
+
+var (
+	// ErrBusy is the answer when too many charges wait for one quota already.
+	ErrBusy = errors.New("too many requests wait for this quota")
+	// ErrEnded is the answer once the process stops.
+	ErrEnded = errors.New("the operator is stopping")
+	// ErrConflict says that the ledger is no longer at the version that was read.
+	ErrConflict = errors.New("the ledger has changed since it was read")
+	// ErrUnreadable says that this process can't understand the ledger, and won't:
+	// nobody needs to wait for it.
+	ErrUnreadable = errors.New("the ledger can't be understood")
+
+	errUnasked   = errors.New("a reply came that nothing had asked for")
+	errBackwards = errors.New("the ledger went back to an older version")
+	errStranger  = errors.New("a count came for another quota")
+)

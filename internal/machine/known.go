@@ -1,0 +1,88 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"fmt"
+	"time"
+)
+
+// known is what the machine knows of the stored ledger. It is only a guess at what is
+// stored; the compare-and-swap tells.
+type known struct {
+	// snapshot is the newest ledger seen.
+	snapshot Snapshot
+	// fresher: something newer was seen since the last batch was taken.
+	fresher bool
+	// foreign is when another replica's write was last met or seen; zero for never.
+	foreign time.Time
+	// seen is the version that foreign was last set for, which may turn out to be
+	// this process's own: a watch may be faster than a reply.
+	seen Version
+	// before is what foreign was before that.
+	before time.Time
+	// unsure: a write failed that may have happened all the same, so that the
+	// snapshot may lack what this process itself has stored.
+	unsure bool
+}
+
+// usable reports whether a batch may be judged on the snapshot first.
+func (k *known) usable() bool { return !k.snapshot.Version.IsZero() && !k.unsure }
+
+// keep takes a snapshot, unless a newer one is known.
+func (k *known) keep(snapshot Snapshot) bool {
+	newer := snapshot.Version.After(k.snapshot.Version)
+	if newer {
+		k.snapshot = snapshot
+	}
+	return newer
+}
+
+// own takes back that a version is another replica's.
+func (k *known) own(version Version) {
+	if k.seen == version {
+		k.foreign = k.before
+	}
+}
+
+// other notes that another replica wrote a version; zero if it isn't known which.
+func (k *known) other(version Version, now time.Time) {
+	k.before, k.foreign, k.seen = k.foreign, now, version
+}
+
+func (k *known) contended(now time.Time) bool { return now.Sub(k.foreign) < contendedFor }
+
+// learn takes what a live read returned, unless something newer was seen since the
+// read. The read began when the machine knew version asked.
+//
+// A live read never returns less than was known when it began, unless the object was
+// deleted and created again. If it does, somebody restored the store from a backup:
+// that is an error, but what is stored is what counts.
+func (k *known) learn(live Snapshot, asked Version) error {
+	k.unsure = false
+	live.Spec = nil // true when it was read, and not for later batches
+	current := k.snapshot.Version
+	backwards := !live.Version.IsZero() && live.Version.UID == asked.UID && asked.After(live.Version)
+	if live.Version.IsZero() || backwards || !current.After(live.Version) {
+		k.snapshot = live
+		k.fresher = k.fresher || live.Version != current
+	}
+	if backwards {
+		return fmt.Errorf("%w: from %d to %d", errBackwards, asked.ResourceVersion, live.Version.ResourceVersion)
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// Machine enforces one quota. The zero value is of no use: call New.
+type Machine struct {
+	options Options
+
+	// queue has what arrived since the last batch, in order of arrival.
+	queue []*entry
+	// charges is how many of the queue are charges.
+	charges int
+	// parked are charges that would be denied and whose patience isn't over, in
+	// order of arrival. They are in every batch that may have room for them.
+	parked []*entry
+	// work is the batch under way; nil for none.
+	work *batch
+	// lastBatch, lastWrite and lastCharges are as in a situation.
+	lastBatch   time.Time
+	lastWrite   time.Duration
+	lastCharges int
+	known       known
+	settling    settling
+	// ended: nothing is begun any more.
+	ended bool
+
+	// now and effects are of the Step under way.
+	now     time.Time
+	effects []Effect
+}
+
+// New makes a Machine that knows nothing yet.
+func New(options Options) *Machine {
+	return &Machine{options: options}
+}
+
+// Step takes an event that happened now and returns what to do. Time must not go back.
+func (m *Machine) Step(now time.Time, event Event) []Effect {
+	m.now, m.effects = now, nil
+	switch event := event.(type) {
+	case Charge:
+		m.charge(event)
+	case Edit:
+		m.enqueue(&entry{id: event.ID, change: event.Change, until: event.Until})
+	case Cancel:
+		m.cancel(event)
+	case Seen:
+		m.seen(event.Snapshot)
+	case Replaced:
+		m.replaced(event.Snapshot)
+	case Gone:
+		m.known.snapshot = Snapshot{}
+	case Counted:
+		m.settling.weigh(m.now, event.Freed)
+	case Observed, Loaded, Swapped:
+		m.reply(event)
+	case Tick:
+	case End:
+		m.ended = true
+	}
+	m.proceed()
+	return m.effects
+}
+
+// Current returns the newest ledger that the machine knows, which may be older than
+// what is stored.
+func (m *Machine) Current() Snapshot { return m.known.snapshot }
+
+// Patience returns how long a charge that arrives now waits for room. The more wait
+// already, the less: what comes free is theirs.
+func (m *Machine) Patience() time.Duration {
+	return m.options.Patience * crowd / time.Duration(crowd+len(m.parked)+m.charges)
+}
+
+// Idle reports whether nobody waits and nothing is under way.
+func (m *Machine) Idle() bool { return m.work == nil && len(m.queue)+len(m.parked) == 0 }
+
+func (m *Machine) emit(effect Effect) { m.effects = append(m.effects, effect) }
+
+func (m *Machine) charge(event Charge) {
+	if len(m.queue)+len(m.parked) >= m.options.MaxWaiting {
+		m.emit(Answer{ID: event.ID, Err: ErrBusy})
+		return
+	}
+	m.enqueue(&entry{id: event.ID, charge: &event.Charge, probe: event.Probe, patience: event.Patience})
+}
+
+func (m *Machine) enqueue(added *entry) {
+	if m.ended {
+		m.fail(added, ErrEnded)
+		return
+	}
+	m.queue = append(m.queue, added)
+	if added.charge != nil {
+		m.charges++
+	}
+}
+
+// cancel forgets a charge whose caller has gone, and takes back what it reserved: it
+// may be written already, or be in a write that is under way or whose reply was lost.
+func (m *Machine) cancel(event Cancel) {
+	waiting := func(e *entry) bool { return event.ID != 0 && e.id == event.ID }
+	written := true
+	if at := slices.IndexFunc(m.queue, waiting); at >= 0 {
+		if m.queue[at].charge != nil {
+			m.charges--
+		}
+		m.queue = slices.Delete(m.queue, at, at+1)
+		written = false // it has been in no batch
+	}
+	m.parked = slices.DeleteFunc(m.parked, waiting)
+	if m.work != nil {
+		m.work.abandon(waiting)
+	}
+	if written && event.Reserved != (ledger.Key{}) && !m.ended {
+		key := event.Reserved
+		m.enqueue(&entry{change: func(draft *ledger.Draft) { draft.Release(key) }, until: event.Until})
+	}
+}
+
+// seen takes a ledger that another process wrote: there may be room in it for those
+// that are parked, and reservations of objects that are counted already.
+func (m *Machine) seen(snapshot Snapshot) {
+	if m.known.keep(snapshot) {
+		m.known.fresher = true
+		m.known.other(snapshot.Version, m.now)
+		m.settling.weigh(m.now, true)
+	}
+}
+
+// replaced takes a ledger that this process stored outside of a batch.
+func (m *Machine) replaced(snapshot Snapshot) {
+	m.known.own(snapshot.Version)
+	if m.known.keep(snapshot) {
+		m.known.fresher = true
+		m.settling.weigh(m.now, true)
+	}
+}
+
+// proceed begins what is due, and asks to be woken for what is due next.
+func (m *Machine) proceed() {
+	if m.work != nil {
+		m.goOn()
+	}
+	if m.ended {
+		m.failAll(ErrEnded)
+		return
+	}
+	for begun := true; begun && m.work == nil; {
+		begun = m.begin()
+	}
+}
+
+// begin begins to weigh a settle, or a batch, and reports whether one was due.
+func (m *Machine) begin() bool {
+	if m.settling.isToWeigh(m.now) {
+		m.work = &batch{weighing: true, base: m.known.snapshot, phase: observing}
+		m.emit(Observe{Reservations: m.work.base.State.Reservations})
+		return true
+	}
+	situation := m.situation()
+	due := m.options.nextBatch(situation)
+	if !due.After(m.now) {
+		m.beginBatch(situation)
+		return true
+	}
+	if next := earlier(due, m.settling.weighAt()); next.Before(never) {
+		m.emit(WakeAt{Time: next})
+	}
+	return false
+}
+
+func (m *Machine) situation() situation {
+	s := situation{
+		now: m.now, lastBatch: m.lastBatch, lastWrite: m.lastWrite, lastCharges: m.lastCharges,
+		charges: m.charges, edits: len(m.queue) - m.charges, urgent: m.settling.urgent, lazy: m.settling.lazy,
+		parked: len(m.parked) > 0, patience: never, fresher: m.known.fresher, contended: m.known.contended(m.now),
+	}
+	for _, entry := range m.parked {
+		s.patience = earlier(s.patience, entry.patience)
+	}
+	return s
+}
+
+// answer makes a pending decision final.
+func (m *Machine) answer(e *entry) {
+	if e.id != 0 && !e.abandoned {
+		m.emit(Answer{ID: e.id, Decision: e.pending})
+	}
+}
+
+func (m *Machine) fail(e *entry, err error) {
+	if e.id != 0 && !e.abandoned {
+		m.emit(Answer{ID: e.id, Err: err})
+	}
+}
+
+func (m *Machine) failAll(err error) {
+	for _, entry := range slices.Concat(m.parked, m.queue) {
+		m.fail(entry, err)
+	}
+	m.parked, m.queue, m.charges = nil, nil, 0
+}

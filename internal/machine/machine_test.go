@@ -1,0 +1,304 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+var pods = schema.GroupResource{Resource: "pods"}
+
+func podsList(number int64) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(number, resource.DecimalSI)}
+}
+
+func basis() ledger.Basis { return ledger.Basis{Quota: "team", Generation: 1, Digest: "d"} }
+
+// stored is a ledger at a version, of which so many pods are used.
+func stored(version uint64, used int64) Snapshot {
+	return Snapshot{
+		Version: Version{ResourceVersion: version, UID: "ledger"},
+		State:   ledger.State{Basis: basis(), Used: podsList(used)},
+	}
+}
+
+func charge(id RequestID, limit int64) Charge {
+	return Charge{ID: id, Charge: ledger.Charge{
+		Limits: ledger.Limits{Basis: basis(), Name: "team", Hard: podsList(limit)},
+		Reservation: ledger.Reservation{
+			Object:  ledger.Object{Resource: pods.WithVersion("v1"), Namespace: "a", Name: fmt.Sprint(id), UID: types.UID(fmt.Sprint(id))},
+			Amounts: podsList(1),
+		},
+		Knowledge: ledger.Knowledge{Seen: math.MaxUint64},
+	}}
+}
+
+func counted(used int64, upTo uint64, seen ...RequestID) *ledger.Observation {
+	return &ledger.Observation{
+		Basis: basis(), Used: podsList(used),
+		Sources: map[corev1.ResourceName][]schema.GroupResource{corev1.ResourcePods: {pods}},
+		Counted: map[schema.GroupResource]uint64{pods: upTo, ledger.Namespaces: 1},
+		Touched: map[schema.GroupResource]uint64{pods: upTo},
+		Seen: func(reservation ledger.Reservation) bool {
+			return slices.ContainsFunc(seen, func(id RequestID) bool { return string(reservation.UID) == fmt.Sprint(id) })
+		},
+	}
+}
+
+// story steps a machine, and tells what it does in words.
+type story struct {
+	t       *testing.T
+	machine *Machine
+	now     time.Time
+}
+
+func tell(t *testing.T, options Options) *story {
+	t.Helper()
+	if options.MaxWaiting == 0 {
+		options.MaxWaiting = 100
+	}
+	return &story{t: t, machine: New(options), now: at(0)}
+}
+
+// step takes an event so long after the one before, and wants these effects.
+func (s *story) step(after time.Duration, event Event, want ...string) {
+	s.t.Helper()
+	s.now = s.now.Add(after)
+	var got []string
+	for _, effect := range s.machine.Step(s.now, event) {
+		got = append(got, s.words(effect))
+	}
+	if !slices.Equal(got, want) {
+		s.t.Fatalf("%T: got\n\t%s\nwant\n\t%s", event, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+func (s *story) words(effect Effect) string {
+	switch effect := effect.(type) {
+	case Load:
+		return "load"
+	case Swap:
+		used := effect.Next.Used
+		return fmt.Sprintf("swap %d: used %s, %d reserved", effect.Previous.ResourceVersion, used.Pods(), len(effect.Next.Reservations))
+	case Observe:
+		return fmt.Sprintf("observe %d", len(effect.Reservations))
+	case Answer:
+		if effect.Err != nil {
+			return fmt.Sprintf("answer %d: %v", effect.ID, effect.Err)
+		}
+		return fmt.Sprintf("answer %d: %s", effect.ID, strings.TrimPrefix(fmt.Sprintf("%T", effect.Decision), "ledger."))
+	case WakeAt:
+		return fmt.Sprintf("wake after %s", effect.Time.Sub(s.now))
+	case Impossible:
+		return "impossible: " + effect.Err.Error()
+	default:
+		return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", effect), "machine."))
+	}
+}
+
+func written(version uint64) Swapped {
+	return Swapped{Version: Version{ResourceVersion: version, UID: "ledger"}, Took: 5 * ms}
+}
+
+func TestAChargeIsAnsweredOnceItIsWritten(t *testing.T) {
+	s := tell(t, Options{})
+	s.step(0, charge(1, 1), "load")
+	s.step(ms, Loaded{Snapshot: stored(7, 0)}, "swap 7: used 0, 1 reserved")
+	s.step(ms, written(8), "committed", "answer 1: Granted")
+	s.step(ms, charge(2, 1), "load")
+	s.step(ms, Loaded{Snapshot: s.machine.Current()}, "answer 2: Denied")
+}
+
+func TestAConflictIsJudgedAgainOnWhatWasSeen(t *testing.T) {
+	s := tell(t, Options{})
+	s.step(0, Seen{Snapshot: stored(7, 0)}, "observe 0")
+	s.step(0, Observed{})
+	s.step(0, charge(1, 1), "swap 7: used 0, 1 reserved")
+	s.step(ms, Seen{Snapshot: stored(8, 1)})
+	s.step(ms, Swapped{Err: ErrConflict}, "conflicted", "load")
+	s.step(ms, Loaded{Snapshot: stored(8, 1)}, "answer 1: Denied", "observe 0")
+	s.step(0, Observed{})
+}
+
+func TestALostReplyIsReadBeforeAnythingElse(t *testing.T) {
+	s := tell(t, Options{})
+	s.step(0, charge(1, 1), "load")
+	s.step(ms, Loaded{Snapshot: stored(7, 0)}, "swap 7: used 0, 1 reserved")
+	s.step(ms, Swapped{Err: errors.New("no answer")}, "failed", "wake after 2ms")
+	s.step(2*ms, Tick{}, "load")
+	s.step(ms, Loaded{Err: errors.New("no answer")}, "failed", "wake after 4ms")
+	s.step(4*ms, Tick{}, "load")
+	s.step(ms, Loaded{Snapshot: stored(7, 0)}, "swap 7: used 0, 1 reserved")
+	s.step(ms, written(8), "committed", "answer 1: Granted")
+}
+
+func TestACallerThatGivesUpHoldsNothing(t *testing.T) {
+	gone := func(id RequestID) Cancel { return Cancel{ID: id, Reserved: ledger.Key{UID: types.UID(fmt.Sprint(id))}} }
+	t.Run("while the charge waits", func(t *testing.T) {
+		s := tell(t, Options{})
+		s.step(0, charge(1, 9), "load")
+		s.step(0, charge(2, 9))
+		s.step(0, gone(2))
+		s.step(ms, Loaded{Snapshot: stored(7, 0)}, "swap 7: used 0, 1 reserved")
+		s.step(ms, written(8), "committed", "answer 1: Granted")
+	})
+	t.Run("while it is written", func(t *testing.T) {
+		s := tell(t, Options{})
+		s.step(0, charge(1, 9), "load")
+		s.step(ms, Loaded{Snapshot: stored(7, 0)}, "swap 7: used 0, 1 reserved")
+		s.step(ms, gone(1))
+		s.step(ms, written(8), "committed", "swap 8: used 0, 0 reserved")
+		s.step(ms, written(9), "committed")
+	})
+	t.Run("after it was answered", func(t *testing.T) {
+		s := tell(t, Options{})
+		s.step(0, charge(1, 9), "load")
+		s.step(ms, Loaded{Snapshot: stored(7, 0)}, "swap 7: used 0, 1 reserved")
+		s.step(ms, written(8), "committed", "answer 1: Granted")
+		s.step(ms, gone(1), "swap 8: used 0, 0 reserved")
+	})
+}
+
+func TestAParkedChargeIsGrantedWhatASettleFrees(t *testing.T) {
+	s := tell(t, Options{Pace: 40 * ms, PaceEach: 2 * ms})
+	s.step(0, Seen{Snapshot: stored(7, 1)}, "observe 0")
+	s.step(0, Observed{Observation: counted(1, 0)})
+	waits := charge(1, 1)
+	waits.Patience = s.now.Add(150 * ms)
+	s.step(0, waits, "wake after 150ms")
+	s.step(30*ms, Counted{Freed: true}, "observe 0")
+	s.step(0, Observed{Observation: counted(0, 5)}, "observe 0")
+	s.step(0, Observed{Observation: counted(0, 5)}, "swap 7: used 0, 1 reserved")
+	s.step(ms, written(8), "committed", "answer 1: Granted")
+}
+
+func TestASettleThatChangesNothingForAnyChargeWaits(t *testing.T) {
+	s := tell(t, Options{Pace: 40 * ms})
+	s.step(0, charge(1, 9), "load")
+	s.step(0, Loaded{Snapshot: stored(7, 0)}, "swap 7: used 0, 1 reserved")
+	s.step(0, written(8), "committed", "answer 1: Granted")
+	s.step(5*ms, Counted{}, "observe 1")
+	s.step(0, Observed{Observation: counted(1, 5, 1)}, "wake after 155ms")
+	s.step(155*ms, Tick{}, "observe 1")
+	s.step(0, Observed{Observation: counted(1, 5, 1)}, "swap 8: used 1, 0 reserved")
+	s.step(ms, written(9), "committed")
+}
+
+// Somebody edits the ledger while a batch settles, and the operator puts it right
+// before the batch has read it: what is settled then is still to be settled.
+func TestASettleIsNotLostWithALedgerThatIsReplacedMeanwhile(t *testing.T) {
+	edited := Snapshot{Version: Version{ResourceVersion: 8, UID: "ledger"}, Edited: true}
+	s := tell(t, Options{Pace: 40 * ms})
+	s.step(0, Seen{Snapshot: stored(7, 0)}, "observe 0")
+	s.step(0, Observed{Observation: counted(3, 5)}, "observe 0")
+	s.step(0, Observed{Observation: counted(3, 5)}, "swap 7: used 3, 0 reserved")
+	s.step(ms, Swapped{Err: ErrConflict}, "conflicted", "load")
+	s.step(ms, Seen{Snapshot: edited})
+	s.step(ms, Replaced{Snapshot: stored(9, 0)})
+	s.step(ms, Loaded{Snapshot: edited}, "observe 0")
+	s.step(0, Observed{Observation: counted(3, 5)}, "observe 0")
+	s.step(0, Observed{Observation: counted(3, 5)}, "wake after 20ms")
+	s.step(20*ms, Tick{}, "observe 0")
+	s.step(0, Observed{Observation: counted(3, 5)}, "swap 9: used 3, 0 reserved")
+}
+
+// A namespace brings pods that were never reserved: until they are in the ledger,
+// another replica grants what they use.
+func TestASettleThatRaisesWhatIsChargedDoesNotWait(t *testing.T) {
+	s := tell(t, Options{Pace: 40 * ms})
+	s.step(0, Seen{Snapshot: stored(7, 0)}, "observe 0")
+	s.step(0, Observed{Observation: counted(0, 0)})
+	s.step(100*ms, Counted{}, "observe 0")
+	s.step(0, Observed{Observation: counted(40, 5)}, "observe 0")
+	s.step(0, Observed{Observation: counted(40, 5)}, "swap 7: used 40, 0 reserved")
+}
+
+func TestWhatCannotHappenChangesNothing(t *testing.T) {
+	for name, event := range map[string]Event{
+		"a write that nobody made":  written(9),
+		"a read that nobody made":   Loaded{Snapshot: stored(9, 0)},
+		"a count that nobody wants": Observed{Observation: counted(0, 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t, Options{})
+			s.step(0, event, "impossible: a reply came that nothing had asked for")
+			s.step(0, charge(1, 1), "load")
+			s.step(0, event2(event), "impossible: a reply came that nothing had asked for")
+			s.step(ms, Loaded{Snapshot: stored(7, 1)}, "answer 1: Denied")
+		})
+	}
+	t.Run("a ledger that goes back", func(t *testing.T) {
+		s := tell(t, Options{})
+		s.step(0, Seen{Snapshot: stored(9, 1)}, "observe 0")
+		s.step(0, Observed{})
+		s.step(0, charge(1, 1), "load")
+		s.step(ms, Loaded{Snapshot: stored(5, 0)},
+			"impossible: the ledger went back to an older version: from 9 to 5", "answer 1: the ledger went back to an older version: from 9 to 5")
+	})
+	t.Run("a write that goes back", func(t *testing.T) {
+		s := tell(t, Options{})
+		s.step(0, charge(1, 1), "load")
+		s.step(ms, Loaded{Snapshot: stored(7, 0)}, "swap 7: used 0, 1 reserved")
+		s.step(ms, written(6), "impossible: the ledger went back to an older version", "answer 1: the ledger went back to an older version")
+		s.step(ms, charge(2, 1), "load")
+	})
+	t.Run("a count for another quota", func(t *testing.T) {
+		s := tell(t, Options{})
+		s.step(0, charge(1, 1), "load")
+		s.step(ms, Counted{})
+		s.step(ms, Loaded{Snapshot: stored(7, 1)}, "answer 1: Denied", "observe 0")
+		other := counted(0, 9)
+		other.Quota = "other"
+		s.step(ms, Observed{Observation: other}, "impossible: a count came for another quota")
+		if used := s.machine.Current().State.Used; used.Pods().Value() != 1 {
+			t.Errorf("%v are used, want 1 pod", used)
+		}
+	})
+}
+
+// event2 is a reply that is not the one to a load.
+func event2(event Event) Event {
+	if _, load := event.(Loaded); load {
+		return written(9)
+	}
+	return event
+}
+
+func TestTheEndAnswersEverybody(t *testing.T) {
+	s := tell(t, Options{Pace: 40 * ms})
+	s.step(0, charge(1, 9), "load")
+	s.step(0, charge(2, 9))
+	s.step(0, End{}, "answer 2: the operator is stopping")
+	s.step(0, Loaded{Snapshot: stored(7, 0)}, "answer 1: the operator is stopping")
+	s.step(0, charge(3, 9), "answer 3: the operator is stopping")
+	if !s.machine.Idle() {
+		t.Error("want nothing under way")
+	}
+}

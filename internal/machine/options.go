@@ -1,0 +1,51 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import "time"
+
+// Options bound the work of a Machine.
+type Options struct {
+	// Pace is the time between two batches under load. A batch is due sooner
+	// when as many charges wait as the last one had.
+	Pace time.Duration
+	// PaceEach is the least time between two batches for each charge of the
+	// first one, up to half the Pace.
+	PaceEach time.Duration
+	// Patience is how long at most a charge that doesn't fit waits for room before
+	// it is denied: what has just been deleted takes a moment to be counted.
+	Patience time.Duration
+	// MaxWaiting bounds the charges that wait for one quota.
+	MaxWaiting int
+}
+
+const (
+	// contendedFor is how long after another replica's write it is left its turn.
+	contendedFor = 10 * time.Second
+	// maxTurn bounds the pause that is left to other replicas.
+	maxTurn = 200 * time.Millisecond
+	// lazyPaces is how many paces a settle that may wait does so. Each write of a
+	// leader that only counts may cost a busy replica a conflict.
+	lazyPaces = 4
+	// weighEvery is how often at most it is found out whether a settle may wait.
+	weighEvery = 5 * time.Millisecond
+	// crowd is how many charges that wait halve the patience of one more.
+	crowd = 30
+	// firstRest and longestRest bound the pauses between calls that fail. Each pause is
+	// twice as long as the one before.
+	firstRest, longestRest = 2 * time.Millisecond, time.Second
+)

@@ -1,0 +1,103 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import "time"
+
+// never is after everything.
+var never = time.Unix(1<<40, 0) //nolint:gochecknoglobals // a constant, which Go has no literal for
+
+// situation is what decides when the next batch is due.
+type situation struct {
+	now time.Time
+	// lastBatch is when the last batch began or, where others write too, ended;
+	// lastWrite how long its write took; lastCharges how many charges had arrived for
+	// it.
+	lastBatch   time.Time
+	lastWrite   time.Duration
+	lastCharges int
+	// charges and edits have arrived since.
+	charges, edits int
+	// urgent and lazy are settles that must not wait, and that may.
+	urgent, lazy bool
+	// parked: charges wait for room; the first of them must be answered at patience.
+	parked   bool
+	patience time.Time
+	// fresher: another ledger was seen since the last batch, in which there may be room.
+	fresher bool
+	// contended: another replica wrote a moment ago.
+	contended bool
+}
+
+// nextBatch returns when the next batch is due; never, if nothing waits.
+//
+// It keeps batches apart under load, and lets nobody wait for nothing. A client that
+// charges one object after the other comes back soon after a batch was answered: when
+// as many charges wait as the last batch had, nobody else is expected, and the batch is
+// due, though not sooner than its size allows. An edit or an urgent settle may make
+// room for another replica's charges; it is due at half the pace.
+//
+// Where another replica writes too, the pace is half as fast, so that the ledger is
+// written no more often by both, and a pause twice as long as the write took comes
+// after each: in it one that was too late can read and write. A busy replica, which
+// always knows its own last write first, once kept the leader from its turn until
+// hundreds of reservations were unsettled.
+func (o Options) nextBatch(s situation) time.Time {
+	pace, turn := o.beside(s)
+	full := s.lastBatch.Add(max(pace, turn))
+	short := s.lastBatch.Add(max(min(pace/2, o.PaceEach*time.Duration(max(s.lastCharges-1, 0))), turn))
+	due := never
+	switch changes := s.edits > 0 || s.urgent; {
+	case s.charges > 0 && s.charges >= s.lastCharges:
+		due = short
+	case changes && s.parked:
+		due = short // it may make room for those
+	case s.charges > 0:
+		due = full
+	case changes:
+		due = s.lastBatch.Add(max(o.Pace/2, turn))
+	case s.lazy:
+		due = s.lastBatch.Add(lazyPaces * o.Pace)
+	}
+	if s.parked {
+		due = earlier(due, s.patience)
+		if s.fresher {
+			due = earlier(due, short)
+		}
+	}
+	return due
+}
+
+// beside returns the pace, and the turn that is left to other replicas. A lone client
+// comes back no sooner anyway.
+func (o Options) beside(s situation) (pace, turn time.Duration) {
+	switch {
+	case !s.contended:
+		return o.Pace, 0
+	case s.lastCharges > 1:
+		return 2 * o.Pace, min(2*s.lastWrite, maxTurn)
+	default:
+		return 2 * o.Pace, 0
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

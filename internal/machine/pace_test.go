@@ -1,0 +1,62 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"testing"
+	"time"
+)
+
+const ms = time.Millisecond
+
+// at is a time so long after the last batch.
+func at(after time.Duration) time.Time { return time.Unix(1000, 0).Add(after) }
+
+func TestTheNextBatchIsDue(t *testing.T) {
+	options := Options{Pace: 40 * ms, PaceEach: 2 * ms}
+	for name, test := range map[string]struct {
+		situation situation
+		want      time.Time
+	}{
+		"never, if nothing waits":                                       {want: never},
+		"at once for a lone client":                                     {situation: situation{charges: 1, lastCharges: 1}, want: at(0)},
+		"at once for the first charge there ever is":                    {situation: situation{charges: 1}, want: at(0)},
+		"a pace later, if fewer charges wait than the last batch had":   {situation: situation{charges: 2, lastCharges: 3}, want: at(40 * ms)},
+		"after 2 ms for each charge of the last batch, if as many wait": {situation: situation{charges: 4, lastCharges: 4}, want: at(6 * ms)},
+		"but half a pace later at most":                                 {situation: situation{charges: 50, lastCharges: 50}, want: at(20 * ms)},
+		"half a pace later for an edit":                                 {situation: situation{edits: 1}, want: at(20 * ms)},
+		"half a pace later for a settle that must not wait":             {situation: situation{urgent: true}, want: at(20 * ms)},
+		"four paces later for a settle that may":                        {situation: situation{lazy: true}, want: at(160 * ms)},
+		"with the charges, for a settle that may wait":                  {situation: situation{lazy: true, charges: 1, lastCharges: 1}, want: at(0)},
+		"at once for an edit that may make room for the parked":         {situation: situation{edits: 1, parked: true, patience: at(150 * ms)}, want: at(0)},
+		"at once for a settle that may make room for the parked":        {situation: situation{urgent: true, parked: true, patience: at(150 * ms)}, want: at(0)},
+		"at the end of the patience of the parked":                      {situation: situation{parked: true, patience: at(150 * ms)}, want: at(150 * ms)},
+		"at once for the parked, if another ledger was seen":            {situation: situation{parked: true, patience: at(150 * ms), fresher: true}, want: at(0)},
+		"beside another replica a lone client doesn't wait either":      {situation: situation{charges: 1, lastCharges: 1, contended: true, lastWrite: 9 * ms}, want: at(0)},
+		"beside another replica at half the pace":                       {situation: situation{charges: 2, lastCharges: 3, contended: true, lastWrite: 5 * ms}, want: at(80 * ms)},
+		"beside another replica two writes later":                       {situation: situation{charges: 3, lastCharges: 3, contended: true, lastWrite: 50 * ms}, want: at(100 * ms)},
+		"but no more than 200 ms later":                                 {situation: situation{charges: 3, lastCharges: 3, contended: true, lastWrite: time.Second}, want: at(200 * ms)},
+		"beside another replica an edit leaves it its turn":             {situation: situation{edits: 1, lastCharges: 3, contended: true, lastWrite: 50 * ms}, want: at(100 * ms)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.situation.lastBatch = at(0)
+			if got := options.nextBatch(test.situation); !got.Equal(test.want) {
+				t.Errorf("got %s after the last batch, want %s", got.Sub(at(0)), test.want.Sub(at(0)))
+			}
+		})
+	}
+}

@@ -1,0 +1,61 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import "time"
+
+// settling is what there is to settle, as far as this machine knows.
+type settling struct {
+	// unweighed: the count or the ledger has changed since it was last found out
+	// whether a settle changes anything, and whether it may wait.
+	unweighed bool
+	// at is when that is found out next, if unweighed.
+	at time.Time
+	// last is when it was found out last.
+	last time.Time
+	// urgent: there is something to settle at once. lazy: there is, and it may wait for
+	// other changes to share a write with.
+	urgent, lazy bool
+}
+
+// weigh has it found out whether there is something to settle: at once if less may be
+// used, because charges may wait for that.
+func (s *settling) weigh(now time.Time, freed bool) {
+	at := s.last.Add(weighEvery)
+	if freed || at.Before(now) {
+		at = now
+	}
+	if s.unweighed {
+		at = earlier(at, s.at)
+	}
+	s.unweighed, s.at = true, at
+}
+
+// isToWeigh reports whether it is due. What is urgent needs no weighing.
+func (s *settling) isToWeigh(now time.Time) bool {
+	return s.unweighed && !s.urgent && !s.at.After(now)
+}
+
+func (s *settling) weighAt() time.Time {
+	if !s.unweighed || s.urgent {
+		return never
+	}
+	return s.at
+}
+
+// begin notes that a count is asked for, of which nothing is known to be missing.
+func (s *settling) begin(now time.Time) { *s = settling{last: now} }

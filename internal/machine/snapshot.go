@@ -1,0 +1,63 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// Version identifies what is stored: the object and how often it has been written.
+// The zero Version is no ledger.
+type Version struct {
+	// ResourceVersion grows with every write of any object.
+	ResourceVersion uint64
+	// Generation grows by one with every write of this object's content.
+	Generation int64
+	// UID is the object's.
+	UID types.UID
+}
+
+// IsZero reports whether there is no ledger.
+func (v Version) IsZero() bool { return v == Version{} }
+
+// After reports whether v was written after other.
+func (v Version) After(other Version) bool { return v.ResourceVersion > other.ResourceVersion }
+
+// Snapshot is a ledger as it was stored at one version.
+type Snapshot struct {
+	Version Version
+	State   ledger.State
+	// Edited: somebody else than the operator has written the ledger, so that nobody
+	// knows what is in flight. The State is zero.
+	Edited bool
+	// Spec is the quota's own version when the ledger was loaded; nil where nobody
+	// looked, as for a ledger that was seen in a watch.
+	Spec *Spec
+}
+
+// void reports whether there is no ledger to go by. By the zero State every charge is
+// undecided, and nothing may be written over it: that would be a ledger without what is
+// in flight.
+func (s Snapshot) void() bool { return s.Version.IsZero() || s.Edited }
+
+// Spec is a version of a quota's spec; zero where the quota is gone.
+type Spec struct {
+	Quota      types.UID
+	Generation int64
+}

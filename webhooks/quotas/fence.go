@@ -1,0 +1,101 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quotas
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// fenceTimeout bounds the write of a fence. The API server waits for the edit's answer
+// for longer.
+const fenceTimeout = 5 * time.Second
+
+// Ledgers changes the ledgers of quotas.
+type Ledgers interface {
+	// Edit returns once the change of a quota's ledger is stored. If there is no
+	// ledger, nothing can be granted, and nothing is changed.
+	Edit(ctx context.Context, quota string, change func(*ledger.Draft)) error
+}
+
+// Fences makes lowered limits bind from before the edit is answered. Other replicas see
+// the edited spec a moment later, and would grant by the one before.
+type Fences struct {
+	clock   clock.PassiveClock
+	ledgers Ledgers
+	// life is how long an edit may take to be stored.
+	life time.Duration
+}
+
+// NewFences makes Fences. The life is that of a reservation: after it, the API server
+// has certainly given up on the edit.
+func NewFences(clock clock.PassiveClock, ledgers Ledgers, life time.Duration) *Fences {
+	return &Fences{clock: clock, ledgers: ledgers, life: life}
+}
+
+// raise writes the lowered limits of an edit into the quota's ledger. If that fails, the
+// edit must be refused.
+func (f *Fences) raise(ctx context.Context, previous, current *quotav1.ClusterResourceQuota) error {
+	lowered := loweredLimits(previous, current)
+	if len(lowered) == 0 || isDryRun(ctx) {
+		return nil
+	}
+	fence := ledger.Fence{
+		Generation: max(current.Generation, previous.Generation+1),
+		Hard:       lowered,
+		Until:      f.clock.Now().Add(f.life).Truncate(time.Second),
+	}
+	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
+	defer cancel()
+	err := f.ledgers.Edit(ctx, current.Name, func(draft *ledger.Draft) {
+		if draft.Quota() == current.UID {
+			draft.Raise(fence)
+		}
+	})
+	if err != nil {
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("quota %s is unchanged: a lower limit binds at once, "+
+			"and the quota's ledger could not be written: %v; try again", current.Name, err))
+	}
+	return nil
+}
+
+// loweredLimits returns the limits that are lower than they were. A resource that was
+// not limited before is counted first.
+func loweredLimits(previous, current *quotav1.ClusterResourceQuota) corev1.ResourceList {
+	lowered := corev1.ResourceList{}
+	for name, limit := range current.Spec.Quota.Hard {
+		if before, limited := previous.Spec.Quota.Hard[name]; limited && limit.Cmp(before) < 0 {
+			lowered[name] = limit
+		}
+	}
+	return lowered
+}
+
+func isDryRun(ctx context.Context) bool {
+	request, err := admission.RequestFromContext(ctx)
+	return err == nil && ptr.Deref(request.DryRun, false)
+}

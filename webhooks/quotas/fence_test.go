@@ -1,0 +1,108 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package quotas
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// ledgers has one ledger, of the quota with the UID "u".
+type ledgers struct {
+	state ledger.State
+	err   error
+}
+
+func (l *ledgers) Edit(_ context.Context, _ string, change func(*ledger.Draft)) error {
+	if l.err != nil {
+		return l.err
+	}
+	draft := ledger.Edit(l.state)
+	change(draft)
+	l.state = draft.State()
+	return nil
+}
+
+func edition(generation int64, hard ...string) *quotav1.ClusterResourceQuota {
+	made := quota("payments", hard...)
+	made.UID, made.Generation = "u", generation
+	return made
+}
+
+func TestALoweredLimitIsFencedBeforeTheEditIsAllowed(t *testing.T) {
+	fence := func(hard string) ledger.Fence {
+		return ledger.Fence{
+			Generation: 4, Until: time.Unix(60, 0),
+			Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(hard)},
+		}
+	}
+	for name, test := range map[string]struct {
+		previous, current *quotav1.ClusterResourceQuota
+		of                ledger.State
+		dryRun            bool
+		want              ledger.Fence
+	}{
+		"a lower limit binds":                              {previous: edition(3, "pods", "6"), current: edition(4, "pods", "3"), want: fence("3")},
+		"a higher one does not":                            {previous: edition(3, "pods", "3"), current: edition(4, "pods", "6")},
+		"nor the same in other words":                      {previous: edition(3, "pods", "3"), current: edition(4, "pods", "3000m")},
+		"only what is lower binds":                         {previous: edition(3, "pods", "6", "services", "1"), current: edition(4, "pods", "3", "services", "2"), want: fence("3")},
+		"a resource that was not limited is counted first": {previous: edition(3, "services", "1"), current: edition(4, "services", "1", "pods", "3")},
+		"a generation that isn't raised yet is":            {previous: edition(3, "pods", "6"), current: edition(3, "pods", "3"), want: fence("3")},
+		"a trial changes nothing":                          {previous: edition(3, "pods", "6"), current: edition(4, "pods", "3"), dryRun: true},
+		"another quota's ledger of the name is let be":     {of: ledger.State{Basis: ledger.Basis{Quota: "other"}}, previous: edition(3, "pods", "6"), current: edition(4, "pods", "3")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &ledgers{state: test.of}
+			if store.state.Quota == "" {
+				store.state.Quota = "u"
+			}
+			ctx := admission.NewContextWithRequest(t.Context(), admission.Request{
+				AdmissionRequest: admissionv1.AdmissionRequest{DryRun: ptr.To(test.dryRun)},
+			})
+			fences := NewFences(clocktesting.NewFakeClock(time.Unix(0, 0)), store, time.Minute)
+			if err := fences.raise(ctx, test.previous, test.current); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, store.state.Fence); diff != "" {
+				t.Errorf("fence (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestALimitIsNotLoweredIfItCannotBindAtOnce(t *testing.T) {
+	fences := NewFences(clocktesting.NewFakeClock(time.Unix(0, 0)), &ledgers{err: errors.New("no answer")}, time.Minute)
+	err := fences.raise(t.Context(), edition(3, "pods", "6"), edition(4, "pods", "3"))
+	want := "quota payments is unchanged: a lower limit binds at once, and the quota's ledger could not be written: no answer; try again"
+	if !apierrors.IsServiceUnavailable(err) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
