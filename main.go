@@ -38,7 +38,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,7 +50,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsregistry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -198,11 +196,7 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	ctx = setup.Server.Stopping(ctx, clock, f.shutdownDelay)
-	contact, err := newContact(clock)
-	if err != nil {
-		return err
-	}
-	mgr, err := newManager(f, setup, contact)
+	mgr, contact, err := newManager(clock, f, setup)
 	if err != nil {
 		return err
 	}
@@ -302,16 +296,21 @@ func tuneCollector() {
 	}
 }
 
-func newManager(f flags, setup *serving.Setup, contact *contact.Contact) (ctrl.Manager, error) {
+// newManager makes the manager. Whatever the API server answers to its clients is noted.
+func newManager(clock clock.Clock, f flags, setup *serving.Setup) (ctrl.Manager, *contact.Contact, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), quotav1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("building the scheme: %w", err)
+		return nil, nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w", err)
+		return nil, nil, fmt.Errorf("finding the cluster: %w", err)
 	}
-	config.Wrap(contact.Wrap)
+	noted, err := newContact(clock)
+	if err != nil {
+		return nil, nil, err
+	}
+	config.Wrap(noted.Wrap)
 	mgr, err := ctrl.NewManager(tuned(config), ctrl.Options{
 		Scheme:                  scheme,
 		Cache:                   cacheOptions(setup.Secret),
@@ -328,29 +327,9 @@ func newManager(f flags, setup *serving.Setup, contact *contact.Contact) (ctrl.M
 		MapperProvider:                mapperWithin(discoveryTimeout),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the manager: %w", err)
+		return nil, nil, fmt.Errorf("making the manager: %w", err)
 	}
-	return mgr, nil
-}
-
-// newContact begins to note when the API server answers. The replica is told of by
-// the name of its host, which is the pod's.
-func newContact(clock clock.Clock) (*contact.Contact, error) {
-	replica, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("finding the replica's name: %w", err)
-	}
-	return contact.New(clock, replica), nil
-}
-
-// monitoring asks the API server, when it is silent, for one quota's metadata in the
-// newest version, for which it has to ask etcd.
-func monitoring(noted *contact.Contact, live client.Reader) *contact.Monitor {
-	return contact.NewMonitor(noted, func(ctx context.Context) error {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuotaList"))
-		return live.List(ctx, list, client.Limit(1))
-	})
+	return mgr, noted, nil
 }
 
 // mapperWithin makes RESTMappers, which take no context, wait for so long at most for
@@ -418,21 +397,4 @@ func protected(given, own string) ([]string, error) {
 		namespaces = append(namespaces, name)
 	}
 	return namespaces, nil
-}
-
-// addProbes adds the probes, and what keeps asking whether the API server answers.
-func addProbes(mgr ctrl.Manager, setup *serving.Setup, index *coverage.Index, contact *contact.Contact) error {
-	synced := func(*http.Request) error {
-		if !index.Synced() {
-			return errors.New("quotas and namespaces are not known yet")
-		}
-		return nil
-	}
-	return errors.Join(
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("webhooks", setup.Certificates.Ready(mgr.GetClient(), setup.Address)),
-		mgr.AddReadyzCheck("coverage", synced),
-		mgr.AddReadyzCheck("contact", contact.Ready),
-		mgr.Add(monitoring(contact, mgr.GetAPIReader())),
-	)
 }

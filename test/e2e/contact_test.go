@@ -33,6 +33,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
 const (
@@ -98,12 +100,15 @@ func restartBehind(ctx context.Context, between *relay) {
 	GinkgoHelper()
 	kubeconfig, err := cluster.WriteKubeconfig("relayed", between.config)
 	Expect(err).NotTo(HaveOccurred())
-	direct := settings
-	DeferCleanup(func(ctx SpecContext) {
-		settings = direct
-		restart(ctx)
-	})
-	settings.Kubeconfig = kubeconfig
+	DeferCleanup(restartWith, settings)
+	relayed := settings
+	relayed.Kubeconfig = kubeconfig
+	restartWith(ctx, relayed)
+}
+
+func restartWith(ctx context.Context, options harness.OperatorOptions) {
+	GinkgoHelper()
+	settings = options
 	restart(ctx)
 }
 

@@ -221,7 +221,7 @@ func TestAQuotaThatDoesNotCompileRefusesWhatItNames(t *testing.T) {
 				if err := served.live.Create(t.Context(), quotaOf("broken", "pods", "500m")); err != nil {
 					t.Fatal(err)
 				}
-				served.caches.show(t, served.live)
+				served.caches.show(t.Context(), t, served.live)
 				got := served.handle(t.Context(), test.request)
 				if got.Allowed != (test.message == "") || got.Result.Message != test.message {
 					t.Errorf("got  %t, %s\nwant %s", got.Allowed, got.Result.Message, test.message)
@@ -242,7 +242,7 @@ func TestAQuotaThatWasCorrectedIsEnforced(t *testing.T) {
 		if err := served.live.Create(t.Context(), quotaOf("broken", "pods", "500m")); err != nil {
 			t.Fatal(err)
 		}
-		served.caches.show(t, served.live)
+		served.caches.show(t.Context(), t, served.live)
 		corrected := quotaOf("broken", "pods", "1")
 		corrected.Generation = 2
 		served.update(t, &quotav1.ClusterResourceQuota{}, "broken", func(q client.Object) {

@@ -173,8 +173,8 @@ func (h *Handler) charge(
 	charges := make([]ledger.Charge, 0, len(amounts))
 	for _, charge := range amounts {
 		charged := named(covered.Definitions, charge.Quota)
-		if charged.Invalid != nil {
-			return invalid(charged, charge.Amounts), nil
+		if refused, isInvalid := invalid(charged, charge.Amounts); isInvalid {
+			return refused, nil
 		}
 		held.Amounts = charge.Amounts
 		charges = append(charges, ledger.Charge{Limits: charged.Limits, Reservation: held, Knowledge: covered.Knowledge})
@@ -191,11 +191,14 @@ func named(definitions []definition.Definition, name string) *definition.Definit
 }
 
 // invalid refuses what a quota would limit that can't be charged.
-func invalid(quota *definition.Definition, amounts corev1.ResourceList) ledger.Undecided {
+func invalid(quota *definition.Definition, amounts corev1.ResourceList) (refused ledger.Undecided, isInvalid bool) {
+	if quota.Invalid == nil {
+		return ledger.Undecided{}, false
+	}
 	return ledger.Undecided{
 		Quota: quota.Limits.Name, Reason: ledger.InvalidSpec, Resources: slices.Sorted(maps.Keys(amounts)),
 		Detail: strings.TrimPrefix(quota.Invalid.Error(), "quota "+quota.Limits.Name+": "),
-	}
+	}, true
 }
 
 // status is the HTTP status for a failure to decide.

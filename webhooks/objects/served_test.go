@@ -65,7 +65,7 @@ type inContact struct{}
 
 func (inContact) Err() error { return nil }
 
-func (inContact) While(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
+func (inContact) While(ctx context.Context) (while context.Context, stop func()) { return ctx, func() {} }
 
 // caches are of the moment that they were made, and in sync or not.
 type caches struct {
@@ -79,13 +79,13 @@ func (c *caches) sync() {
 }
 
 // show has the watches show what the API server has now.
-func (c *caches) show(tb testing.TB, live client.Client) {
+func (c *caches) show(ctx context.Context, tb testing.TB, live client.Client) {
 	tb.Helper()
 	quotas := &quotav1.ClusterResourceQuotaList{}
 	namespaces := &metav1.PartialObjectMetadataList{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	for _, list := range []client.ObjectList{quotas, namespaces} {
-		if err := live.List(tb.Context(), list); err != nil {
+		if err := live.List(ctx, list); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -150,7 +150,7 @@ func newServed(ctx context.Context, tb testing.TB, quotas ...*quotav1.ClusterRes
 	if err != nil {
 		tb.Fatal(err)
 	}
-	following.show(tb, live)
+	following.show(ctx, tb, live)
 	registry := prometheus.NewRegistry()
 	measured := metrics.New(registry)
 	group := driver.New(ctx, clock.RealClock{}, store, measured, driver.Options{Options: machine.Options{Pace: time.Millisecond, MaxWaiting: 3}, CallTimeout: time.Minute, EditTimeout: time.Second})
