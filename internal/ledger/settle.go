@@ -121,6 +121,21 @@ func (s State) Waits(count Observation) bool {
 		len(draft.state.Used) == len(s.Used) && draft.state.Counted[Namespaces] == s.Counted[Namespaces]
 }
 
+// IsAhead reports whether the ledger has counted more of some source than the count, so
+// that a settle leaves that as it is.
+func (s State) IsAhead(count Observation) bool {
+	behind := (&Draft{state: s}).behind(count)
+	if behind(Namespaces) {
+		return true
+	}
+	for _, sources := range count.Sources {
+		if slices.ContainsFunc(sources, behind) {
+			return true
+		}
+	}
+	return false
+}
+
 // behind returns which sources of the count must not be used. How far they were
 // followed holds whatever quota they were counted for.
 func (d *Draft) behind(count Observation) func(schema.GroupResource) bool {

@@ -147,6 +147,13 @@ func (m *Machine) giveUp(b *batch) {
 	m.work = nil
 }
 
+// changesCount reports whether there may be something to settle once the batch is
+// written, though nothing new is counted: an edit may have the ledger counted anew, and
+// an object that is to be updated may have been seen in a later version already.
+func (b *batch) changesCount() bool {
+	return slices.ContainsFunc(b.entries, func(e *entry) bool { return e.charge == nil || e.charge.Reservation.From != "" })
+}
+
 func (b *batch) isEmpty() bool { return len(b.entries) == 0 && !b.settles }
 
 // drop leaves out what nobody needs any more.
@@ -247,6 +254,9 @@ func (m *Machine) observed(b *batch, event Observed) {
 		return
 	}
 	b.count, b.settles = event.Observation, event.Observation != nil
+	if b.count != nil && b.base.State.IsAhead(*b.count) {
+		m.settling.weighAgain(m.now)
+	}
 }
 
 // weighed notes whether there is something to settle, and whether it may wait.
@@ -258,6 +268,9 @@ func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
 	if base.State.Quota != count.Quota {
 		m.emit(Impossible{Err: errStranger})
 		return
+	}
+	if base.State.IsAhead(*count) {
+		m.settling.weighAgain(m.now)
 	}
 	draft := ledger.Edit(base.State)
 	draft.Settle(*count)
@@ -276,12 +289,16 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 		m.emit(Failed{Err: event.Err})
 		m.startRest(b)
 	default:
+		before := m.known.snapshot.Version
 		if err := m.known.learn(event.Snapshot, b.asked); err != nil {
 			m.emit(Impossible{Err: err})
 			m.failBatch(b, err)
 			return
 		}
 		b.base, b.usable, b.fresh, b.count = event.Snapshot, true, true, nil
+		if m.known.snapshot.Version != before {
+			m.settling.weigh(m.now, true) // the watch will show nothing newer
+		}
 	}
 }
 
@@ -307,6 +324,9 @@ func (m *Machine) swapped(b *batch, event Swapped) {
 		m.known.keep(Snapshot{Version: event.Version, State: b.next})
 		m.known.own(event.Version)
 		m.lastWrite = event.Took
+		if b.changesCount() {
+			m.settling.weigh(m.now, true)
+		}
 		m.emit(Committed{Batch: len(b.entries), Took: event.Took, Ends: b.ends})
 		m.conclude(b)
 	case errors.Is(event.Err, ErrConflict):

@@ -43,6 +43,8 @@ const (
 	lazyPaces = 4
 	// weighEvery is how often at most it is found out whether a settle may wait.
 	weighEvery = 5 * time.Millisecond
+	// behindEvery is how often a count is looked at that was behind the ledger.
+	behindEvery = time.Second
 	// crowd is how many charges that wait halve the patience of one more.
 	crowd = 30
 	// firstRest and longestRest bound the pauses between calls that fail. Each pause is

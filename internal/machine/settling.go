@@ -45,6 +45,14 @@ func (s *settling) weigh(now time.Time, freed bool) {
 	s.unweighed, s.at = true, at
 }
 
+// weighAgain has it found out once more in a while, because a count was behind: what it
+// comes up with may concern no quota, and then nobody tells.
+func (s *settling) weighAgain(now time.Time) {
+	if at := now.Add(behindEvery); !s.unweighed || at.Before(s.at) {
+		s.unweighed, s.at = true, at
+	}
+}
+
 // isToWeigh reports whether it is due. What is urgent needs no weighing.
 func (s *settling) isToWeigh(now time.Time) bool {
 	return s.unweighed && !s.urgent && !s.at.After(now)

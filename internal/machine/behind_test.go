@@ -1,0 +1,98 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// settled steps a machine that counts one widget in use, up to a version, until it has
+// nothing more to do at the moment, and returns what it wrote last.
+func settled(t *testing.T, m *Machine, now time.Time, upTo uint64, event Event) (written *ledger.State) {
+	t.Helper()
+	widgets := schema.GroupResource{Resource: "widgets"}
+	used := corev1.ResourceList{"count/widgets": *resource.NewQuantity(1, resource.DecimalSI)}
+	events := []Event{event}
+	for len(events) > 0 {
+		next := events[0]
+		events = events[1:]
+		for _, effect := range m.Step(now, next) {
+			switch effect := effect.(type) {
+			case Observe:
+				events = append(events, Observed{Observation: &ledger.Observation{
+					Basis: ledger.Basis{Quota: "uid", Generation: 1, Digest: "d"}, Used: used,
+					Sources: map[corev1.ResourceName][]schema.GroupResource{"count/widgets": {widgets}},
+					Counted: map[schema.GroupResource]uint64{ledger.Namespaces: upTo, widgets: upTo},
+					Touched: map[schema.GroupResource]uint64{ledger.Namespaces: 1},
+					Seen:    func(ledger.Reservation) bool { return true },
+				}})
+			case Swap:
+				written = &effect.Next
+				version := effect.Previous
+				version.ResourceVersion++
+				events = append(events, Swapped{Version: version})
+			default:
+			}
+		}
+	}
+	return written
+}
+
+func TestCountsAnew(t *testing.T) {
+	now := time.Unix(0, 0)
+	m := New(Options{MaxWaiting: 10})
+	basis := ledger.Basis{Quota: "uid", Generation: 1, Digest: "d"}
+	settled(t, m, now, 5, Seen{Snapshot: Snapshot{Version: Version{ResourceVersion: 9, UID: "ledger"}, State: ledger.State{Basis: basis}}})
+	tests := map[string]struct {
+		newest, later uint64
+		after         time.Duration
+	}{
+		"in a moment, if an edit forgot what is used":                     {newest: 5, later: 5},
+		"once the count has come far enough, though nothing else is told": {newest: 8, later: 8, after: time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			recount := Edit{ID: 1, Change: func(draft *ledger.Draft) {
+				draft.Recount(map[schema.GroupResource]uint64{ledger.Namespaces: test.newest})
+			}}
+			now = now.Add(time.Minute)
+			settled(t, m, now, 5, recount)
+			now = now.Add(test.after)
+			written := settled(t, m, now, test.later, Tick{})
+			if used := m.Current().State.Used["count/widgets"]; used.Value() != 1 {
+				t.Errorf("used is %v, and was last written as %v", m.Current().State.Used, written)
+			}
+		})
+	}
+}
+
+func TestWeighsWhatWasRead(t *testing.T) {
+	m, now := New(Options{MaxWaiting: 10}), time.Unix(0, 0)
+	m.Step(now, Charge{ID: 1})
+	state := ledger.State{Basis: ledger.Basis{Quota: "uid", Generation: 1, Digest: "d"}}
+	written := settled(t, m, now, 5, Loaded{Snapshot: Snapshot{Version: Version{ResourceVersion: 9, UID: "ledger"}, State: state}})
+	if written == nil {
+		t.Error("nothing was settled in the ledger that was read")
+	}
+}
