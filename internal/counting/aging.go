@@ -36,6 +36,24 @@ func (c *Count) Advance(now time.Time, remember time.Duration) {
 	for _, source := range c.sources {
 		source.gone.forget(now.Add(-remember))
 	}
+	c.lockedForgetLeft(now, remember)
+}
+
+// lockedForgetLeft forgets which quotas a namespace left long ago.
+func (c *Count) lockedForgetLeft(now time.Time, remember time.Duration) {
+	for namespace, quotas := range c.left {
+		for quota, since := range quotas {
+			switch {
+			case since.IsZero():
+				quotas[quota] = now
+			case now.Sub(since) > remember:
+				delete(quotas, quota)
+			}
+		}
+		if len(quotas) == 0 {
+			delete(c.left, namespace)
+		}
+	}
 }
 
 // lockedReevaluate brings all aging records up to the time.

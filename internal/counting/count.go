@@ -70,6 +70,10 @@ type Count struct {
 	// covering lists the tallies that count a namespace.
 	// namespace name -> tallies
 	covering map[string][]*tally
+	// left are the quotas that a namespace left a while ago. What was admitted for them
+	// may be stored in it only now, and then their reservations end.
+	// namespace name -> quota name -> when it was noticed; zero for not yet
+	left map[string]map[string]time.Time
 	// selections is the selection of the tally that changed its last.
 	selections uint64
 	// touched are the quotas to tell of once the lock is released: their figures,
@@ -98,6 +102,7 @@ func New(evaluators *evaluation.Evaluators, changed, freed func(quotas []string)
 		sources:    map[schema.GroupResource]*Source{},
 		tallies:    map[string]*tally{},
 		covering:   map[string][]*tally{},
+		left:       map[string]map[string]time.Time{},
 		touched:    map[string]bool{},
 		freeing:    map[string]bool{},
 	}
@@ -120,6 +125,16 @@ func (c *Count) unlock() {
 func (c *Count) lockedTouch(tallies ...*tally) {
 	for _, tally := range tallies {
 		c.touched[tally.definition.Quota.Name] = true
+	}
+}
+
+// lockedTouchIn touches the quotas that an object's event in a namespace may matter to.
+func (c *Count) lockedTouchIn(namespace string) {
+	c.lockedTouch(c.covering[namespace]...)
+	for quota := range c.left[namespace] {
+		if tally, defined := c.tallies[quota]; defined {
+			c.lockedTouch(tally)
+		}
 	}
 }
 
@@ -205,6 +220,10 @@ func (c *Count) lockedUncover(namespace string, gone *tally) {
 	gone.selection = c.lockedNextSelection()
 	c.lockedTouch(gone)
 	c.lockedFree(gone)
+	if c.left[namespace] == nil {
+		c.left[namespace] = map[string]time.Time{}
+	}
+	c.left[namespace][gone.definition.Quota.Name] = time.Time{}
 	remaining := slices.DeleteFunc(slices.Clone(c.covering[namespace]), func(t *tally) bool { return t == gone })
 	if len(remaining) == 0 {
 		delete(c.covering, namespace)

@@ -109,8 +109,8 @@ func (s *Source) Delete(object runtime.Object, now time.Time) error {
 	return nil
 }
 
-// update makes one change, and tells the quotas that cover the namespace: even
-// where nothing more is used, a reservation may now be settled.
+// update makes one change, and tells the quotas that cover the namespace, or did so a
+// while ago: even where nothing more is used, a reservation may now be settled.
 func (s *Source) update(namespace string, version uint64, change func()) {
 	s.count.mu.Lock()
 	defer s.count.unlock()
@@ -121,7 +121,7 @@ func (s *Source) update(namespace string, version uint64, change func()) {
 	change()
 	s.changing = 0
 	s.version = max(s.version, version)
-	s.count.lockedTouch(s.count.covering[namespace]...)
+	s.count.lockedTouchIn(namespace)
 }
 
 // At records that the objects are known up to a resourceVersion.
