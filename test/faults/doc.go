@@ -20,11 +20,14 @@ limitations under the License.
 // meet conflicts, time-outs and lost replies, watches break and are late, and
 // the replicas' clocks differ.
 //
-// One control plane and three replicas, as processes of their own behind a
-// balancer, serve the whole suite. Each reaches the API server through a proxy
-// that injects faults; the clock of the second is 20 s ahead. Each spec has a world of its own: namespaces, quotas that overlap, and
-// clients that always want more than these allow. Every verdict on quotas is
-// the judge's, who reads etcd and knows nothing of the operator.
+// One control plane and three replicas, as processes of their own, serve the whole
+// suite. The replicas run as in a cluster: with the Deployment's arguments and the
+// rights of its ServiceAccount, behind their Service, in a network namespace that the
+// suite makes. Where none can be made, it fails. Each reaches the API server through a
+// proxy that injects faults; the clock of the second is 20 s ahead. Each spec has a
+// world of its own: namespaces, quotas that overlap, and clients that always want more
+// than these allow. Every verdict on quotas is the judge's, who reads etcd and knows
+// nothing of the operator.
 //
 // What clients met is judged too: 409 and 5xx are failures, but where the call
 // of a webhook was under way to a replica that ended or was paused at that

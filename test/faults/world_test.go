@@ -75,10 +75,6 @@ func newWorld(ctx context.Context, size int) *world {
 	w.spare[w.things()] = w.things() + "-spare"
 	w.namespace(ctx, w.spare[w.things()], false, "a")
 	w.limit(ctx, size)
-	// Nobody calls now. Each replica is to get a part of what comes, once the API
-	// server has noticed.
-	replicas.balancer.Cut()
-	pass(ctx, 500*time.Millisecond)
 	return w
 }
 

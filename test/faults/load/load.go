@@ -28,8 +28,9 @@ import (
 )
 
 const (
-	// Deadline is how long a client waits for an answer.
-	Deadline = 30 * time.Second
+	// Deadline is how long a client waits for an answer: longer than the API server
+	// waits for a webhook, so that it is told what went wrong.
+	Deadline = 45 * time.Second
 	// RefusingQuota is the name of a ResourceQuota of Kubernetes that refuses
 	// every pod in its namespace, after the webhook has admitted it.
 	RefusingQuota = "refuses-all"
@@ -142,7 +143,7 @@ func (w *worker) chance(percent int) bool {
 // done tells whether what is known of an object still holds after a call.
 func done(outcome Outcome) bool {
 	switch outcome {
-	case CallLost, Disconnected, Failed:
+	case CallLost, Unanswered, Disconnected, Failed:
 		return false
 	default:
 		return true

@@ -40,6 +40,8 @@ const (
 	Unknown Outcome = "status unknown"
 	// CallLost: 5xx, the connection to the webhook broke during the call.
 	CallLost Outcome = "call of the webhook lost"
+	// Unanswered: 5xx, the webhook took too long.
+	Unanswered Outcome = "call of the webhook not answered in time"
 	// Disconnected: the API server itself couldn't be reached, or ended.
 	Disconnected Outcome = "API server away"
 	// Failed is everything else, and nothing excuses it but the absence of the
@@ -73,14 +75,19 @@ func outcomeOf(err error) Outcome {
 		return RefusedLater
 	case strings.Contains(text, calling) && brokenConnection(text):
 		return CallLost
+	case strings.Contains(text, calling) && noAnswer(text):
+		return Unanswered
 	default:
 		return Failed
 	}
 }
 
 // brokenConnection tells whether an error of the API server's HTTP client is
-// about the connection, not about an answer.
+// about the connection, not about an answer, or that there is nobody to connect to.
 func brokenConnection(text string) bool {
+	if strings.Contains(text, "no endpoints available for service") {
+		return true
+	}
 	for _, sign := range []string{
 		"EOF", "connection reset by peer", "connection refused", "broken pipe", "use of closed network connection",
 		"server closed idle connection",
@@ -90,4 +97,9 @@ func brokenConnection(text string) bool {
 		}
 	}
 	return false
+}
+
+// noAnswer tells whether such an error is about one who keeps silent.
+func noAnswer(text string) bool {
+	return strings.HasSuffix(text, "context deadline exceeded") || strings.HasSuffix(text, "TLS handshake timeout")
 }

@@ -35,7 +35,7 @@ func status(code int32, reason metav1.StatusReason, message string) error {
 }
 
 func TestOutcomes(t *testing.T) {
-	const post = `failed calling webhook "objects.quota.sharedquota.dev": failed to call webhook: Post "https://127.0.0.1:1/admit-objects?timeout=10s": `
+	const post = `failed calling webhook "objects.quota.sharedquota.dev": failed to call webhook: Post "https://webhook.system.svc:443/admit-objects?timeout=10s": `
 	for name, test := range map[string]struct {
 		err  error
 		want Outcome
@@ -50,8 +50,10 @@ func TestOutcomes(t *testing.T) {
 		"refused later":             {err: status(403, metav1.StatusReasonForbidden, `pods "p" is forbidden: exceeded quota: refuses-all, requested: pods=1, used: pods=0, limited: pods=0`), want: RefusedLater},
 		"forbidden otherwise":       {err: status(403, metav1.StatusReasonForbidden, "you may not"), want: Failed},
 		"the webhook's end is lost": {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"EOF"), want: CallLost},
-		"nobody accepts":            {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"dial tcp 127.0.0.1:1: connect: connection refused"), want: CallLost},
-		"the webhook took too long": {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"context deadline exceeded"), want: Failed},
+		"nobody accepts":            {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"dial tcp 10.99.0.11:9443: connect: connection refused"), want: CallLost},
+		"the webhook took too long": {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"context deadline exceeded"), want: Unanswered},
+		"the webhook is paused":     {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"net/http: TLS handshake timeout"), want: Unanswered},
+		"there is no webhook":       {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+`no endpoints available for service "webhook"`), want: CallLost},
 		"the webhook failed":        {err: status(500, metav1.StatusReasonInternalError, webhook+"reading the ledger: EOF"), want: Failed},
 		"a conflict":                {err: apierrors.NewConflict(podResource, "p", errors.New("changed")), want: Failed},
 		"not there":                 {err: apierrors.NewNotFound(podResource, "p"), want: Failed},
