@@ -57,6 +57,8 @@ var (
 	truth *judge.Judge
 	// replicas are those of the operator.
 	replicas *deployment
+	// evidence is what is known of requests and edits.
+	evidence = &witness{}
 	// disruptions are what was broken when.
 	disruptions = &load.Disruptions{}
 	// worlds are those whose end is still to be judged; worldsMade counts all.
@@ -120,7 +122,7 @@ func startControlPlane(ctx context.Context) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	api = suite.Client(cluster.Config(), 0)
-	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL())
+	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL(), judge.Recording())
 	Expect(err).NotTo(HaveOccurred())
 }
 

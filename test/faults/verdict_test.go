@@ -40,14 +40,30 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
-// wantNothingOver asks the judge whether anything was ever over its limit.
+// wantNothingOver asks the judge whether anything was ever over its limit that no
+// exception is for.
 func wantNothingOver(ctx context.Context) judge.Report {
 	GinkgoHelper()
 	report, err := truth.Report(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	for _, name := range slices.Sorted(maps.Keys(report.Quotas)) {
-		Expect(report.Quotas[name].Violations).To(BeEmpty(), "quota %s was exceeded", name)
+	history, err := truth.History(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	testimony := evidence.testimony()
+	all := map[judge.Exception]int{}
+	var over []string
+	for _, name := range slices.Sorted(maps.Keys(history)) {
+		violations, excused := testimony.Unexcused(name, history[name])
+		for exception, count := range excused {
+			all[exception] += count
+		}
+		for _, violation := range violations {
+			over = append(over, violation.String())
+		}
 	}
+	if len(all) > 0 {
+		AddReportEntry("commits above the limit that are excused", counts(all))
+	}
+	Expect(over).To(BeEmpty(), "%d commits were above the limit:\n%s", len(over), strings.Join(over[:min(len(over), 20)], "\n"))
 	return report
 }
 

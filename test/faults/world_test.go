@@ -38,6 +38,7 @@ const (
 	worldLabel = "world"
 	tierLabel  = "tier"
 	partLabel  = "part"
+	lastLabel  = "last"
 )
 
 // world is one spec's own part of the cluster. All its namespaces are under the
@@ -46,6 +47,8 @@ const (
 type world struct {
 	name       string
 	namespaces []string
+	// more are quotas that only some worlds have.
+	more []string
 	// spare are namespaces for the end, key as in coveredBy -> name.
 	spare map[string]string
 }
@@ -54,7 +57,14 @@ func (w *world) whole() string  { return w.name + "-a-whole" }
 func (w *world) tier() string   { return w.name + "-b-tier" }
 func (w *world) things() string { return w.name + "-c-things" }
 
-func (w *world) quotas() []string { return []string{w.whole(), w.tier(), w.things()} }
+// brief is there for a while only.
+func (w *world) brief() string   { return w.name + "-d-brief" }
+func (w *world) last() string    { return w.name + "-e-last" }
+func (w *world) widgets() string { return w.name + "-f-widgets" }
+
+func (w *world) quotas() []string {
+	return append([]string{w.whole(), w.tier(), w.things()}, w.more...)
+}
 
 // newWorld makes a world of so many namespaces, and returns it once its quotas
 // are enforced.

@@ -61,7 +61,7 @@ const (
 //
 // An edit of which nothing is known is in force with its commit, and a request of which
 // nothing is known was sent last of all.
-func (t Testimony) Unexcused(name string, history []Change) ([]Violation, map[Exception]int) {
+func (t Testimony) Unexcused(name string, history []Change) (violations []Violation, excused map[Exception]int) {
 	trial := trial{Testimony: t, quota: name, excused: map[Exception]int{}}
 	for _, change := range history {
 		switch change.Cause {

@@ -205,6 +205,8 @@ func TestWithoutTestimonyTheHistoryHasTheViolationsOfTheReport(t *testing.T) {
 	Recording()(story.books)
 	story.tell(t,
 		put(team().Hard("pods", "1").Hard("count/pods", "2").Obj()), put(ns("a", "red")), put(pod("x")), put(pod("y")),
+	)
+	story.tell(t,
 		put(ns("a", "blue")), put(pod("z")), put(ns("a", "red")), put(pod("w")), gone(pod("w")), put(team().Hard("pods", "9").Obj()), put(pod("v")),
 	)
 	violations, _ := testimony(nil, nil).Unexcused("team", story.books.history["team"])

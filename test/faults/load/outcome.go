@@ -101,5 +101,12 @@ func brokenConnection(text string) bool {
 
 // noAnswer tells whether such an error is about one who keeps silent.
 func noAnswer(text string) bool {
-	return strings.HasSuffix(text, "context deadline exceeded") || strings.HasSuffix(text, "TLS handshake timeout")
+	for _, sign := range []string{
+		"context deadline exceeded", "TLS handshake timeout", "(Client.Timeout exceeded while awaiting headers)",
+	} {
+		if strings.HasSuffix(text, sign) {
+			return true
+		}
+	}
+	return false
 }

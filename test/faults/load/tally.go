@@ -47,6 +47,7 @@ type Tally struct {
 	// doubtful are those that need an excuse.
 	doubtful []attempt
 	slowest  attempt
+	writes   []Write
 }
 
 func newTally() *Tally {
