@@ -89,7 +89,7 @@ func (d *deployment) start(ctx context.Context, place *place) {
 // noteTheEnd excuses calls that were under way to a replica when it ended.
 func noteTheEnd(replica *harness.Operator, name string) {
 	<-replica.Done()
-	end := disruptions.BeginBefore(settled/2, "the end of replica "+name, load.CallLost)
+	end := disruptions.BeginBefore(settled, "the end of replica "+name, load.CallLost, load.Interrupted)
 	time.AfterFunc(settled, end)
 }
 

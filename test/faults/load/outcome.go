@@ -42,6 +42,8 @@ const (
 	CallLost Outcome = "call of the webhook lost"
 	// Unanswered: 5xx, the webhook took too long.
 	Unanswered Outcome = "call of the webhook not answered in time"
+	// Interrupted: the replica that was asked ended, and said so.
+	Interrupted Outcome = "interrupted by the end of the replica"
 	// Disconnected: the API server itself couldn't be reached, or ended.
 	Disconnected Outcome = "API server away"
 	// Failed is everything else, and nothing excuses it but the absence of the
@@ -75,6 +77,8 @@ func outcomeOf(err error) Outcome {
 		return RefusedLater
 	case strings.Contains(text, calling) && brokenConnection(text):
 		return CallLost
+	case strings.HasPrefix(text, webhook) && strings.HasSuffix(text, "denied the request: context canceled"):
+		return Interrupted
 	case strings.Contains(text, calling) && noAnswer(text):
 		return Unanswered
 	default:
