@@ -34,7 +34,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -148,14 +147,16 @@ func insist(ctx context.Context, change func(context.Context) error) {
 	Eventually(ctx, change).WithTimeout(2 * suite.Deadline).Should(Succeed())
 }
 
-// limits are amounts of resources as a merge patch has them.
-func (m *movers) limit(ctx context.Context, name string, hard string) {
+// limit changes what a quota allows; hard is the inside of an object of JSON.
+func (m *movers) limit(ctx context.Context, name, hard string) {
 	GinkgoHelper()
 	quota := builders.Quota(name).Obj()
+	insist(ctx, func(ctx context.Context) error { return api.Get(ctx, client.ObjectKeyFromObject(quota), quota) })
+	before := quota.ResourceVersion
 	insist(ctx, func(ctx context.Context) error {
 		return api.Patch(ctx, quota, client.RawPatch(mergePatch, fmt.Appendf(nil, `{"spec":{"quota":{"hard":{%s}}}}`, hard)))
 	})
-	evidence.edited(quota)
+	evidence.edited(before, quota)
 }
 
 // briefQuota creates a quota, lowers it and deletes it. It always has the same name.
@@ -171,7 +172,7 @@ func (m *movers) briefQuota(ctx context.Context, random *rand.Rand) {
 		}
 		return err
 	})
-	inForce := evidence.edited(quota)
+	inForce := evidence.edited("", quota)
 	suite.WaitUntilEnforced(ctx, api, quota.Name)
 	inForce()
 	time.AfterFunc(settled, end)
@@ -195,9 +196,8 @@ func (m *movers) briefQuota(ctx context.Context, random *rand.Rand) {
 // changeLimits lowers the limits that the world's clients are at, and raises them again.
 func (m *movers) changeLimits(ctx context.Context, random *rand.Rand) {
 	size := len(m.world.namespaces)
-	milli := func(n int) string { return resource.NewMilliQuantity(int64(n), resource.DecimalSI).String() }
 	whole := func(part int) string {
-		return fmt.Sprintf(`"pods":"%d","requests.cpu":"%s"`, 3*size/part, milli(400*size/part))
+		return fmt.Sprintf(`"pods":"%d","requests.cpu":"%dm"`, 3*size/part, 400*size/part)
 	}
 	things := func(part int) string {
 		return fmt.Sprintf(`"services.loadbalancers":"%d","count/configmaps":"%d"`, size/2/part, 2*size/part)
@@ -214,6 +214,7 @@ func (m *movers) changeLimits(ctx context.Context, random *rand.Rand) {
 func (m *movers) moveNamespace(ctx context.Context, random *rand.Rand) {
 	namespace := builders.Namespace(m.world.namespaces[random.IntN(len(m.world.namespaces))]).Obj()
 	insist(ctx, func(ctx context.Context) error { return api.Get(ctx, client.ObjectKeyFromObject(namespace), namespace) })
+	before := namespace.ResourceVersion
 	label, value := tierLabel, `"tight"`
 	if namespace.Labels[tierLabel] != "" {
 		value = "null"
@@ -225,7 +226,7 @@ func (m *movers) moveNamespace(ctx context.Context, random *rand.Rand) {
 	insist(ctx, func(ctx context.Context) error {
 		return api.Patch(ctx, namespace, client.RawPatch(mergePatch, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, label, value)))
 	})
-	evidence.edited(namespace)
+	evidence.edited(before, namespace)
 	m.did("namespaces relabelled")
 }
 

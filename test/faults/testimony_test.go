@@ -68,16 +68,18 @@ func (w *witness) hear(tally *load.Tally) {
 	w.tallies = append(w.tallies, tally)
 }
 
-// edited notes an edit by what the API server answered. It is in force from now on; the
-// caller changes that if it is later.
-func (w *witness) edited(object client.Object) (inForce func()) {
-	revision, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64) // The API server's are numbers.
+// edited notes an edit by what the API server answered, and the resourceVersion before;
+// empty if there was nothing before. It is in force from now on; the caller changes that
+// if it is later.
+func (w *witness) edited(before string, object client.Object) (inForce func()) {
+	after, _ := strconv.ParseInt(before, 10, 64) // The API server's are numbers.
+	revision, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	made := &edit{name: object.GetName(), upTo: revision, inForce: time.Now()}
+	made := &edit{name: object.GetName(), after: after, upTo: revision, inForce: time.Now()}
 	for _, earlier := range w.edits {
 		if earlier.name == made.name {
-			made.after = earlier.upTo
+			made.after = max(made.after, earlier.upTo)
 		}
 	}
 	w.edits = append(w.edits, made)

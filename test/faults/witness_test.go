@@ -62,14 +62,13 @@ func TestALeaderThatIsStillDeafNeedNotHaveLearned(t *testing.T) {
 
 func TestAnEditIsInForceFromItsAnswerOn(t *testing.T) {
 	w := &witness{}
-	edited := func(revision int) func() {
+	edited := func(before string, revision int) func() {
 		var quota client.Object = builders.Quota("team").Obj()
 		quota.SetResourceVersion(strconv.Itoa(revision))
-		return w.edited(quota)
+		return w.edited(before, quota)
 	}
-	created := edited(5)
-	created()
-	edited(9)
+	edited("4", 5)()
+	edited("5", 9)
 	terms := func(revision int64) judge.Change {
 		return judge.Change{Cause: judge.Terms, Key: "/registry/quota.sharedquota.dev/clusterresourcequotas/team", Revision: revision}
 	}
@@ -80,8 +79,10 @@ func TestAnEditIsInForceFromItsAnswerOn(t *testing.T) {
 	if !lost.Equal(second) {
 		t.Errorf("a call whose answer was lost is in force from %s on, want %s as the one that was answered", lost, second)
 	}
-	if !later.IsZero() {
-		t.Errorf("in force from %s on, want nothing known of an edit that is nobody's here", later)
+	for _, others := range []time.Time{later, w.inForce(terms(4))} {
+		if !others.IsZero() {
+			t.Errorf("in force from %s on, want nothing known of an edit that is nobody's here", others)
+		}
 	}
 }
 

@@ -75,11 +75,21 @@ func outcomeOf(err error) Outcome {
 		return Unknown
 	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota: "+RefusingQuota):
 		return RefusedLater
-	case strings.Contains(text, calling) && brokenConnection(text):
-		return CallLost
 	case strings.HasPrefix(text, webhook) && strings.HasSuffix(text, "denied the request: context canceled"):
 		return Interrupted
-	case strings.Contains(text, calling) && noAnswer(text):
+	case strings.Contains(text, calling):
+		return uncalled(text)
+	default:
+		return Failed
+	}
+}
+
+// uncalled tells how the call of a webhook ended that brought no answer.
+func uncalled(text string) Outcome {
+	switch {
+	case brokenConnection(text):
+		return CallLost
+	case noAnswer(text):
 		return Unanswered
 	default:
 		return Failed

@@ -98,7 +98,9 @@ func (p *pods) pod(name string) *builders.PodBuilder {
 
 func (p *pods) create(ctx context.Context, name string, slot *slot) {
 	pod := p.pod(name).Obj()
-	slot.learn(p.write(ctx, "create pod", pod, func(ctx context.Context) error { return p.api.Create(ctx, pod) }, existing(slot.unsure)), true)
+	slot.learn(p.write(ctx, "create pod", pod, func(ctx context.Context) error {
+		return p.api.Create(ctx, pod)
+	}, existing(slot.unsure)), true)
 }
 
 // duplicate creates what is there already. It is admitted, charged and refused
@@ -129,7 +131,8 @@ func (p *pods) generateOrSweep(ctx context.Context) {
 func (p *pods) generate(ctx context.Context) {
 	pod := p.pod(p.name).Generated().Obj()
 	pod.Labels = map[string]string{ownerLabel: p.name}
-	switch outcome := p.write(ctx, "create pod of generated name", pod, func(ctx context.Context) error { return p.api.Create(ctx, pod) }); {
+	create := func(ctx context.Context) error { return p.api.Create(ctx, pod) }
+	switch outcome := p.write(ctx, "create pod of generated name", pod, create); {
 	case outcome == Succeeded:
 		p.generated = append(p.generated, pod.Name)
 	case !done(outcome):
