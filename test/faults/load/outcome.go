@@ -69,16 +69,26 @@ func outcomeOf(err error) Outcome {
 	switch {
 	case !errors.As(err, &status):
 		return Disconnected
-	case apierrors.IsForbidden(err) && strings.HasPrefix(text, webhook+"exceeded quota: "):
-		return Exceeded
-	case apierrors.IsForbidden(err) && strings.HasPrefix(text, webhook+"status unknown for quota: "):
-		return Unknown
+	case strings.HasPrefix(text, webhook):
+		return answered(strings.TrimPrefix(text, webhook))
 	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota: "+RefusingQuota):
 		return RefusedLater
-	case strings.HasPrefix(text, webhook) && strings.HasSuffix(text, "denied the request: context canceled"):
-		return Interrupted
 	case strings.Contains(text, calling):
 		return uncalled(text)
+	default:
+		return Failed
+	}
+}
+
+// answered tells what the webhook's own answer is.
+func answered(text string) Outcome {
+	switch {
+	case strings.HasPrefix(text, "exceeded quota: "):
+		return Exceeded
+	case strings.HasPrefix(text, "status unknown for quota: "):
+		return Unknown
+	case text == "context canceled":
+		return Interrupted
 	default:
 		return Failed
 	}
