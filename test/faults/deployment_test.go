@@ -19,6 +19,7 @@ package faults
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"slices"
 	"time"
@@ -180,14 +181,17 @@ func (d *deployment) up() []*place {
 	})
 }
 
-// leader is the place of the one that counts; nil where it isn't known.
+// leader is the place of the one that counts; nil where it isn't known. One that was
+// deposed while it was paused has led, too, but not last.
 func (d *deployment) leader() *place {
+	var leader *place
+	since := ""
 	for _, place := range d.up() {
-		if place.says("Successfully acquired lease") {
-			return place
+		if elected := place.elected(); elected > since {
+			leader, since = place, elected
 		}
 	}
-	return nil
+	return leader
 }
 
 // waitForLeader returns the leader, once there is one.
@@ -199,6 +203,24 @@ func (d *deployment) waitForLeader(ctx context.Context) *place {
 		return leader
 	}).ShouldNot(BeNil())
 	return leader
+}
+
+// elected is when the replica was elected, as its log has it; empty if it was not.
+func (p *place) elected() string {
+	log, err := os.ReadFile(p.running.Log())
+	if err != nil {
+		return ""
+	}
+	for line := range bytes.Lines(log) {
+		if bytes.Contains(line, []byte("Successfully acquired lease")) {
+			var said struct {
+				At string `json:"ts"`
+			}
+			Expect(json.Unmarshal(line, &said)).To(Succeed())
+			return said.At
+		}
+	}
+	return ""
 }
 
 // says tells whether the replica's log holds the text.
