@@ -132,6 +132,8 @@ func parseFlags() (flags, zap.Options) {
 		"Base URL at which the API server reaches the webhooks, to run outside of the cluster.")
 	flag.StringVar(&f.serving.Service, "webhook-service", "",
 		"NAMESPACE/NAME of the Service through which the API server reaches the webhooks.")
+	flag.StringVar(&f.serving.BindAddress, "webhook-bind-address", "",
+		"IP address on which the webhooks are served. By default all of the host's.")
 	flag.IntVar(&f.serving.Port, "webhook-port", 9443, "Port on which the webhooks are served.")
 	flag.StringVar(&f.serving.CertDir, "cert-dir", "",
 		"Directory with tls.crt, tls.key and ca.crt for the webhooks, which the installation provides and may change.")

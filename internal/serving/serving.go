@@ -49,6 +49,9 @@ type Options struct {
 	URL string
 	// Service is NAMESPACE/NAME of the Service that the API server calls.
 	Service string
+	// BindAddress is the local IP address; empty for all of this host's, but for that
+	// of URL where the certificate lives as long as the process.
+	BindAddress string
 	// Port is the local port.
 	Port int
 	// CertDir holds tls.crt, tls.key and ca.crt, which the installation provides.
@@ -85,7 +88,7 @@ func New(clock clock.PassiveClock, options Options) (*Setup, error) {
 	if err := setup.place(options); err != nil {
 		return nil, err
 	}
-	var listen string
+	listen := options.BindAddress
 	switch {
 	case options.CertDir != "" && options.CertSecret != "":
 		return nil, errBoth
@@ -99,8 +102,10 @@ func New(clock clock.PassiveClock, options Options) (*Setup, error) {
 			return nil, err
 		}
 	default:
-		listen = setup.Hosts[0] // the certificate is for that alone
-		if err := setup.Certificates.selfSign(listen); err != nil {
+		if listen == "" {
+			listen = setup.Hosts[0] // the certificate is for that alone
+		}
+		if err := setup.Certificates.selfSign(setup.Hosts[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -112,8 +117,12 @@ func New(clock clock.PassiveClock, options Options) (*Setup, error) {
 	return setup, nil
 }
 
-// place says where the API server calls.
+// place says where the API server calls. It is an error if the operator can't serve
+// where it is told to.
 func (s *Setup) place(options Options) error {
+	if options.BindAddress != "" && net.ParseIP(options.BindAddress) == nil {
+		return fmt.Errorf("--webhook-bind-address %q: want an IP address", options.BindAddress)
+	}
 	switch {
 	case (options.URL == "") == (options.Service == ""):
 		return errWhere

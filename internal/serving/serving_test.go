@@ -83,6 +83,21 @@ func TestWhereWebhooksAreServedAndTheirCertificateIsKept(t *testing.T) {
 			options: Options{Service: "operator/webhook", CertDir: given},
 			want:    Setup{Endpoint: service, Hosts: serviceHosts, Address: "127.0.0.1:9443", Directory: Directory(given)},
 		},
+		"a Service, at one address of several": {
+			options: Options{Service: "operator/webhook", Namespace: "own", BindAddress: "192.0.2.9"},
+			want: Setup{
+				Endpoint: service, Hosts: serviceHosts, Address: "192.0.2.9:9443",
+				Secret: types.NamespacedName{Namespace: "own", Name: "shared-quota-webhook-cert"},
+			},
+			listen: "192.0.2.9",
+		},
+		"a URL of another address": {
+			options: Options{URL: "https://192.0.2.7:443/", BindAddress: "2001:db8::9"},
+			want: Setup{
+				Endpoint: reach.Endpoint{URL: "https://192.0.2.7:443"}, Hosts: []string{"192.0.2.7"}, Address: "[2001:db8::9]:9443",
+			},
+			listen: "2001:db8::9",
+		},
 		"a URL": {
 			options: Options{URL: "https://192.0.2.7:443/"},
 			want: Setup{
@@ -141,6 +156,10 @@ func TestWhatCannotBeServed(t *testing.T) {
 		"a Secret for an address": {
 			options: Options{URL: "https://127.0.0.1:9443", CertSecret: "mine", Namespace: "own"},
 			want:    `--webhook-url "https://127.0.0.1:9443": a certificate in a Secret is for a name, not for an address`,
+		},
+		"a name to serve at": {
+			options: Options{URL: "https://a", CertDir: given, BindAddress: "localhost"},
+			want:    `--webhook-bind-address "localhost": want an IP address`,
 		},
 		"a Service without namespace":    {options: Options{Service: "webhook", CertDir: given}, want: service("webhook")},
 		"a Service of half a name":       {options: Options{Service: "operator/", CertDir: given}, want: service("operator/")},

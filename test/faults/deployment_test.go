@@ -19,7 +19,7 @@ package faults
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"encoding/json"
 	"os"
 	"slices"
 	"time"
@@ -36,18 +36,21 @@ import (
 // settled is how long after the end of a process its connections may break.
 const settled = time.Second
 
+// shutdownDelay is how long a replica that terminates still answers new calls. The API
+// server hears of it in milliseconds here.
+const shutdownDelay = 2 * time.Second
+
 // deployment is the operator's replicas and what stands around them. It is used
 // by one goroutine.
 type deployment struct {
-	balancer  *harness.Balancer
-	endpoints *harness.Endpoints
-	places    []*place
+	production *harness.Production
+	places     []*place
 }
 
 // place is where a replica runs, or another in its place.
 type place struct {
 	name    string
-	options harness.OperatorOptions
+	options harness.ReplicaOptions
 	// proxy is how the replica reaches the API server.
 	proxy *proxy.Proxy
 	// running is nil while there is none.
@@ -55,28 +58,21 @@ type place struct {
 	paused  bool
 }
 
-func newDeployment(binary, ahead string) *deployment {
+func newDeployment(ctx context.Context, binary, ahead string) *deployment {
 	GinkgoHelper()
-	balancer, err := harness.NewBalancer()
-	Expect(err).NotTo(HaveOccurred())
-	certificate, err := cluster.Certificate()
-	Expect(err).NotTo(HaveOccurred())
-	options := harness.OperatorOptions{
-		Binary: binary, WebhookURL: balancer.URL(), CertDir: certificate, LeaderElect: true, StartTimeout: suite.Deadline,
-		Args: []string{"--status-interval", "200ms", "--reservation-ttl", reservationTTL.String()},
+	d := &deployment{production: suite.StartProduction(ctx, cluster)}
+	for i, name := range []string{"A", "B, whose clock is ahead", "C"} {
+		between, err := proxy.Start(d.production.Identity(), seed()+uint64(i))
+		Expect(err).NotTo(HaveOccurred())
+		d.places = append(d.places, &place{name: name, proxy: between, options: harness.ReplicaOptions{
+			Binary: binary, Address: harness.Address(i), Config: between.Config(), StartTimeout: suite.Deadline,
+			Args: []string{
+				"--status-interval", "200ms", "--reservation-ttl", reservationTTL.String(),
+				"--shutdown-delay-duration", shutdownDelay.String(),
+			},
+		}})
 	}
-	d := &deployment{balancer: balancer, endpoints: harness.NewEndpoints(balancer), places: []*place{
-		{name: "A", options: options},
-		{name: "B, whose clock is ahead", options: options},
-		{name: "C", options: options},
-	}}
 	d.places[1].options.Binary = ahead
-	for i, place := range d.places {
-		place.proxy, err = proxy.Start(cluster.Config(), seed()+uint64(i))
-		Expect(err).NotTo(HaveOccurred())
-		place.options.Kubeconfig, err = cluster.WriteKubeconfig(fmt.Sprintf("proxy-%d", i), place.proxy.Config())
-		Expect(err).NotTo(HaveOccurred())
-	}
 	return d
 }
 
@@ -84,10 +80,9 @@ func newDeployment(binary, ahead string) *deployment {
 func (d *deployment) start(ctx context.Context, place *place) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (err error) {
-		place.running, err = cluster.StartOperator(ctx, place.options)
+		place.running, err = d.production.Start(ctx, place.options)
 		return err
 	}).WithTimeout(2*suite.Deadline).Should(Succeed(), "replica %s", place.name)
-	d.endpoints.Add(place.running)
 	go noteTheEnd(place.running, place.name)
 	d.waitUntilServing(ctx, place)
 }
@@ -95,13 +90,13 @@ func (d *deployment) start(ctx context.Context, place *place) {
 // noteTheEnd excuses calls that were under way to a replica when it ended.
 func noteTheEnd(replica *harness.Operator, name string) {
 	<-replica.Done()
-	end := disruptions.BeginBefore(settled/2, "the end of replica "+name, load.CallLost)
+	end := disruptions.BeginBefore(settled, "the end of replica "+name, load.CallLost, load.Interrupted)
 	time.AfterFunc(settled, end)
 }
 
 func (d *deployment) waitUntilServing(ctx context.Context, place *place) {
 	GinkgoHelper()
-	Eventually(ctx, d.endpoints.Ready).Should(ContainElement(place.running), "replica %s", place.name)
+	Eventually(ctx, d.production.Ready).Should(ContainElement(place.running), "replica %s", place.name)
 }
 
 // startAll puts a replica into every place that has none.
@@ -154,23 +149,24 @@ func (d *deployment) kill(place *place) {
 	place.running, place.paused = nil, false
 }
 
-// terminate ends a replica with SIGTERM.
+// terminate ends a replica as the deletion of its pod does.
 func (d *deployment) terminate(place *place) {
 	GinkgoHelper()
 	end := disruptions.Begin("the stop of replica "+place.name, load.CallLost)
 	defer time.AfterFunc(settled, end)
-	Expect(place.running.Stop()).To(Succeed())
+	Expect(d.production.Stop(place.running)).To(Succeed())
 	place.running = nil
 }
 
-// pause stops a replica with SIGSTOP, and returns once no more is handed to it.
+// pause stops a replica with SIGSTOP, and returns once no more is handed to it. What was
+// handed to it before is answered by nobody.
 func (d *deployment) pause(ctx context.Context, place *place) {
 	GinkgoHelper()
-	end := disruptions.Begin("the pause of replica "+place.name, load.CallLost)
+	end := disruptions.Begin("the pause of replica "+place.name, load.CallLost, load.Unanswered)
 	defer time.AfterFunc(settled, end)
 	place.running.Pause()
 	place.paused = true
-	Eventually(ctx, d.endpoints.Ready).ShouldNot(ContainElement(place.running))
+	Eventually(ctx, d.production.Ready).ShouldNot(ContainElement(place.running))
 }
 
 func (d *deployment) resume(place *place) {
@@ -185,14 +181,17 @@ func (d *deployment) up() []*place {
 	})
 }
 
-// leader is the place of the one that counts; nil where it isn't known.
+// leader is the place of the one that counts; nil where it isn't known. One that was
+// deposed while it was paused has led, too, but not last.
 func (d *deployment) leader() *place {
+	var leader *place
+	since := ""
 	for _, place := range d.up() {
-		if place.says("Successfully acquired lease") {
-			return place
+		if elected := place.elected(); elected > since {
+			leader, since = place, elected
 		}
 	}
-	return nil
+	return leader
 }
 
 // waitForLeader returns the leader, once there is one.
@@ -204,6 +203,24 @@ func (d *deployment) waitForLeader(ctx context.Context) *place {
 		return leader
 	}).ShouldNot(BeNil())
 	return leader
+}
+
+// elected is when the replica was elected, as its log has it; empty if it was not.
+func (p *place) elected() string {
+	log, err := os.ReadFile(p.running.Log())
+	if err != nil {
+		return ""
+	}
+	for line := range bytes.Lines(log) {
+		if bytes.Contains(line, []byte("Successfully acquired lease")) {
+			var said struct {
+				At string `json:"ts"`
+			}
+			Expect(json.Unmarshal(line, &said)).To(Succeed())
+			return said.At
+		}
+	}
+	return ""
 }
 
 // says tells whether the replica's log holds the text.
@@ -218,9 +235,8 @@ func (d *deployment) stop() {
 	for _, place := range d.up() {
 		Expect(place.running.Stop()).To(Succeed(), "replica %s must stop when told to", place.name)
 	}
+	d.production.Close()
 	for _, one := range d.proxies() {
 		Expect(one.Close()).To(Succeed())
 	}
-	d.endpoints.Close()
-	Expect(d.balancer.Close()).To(Succeed())
 }

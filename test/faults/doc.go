@@ -20,11 +20,20 @@ limitations under the License.
 // meet conflicts, time-outs and lost replies, watches break and are late, and
 // the replicas' clocks differ.
 //
-// One control plane and three replicas, as processes of their own behind a
-// balancer, serve the whole suite. Each reaches the API server through a proxy
-// that injects faults; the clock of the second is 20 s ahead. Each spec has a world of its own: namespaces, quotas that overlap, and
-// clients that always want more than these allow. Every verdict on quotas is
-// the judge's, who reads etcd and knows nothing of the operator.
+// One control plane and three replicas, as processes of their own, serve the whole
+// suite. The replicas run as in a cluster: with the Deployment's arguments and the
+// rights of its ServiceAccount, behind their Service, in a network namespace that the
+// suite makes. Where none can be made, it fails. Each reaches the API server through a
+// proxy that injects faults; the clock of the second is 20 s ahead. Each spec has a
+// world of its own: namespaces, quotas that overlap, and clients that always want more
+// than these allow. Every verdict on quotas is the judge's, who reads etcd and knows
+// nothing of the operator.
+//
+// In a storm, what is configured moves too: quotas come, shrink and go, namespaces are
+// relabelled between quotas, a custom resource changes the version that is served, and
+// one replica's watches are held back while others hear. Then a commit above the limit
+// may be excused, by the exceptions of package judge and no others: the suite knows when
+// each request was sent, when each edit was answered, and when no leader heard anything.
 //
 // What clients met is judged too: 409 and 5xx are failures, but where the call
 // of a webhook was under way to a replica that ended or was paused at that
@@ -40,5 +49,7 @@ limitations under the License.
 //     that it makes for the same faults, not for the same interleaving.
 //   - FAULTS_DURATION: how long faults go on, in rounds; as for go test's
 //     -timeout. The short form is one round.
+//   - FAULTS_MOVES: which of the moves of a storm are made, by the names in
+//     moves_test.go with commas between them. By default all; empty for none.
 //   - FAULTS_KEEP: not empty, the cluster's directory with all logs is kept.
 package faults

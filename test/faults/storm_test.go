@@ -51,6 +51,9 @@ type storm struct {
 	deck []string
 	// asleep is the leader that was paused; nil once it goes on.
 	asleep *place
+	// done counts what was broken.
+	done   map[string]int
+	canary canary
 }
 
 // weather lets faults of all kinds go on for a round, while clients hammer at
@@ -64,19 +67,26 @@ func weather(ctx context.Context, round uint64) *world {
 	plan.Refusing = []string{w.namespaces[1]}
 	plan.Pods = slices.Delete(slices.Clone(plan.Pods), 1, 2)
 	refuse(ctx, w.namespaces[1])
+	w.prepareMoves(ctx, &plan)
+	s := &storm{random: random(1000 + round), start: time.Now(), done: map[string]int{}, canary: canary{label: w.name}}
+	s.canary.start(ctx)
 	clients := load.Start(ctx, api, plan)
 	defer clients.Stop()
+	evidence.hear(clients.Tally)
+	movers := startMovers(ctx, w, round)
 
-	s := &storm{random: random(1000 + round), start: time.Now()}
 	duration := max(pauseFor, min(maxRound, stormDuration()))
 	s.depose(ctx)
-	for time.Since(s.start) < duration || s.asleep != nil {
+	for time.Since(s.start) < duration || s.asleep != nil || len(s.deck) > 0 {
 		s.next(ctx)
 		pass(ctx, time.Duration(1000+s.random.IntN(2000))*time.Millisecond)
 		s.wake(ctx)
 	}
+	movers.stop()
 	clients.Stop()
+	s.canary.stop(ctx)
 	AddReportEntry("what broke", strings.Join(s.diary, "\n"))
+	movers.tellMoves(s.done)
 	AddReportEntry("injected by the proxies", counts(replicas.injected()))
 	w.tellPeaks(wantNothingOver(ctx))
 	wantServed(clients.Tally)
@@ -88,6 +98,8 @@ func weather(ctx context.Context, round uint64) *world {
 func (s *storm) depose(ctx context.Context) {
 	GinkgoHelper()
 	s.asleep = replicas.waitForLeader(ctx)
+	s.done["pause the leader; its successor's watches are late"]++
+	defer s.hearAgain(ctx, evidence.deafen())
 	setLag(staleBy)
 	defer setLag(0)
 	s.notef("pause the leader, %s; watches are %s late", s.asleep.name, staleBy)
@@ -117,28 +129,90 @@ func (s *storm) notef(format string, args ...any) {
 // next breaks one thing, and brings back what had ended.
 func (s *storm) next(ctx context.Context) {
 	GinkgoHelper()
-	breaks := map[string]func(context.Context){
-		"kill a follower":               s.killFollower,
-		"kill the leader":               s.killLeader,
-		"stop a replica":                s.terminate,
-		"store faults":                  s.store,
-		"cut watches":                   func(context.Context) { s.cut(false) },
-		"cut watches, and list again":   func(context.Context) { s.cut(true) },
-		"late watches":                  s.lag,
-		"kill and start the API server": s.apiServer,
-	}
-	if stormDuration() > 0 {
-		breaks["kill all replicas"] = s.killAll
-	}
 	if len(s.deck) == 0 {
-		s.deck = slices.Sorted(maps.Keys(breaks))
+		s.deck = slices.Sorted(maps.Keys(s.breaks()))
 		s.random.Shuffle(len(s.deck), func(i, j int) { s.deck[i], s.deck[j] = s.deck[j], s.deck[i] })
 	}
 	what := s.deck[0]
 	s.deck = s.deck[1:]
 	s.notef("%s", what)
-	breaks[what](ctx)
+	s.done[what]++
+	s.breaks()[what](ctx)
 	replicas.recover(ctx)
+}
+
+// breaks are the faults, name -> what it does.
+func (s *storm) breaks() map[string]func(context.Context) {
+	breaks := map[string]func(context.Context){
+		"kill a follower":               s.killFollower,
+		"kill the leader":               s.deafening(s.killLeader),
+		"stop a replica":                s.deafening(s.terminate),
+		"store faults":                  s.deafening(s.store),
+		"cut watches":                   s.deafening(func(context.Context) { s.cut(false) }),
+		"cut watches, and list again":   s.deafening(func(context.Context) { s.cut(true) }),
+		"late watches":                  s.deafening(s.lag),
+		"kill and start the API server": s.deafening(s.apiServer),
+	}
+	if stormDuration() > 0 {
+		breaks["kill all replicas"] = s.deafening(s.killAll)
+	}
+	if moves(silentWatches) {
+		breaks["hold back the watches of one replica in silence"] = s.silence
+	}
+	if moves(behindWatches) {
+		breaks["late watches of one replica"] = s.lagOne
+	}
+	return breaks
+}
+
+// deafening lets the leader miss what happens while something is broken.
+func (s *storm) deafening(do func(context.Context)) func(context.Context) {
+	return func(ctx context.Context) {
+		defer s.hearAgain(ctx, evidence.deafen())
+		do(ctx)
+	}
+}
+
+// hearAgain ends the time in which the leader is deaf, once it isn't any more.
+func (s *storm) hearAgain(ctx context.Context, end func()) {
+	replicas.recover(ctx)
+	s.canary.sing(ctx)
+	end()
+}
+
+// silence holds back the watches of one replica while others hear.
+func (s *storm) silence(ctx context.Context) {
+	GinkgoHelper()
+	s.toOne(ctx, func(one *proxy.Proxy) {
+		one.HoldWatches(true)
+		defer one.HoldWatches(false)
+		pass(ctx, time.Duration(5+s.random.IntN(10))*time.Second)
+	})
+}
+
+// lagOne makes the watches of one replica late.
+func (s *storm) lagOne(ctx context.Context) {
+	GinkgoHelper()
+	s.toOne(ctx, func(one *proxy.Proxy) {
+		one.SetLag(time.Duration(2+s.random.IntN(6)) * time.Second)
+		defer one.SetLag(0)
+		pass(ctx, 10*time.Second)
+	})
+}
+
+// toOne does something to one replica's proxy, the leader's or another's.
+func (s *storm) toOne(ctx context.Context, do func(*proxy.Proxy)) {
+	GinkgoHelper()
+	leader, up := replicas.waitForLeader(ctx), replicas.up()
+	one := up[s.random.IntN(len(up))]
+	if one == leader && len(up) > 1 && s.random.IntN(2) == 0 {
+		one = up[(slices.Index(up, one)+1)%len(up)] // Where the leader hears, it is of more interest.
+	}
+	s.notef("it is %s, and %s leads", one.name, leader.name)
+	if one == leader {
+		defer s.hearAgain(ctx, evidence.deafen())
+	}
+	do(one.proxy)
 }
 
 // killFollower kills a replica that doesn't lead, where another is left.

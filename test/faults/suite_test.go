@@ -57,12 +57,18 @@ var (
 	truth *judge.Judge
 	// replicas are those of the operator.
 	replicas *deployment
+	// evidence is what is known of requests and edits.
+	evidence = &witness{}
 	// disruptions are what was broken when.
 	disruptions = &load.Disruptions{}
 	// worlds are those whose end is still to be judged; worldsMade counts all.
 	worlds     []*world
 	worldsMade int
 )
+
+func TestMain(m *testing.M) {
+	os.Exit(harness.InNamespace(m.Run))
+}
 
 func TestFaults(t *testing.T) {
 	suite.Run(t, "Replicas under faults", buildTimeout+stormDuration()+20*time.Minute)
@@ -76,7 +82,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 	startControlPlane(ctx)
 	built := <-binaries
-	replicas = newDeployment(built[0], built[1])
+	replicas = newDeployment(ctx, built[0], built[1])
 	replicas.start(ctx, replicas.places[0])
 }, NodeTimeout(buildTimeout))
 
@@ -112,12 +118,11 @@ func startControlPlane(ctx context.Context) {
 	GinkgoHelper()
 	var err error
 	cluster, err = harness.Start(ctx, harness.Options{
-		// Replicas share the calls only where each has a connection.
-		APIServerEnv: []string{"DISABLE_HTTP2=1"}, KeepDir: os.Getenv("FAULTS_KEEP") != "",
+		CRDDirs: []string{}, Production: true, KeepDir: os.Getenv("FAULTS_KEEP") != "",
 	})
 	Expect(err).NotTo(HaveOccurred())
 	api = suite.Client(cluster.Config(), 0)
-	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL())
+	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL(), judge.Recording())
 	Expect(err).NotTo(HaveOccurred())
 }
 

@@ -40,15 +40,57 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
-// wantNothingOver asks the judge whether anything was ever over its limit.
+// wantNothingOver asks the judge whether anything was ever over its limit that no
+// exception is for.
 func wantNothingOver(ctx context.Context) judge.Report {
 	GinkgoHelper()
 	report, err := truth.Report(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	for _, name := range slices.Sorted(maps.Keys(report.Quotas)) {
-		Expect(report.Quotas[name].Violations).To(BeEmpty(), "quota %s was exceeded", name)
+	history, err := truth.History(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	testimony := evidence.testimony()
+	all := map[judge.Exception]int{}
+	var over []string
+	for _, name := range slices.Sorted(maps.Keys(history)) {
+		violations, excused := testimony.Unexcused(name, history[name])
+		for exception, count := range excused {
+			all[exception] += count
+		}
+		for _, violation := range violations {
+			over = append(over, violation.String()+"\n"+circumstances(testimony, violation, history[name]))
+		}
 	}
+	if len(all) > 0 {
+		AddReportEntry("commits above the limit that are excused", counts(all))
+	}
+	Expect(over).To(BeEmpty(), "%d commits were above the limit:\n%s", len(over), strings.Join(over[:min(len(over), 20)], "\n"))
 	return report
+}
+
+// circumstances tell when the request behind a violation was sent, and what had moved
+// under its quota before.
+func circumstances(testimony judge.Testimony, violation judge.Violation, history []judge.Change) string {
+	const last = 4
+	var moved []string
+	for _, change := range history {
+		switch {
+		case change.Revision > violation.Revision:
+		case change.Revision == violation.Revision:
+			sent, answered := testimony.Sent(change)
+			moved = append(moved, fmt.Sprintf("  sent %s, answered %s", clock(sent), clock(answered)))
+		case change.Cause != judge.Object:
+			moved = append(moved, fmt.Sprintf("  revision %d: %s %s, %s live, %s allowed, in force from %s on", change.Revision,
+				change.Cause, change.Namespace, amounts(change.Lives), amounts(change.Hard), clock(testimony.InForce(change))))
+		}
+	}
+	return strings.Join(moved[max(0, len(moved)-last):], "\n")
+}
+
+func clock(at time.Time) string {
+	if at.IsZero() {
+		return "unknown"
+	}
+	return at.Format("15:04:05.000")
 }
 
 // wantServed fails when a client met what nothing excuses. It tells what all

@@ -37,6 +37,7 @@ const (
 	worldLabel = "world"
 	tierLabel  = "tier"
 	partLabel  = "part"
+	lastLabel  = "last"
 )
 
 // world is one spec's own part of the cluster. All its namespaces are under the
@@ -45,6 +46,8 @@ const (
 type world struct {
 	name       string
 	namespaces []string
+	// more are quotas that only some worlds have.
+	more []string
 	// spare are namespaces for the end, key as in coveredBy -> name.
 	spare map[string]string
 }
@@ -53,7 +56,14 @@ func (w *world) whole() string  { return w.name + "-a-whole" }
 func (w *world) tier() string   { return w.name + "-b-tier" }
 func (w *world) things() string { return w.name + "-c-things" }
 
-func (w *world) quotas() []string { return []string{w.whole(), w.tier(), w.things()} }
+// brief is there for a while only.
+func (w *world) brief() string   { return w.name + "-d-brief" }
+func (w *world) last() string    { return w.name + "-e-last" }
+func (w *world) widgets() string { return w.name + "-f-widgets" }
+
+func (w *world) quotas() []string {
+	return append([]string{w.whole(), w.tier(), w.things()}, w.more...)
+}
 
 // newWorld makes a world of so many namespaces, and returns it once its quotas
 // are enforced.
@@ -74,10 +84,6 @@ func newWorld(ctx context.Context, size int) *world {
 	w.spare[w.things()] = w.things() + "-spare"
 	w.namespace(ctx, w.spare[w.things()], false, "a")
 	w.limit(ctx, size)
-	// Nobody calls now. Each replica is to get a part of what comes, once the API
-	// server has noticed.
-	replicas.balancer.Cut()
-	pass(ctx, 500*time.Millisecond)
 	return w
 }
 

@@ -18,20 +18,13 @@ package harness
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // echo is a backend that answers each line with its own name.
@@ -179,109 +172,6 @@ func TestBalancerWithoutBackendEndsConnections(t *testing.T) {
 	b := newBalancer(t)
 	if got, err := call(t, b).ask(); err == nil {
 		t.Errorf("%s answers, want an error", got)
-	}
-}
-
-// stand is a replica that is nothing but its health endpoint.
-type stand struct {
-	*Operator
-	ready atomic.Bool
-	// hold keeps probes waiting until it is closed, where there is one.
-	hold atomic.Pointer[chan struct{}]
-}
-
-func newStand(t *testing.T, name string) *stand {
-	t.Helper()
-	s := &stand{}
-	s.ready.Store(true)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if hold := s.hold.Load(); hold != nil {
-			select {
-			case <-*hold:
-			case <-r.Context().Done():
-			}
-		}
-		if !s.ready.Load() {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-	}))
-	t.Cleanup(server.Close)
-	s.Operator = &Operator{
-		Process: &Process{name: name, done: make(chan struct{})}, HealthURL: server.URL, WebhookPort: echo(t, name),
-	}
-	return s
-}
-
-func newEndpoints(t *testing.T, b *Balancer) *Endpoints {
-	t.Helper()
-	e := NewEndpoints(b)
-	t.Cleanup(e.Close)
-	return e
-}
-
-func waitForReady(t *testing.T, e *Endpoints, want ...string) {
-	t.Helper()
-	var got []string
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
-		got = nil
-		for _, replica := range e.Ready() {
-			got = append(got, replica.Name())
-		}
-		slices.Sort(got)
-		return slices.Equal(got, want), nil
-	})
-	if err != nil {
-		t.Fatalf("ready are %v, want %v", got, want)
-	}
-}
-
-func TestEndpointsAreTheReadyReplicas(t *testing.T) {
-	b := newBalancer(t)
-	e := newEndpoints(t, b)
-	one, two := newStand(t, "one"), newStand(t, "two")
-	two.ready.Store(false)
-	e.Add(one.Operator)
-	e.Add(two.Operator)
-	waitForReady(t, e, "one")
-	if got := mustAsk(t, call(t, b)); got != "one" {
-		t.Errorf("%s answers, want one", got)
-	}
-
-	two.ready.Store(true)
-	waitForReady(t, e, "one", "two")
-	close(one.done)
-	waitForReady(t, e, "two")
-}
-
-func TestEndpointsLoseAReplicaThatDoesNotAnswerAndTakeItBack(t *testing.T) {
-	b := newBalancer(t)
-	e := newEndpoints(t, b)
-	one := newStand(t, "one")
-	e.Add(one.Operator)
-	waitForReady(t, e, "one")
-	toOne := call(t, b)
-	mustAsk(t, toOne)
-
-	hold := make(chan struct{})
-	one.hold.Store(&hold)
-	waitForReady(t, e)
-	if got, err := toOne.ask(); err == nil {
-		t.Errorf("%s answers on a connection that must have been cut", got)
-	}
-	one.hold.Store(nil)
-	close(hold)
-	waitForReady(t, e, "one")
-}
-
-func TestEndpointsOfABalancerThatIsClosed(t *testing.T) {
-	b := newBalancer(t)
-	e := NewEndpoints(b)
-	e.Add(newStand(t, "one").Operator)
-	waitForReady(t, e, "one")
-	e.Close()
-	waitForReady(t, e)
-	if got, err := call(t, b).ask(); err == nil {
-		t.Errorf("%s answers though nothing is ready", got)
 	}
 }
 

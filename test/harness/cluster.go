@@ -65,6 +65,10 @@ type Options struct {
 	// connections, as it calls a Service; on loopback it would use HTTP/2.
 	APIServerEnv []string
 
+	// Production lets the API server reach a Service at the addresses of its
+	// EndpointSlices, as in a cluster. It needs InNamespace.
+	Production bool
+
 	// KeepDir leaves the directory, with all logs, in place after Stop.
 	KeepDir bool
 }
@@ -111,6 +115,11 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	options, err := options.withDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if options.Production {
+		if err := checkNamespace(); err != nil {
+			return nil, fmt.Errorf("preparing the form of production: %w", err)
+		}
 	}
 	dir, err := os.MkdirTemp("", "shared-quota-")
 	if err != nil {

@@ -84,6 +84,10 @@ func (c *Cluster) configureControlPlane() error {
 		Out:     apiServerLog, Err: apiServerLog,
 		StartTimeout: defaultStartTimeout, StopTimeout: defaultGracePeriod,
 	}
+	if c.options.Production {
+		// Without a route to anywhere it finds no address of its own to advertise.
+		apiServer.Configure().Set("enable-aggregator-routing", "true").Set("advertise-address", apiServerAddress)
+	}
 	for flag, value := range c.options.APIServerFlags {
 		apiServer.Configure().Set(flag, value)
 	}

@@ -21,6 +21,10 @@ limitations under the License.
 // A Cluster owns one temporary directory, in which everything is written, and
 // every process that it starts. Stop ends them and removes the directory.
 //
+// A replica runs in one of two forms. StartOperator runs it on loopback, where the API
+// server calls it by a URL. Production runs it as its Deployment would run in a cluster,
+// behind its Service; that needs InNamespace.
+//
 // The package knows nothing of quotas. The control plane's binaries come from
 // KUBEBUILDER_ASSETS or bin/k8s below the repository's root. The operator's is
 // bin/manager, or what OperatorBinary finds or builds.

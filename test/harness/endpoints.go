@@ -18,10 +18,18 @@ package harness
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 const (
@@ -31,65 +39,113 @@ const (
 	// machine that is busy with builds may be slow for seconds.
 	probeTimeout  = 2 * time.Second
 	probeFailures = 3
+	// sliceTimeout is for one write of the EndpointSlice, sliceRetry for the rest
+	// after one that failed.
+	sliceTimeout = 5 * time.Second
+	sliceRetry   = 100 * time.Millisecond
 )
 
-// Endpoints keeps a Balancer's backends to the replicas that are ready, as the
-// endpoints of a Service are kept: one that has ended or doesn't answer its
-// probes, such as one that is paused, is taken out, and comes back by itself.
+// Endpoints writes the EndpointSlice of a Service, in the place of a kubelet and of
+// the EndpointSlice controller. Each replica that was added is in it until it ends.
+// It is ready while it answers its probes: one that is paused loses that, and gets it
+// back by itself. One that terminates is not ready any more.
 type Endpoints struct {
-	balancer *Balancer
-	probe    *http.Client
-	stop     context.CancelFunc
-	ctx      context.Context //nolint:containedctx // ends the probes, which outlive each call
-	running  sync.WaitGroup
+	api     client.Client
+	service types.NamespacedName
+	port    discoveryv1.EndpointPort
+	probe   *http.Client
+	stop    context.CancelFunc
+	ctx     context.Context //nolint:containedctx // ends the probes, which outlive each call
+	running sync.WaitGroup
+	// changed has a value if members are other than what was written last.
+	changed chan struct{}
 
-	// mu guards ready.
-	mu    sync.Mutex
-	ready []*Operator
+	// mu guards what follows.
+	mu      sync.Mutex
+	members []*member
+	// written are the replicas that are ready by what was written last.
+	written []*Operator
 }
 
-// NewEndpoints makes Endpoints without a replica. The caller must call Close.
-func NewEndpoints(balancer *Balancer) *Endpoints {
+// member is a replica and its conditions.
+type member struct {
+	replica            *Operator
+	ready, terminating bool
+}
+
+// NewEndpoints starts to write the EndpointSlice of a Service, for its port of this
+// name; port is the replicas'. The caller must call Close.
+func NewEndpoints(api client.Client, service types.NamespacedName, name string, port int32) *Endpoints {
 	ctx, stop := context.WithCancel(context.Background())
-	return &Endpoints{
-		balancer: balancer, ctx: ctx, stop: stop,
+	e := &Endpoints{
+		api: api, service: service, ctx: ctx, stop: stop, changed: make(chan struct{}, 1),
+		port:  discoveryv1.EndpointPort{Name: &name, Port: &port},
 		probe: &http.Client{Timeout: probeTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
+	e.running.Go(e.write)
+	return e
 }
 
-// Add probes a replica until it ends, and makes it a backend while it is ready.
+// Add probes a replica, which serves at its Address, until it ends.
 func (e *Endpoints) Add(replica *Operator) {
-	e.running.Go(func() { e.follow(replica) })
+	added := &member{replica: replica}
+	e.change(func() { e.members = append(e.members, added) })
+	e.running.Go(func() { e.follow(added) })
 }
 
-// Ready returns the replicas that requests are handed to.
+// Terminate makes a replica not ready for good, as the deletion of its pod does.
+func (e *Endpoints) Terminate(replica *Operator) {
+	e.change(func() {
+		for _, m := range e.members {
+			if m.replica == replica {
+				m.ready, m.terminating = false, true
+			}
+		}
+	})
+}
+
+// Ready returns the replicas that are ready by what the API server was told.
 func (e *Endpoints) Ready() []*Operator {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.Clone(e.ready)
+	return slices.Clone(e.written)
 }
 
-// Close takes all out, and returns when nothing is probed any more.
+// Close returns when nothing is probed or written any more.
 func (e *Endpoints) Close() {
 	e.stop()
 	e.running.Wait()
 }
 
-func (e *Endpoints) follow(replica *Operator) {
-	defer e.set(replica, false)
+// change changes members, and has them written.
+func (e *Endpoints) change(do func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	do()
+	select {
+	case e.changed <- struct{}{}:
+	default: // What is there will do.
+	}
+}
+
+// follow probes a replica until it ends.
+func (e *Endpoints) follow(m *member) {
+	defer e.change(func() {
+		e.members = slices.DeleteFunc(e.members, func(one *member) bool { return one == m })
+	})
 	ticker := time.NewTicker(probeEvery)
 	defer ticker.Stop()
 	failures := 0
 	for {
 		failures++
-		if get(e.ctx, e.probe, replica.HealthURL+"/readyz") == nil {
+		if get(e.ctx, e.probe, m.replica.HealthURL+"/readyz") == nil {
 			failures = 0
 		}
 		if failures == 0 || failures >= probeFailures {
-			e.set(replica, failures == 0)
+			e.set(m, failures == 0)
 		}
 		select {
-		case <-replica.Done():
+		case <-m.replica.Done():
 			return
 		case <-e.ctx.Done():
 			return
@@ -98,20 +154,69 @@ func (e *Endpoints) follow(replica *Operator) {
 	}
 }
 
-func (e *Endpoints) set(replica *Operator, ready bool) {
+func (e *Endpoints) set(m *member, ready bool) {
+	e.mu.Lock()
+	same := m.ready == ready || m.terminating
+	e.mu.Unlock()
+	if !same {
+		e.change(func() { m.ready = ready && !m.terminating })
+	}
+}
+
+// write keeps the EndpointSlice as members are. What fails is tried again, because
+// API servers end and start in tests.
+func (e *Endpoints) write() {
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-e.changed:
+		}
+		for e.writeOnce() != nil {
+			select {
+			case <-e.ctx.Done():
+				return
+			case <-time.After(sliceRetry):
+			}
+		}
+	}
+}
+
+func (e *Endpoints) writeOnce() error {
+	ctx, cancel := context.WithTimeout(e.ctx, sliceTimeout)
+	defer cancel()
+	endpoints, ready := e.endpoints()
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: e.service.Namespace, Name: e.service.Name + "-harness"}}
+	_, err := controllerutil.CreateOrUpdate(ctx, e.api, slice, func() error {
+		slice.Labels = map[string]string{
+			discoveryv1.LabelServiceName: e.service.Name, discoveryv1.LabelManagedBy: "harness.sharedquota.dev",
+		}
+		slice.AddressType, slice.Ports, slice.Endpoints = discoveryv1.AddressTypeIPv4, []discoveryv1.EndpointPort{e.port}, endpoints
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("writing the EndpointSlice of %s: %w", e.service, err)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if slices.Contains(e.ready, replica) == ready {
-		return
+	e.written = ready
+	return nil
+}
+
+// endpoints are the members as an EndpointSlice has them, and those that are ready.
+func (e *Endpoints) endpoints() (endpoints []discoveryv1.Endpoint, ready []*Operator) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, m := range e.members {
+		endpoints = append(endpoints, discoveryv1.Endpoint{
+			Addresses: []string{m.replica.Address},
+			Conditions: discoveryv1.EndpointConditions{
+				Ready: ptr.To(m.ready), Serving: ptr.To(m.ready || m.terminating), Terminating: ptr.To(m.terminating),
+			},
+		})
+		if m.ready {
+			ready = append(ready, m.replica)
+		}
 	}
-	if ready {
-		e.ready = append(e.ready, replica)
-	} else {
-		e.ready = slices.DeleteFunc(slices.Clone(e.ready), func(o *Operator) bool { return o == replica })
-	}
-	ports := make([]int, 0, len(e.ready))
-	for _, one := range e.ready {
-		ports = append(ports, one.WebhookPort)
-	}
-	e.balancer.SetBackends(ports...)
+	return endpoints, ready
 }

@@ -44,6 +44,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(helperEnv) != "" {
 		startAndHang()
 	}
+	if os.Getenv(inNamespaceEnv) != "" {
+		os.Exit(InNamespace(lookAround))
+	}
 	os.Exit(m.Run())
 }
 

@@ -81,9 +81,11 @@ type OperatorOptions struct {
 type Operator struct {
 	*Process
 
-	// WebhookPort is the loopback port on which the webhook is served.
+	// Address is the IP address at which it serves.
+	Address string
+	// WebhookPort is the port of Address on which the webhook is served.
 	WebhookPort int
-	// WebhookURL is what the API server was told to call.
+	// WebhookURL is what the API server was told to call; empty for a Service.
 	WebhookURL string
 	// HealthURL serves /readyz and /healthz below it.
 	HealthURL string
@@ -134,7 +136,9 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{Process: process, WebhookPort: webhookPort, WebhookURL: webhookURL, HealthURL: "http://" + health}, nil
+	return &Operator{
+		Process: process, Address: loopback, WebhookPort: webhookPort, WebhookURL: webhookURL, HealthURL: "http://" + health,
+	}, nil
 }
 
 func metricsAddress(port int) string {

@@ -46,6 +46,8 @@ type books struct {
 	aging map[place]*record
 	// broken says of quotas what is wrong with their spec.
 	broken map[string]error
+	// history is nil unless it is kept.
+	history map[string][]Change // name of a quota -> what happened under it
 }
 
 func newBooks(clock clock.Clock, layout layout) *books {
@@ -76,10 +78,10 @@ func (b *books) enter(e event) error {
 	switch e.at.resource {
 	case namespaces:
 		object, _ := e.object.(*corev1.Namespace)
-		return b.setNamespace(e.at.name, object)
+		return b.setNamespace(e, object)
 	case quotas:
 		object, _ := e.object.(*quotav1.ClusterResourceQuota)
-		return b.setQuota(e.at.name, object)
+		return b.setQuota(e, object)
 	case deviceClasses:
 		object, _ := e.object.(*resourceapi.DeviceClass)
 		b.setDeviceClass(e.at.name, object)
@@ -106,13 +108,16 @@ func (b *books) age() error {
 	return nil
 }
 
-func (b *books) setNamespace(name string, object *corev1.Namespace) error {
+func (b *books) setNamespace(e event, object *corev1.Namespace) error {
+	name := e.at.name
 	ns := b.namespace(name)
 	ns.object = object
 	for _, account := range b.accounts {
+		before, had := account.slices[name]
 		if err := account.reconsider(name, ns); err != nil {
 			return err
 		}
+		b.recordMove(e, account, before, had)
 	}
 	b.forgetIfEmpty(name)
 	return nil
@@ -131,7 +136,8 @@ func (b *books) forgetIfEmpty(name string) {
 	}
 }
 
-func (b *books) setQuota(name string, object *quotav1.ClusterResourceQuota) error {
+func (b *books) setQuota(e event, object *quotav1.ClusterResourceQuota) error {
+	name := e.at.name
 	earlier := b.accounts[name]
 	if earlier != nil && object != nil && earlier.continues(object) {
 		return nil // Its status was written.
@@ -139,6 +145,9 @@ func (b *books) setQuota(name string, object *quotav1.ClusterResourceQuota) erro
 	delete(b.accounts, name)
 	delete(b.broken, name)
 	if object == nil {
+		if earlier != nil {
+			b.record(Gone, e, earlier, nil)
+		}
 		return nil
 	}
 	next, err := newAccount(object)
@@ -152,6 +161,7 @@ func (b *books) setQuota(name string, object *quotav1.ClusterResourceQuota) erro
 	}
 	next.inherit(earlier)
 	b.accounts[name] = next
+	b.record(Terms, e, next, nil)
 	return nil
 }
 
@@ -175,6 +185,7 @@ func (b *books) setObject(e event) error {
 		return err
 	}
 	for name, change := range changes {
+		b.record(Object, e, b.accounts[name], change)
 		b.judge(e, b.accounts[name], change)
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -137,6 +138,21 @@ func (j *Judge) Report(ctx context.Context) (Report, error) {
 	}
 	quotas, err := j.books.report()
 	return Report{Revision: j.revision, Quotas: quotas}, err
+}
+
+// History returns what happened under each quota, name -> in the order of commits, up
+// to the call. It needs Recording.
+func (j *Judge) History(ctx context.Context) (map[string][]Change, error) {
+	if err := j.catchUp(ctx); err != nil {
+		return nil, fmt.Errorf("following etcd: %w", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	history := make(map[string][]Change, len(j.books.history))
+	for name, changes := range j.books.history {
+		history[name] = slices.Clone(changes)
+	}
+	return history, nil
 }
 
 // catchUp returns when everything that is committed now is in the books.

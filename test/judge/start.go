@@ -32,9 +32,12 @@ import (
 // etcd at all.
 const startTimeout = 15 * time.Second
 
+// Option changes how a Judge works.
+type Option func(*books)
+
 // Start follows etcd from now on, until ctx ends or Stop. What lives already
 // is counted, and is no violation.
-func Start(ctx context.Context, etcdURL string) (*Judge, error) {
+func Start(ctx context.Context, etcdURL string, options ...Option) (*Judge, error) {
 	client, err := dial(etcdURL)
 	if err != nil {
 		return nil, err
@@ -45,6 +48,9 @@ func Start(ctx context.Context, etcdURL string) (*Judge, error) {
 		done:   make(chan struct{}),
 		reader: newReader(layout),
 		books:  newBooks(clock.RealClock{}, layout),
+	}
+	for _, option := range options {
+		option(j.books)
 	}
 	if err := j.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading etcd at %s: %w", etcdURL, err), client.Close())

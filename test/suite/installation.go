@@ -36,6 +36,10 @@ const (
 	User           = "system:serviceaccount:" + Namespace + ":" + ServiceAccount
 	// CertSecret is the Secret for the webhook's certificate that its Role names.
 	CertSecret = "shared-quota-webhook-cert"
+	// Deployment is the operator's, and WebhookService the Service through which the API
+	// server reaches it.
+	Deployment     = "shared-quota-manager"
+	WebhookService = "shared-quota-webhook"
 )
 
 // Install applies config/default, and returns once its types are served.
@@ -60,4 +64,15 @@ func Kubeconfig(cluster *harness.Cluster) string {
 	path, err := cluster.WriteKubeconfig("operator", Identity(cluster))
 	Expect(err).NotTo(HaveOccurred())
 	return path
+}
+
+// StartProduction installs config/default and returns what runs its Deployment, without
+// a replica at first. The cluster was started with Production and without CRDs. The
+// caller must call Close.
+func StartProduction(ctx context.Context, cluster *harness.Cluster) *harness.Production {
+	GinkgoHelper()
+	Install(ctx, cluster)
+	production, err := cluster.StartProduction(ctx, Namespace, Deployment, WebhookService)
+	Expect(err).NotTo(HaveOccurred())
+	return production
 }

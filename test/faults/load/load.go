@@ -24,12 +24,14 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
-	// Deadline is how long a client waits for an answer.
-	Deadline = 30 * time.Second
+	// Deadline is how long a client waits for an answer: longer than the API server
+	// waits for a webhook, so that it is told what went wrong.
+	Deadline = 45 * time.Second
 	// RefusingQuota is the name of a ResourceQuota of Kubernetes that refuses
 	// every pod in its namespace, after the webhook has admitted it.
 	RefusingQuota = "refuses-all"
@@ -39,6 +41,13 @@ const (
 type Plan struct {
 	// Pods, Services and ConfigMaps hold a namespace for each client.
 	Pods, Services, ConfigMaps []string
+	// Last holds a namespace for each client that fights over the last places of a
+	// quota on config maps: it never rests, and keeps nothing.
+	Last []string
+	// Widgets holds a namespace for each client of a custom resource.
+	Widgets []string
+	// WidgetKind is the version of it that is served.
+	WidgetKind func() schema.GroupVersionKind
 	// Refusing are the namespaces with a RefusingQuota.
 	Refusing []string
 	// Orphans lets clients do what leaves reservations behind that nothing but
@@ -66,6 +75,9 @@ func Start(ctx context.Context, api client.Client, plan Plan) *Load {
 	l.each(ctx, api, plan, "refused", plan.Refusing, newRefused)
 	l.each(ctx, api, plan, "services", plan.Services, newServices)
 	l.each(ctx, api, plan, "configmaps", plan.ConfigMaps, newConfigMaps)
+	l.each(ctx, api, plan, "widgets", plan.Widgets, func(w *worker) stepper { return newWidgets(w, plan.WidgetKind) })
+	plan.Rest = 0
+	l.each(ctx, api, plan, "last", plan.Last, newLast)
 	return l
 }
 
@@ -117,8 +129,21 @@ type worker struct {
 	random  *rand.Rand
 }
 
+// write does one call that is to store the object, and enters by what revision it did.
+func (w *worker) write(
+	ctx context.Context, what string, object client.Object, do func(context.Context) error, expected ...func(error) bool,
+) Outcome {
+	return w.enter(ctx, what, object, do, expected...)
+}
+
 // call does one call and enters it. The client expects the errors that it says.
 func (w *worker) call(ctx context.Context, what string, do func(context.Context) error, expected ...func(error) bool) Outcome {
+	return w.enter(ctx, what, nil, do, expected...)
+}
+
+func (w *worker) enter(
+	ctx context.Context, what string, object client.Object, do func(context.Context) error, expected ...func(error) bool,
+) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
 	a := attempt{what: what, from: time.Now()}
@@ -126,11 +151,14 @@ func (w *worker) call(ctx context.Context, what string, do func(context.Context)
 	a.to = time.Now()
 	a.outcome = outcomeOf(a.err)
 	for _, isExpected := range expected {
-		if a.outcome == Failed && isExpected(a.err) {
+		if (a.outcome == Failed || a.outcome == Disconnected) && isExpected(a.err) {
 			a.outcome = Expected
 		}
 	}
 	w.tally.add(a)
+	if object != nil && (a.outcome == Succeeded || !done(a.outcome)) {
+		w.tally.addWrite(writeOf(object, a))
+	}
 	return a.outcome
 }
 
@@ -142,7 +170,7 @@ func (w *worker) chance(percent int) bool {
 // done tells whether what is known of an object still holds after a call.
 func done(outcome Outcome) bool {
 	switch outcome {
-	case CallLost, Disconnected, Failed:
+	case CallLost, Unanswered, Interrupted, Disconnected, Failed:
 		return false
 	default:
 		return true

@@ -40,6 +40,10 @@ const (
 	Unknown Outcome = "status unknown"
 	// CallLost: 5xx, the connection to the webhook broke during the call.
 	CallLost Outcome = "call of the webhook lost"
+	// Unanswered: 5xx, the webhook took too long.
+	Unanswered Outcome = "call of the webhook not answered in time"
+	// Interrupted: the replica that was asked ended, and said so.
+	Interrupted Outcome = "interrupted by the end of the replica"
 	// Disconnected: the API server itself couldn't be reached, or ended.
 	Disconnected Outcome = "API server away"
 	// Failed is everything else, and nothing excuses it but the absence of the
@@ -65,25 +69,64 @@ func outcomeOf(err error) Outcome {
 	switch {
 	case !errors.As(err, &status):
 		return Disconnected
-	case apierrors.IsForbidden(err) && strings.HasPrefix(text, webhook+"exceeded quota: "):
-		return Exceeded
-	case apierrors.IsForbidden(err) && strings.HasPrefix(text, webhook+"status unknown for quota: "):
-		return Unknown
+	case strings.HasPrefix(text, webhook):
+		return answered(strings.TrimPrefix(text, webhook))
 	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota: "+RefusingQuota):
 		return RefusedLater
-	case strings.Contains(text, calling) && brokenConnection(text):
+	case strings.Contains(text, calling):
+		return uncalled(text)
+	default:
+		return Failed
+	}
+}
+
+// answered tells what the webhook's own answer is.
+func answered(text string) Outcome {
+	switch {
+	case strings.HasPrefix(text, "exceeded quota: "):
+		return Exceeded
+	case strings.HasPrefix(text, "status unknown for quota: "):
+		return Unknown
+	case text == "context canceled":
+		return Interrupted
+	default:
+		return Failed
+	}
+}
+
+// uncalled tells how the call of a webhook ended that brought no answer.
+func uncalled(text string) Outcome {
+	switch {
+	case brokenConnection(text):
 		return CallLost
+	case noAnswer(text):
+		return Unanswered
 	default:
 		return Failed
 	}
 }
 
 // brokenConnection tells whether an error of the API server's HTTP client is
-// about the connection, not about an answer.
+// about the connection, not about an answer, or that there is nobody to connect to.
 func brokenConnection(text string) bool {
+	if strings.Contains(text, "no endpoints available for service") {
+		return true
+	}
 	for _, sign := range []string{
 		"EOF", "connection reset by peer", "connection refused", "broken pipe", "use of closed network connection",
 		"server closed idle connection",
+	} {
+		if strings.HasSuffix(text, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// noAnswer tells whether such an error is about one who keeps silent.
+func noAnswer(text string) bool {
+	for _, sign := range []string{
+		"context deadline exceeded", "TLS handshake timeout", "(Client.Timeout exceeded while awaiting headers)",
 	} {
 		if strings.HasSuffix(text, sign) {
 			return true

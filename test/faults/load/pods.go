@@ -98,7 +98,9 @@ func (p *pods) pod(name string) *builders.PodBuilder {
 
 func (p *pods) create(ctx context.Context, name string, slot *slot) {
 	pod := p.pod(name).Obj()
-	slot.learn(p.call(ctx, "create pod", func(ctx context.Context) error { return p.api.Create(ctx, pod) }, existing(slot.unsure)), true)
+	slot.learn(p.write(ctx, "create pod", pod, func(ctx context.Context) error {
+		return p.api.Create(ctx, pod)
+	}, existing(slot.unsure)), true)
 }
 
 // duplicate creates what is there already. It is admitted, charged and refused
@@ -110,7 +112,7 @@ func (p *pods) duplicate(ctx context.Context, first *slot) {
 		return
 	}
 	pod := p.pod(name).Obj()
-	p.call(ctx, "create pod again", func(ctx context.Context) error { return p.api.Create(ctx, pod) }, existing(true))
+	p.write(ctx, "create pod again", pod, func(ctx context.Context) error { return p.api.Create(ctx, pod) }, existing(true))
 }
 
 func (p *pods) dryRun(ctx context.Context) {
@@ -129,7 +131,8 @@ func (p *pods) generateOrSweep(ctx context.Context) {
 func (p *pods) generate(ctx context.Context) {
 	pod := p.pod(p.name).Generated().Obj()
 	pod.Labels = map[string]string{ownerLabel: p.name}
-	switch outcome := p.call(ctx, "create pod of generated name", func(ctx context.Context) error { return p.api.Create(ctx, pod) }); {
+	create := func(ctx context.Context) error { return p.api.Create(ctx, pod) }
+	switch outcome := p.write(ctx, "create pod of generated name", pod, create); {
 	case outcome == Succeeded:
 		p.generated = append(p.generated, pod.Name)
 	case !done(outcome):
@@ -180,9 +183,10 @@ func (p *pods) delete(ctx context.Context, name string, slot *slot) {
 
 // resize changes what the pod requests, in place.
 func (p *pods) resize(ctx context.Context, name string, slot *slot) {
+	pod := builders.Pod(p.namespace, name).Obj()
 	patch := fmt.Appendf(nil, `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":%q}}}]}}`, p.cpu())
-	outcome := p.call(ctx, "resize pod", func(ctx context.Context) error {
-		return p.api.SubResource("resize").Patch(ctx, builders.Pod(p.namespace, name).Obj(), strategicMerge(patch))
+	outcome := p.write(ctx, "resize pod", pod, func(ctx context.Context) error {
+		return p.api.SubResource("resize").Patch(ctx, pod, strategicMerge(patch))
 	}, missing(slot.unsure))
 	slot.unsure = slot.unsure || !done(outcome)
 	if outcome == Expected {
@@ -200,5 +204,5 @@ func newRefused(w *worker) stepper {
 func (r *refused) step(ctx context.Context) {
 	pod := builders.Pod(r.namespace, fmt.Sprintf("%s-%d", r.name, r.random.IntN(2))).
 		Request(corev1.ResourceCPU, resource.NewMilliQuantity(10, resource.DecimalSI).String()).Obj()
-	r.call(ctx, "create pod that is refused later", func(ctx context.Context) error { return r.api.Create(ctx, pod) })
+	r.write(ctx, "create pod that is refused later", pod, func(ctx context.Context) error { return r.api.Create(ctx, pod) })
 }

@@ -47,6 +47,7 @@ type Tally struct {
 	// doubtful are those that need an excuse.
 	doubtful []attempt
 	slowest  attempt
+	writes   []Write
 }
 
 func newTally() *Tally {
@@ -61,7 +62,7 @@ func (t *Tally) add(a attempt) {
 	}
 	t.counts[a.what][a.outcome]++
 	switch a.outcome {
-	case Unknown, CallLost, Disconnected, Failed:
+	case Unknown, CallLost, Unanswered, Interrupted, Disconnected, Failed:
 		t.doubtful = append(t.doubtful, a)
 	default:
 	}

@@ -35,7 +35,7 @@ func status(code int32, reason metav1.StatusReason, message string) error {
 }
 
 func TestOutcomes(t *testing.T) {
-	const post = `failed calling webhook "objects.quota.sharedquota.dev": failed to call webhook: Post "https://127.0.0.1:1/admit-objects?timeout=10s": `
+	const post = `failed calling webhook "objects.quota.sharedquota.dev": failed to call webhook: Post "https://webhook.system.svc:443/admit-objects?timeout=10s": `
 	for name, test := range map[string]struct {
 		err  error
 		want Outcome
@@ -46,17 +46,21 @@ func TestOutcomes(t *testing.T) {
 			err: status(403, metav1.StatusReasonForbidden, strings.Replace(webhook, "objects.", "objects-2.", 1)+
 				"exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1"), want: Exceeded,
 		},
-		"not counted":               {err: status(403, metav1.StatusReasonForbidden, webhook+"status unknown for quota: team, resources: pods"), want: Unknown},
-		"refused later":             {err: status(403, metav1.StatusReasonForbidden, `pods "p" is forbidden: exceeded quota: refuses-all, requested: pods=1, used: pods=0, limited: pods=0`), want: RefusedLater},
-		"forbidden otherwise":       {err: status(403, metav1.StatusReasonForbidden, "you may not"), want: Failed},
-		"the webhook's end is lost": {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"EOF"), want: CallLost},
-		"nobody accepts":            {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"dial tcp 127.0.0.1:1: connect: connection refused"), want: CallLost},
-		"the webhook took too long": {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"context deadline exceeded"), want: Failed},
-		"the webhook failed":        {err: status(500, metav1.StatusReasonInternalError, webhook+"reading the ledger: EOF"), want: Failed},
-		"a conflict":                {err: apierrors.NewConflict(podResource, "p", errors.New("changed")), want: Failed},
-		"not there":                 {err: apierrors.NewNotFound(podResource, "p"), want: Failed},
-		"the API server is away":    {err: errors.New("dial tcp: connection refused"), want: Disconnected},
-		"the client's deadline":     {err: context.DeadlineExceeded, want: Disconnected},
+		"not counted":                     {err: status(403, metav1.StatusReasonForbidden, webhook+"status unknown for quota: team, resources: pods"), want: Unknown},
+		"refused later":                   {err: status(403, metav1.StatusReasonForbidden, `pods "p" is forbidden: exceeded quota: refuses-all, requested: pods=1, used: pods=0, limited: pods=0`), want: RefusedLater},
+		"forbidden otherwise":             {err: status(403, metav1.StatusReasonForbidden, "you may not"), want: Failed},
+		"the webhook's end is lost":       {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"EOF"), want: CallLost},
+		"nobody accepts":                  {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"dial tcp 10.99.0.11:9443: connect: connection refused"), want: CallLost},
+		"the webhook took too long":       {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"context deadline exceeded"), want: Unanswered},
+		"the webhook is paused":           {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"net/http: TLS handshake timeout"), want: Unanswered},
+		"the webhook is paused in a call": {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"net/http: request canceled (Client.Timeout exceeded while awaiting headers)"), want: Unanswered},
+		"the replica ends":                {err: status(500, metav1.StatusReasonInternalError, webhook+"context canceled"), want: Interrupted},
+		"there is no webhook":             {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+`no endpoints available for service "webhook"`), want: CallLost},
+		"the webhook failed":              {err: status(500, metav1.StatusReasonInternalError, webhook+"reading the ledger: EOF"), want: Failed},
+		"a conflict":                      {err: apierrors.NewConflict(podResource, "p", errors.New("changed")), want: Failed},
+		"not there":                       {err: apierrors.NewNotFound(podResource, "p"), want: Failed},
+		"the API server is away":          {err: errors.New("dial tcp: connection refused"), want: Disconnected},
+		"the client's deadline":           {err: context.DeadlineExceeded, want: Disconnected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := outcomeOf(test.err); got != test.want {

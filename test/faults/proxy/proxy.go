@@ -51,6 +51,8 @@ type Proxy struct {
 	writes int
 	// lag is by how much events of watches are late.
 	lag time.Duration
+	// held is closed when watches pass on again what they receive; nil while they do.
+	held chan struct{}
 	// watches that are open
 	watches map[*events]bool
 	// gone are the paths whose next watch is told that its version is gone.

@@ -53,7 +53,7 @@ func (s *server) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	s.asked = append(s.asked, request.Method+" "+string(body))
 	s.mu.Unlock()
 	if request.URL.Query().Get("watch") != "true" {
-		_, _ = io.WriteString(writer, "done")
+		_, _ = io.WriteString(writer, `{"apiVersion":"v1","kind":"QuotaLedger","metadata":{"resourceVersion":"5"},"entries":"kept"}`)
 		return
 	}
 	_ = http.NewResponseController(writer).Flush()
@@ -142,8 +142,9 @@ func TestAConflictIsAnotherWriteBefore(t *testing.T) {
 	p.Inject(Rates{Conflict: 1})
 	call(t.Context(), t, p, http.MethodPut, ledger, "new")
 	got := api.heard()
-	if len(got) != 2 || !strings.HasPrefix(got[0], `PATCH {"metadata":{"annotations":`) || got[1] != "PUT new" {
-		t.Errorf("the API server heard %q, want a patch of the annotations, and then the write", got)
+	if len(got) != 3 || got[0] != "GET " || got[2] != "PUT new" ||
+		!strings.HasPrefix(got[1], `PUT {"apiVersion":"v1","entries":"kept","kind":"QuotaLedger","metadata":{"annotations":`) {
+		t.Errorf("the API server heard %q, want the ledger read, written with an annotation, and then the write", got)
 	}
 }
 
@@ -234,6 +235,41 @@ func TestWatchesAreLateAndKeepTheirOrder(t *testing.T) {
 	}
 	if took := time.Since(begin); took < 300*time.Millisecond {
 		t.Errorf("took %s, want as late as set", took)
+	}
+}
+
+func TestWatchesAreHeldBackInSilence(t *testing.T) {
+	p, api := start(t)
+	before := watch(t, p, "")
+	api.lines <- "first"
+	before.next(t)
+	p.HoldWatches(true)
+	p.HoldWatches(true) // It is held already.
+	during := watch(t, p, "")
+	api.lines <- "second"
+	api.lines <- "third"
+	told := make(chan string)
+	for _, w := range []*watching{before, during} {
+		go func() {
+			w.lines.Scan()
+			told <- w.lines.Text()
+		}()
+	}
+	select {
+	case line := <-told:
+		t.Errorf("a watch was told %q, want nothing", line)
+	case <-time.After(300 * time.Millisecond):
+	}
+	if code := callOf(t, p, http.MethodGet, "/api/v1/pods"); code != http.StatusOK {
+		t.Errorf("a call is answered %d, want 200", code)
+	}
+	p.HoldWatches(false)
+	// Which of them the API server told which line is not known.
+	if lines := []string{<-told, <-told}; !slices.Contains(lines, "second") && !slices.Contains(lines, "third") {
+		t.Errorf("watches were told %q, want what was held back", lines)
+	}
+	if got := p.Counts()[Held]; got != 1 {
+		t.Errorf("counted %d, want 1", got)
 	}
 }
 

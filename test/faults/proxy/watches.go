@@ -38,6 +38,30 @@ func (p *Proxy) SetLag(lag time.Duration) {
 	p.lag = lag
 }
 
+// HoldWatches keeps back what watches receive, those that are open and those that are
+// opened, until it is called with false. Then they pass on all of it. The connections
+// stay open, and all other calls are served: the replica can't tell it from a cluster in
+// which nothing happens.
+func (p *Proxy) HoldWatches(hold bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case hold && p.held == nil:
+		p.counts[Held] += len(p.watches)
+		p.held = make(chan struct{})
+	case !hold && p.held != nil:
+		close(p.held)
+		p.held = nil
+	}
+}
+
+// holding returns what is closed when nothing is kept back any more; nil if nothing is.
+func (p *Proxy) holding() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
+}
+
 // CutWatches breaks the connections of all open watches. With gone, what
 // watches again is told that its version is too old, so that it must list.
 func (p *Proxy) CutWatches(gone bool) {
@@ -157,6 +181,13 @@ func (e *events) next() ([]byte, error) {
 	case <-time.After(time.Until(next.at)):
 	case <-e.ended:
 		return nil, context.Canceled
+	}
+	for held := e.proxy.holding(); held != nil; held = e.proxy.holding() {
+		select {
+		case <-held:
+		case <-e.ended:
+			return nil, context.Canceled
+		}
 	}
 	if len(next.bytes) == 0 && next.err != nil {
 		return nil, next.err

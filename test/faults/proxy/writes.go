@@ -19,14 +19,15 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Fault is something that happens to a call.
@@ -48,6 +49,8 @@ const (
 
 // Faults of watches.
 const (
+	// Held: a watch stays open, and nothing is delivered.
+	Held Fault = "watch held back"
 	// Cut: the connection of a watch breaks.
 	Cut Fault = "watch cut"
 	// Gone: the watch is told to list again.
@@ -122,14 +125,30 @@ func (p *Proxy) draw() (fault Fault, random float64) {
 	return "", 0
 }
 
-// writeFirst gives the ledger another version and leaves its content alone.
+// writeFirst gives the ledger another version and leaves its content alone, as another
+// replica might, with no more rights than that has.
 func (p *Proxy) writeFirst(request *http.Request) {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{"faults.example.com/writer":"%d"}}}`, p.number())
-	touch := request.Clone(request.Context())
-	touch.Method, touch.ContentLength = http.MethodPatch, int64(len(patch))
-	touch.Header.Set("Content-Type", "application/merge-patch+json")
-	touch.Body = io.NopCloser(strings.NewReader(patch))
-	p.forward(asItIs).ServeHTTP(httptest.NewRecorder(), touch)
+	held := &unstructured.Unstructured{}
+	if json.Unmarshal(p.ask(request, http.MethodGet, nil), held) != nil {
+		return // There is none yet.
+	}
+	annotations := map[string]string{"faults.example.com/writer": strconv.FormatUint(p.number(), 10)}
+	held.SetAnnotations(annotations)
+	if touched, err := json.Marshal(held); err == nil {
+		p.ask(request, http.MethodPut, touched)
+	}
+}
+
+// ask calls the API server where a request leads, and returns what it answers.
+func (p *Proxy) ask(request *http.Request, method string, body []byte) []byte {
+	call := request.Clone(request.Context())
+	call.Method, call.ContentLength, call.Body = method, int64(len(body)), io.NopCloser(bytes.NewReader(body))
+	for _, header := range []string{"Accept", "Content-Type"} {
+		call.Header.Set(header, "application/json")
+	}
+	answer := httptest.NewRecorder()
+	p.forward(asItIs).ServeHTTP(answer, call)
+	return answer.Body.Bytes()
 }
 
 func (p *Proxy) number() uint64 {

@@ -1,0 +1,62 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package load
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Write is a call that was to store an object.
+type Write struct {
+	// Namespace and Name of the object. A name that is not known ends in "-": the API
+	// server made up the rest.
+	Namespace, Name string
+	// Revision is the resourceVersion that it got; 0 if nobody was told, and the call may
+	// have stored it or not.
+	Revision int64
+	// Sent is when the call began, and Answered when it ended.
+	Sent, Answered time.Time
+}
+
+func writeOf(object client.Object, a attempt) Write {
+	write := Write{
+		Namespace: object.GetNamespace(), Name: cmp.Or(object.GetName(), object.GetGenerateName()), Sent: a.from, Answered: a.to,
+	}
+	if a.outcome == Succeeded {
+		write.Revision, _ = strconv.ParseInt(object.GetResourceVersion(), 10, 64) // It is a number, or nothing was stored.
+	}
+	return write
+}
+
+// addWrite keeps what was stored, and what may have been.
+func (t *Tally) addWrite(write Write) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.writes = append(t.writes, write)
+}
+
+// Writes returns the calls that stored an object, and those that may have.
+func (t *Tally) Writes() []Write {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.writes)
+}

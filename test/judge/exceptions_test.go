@@ -1,0 +1,220 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package judge
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+// Seconds of the stories below: revision -> when.
+type (
+	sentAt  map[int64]float64
+	forceAt map[int64]float64
+)
+
+// at is a time in a story; its first second is the first that is known.
+func at(seconds float64) time.Time {
+	return start.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// testimony is of a leader that learns within two seconds. Each request is answered a
+// tenth of a second after it was sent.
+func testimony(sent sentAt, inForce forceAt) Testimony {
+	return Testimony{
+		Sent: func(change Change) (time.Time, time.Time) {
+			if when, known := sent[change.Revision]; known {
+				return at(when), at(when + 0.1)
+			}
+			return time.Time{}, time.Time{}
+		},
+		InForce: func(change Change) time.Time {
+			if when, known := inForce[change.Revision]; known {
+				return at(when)
+			}
+			return time.Time{}
+		},
+		Learned: func(when time.Time) time.Time { return when.Add(2 * time.Second) },
+	}
+}
+
+func TestExceptions(t *testing.T) {
+	pod := func(namespace, name string) *corev1.Pod { return builders.Pod(namespace, name).Obj() }
+	two := team().Hard("pods", "2").Obj()
+	// Revisions 1 to 5: the quota, one namespace under it with a pod, and one beside it with two.
+	world := []step{
+		put(two), put(ns("in", "red")), put(pod("in", "a")), put(ns("beside", "blue")), put(pod("beside", "b")), put(pod("beside", "c")),
+	}
+	const violated = "revision 8: pods/beside/d raised pods under quota team to 4, above 2"
+
+	for name, test := range map[string]struct {
+		steps   []step
+		sent    sentAt
+		inForce forceAt
+		want    []string
+		excused map[Exception]int
+	}{
+		"what nobody knows anything of is a violation": {
+			steps: []step{put(two), put(ns("in", "red")), put(pod("in", "a")), put(pod("in", "b")), put(pod("in", "c"))},
+			want:  []string{"revision 5: pods/in/c raised pods under quota team to 3, above 2"},
+		},
+		"a request that was under way when its namespace joined is none": {
+			steps:   append(world, put(ns("beside", "red")), put(pod("beside", "d"))),
+			sent:    sentAt{8: 9.9},
+			inForce: forceAt{7: 10},
+			excused: map[Exception]int{InFlight: 1},
+		},
+		"one that was sent to the namespace when it had joined is one, however soon": {
+			steps:   append(world, put(ns("beside", "red")), put(pod("beside", "d"))),
+			sent:    sentAt{8: 10.1},
+			inForce: forceAt{7: 10},
+			want:    []string{violated},
+		},
+		"one elsewhere is none before the leader has learned what the namespace brought along": {
+			steps:   append(world, put(ns("beside", "red")), put(pod("in", "d"))),
+			sent:    sentAt{8: 11.9},
+			inForce: forceAt{7: 10},
+			excused: map[Exception]int{Unlearned: 1},
+		},
+		"one elsewhere is one afterwards": {
+			steps:   append(world, put(ns("beside", "red")), put(pod("in", "d"))),
+			sent:    sentAt{8: 12.1},
+			inForce: forceAt{7: 10},
+			want:    []string{"revision 8: pods/in/d raised pods under quota team to 4, above 2"},
+		},
+		"what came without a question excuses no more than that": {
+			steps:   append(world, put(ns("beside", "red")), put(pod("in", "d")), put(pod("in", "e"))),
+			sent:    sentAt{8: 10.5, 9: 10.5},
+			inForce: forceAt{7: 10},
+			want:    []string{"revision 9: pods/in/e raised pods under quota team to 5, above 2"},
+			excused: map[Exception]int{Unlearned: 1},
+		},
+		"what was under way when its namespace joined excuses others while nobody can know of it": {
+			steps: []step{
+				put(two), put(ns("in", "red")), put(pod("in", "a")), put(ns("beside", "red")), put(pod("beside", "b")), put(pod("in", "c")),
+			},
+			sent:    sentAt{5: 9.9, 6: 11.9},
+			inForce: forceAt{4: 10},
+			excused: map[Exception]int{Unlearned: 1},
+		},
+		"not longer": {
+			steps: []step{
+				put(two), put(ns("in", "red")), put(pod("in", "a")), put(ns("beside", "red")), put(pod("beside", "b")), put(pod("in", "c")),
+			},
+			sent:    sentAt{5: 9.9, 6: 12.1},
+			inForce: forceAt{4: 10},
+			want:    []string{"revision 6: pods/in/c raised pods under quota team to 3, above 2"},
+		},
+		"a request that was under way when the limit was lowered is none, and excuses no other": {
+			steps: []step{
+				put(two), put(ns("in", "red")), put(pod("in", "a")), put(team().Hard("pods", "1").Obj()),
+				put(pod("in", "b")), put(pod("in", "c")),
+			},
+			sent:    sentAt{5: 9.9, 6: 10.1},
+			inForce: forceAt{4: 10},
+			want:    []string{"revision 6: pods/in/c raised pods under quota team to 3, above 1"},
+			excused: map[Exception]int{InFlight: 1},
+		},
+		"a limit that was raised excuses nothing": {
+			steps: []step{
+				put(team().Hard("pods", "1").Obj()), put(ns("in", "red")), put(pod("in", "a")), put(two),
+				put(pod("in", "b")), put(pod("in", "c")),
+			},
+			sent:    sentAt{5: 9.8, 6: 9.9},
+			inForce: forceAt{4: 10},
+			want:    []string{"revision 6: pods/in/c raised pods under quota team to 3, above 2"},
+		},
+		"a request that was sent before the quota was in force is none": {
+			steps: []step{
+				put(ns("in", "red")), put(pod("in", "a")), put(pod("in", "b")), put(two),
+				put(pod("in", "c")), put(pod("in", "d")), put(pod("in", "e")),
+			},
+			sent:    sentAt{5: 9.9, 6: 10.1, 7: 12.1},
+			inForce: forceAt{4: 10},
+			want: []string{
+				"revision 6: pods/in/d raised pods under quota team to 4, above 2",
+				"revision 7: pods/in/e raised pods under quota team to 5, above 2",
+			},
+			excused: map[Exception]int{InFlight: 1},
+		},
+		"a quota that is created again begins anew": {
+			steps: []step{
+				put(as("first", team().Hard("pods", "1").Obj())), put(ns("in", "red")), put(pod("in", "a")),
+				gone(as("first", team().Hard("pods", "1").Obj())), put(as("second", team().Hard("pods", "1").Obj())),
+				put(pod("in", "b")), put(pod("in", "c")),
+			},
+			sent:    sentAt{6: 9.9, 7: 10.1},
+			inForce: forceAt{5: 10},
+			want:    []string{"revision 7: pods/in/c raised pods under quota team to 3, above 1"},
+			excused: map[Exception]int{InFlight: 1},
+		},
+		"a namespace that left and came back is asked again from then on": {
+			steps: []step{
+				put(team().Hard("pods", "1").Obj()), put(ns("in", "red")), put(pod("in", "a")),
+				put(ns("in", "blue")), put(pod("in", "b")), put(ns("in", "red")), put(pod("in", "c")),
+			},
+			sent:    sentAt{5: 5, 7: 9.9},
+			inForce: forceAt{4: 4, 6: 10},
+			excused: map[Exception]int{InFlight: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story := newStory()
+			Recording()(story.books)
+			story.tell(t, test.steps...)
+			violations, excused := testimony(test.sent, test.inForce).Unexcused("team", story.books.history["team"])
+			var got []string
+			for _, violation := range violations {
+				got = append(got, violation.String())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("violations (-want,+got):\n%s", diff)
+			}
+			if test.excused == nil {
+				test.excused = map[Exception]int{}
+			}
+			if diff := cmp.Diff(test.excused, excused); diff != "" {
+				t.Errorf("excused (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithoutTestimonyTheHistoryHasTheViolationsOfTheReport(t *testing.T) {
+	pod := func(name string) *corev1.Pod { return builders.Pod("a", name).Obj() }
+	story := newStory()
+	Recording()(story.books)
+	story.tell(t,
+		put(team().Hard("pods", "1").Hard("count/pods", "2").Obj()), put(ns("a", "red")), put(pod("x")), put(pod("y")),
+	)
+	story.tell(t,
+		put(ns("a", "blue")), put(pod("z")), put(ns("a", "red")), put(pod("w")), gone(pod("w")), put(team().Hard("pods", "9").Obj()), put(pod("v")),
+	)
+	violations, _ := testimony(nil, nil).Unexcused("team", story.books.history["team"])
+	reports, err := story.books.report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(reports["team"].Violations, violations); diff != "" || len(violations) != 3 {
+		t.Errorf("%d violations (-report,+history):\n%s", len(violations), diff)
+	}
+}
