@@ -65,7 +65,9 @@ type inContact struct{}
 
 func (inContact) Err() error { return nil }
 
-func (inContact) While(ctx context.Context) (while context.Context, stop func()) { return ctx, func() {} }
+func (inContact) While(ctx context.Context) (while context.Context, stop func()) {
+	return ctx, func() {}
+}
 
 // caches are of the moment that they were made, and in sync or not.
 type caches struct {
