@@ -126,7 +126,9 @@ func Register(
 	if err != nil {
 		return err
 	}
-	proofs, reached, err := newReach(ctx, mgr, clock, evaluators, group, metrics, &options, status, configure)
+	objectsNow, seen := usage.NewLookup(source.Metadata, discovery), trail.New(options.Intact)
+	recounts := usage.NewRecounts(mgr.GetClient(), group, evaluators, usage.NewNewestIn(discovery, objectsNow))
+	proofs, reached, err := newReach(ctx, mgr, clock, evaluators, metrics, &options, recounts, status, configure)
 	if err != nil {
 		return err
 	}
@@ -139,7 +141,6 @@ func Register(
 	if err := registerCertificates(mgr, clock, options.Serving, metrics); err != nil {
 		return err
 	}
-	objectsNow, seen := usage.NewLookup(source.Metadata, discovery), trail.New(options.Intact)
 	recovery := usage.NewRecovery(clock, mgr.GetClient(), mgr.GetAPIReader(), group, seen, options.DecodeLedger,
 		usage.NewestOf(watches, objectsNow), metrics, options.ReservationTTL)
 
@@ -164,8 +165,8 @@ func Register(
 // newReach makes the controller of the webhook configuration, and adds what proves that
 // the configuration is loaded.
 func newReach(
-	ctx context.Context, mgr ctrl.Manager, clock clock.Clock, evaluators *evaluation.Evaluators, group *driver.Group,
-	metrics *metrics.Metrics, options *Options, status, changed *trigger.Trigger,
+	ctx context.Context, mgr ctrl.Manager, clock clock.Clock, evaluators *evaluation.Evaluators,
+	metrics *metrics.Metrics, options *Options, recounts *usage.Recounts, status, changed *trigger.Trigger,
 ) (*reach.Proofs, *reachcontroller.Controller, error) {
 	owners, err := reachcontroller.Owners(ctx, mgr.GetAPIReader(), options.Namespace)
 	if err != nil {
@@ -177,7 +178,7 @@ func newReach(
 		return nil, nil, err
 	}
 	controller := reachcontroller.NewController(clock, mgr.GetClient(), evaluators, reachcontroller.Options{
-		Settings: options.reach, Owners: owners, Recount: usage.Recount(mgr.GetClient(), group), SettingsChanged: changed,
+		Settings: options.reach, Owners: owners, Recount: recounts.Recount, SettingsChanged: changed,
 		Proofs: proofs, Observed: func(quotas []string) {
 			prober.Wake()
 			status.Fire(quotas)

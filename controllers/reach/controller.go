@@ -57,6 +57,9 @@ const (
 	fieldOwner = "shared-quota-operator"
 	// readTimeout and writeTimeout bound one read or write.
 	readTimeout, writeTimeout = 10 * time.Second, 10 * time.Second
+	// recountPatience is for how long the configuration waits for quotas to be counted
+	// anew.
+	recountPatience = 30 * time.Second
 )
 
 // Options are what the controller needs to be told.
@@ -65,8 +68,8 @@ type Options struct {
 	Settings func() reach.Settings
 	// Owners are the configuration's: it is deleted with them.
 	Owners []metav1.OwnerReference
-	// Recount has all quotas counted anew before they grant anything.
-	Recount func(context.Context) error
+	// Recount has the quotas that are concerned counted anew before they grant anything.
+	Recount func(ctx context.Context, concerned func(types.UID) bool) error
 	// SettingsChanged is fired when the settings have changed.
 	SettingsChanged *trigger.Trigger
 	// Proofs are told what is in the cluster, and then Observed is called with the
@@ -83,6 +86,10 @@ type Controller struct {
 	// versions is only used by Reconcile, of which one runs at a time.
 	versions reach.Versions
 	options  Options
+	// begun: what was in the cluster when this controller started was dealt with.
+	begun bool
+	// failing is since when quotas can't be counted anew; zero if they can.
+	failing time.Time
 }
 
 // NewController makes the controller.
@@ -154,10 +161,11 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	wanted := c.wanted(settings, is, quotas)
 	if !missing && alike(is, wanted) {
+		c.begun = true
 		return reconcile.Result{}, nil
 	}
-	if missing {
-		c.begin(ctx)
+	if err := c.begin(ctx, settings, is, missing, quotas); err != nil {
+		return reconcile.Result{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -181,14 +189,41 @@ func (c *Controller) observe(settings reach.Settings, is *admissionregistrationv
 	c.options.Observed(c.options.Proofs.Observe(is.UID, is.Generation, edition, quotas, coverages, c.clock.Now()))
 }
 
-// begin comes before there is a configuration. Without one, objects were stored that
-// nobody was asked about, maybe for long, as where the operator had been removed: no
-// ledger is right about what is used. Where one can't be written, nothing can be
-// reserved by it either, and the other quotas are to be enforced all the same.
-func (c *Controller) begin(ctx context.Context) {
-	if err := c.options.Recount(ctx); err != nil {
+// begin has the quotas counted anew that the API server may not have asked about while
+// nobody counted: objects may have been stored, maybe for long, as where the operator had
+// been removed. Without a configuration these are all. If somebody edited it before this
+// controller started, these are those that it doesn't cover. What happens afterwards
+// is counted as it happens.
+//
+// It comes before the configuration is written. If it goes on failing, the configuration
+// is written all the same, because otherwise nobody would be asked about any quota.
+func (c *Controller) begin(
+	ctx context.Context, settings reach.Settings, is *admissionregistrationv1.ValidatingWebhookConfiguration, missing bool, quotas []reach.Quota,
+) error {
+	uncovered := map[types.UID]bool{}
+	if _, ours := settings.Edition(is); !missing && !c.begun && !ours {
+		for _, quota := range quotas {
+			uncovered[quota.UID] = settings.Coverage(is, quota) == reach.Missing
+		}
+	}
+	if !missing && len(uncovered) == 0 {
+		return nil
+	}
+	concerned := func(quota types.UID) bool { return missing || uncovered[quota] }
+	err := c.options.Recount(ctx, concerned)
+	switch {
+	case err == nil:
+		c.failing = time.Time{}
+	case c.failing.IsZero():
+		c.failing = c.clock.Now()
+		return err
+	case c.clock.Since(c.failing) < recountPatience:
+		return err
+	default:
 		log.FromContext(ctx).Error(err, "A quota is enforced before it has been counted anew")
 	}
+	c.begun = true
+	return nil
 }
 
 // wanted returns the configuration that is to replace the one in the cluster. If that

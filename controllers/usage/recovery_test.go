@@ -87,6 +87,11 @@ func (b *recoveryBench) restart(server client.Client) {
 		metrics.New(prometheus.NewRegistry()), life)
 }
 
+// numbering is a client of a server that gives objects UIDs and counts their changes.
+func (b *recoveryBench) numbering(server client.WithWatch) client.WithWatch {
+	return interceptor.NewClient(server, interceptor.Funcs{Create: b.create, Update: b.update})
+}
+
 // The API server gives objects their UIDs, and counts their changes.
 func (b *recoveryBench) create(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 	b.made++
