@@ -217,7 +217,7 @@ func run(ctx context.Context, f flags) error {
 
 	refusals := objects.NewRefusals(clock, mgr.GetClient(), mgr.GetEventRecorder(events.Name))
 	handler := objects.NewHandler(clock, evaluators, index, group, measured, refusals, f.reservationTTL)
-	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, refusals, measured, reached.Protected); err != nil {
+	if err := webhooks.Register(mgr, evaluators, index, handler, refusals, measured, reached.Protected); err != nil {
 		return err
 	}
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{

@@ -22,7 +22,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
@@ -115,8 +114,7 @@ func Register(
 		status.Fire(quotas)
 		views.Fire(quotas)
 	}
-	count := counting.New(evaluators, counted, hurrying(group))
-	count.OnUnmatched(telling(log.FromContext(ctx), metrics))
+	count := newCount(ctx, evaluators, counted, group, metrics)
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
 		shown.byName(), options.NamespaceMetrics).Read)
 	discovery, err := usage.NewLiveDiscovery(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -166,13 +164,18 @@ func eventSource(mgr ctrl.Manager) (usage.EventSource, error) {
 	return usage.EventSource{Objects: objects, Metadata: metadata}, nil
 }
 
-// telling logs and counts what can't be matched with a quota.
-func telling(logger logr.Logger, metrics *metrics.Metrics) func(quota string, resource schema.GroupResource, err error) {
-	return func(quota string, resource schema.GroupResource, err error) {
+// newCount makes the count. It logs and counts what can't be matched with a quota.
+func newCount(
+	ctx context.Context, evaluators *evaluation.Evaluators, counted func(quotas []string),
+	group *groupcommit.Group, metrics *metrics.Metrics,
+) *counting.Count {
+	count, logger := counting.New(evaluators, counted, hurrying(group)), log.FromContext(ctx)
+	count.OnUnmatched(func(quota string, resource schema.GroupResource, err error) {
 		logger.Error(err, "Objects can't be matched with the scopes of a quota. They count in full",
 			"quota", quota, "resource", resource.String())
 		metrics.Unmatched(quota, resource.String())
-	}
+	})
+	return count
 }
 
 // hurrying has the changes written that may make room.

@@ -18,7 +18,6 @@ limitations under the License.
 package webhooks
 
 import (
-	"context"
 	"fmt"
 
 	"k8s.io/client-go/discovery"
@@ -39,10 +38,10 @@ func Paths() reach.Paths {
 	return reach.Paths{Objects: objects.Path, Quotas: quotas.Path}
 }
 
-// Register adds all endpoints to the manager's server, which stops when running
-// ends, and what tells of refusals to the manager. Protected namespaces are those that no quota limits.
+// Register adds all endpoints to the manager's server, and what tells of refusals
+// to the manager. Protected namespaces are those that no quota limits.
 func Register(
-	running context.Context, mgr ctrl.Manager, evaluators *evaluation.Evaluators, index *coverage.Index,
+	mgr ctrl.Manager, evaluators *evaluation.Evaluators, index *coverage.Index,
 	handler *objects.Handler, refusals *objects.Refusals, metrics *metrics.Metrics, protected []string,
 ) error {
 	if err := mgr.Add(refusals); err != nil {
@@ -54,7 +53,7 @@ func Register(
 	}
 	validator := quotas.NewValidator(quotas.NewWarner(index, evaluators, lookup, protected))
 	server := mgr.GetWebhookServer()
-	server.Register(objects.Path, objects.NewEndpoint(running, handler, metrics))
+	server.Register(objects.Path, objects.NewEndpoint(handler, metrics))
 	server.Register(quotas.Path, admission.WithValidator(mgr.GetScheme(), validator))
 	return nil
 }

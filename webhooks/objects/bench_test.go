@@ -54,7 +54,7 @@ const typicalPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-6d4b
 func BenchmarkEndpoint(b *testing.B) {
 	served := newServed(b.Context(), b, quotaOf("team", "pods", "1M", "requests.cpu", "1M", "requests.memory", "1Pi"))
 	served.caches.sync()
-	endpoint := NewEndpoint(b.Context(), served.handler, served.metrics)
+	endpoint := NewEndpoint(served.handler, served.metrics)
 	review := reviewOf(b, dryRun(but(creation(), func(request *admissionv1.AdmissionRequest) { request.Object = raw(typicalPod) })))
 	b.ReportAllocs()
 	for b.Loop() {
