@@ -229,7 +229,7 @@ func run(ctx context.Context, f flags) error {
 		Refusals: refusals, Contact: contact, ReservationTTL: f.reservationTTL,
 	})
 	fences := quotas.NewFences(clock, group, f.reservationTTL)
-	if err := webhooks.Register(ctx, mgr, evaluators, index, handler, fences, refusals, contact, measured, reached.Protected); err != nil {
+	if err := webhooks.Register(mgr, evaluators, index, handler, fences, refusals, contact, measured, reached.Protected); err != nil {
 		return err
 	}
 	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{

@@ -25,7 +25,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
@@ -115,13 +114,9 @@ func Register(
 		status.Fire(quotas)
 		views.Fire(quotas)
 	}
-	count := counting.New(evaluators,
-		func(quotas []string) { group.Counted(quotas, false); counted(quotas) },
-		func(quotas []string) { group.Counted(quotas, true) })
-	group.Follow(usage.NewCounter(count))
+	count := newCount(ctx, evaluators, counted, group, metrics)
 	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
 		shown.byName(), options.LedgerSize, options.NamespaceMetrics).Read)
-	count.OnUnmatched(telling(log.FromContext(ctx), metrics))
 	discovery, err := usage.NewLiveDiscovery(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
@@ -200,13 +195,21 @@ func eventSource(mgr ctrl.Manager) (usage.EventSource, error) {
 	return usage.EventSource{Objects: objects, Metadata: metadata}, nil
 }
 
-// telling logs and counts what can't be matched with a quota.
-func telling(logger logr.Logger, metrics *metrics.Metrics) func(quota string, resource schema.GroupResource, err error) {
-	return func(quota string, resource schema.GroupResource, err error) {
+// newCount makes the count, which the machines settle. It logs and counts what can't be matched with a quota.
+func newCount(
+	ctx context.Context, evaluators *evaluation.Evaluators, counted func(quotas []string),
+	group *driver.Group, metrics *metrics.Metrics,
+) *counting.Count {
+	count, logger := counting.New(evaluators,
+		func(quotas []string) { group.Counted(quotas, false); counted(quotas) },
+		func(quotas []string) { group.Counted(quotas, true) }), log.FromContext(ctx)
+	group.Follow(usage.NewCounter(count))
+	count.OnUnmatched(func(quota string, resource schema.GroupResource, err error) {
 		logger.Error(err, "Objects can't be matched with the scopes of a quota. They count in full",
 			"quota", quota, "resource", resource.String())
 		metrics.Unmatched(quota, resource.String())
-	}
+	})
+	return count
 }
 
 // projections tell how far lags what people read.

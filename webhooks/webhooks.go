@@ -18,7 +18,6 @@ limitations under the License.
 package webhooks
 
 import (
-	"context"
 	"fmt"
 
 	"k8s.io/client-go/discovery"
@@ -41,10 +40,10 @@ func Paths() reach.Paths {
 	return reach.Paths{Objects: objects.Path, Quotas: quotas.Path, Probe: probe.Path}
 }
 
-// Register adds all endpoints to the manager's server, which stops when running
-// ends, and what tells of refusals to the manager. Protected namespaces are those that no quota limits.
+// Register adds all endpoints to the manager's server, and what tells of refusals
+// to the manager. Protected namespaces are those that no quota limits.
 func Register(
-	running context.Context, mgr ctrl.Manager, evaluators *evaluation.Evaluators, index *coverage.Index,
+	mgr ctrl.Manager, evaluators *evaluation.Evaluators, index *coverage.Index,
 	handler *objects.Handler, fences *quotas.Fences, refusals *objects.Refusals, contact *contact.Contact, metrics *metrics.Metrics,
 	protected []string,
 ) error {
@@ -57,7 +56,7 @@ func Register(
 	}
 	validator := quotas.NewValidator(quotas.NewWarner(index, evaluators, lookup, protected), fences)
 	server := mgr.GetWebhookServer()
-	endpoint := objects.NewEndpoint(running, handler, metrics)
+	endpoint := objects.NewEndpoint(handler, metrics)
 	server.Register(objects.Path+"/", endpoint)
 	server.Register(objects.Path, endpoint) // an older release wrote entries without a question
 	server.Register(probe.Path+"/", probe.NewEndpoint())

@@ -93,7 +93,7 @@ func (l *Lookup) namedIn(ctx context.Context, reservation ledger.Reservation, ve
 	found, err := l.client.Resource(reservation.Resource.GroupResource().WithVersion(version)).Namespace(reservation.Namespace).
 		List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, reservation.Name).String()})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("listing it in version %s: %w", version, err)
 	}
 	return found.Items, nil
 }

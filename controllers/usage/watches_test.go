@@ -144,7 +144,7 @@ func (b *watchesBench) expectTold(want bool) {
 
 // pass lets time pass.
 func (b *watchesBench) pass(d time.Duration) {
-	time.Sleep(d)
+	clock.RealClock{}.Sleep(d)
 	synctest.Wait()
 }
 
@@ -194,14 +194,14 @@ func TestNobodyWaitsForDiscovery(t *testing.T) {
 		world := newCluster("v1")
 		world.hanging = true
 		b := newWatchesBench(t, world)
-		begin := time.Now()
+		begin := clock.RealClock{}.Now()
 		b.want("red", gadgets)
 		b.want("blue", pods)
 		b.expect("counted 0, incomplete") // served as far as anybody knows, so it must be waited for
 		if incomplete := b.Incomplete(); !slices.Contains(incomplete, "red") {
 			t.Errorf("want red to be incomplete, got %v", incomplete)
 		}
-		if waited := time.Since(begin); waited != 0 {
+		if waited := (clock.RealClock{}).Since(begin); waited != 0 {
 			t.Errorf("waited for %s", waited)
 		}
 		b.expectTold(false)
@@ -399,7 +399,7 @@ func (l *lagging) Find(ctx context.Context, resource schema.GroupResource) (Serv
 // Discovery that fails, or says that nothing is served, doesn't end a watch that
 // works.
 func TestAWatchThatWorksGoesOn(t *testing.T) {
-	for name, break_ := range map[string]func(*cluster){
+	for name, spoil := range map[string]func(*cluster){
 		"while discovery fails":              func(c *cluster) { c.failing = errors.New("it is down") },
 		"while discovery hangs":              func(c *cluster) { c.hanging = true },
 		"while discovery forgets the API":    func(c *cluster) { c.versions = nil },
@@ -411,7 +411,7 @@ func TestAWatchThatWorksGoesOn(t *testing.T) {
 				b.want("red", gadgets)
 				b.expect("counted 0")
 				_, _ = b.cluster.asked()
-				b.cluster.set(func() { break_(b.cluster) })
+				b.cluster.set(func() { spoil(b.cluster) })
 				b.Redefined(gadgets)
 				b.pass(time.Minute)
 				b.cluster.create("g1")
@@ -519,10 +519,9 @@ func versionsOf(w *Watches) string {
 }
 
 func TestPausesGrowUpToALimit(t *testing.T) {
-	want := []time.Duration{1, 1, 2, 4, 8, 10, 10}
-	for attempts, seconds := range want {
-		if got := pause(attempts); got != seconds*time.Second {
-			t.Errorf("after %d attempts: got %s, want %d s", attempts, got, seconds)
+	for attempts, want := range []string{"1s", "1s", "2s", "4s", "8s", "10s", "10s"} {
+		if got := pause(attempts).String(); got != want {
+			t.Errorf("after %d attempts: got %s, want %s", attempts, got, want)
 		}
 	}
 }

@@ -110,10 +110,10 @@ func New(clock clock.PassiveClock, options Options) (*Setup, error) {
 		}
 	}
 	setup.Address = addressOf(listen, strconv.Itoa(options.Port))
-	setup.Server = &Server{Server: webhook.NewServer(webhook.Options{
+	setup.Server = newServer(webhook.Options{
 		Host: listen, Port: options.Port,
 		TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = setup.Certificates.Present }},
-	})}
+	})
 	return setup, nil
 }
 

@@ -29,7 +29,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/sharedquota/shared-quota-operator/internal/issuing"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
@@ -45,15 +44,6 @@ func directory(t *testing.T, content map[string][]byte) string {
 		}
 	}
 	return path
-}
-
-func optionsOf(t *testing.T, server *Server) webhook.Options {
-	t.Helper()
-	served, ok := server.Server.(*webhook.DefaultServer)
-	if !ok {
-		t.Fatalf("got a server of type %T, want *webhook.DefaultServer", server.Server)
-	}
-	return served.Options
 }
 
 func TestWhereWebhooksAreServedAndTheirCertificateIsKept(t *testing.T) {
@@ -131,7 +121,7 @@ func TestWhereWebhooksAreServedAndTheirCertificateIsKept(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("setup (-want,+got):\n%s", diff)
 			}
-			if options := optionsOf(t, setup.Server); options.Host != test.listen || options.Port != 9443 {
+			if options := setup.Server.options; options.Host != test.listen || options.Port != 9443 {
 				t.Errorf("listens on %q port %d, want %q port 9443", options.Host, options.Port, test.listen)
 			}
 		})
@@ -188,7 +178,7 @@ func TestWhatCannotBeServed(t *testing.T) {
 func handshake(t *testing.T, setup *Setup, authority []byte, host string) error {
 	t.Helper()
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	for _, change := range optionsOf(t, setup.Server).TLSOpts {
+	for _, change := range setup.Server.options.TLSOpts {
 		change(config)
 	}
 	roots := x509.NewCertPool()

@@ -28,9 +28,19 @@ import (
 
 // Server serves webhooks. It can be stopped without a request that fails.
 type Server struct {
+	// Server has the endpoints. It is never started itself.
 	webhook.Server
+	options webhook.Options
+	// serving: the listener takes connections.
+	serving atomic.Bool
 	// stopping: answers end their connections.
 	stopping atomic.Bool
+}
+
+var _ webhook.Server = &Server{}
+
+func newServer(options webhook.Options) *Server {
+	return &Server{Server: webhook.NewServer(options), options: options}
 }
 
 // Stopping returns a context that ends so long after ctx has. In between requests are

@@ -107,6 +107,32 @@ var _ = Describe("An operator that is killed", func() {
 	})
 })
 
+var _ = Describe("An operator that is told to stop", func() {
+	It("in the middle of many creations answers them, and leaves nothing reserved", func(ctx SpecContext) {
+		const clients = 60
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "4000"))
+		namespaces := []string{team.namespace(ctx), team.namespace(ctx), team.namespace(ctx), team.namespace(ctx)}
+
+		var admitted atomic.Int32
+		var group sync.WaitGroup
+		for i := range clients {
+			group.Go(func() {
+				// Each goes on until nobody answers any more.
+				for n := 0; api.Create(ctx, builders.Pod(namespaces[i%len(namespaces)], fmt.Sprintf("p%d-%d", i, n)).Obj()) == nil; n++ {
+					admitted.Add(1)
+				}
+			})
+		}
+		Eventually(admitted.Load).Should(BeNumerically(">=", 2*clients))
+		Expect(running.Stop()).To(Succeed())
+		group.Wait()
+		start(ctx)
+		usesWithin(ctx, reservationTTL/4, quota, fmt.Sprintf("pods=%d", admitted.Load()))
+		Expect(podsOf(ctx, namespaces)).To(HaveLen(int(admitted.Load())))
+	})
+})
+
 var _ = Describe("An operator in a cluster that has no quota", func() {
 	It("has the first one validated", func(ctx SpecContext) {
 		Expect(running.Kill()).To(Succeed())

@@ -68,7 +68,7 @@ func BenchmarkEndpoint(b *testing.B) {
 	served := newServed(b.Context(), b, quotaOf("team", "pods", "1M", "requests.cpu", "1M", "requests.memory", "1Pi"))
 	served.caches.sync()
 	served.handler.Contact = alwaysHeard{contact.New(clock.RealClock{}, "replica-1")}
-	endpoint := NewEndpoint(b.Context(), served.handler, served.metrics)
+	endpoint := NewEndpoint(served.handler, served.metrics)
 	question := reach.Question{
 		Witness: reach.WitnessExact, Quotas: reach.QuotaSet([]types.UID{"uid of team"}), Epoch: 999, Specs: "0123456789abcdef",
 	}

@@ -51,10 +51,10 @@ type call struct {
 type callKey struct{}
 
 // NewEndpoint serves a Handler over HTTP. A review that can't be decoded is
-// refused before it reaches the Handler, and counted. When running ends, what is
-// under way is still answered: the webhook server cancels every request then,
-// and waits for their answers.
-func NewEndpoint(running context.Context, handler *Handler, counters *metrics.Metrics) http.Handler {
+// refused before it reaches the Handler, and counted. A request's context must end
+// when its caller goes, and not when the server is told to stop: then what is under
+// way is still answered, and what a caller who has gone was admitted is released.
+func NewEndpoint(handler *Handler, counters *metrics.Metrics) http.Handler {
 	webhook := direct{&admission.Webhook{
 		Handler: handler,
 		// The Handler says what a line is about: no logger is made for each request.
@@ -62,25 +62,11 @@ func NewEndpoint(running context.Context, handler *Handler, counters *metrics.Me
 	}}
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		state := &call{timeout: timeoutOf(request), start: handler.Clock.Now(), question: questionIn(request.URL.Path)}
-		ctx, cancel := whileAsked(request.Context(), running)
-		defer cancel()
-		webhook.ServeHTTP(writer, request.WithContext(context.WithValue(ctx, callKey{}, state)))
+		webhook.ServeHTTP(writer, request.WithContext(context.WithValue(request.Context(), callKey{}, state)))
 		if !state.handled {
 			counters.Requested(metrics.Undecodable, handler.Clock.Since(state.start))
 		}
 	})
-}
-
-// whileAsked ends with the request, as when its caller has gone, but not with
-// running.
-func whileAsked(request, running context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(request))
-	stop := context.AfterFunc(request, func() {
-		if running.Err() == nil {
-			cancel(context.Cause(request))
-		}
-	})
-	return ctx, func() { stop(); cancel(nil) }
 }
 
 // timeoutOf reads how long the API server waits: it says so in the URL. No answer

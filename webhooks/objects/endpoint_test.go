@@ -25,7 +25,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,7 +48,7 @@ func (s *served) post(t *testing.T, url string, body io.Reader) *admissionv1.Adm
 func (s *served) send(t *testing.T, request *http.Request) *admissionv1.AdmissionResponse {
 	t.Helper()
 	recorder := httptest.NewRecorder()
-	NewEndpoint(t.Context(), s.handler, s.metrics).ServeHTTP(recorder, request)
+	NewEndpoint(s.handler, s.metrics).ServeHTTP(recorder, request)
 	review := admissionv1.AdmissionReview{}
 	if err := json.Unmarshal(recorder.Body.Bytes(), &review); err != nil || review.Response == nil {
 		t.Fatalf("want an AdmissionReview with a response, got %q, error %v", recorder.Body, err)
@@ -261,38 +260,4 @@ func FuzzEndpoint(f *testing.F) {
 				}
 			})
 	})
-}
-
-// When the operator is told to stop, whoever waits is still answered; whoever
-// has gone waits no longer, and holds nothing.
-func TestWhoseEndEndsARequest(t *testing.T) {
-	for name, test := range map[string]struct {
-		stops, leaves bool
-		want          bool
-	}{
-		"nobody's":                       {want: true},
-		"the operator's, which answers":  {stops: true, leaves: true, want: true},
-		"the caller's, who doesn't wait": {leaves: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				running, stop := context.WithCancel(t.Context())
-				defer stop()
-				request, leave := context.WithCancel(t.Context())
-				defer leave()
-				ctx, cancel := whileAsked(request, running)
-				defer cancel()
-				if test.stops {
-					stop()
-				}
-				if test.leaves {
-					leave()
-				}
-				synctest.Wait()
-				if alive := ctx.Err() == nil; alive != test.want {
-					t.Errorf("goes on: got %t, want %t", alive, test.want)
-				}
-			})
-		})
-	}
 }

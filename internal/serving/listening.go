@@ -1,0 +1,102 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// drainTimeout bounds how long requests that are under way are answered once the
+// server ends. The manager waits five seconds longer for it.
+const drainTimeout = 25 * time.Second
+
+// Limits of connections, which are those of controller-runtime's servers.
+const (
+	maxHeaderBytes    = 1 << 20
+	idleTimeout       = 90 * time.Second
+	readHeaderTimeout = 32 * time.Second
+)
+
+var errNotServing = errors.New("the webhooks are not served yet")
+
+// Start implements webhook.Server: it serves until ctx ends, and then answers what
+// is under way.
+//
+// A request's context ends with its caller's connection, and not with ctx. In
+// controller-runtime's own server it ends with either, so once ctx had ended nobody
+// could tell that a caller had gone, and what was admitted for it was held until it
+// expired.
+func (s *Server) Start(ctx context.Context) error {
+	config := &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
+	for _, change := range s.options.TLSOpts {
+		change(config)
+	}
+	plain, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(s.options.Host, strconv.Itoa(s.options.Port)))
+	if err != nil {
+		return fmt.Errorf("listening for webhooks: %w", err)
+	}
+	server := &http.Server{
+		BaseContext:    func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		Handler:        s.WebhookMux(),
+		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: readHeaderTimeout,
+	}
+	drained := make(chan error, 1)
+	context.AfterFunc(ctx, func() { drained <- drain(ctx, server, drainTimeout) })
+	log.FromContext(ctx).Info("Serving webhooks", "address", plain.Addr().String())
+	s.serving.Store(true)
+	if err := server.Serve(tls.NewListener(plain, config)); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving webhooks: %w", err)
+	}
+	return <-drained
+}
+
+// drain takes no more connections, and returns when what is under way has been
+// answered. What takes too long is not answered: its caller's connection is closed.
+func drain(ctx context.Context, server *http.Server, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	log.FromContext(ctx).Info("Shutting down webhooks: answering what is under way", "within", within.String())
+	err := server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		log.FromContext(ctx).Info("Some requests were not answered in time")
+		err = server.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("shutting down webhooks: %w", err)
+	}
+	return nil
+}
+
+// StartedChecker implements webhook.Server.
+func (s *Server) StartedChecker() healthz.Checker {
+	return func(*http.Request) error {
+		if !s.serving.Load() {
+			return errNotServing
+		}
+		return nil
+	}
+}
