@@ -348,3 +348,18 @@ func TestARefusalAfterALostReplyHoldsNothing(t *testing.T) {
 		})
 	}
 }
+
+// The caller of a charge has just gone when the process stops.
+func TestWhatIsLeftIsWrittenBeforeTheEnd(t *testing.T) {
+	store := newMemoryStore("team")
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")}); !isGranted(decision) {
+			t.Fatalf("want Granted, got %v, error %v", decision, err)
+		}
+		group.release([]ledger.Charge{onePod("team", 9, "p")})
+		group.Drain(t.Context())
+		if held := store.reserved("team"); held != 0 {
+			t.Errorf("%d pods are reserved, want none", held)
+		}
+	})
+}

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -233,6 +234,20 @@ func (g *Group) Forget(quota string) {
 	if ok {
 		known.forget()
 	}
+}
+
+// Drain returns once everything that was asked for so far is written, such as the
+// release of charges whose callers have just gone, or when ctx ends.
+func (g *Group) Drain(ctx context.Context) {
+	g.mu.Lock()
+	quotas := slices.Collect(maps.Keys(g.drivers))
+	g.mu.Unlock()
+	var all sync.WaitGroup
+	for _, quota := range quotas {
+		// An edit is in a batch after what was there before it.
+		all.Go(func() { _ = g.Edit(ctx, quota, func(*ledger.Draft) {}) })
+	}
+	all.Wait()
 }
 
 // Wait returns once all calls have ended. Call it after ctx has ended.
