@@ -88,6 +88,12 @@ var _ = Describe("An operator that is killed", func() {
 		mustCreate(ctx, builders.Pod(gone, "p1").Obj())
 		doomed := mustCreate(ctx, builders.Pod(kept, "p2").Obj())
 		eventuallyUses(ctx, quota, "pods=3")
+		// The status tells a reservation from what is used before the ledger is written.
+		Eventually(ctx, func(g Gomega, ctx SpecContext) {
+			ledger := &quotav1.QuotaLedger{}
+			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), ledger)).To(Succeed())
+			g.Expect(ledger.Entries.Reservations).To(BeEmpty())
+		}).Should(Succeed())
 
 		Expect(running.Kill()).To(Succeed())
 		By("deleting, relabelling and creating while it is away")
