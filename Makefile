@@ -29,6 +29,8 @@ SUITES ?= 2
 FAULTS_SEED ?= 1
 ## FAULTS_DURATION: how long the fault tests go on with faults of all kinds, such as 30m; unset: one round
 FAULTS_DURATION ?=
+## SIMULATE: how long simulate goes on
+SIMULATE ?= 10m
 ## BENCH_ARGS: further arguments of bench, such as -only REGEXP, -rounds N
 BENCH_ARGS ?=
 ## IMG: name of the container image
@@ -196,12 +198,20 @@ build-installer: $(KUSTOMIZE) ## Write everything that deploy installs to the on
 .PHONY: test
 test: test-unit test-alerts test-integration test-faults ## Run all tests but test-docs.
 
+# The simulation runs again without the race detector: it has one goroutine, and runs a
+# small part of its share under the detector, which makes it slow.
 .PHONY: test-unit
 test-unit: ## Run the tests that need no API server.
 	@[[ -n "$(RACE)" ]] || echo "No C compiler: running without the race detector."
 	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $$(go list ./... | grep -v '/shared-quota-operator/test\(/\|$$\)')
+	$(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./internal/simulation
 	cd hack/bundle && $(PLAIN) GOWORK=off $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./...
 	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) -skip '^(TestDocs|TestTheBinary.*)$$' ./test/docs ./test/image
+
+# It prints its first seed, and with a failure its seed and what happened.
+.PHONY: simulate
+simulate: ## Simulate clusters with fresh seeds for SIMULATE.
+	SIMULATE="$(SIMULATE)" $(GO_TEST) -count=1 -timeout 0 -v -run '^TestFresh$$' $(TEST_ARGS) ./internal/simulation
 
 # Promtool reads rules as they are in the resource's spec.
 .PHONY: test-alerts

@@ -152,7 +152,14 @@ func (s *Source) lockedSucceed(namespace string, was, is record, now time.Time) 
 	}
 }
 
+// lockedUseAll moves slices. What moves both up and down stays as it is, and yet it is
+// something else that is counted.
 func (s *Source) lockedUseAll(namespace string, moved alike) {
+	if len(moved) > 0 {
+		for _, tally := range s.count.covering[namespace] {
+			tally.touch(s.resource, s.changing)
+		}
+	}
 	for used, by := range moved {
 		if by != 0 {
 			s.lockedUse(namespace, used, by)

@@ -184,7 +184,7 @@ func TestASettleThatChangesNothingForAnyChargeWaitsForOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		writes := store.swapCount()
-		group.Counted([]string{"team"}, true)
+		group.Counted([]string{"team"}, false)
 		pass(100 * time.Millisecond)
 		if got := store.swapCount(); got != writes {
 			t.Errorf("%d writes within 100ms, want none", got-writes)

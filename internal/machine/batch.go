@@ -261,6 +261,7 @@ func (m *Machine) observed(b *batch, event Observed) {
 
 // weighed notes whether there is something to settle, and whether it may wait.
 func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
+	freed := m.settling.freed
 	m.settling.begin(m.now)
 	if count == nil || base.void() {
 		return
@@ -275,7 +276,7 @@ func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
 	draft := ledger.Edit(base.State)
 	draft.Settle(*count)
 	if draft.Changed() || m.known.unsure {
-		m.settling.lazy = !m.known.unsure && base.State.Waits(*count)
+		m.settling.lazy = !m.known.unsure && !freed && base.State.Waits(*count)
 		m.settling.urgent = !m.settling.lazy
 	}
 }

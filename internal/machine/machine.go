@@ -72,6 +72,7 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 	case Gone:
 		m.known.snapshot = Snapshot{}
 	case Counted:
+		m.settling.freed = m.settling.freed || event.Freed
 		m.settling.weigh(m.now, event.Freed)
 	case Observed, Loaded, Swapped:
 		m.reply(event)

@@ -27,6 +27,10 @@ type settling struct {
 	at time.Time
 	// last is when it was found out last.
 	last time.Time
+	// freed: something went since a count was asked for. What takes its place may be
+	// something that nobody was asked about, though the sums are equal: a new leader that
+	// has not seen that must not settle before it is in the ledger.
+	freed bool
 	// urgent: there is something to settle at once. lazy: there is, and it may wait for
 	// other changes to share a write with.
 	urgent, lazy bool

@@ -1,0 +1,99 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simulation
+
+// begin begins a request: a is its number, b where and what, c by whom it is answered and
+// how much it takes.
+func (w *world) begin(s step) {
+	r := &request{
+		world: w, id: s.a, replica: w.replicas[s.c%len(w.replicas)], begun: w.now, revision: w.revision, place: placeOf(s.b),
+		uid: w.newUID("o"),
+	}
+	size := 1 + s.c/len(w.replicas)/2
+	r.rise = figures{widgets: 1}
+	if r.source == claims {
+		r.rise = figures{0, 1, size}
+	}
+	if before := w.objectAt(r.place); before != nil && r.source == claims && s.c/len(w.replicas)%2 == 0 {
+		r.uid, r.from, r.attempt = before.uid, before.revision, "a"+w.number(uint64(s.a))
+		r.rise = figures{0, 0, size}
+	}
+	for q, quota := range w.quotas.newest {
+		if quota != nil {
+			r.limit[q], r.limitOf[q] = quota.hard, quota.uid
+		}
+	}
+	if s.action == beginRequest {
+		r.asked = w.ask(r.namespace)
+	}
+	w.requests = append(w.requests, r)
+	if r.asked.isNone() {
+		r.status = admitted
+		return
+	}
+	w.counts.asked++
+	r.arrive()
+}
+
+func placeOf(n int) place {
+	return place{source: n / (maxNamespaces * maxNames), namespace: n / maxNames % maxNamespaces, name: n % maxNames}
+}
+
+// answered takes the replica's yes.
+func (r *request) answered() {
+	r.stage = stageNone
+	if r.status == asking && !r.left {
+		r.status = admitted
+	}
+	r.left = true
+}
+
+// persist stores what was admitted, unless somebody else was first.
+func (r *request) persist() {
+	w := r.world
+	before := w.objectAt(r.place)
+	taken := r.from == 0 && before != nil || r.from != 0 && (before == nil || before.revision != r.from)
+	if taken || w.namespaces.newest[r.namespace] == nil {
+		r.status = failed
+		return
+	}
+	size := r.rise
+	if before != nil {
+		size = size.plus(before.size)
+	}
+	added := part{amounts: r.rise}
+	for q := range maxQuotas {
+		if r.isAskedOf(q, r.limitOf[q]) && w.isMember(r.namespace, q, r.limitOf[q], r.revision) {
+			added.asked[q] = r.limitOf[q]
+		}
+	}
+	r.status = persisted
+	w.putObject(r.place, r.uid, size, added)
+	w.checkCommit(r)
+}
+
+// growUnasked makes a claim grow by its status, which nobody is asked about.
+func (w *world) growUnasked(at place) {
+	before := w.objectAt(at)
+	size, grown := before.size, figures{0, 0, 1}
+	w.putObject(at, before.uid, size.plus(grown), part{amounts: grown})
+}
+
+// hardOf returns one of the limits that quotas have.
+func (*world) hardOf(n int) figures {
+	return figures{1 + n%3, 1 + n/3%3, 2 + n/9%4}
+}

@@ -1,0 +1,130 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simulation
+
+import (
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// charge charges all quotas that cover the namespace, or none.
+func (r *request) charge() {
+	w := r.world
+	r.charging = charging{}
+	expiry := r.replica.now().Add(w.life()).Truncate(time.Second)
+	for _, covering := range r.covering {
+		amounts := masked(covering.quota, r.rise)
+		if amounts == (figures{}) {
+			continue
+		}
+		r.charging.quotas = append(r.charging.quotas, covering.quota)
+		r.charging.charges = append(r.charging.charges, ledger.Charge{
+			Limits: ledger.Limits{Basis: covering.basis(), Name: w.vocabulary.quotas[covering.quota], Hard: covering.list},
+			Reservation: ledger.Reservation{
+				Object: ledger.Object{
+					Resource: w.sources[r.source], Namespace: w.vocabulary.namespaces[r.namespace], Name: w.names[r.name], UID: r.uid,
+				},
+				From: w.from(r), Attempt: r.attempt, Amounts: w.list(amounts), Expiry: expiry,
+			},
+			Knowledge: r.knowledge,
+		})
+	}
+	if len(r.charging.charges) == 0 {
+		r.stage = stageReply
+		return
+	}
+	patience := options().Patience
+	for _, q := range r.charging.quotas {
+		patience = min(patience, r.replica.driver(q).machine.Patience())
+	}
+	r.charging.patience, r.charging.probing = r.replica.now().Add(patience), len(r.charging.charges) > 1
+	w.charged[r.key()] = r
+	r.submit()
+}
+
+func (w *world) from(r *request) string {
+	if r.from == 0 {
+		return ""
+	}
+	return w.number(r.from)
+}
+
+// submit hands the next charge to its machine. Several are first judged; while some are
+// held, room for the next is not waited for.
+func (r *request) submit() {
+	c := &r.charging
+	patience := c.patience
+	if len(c.charges) > 1 && !c.probing {
+		patience = time.Time{}
+	}
+	r.stage = stageCharge
+	charge, probe := c.charges[c.at], c.probing
+	c.driver = r.replica.driver(c.quotas[c.at])
+	c.reply = c.driver.do(func(id machine.RequestID) machine.Event {
+		return machine.Charge{ID: id, Charge: charge, Probe: probe, Patience: patience}
+	})
+}
+
+// charged takes the answer of one machine.
+func (r *request) charged() {
+	c := &r.charging
+	answer := c.reply.answer
+	_, granted := answer.Decision.(ledger.Granted)
+	switch {
+	case granted && c.at+1 < len(c.charges):
+		c.at++
+		r.submit()
+	case granted && c.probing:
+		c.at, c.probing = 0, false
+		r.submit()
+	case granted, c.probing, len(c.charges) == 1:
+		r.decided(answer)
+	default:
+		r.release(c.at)
+		if _, denied := answer.Decision.(ledger.Denied); denied && answer.Err == nil && r.replica.now().Before(c.patience) {
+			c.at, c.probing = 0, true
+			r.submit()
+			return
+		}
+		r.decided(answer)
+	}
+}
+
+// release gives back the first charges.
+func (r *request) release(count int) {
+	for _, q := range r.charging.quotas[:count] {
+		r.replica.driver(q).abandon(0, r.key())
+	}
+}
+
+// giveUp is how the front end takes it that its caller has gone.
+func (r *request) giveUp() {
+	if r.stage == stageCharge {
+		c := &r.charging
+		id, key := c.reply.answer.ID, r.key()
+		if c.probing {
+			key = ledger.Key{}
+		}
+		c.driver.abandon(id, key)
+		if !c.probing {
+			r.release(c.at)
+		}
+	}
+	r.stage = stageNone
+}

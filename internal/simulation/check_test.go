@@ -1,0 +1,312 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+const (
+	// promptly is how long at most an undisturbed cluster refuses although there is room:
+	// a charge's patience, and some paces until the leader has settled what left.
+	promptly = 400 * time.Millisecond
+	// learns is how long an undisturbed leader may know of use that the ledger lacks.
+	learns = 110 * time.Millisecond
+)
+
+// failure is what a schedule has shown.
+type failure struct{ message string }
+
+func (w *world) fail(format string, arguments ...any) {
+	if w.failure == nil {
+		w.failure = &failure{message: fmt.Sprintf(format, arguments...)}
+	}
+}
+
+// room is how much of a quota is free, and since when.
+type room struct {
+	live, free figures
+	// short is when there last was less than so many free.
+	short [maxFigures][5]time.Time
+}
+
+// recount measures the room in all quotas after a change of what lives.
+func (w *world) recount() {
+	for q := range maxQuotas {
+		w.room[q].live = w.living(q)
+		w.measureRoom(q)
+	}
+}
+
+// living returns what lives in the namespaces that a quota selects.
+func (w *world) living(q int) figures {
+	var live figures
+	for source := range w.objects {
+		for _, object := range w.objects[source].newest {
+			if object != nil && w.selected[object.namespace][q] != 0 {
+				live = live.plus(object.size)
+			}
+		}
+	}
+	return masked(q, live)
+}
+
+func (w *world) measureRoom(q int) {
+	room := &w.room[q]
+	for figure, free := range room.free {
+		for amount := max(free+1, 1); amount < len(room.short[figure]); amount++ {
+			room.short[figure][amount] = w.now
+		}
+	}
+	room.free = w.free(q)
+	for figure, free := range room.free {
+		for amount := max(free+1, 1); amount < len(room.short[figure]); amount++ {
+			room.short[figure][amount] = w.now
+		}
+	}
+}
+
+// free is the room by what lives, and by what may still come: a reservation holds until
+// its object lives, or it ends.
+func (w *world) free(q int) figures {
+	quota, ledger := w.quotas.newest[q], w.ledgers.newest[q]
+	if quota == nil || ledger == nil {
+		return figures{}
+	}
+	free := quota.hard
+	if fence := ledger.snapshot.State.Fence; fence.Generation > quota.generation {
+		for figure, least := range w.amounts(fence.Hard) {
+			free[figure] = min(free[figure], least)
+		}
+	}
+	free = free.minus(w.room[q].live)
+	for key, reservation := range ledger.snapshot.State.Reservations {
+		if request := w.charged[key]; request == nil || request.status != persisted {
+			free = free.minus(w.amounts(reservation.Amounts))
+		}
+	}
+	return masked(q, free)
+}
+
+// reserved takes it that a ledger was written.
+func (w *world) reserved(before, written *stored) {
+	for key, reservation := range written.snapshot.State.Reservations {
+		if before != nil {
+			if held, ok := before.snapshot.State.Reservations[key]; ok && held.Expiry.Equal(reservation.Expiry) {
+				continue
+			}
+		}
+		if request := w.charged[key]; request != nil {
+			granting := *written // what it includes may become known later
+			request.granted[written.quota] = &granting
+		}
+	}
+	w.measureRoom(written.quota)
+}
+
+// isMember reports whether a namespace has been a quota's since a revision, and before.
+func (w *world) isMember(n, q int, uid types.UID, since uint64) bool {
+	current := w.quotas.newest[q]
+	return current != nil && current.uid == uid && w.selected[n][q] != 0 && w.joined[n][q] <= since
+}
+
+// checkCommit judges the commit of an admitted object: it must not take what lives above
+// the limit, but for what nobody was asked about and the ledger that granted it did not
+// include.
+func (w *world) checkCommit(r *request) {
+	for q := range maxQuotas {
+		if !r.isAskedOf(q, r.limitOf[q]) || !w.isMember(r.namespace, q, r.limitOf[q], r.revision) {
+			continue
+		}
+		granting := r.granted[q]
+		if granting == nil {
+			granting = w.ledgers.newest[q]
+		}
+		for figure, rise := range masked(q, r.rise) {
+			if rise == 0 {
+				continue
+			}
+			unasked := w.unasked(q, figure, granting, r.namespace)
+			if live := w.room[q].live[figure]; live-unasked > r.limit[q][figure] {
+				w.fail("request %d took %s of quota %s to %d, of which nobody was asked about %d; the limit is %d",
+					r.id, w.figures[figure], w.vocabulary.quotas[q], live, unasked, r.limit[q][figure])
+			}
+			w.counts.commits++
+			if unasked > 0 {
+				w.counts.exempt++
+			}
+		}
+	}
+}
+
+// unasked returns what lives under a quota that nobody was asked about for it, and that a
+// ledger did not include.
+func (w *world) unasked(q, figure int, in *stored, own int) int {
+	unasked := 0
+	for _, object := range w.objects[figureSource(figure)].newest {
+		if object == nil || w.selected[object.namespace][q] == 0 {
+			continue
+		}
+		for _, part := range object.parts {
+			asked := part.asked[q] == w.quotas.newest[q].uid && part.revision > w.joined[object.namespace][q]
+			if !asked && !w.includes(in, q, figure, own, object, part) {
+				unasked += part.amounts[figure]
+			}
+		}
+	}
+	return unasked
+}
+
+// includes reports whether a ledger includes a part of an object. That the namespace of the
+// request itself is a member must have been known, because a charge is judged only by a
+// ledger that has counted its namespace.
+func (w *world) includes(in *stored, q, figure, own int, object *object, part part) bool {
+	if in == nil || in.snapshot.State.Quota != w.quotas.newest[q].uid {
+		return false
+	}
+	for _, reached := range in.included[figure] {
+		member := object.namespace == own || reached.namespaces >= w.selected[object.namespace][q]
+		if member && reached.sources[object.source] >= part.revision {
+			return true
+		}
+	}
+	return false
+}
+
+// checkRefusal judges a refusal in an undisturbed cluster.
+func (w *world) checkRefusal(r *request, decision ledger.Decision) {
+	switch decision := decision.(type) {
+	case ledger.Denied:
+		w.counts.denied++
+		if !w.shape.calm {
+			return
+		}
+		q := slices.Index(w.vocabulary.quotas[:], decision.Quota)
+		w.measureRoom(q)
+		since := w.shape.disturbed
+		for _, name := range decision.Resources() {
+			figure := slices.Index(w.figures[:], name)
+			if short := w.room[q].short[figure][r.rise[figure]]; short.After(since) {
+				since = short
+			}
+		}
+		w.counts.judged++
+		if read := r.charging.reply.read; read.Sub(since) > promptly {
+			w.fail("request %d was denied by quota %s for %v, of which there was enough since %v before: free %v",
+				r.id, decision.Quota, decision.Resources(), read.Sub(since), w.room[q].free)
+		}
+	default:
+		w.counts.undecided++
+		if w.shape.calm && w.namespaces.newest[r.namespace] != nil {
+			w.fail("request %d was refused without a decision: %v", r.id, decision)
+		}
+	}
+}
+
+// checkLearning judges an undisturbed leader of which nothing is asked at the moment.
+func (w *world) checkLearning() {
+	if w.leader < 0 || !w.shape.calm {
+		return
+	}
+	for _, driver := range w.replicas[w.leader].drivers {
+		if driver == nil {
+			continue
+		}
+		if !driver.isBehind() {
+			driver.owes = time.Time{}
+			continue
+		}
+		if driver.owes.IsZero() {
+			driver.owes = w.now
+		}
+		if late := w.now.Sub(driver.owes); late > learns {
+			w.fail("the leader has not settled quota %s for %v", w.vocabulary.quotas[driver.quota], late)
+		}
+	}
+}
+
+// isBehind reports whether the ledger lacks use that the leader has counted.
+func (d *driver) isBehind() bool {
+	stored := d.replica.world.ledgers.newest[d.quota]
+	if stored == nil || d.call != nil || !stored.snapshot.State.Sealed.IsZero() {
+		return false
+	}
+	kept := d.observed
+	observation := d.replica.world.honestly(func() *ledger.Observation {
+		return d.observe(machine.Observe{Reservations: stored.snapshot.State.Reservations})
+	})
+	d.observed = kept
+	return observation != nil && observation.Quota == stored.snapshot.State.Quota && !stored.snapshot.State.Waits(*observation)
+}
+
+// honestly runs something without the mutation.
+func (w *world) honestly(run func() *ledger.Observation) *ledger.Observation {
+	mutation := w.mutation
+	w.mutation = noMutation()
+	defer func() { w.mutation = mutation }()
+	return run()
+}
+
+// checkStill judges a cluster in which nothing is left to do.
+func (w *world) checkStill() {
+	for q, quota := range w.quotas.newest {
+		ledger := w.ledgers.newest[q]
+		if quota == nil {
+			if ledger != nil {
+				w.fail("the ledger of quota %s outlived it", w.vocabulary.quotas[q])
+			}
+			continue
+		}
+		if ledger == nil || ledger.snapshot.State.Quota != quota.uid || !ledger.snapshot.State.Sealed.IsZero() {
+			w.fail("quota %s has no open ledger", w.vocabulary.quotas[q])
+			return
+		}
+		state := ledger.snapshot.State
+		if used := w.amounts(state.Used); used != w.room[q].live || len(state.Used) != len(w.hard(q, figures{})) {
+			w.fail("quota %s: used is %v, and %v live", w.vocabulary.quotas[q], used, w.room[q].live)
+		}
+		if len(state.Reservations) > 0 {
+			w.fail("quota %s: something is still reserved: %v", w.vocabulary.quotas[q], state.Reservations)
+		}
+		if state.Fence.Generation != 0 {
+			w.fail("quota %s: a fence still stands: %v", w.vocabulary.quotas[q], state.Fence)
+		}
+	}
+}
+
+// report takes what a machine reports.
+func (w *world) report(d *driver, effect machine.Effect) {
+	switch effect := effect.(type) {
+	case machine.Conflicted:
+		w.counts.conflicts++
+	case machine.Committed:
+		w.counts.writes++
+	case machine.Impossible:
+		w.counts.impossible++
+		if !strings.Contains(effect.Err.Error(), "another quota") {
+			w.fail("replica %d, quota %s: %v", d.replica.id, w.vocabulary.quotas[d.quota], effect.Err)
+		}
+	}
+}

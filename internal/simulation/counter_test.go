@@ -1,0 +1,273 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simulation
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// counter is what a replica does while it leads, or believes that it does. The count is
+// the operator's own.
+type counter struct {
+	replica *replica
+	count   *counting.Count
+	// defined is what each quota is counted for.
+	defined [maxQuotas]ledger.Basis
+	limited [maxQuotas]bool
+	// tasks are the reconciles under way; due says when the next one is.
+	tasks  [maxQuotas]*task
+	due    [maxQuotas]time.Time
+	write  *writing
+	writes bool
+	// specs are the first versions seen of each quota's generation.
+	specs [maxQuotas]*entry
+}
+
+// observed is what an observation was made of.
+type observed struct {
+	basis      ledger.Basis
+	listed     [maxSources]bool
+	sources    [maxSources]uint64
+	namespaces uint64
+}
+
+// lead makes the replica count.
+func (r *replica) lead() {
+	r.counter = &counter{replica: r, writes: true}
+	r.counter.count = counting.New(r.world.evaluators,
+		func(quotas []string) { r.counter.tell(quotas, false) }, func(quotas []string) { r.counter.tell(quotas, true) })
+	for q := range maxQuotas {
+		r.counter.due[q] = r.now()
+	}
+	for kind := countNamespaces; kind <= countClaims; kind++ {
+		r.streams[kind] = stream{}
+	}
+}
+
+func (c *counter) tell(quotas []string, freed bool) {
+	for q, name := range c.replica.world.vocabulary.quotas {
+		if !slices.Contains(quotas, name) {
+			continue
+		}
+		if !freed {
+			c.due[q] = c.replica.now()
+		}
+		if driver := c.replica.drivers[q]; driver != nil {
+			driver.step(machine.Counted{Freed: freed})
+		}
+	}
+}
+
+// source is what a watch of the counter feeds.
+func (c *counter) source(source int) *counting.Source {
+	return c.count.Source(c.replica.world.sources[source].GroupResource())
+}
+
+func (c *counter) takeNamespace(change change[namespace]) {
+	name := c.replica.world.vocabulary.namespaces[change.key]
+	if change.value == nil {
+		c.count.DeleteNamespace(name, change.revision)
+	} else {
+		labels := c.replica.world.labels[change.value.labels]
+		c.count.SetNamespace(name, labels, nil, change.revision, c.replica.now())
+	}
+	c.count.NamespacesAt(change.revision)
+}
+
+func (c *counter) listNamespaces(list []*namespace, revision uint64) {
+	var labelled []counting.NamespaceLabels
+	for _, listed := range list {
+		if listed != nil {
+			labelled = append(labelled, counting.NamespaceLabels{
+				Name: c.replica.world.vocabulary.namespaces[listed.namespace], Labels: c.replica.world.labels[listed.labels], Version: listed.revision,
+			})
+		}
+	}
+	c.count.ReplaceNamespaces(labelled, revision, c.replica.now())
+}
+
+func (c *counter) takeObject(source int, before *object, change change[object]) {
+	if change.value != nil {
+		c.must(c.source(source).Set(change.value.raw, c.replica.now()))
+	} else {
+		c.must(c.source(source).Delete(deleted(before.raw, change.revision), c.replica.now()))
+	}
+	c.source(source).At(change.revision)
+}
+
+// deleted is how a watch shows that an object was deleted.
+func deleted(raw runtime.Object, revision uint64) runtime.Object {
+	gone := raw.DeepCopyObject()
+	if object, ok := gone.(metav1.Object); ok {
+		object.SetResourceVersion(strconv.FormatUint(revision, 10))
+	}
+	return gone
+}
+
+func (c *counter) listObjects(source int, list []*object, revision uint64) {
+	var objects []runtime.Object
+	for _, listed := range list {
+		if listed != nil {
+			objects = append(objects, listed.raw)
+		}
+	}
+	c.must(c.source(source).Replace(objects, revision, c.replica.now()))
+}
+
+func (*counter) must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// define starts to count what the spec limits, unless that is under way.
+func (c *counter) define(known *quota) {
+	if c.limited[known.quota] && c.defined[known.quota] == known.basis() {
+		return
+	}
+	w := c.replica.world
+	sources := map[corev1.ResourceName][]schema.GroupResource{}
+	for i, name := range w.figures {
+		if limits(known.quota, i) {
+			sources[name] = w.countedFrom[name]
+		}
+	}
+	for source := range maxSources {
+		c.source(source)
+	}
+	c.defined[known.quota], c.limited[known.quota] = known.basis(), true
+	c.count.Define(counting.Definition{
+		UID: known.uid, Generation: known.generation, Digest: known.basis().Digest,
+		Quota:    evaluation.Quota{Name: w.vocabulary.quotas[known.quota], Spec: corev1.ResourceQuotaSpec{Hard: known.list}},
+		Selector: w.selectors[known.quota], Sources: sources,
+	}, c.replica.now())
+}
+
+func (c *counter) forget(q int) {
+	c.count.Forget(c.replica.world.vocabulary.quotas[q])
+	c.defined[q], c.limited[q] = ledger.Basis{}, false
+	c.replica.forget(q)
+}
+
+// observe is the operator's Counter.
+func (d *driver) observe(asked machine.Observe) *ledger.Observation {
+	counter := d.replica.counter
+	if counter == nil {
+		return nil
+	}
+	w := d.replica.world
+	var observation *ledger.Observation
+	counter.count.Read(w.vocabulary.quotas[d.quota], func(view counting.View) {
+		definition, seen := view.Definition(), map[ledger.Key]bool{}
+		for key, reservation := range asked.Reservations {
+			from, _ := strconv.ParseUint(reservation.From, 10, 64)
+			seen[key] = view.Includes(reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name, reservation.UID, from)
+		}
+		observation = &ledger.Observation{
+			Basis: ledger.Basis{Quota: definition.UID, Generation: definition.Generation, Digest: definition.Digest},
+			Used:  view.Total(), Sources: definition.Sources, Counted: view.Counted(), Touched: view.Touched(),
+			Seen: func(reservation ledger.Reservation) bool { return seen[reservation.Key()] },
+		}
+	})
+	if observation == nil {
+		return nil
+	}
+	d.observed = &observed{basis: observation.Basis, namespaces: observation.Counted[ledger.Namespaces]}
+	for source := range maxSources {
+		d.observed.sources[source], d.observed.listed[source] = lookup(observation.Counted, w.sources[source].GroupResource())
+	}
+	return w.mutation.observation(d, observation)
+}
+
+func lookup(counted map[schema.GroupResource]uint64, source schema.GroupResource) (uint64, bool) {
+	version, listed := counted[source]
+	return version, listed
+}
+
+// include notes how far the figures have come of a ledger that was just written. The
+// rules are those of the ledger, said again: a count that is behind is not taken.
+func (w *world) include(before *stored, count *observed) {
+	if before == nil || count == nil {
+		return
+	}
+	written := w.ledgers.newest[before.quota]
+	state := before.snapshot.State
+	if state.Quota != count.basis.Quota || count.basis.Generation < state.Generation || count.namespaces < state.Counted[ledger.Namespaces] {
+		return
+	}
+	for figure := range maxFigures {
+		if !w.isBehind(count, state, figureSource(figure)) && (figure != 2 || !w.isBehind(count, state, widgets)) {
+			written.included[figure] = written.included[figure].with(reached{count.sources, count.namespaces})
+		}
+	}
+}
+
+func (w *world) isBehind(count *observed, state ledger.State, source int) bool {
+	return !count.listed[source] || count.sources[source] < state.Counted[w.sources[source].GroupResource()]
+}
+
+// learn notes how far the figures have come of a ledger that a leader has nothing to add
+// to: it uses what was counted, and need not be written for that.
+func (d *driver) learn(count *observed, effects []machine.Effect) {
+	w := d.replica.world
+	stored, machine := w.ledgers.newest[d.quota], d.machine
+	if stored == nil || count == nil || len(effects) > 0 || !machine.Idle() || machine.Current().Version != stored.snapshot.Version {
+		return
+	}
+	w.include(stored, count)
+}
+
+// figureSource is what a figure is counted from.
+func figureSource(figure int) int { return min(figure, claims) }
+
+// newest returns how far a count must have come to include all that is stored now.
+func (w *world) newestOf(source int) uint64 {
+	newest := uint64(0)
+	for _, object := range w.objects[source].newest {
+		if object != nil {
+			newest = max(newest, object.revision)
+		}
+	}
+	return newest
+}
+
+func (w *world) newestNamespace() uint64 {
+	newest := uint64(0)
+	for _, namespace := range w.namespaces.newest {
+		if namespace != nil {
+			newest = max(newest, namespace.revision)
+		}
+	}
+	return newest
+}
+
+func cloned(counted map[schema.GroupResource]uint64) map[schema.GroupResource]uint64 {
+	return maps.Clone(counted)
+}

@@ -1,0 +1,78 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package simulation simulates a cluster around the operator's machines. All of it is in
+// tests, runs in one goroutine, and is decided by a seed.
+//
+// Real are the machines with the ledgers' arithmetic, and the leader's count with its
+// evaluators. Modelled are:
+//
+//   - the API server: one order of revisions over namespaces, quotas, ledgers, objects and
+//     the webhook configuration; its own views of namespaces and of the configuration, which
+//     lag; compare-and-swap; deadlines of webhooks and requests;
+//   - watches: each in order and late by any time, silent, or broken and listed again, as of
+//     now or of a moment before;
+//   - the driver of machines: calls that take effect and are answered apart, get lost before
+//     or after, or take effect long after their caller has given up;
+//   - the front end: epoch, witness, live looks, what is known of namespaces, several quotas,
+//     callers who leave;
+//   - the leader: definitions, the making of ledgers, expiry with its live looks, the webhook
+//     configuration and recounts. Every call of these is a step of its own, and may be lost.
+//     A deposed leader goes on with what it knew;
+//   - the webhook for quotas, which has a ledger bind before a limit is lowered;
+//   - clients and administrators, who create, update, delete, relabel, lower, raise and
+//     remove; objects that nobody is asked about; requests that fail after admission;
+//     somebody who deletes ledgers or the configuration; an API version that isn't served;
+//     crashes between any two steps; clocks that differ.
+//
+// Not modelled are edited ledgers and the trail by which a deletion is made good at once,
+// entries that are not exact, scopes, changes of selectors, forged requests, dry runs, and
+// objects that are stored in a namespace after it was deleted.
+//
+// # The check
+//
+// The commit of a request must not take what lives under a quota above its limit. That is
+// checked if the API server asked about it by an entry that names the quota, and if the
+// namespace has been the quota's from before the request began. The limit is the highest
+// that was in force since the request began, so a lowered limit binds every request that
+// begins after the edit was stored.
+//
+// One exception is made. Nobody was asked about what was stored before the quota or before
+// the namespace was the quota's, by an entry without the quota, or without any entry. Such
+// use doesn't count for a request until the ledger that granted it includes it. A ledger
+// includes what had been counted when it was settled; or when the leader found nothing to
+// settle in it, because equal use is known, too. How far a count had come is noted by the
+// simulation, which doesn't believe what the ledger says of that. Two bounds keep the
+// exception narrow: that the request's own namespace is the quota's must have been known;
+// and in a cluster that is left alone, a leader may know of use that the ledger lacks for
+// 110 ms at most.
+//
+// In a cluster that is left alone, no request is denied what has been free for 400 ms, and
+// none is left undecided. Free is what neither lives nor is reserved for a request that has
+// not been stored; a request that failed holds its room until it expires, as documented.
+//
+// When everything stands still, used equals what lives, nothing is reserved and no fence
+// stands.
+//
+// # The parts
+//
+// TestSchedules, TestKeptSeeds and TestFresh run random schedules: a cluster comes up, is
+// disturbed for 50 to 120 steps, comes to rest, and is worked with undisturbed. Half of them
+// have a theme, which makes a rare coincidence likely. TestEveryOrder makes every order of up
+// to twelve steps in small worlds. TestMutations puts defects into the operator, each of
+// which must be found. A failure is shrunk and told line by line; SIMULATE_SEED replays it,
+// and SIMULATE_MACHINES tells what each machine was told.
+package simulation

@@ -1,0 +1,152 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simulation
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// beginExpiry begins to look for the objects of expired reservations.
+func (t *task) beginExpiry(c *counter) {
+	state, now := c.replica.current(t.quota).State, c.replica.now()
+	t.expired, t.fence = state.Expired(now), state.Fence
+	slices.SortFunc(t.expired, func(a, b ledger.Reservation) int {
+		return strings.Compare(string(a.UID)+a.Attempt, string(b.UID)+b.Attempt)
+	})
+	if next := untilNextExpiry(state, now); next > 0 {
+		c.again(t.quota, next)
+	}
+	t.nextLook(c)
+}
+
+// nextLook goes on with the next reservation, then the fence, then what is to be written.
+func (t *task) nextLook(c *counter) {
+	w, now := c.replica.world, c.replica.now()
+	if w.mutation.dropsBlindly {
+		t.dropped, t.expired = append(t.dropped, t.expired...), nil
+	}
+	switch {
+	case len(t.expired) > 0:
+		t.stage = taskLook
+	case t.stage != taskGeneration && t.fence.Generation != 0 && !now.Before(t.fence.Until):
+		t.stage = taskGeneration
+	case len(t.dropped) > 0 || t.vain:
+		t.edit(c)
+	default:
+		t.stage = taskDone
+	}
+}
+
+func (t *task) edit(c *counter) {
+	t.stage = taskEdit
+	t.reply = c.replica.driver(t.quota).do(func(id machine.RequestID) machine.Event {
+		return machine.Edit{ID: id, Change: func(draft *ledger.Draft) {
+			for _, reservation := range t.dropped {
+				draft.Drop(reservation)
+			}
+			if t.vain {
+				draft.Lower(t.fence)
+			}
+		}}
+	})
+}
+
+// goOnExpiry makes one live look. One that fails keeps its reservation.
+func (t *task) goOnExpiry(c *counter, outcome outcome) {
+	w := c.replica.world
+	switch t.stage {
+	case taskLook:
+		reservation := t.expired[0]
+		fails := outcome != succeeds || w.unserved && reservation.Resource == w.sources[widgets]
+		if !fails && w.isThere(reservation) {
+			if c.limited[t.quota] {
+				t.stage = taskSelected
+				return
+			}
+			fails = false
+		}
+		t.looked(c, !fails)
+	case taskSelected:
+		fails := outcome != succeeds
+		selected := w.isSelected(t.expired[0].Namespace, t.quota)
+		t.looked(c, !fails && !selected)
+	default:
+		generation := int64(0)
+		if found := w.quotas.newest[t.quota]; found != nil {
+			generation = found.generation
+		}
+		t.vain = outcome == succeeds && generation < t.fence.Generation
+		t.nextLook(c)
+	}
+	if outcome != succeeds {
+		c.again(t.quota, lookSoon)
+	}
+}
+
+func (t *task) looked(c *counter, drop bool) {
+	if drop {
+		t.dropped = append(t.dropped, t.expired[0])
+	} else {
+		c.again(t.quota, time.Second)
+	}
+	t.expired = t.expired[1:]
+	t.nextLook(c)
+}
+
+// isThere reports whether the write that a reservation was made for has happened.
+func (w *world) isThere(reservation ledger.Reservation) bool {
+	source := slices.Index(w.sources[:], reservation.Resource)
+	for _, object := range w.objects[source].newest {
+		if object != nil && object.uid == reservation.UID {
+			return reservation.From == "" || object.revision > parse(reservation.From)
+		}
+	}
+	return false
+}
+
+func (w *world) isSelected(namespace string, q int) bool {
+	n := slices.Index(w.vocabulary.namespaces[:], namespace)
+	return w.namespaces.newest[n] != nil && w.selected[n][q] != 0
+}
+
+func untilNextExpiry(state ledger.State, now time.Time) time.Duration {
+	next := time.Duration(0)
+	if state.Fence.Generation != 0 {
+		next = max(state.Fence.Until.Sub(now), 0) + time.Second
+	}
+	for _, reservation := range state.Reservations {
+		left := max(reservation.Expiry.Sub(now), 0) + time.Second
+		if next == 0 || left < next {
+			next = left
+		}
+	}
+	return next
+}
+
+func parse(revision string) uint64 {
+	number, err := strconv.ParseUint(revision, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
+}

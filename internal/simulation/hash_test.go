@@ -1,0 +1,97 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simulation
+
+import (
+	"hash/maphash"
+	"reflect"
+)
+
+// hashing tells values apart by all that is in them, exported or not. Functions are told
+// apart by their code alone.
+type hashing struct {
+	maphash.Hash
+	seed maphash.Seed
+}
+
+func newHashing(seed maphash.Seed) *hashing {
+	h := &hashing{seed: seed}
+	h.SetSeed(seed)
+	return h
+}
+
+func (h *hashing) number(n uint64) { maphash.WriteComparable(&h.Hash, n) }
+
+// value adds a value. What is derived from other fields, or is only a cache, is left out.
+func (h *hashing) value(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Invalid:
+		h.number(0)
+	case reflect.Bool:
+		h.number(flag(v.Bool()))
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		h.number(uint64(v.Int())) //nolint:gosec // any bits do
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		h.number(v.Uint())
+	case reflect.String:
+		_, _ = h.WriteString(v.String())
+		_ = h.WriteByte(0)
+	case reflect.Pointer, reflect.Interface:
+		h.number(flag(v.IsNil()))
+		if !v.IsNil() {
+			if v.Kind() == reflect.Interface {
+				_, _ = h.WriteString(v.Elem().Type().String())
+			}
+			h.value(v.Elem())
+		}
+	case reflect.Func:
+		h.number(uint64(v.Pointer()))
+	case reflect.Slice, reflect.Array:
+		h.number(uint64(v.Len())) //nolint:gosec // not negative
+		for i := range v.Len() {
+			h.value(v.Index(i))
+		}
+	case reflect.Map:
+		h.entries(v)
+	case reflect.Struct:
+		h.fields(v)
+	default:
+		panic("cannot tell apart values of kind " + v.Kind().String())
+	}
+}
+
+func (h *hashing) entries(v reflect.Value) {
+	sum := uint64(0)
+	for entries := v.MapRange(); entries.Next(); {
+		entry := newHashing(h.seed)
+		entry.value(entries.Key())
+		entry.value(entries.Value())
+		sum += entry.Sum64()
+	}
+	h.number(sum)
+}
+
+func (h *hashing) fields(v reflect.Value) {
+	for i := range v.NumField() {
+		switch v.Type().String() + "." + v.Type().Field(i).Name {
+		case "time.Time.loc", "resource.Quantity.s", "ledger.State.index", "ledger.Observation.Seen",
+			"machine.Machine.effects", "machine.Machine.now", "machine.Machine.options":
+		default:
+			h.value(v.Field(i))
+		}
+	}
+}

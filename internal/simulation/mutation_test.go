@@ -1,0 +1,112 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simulation
+
+import (
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// mutation is a defect that is put into the operator.
+type mutation struct {
+	name string
+	// noEpoch, noWitness and noLook: the front end trusts its caches.
+	noEpoch, noWitness, noLook bool
+	// trustsLooks: a live look that explained why entry and cache disagree is believed for
+	// some seconds.
+	trustsLooks bool
+	// noKnowledge: a charge is judged whatever is known of namespaces.
+	noKnowledge bool
+	// noTouch: what has changed since an equal count is not told, of sources or of all.
+	noTouch, noTouchAtAll bool
+	// lazy: a settle that raises what is used waits so long.
+	lazy time.Duration
+	// noFence: a lowered limit binds only those who know it.
+	noFence bool
+	// takesOld: a count is taken though it is older than the ledger's.
+	takesOld bool
+	// dropsBlindly: an expired reservation is dropped without a look.
+	dropsBlindly bool
+	// answersEarly: charges are answered before they are written.
+	answersEarly bool
+	// overwrites: a replica's writes meet no conflict.
+	overwrites bool
+	// opensAtOnce: a ledger is made anew without regard to what is in flight.
+	opensAtOnce bool
+	// shortLife: reservations end before the API server gives up.
+	shortLife bool
+	// noRecount: what was stored while nobody was asked is not counted first.
+	noRecount bool
+	// theme is of all schedules that look for it; zero for any.
+	theme int
+}
+
+func noMutation() mutation { return mutation{} }
+
+func (w *world) life() time.Duration {
+	if w.mutation.shortLife {
+		return 10 * time.Second
+	}
+	return life
+}
+
+// observation changes what a machine is shown of a count.
+func (m mutation) observation(d *driver, observation *ledger.Observation) *ledger.Observation {
+	if m.noTouch || m.noTouchAtAll {
+		for source := range observation.Touched {
+			if source != ledger.Namespaces || m.noTouchAtAll {
+				delete(observation.Touched, source)
+			}
+		}
+	}
+	if m.takesOld {
+		for source, version := range d.machine.Current().State.Counted {
+			observation.Counted[source] = max(observation.Counted[source], version)
+		}
+	}
+	if m.lazy > 0 && d.isToWait(observation, m.lazy) {
+		return nil
+	}
+	return observation
+}
+
+// isToWait holds back an observation that raises what is charged.
+func (d *driver) isToWait(observation *ledger.Observation, wait time.Duration) bool {
+	now := d.replica.now()
+	if d.machine.Current().State.Waits(*observation) {
+		d.held = time.Time{}
+		return false
+	}
+	if d.held.IsZero() {
+		d.held = now.Add(wait)
+	}
+	return d.held.After(now)
+}
+
+// answerEarly answers who is about to be reserved for.
+func (w *world) answerEarly(d *driver, next ledger.State) {
+	for _, waiter := range d.waiting {
+		for key := range next.Reservations {
+			request := w.charged[key]
+			if request != nil && request.charging.reply == waiter.answer && !waiter.answer.came {
+				waiter.answer.came = true
+				waiter.answer.answer.Decision = ledger.Granted{}
+			}
+		}
+	}
+}

@@ -1,0 +1,68 @@
+//go:build !race
+
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simulation
+
+import (
+	"testing"
+	"time"
+)
+
+// mutations are defects, and in how many schedules at most each must be found. Those that
+// need a coincidence are looked for where it is likely. That an equal count of one source
+// does not tell how far it has come is found by TestEveryOrder.
+func mutations() map[string]struct {
+	mutation
+	within int
+} {
+	type row = struct {
+		mutation
+		within int
+	}
+	return map[string]row{
+		"a front end trusts its caches":                      {mutation{noEpoch: true, noWitness: true, noLook: true}, 3000},
+		"a front end compares neither epochs nor quotas":     {mutation{noEpoch: true, noWitness: true}, 3000},
+		"a front end does not compare quotas":                {mutation{noWitness: true}, 3000},
+		"a front end believes a look for seconds":            {mutation{trustsLooks: true, theme: 2}, 5000},
+		"a charge is judged whatever is known of namespaces": {mutation{noKnowledge: true}, 3000},
+		"an equal count does not tell how far it has come":   {mutation{noTouchAtAll: true}, 3000},
+		"a settle that raises what is used waits":            {mutation{lazy: 160 * time.Millisecond}, 3000},
+		"a lowered limit raises no fence":                    {mutation{noFence: true}, 3000},
+		"a count is settled though it is behind":             {mutation{takesOld: true}, 3000},
+		"an expired reservation is dropped without a look":   {mutation{dropsBlindly: true}, 3000},
+		"charges are answered before they are written":       {mutation{answersEarly: true}, 3000},
+		"writes ignore conflicts":                            {mutation{overwrites: true}, 3000},
+		"a ledger is opened at once after one was deleted":   {mutation{opensAtOnce: true, theme: 1}, 5000},
+		"a reservation ends before the API server gives up":  {mutation{shortLife: true}, 3000},
+	}
+}
+
+func TestMutations(t *testing.T) {
+	for name, mutated := range mutations() {
+		t.Run(name, func(t *testing.T) {
+			words := newVocabulary()
+			for seed := range mutated.within {
+				if failure := newSchedule(words, uint64(seed), mutated.mutation, nil).run(); failure != nil {
+					t.Logf("found in schedule %d: %s", seed+1, failure.message)
+					return
+				}
+			}
+			t.Errorf("not found in %d schedules", mutated.within)
+		})
+	}
+}

@@ -1,0 +1,346 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simulation
+
+import (
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// options are those of the operator.
+func options() machine.Options {
+	return machine.Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 150 * time.Millisecond, MaxWaiting: 10000}
+}
+
+// editTimeout is as the driver's.
+const editTimeout = 30 * time.Second
+
+// kind is a kind of watch.
+type kind int
+
+const (
+	watchLedgers kind = iota
+	watchNamespaces
+	watchQuotas
+	// The leader counts by watches of its own.
+	countNamespaces
+	countWidgets
+	countClaims
+	kinds
+)
+
+// stream is how far a watch has come.
+type stream struct {
+	// listed: the first list has come.
+	listed   bool
+	position int
+}
+
+// replica is one process of the operator.
+type replica struct {
+	world *world
+	id    int
+	alive bool
+	// offset is how far its clock is from the world's.
+	offset  time.Duration
+	streams [kinds]stream
+	drivers [maxQuotas]*driver
+	// forgotten are drivers of quotas that are gone, whose callers still wait.
+	forgotten []*driver
+	serial    int
+	// quotas and ledgers are the informers' caches.
+	quotas   [maxQuotas]*quota
+	ledgers  [maxQuotas]*stored
+	coverage coverage
+	// counter counts while the replica leads; nil otherwise.
+	counter *counter
+	// born and busy are when it started, and when it last was held up.
+	busy time.Time
+}
+
+func newReplica(w *world, id int, offset time.Duration) *replica {
+	return &replica{world: w, id: id, offset: offset}
+}
+
+func (r *replica) now() time.Time { return r.world.now.Add(r.offset) }
+
+// start begins a process that knows nothing.
+func (r *replica) start() {
+	*r = replica{world: r.world, id: r.id, offset: r.offset, alive: true, serial: r.serial, busy: r.world.now}
+}
+
+// crash loses everything but what is on its way.
+func (r *replica) crash() {
+	w := r.world
+	for _, driver := range r.all() {
+		if driver.call != nil {
+			w.orphan(driver.call)
+		}
+	}
+	for _, request := range w.requests {
+		if request.replica == r && request.stage != stageNone {
+			request.stage = stageNone
+			request.fail("its replica crashed")
+		}
+	}
+	for _, edit := range w.edits {
+		if edit.replica == r && edit.stage == editAsked {
+			edit.stage = editOver
+		}
+	}
+	if w.leader == r.id {
+		w.leader = -1
+	}
+	*r = replica{world: w, id: r.id, offset: r.offset, serial: r.serial}
+}
+
+func (r *replica) synced() bool {
+	return r.streams[watchNamespaces].listed && r.streams[watchQuotas].listed
+}
+
+func (r *replica) all() []*driver {
+	all := make([]*driver, 0, maxQuotas+len(r.forgotten))
+	for _, driver := range r.drivers {
+		if driver != nil {
+			all = append(all, driver)
+		}
+	}
+	return append(all, r.forgotten...)
+}
+
+// driver returns the one of a quota.
+func (r *replica) driver(q int) *driver {
+	if r.drivers[q] == nil {
+		r.serial++
+		r.drivers[q] = &driver{replica: r, quota: q, serial: r.serial, machine: machine.New(options()), wakeAt: r.now()}
+	}
+	return r.drivers[q]
+}
+
+// forget drops what is known of a quota that is gone.
+func (r *replica) forget(q int) {
+	if gone := r.drivers[q]; gone != nil {
+		r.drivers[q] = nil
+		if gone.call != nil || len(gone.waiting) > 0 {
+			r.forgotten = append(r.forgotten, gone)
+		}
+	}
+}
+
+func (r *replica) current(q int) machine.Snapshot {
+	if r.drivers[q] == nil {
+		return machine.Snapshot{}
+	}
+	return r.drivers[q].machine.Current()
+}
+
+// driver interprets the effects of one machine.
+type driver struct {
+	replica *replica
+	quota   int
+	serial  int
+	machine *machine.Machine
+	// call is under way; nil for none.
+	call   *call
+	wakeAt time.Time
+	// sleeping: a timer fires at wakeAt.
+	sleeping bool
+	waiting  []waiter
+	last     machine.RequestID
+	// observed is the last count that was shown since the last write.
+	observed *observed
+	// read is when a load last took effect.
+	read time.Time
+	// owes is since when a changed count may be unsettled; zero for never.
+	owes time.Time
+	// held is until when a mutated count is held back.
+	held time.Time
+	// released are the charges that were given back.
+	released []ledger.Key
+}
+
+// waiter is who waits for an answer.
+type waiter struct {
+	id     machine.RequestID
+	answer *reply
+}
+
+// reply is an answer once it came.
+type reply struct {
+	came   bool
+	answer machine.Answer
+	// read is when the answering driver last read the ledger.
+	read time.Time
+}
+
+// call is a read or write of a ledger that is under way.
+type call struct {
+	quota   int
+	replica int
+	swap    *machine.Swap
+	began   time.Time
+	// done: it took effect, and result is the reply.
+	done   bool
+	result machine.Event
+	// observed is what the write settles by.
+	observed *observed
+	reader   *driver
+}
+
+func (d *driver) step(event machine.Event) {
+	if cancel, ok := event.(machine.Cancel); ok && d.replica.world.remembers {
+		d.released = append(d.released, cancel.Reserved)
+	}
+	effects := d.machine.Step(d.replica.now(), event)
+	if trace := d.replica.world.trace; trace != nil {
+		trace.step(d, event, effects)
+	}
+	if observed, ok := event.(machine.Observed); ok && observed.Observation != nil {
+		d.learn(d.observed, effects)
+	}
+	for _, effect := range effects {
+		switch effect := effect.(type) {
+		case machine.Answer:
+			d.answer(effect)
+		case machine.Observe:
+			d.observed = nil
+			d.step(machine.Observed{Observation: d.observe(effect)})
+		case machine.Load:
+			d.call = &call{quota: d.quota, replica: d.replica.id, began: d.replica.world.now, reader: d}
+		case machine.Swap:
+			d.beginSwap(effect)
+		case machine.WakeAt:
+			d.sleepUntil(effect.Time)
+		default:
+			d.replica.world.report(d, effect)
+		}
+	}
+}
+
+func (d *driver) beginSwap(swap machine.Swap) {
+	w := d.replica.world
+	d.call = &call{quota: d.quota, replica: d.replica.id, swap: &swap, began: w.now, observed: d.observed, reader: d}
+	d.observed = nil
+	if w.mutation.answersEarly {
+		w.answerEarly(d, swap.Next)
+	}
+}
+
+// sleepUntil sets the timer, unless it fires before anyway.
+func (d *driver) sleepUntil(at time.Time) {
+	if now := d.replica.now(); d.sleeping && d.wakeAt.After(now) && !d.wakeAt.After(at) {
+		return
+	}
+	d.wakeAt, d.sleeping = at, true
+}
+
+func (d *driver) isDue() bool {
+	now := d.replica.now()
+	return d.sleeping && !d.wakeAt.After(now) || !d.held.IsZero() && !d.held.After(now)
+}
+
+func (d *driver) tick() {
+	if !d.held.IsZero() && !d.held.After(d.replica.now()) {
+		d.step(machine.Counted{})
+		d.held = time.Time{}
+		return
+	}
+	d.sleeping = false
+	d.step(machine.Tick{})
+}
+
+func (d *driver) answer(answer machine.Answer) {
+	for i, waiter := range d.waiting {
+		if waiter.id == answer.ID {
+			*waiter.answer = reply{came: true, answer: answer, read: d.read}
+			d.waiting = append(d.waiting[:i:i], d.waiting[i+1:]...)
+			return
+		}
+	}
+}
+
+// do hands the machine a charge or an edit, and returns where the answer is going to be.
+func (d *driver) do(event func(machine.RequestID) machine.Event) *reply {
+	d.last++
+	waits := waiter{id: d.last, answer: &reply{}}
+	waits.answer.answer.ID = d.last
+	d.waiting = append(d.waiting, waits)
+	d.step(event(d.last))
+	return waits.answer
+}
+
+// abandon forgets a request; id is zero for one that was answered.
+func (d *driver) abandon(id machine.RequestID, reserved ledger.Key) {
+	for i, waiter := range d.waiting {
+		if waiter.id == id {
+			d.waiting = append(d.waiting[:i:i], d.waiting[i+1:]...)
+			break
+		}
+	}
+	d.step(machine.Cancel{ID: id, Reserved: reserved, Until: d.replica.now().Add(editTimeout)})
+}
+
+// take has the API server do what a call asks for.
+func (w *world) take(c *call) {
+	c.done = true
+	if c.swap == nil {
+		snapshot := machine.Snapshot{}
+		if ledger := w.ledgers.newest[c.quota]; ledger != nil {
+			snapshot = ledger.snapshot
+		}
+		snapshot.Spec = &machine.Spec{}
+		if quota := w.quotas.newest[c.quota]; quota != nil {
+			*snapshot.Spec = machine.Spec{Quota: quota.uid, Generation: quota.generation}
+		}
+		c.reader.read = w.now
+		c.result = machine.Loaded{Snapshot: snapshot}
+		return
+	}
+	before := w.ledgers.newest[c.quota]
+	version, err := w.swap(c.quota, c.swap.Previous, c.swap.Next, w.mutation.overwrites && !c.swap.Previous.IsZero())
+	if err == nil {
+		w.include(before, c.observed)
+	}
+	c.result = machine.Swapped{Version: version, Err: err}
+}
+
+// lost is the reply to a call of which nothing is known.
+func (c *call) lost() machine.Event {
+	if c.swap == nil {
+		return machine.Loaded{Err: errLost}
+	}
+	return machine.Swapped{Err: errLost}
+}
+
+func (w *world) orphan(c *call) {
+	if c.swap != nil && !c.done {
+		w.orphans = append(w.orphans, c)
+	}
+}
+
+// deliver hands the machine a reply.
+func (d *driver) deliver(result machine.Event) {
+	took := d.replica.world.now.Sub(d.call.began)
+	d.call = nil
+	if swapped, ok := result.(machine.Swapped); ok {
+		swapped.Took = took
+		result = swapped
+	}
+	d.step(result)
+}

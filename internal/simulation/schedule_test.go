@@ -1,0 +1,386 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simulation
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// shape is what kind of schedule it is.
+type shape struct {
+	seed     uint64
+	replicas int
+	offsets  [3]time.Duration
+	quotas   int
+	// open is how many requests may be under way.
+	open    int
+	length  int
+	weights [actions]int
+	// slow are watches that rarely show anything.
+	slow   [3][kinds]bool
+	labels [maxNamespaces]int
+	hard   [maxQuotas]int
+	// calm: nothing is disturbed. disturbed is when something last was.
+	calm      bool
+	disturbed time.Time
+}
+
+// usually is how likely each action is where nothing else is said.
+func usually() [actions]int {
+	weights := [actions]int{}
+	for action := range beginRequest {
+		weights[action] = 10
+	}
+	weights[startReplica], weights[elect], weights[dropOrphan] = 5, 5, 1
+	weights[beginRequest], weights[deleteObject], weights[label], weights[beginEdit] = 40, 2, 1, 2
+	weights[createNamespace], weights[createQuota] = 5, 5
+	weights[advance] = 6
+	return weights
+}
+
+// faults are what may be added, and how likely.
+func faults() map[action]int {
+	return map[action]int{
+		growUnasked: 2, beginUnasked: 5, deleteNamespace: 1, deleteQuota: 1, label: 4, deleteObject: 6, beginEdit: 12,
+		failRead: 4, loseAnswer: 4, leave: 2, failRequest: 5, effectCall: 10, loseCall: 3, forgetCall: 3,
+		relist: 2, takeOrphan: 3, loseTask: 2, unhearTask: 2, loseWriting: 2, crash: 1, depose: 2,
+		stopServing: 1, deleteLedger: 2, deleteConfiguration: 1, failEdit: 10,
+	}
+}
+
+// newShape draws a shape, of a theme unless that is zero.
+func newShape(seed uint64, theme int, random *rand.Rand) shape {
+	s := shape{seed: seed, weights: usually(), replicas: 2, quotas: 1 + random.IntN(2), open: 2 + random.IntN(4), length: 50 + random.IntN(70)}
+	if random.IntN(5) == 0 {
+		s.replicas = 3
+	}
+	if random.IntN(3) == 0 {
+		for n := range s.offsets {
+			s.offsets[n] = time.Duration(random.Int64N(int64(maxSkew))) - maxSkew/2
+		}
+	}
+	likely := faults()
+	for action := range actions {
+		if weight, ok := likely[action]; ok && random.IntN(3) == 0 {
+			s.weights[action] = weight
+		}
+	}
+	// Some watches are silent for long in some schedules, and some objects take long.
+	if random.IntN(2) == 0 {
+		for n := range s.slow {
+			for kind := range s.slow[n] {
+				s.slow[n][kind] = random.IntN(4) == 0
+			}
+		}
+	}
+	if random.IntN(4) == 0 {
+		s.weights[persistObject] = 1
+	}
+	if random.IntN(4) == 0 {
+		s.weights[learnNamespaces] = 2
+	}
+	for n := range s.labels {
+		s.labels[n] = random.IntN(1 << maxQuotas)
+	}
+	if all := themes(); theme > 0 {
+		all[theme-1](&s)
+	} else if random.IntN(2) == 0 {
+		all[random.IntN(len(all))](&s)
+	}
+	s.labels[0] |= 1
+	s.labels[random.IntN(maxNamespaces)] |= 1
+	for q := range s.hard {
+		s.hard[q] = random.IntN(36)
+	}
+	return s
+}
+
+// themes make rare coincidences likely: each has little in it but what they take.
+func themes() []func(*shape) {
+	only := func(s *shape, weights map[action]int) {
+		for fault := range faults() {
+			s.weights[fault] = 0
+		}
+		for action, weight := range weights {
+			s.weights[action] = weight
+		}
+	}
+	return []func(*shape){
+		func(s *shape) { // a ledger is lost while much is in flight
+			only(s, map[action]int{deleteLedger: 6, persistObject: 1, goOnTask: 40, beginTask: 40, advance: 2, failRequest: 1})
+		},
+		func(s *shape) { // namespaces come and go, and a replica doesn't see it
+			only(s, map[action]int{label: 12, deleteObject: 1, advance: 2, learnNamespaces: 15})
+			for n := range s.slow {
+				s.slow[n][watchNamespaces] = true
+			}
+		},
+		func(s *shape) { // leaders change, and each has seen something else
+			only(s, map[action]int{
+				beginUnasked: 20, deleteObject: 16, depose: 4, relist: 10, persistObject: 40, advance: 2, deliverWatch: 12,
+				replyCall: 4, tick: 20,
+			})
+			for n := range s.slow {
+				s.slow[n][countWidgets], s.slow[n][countClaims] = n == 1, n == 1
+			}
+			s.quotas = 1
+		},
+		func(s *shape) { // what is stored is counted only after a reservation's life
+			only(s, map[action]int{deleteObject: 2, advance: 10, persistObject: 20, beginTask: 20, goOnTask: 20})
+			for n := range s.slow {
+				s.slow[n][countWidgets], s.slow[n][countClaims] = true, true
+			}
+		},
+		func(s *shape) { // limits go up and down
+			only(s, map[action]int{beginEdit: 25, failEdit: 10, deleteObject: 8, deleteQuota: 1, advance: 2})
+			for n := range s.slow {
+				s.slow[n][watchQuotas], s.slow[n][watchLedgers] = n > 0, n > 0
+			}
+		},
+	}
+}
+
+// schedule is one run.
+type schedule struct {
+	world   *world
+	random  *rand.Rand
+	chooser chooser
+	steps   []step
+	ids     int
+}
+
+func newSchedule(words *vocabulary, seed uint64, mutation mutation, trace *trace) *schedule {
+	random := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)) //nolint:gosec // it is to be the same each time
+	shape := newShape(seed, mutation.theme, random)
+	s := &schedule{world: newWorld(words, shape, mutation), random: random}
+	s.world.trace = trace
+	return s
+}
+
+// setUp lets a small cluster come up.
+func (s *schedule) setUp() {
+	w := s.world
+	for n, labels := range w.shape.labels {
+		w.setNamespace(n, labels)
+	}
+	for q := range w.shape.quotas {
+		w.createQuota(q, w.hardOf(w.shape.hard[q]))
+	}
+	s.settle()
+}
+
+// disturb makes random steps.
+func (s *schedule) disturb() {
+	w := s.world
+	for range w.shape.length {
+		if w.failure != nil {
+			return
+		}
+		s.make(s.choose())
+	}
+}
+
+func (s *schedule) make(next step) {
+	s.steps = append(s.steps, next)
+	s.world.do(next)
+}
+
+func (s *schedule) choose() step {
+	w := s.world
+	s.ids++
+	s.chooser.reset(w, &w.shape.weights)
+	s.chooser.progress()
+	drawn := s.random.Uint64()
+	s.chooser.clients(s.ids, int(drawn%36), int(drawn>>8%4096))
+	s.chooser.add(advance, []int{20, 50, 200, 1000, 5000, 30000, 100000}[drawn>>24%7], 0, 0)
+	next := s.pick(s.random.IntN(s.chooser.total))
+	next.after = []int{0, 0, 1, 1, 2, 5, 15}[drawn>>32%7]
+	return next
+}
+
+// settle lets the cluster come to rest without disturbance: what is due happens at once, in
+// the same order, and then time passes until something else is due.
+func (s *schedule) settle() {
+	w := s.world
+	for range 3000 {
+		if w.failure != nil {
+			return
+		}
+		if s.undisturbed() {
+			continue
+		}
+		w.checkLearning()
+		next := w.nextWake()
+		if next.IsZero() {
+			return
+		}
+		w.pass(max(next.Sub(w.now), 0) + time.Millisecond)
+	}
+	w.fail("the cluster doesn't come to rest")
+}
+
+// undisturbed makes the step that an undisturbed cluster makes next, and reports false if
+// it has to wait.
+func (s *schedule) undisturbed() bool {
+	w := s.world
+	if w.unserved {
+		w.unserved = false
+	}
+	for _, replica := range w.replicas {
+		if replica.counter != nil && w.leader != replica.id {
+			w.do(step{action: crash, a: replica.id})
+			return true
+		}
+	}
+	weights := [actions]int{}
+	for action := range beginRequest {
+		weights[action] = 1
+	}
+	s.chooser.reset(w, &weights)
+	s.chooser.progress()
+	if len(s.chooser.choices) == 0 {
+		return false
+	}
+	first := s.chooser.choices[0].step
+	for _, choice := range s.chooser.choices {
+		if choice.step.action < first.action {
+			first = choice.step
+		}
+	}
+	w.counts.settling++
+	w.do(first)
+	if first.action == deliverWatch {
+		for replica := w.replicas[first.a]; w.failure == nil && replica.pending(kind(first.b)); {
+			w.do(first)
+		}
+	}
+	if w.counts.settling%4 == 0 {
+		w.pass(time.Millisecond)
+	}
+	return true
+}
+
+// nextWake returns when something is due next; zero for never.
+func (w *world) nextWake() time.Time {
+	next := time.Time{}
+	earliest := func(at time.Time) {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	for _, request := range w.requests {
+		earliest(request.wakeAt())
+	}
+	for _, replica := range w.replicas {
+		for _, driver := range replica.all() {
+			if driver.sleeping {
+				earliest(driver.wakeAt.Add(-replica.offset))
+			}
+			if !driver.held.IsZero() {
+				earliest(driver.held.Add(-replica.offset))
+			}
+		}
+		if replica.counter == nil {
+			continue
+		}
+		for q, due := range replica.counter.due {
+			if !due.IsZero() && replica.counter.tasks[q] == nil {
+				earliest(due.Add(-replica.offset))
+			}
+		}
+	}
+	return next
+}
+
+// clients lets clients of an undisturbed cluster work. Nothing may be refused for which
+// there is room.
+func (s *schedule) clients() {
+	w := s.world
+	weights := [actions]int{}
+	weights[beginRequest], weights[deleteObject], weights[label], weights[growUnasked], weights[beginEdit] = 12, 4, 1, 1, 1
+	for range 10 {
+		if w.failure != nil {
+			return
+		}
+		s.ids++
+		drawn := s.random.Uint64()
+		s.chooser.reset(w, &weights)
+		s.chooser.clients(s.ids, int(drawn%36), int(drawn>>8%4096))
+		if s.chooser.total > 0 {
+			w.do(s.pick(s.random.IntN(s.chooser.total)))
+		}
+		for range drawn >> 40 % 6 {
+			s.undisturbed()
+		}
+		if drawn>>48%3 == 0 {
+			s.rest(time.Duration(drawn>>52%1024) * time.Millisecond)
+		}
+	}
+}
+
+func (s *schedule) pick(left int) step {
+	for _, choice := range s.chooser.choices {
+		left -= choice.weight
+		if left < 0 {
+			return choice.step
+		}
+	}
+	panic("unreachable")
+}
+
+// rest lets some time pass.
+func (s *schedule) rest(long time.Duration) {
+	w := s.world
+	for until := w.now.Add(long); w.failure == nil && w.now.Before(until); {
+		if s.undisturbed() {
+			continue
+		}
+		w.checkLearning()
+		next := w.nextWake()
+		if next.IsZero() || next.After(until) {
+			next = until
+		}
+		w.pass(max(next.Sub(w.now), 0) + time.Millisecond)
+	}
+}
+
+// run runs a whole schedule.
+func (s *schedule) run() *failure {
+	w := s.world
+	s.setUp()
+	s.disturb()
+	return s.end(w)
+}
+
+// end lets the cluster come to rest, looks whether all is well, and again after some
+// undisturbed work.
+func (s *schedule) end(w *world) *failure {
+	s.settle()
+	if w.failure == nil {
+		w.checkStill()
+	}
+	if w.failure == nil {
+		w.shape.calm, w.shape.disturbed = true, w.now
+		s.clients()
+		s.settle()
+	}
+	if w.failure == nil {
+		w.checkStill()
+	}
+	return w.failure
+}

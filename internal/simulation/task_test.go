@@ -1,0 +1,243 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simulation
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// lookSoon is how soon a reconcile comes again.
+const lookSoon = 20 * time.Millisecond
+
+// task is a reconcile of one quota by the leader: it defines what is counted, makes the
+// ledger, and looks after what expires. Each stage makes one call, or waits.
+type task struct {
+	stage taskStage
+	quota int
+	uid   types.UID
+	// ledger and found are what was read live.
+	ledger *stored
+	found  *quota
+	state  ledger.State
+	// replaced is the version of the ledger that was last written.
+	replaced machine.Version
+	newest   map[schema.GroupResource]uint64
+	// expired are looked up one after the other; those that nothing is awaited for are
+	// dropped. there: the object of the one at hand is there.
+	expired, dropped []ledger.Reservation
+	there            bool
+	fence            ledger.Fence
+	vain             bool
+	reply            *reply
+}
+
+type taskStage int
+
+const (
+	taskDelete taskStage = iota
+	taskReadLedger
+	taskReadQuota
+	taskCreate
+	taskRemove
+	taskNewest
+	taskFill
+	taskName
+	taskOpen
+	taskLook
+	taskSelected
+	taskGeneration
+	taskEdit
+	taskDone
+)
+
+// isDue reports whether a reconcile of the quota begins.
+func (c *counter) isDue(q int) bool {
+	return c.tasks[q] == nil && !c.due[q].IsZero() && !c.due[q].After(c.replica.now())
+}
+
+// again asks for a reconcile in a while.
+func (c *counter) again(q int, in time.Duration) {
+	if at := c.replica.now().Add(in); c.due[q].IsZero() || at.Before(c.due[q]) {
+		c.due[q] = at
+	}
+}
+
+// reconcile begins.
+func (c *counter) reconcile(q int) {
+	c.due[q] = time.Time{}
+	known := c.replica.quotas[q]
+	if known == nil {
+		c.specs[q] = nil
+		c.forget(q)
+		if c.replica.ledgers[q] != nil {
+			c.tasks[q] = &task{stage: taskDelete, quota: q, ledger: c.replica.ledgers[q]}
+		}
+		return
+	}
+	c.define(known)
+	work := &task{quota: q, uid: known.uid, stage: taskReadLedger}
+	current := c.replica.current(q)
+	if current.State.Quota == known.uid && current.State.Sealed.IsZero() {
+		work.beginExpiry(c)
+	}
+	if work.stage != taskDone {
+		c.tasks[q] = work
+	}
+}
+
+// isReady reports whether the task can go on.
+func (t *task) isReady() bool { return t.stage != taskEdit || t.reply.came }
+
+// goOn makes the next call of a task. If it is lost, it happened or not.
+func (c *counter) goOn(q int, outcome outcome) {
+	work := c.tasks[q]
+	switch work.stage {
+	case taskLook, taskSelected, taskGeneration:
+		work.goOnExpiry(c, outcome)
+	case taskEdit:
+		work.stage = taskDone
+		c.again(q, lookSoon)
+	default:
+		if !work.recover(c, outcome) {
+			work.stage = taskDone
+			c.again(q, lookSoon)
+		}
+	}
+	if work.stage == taskDone {
+		c.tasks[q] = nil
+	}
+}
+
+// outcome is what becomes of a call.
+type outcome int
+
+const (
+	succeeds outcome = iota
+	// vanishes: the call never arrives.
+	vanishes
+	// unheard: the call takes effect, and its reply is lost.
+	unheard
+)
+
+// recover makes the next step of a recovery, and returns false if it has to be begun again.
+func (t *task) recover(c *counter, outcome outcome) bool {
+	w := c.replica.world
+	if outcome == vanishes {
+		return false
+	}
+	switch t.stage {
+	case taskDelete:
+		w.deleteLedger(t.quota, t.ledger.snapshot.Version)
+		t.stage = taskDone
+	case taskReadLedger:
+		t.ledger, t.stage = w.ledgers.newest[t.quota], taskReadQuota
+	case taskReadQuota:
+		t.found = w.quotas.newest[t.quota]
+		if t.found == nil || t.found.uid != t.uid {
+			return false
+		}
+		return t.decide(c)
+	case taskCreate:
+		created := ledger.State{Basis: ledger.Basis{Quota: t.uid}, Sealed: c.replica.now().Truncate(time.Second)}
+		t.replace(c, machine.Version{}, created, outcome)
+		return false
+	case taskRemove:
+		w.deleteLedger(t.quota, t.ledger.snapshot.Version)
+		return false
+	default:
+		return t.unseal(c, outcome)
+	}
+	return outcome == succeeds
+}
+
+// decide goes by what is stored.
+func (t *task) decide(c *counter) bool {
+	switch {
+	case t.ledger == nil:
+		t.stage = taskCreate
+		return true
+	case t.ledger.snapshot.State.Quota != t.uid:
+		t.stage = taskRemove
+		return true
+	case t.ledger.snapshot.State.Sealed.IsZero():
+		c.replica.driver(t.quota).step(machine.Seen{Snapshot: t.ledger.snapshot})
+		return false
+	}
+	t.state, t.replaced = t.ledger.snapshot.State, t.ledger.snapshot.Version
+	switch t.found.ledger {
+	case t.replaced.UID:
+		t.stage = taskOpen
+	case "":
+		t.stage = taskFill
+	default:
+		if left := t.state.Sealed.Add(c.replica.world.life() + time.Second).Sub(c.replica.now()); left > 0 && !c.replica.world.mutation.opensAtOnce {
+			c.again(t.quota, left)
+			t.stage = taskDone
+			return true
+		}
+		t.stage = taskNewest
+	}
+	return true
+}
+
+// unseal opens a ledger once all that is in flight is in it.
+func (t *task) unseal(c *counter, outcome outcome) bool {
+	w := c.replica.world
+	switch t.stage {
+	case taskNewest:
+		t.newest = map[schema.GroupResource]uint64{ledger.Namespaces: w.newestNamespace()}
+		for source := range maxSources {
+			t.newest[w.sources[source].GroupResource()] = w.newestOf(source)
+		}
+		t.state.Used, t.state.Counted, t.stage = nil, t.newest, taskFill
+		return outcome == succeeds
+	case taskFill:
+		t.stage = taskName
+		return t.replace(c, t.replaced, t.state, outcome)
+	case taskName:
+		current := w.quotas.newest[t.quota]
+		if current == nil || current.revision != t.found.revision {
+			return false
+		}
+		named := *current
+		named.ledger = t.ledger.snapshot.Version.UID
+		w.putQuota(named)
+		t.stage = taskOpen
+		return outcome == succeeds
+	default:
+		t.state.Sealed = time.Time{}
+		t.replace(c, t.replaced, t.state, outcome)
+		return false
+	}
+}
+
+// replace stores a ledger outside of the machine.
+func (t *task) replace(c *counter, previous machine.Version, next ledger.State, outcome outcome) bool {
+	version, err := c.replica.world.swap(t.quota, previous, next, false)
+	if err != nil || outcome != succeeds {
+		return false
+	}
+	t.replaced = version
+	c.replica.driver(t.quota).step(machine.Replaced{Snapshot: machine.Snapshot{Version: version, State: next}})
+	return true
+}

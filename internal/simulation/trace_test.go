@@ -1,0 +1,163 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simulation
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+// counts are what happened, for the log.
+type counts struct {
+	steps, settling, asked, commits, exempt, denied, judged, undecided, conflicts, writes, impossible int
+	by                                                                                                [actions]int
+}
+
+func (c *counts) add(other *counts) {
+	c.steps += other.steps
+	c.settling += other.settling
+	c.asked += other.asked
+	c.commits += other.commits
+	c.exempt += other.exempt
+	c.denied += other.denied
+	c.judged += other.judged
+	c.undecided += other.undecided
+	c.conflicts += other.conflicts
+	c.writes += other.writes
+	c.impossible += other.impossible
+	for action, times := range other.by {
+		c.by[action] += times
+	}
+}
+
+// trace tells what happened, a line for each step.
+type trace struct {
+	lines []string
+	// machines: what machines are told and ask for is told, too.
+	machines bool
+}
+
+func (t *trace) note(w *world, s step) {
+	line := fmt.Sprintf("%8.3fs  %-60s", w.now.Sub(w.start).Seconds(), w.describe(s))
+	for q, ledger := range w.ledgers.newest {
+		if w.quotas.newest[q] == nil && ledger == nil {
+			continue
+		}
+		line += "  " + w.vocabulary.quotas[q]
+		if quota := w.quotas.newest[q]; quota != nil {
+			line += fmt.Sprintf(" hard %v live %v", quota.hard, w.room[q].live)
+		}
+		if ledger != nil {
+			state := ledger.snapshot.State
+			line += fmt.Sprintf(" used %v reserved %v @%d", w.amounts(state.Used), w.amounts(state.Reserved()), ledger.snapshot.Version.ResourceVersion)
+			if state.Used == nil {
+				line += " uncounted"
+			}
+			if !state.Sealed.IsZero() {
+				line += " sealed"
+			}
+			if state.Fence.Generation != 0 {
+				line += fmt.Sprintf(" fence %v", w.amounts(state.Fence.Hard))
+			}
+		}
+	}
+	t.lines = append(t.lines, line)
+}
+
+// step notes what a machine was told, and what it asks for.
+func (t *trace) step(d *driver, event machine.Event, effects []machine.Effect) {
+	if !t.machines {
+		return
+	}
+	line := fmt.Sprintf("%10s replica %d, %s: %s ->", "", d.replica.id, d.replica.world.vocabulary.quotas[d.quota], name(event))
+	for _, effect := range effects {
+		line += " " + name(effect)
+		switch effect := effect.(type) {
+		case machine.WakeAt:
+			line += fmt.Sprintf(" in %v", effect.Time.Sub(d.replica.now()))
+		case machine.Answer:
+			line += fmt.Sprintf(" %+v", effect.Decision)
+		default:
+		}
+	}
+	t.lines = append(t.lines, line)
+}
+
+func name(of any) string { return strings.TrimPrefix(fmt.Sprintf("%T", of), "machine.") }
+
+func (w *world) describe(s step) string {
+	switch s.action {
+	case startReplica, elect, crash, depose:
+		return fmt.Sprintf("replica %d: %s", s.a, actionNames[s.action])
+	case tick, replyCall, effectCall, loseCall, forgetCall:
+		return fmt.Sprintf("replica %d: %s %s", s.a, actionNames[s.action], w.describeDriver(s))
+	case deliverWatch, relist:
+		kinds := [kinds]string{"ledgers", "namespaces", "quotas", "namespaces to count", "widgets to count", "claims to count"}
+		return fmt.Sprintf("replica %d: %s of %s, %d of %d", s.a, actionNames[s.action], kinds[s.b], w.replicas[s.a].streams[s.b].position, w.length(kind(s.b)))
+	case goOnTask, beginTask, loseTask, unhearTask:
+		stage := ""
+		if counter := w.replicas[s.a].counter; counter != nil && counter.tasks[s.b] != nil {
+			stage = fmt.Sprintf(", now at stage %d", counter.tasks[s.b].stage)
+		}
+		return fmt.Sprintf("replica %d: %s of %s%s", s.a, actionNames[s.action], w.vocabulary.quotas[s.b], stage)
+	case takeRead, goOnRequest, answerRequest, noticeLeft, persistObject, beginRequest, beginUnasked, failRead, loseAnswer, leave, failRequest:
+		return fmt.Sprintf("request %d: %s%s", s.a, actionNames[s.action], w.describeRequest(s.a))
+	default:
+		return s.String()
+	}
+}
+
+func (w *world) describeDriver(s step) string {
+	for _, driver := range w.replicas[s.a].all() {
+		if driver.serial == s.b {
+			text := w.vocabulary.quotas[driver.quota]
+			if driver.call != nil && driver.call.swap != nil {
+				text += ", then swap"
+			} else if driver.call != nil {
+				text += ", then load"
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+func (w *world) describeRequest(id int) string {
+	r := w.request(id)
+	if r == nil {
+		return ""
+	}
+	what := fmt.Sprintf(" at replica %d of %v in n%d", r.replica.id, r.rise, r.namespace)
+	if r.from != 0 {
+		what += fmt.Sprintf(" from %d", r.from)
+	}
+	if !r.asked.isNone() {
+		what += fmt.Sprintf(" asked %v epoch %d", r.asked.quotas, r.asked.epoch)
+	}
+	what += fmt.Sprintf(": status %d stage %d", r.status, r.stage)
+	if r.refused != nil {
+		what += fmt.Sprintf(" not %T", r.refused)
+		if undecided, ok := r.refused.(interface{ reason() string }); ok {
+			what += undecided.reason()
+		}
+	}
+	return what
+}
+
+func (t *trace) String() string { return strings.Join(t.lines, "\n") }
