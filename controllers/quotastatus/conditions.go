@@ -111,8 +111,9 @@ func (f facts) enforcedHow() string {
 	return strings.Join(parts, "; ")
 }
 
-// exceeded says of which resources more is used than is allowed. Reserved doesn't
-// matter: nothing was ever admitted above a limit.
+// exceeded says of which resources more is used than is allowed. What is reserved is
+// not used yet: if a limit is lowered below what is used and reserved, the condition
+// becomes True once enough of it is used.
 func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
 	var above []string
 	for _, name := range slices.Sorted(maps.Keys(total.Used)) {
