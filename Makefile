@@ -27,6 +27,8 @@ INTEGRATION_TIMEOUT ?= 20m
 SUITES ?= 2
 ## FAULTS_SEED: what the randomness of the fault tests begins with
 FAULTS_SEED ?= 1
+## FAULTS_MOVES: what moves in the storm of the fault tests besides: names separated by commas (test/faults/moves_test.go), or all
+FAULTS_MOVES ?=
 ## FAULTS_DURATION: how long the fault tests go on with faults of all kinds, such as 30m; unset: one round
 FAULTS_DURATION ?=
 ## SIMULATE: how long simulate goes on
@@ -245,7 +247,7 @@ test-docs: controlplane test-manager ## Do what README.md and docs/ tell people 
 # its own, which know of FAULTS_DURATION.
 .PHONY: test-faults
 test-faults: controlplane test-manager ## Kill, pause and cut off replicas and the API server, while clients hammer at the limit.
-	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" FAULTS_SEED="$(FAULTS_SEED)" FAULTS_DURATION="$(FAULTS_DURATION)" \
+	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" FAULTS_SEED="$(FAULTS_SEED)" FAULTS_MOVES="$(FAULTS_MOVES)" FAULTS_DURATION="$(FAULTS_DURATION)" \
 		$(GO_TEST) $(RACE) -count=1 -timeout 0 -v $(TEST_ARGS) ./test/faults
 
 ##@ Measure

@@ -115,8 +115,7 @@ func Register(
 		views.Fire(quotas)
 	}
 	count := newCount(ctx, evaluators, counted, group, metrics)
-	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
-		shown.byName(), options.LedgerSize, options.NamespaceMetrics).Read)
+	shown.follow(mgr, metrics, count, group, &options)
 	discovery, err := usage.NewLiveDiscovery(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
@@ -128,8 +127,7 @@ func Register(
 		return err
 	}
 	watches := usage.NewWatches(clock, discovery, source, count, counted)
-	housekeeping := usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)
-	if err := addRunnables(mgr, watches, housekeeping); err != nil {
+	if err := addRunnables(mgr, watches, usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)); err != nil {
 		return err
 	}
 
@@ -139,13 +137,13 @@ func Register(
 	recovery := usage.NewRecovery(clock, mgr.GetClient(), mgr.GetAPIReader(), group, seen, options.DecodeLedger,
 		usage.NewestOf(watches, objectsNow), metrics, options.ReservationTTL)
 
+	ledgersNow := quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}
 	problems := func(quota string) []quotastatus.Problem { return problemsOf(watches.Problems(quota)) }
 	degraded := func(quota string) bool { return len(watches.Problems(quota)) > 0 }
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, watches, objectsNow, metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
-		quotastatus.NewController(clock, mgr.GetClient(),
-			quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach, proofs,
+		quotastatus.NewController(clock, mgr.GetClient(), ledgersNow, evaluators, count, group, problems, options.reach, proofs,
 			status, shown.status, recorder, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
 		reached,
@@ -222,6 +220,12 @@ func newProjections(clock clock.PassiveClock, elected <-chan struct{}) projectio
 func (p projections) changed(quotas []string) {
 	p.status.Changed(quotas)
 	p.views.Changed(quotas)
+}
+
+// follow has the figures of every quota read at each scrape.
+func (p projections) follow(mgr ctrl.Manager, metrics *metrics.Metrics, count *counting.Count, group *driver.Group, options *Options) {
+	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
+		p.byName(), options.LedgerSize, options.NamespaceMetrics).Read)
 }
 
 func (p projections) byName() map[metrics.Projection]*lag.Lag {

@@ -198,7 +198,8 @@ func (c *Controller) observe(settings reach.Settings, is *admissionregistrationv
 // It comes before the configuration is written. If it goes on failing, the configuration
 // is written all the same, because otherwise nobody would be asked about any quota.
 func (c *Controller) begin(
-	ctx context.Context, settings reach.Settings, is *admissionregistrationv1.ValidatingWebhookConfiguration, missing bool, quotas []reach.Quota,
+	ctx context.Context, settings reach.Settings, is *admissionregistrationv1.ValidatingWebhookConfiguration, missing bool,
+	quotas []reach.Quota,
 ) error {
 	uncovered := map[types.UID]bool{}
 	if _, ours := settings.Edition(is); !missing && !c.begun && !ours {

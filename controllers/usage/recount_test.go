@@ -31,7 +31,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -90,7 +89,7 @@ func newRecounts(t *testing.T, state ledger.State, failing bool) (*ledgerstore.S
 	}
 	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "q"}}
 	quota.Spec.Quota.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}
-	var server client.WithWatch = fake.NewClientBuilder().WithScheme(known).WithObjects(quota).Build()
+	server := fake.NewClientBuilder().WithScheme(known).WithObjects(quota).Build()
 	b := &recoveryBench{t: t}
 	store := ledgerstore.New(b.numbering(server))
 	if _, err := store.Swap(t.Context(), "team", machine.Version{}, state); err != nil {

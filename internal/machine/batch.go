@@ -115,7 +115,7 @@ func (m *Machine) beginBatch(s situation) {
 // once that can be read.
 func (m *Machine) goOn() {
 	b := m.work
-	if b.phase != ready && b.phase != resting {
+	if b.isCalling() {
 		return
 	}
 	m.drop(b)
@@ -153,6 +153,9 @@ func (m *Machine) giveUp(b *batch) {
 func (b *batch) changesCount() bool {
 	return slices.ContainsFunc(b.entries, func(e *entry) bool { return e.charge == nil || e.charge.Reservation.From != "" })
 }
+
+// isCalling reports whether the batch waits for a reply.
+func (b *batch) isCalling() bool { return b.phase != ready && b.phase != resting }
 
 func (b *batch) isEmpty() bool { return len(b.entries) == 0 && !b.settles }
 

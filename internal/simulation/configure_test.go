@@ -19,9 +19,10 @@ package simulation
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // writing is how the leader writes the webhook configuration. If there is none, the API

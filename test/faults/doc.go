@@ -50,6 +50,6 @@ limitations under the License.
 //   - FAULTS_DURATION: how long faults go on, in rounds; as for go test's
 //     -timeout. The short form is one round.
 //   - FAULTS_MOVES: which of the moves of a storm are made, by the names in
-//     moves_test.go with commas between them. By default all; empty for none.
+//     moves_test.go with commas between them. "all" for all; by default none.
 //   - FAULTS_KEEP: not empty, the cluster's directory with all logs is kept.
 package faults

@@ -41,6 +41,11 @@ import (
 // on a machine that is busy.
 const learnsWithin = 3 * time.Second
 
+// relabelled is how long after its labels changed the API server may still go by the
+// earlier ones: it chooses whom it asks by its own watch of namespaces. A request was seen
+// that it sent to the quota of before, 10 ms after it had answered the edit.
+const relabelled = 500 * time.Millisecond
+
 // edit is a change of a quota or of a namespace that was made on purpose.
 type edit struct {
 	name string
@@ -154,6 +159,9 @@ func (w *witness) inForce(change judge.Change) time.Time {
 	}
 	for _, made := range w.edits {
 		if made.name == name && made.after < change.Revision && change.Revision <= made.upTo {
+			if change.Cause == judge.Joined {
+				return made.inForce.Add(relabelled)
+			}
 			return made.inForce
 		}
 	}
