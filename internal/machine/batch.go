@@ -126,6 +126,7 @@ func (m *Machine) goOn() {
 		m.emit(WakeAt{Time: b.restUntil})
 	case !b.usable:
 		b.phase, b.asked = loading, m.known.snapshot.Version
+		m.known.gone = false
 		m.emit(Load{})
 	case b.settles && b.count == nil:
 		b.phase = observing
@@ -187,6 +188,7 @@ func (m *Machine) attempt(b *batch) {
 	}
 	if draft.Changed() {
 		b.phase, b.ends, b.next = swapping, draft.Ends(), draft.State()
+		m.known.gone = false
 		m.emit(Swap{Previous: b.base.Version, Next: b.next})
 		return
 	}
@@ -300,6 +302,7 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 			return
 		}
 		b.base, b.usable, b.fresh, b.count = event.Snapshot, true, true, nil
+		m.known.doubt(event.Snapshot.Version)
 		if m.known.snapshot.Version != before {
 			m.settling.weigh(m.now, true) // the watch will show nothing newer
 		}
@@ -327,6 +330,7 @@ func (m *Machine) swapped(b *batch, event Swapped) {
 	case event.Err == nil:
 		m.known.keep(Snapshot{Version: event.Version, State: b.next})
 		m.known.own(event.Version)
+		m.known.doubt(event.Version)
 		m.lastWrite = event.Took
 		if b.changesCount() {
 			m.settling.weigh(m.now, true)

@@ -96,3 +96,32 @@ func TestWeighsWhatWasRead(t *testing.T) {
 		t.Error("nothing was settled in the ledger that was read")
 	}
 }
+
+// A deletion that a watch shows before the reply to a call is the newer of the two, or the
+// watch goes on to show the ledger that the call was about. In doubt nothing is known.
+func TestForgetsAReplyFromBeforeADeletion(t *testing.T) {
+	now, version := time.Unix(0, 0), Version{ResourceVersion: 9, UID: "ledger"}
+	tests := map[string]struct {
+		known Snapshot
+		reply Event
+	}{
+		"to a load": {reply: Loaded{Snapshot: Snapshot{Version: version}}},
+		"to a swap": {
+			known: Snapshot{Version: Version{ResourceVersion: 8, UID: "ledger"}, State: ledger.State{Sealed: now}},
+			reply: Swapped{Version: version},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := New(Options{MaxWaiting: 10})
+			m.Step(now, Seen{Snapshot: test.known})
+			m.Step(now, Observed{})
+			m.Step(now, Edit{ID: 1, Change: func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 2}) }})
+			m.Step(now, Gone{})
+			m.Step(now, test.reply)
+			if known := m.Current().Version; !known.IsZero() {
+				t.Errorf("knows %v", known)
+			}
+		})
+	}
+}

@@ -38,6 +38,9 @@ type known struct {
 	// unsure: a write failed that may have happened all the same, so that the
 	// snapshot may lack what this process itself has stored.
 	unsure bool
+	// gone: since the call under way began, a watch has shown that there is no ledger.
+	// Whatever the call returns may be of before that.
+	gone bool
 }
 
 // usable reports whether a batch may be judged on the snapshot first.
@@ -50,6 +53,14 @@ func (k *known) keep(snapshot Snapshot) bool {
 		k.snapshot = snapshot
 	}
 	return newer
+}
+
+// doubt forgets a version that a call returned, if the ledger was seen to be gone
+// meanwhile. The next that is to be known of it is read.
+func (k *known) doubt(returned Version) {
+	if k.gone && k.snapshot.Version == returned {
+		k.snapshot = Snapshot{}
+	}
 }
 
 // own takes back that a version is another replica's.

@@ -70,7 +70,7 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 	case Replaced:
 		m.replaced(event.Snapshot)
 	case Gone:
-		m.known.snapshot = Snapshot{}
+		m.known.snapshot, m.known.gone = Snapshot{}, true
 	case Counted:
 		m.settling.freed = m.settling.freed || event.Freed
 		m.settling.weigh(m.now, event.Freed)
