@@ -171,8 +171,7 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	measured := metrics.New(metricsregistry.Registry)
-	measured.Contact(contact.Silence)
+	measured := newMetrics(contact)
 	claims, err := deviceclaims.Sources(ctx, mgr)
 	if err != nil {
 		return err
@@ -221,6 +220,12 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+func newMetrics(contact *contact.Contact) *metrics.Metrics {
+	measured := metrics.New(metricsregistry.Registry)
+	measured.Contact(contact.Silence)
+	return measured
 }
 
 // drain writes what the last requests left, such as the release of what their callers

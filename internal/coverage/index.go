@@ -183,9 +183,12 @@ func (i *Index) look(ctx context.Context, question reach.Question, namespace str
 }
 
 // isSettled reports whether the question's entry agrees with what is known, or a
-// live read of a moment ago found why it doesn't.
+// live read of a moment ago found why it doesn't. If the entry says who covers the
+// namespace, no earlier read will do: the namespace may have changed since, and be asked
+// about by the same entry again.
 func (i *Index) isSettled(known state, question reach.Question) bool {
-	return i.covering(known.namespace).agrees(question) || known.settled && i.isVerified(known)
+	return i.covering(known.namespace).agrees(question) ||
+		!question.IsWitness() && known.settled && i.isVerified(known)
 }
 
 func (i *Index) isVerified(known state) bool {

@@ -57,6 +57,10 @@ type Question struct {
 	Specs string
 }
 
+// IsWitness reports whether the entry says something of the quotas that cover the
+// namespaces that meet it.
+func (q Question) IsWitness() bool { return q.Witness == WitnessSome || q.Witness == WitnessExact }
+
 // QuotaSet returns a digest of the UIDs, whatever their order.
 func QuotaSet(uids []types.UID) string {
 	return digestOf(slices.Sorted(slices.Values(uids)))

@@ -306,19 +306,10 @@ func (h *history[T]) store(key int, revision uint64, at time.Time, value *T) {
 }
 
 // listed returns what was stored after so many changes, and its revision.
-func (h *history[T]) listed(after int) ([]*T, uint64) {
-	list, revision := make([]*T, len(h.newest)), uint64(0)
+func (h *history[T]) listed(after int) (list []*T, revision uint64) {
+	list = make([]*T, len(h.newest))
 	for _, change := range h.changes[:after] {
 		list[change.key], revision = change.value, change.revision
 	}
 	return list, revision
-}
-
-// at returns the position behind all changes up to a revision.
-func (h *history[T]) position(revision uint64) int {
-	at := len(h.changes)
-	for at > 0 && h.changes[at-1].revision > revision {
-		at--
-	}
-	return at
 }

@@ -39,7 +39,7 @@ const (
 // failure is what a schedule has shown.
 type failure struct{ message string }
 
-func (w *world) fail(format string, arguments ...any) {
+func (w *world) failf(format string, arguments ...any) {
 	if w.failure == nil {
 		w.failure = &failure{message: fmt.Sprintf(format, arguments...)}
 	}
@@ -150,7 +150,7 @@ func (w *world) checkCommit(r *request) {
 			}
 			unasked := w.unasked(q, figure, granting, r.namespace)
 			if live := w.room[q].live[figure]; live-unasked > r.limit[q][figure] {
-				w.fail("request %d took %s of quota %s to %d, of which nobody was asked about %d; the limit is %d",
+				w.failf("request %d took %s of quota %s to %d, of which nobody was asked about %d; the limit is %d",
 					r.id, w.figures[figure], w.vocabulary.quotas[q], live, unasked, r.limit[q][figure])
 			}
 			w.counts.commits++
@@ -214,13 +214,13 @@ func (w *world) checkRefusal(r *request, decision ledger.Decision) {
 		}
 		w.counts.judged++
 		if read := r.charging.reply.read; read.Sub(since) > promptly {
-			w.fail("request %d was denied by quota %s for %v, of which there was enough since %v before: free %v",
+			w.failf("request %d was denied by quota %s for %v, of which there was enough since %v before: free %v",
 				r.id, decision.Quota, decision.Resources(), read.Sub(since), w.room[q].free)
 		}
 	default:
 		w.counts.undecided++
 		if w.shape.calm && w.namespaces.newest[r.namespace] != nil {
-			w.fail("request %d was refused without a decision: %v", r.id, decision)
+			w.failf("request %d was refused without a decision: %v", r.id, decision)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func (w *world) checkLearning() {
 			driver.owes = w.now
 		}
 		if late := w.now.Sub(driver.owes); late > learns {
-			w.fail("the leader has not settled quota %s for %v", w.vocabulary.quotas[driver.quota], late)
+			w.failf("the leader has not settled quota %s for %v", w.vocabulary.quotas[driver.quota], late)
 		}
 	}
 }
@@ -275,23 +275,23 @@ func (w *world) checkStill() {
 		ledger := w.ledgers.newest[q]
 		if quota == nil {
 			if ledger != nil {
-				w.fail("the ledger of quota %s outlived it", w.vocabulary.quotas[q])
+				w.failf("the ledger of quota %s outlived it", w.vocabulary.quotas[q])
 			}
 			continue
 		}
 		if ledger == nil || ledger.snapshot.State.Quota != quota.uid || !ledger.snapshot.State.Sealed.IsZero() {
-			w.fail("quota %s has no open ledger", w.vocabulary.quotas[q])
+			w.failf("quota %s has no open ledger", w.vocabulary.quotas[q])
 			return
 		}
 		state := ledger.snapshot.State
 		if used := w.amounts(state.Used); used != w.room[q].live || len(state.Used) != len(w.hard(q, figures{})) {
-			w.fail("quota %s: used is %v, and %v live", w.vocabulary.quotas[q], used, w.room[q].live)
+			w.failf("quota %s: used is %v, and %v live", w.vocabulary.quotas[q], used, w.room[q].live)
 		}
 		if len(state.Reservations) > 0 {
-			w.fail("quota %s: something is still reserved: %v", w.vocabulary.quotas[q], state.Reservations)
+			w.failf("quota %s: something is still reserved: %v", w.vocabulary.quotas[q], state.Reservations)
 		}
 		if state.Fence.Generation != 0 {
-			w.fail("quota %s: a fence still stands: %v", w.vocabulary.quotas[q], state.Fence)
+			w.failf("quota %s: a fence still stands: %v", w.vocabulary.quotas[q], state.Fence)
 		}
 	}
 }
@@ -306,7 +306,7 @@ func (w *world) report(d *driver, effect machine.Effect) {
 	case machine.Impossible:
 		w.counts.impossible++
 		if !strings.Contains(effect.Err.Error(), "another quota") {
-			w.fail("replica %d, quota %s: %v", d.replica.id, w.vocabulary.quotas[d.quota], effect.Err)
+			w.failf("replica %d, quota %s: %v", d.replica.id, w.vocabulary.quotas[d.quota], effect.Err)
 		}
 	}
 }

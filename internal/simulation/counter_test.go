@@ -17,7 +17,6 @@ limitations under the License.
 package simulation
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -266,8 +265,4 @@ func (w *world) newestNamespace() uint64 {
 		}
 	}
 	return newest
-}
-
-func cloned(counted map[schema.GroupResource]uint64) map[schema.GroupResource]uint64 {
-	return maps.Clone(counted)
 }

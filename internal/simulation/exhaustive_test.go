@@ -21,6 +21,7 @@ import (
 	"hash/maphash"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -99,7 +100,7 @@ type exploration struct {
 // begin makes the world anew and takes the steps.
 func (e *exploration) begin(path []step) *schedule {
 	shape := shape{replicas: 2, quotas: 1, open: 4, labels: [maxNamespaces]int{0: 1}, hard: [maxQuotas]int{1}}
-	s := &schedule{world: newWorld(e.words, shape, e.mutation), random: rand.New(rand.NewPCG(1, 1))} //nolint:gosec // nothing is drawn
+	s := &schedule{world: newWorld(e.words, shape, e.mutation), random: rand.New(rand.NewPCG(1, 1))}
 	s.world.remembers = true
 	s.setUp()
 	for _, step := range e.prepare {
@@ -196,15 +197,15 @@ func (e *exploration) visit(s *schedule, path []step) {
 		e.finish(s, path, key)
 		return
 	}
-	for n, step := range e.next(s, path) {
+	for n, next := range e.next(s, path) {
 		if e.failed != "" {
 			return
 		}
-		further := append(path[:len(path):len(path)], step)
+		further := slices.Concat(path, []step{next})
 		if n > 0 {
 			s = e.begin(path)
 		}
-		e.make(s, step)
+		e.make(s, next)
 		e.steps++
 		e.visit(s, further)
 	}

@@ -44,7 +44,7 @@ func (h *hashing) value(v reflect.Value) {
 	case reflect.Bool:
 		h.number(flag(v.Bool()))
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		h.number(uint64(v.Int())) //nolint:gosec // any bits do
+		h.number(uint64(v.Int()))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		h.number(v.Uint())
 	case reflect.String:
@@ -61,7 +61,7 @@ func (h *hashing) value(v reflect.Value) {
 	case reflect.Func:
 		h.number(uint64(v.Pointer()))
 	case reflect.Slice, reflect.Array:
-		h.number(uint64(v.Len())) //nolint:gosec // not negative
+		h.number(uint64(v.Len()))
 		for i := range v.Len() {
 			h.value(v.Index(i))
 		}

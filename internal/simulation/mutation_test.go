@@ -24,7 +24,6 @@ import (
 
 // mutation is a defect that is put into the operator.
 type mutation struct {
-	name string
 	// noEpoch, noWitness and noLook: the front end trusts its caches.
 	noEpoch, noWitness, noLook bool
 	// trustsLooks: a live look that explained why entry and cache disagree is believed for
@@ -48,12 +47,16 @@ type mutation struct {
 	overwrites bool
 	// opensAtOnce: a ledger is made anew without regard to what is in flight.
 	opensAtOnce bool
+	// trustsMachine: that a machine knows a ledger is taken for its being there.
+	trustsMachine bool
 	// shortLife: reservations end before the API server gives up.
 	shortLife bool
 	// noRecount: what was stored while nobody was asked is not counted first.
 	noRecount bool
 	// theme is of all schedules that look for it; zero for any.
 	theme int
+	// first is the seed of the first schedule.
+	first uint64
 }
 
 func noMutation() mutation { return mutation{} }

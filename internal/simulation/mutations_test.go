@@ -35,20 +35,21 @@ func mutations() map[string]struct {
 		within int
 	}
 	return map[string]row{
-		"a front end trusts its caches":                      {mutation{noEpoch: true, noWitness: true, noLook: true}, 3000},
-		"a front end compares neither epochs nor quotas":     {mutation{noEpoch: true, noWitness: true}, 3000},
-		"a front end does not compare quotas":                {mutation{noWitness: true}, 3000},
-		"a front end believes a look for seconds":            {mutation{trustsLooks: true, theme: 2}, 5000},
-		"a charge is judged whatever is known of namespaces": {mutation{noKnowledge: true}, 3000},
-		"an equal count does not tell how far it has come":   {mutation{noTouchAtAll: true}, 3000},
-		"a settle that raises what is used waits":            {mutation{lazy: 160 * time.Millisecond}, 3000},
-		"a lowered limit raises no fence":                    {mutation{noFence: true}, 3000},
-		"a count is settled though it is behind":             {mutation{takesOld: true}, 3000},
-		"an expired reservation is dropped without a look":   {mutation{dropsBlindly: true}, 3000},
-		"charges are answered before they are written":       {mutation{answersEarly: true}, 3000},
-		"writes ignore conflicts":                            {mutation{overwrites: true}, 3000},
-		"a ledger is opened at once after one was deleted":   {mutation{opensAtOnce: true, theme: 1}, 5000},
-		"a reservation ends before the API server gives up":  {mutation{shortLife: true}, 3000},
+		"a front end trusts its caches":                            {mutation{noEpoch: true, noWitness: true, noLook: true}, 3000},
+		"a front end compares neither epochs nor quotas":           {mutation{noEpoch: true, noWitness: true}, 3000},
+		"a front end does not compare quotas":                      {mutation{noWitness: true}, 3000},
+		"a front end believes a look for seconds":                  {mutation{trustsLooks: true, theme: 2}, 5000},
+		"a charge is judged whatever is known of namespaces":       {mutation{noKnowledge: true}, 3000},
+		"an equal count does not tell how far it has come":         {mutation{noTouchAtAll: true}, 3000},
+		"a settle that raises what is used waits":                  {mutation{lazy: 160 * time.Millisecond}, 3000},
+		"a lowered limit raises no fence":                          {mutation{noFence: true}, 3000},
+		"a count is settled though it is behind":                   {mutation{takesOld: true}, 3000},
+		"an expired reservation is dropped without a look":         {mutation{dropsBlindly: true}, 3000},
+		"charges are answered before they are written":             {mutation{answersEarly: true}, 3000},
+		"writes ignore conflicts":                                  {mutation{overwrites: true}, 3000},
+		"a ledger is opened at once after one was deleted":         {mutation{opensAtOnce: true, theme: 1}, 5000},
+		"a ledger is taken to be there because a machine knows it": {mutation{trustsMachine: true, first: 1795336917868654008}, 1},
+		"a reservation ends before the API server gives up":        {mutation{shortLife: true}, 3000},
 	}
 }
 
@@ -57,7 +58,7 @@ func TestMutations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			words := newVocabulary()
 			for seed := range mutated.within {
-				if failure := newSchedule(words, uint64(seed), mutated.mutation, nil).run(); failure != nil {
+				if failure := newSchedule(words, mutated.first+uint64(seed), mutated.mutation, nil).run(); failure != nil {
 					t.Logf("found in schedule %d: %s", seed+1, failure.message)
 					return
 				}

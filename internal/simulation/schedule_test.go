@@ -165,7 +165,7 @@ type schedule struct {
 }
 
 func newSchedule(words *vocabulary, seed uint64, mutation mutation, trace *trace) *schedule {
-	random := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)) //nolint:gosec // it is to be the same each time
+	random := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	shape := newShape(seed, mutation.theme, random)
 	s := &schedule{world: newWorld(words, shape, mutation), random: random}
 	s.world.trace = trace
@@ -231,7 +231,7 @@ func (s *schedule) settle() {
 		}
 		w.pass(max(next.Sub(w.now), 0) + time.Millisecond)
 	}
-	w.fail("the cluster doesn't come to rest")
+	w.failf("the cluster doesn't come to rest")
 }
 
 // undisturbed makes the step that an undisturbed cluster makes next, and reports false if

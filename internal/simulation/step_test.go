@@ -79,7 +79,7 @@ const (
 	actions
 )
 
-var actionNames = [actions]string{ //nolint:gochecknoglobals // a constant, which Go has no literal for
+var actionNames = [actions]string{
 	"start", "elect", "learn namespaces", "load configuration", "read", "go on", "answer", "notice", "tick", "reply", "go on with edit",
 	"watch", "go on with task", "reconcile", "go on writing", "configure", "persist", "persist edit", "drop orphan",
 	"begin", "delete", "grow unasked", "begin unasked", "label", "create namespace", "delete namespace", "edit", "create quota", "delete quota",
@@ -108,7 +108,7 @@ func (s step) String() string {
 func (w *world) do(s step) {
 	w.counts.steps++
 	w.counts.by[s.action]++
-	w.stepping = uint64(s.action)<<48 | uint64(s.a)<<32 | uint64(s.b)<<16 | uint64(s.c) //nolint:gosec // small
+	w.stepping = uint64(s.action)<<48 | uint64(s.a)<<32 | uint64(s.b)<<16 | uint64(s.c)
 	switch {
 	case s.action < beginRequest:
 		w.progress(s)
@@ -307,7 +307,7 @@ func (w *world) pass(by time.Duration) {
 		switch waited := w.now.Sub(request.begun); {
 		case request.status == asking && !request.left && waited > webhookTimeout:
 			if w.shape.calm {
-				w.fail("request %d was not answered in time", request.id)
+				w.failf("request %d was not answered in time", request.id)
 			}
 			request.fail("it took too long")
 		case request.status == admitted && waited > requestTimeout:

@@ -43,9 +43,8 @@ type task struct {
 	replaced machine.Version
 	newest   map[schema.GroupResource]uint64
 	// expired are looked up one after the other; those that nothing is awaited for are
-	// dropped. there: the object of the one at hand is there.
+	// dropped.
 	expired, dropped []ledger.Reservation
-	there            bool
 	fence            ledger.Fence
 	vain             bool
 	reply            *reply
@@ -96,13 +95,21 @@ func (c *counter) reconcile(q int) {
 	}
 	c.define(known)
 	work := &task{quota: q, uid: known.uid, stage: taskReadLedger}
-	current := c.replica.current(q)
-	if current.State.Quota == known.uid && current.State.Sealed.IsZero() {
+	if c.isOpen(q, known.uid) {
 		work.beginExpiry(c)
 	}
 	if work.stage != taskDone {
 		c.tasks[q] = work
 	}
+}
+
+// isOpen reports whether the machine knows an open ledger of the quota, and the cache has
+// it, too: of a ledger that was read before the cache's first list, no watch tells that it
+// is gone.
+func (c *counter) isOpen(q int, uid types.UID) bool {
+	current, cached := c.replica.current(q), c.replica.ledgers[q]
+	there := cached != nil && cached.snapshot.Version.UID == current.Version.UID || c.replica.world.mutation.trustsMachine
+	return there && current.State.Quota == uid && current.State.Sealed.IsZero()
 }
 
 // isReady reports whether the task can go on.

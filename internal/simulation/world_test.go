@@ -151,7 +151,7 @@ func (w *world) objectAt(at place) *object { return w.objects[at.source].newest[
 func (w *world) setNamespace(n, labels int) {
 	revision := w.next()
 	w.namespaces.store(n, revision, w.now, &namespace{namespace: n, labels: labels, revision: revision})
-	w.select_(n, labels, revision)
+	w.choose(n, labels, revision)
 	w.recount()
 }
 
@@ -165,11 +165,11 @@ func (w *world) deleteNamespace(n int) {
 		}
 	}
 	w.namespaces.store(n, w.next(), w.now, nil)
-	w.select_(n, 0, w.revision)
+	w.choose(n, 0, w.revision)
 	w.recount()
 }
 
-func (w *world) select_(n, labels int, revision uint64) {
+func (w *world) choose(n, labels int, revision uint64) {
 	for q := range maxQuotas {
 		switch {
 		case labels>>q&1 == 0:

@@ -33,8 +33,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
-// settled is how long after the end of a process its connections may break.
-const settled = time.Second
+// settled is how long after the end of a process calls to it may break: the API server
+// learns from the EndpointSlice that it has ended, which takes a moment on a busy machine.
+const settled = 3 * time.Second
 
 // shutdownDelay is how long a replica that terminates still answers new calls. The API
 // server hears of it in milliseconds here.
