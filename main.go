@@ -192,17 +192,25 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 
-	refusals := objects.NewRefusals(clock, mgr.GetClient(), mgr.GetEventRecorder(events.Name))
-	handler := objects.NewHandler(objects.Parts{
-		Clock: clock, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured,
-		Refusals: refusals, Contact: contact, ReservationTTL: f.reservationTTL,
-	})
-	err = webhooks.Register(mgr, evaluators, index, handler, quotas.NewFences(clock, group, f.reservationTTL), refusals,
-		contact, measured, reached.Protected)
-	if err != nil {
+	parts := objects.Parts{
+		Clock: clock, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured, Contact: contact,
+		Refusals: objects.NewRefusals(clock, mgr.GetClient(), mgr.GetEventRecorder(events.Name)), ReservationTTL: f.reservationTTL,
+	}
+	fences := quotas.NewFences(clock, group, f.reservationTTL)
+	if err := webhooks.Register(mgr, parts, index, fences, contact, reached.Protected); err != nil {
 		return err
 	}
-	err = controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllers.Options{
+	if err := controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllerOptions(f, setup, reached)); err != nil {
+		return err
+	}
+	if err := addProbes(mgr, setup, index, contact); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func controllerOptions(f flags, setup *serving.Setup, reached reach.Settings) controllers.Options {
+	return controllers.Options{
 		Serving:          setup,
 		Reach:            reached,
 		Namespace:        f.namespace,
@@ -212,14 +220,7 @@ func run(ctx context.Context, f flags) error {
 		ReservationTTL:   f.reservationTTL,
 		StatusEvery:      f.statusEvery,
 		NamespaceMetrics: f.metrics.namespaces,
-	})
-	if err != nil {
-		return err
 	}
-	if err := addProbes(mgr, setup, index, contact); err != nil {
-		return err
-	}
-	return mgr.Start(ctx)
 }
 
 func newMetrics(contact *contact.Contact) *metrics.Metrics {

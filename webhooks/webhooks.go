@@ -27,8 +27,6 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/contact"
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
 	"github.com/sharedquota/shared-quota-operator/webhooks/probe"
@@ -43,20 +41,18 @@ func Paths() reach.Paths {
 // Register adds all endpoints to the manager's server, and what tells of refusals
 // to the manager. Protected namespaces are those that no quota limits.
 func Register(
-	mgr ctrl.Manager, evaluators *evaluation.Evaluators, index *coverage.Index,
-	handler *objects.Handler, fences *quotas.Fences, refusals *objects.Refusals, contact *contact.Contact, metrics *metrics.Metrics,
-	protected []string,
+	mgr ctrl.Manager, parts objects.Parts, index *coverage.Index, fences *quotas.Fences, contact *contact.Contact, protected []string,
 ) error {
-	if err := mgr.Add(refusals); err != nil {
+	if err := mgr.Add(parts.Refusals); err != nil {
 		return fmt.Errorf("adding what tells of refusals: %w", err)
 	}
 	lookup, err := newLookup(mgr)
 	if err != nil {
 		return err
 	}
-	validator := quotas.NewValidator(quotas.NewWarner(index, evaluators, lookup, protected), fences)
+	validator := quotas.NewValidator(quotas.NewWarner(index, parts.Evaluators, lookup, protected), fences)
 	server := mgr.GetWebhookServer()
-	endpoint := objects.NewEndpoint(handler, metrics)
+	endpoint := objects.NewEndpoint(objects.NewHandler(parts), parts.Metrics)
 	server.Register(objects.Path+"/", endpoint)
 	server.Register(objects.Path, endpoint) // an older release wrote entries without a question
 	server.Register(probe.Path+"/", probe.NewEndpoint())
