@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +43,7 @@ var bubble = clock.RealClock{}
 
 // apiServer answers probes as one does that has loaded an edition.
 type apiServer struct {
+	mu     sync.Mutex // guards what follows
 	loaded reach.Edition
 	// failure of each probe; nil for none.
 	failure error
@@ -51,6 +53,8 @@ type apiServer struct {
 }
 
 func (s *apiServer) create(ctx context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.probes++
 	chosen := (&client.CreateOptions{}).ApplyOptions(options)
 	if !slices.Equal(chosen.DryRun, []string{"All"}) || object.GetLabels()[reach.ProbeLabel] != "true" || object.GetName() != "" {
@@ -63,21 +67,54 @@ func (s *apiServer) create(ctx context.Context, _ client.WithWatch, object clien
 	return s.failure
 }
 
+// set changes how the API server answers.
+func (s *apiServer) set(change func(*apiServer)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+func (s *apiServer) probed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.probes
+}
+
+// tellings are the quotas that were told of.
+type tellings struct {
+	mu     sync.Mutex // guards quotas
+	quotas []string
+}
+
+func (t *tellings) tell(quotas []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.quotas = append(t.quotas, quotas...)
+}
+
+// take returns what was told since it was last taken.
+func (t *tellings) take() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	taken := t.quotas
+	t.quotas = nil
+	return taken
+}
+
 func editionAt(generation int64) reach.Edition {
 	return reach.Edition{Generation: generation, Mark: "0123456789abcdef"}
 }
 
 // proving runs a Prober on the API server until the test has ended.
-func proving(t *testing.T, server *apiServer) (*Prober, *reach.Proofs, *[]string) {
+func proving(t *testing.T, server *apiServer) (*Prober, *reach.Proofs, *tellings) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := quotav1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	proofs, told := &reach.Proofs{}, &[]string{}
+	proofs, told := &reach.Proofs{}, &tellings{}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{Create: server.create}).Build()
-	prober := newProber(bubble, c, proofs, metrics.New(prometheus.NewRegistry()),
-		func(quotas []string) { *told = append(*told, quotas...) })
+	prober := newProber(bubble, c, proofs, metrics.New(prometheus.NewRegistry()), told.tell)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- prober.Start(ctx) }()
@@ -101,21 +138,21 @@ func TestTheProberProvesWhatIsWrittenAndGoesOnProvingIt(t *testing.T) {
 		server := &apiServer{loaded: editionAt(1)}
 		prober, proofs, told := proving(t, server)
 		bubble.Sleep(time.Minute)
-		if server.probes != 0 {
-			t.Errorf("with nothing to prove: got %d probes, want none", server.probes)
+		if got := server.probed(); got != 0 {
+			t.Errorf("with nothing to prove: got %d probes, want none", got)
 		}
 		observe(prober, proofs, 1)
 		synctest.Wait()
 		if verdict := proofs.Of("team", "uid", 1, bubble.Now()); verdict.Enforcement != reach.Proved {
 			t.Errorf("got %+v, want it proved", verdict)
 		}
-		if diff := cmp.Diff([]string{"team"}, *told); diff != "" {
+		if diff := cmp.Diff([]string{"team"}, told.take()); diff != "" {
 			t.Errorf("told (-want,+got):\n%s", diff)
 		}
 		prober.Wake()
 		bubble.Sleep(time.Minute + time.Second)
-		if server.probes != 7 {
-			t.Errorf("in a minute: got %d probes, want 7", server.probes)
+		if got := server.probed(); got != 7 {
+			t.Errorf("in a minute: got %d probes, want 7", got)
 		}
 	})
 }
@@ -129,13 +166,15 @@ func TestTheProberWaitsUntilTheAPIServerHasLoadedIt(t *testing.T) {
 		proofs.Observe("configuration", 2, reach.Edition{}, nil, nil, bubble.Now()) // it was deleted
 		observe(prober, proofs, 3)
 		bubble.Sleep(50 * time.Millisecond)
-		if verdict := proofs.Of("team", "uid", 1, bubble.Now()); verdict.Enforcement != reach.Unproved || server.probes != 4 {
-			t.Errorf("got %+v after %d probes, want it unproved after 4", verdict, server.probes)
+		if verdict := proofs.Of("team", "uid", 1, bubble.Now()); verdict.Enforcement != reach.Unproved || server.probed() != 4 {
+			t.Errorf("got %+v after %d probes, want it unproved after 4", verdict, server.probed())
 		}
-		*told, server.loaded = nil, editionAt(3)
+		told.take()
+		server.set(func(s *apiServer) { s.loaded = editionAt(3) })
 		bubble.Sleep(20 * time.Millisecond)
-		if verdict := proofs.Of("team", "uid", 1, bubble.Now()); verdict.Enforcement != reach.Proved || len(*told) != 1 {
-			t.Errorf("got %+v and told %q, want it proved, and told", verdict, *told)
+		verdict, quotas := proofs.Of("team", "uid", 1, bubble.Now()), told.take()
+		if verdict.Enforcement != reach.Proved || len(quotas) != 1 {
+			t.Errorf("got %+v and told %q, want it proved, and told", verdict, quotas)
 		}
 	})
 }
@@ -156,16 +195,16 @@ func TestTheProberTellsOfProbesThatFail(t *testing.T) {
 				prober, proofs, told := proving(t, server)
 				observe(prober, proofs, 1)
 				synctest.Wait()
-				*told = nil
-				test.harm(server)
+				told.take()
+				server.set(test.harm)
 				bubble.Sleep(24 * time.Second)
-				if len(*told) != 0 {
-					t.Errorf("told %q too early", *told)
+				if quotas := told.take(); len(quotas) != 0 {
+					t.Errorf("told %q too early", quotas)
 				}
 				bubble.Sleep(3 * time.Second)
-				verdict := proofs.Of("team", "uid", 1, bubble.Now())
-				if verdict.Enforcement != reach.Unprovable || verdict.Failure != test.want || len(*told) != 1 {
-					t.Errorf("got %+v and told %q, want it told that it fails", verdict, *told)
+				verdict, quotas := proofs.Of("team", "uid", 1, bubble.Now()), told.take()
+				if verdict.Enforcement != reach.Unprovable || verdict.Failure != test.want || len(quotas) != 1 {
+					t.Errorf("got %+v and told %q, want it told that it fails", verdict, quotas)
 				}
 			})
 		})
