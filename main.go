@@ -31,9 +31,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/machine"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -60,10 +57,12 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/contact"
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/limited"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"

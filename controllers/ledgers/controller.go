@@ -20,9 +20,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/machine"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -36,6 +33,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 	"github.com/sharedquota/shared-quota-operator/internal/trail"

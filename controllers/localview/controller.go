@@ -24,8 +24,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
-
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +37,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
 )
 

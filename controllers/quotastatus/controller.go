@@ -22,8 +22,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -42,6 +40,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"

@@ -24,8 +24,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sharedquota/shared-quota-operator/internal/machine"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,6 +37,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 func anyState() *rapid.Generator[ledger.State] {

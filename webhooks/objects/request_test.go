@@ -24,8 +24,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sharedquota/shared-quota-operator/internal/machine"
-
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 func TestRequestsThatCanBeRead(t *testing.T) {
