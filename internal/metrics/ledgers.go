@@ -49,7 +49,8 @@ func newLedgers(c *catalogue) *ledgers {
 			"Writes of a ledger that met a newer one and were judged again.", labelQuota),
 		impossible: c.counter("ledger", "impossible_events_total",
 			"Events that cannot happen, such as a ledger that goes back to an older version. They were ignored. "+
-				"Anything above zero is a defect, or a store that was restored from a backup.", labelQuota),
+				"A quota that is deleted and created again at once may add a few. "+
+				"More is a defect, or a store that was restored from a backup.", labelQuota),
 		failures: c.counter("ledger", "failures_total", "Reads and writes of a ledger that failed.", labelQuota),
 		ended: c.counter("ledger", "reservations_ended_total",
 			"Reservations that ended, by end: the object was observed (settled), never came (expired), "+
