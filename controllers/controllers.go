@@ -22,9 +22,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/machine"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
@@ -46,9 +43,11 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/controllers/usage"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
 	"github.com/sharedquota/shared-quota-operator/internal/issuing"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
@@ -121,7 +120,8 @@ func Register(
 		return err
 	}
 	objectsNow, seen := usage.NewLookup(source.Metadata, discovery), trail.New(options.Intact)
-	recounts := usage.NewRecounts(mgr.GetClient(), group, evaluators, usage.NewNewestIn(discovery, objectsNow))
+	newest := usage.NewNewest(ctx, clock, evaluators, discovery, objectsNow)
+	recounts := usage.NewRecounts(ctx, clock, group, newest.Limited)
 	proofs, reached, err := newReach(ctx, mgr, clock, evaluators, metrics, &options, recounts, status, configure)
 	if err != nil {
 		return err
@@ -130,18 +130,17 @@ func Register(
 	if err := addRunnables(mgr, watches, usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)); err != nil {
 		return err
 	}
-
 	if err := registerCertificates(mgr, clock, options.Serving, metrics); err != nil {
 		return err
 	}
 	recovery := usage.NewRecovery(clock, mgr.GetClient(), mgr.GetAPIReader(), group, seen, options.DecodeLedger,
-		usage.NewestOf(watches, objectsNow), metrics, options.ReservationTTL)
+		newest.Limited, metrics, options.ReservationTTL)
 
 	ledgersNow := quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}
 	problems := func(quota string) []quotastatus.Problem { return problemsOf(watches.Problems(quota)) }
 	degraded := func(quota string) bool { return len(watches.Problems(quota)) > 0 }
 	for _, controller := range []controller{
-		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, watches, objectsNow, metrics, settle),
+		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, recounts, watches, objectsNow, metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
 		quotastatus.NewController(clock, mgr.GetClient(), ledgersNow, evaluators, count, group, problems, options.reach, proofs,
 			status, shown.status, recorder, options.StatusEvery),
@@ -171,7 +170,7 @@ func newReach(
 		return nil, nil, err
 	}
 	controller := reachcontroller.NewController(clock, mgr.GetClient(), evaluators, reachcontroller.Options{
-		Settings: options.reach, Owners: owners, Recount: recounts.Recount, SettingsChanged: changed,
+		Settings: options.reach, Owners: owners, Forget: recounts.Forget, SettingsChanged: changed,
 		Proofs: proofs, Observed: func(quotas []string) {
 			prober.Wake()
 			status.Fire(quotas)

@@ -27,15 +27,15 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// recounts notes whether the quota of the test is counted anew.
-type recounts struct {
-	concerned bool
-	err       error
+// forgets notes which quotas are to be counted anew.
+type forgets struct {
+	quotas []string
+	err    error
 }
 
-func (r *recounts) recount(_ context.Context, concerned func(types.UID) bool) error {
-	r.concerned = concerned("uid")
-	return r.err
+func (f *forgets) forget(_ context.Context, quota string, _ types.UID) error {
+	f.quotas = append(f.quotas, quota)
+	return f.err
 }
 
 // Objects that nobody was asked about may have been stored before anybody counted.
@@ -66,37 +66,39 @@ func TestAQuotaIsCountedAnewBeforeItIsEnforcedAgain(t *testing.T) {
 		"nor for the configuration of the leader before this one": {is: generated(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := &recounts{}
+			seen := &forgets{}
 			controller := &Controller{
-				clock: clocktesting.NewFakeClock(time.Unix(0, 0)), options: Options{Recount: seen.recount}, begun: test.begun,
+				clock: clocktesting.NewFakeClock(time.Unix(0, 0)), options: Options{Forget: seen.forget}, begun: test.begun,
 			}
-			if err := controller.begin(t.Context(), settings(), test.is, test.missing, team(t, 7)); err != nil {
+			controller.begin(settings(), test.is, test.missing, team(t, 7))
+			if err := controller.forget(t.Context(), team(t, 7)); err != nil {
 				t.Fatal(err)
 			}
-			if seen.concerned != test.want {
-				t.Errorf("counted anew: got %t, want %t", seen.concerned, test.want)
+			if forgotten := len(seen.quotas) > 0; forgotten != test.want {
+				t.Errorf("counted anew: got %t, want %t", forgotten, test.want)
+			}
+			if len(controller.due) != 0 {
+				t.Errorf("want nothing due any more, got %v", controller.due)
 			}
 		})
 	}
 }
 
-func TestAConfigurationWaitsForARecountForAWhile(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
-	failing := &recounts{err: errors.New("no answer")}
-	controller := &Controller{clock: clock, options: Options{Recount: failing.recount}}
-	begin := func() error {
-		return controller.begin(t.Context(), settings(), &admissionregistrationv1.ValidatingWebhookConfiguration{}, true, nil)
+func TestOnlyAQuotaThatWasNotForgottenIsTriedAgain(t *testing.T) {
+	seen := &forgets{err: errors.New("no answer")}
+	controller := &Controller{clock: clocktesting.NewFakeClock(time.Unix(0, 0)), options: Options{Forget: seen.forget}}
+	quotas := team(t, 7)
+	controller.begin(settings(), &admissionregistrationv1.ValidatingWebhookConfiguration{}, true, quotas)
+	if err := controller.forget(t.Context(), quotas); err == nil || len(controller.due) != len(quotas) {
+		t.Errorf("want it tried again, got %v, due %v", err, controller.due)
 	}
+	seen.err = nil
 	for range 2 {
-		if err := begin(); err == nil {
-			t.Error("want it tried again")
+		if err := controller.forget(t.Context(), quotas); err != nil {
+			t.Error(err)
 		}
-		clock.Step(recountPatience / 2)
 	}
-	if err := begin(); err != nil {
-		t.Errorf("want the configuration written for the other quotas, got %v", err)
-	}
-	if !controller.begun {
-		t.Error("want it begun")
+	if len(seen.quotas) != 2*len(quotas) {
+		t.Errorf("want each tried twice, got %v", seen.quotas)
 	}
 }

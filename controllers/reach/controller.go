@@ -18,11 +18,14 @@ package reach
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -37,7 +40,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -57,9 +59,11 @@ const (
 	fieldOwner = "shared-quota-operator"
 	// readTimeout and writeTimeout bound one read or write.
 	readTimeout, writeTimeout = 10 * time.Second, 10 * time.Second
-	// recountPatience is for how long the configuration waits for quotas to be counted
-	// anew.
-	recountPatience = 30 * time.Second
+	// forgetPatience is for how long the configuration waits until what the quotas use is
+	// forgotten.
+	forgetPatience = 10 * time.Second
+	// forgetsAtOnce bounds the ledgers that are written for that at the same time.
+	forgetsAtOnce = 50
 )
 
 // Options are what the controller needs to be told.
@@ -68,8 +72,9 @@ type Options struct {
 	Settings func() reach.Settings
 	// Owners are the configuration's: it is deleted with them.
 	Owners []metav1.OwnerReference
-	// Recount has the quotas that are concerned counted anew before they grant anything.
-	Recount func(ctx context.Context, concerned func(types.UID) bool) error
+	// Forget has a quota's ledger forget what is used, so that it is counted anew before
+	// anything is granted.
+	Forget func(ctx context.Context, quota string, uid types.UID) error
 	// SettingsChanged is fired when the settings have changed.
 	SettingsChanged *trigger.Trigger
 	// Proofs are told what is in the cluster, and then Observed is called with the
@@ -88,8 +93,10 @@ type Controller struct {
 	options  Options
 	// begun: what was in the cluster when this controller started was dealt with.
 	begun bool
-	// failing is since when quotas can't be counted anew; zero if they can.
-	failing time.Time
+	// due are the quotas of which what is used is to be forgotten, and waiting is since
+	// when the configuration waits for that.
+	due     map[types.UID]bool
+	waiting time.Time
 }
 
 // NewController makes the controller.
@@ -160,12 +167,17 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, nil // nobody could be called yet; the trigger tells when
 	}
 	wanted := c.wanted(settings, is, quotas)
-	if !missing && alike(is, wanted) {
-		c.begun = true
-		return reconcile.Result{}, nil
+	upToDate := !missing && alike(is, wanted)
+	if !upToDate {
+		c.begin(settings, is, missing, quotas)
 	}
-	if err := c.begin(ctx, settings, is, missing, quotas); err != nil {
-		return reconcile.Result{}, err
+	c.begun = true
+	failed := c.forget(ctx, quotas)
+	if failed == nil {
+		c.waiting = time.Time{}
+	}
+	if upToDate || failed != nil && c.clock.Since(c.waiting) < forgetPatience {
+		return reconcile.Result{}, failed
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -176,7 +188,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the webhook configuration: %w", err)
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, failed
 }
 
 // observe tells the proofs what is in the cluster.
@@ -189,42 +201,57 @@ func (c *Controller) observe(settings reach.Settings, is *admissionregistrationv
 	c.options.Observed(c.options.Proofs.Observe(is.UID, is.Generation, edition, quotas, coverages, c.clock.Now()))
 }
 
-// begin has the quotas counted anew that the API server may not have asked about while
-// nobody counted: objects may have been stored, maybe for long, as where the operator had
-// been removed. Without a configuration these are all. If somebody edited it before this
-// controller started, these are those that it doesn't cover. What happens afterwards
-// is counted as it happens.
-//
-// It comes before the configuration is written. If it goes on failing, the configuration
-// is written all the same, because otherwise nobody would be asked about any quota.
+// begin notes which quotas have to be counted anew, because the API server may not have
+// asked about them while nobody counted: objects may have been stored, maybe for long, as
+// where the operator had been removed. Without a configuration these are all. If somebody
+// edited it before this controller started, these are those that it doesn't cover. What
+// happens afterwards is counted as it happens.
 func (c *Controller) begin(
-	ctx context.Context, settings reach.Settings, is *admissionregistrationv1.ValidatingWebhookConfiguration, missing bool,
-	quotas []reach.Quota,
-) error {
-	uncovered := map[types.UID]bool{}
-	if _, ours := settings.Edition(is); !missing && !c.begun && !ours {
-		for _, quota := range quotas {
-			uncovered[quota.UID] = settings.Coverage(is, quota) == reach.Missing
+	settings reach.Settings, is *admissionregistrationv1.ValidatingWebhookConfiguration, missing bool, quotas []reach.Quota,
+) {
+	if c.due == nil {
+		c.due = map[types.UID]bool{}
+	}
+	_, ours := settings.Edition(is)
+	for _, quota := range quotas {
+		if missing || !c.begun && !ours && settings.Coverage(is, quota) == reach.Missing {
+			c.due[quota.UID] = true
 		}
 	}
-	if !missing && len(uncovered) == 0 {
+}
+
+// forget has what is used forgotten of the quotas of which it is due. It comes before the
+// configuration is written. If it goes on failing for some, the configuration is written
+// all the same, because otherwise nobody would be asked about any quota.
+func (c *Controller) forget(ctx context.Context, quotas []reach.Quota) error {
+	if len(c.due) == 0 {
 		return nil
 	}
-	concerned := func(quota types.UID) bool { return missing || uncovered[quota] }
-	err := c.options.Recount(ctx, concerned)
-	switch {
-	case err == nil:
-		c.failing = time.Time{}
-	case c.failing.IsZero():
-		c.failing = c.clock.Now()
-		return err
-	case c.clock.Since(c.failing) < recountPatience:
-		return err
-	default:
-		log.FromContext(ctx).Error(err, "A quota is enforced before it has been counted anew")
+	if c.waiting.IsZero() {
+		c.waiting = c.clock.Now()
 	}
-	c.begun = true
-	return nil
+	still := map[types.UID]bool{}
+	var mu sync.Mutex // guards still and failures
+	var failures []error
+	var writes errgroup.Group
+	writes.SetLimit(forgetsAtOnce)
+	for _, quota := range quotas {
+		if !c.due[quota.UID] {
+			continue
+		}
+		writes.Go(func() error {
+			if err := c.options.Forget(ctx, quota.Name, quota.UID); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				still[quota.UID] = true
+				failures = append(failures, err)
+			}
+			return nil
+		})
+	}
+	_ = writes.Wait() // each failure is kept
+	c.due = still
+	return errors.Join(failures...)
 }
 
 // wanted returns the configuration that is to replace the one in the cluster. If that

@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
 )
 
 var gadgets = schema.GroupResource{Group: "example.com", Resource: "gadgets"}
@@ -47,6 +49,9 @@ type cluster struct {
 	// failing is how discovery fails; hanging that it never answers.
 	failing error
 	hanging bool
+	// listing is how long a list of gadgets takes after it was read; forbidden that it fails.
+	listing   time.Duration
+	forbidden bool
 	// name -> object
 	objects map[string]metav1.PartialObjectMetadata
 	// at is the newest resourceVersion.
@@ -149,6 +154,12 @@ type metadataIn struct {
 func (m metadataIn) Namespace(string) metadata.ResourceInterface { return m }
 
 func (m metadataIn) List(_ context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	list, takes, err := m.list(options)
+	clock.RealClock{}.Sleep(takes)
+	return list, err
+}
+
+func (m metadataIn) list(options metav1.ListOptions) (*metav1.PartialObjectMetadataList, time.Duration, error) {
 	c := m.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,22 +168,25 @@ func (m metadataIn) List(_ context.Context, options metav1.ListOptions) (*metav1
 		list.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
 			Name: "a", Labels: map[string]string{"team": "red"}, ResourceVersion: "1",
 		}}}
-		return list, nil
+		return list, 0, nil
 	}
 	c.lists[m.resource.Version]++
+	if c.forbidden {
+		return nil, 0, apierrors.NewForbidden(gadgets, "", nil)
+	}
 	if err := m.lockedServed(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	selector, err := fields.ParseSelector(options.FieldSelector)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for name, object := range c.objects {
 		if selector.Matches(fields.Set{metav1.ObjectNameField: name}) {
 			list.Items = append(list.Items, object)
 		}
 	}
-	return list, nil
+	return list, c.listing, nil
 }
 
 func (m metadataIn) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {

@@ -66,6 +66,7 @@ type Controller struct {
 	count      *counting.Count
 	group      *driver.Group
 	recovery   *Recovery
+	recounts   *Recounts
 	watches    *Watches
 	objects    *Lookup
 	metrics    *metrics.Metrics
@@ -77,11 +78,11 @@ type Controller struct {
 func NewController(
 	clock clock.Clock, client client.Client,
 	evaluators *evaluation.Evaluators, count *counting.Count, group *driver.Group, recovery *Recovery,
-	watches *Watches, objects *Lookup, metrics *metrics.Metrics, changed *trigger.Trigger,
+	recounts *Recounts, watches *Watches, objects *Lookup, metrics *metrics.Metrics, changed *trigger.Trigger,
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, evaluators: evaluators, count: count, group: group, recovery: recovery,
-		watches: watches, objects: objects, metrics: metrics, changed: changed,
+		recounts: recounts, watches: watches, objects: objects, metrics: metrics, changed: changed,
 	}
 }
 
@@ -134,7 +135,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: next}, nil
+	again := c.recounts.Follow(quota) //nolint:contextcheck // a look outlives the reconcile that asks for it
+	return reconcile.Result{RequeueAfter: earlier(next, again)}, nil
 }
 
 // define starts to count what the spec limits, unless that is under way.

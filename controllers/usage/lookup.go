@@ -151,20 +151,3 @@ func (l *Lookup) Newest(ctx context.Context, resource schema.GroupVersionResourc
 	}
 	return newest, nil
 }
-
-// NewestOf makes a Newest of what is watched for a quota, and of namespaces.
-func NewestOf(watches *Watches, objects *Lookup) Newest {
-	return func(ctx context.Context, quota string) (map[schema.GroupResource]uint64, error) {
-		versions, err := watches.Versions(ctx, quota)
-		if err != nil {
-			return nil, err
-		}
-		newest := map[schema.GroupResource]uint64{}
-		for _, resource := range append(versions, namespaces()) {
-			if newest[resource.GroupResource()], err = objects.Newest(ctx, resource); err != nil {
-				return nil, err
-			}
-		}
-		return newest, nil
-	}
-}

@@ -21,7 +21,6 @@ import (
 	"errors"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -119,23 +118,5 @@ func TestTheNewestObjectIsFoundOrAnError(t *testing.T) {
 	// A count that need not have come anywhere would open a ledger too early.
 	if got, err := newest("v1alpha1"); err == nil {
 		t.Errorf("of a version that isn't served: want an error, got %d", got)
-	}
-}
-
-func TestNewestIsReadInTheVersionThatIsServedNow(t *testing.T) {
-	world := newCluster("v1alpha1")
-	watches := NewWatches(nil, world, world.events(), nil, nil)
-	watches.wanted["red"] = []schema.GroupResource{gadgets}
-	newestOf := NewestOf(watches, NewLookup(metadataOf{world}, world))
-	world.create("g1")
-	for _, versions := range [][]string{{"v1alpha1"}, {"v1"}} {
-		world.serve(versions...)
-		if newest, err := newestOf(t.Context(), "red"); err != nil || newest[gadgets] != 11 {
-			t.Errorf("served in %v: got %v, %v", versions, newest, err)
-		}
-	}
-	world.scope = meta.RESTScopeNameRoot
-	if newest, err := newestOf(t.Context(), "red"); err != nil || len(newest) != 1 {
-		t.Errorf("outside of namespaces: want namespaces alone, got %v, %v", newest, err)
 	}
 }

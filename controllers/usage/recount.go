@@ -18,139 +18,99 @@ package usage
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 const (
-	// newestTimeout bounds the lists of all objects that the quotas limit.
-	newestTimeout = 2 * time.Minute
 	// recountTimeout bounds the write of one ledger.
 	recountTimeout = 10 * time.Second
+	// recountAgain is after which time a recount that failed is tried again.
+	recountAgain = 5 * time.Second
 )
 
-// NewestIn tells how far a count of a resource must have come, as a resourceVersion, to
-// include all objects that are stored now.
-type NewestIn func(ctx context.Context, resource schema.GroupResource) (uint64, error)
-
-// NewNewestIn makes a NewestIn. A resource that nothing serves has no objects.
-func NewNewestIn(discovery Discovery, objects *Lookup) NewestIn {
-	return func(ctx context.Context, resource schema.GroupResource) (uint64, error) {
-		if resource == ledger.Namespaces {
-			return objects.Newest(ctx, namespaces())
-		}
-		served, err := discovery.Find(ctx, resource)
-		if err != nil || len(served.Versions) == 0 {
-			return 0, err
-		}
-		return objects.Newest(ctx, resource.WithVersion(served.Versions[0]))
-	}
-}
-
-// Recounts have quotas counted anew before anything is granted under them: what a
-// ledger says is used may be from before the API server stopped to ask.
+// Recounts have quotas counted anew before anything is granted under them, because what
+// a ledger says is used may be from before the API server stopped to ask. There are two
+// steps:
+//
+//  1. Forget has a ledger forget what is used. From then on it grants nothing.
+//  2. Follow looks, live, how far a count must have come to include all objects that are
+//     stored, and demands that of the ledger. A leader that has seen less, such as one
+//     that was deposed, can't settle.
+//
+// The second step may take long, and fail while something can't be listed. It is taken
+// by whoever leads then.
 type Recounts struct {
-	client     client.Reader
-	group      *driver.Group
-	evaluators *evaluation.Evaluators
-	newest     NewestIn
+	// ctx ends all looks.
+	ctx    context.Context //nolint:containedctx // the process's, for looks that outlive a reconcile
+	clock  clock.PassiveClock
+	group  *driver.Group
+	newest NewestLimited
+
+	// mu guards what follows.
+	mu sync.Mutex
+	// quota name -> the Forget that is being followed
+	following map[string]uint64
 }
 
-// NewRecounts makes Recounts.
-func NewRecounts(client client.Reader, group *driver.Group, evaluators *evaluation.Evaluators, newest NewestIn) *Recounts {
-	return &Recounts{client: client, group: group, evaluators: evaluators, newest: newest}
+// NewRecounts makes Recounts that work until ctx ends.
+func NewRecounts(ctx context.Context, clock clock.PassiveClock, group *driver.Group, newest NewestLimited) *Recounts {
+	return &Recounts{ctx: ctx, clock: clock, group: group, newest: newest, following: map[string]uint64{}}
 }
 
-// Recount has the quotas counted anew that are concerned. Each then grants nothing until
-// a count is settled that includes all objects that are stored now: a leader that has
-// seen less, such as one that was deposed, can't settle. Its error tells of each ledger
-// that couldn't be written.
-func (r *Recounts) Recount(ctx context.Context, concerned func(types.UID) bool) error {
-	quotas := &quotav1.ClusterResourceQuotaList{}
-	if err := r.client.List(ctx, quotas); err != nil {
-		return fmt.Errorf("listing quotas: %w", err)
-	}
-	stored := newestOf{newest: r.newest, known: map[schema.GroupResource]uint64{}}
-	var mu sync.Mutex // guards failures
-	var failures []error
-	var recounts errgroup.Group
-	recounts.SetLimit(reconcilesAtOnce)
-	for i := range quotas.Items {
-		quota := &quotas.Items[i]
-		if !concerned(quota.UID) {
-			continue
-		}
-		tracked, _ := r.evaluators.Resources(quota.Spec.Quota.Hard)
-		newest, err := stored.of(ctx, maps.Keys(tracked))
-		if err != nil {
-			failures = append(failures, fmt.Errorf("having quota %s counted anew: %w", quota.Name, err))
-			continue
-		}
-		recounts.Go(func() error {
-			if err := r.recount(ctx, quota, newest); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failures = append(failures, err)
-			}
-			return nil
-		})
-	}
-	_ = recounts.Wait() // each failure is kept
-	return errors.Join(failures...)
-}
-
-func (r *Recounts) recount(ctx context.Context, quota *quotav1.ClusterResourceQuota, newest map[schema.GroupResource]uint64) error {
+// Forget has a quota's ledger forget what is used.
+func (r *Recounts) Forget(ctx context.Context, quota string, uid types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, recountTimeout)
 	defer cancel()
-	err := r.group.Edit(ctx, quota.Name, func(draft *ledger.Draft) {
-		if draft.Quota() == quota.UID {
-			draft.Recount(newest)
-		}
-	})
+	err := r.group.Impose(ctx, quota, uid, func(draft *ledger.Draft) { draft.Forget(r.clock.Now()) })
 	if err != nil {
-		return fmt.Errorf("having quota %s counted anew: %w", quota.Name, err)
+		return fmt.Errorf("having quota %s counted anew: %w", quota, err)
 	}
 	return nil
 }
 
-// newestOf looks for the newest object of each resource once.
-type newestOf struct {
-	newest NewestIn
-	known  map[schema.GroupResource]uint64
+// Follow takes the second step, in the background, if the first was taken. It returns
+// after which time to call it again; zero if there is nothing to do.
+func (r *Recounts) Follow(quota *quotav1.ClusterResourceQuota) time.Duration {
+	mark := r.group.Current(quota.Name).Forgotten()
+	if mark == 0 {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.following[quota.Name] != mark {
+		r.following[quota.Name] = mark
+		go r.demand(quota, mark)
+	}
+	return recountAgain
 }
 
-// of returns the newest version of each resource, and of namespaces.
-func (n *newestOf) of(ctx context.Context, resources func(func(schema.GroupResource) bool)) (map[schema.GroupResource]uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, newestTimeout)
-	defer cancel()
-	newest := map[schema.GroupResource]uint64{}
-	look := func(resource schema.GroupResource) (err error) {
-		if _, known := n.known[resource]; !known {
-			if n.known[resource], err = n.newest(ctx, resource); err != nil {
-				delete(n.known, resource)
-				return err
-			}
-		}
-		newest[resource] = n.known[resource]
-		return nil
+func (r *Recounts) demand(quota *quotav1.ClusterResourceQuota, mark uint64) {
+	defer r.end(quota.Name, mark)
+	newest, err := r.newest(r.ctx, quota)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(r.ctx, recountTimeout)
+		defer cancel()
+		err = r.group.Edit(ctx, quota.Name, func(draft *ledger.Draft) { draft.Demand(mark, newest) })
 	}
-	for resource := range resources {
-		if err := look(resource); err != nil {
-			return nil, err
-		}
+	if err != nil && r.ctx.Err() == nil {
+		log.FromContext(r.ctx).Error(err, "A quota can't be counted anew, and grants nothing until it is", "quota", quota.Name)
 	}
-	return newest, look(ledger.Namespaces)
+}
+
+func (r *Recounts) end(quota string, mark uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.following[quota] == mark {
+		delete(r.following, quota)
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,83 +30,124 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 )
 
-// A ledger that is counted anew takes no count that lacks what was stored by then.
-func TestARecountDemandsWhatIsStoredNow(t *testing.T) {
-	pods := schema.GroupResource{Resource: "pods"}
-	one := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}
-	counted := ledger.State{
-		Basis: ledger.Basis{Quota: "q", Generation: 1, Digest: "d"}, Used: one,
-		Counted: map[schema.GroupResource]uint64{pods: 5, ledger.Namespaces: 3},
-	}
-	anew := counted
-	anew.Used, anew.Counted = nil, map[schema.GroupResource]uint64{pods: 77, ledger.Namespaces: 88}
-	for name, test := range map[string]struct {
-		concerned types.UID
-		failing   bool
-		want      ledger.State
-	}{
-		"if it is concerned":             {concerned: "q", want: anew},
-		"and not if another one is":      {concerned: "other", want: counted},
-		"nor if nobody knows the newest": {concerned: "q", failing: true, want: counted},
-	} {
-		t.Run(name, func(t *testing.T) {
-			store, recounts := newRecounts(t, counted, test.failing)
-			err := recounts.Recount(t.Context(), func(quota types.UID) bool { return quota == test.concerned })
-			if (err != nil) != test.failing {
-				t.Errorf("error: got %v, want one: %t", err, test.failing)
-			}
-			stored, err := store.Load(t.Context(), "team")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want.Used, stored.State.Used); diff != "" {
-				t.Errorf("used (-want,+got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.want.Counted, stored.State.Counted); diff != "" {
-				t.Errorf("counted (-want,+got):\n%s", diff)
-			}
-		})
-	}
+// recountsBench is an operator's process with a quota of which 1 pod was used.
+type recountsBench struct {
+	*Recounts
+	t     *testing.T
+	store *ledgerstore.Store
+	quota *quotav1.ClusterResourceQuota
+	// failing: nobody knows the newest objects.
+	failing error
 }
 
-func newRecounts(t *testing.T, state ledger.State, failing bool) (*ledgerstore.Store, *Recounts) {
+func newRecountsBench(t *testing.T) *recountsBench {
 	t.Helper()
 	known := runtime.NewScheme()
 	if err := quotav1.AddToScheme(known); err != nil {
 		t.Fatal(err)
 	}
-	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "q"}}
-	quota.Spec.Quota.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}
-	server := fake.NewClientBuilder().WithScheme(known).WithObjects(quota).Build()
-	b := &recoveryBench{t: t}
-	store := ledgerstore.New(b.numbering(server))
-	if _, err := store.Swap(t.Context(), "team", machine.Version{}, state); err != nil {
+	b := &recountsBench{t: t, quota: &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "q"}}}
+	numbers := &recoveryBench{t: t}
+	b.store = ledgerstore.New(numbers.numbering(fake.NewClientBuilder().WithScheme(known).WithObjects(b.quota).Build()))
+	if _, err := b.store.Swap(t.Context(), "team", machine.Version{}, ledger.State{
+		Basis:   ledger.Basis{Quota: "q", Generation: 1, Digest: "d"},
+		Used:    corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")},
+		Counted: map[schema.GroupResource]uint64{{Resource: "pods"}: 5, ledger.Namespaces: 3},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	options := driver.Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: time.Second}
-	group := driver.New(t.Context(), clock.RealClock{}, store, metrics.New(prometheus.NewRegistry()), options)
-	newest := func(_ context.Context, resource schema.GroupResource) (uint64, error) {
-		switch {
-		case failing:
-			return 0, errors.New("no answer")
-		case resource == ledger.Namespaces:
-			return 88, nil
-		default:
-			return 77, nil
-		}
+	group := driver.New(t.Context(), clock.RealClock{}, b.store, metrics.New(prometheus.NewRegistry()), options)
+	b.Recounts = NewRecounts(t.Context(), clock.RealClock{}, group,
+		func(context.Context, *quotav1.ClusterResourceQuota) (map[schema.GroupResource]uint64, error) {
+			return map[schema.GroupResource]uint64{{Resource: "pods"}: 77, ledger.Namespaces: 88}, b.failing
+		})
+	return b
+}
+
+func (b *recountsBench) stored() ledger.State {
+	b.t.Helper()
+	stored, err := b.store.Load(b.t.Context(), "team")
+	if err != nil {
+		b.t.Fatal(err)
 	}
-	return store, NewRecounts(server, group, evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), newest)
+	return stored.State
+}
+
+// follows calls Follow until there is nothing to do, or up to n times.
+func (b *recountsBench) follows(n int) {
+	for range n {
+		wait := b.Follow(b.quota)
+		if wait == 0 {
+			return
+		}
+		clock.RealClock{}.Sleep(wait)
+		synctest.Wait()
+	}
+}
+
+// A ledger that is counted anew takes no count that lacks what was stored by then.
+func TestARecountDemandsWhatIsStoredNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRecountsBench(t)
+		if wait := b.Follow(b.quota); wait != 0 {
+			t.Errorf("want nothing to do, got a wait of %s", wait)
+		}
+		if err := b.Forget(t.Context(), "team", "q"); err != nil {
+			t.Fatal(err)
+		}
+		if is := b.stored(); is.Used != nil || is.Forgotten() == 0 {
+			t.Errorf("want what is used forgotten, got %+v", is)
+		}
+		b.follows(2)
+		is := b.stored()
+		if diff := cmp.Diff(map[schema.GroupResource]uint64{{Resource: "pods"}: 77, ledger.Namespaces: 88}, is.Counted); diff != "" {
+			t.Errorf("counted (-want,+got):\n%s", diff)
+		}
+		if is.Used != nil {
+			t.Errorf("want nothing used before the count, got %v", is.Used)
+		}
+	})
+}
+
+func TestAQuotaGrantsNothingWhileNobodyKnowsTheNewestObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRecountsBench(t)
+		b.failing = errors.New("forbidden")
+		if err := b.Forget(t.Context(), "team", "q"); err != nil {
+			t.Fatal(err)
+		}
+		b.follows(3)
+		if is := b.stored(); is.Used != nil || is.Forgotten() == 0 {
+			t.Errorf("want it to stay forgotten, got %+v", is)
+		}
+		b.failing = nil
+		b.follows(2)
+		if is := b.stored(); is.Forgotten() != 0 {
+			t.Errorf("want it followed once the objects can be listed, got %+v", is)
+		}
+	})
+}
+
+func TestAnotherQuotaOfTheNameIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRecountsBench(t)
+		if err := b.Forget(t.Context(), "team", "another"); err == nil {
+			t.Error("want an error")
+		}
+		if is := b.stored(); is.Used == nil {
+			t.Errorf("want it kept, got %+v", is)
+		}
+	})
 }

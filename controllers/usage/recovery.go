@@ -22,17 +22,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/machine"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/trail"
 )
@@ -46,11 +44,6 @@ const recoveryTimeout = 2 * time.Minute
 
 // Decode reads a stored ledger.
 type Decode func(*quotav1.QuotaLedger) (machine.Snapshot, error)
-
-// Newest tells how far a count of each resource must have come, as a
-// resourceVersion, to include all objects that are stored now of what a quota
-// limits.
-type Newest func(ctx context.Context, quota string) (map[schema.GroupResource]uint64, error)
 
 // Recovery makes ledgers: each quota's first, and another where somebody deleted or
 // edited the one there was. A ledger must not grant anything unless all that is in
@@ -82,7 +75,7 @@ type Recovery struct {
 	group   *driver.Group
 	trail   *trail.Trail
 	decode  Decode
-	newest  Newest
+	newest  NewestLimited
 	metrics *metrics.Metrics
 	// life of a reservation.
 	life time.Duration
@@ -91,7 +84,7 @@ type Recovery struct {
 // NewRecovery makes a Recovery. The client may read from a cache, live must not.
 func NewRecovery(
 	clock clock.PassiveClock, client client.Client, live client.Reader, group *driver.Group, trail *trail.Trail,
-	decode Decode, newest Newest, metrics *metrics.Metrics, life time.Duration,
+	decode Decode, newest NewestLimited, metrics *metrics.Metrics, life time.Duration,
 ) *Recovery {
 	return &Recovery{
 		clock: clock, client: client, live: live, group: group, trail: trail,
@@ -110,7 +103,7 @@ type found struct {
 // Ensure sees to it that the quota has an open ledger. It returns how long until it
 // has to be called again; zero where all is well.
 func (r *Recovery) Ensure(ctx context.Context, quota *quotav1.ClusterResourceQuota) (time.Duration, error) {
-	if known := r.group.Current(quota.Name); known.Quota == quota.UID && known.Sealed.IsZero() {
+	if r.isOpen(ctx, quota) {
 		return 0, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
@@ -129,6 +122,14 @@ func (r *Recovery) Ensure(ctx context.Context, quota *quotav1.ClusterResourceQuo
 		return lookSoon, nil // somebody else was first
 	}
 	return wait, err
+}
+
+// isOpen reports whether the quota's machine knows an open ledger, and the cache has it,
+// too. If the machine read it before the cache's first list, no event tells that it is gone.
+func (r *Recovery) isOpen(ctx context.Context, quota *quotav1.ClusterResourceQuota) bool {
+	known, cached := r.group.Known(quota.Name), &quotav1.QuotaLedger{}
+	return known.State.Quota == quota.UID && known.State.Sealed.IsZero() &&
+		r.client.Get(ctx, client.ObjectKeyFromObject(quota), cached) == nil && cached.UID == known.Version.UID
 }
 
 // look reads the quota and its ledger.
@@ -271,13 +272,12 @@ func (r *Recovery) complete(ctx context.Context, stored found) (ledger.State, ti
 	}
 	if last := r.trail.BeforeDeletion(stored.quota.Name, named); last != nil {
 		before, err := r.decode(last)
-		before.State.Sealed = state.Sealed
-		return before.State, 0, err
+		return state.Replacing(before.State), 0, err
 	}
 	if left := r.left(stored); left > 0 {
 		return ledger.State{}, left, nil
 	}
-	counted, err := r.newest(ctx, stored.quota.Name)
+	counted, err := r.newest(ctx, stored.quota)
 	state.Used, state.Counted = nil, counted
 	return state, 0, err
 }

@@ -22,9 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/machine"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -40,8 +37,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/trail"
 )
@@ -80,7 +79,7 @@ func newRecoveryBench(t *testing.T) *recoveryBench {
 // restart is another process, which has seen nothing.
 func (b *recoveryBench) restart(server client.Client) {
 	group := driver.New(b.t.Context(), b.clock, b.store, nil, driver.Options{})
-	newest := func(context.Context, string) (map[schema.GroupResource]uint64, error) {
+	newest := func(context.Context, *quotav1.ClusterResourceQuota) (map[schema.GroupResource]uint64, error) {
 		return map[schema.GroupResource]uint64{{Resource: "pods"}: 77}, nil
 	}
 	b.Recovery = NewRecovery(b.clock, server, server, group, trail.New(ledgerstore.Intact), ledgerstore.Snapshot, newest,
@@ -350,6 +349,35 @@ func TestALedgerThatIsNamedIsOpened(t *testing.T) {
 
 // Between this process's look and its naming, another leader has opened a ledger,
 // which admitted something, and somebody has deleted that.
+// A machine may have read a ledger that was deleted before the cache first listed ledgers.
+func TestALedgerThatOnlyTheMachineKnowsIsLookedFor(t *testing.T) {
+	b := newRecoveryBench(t)
+	b.serves()
+	if err := b.client.Delete(t.Context(), b.ledger()); err != nil {
+		t.Fatal(err)
+	}
+	if wait := b.recovers(); wait <= lookSoon {
+		t.Errorf("want a ledger that is sealed for the life of a reservation, got a wait of %s", wait)
+	}
+	b.wantSealed()
+}
+
+// What was imposed on a ledger that is being rebuilt holds once it is open.
+func TestWhatWasImposedMeanwhileHolds(t *testing.T) {
+	b := newRecoveryBench(t)
+	b.serves()
+	b.deletes(true)
+	fence := ledger.Fence{Generation: 9, Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}, Until: time.Unix(1_800_000_060, 0)}
+	if err := b.group.Impose(t.Context(), "team", "q", func(draft *ledger.Draft) { draft.Raise(fence) }); err != nil {
+		t.Fatal(err)
+	}
+	b.recovers()
+	b.wantOpen(1)
+	if is := b.group.Current("team").Fence; is.Generation != 9 {
+		t.Errorf("want the fence kept, got %+v", is)
+	}
+}
+
 func TestALedgerIsNotOpenedWhereAnotherOneCameInBetween(t *testing.T) {
 	b := newRecoveryBench(t)
 	b.beforeNaming = func() {

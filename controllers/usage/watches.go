@@ -165,38 +165,6 @@ func (w *Watches) Served(resource schema.GroupResource) bool {
 	return !kept || keeper.problem == nil || keeper.problem.Reason == quotav1.ReasonNotWatchable
 }
 
-// Versions returns what a quota limits of what the cluster serves at this moment,
-// in the versions to read it in.
-func (w *Watches) Versions(ctx context.Context, quota string) ([]schema.GroupVersionResource, error) {
-	w.mu.Lock()
-	resources := w.wanted[quota]
-	w.mu.Unlock()
-	var versions []schema.GroupVersionResource
-	for _, resource := range resources {
-		version, problem := resolve(ctx, w.discovery, resource, "")
-		switch {
-		case problem == nil:
-			versions = append(versions, resource.WithVersion(version))
-		case problem.Reason == quotav1.ReasonNotWatchable:
-			return nil, errors.New(problem.Message)
-		}
-	}
-	return versions, nil
-}
-
-// Incomplete returns the quotas that limit a resource that isn't watched.
-func (w *Watches) Incomplete() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var quotas []string
-	for quota, resources := range w.wanted {
-		if slices.ContainsFunc(resources, func(r schema.GroupResource) bool { return w.keepers[r].watching == nil }) {
-			quotas = append(quotas, quota)
-		}
-	}
-	return quotas
-}
-
 func (w *Watches) lockedKeep(resource schema.GroupResource) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	keeper := &keeper{watches: w, resource: resource, end: cancel, woken: make(chan struct{}, 1), due: true}

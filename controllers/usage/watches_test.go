@@ -19,9 +19,7 @@ package usage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -198,9 +196,6 @@ func TestNobodyWaitsForDiscovery(t *testing.T) {
 		b.want("red", gadgets)
 		b.want("blue", pods)
 		b.expect("counted 0, incomplete") // served as far as anybody knows, so it must be waited for
-		if incomplete := b.Incomplete(); !slices.Contains(incomplete, "red") {
-			t.Errorf("want red to be incomplete, got %v", incomplete)
-		}
 		if waited := (clock.RealClock{}).Since(begin); waited != 0 {
 			t.Errorf("waited for %s", waited)
 		}
@@ -482,40 +477,6 @@ func TestALookUpThatIsNoLongerWantedChangesNothing(t *testing.T) {
 			t.Errorf("got %d look-ups and lists %v", discoveries, lists)
 		}
 	})
-}
-
-func TestVersionsAreThoseOfThisMoment(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newWatchesBench(t, newCluster("v1alpha1"))
-		b.want("red", gadgets, pods)
-		synctest.Wait()
-		for _, step := range []struct {
-			change func()
-			want   string
-		}{
-			{func() {}, "v1alpha1"},
-			{func() { b.cluster.versions = []string{"v1"} }, "v1"},
-			{func() { b.cluster.versions = nil }, ""},
-			{func() { b.cluster.failing = errors.New("it is down") }, "error: it is down"},
-		} {
-			b.cluster.set(step.change)
-			if got := versionsOf(b.Watches); got != step.want {
-				t.Errorf("want %q, got %q", step.want, got)
-			}
-		}
-	})
-}
-
-func versionsOf(w *Watches) string {
-	versions, err := w.Versions(context.Background(), "red")
-	if err != nil {
-		return fmt.Sprint("error", err.Error()[strings.LastIndex(err.Error(), ": "):])
-	}
-	var text []string
-	for _, version := range versions {
-		text = append(text, version.Version)
-	}
-	return strings.Join(text, ",")
 }
 
 func TestPausesGrowUpToALimit(t *testing.T) {

@@ -147,11 +147,12 @@ func (i *Index) SeenNamespaces() uint64 { return i.namespaces.upTo() }
 //     question's entry was generated for, or nothing is known to cover it. Then the
 //     namespace is read, and if that explains nothing, all quotas are listed, once
 //     for each version of the namespace and each question. The look's answer wins.
-//     While they differ, the namespace is read again every few seconds;
+//     While they differ, the namespace is read for each request whose entry names its
+//     quotas, and every few seconds for others;
 //   - somebody else has seen a newer change of namespaces, atLeast. Then the
 //     namespace is read.
 //
-// What was read is remembered, so that the requests that follow need no read.
+// What was read is remembered, so that requests whose entry agrees with it need no read.
 func (i *Index) Covering(ctx context.Context, question reach.Question, namespace string, atLeast uint64) (Covered, error) {
 	if question.Epoch > i.SeenQuotas() {
 		if err := i.catchUp(ctx, question.Epoch); err != nil {

@@ -50,7 +50,8 @@ type driver struct {
 	// timer fires at wakeAt; nil before the first.
 	timer  clock.Timer
 	wakeAt time.Time
-	// forgotten: the quota is gone, and the observer is told nothing more of it.
+	// forgotten: the quota is gone. Nothing is counted for it any more, and the observer
+	// is told nothing.
 	forgotten bool
 }
 
@@ -81,8 +82,7 @@ func (d *driver) lockedStep(event machine.Event) {
 		case machine.Answer:
 			d.lockedAnswer(effect)
 		case machine.Observe:
-			// The count is read under its own lock, and never waits for this one.
-			d.lockedStep(machine.Observed{Observation: d.group.counter.Observe(d.quota, effect.Reservations)})
+			d.lockedStep(machine.Observed{Observation: d.lockedObserve(effect)})
 		case machine.Load:
 			d.lockedCall(d.load)
 		case machine.Swap:
@@ -93,6 +93,16 @@ func (d *driver) lockedStep(event machine.Event) {
 			d.lockedReport(effect)
 		}
 	}
+}
+
+// lockedObserve returns the count, unless the quota is gone: what is counted under its name
+// is another quota's then. The count is read under its own lock, and never waits for this
+// one.
+func (d *driver) lockedObserve(asked machine.Observe) *ledger.Observation {
+	if d.forgotten {
+		return nil
+	}
+	return d.group.counter.Observe(d.quota, asked.Reservations)
 }
 
 func (d *driver) lockedAnswer(answer machine.Answer) {

@@ -26,6 +26,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
@@ -149,11 +151,33 @@ func (g *Group) release(charges []ledger.Charge) {
 
 // Edit changes one quota's ledger together with whatever waits there, and returns once
 // that is stored, or changes nothing. The change may run several times. If there is no
-// ledger, it is lost.
+// ledger, or somebody edited it, the error is machine.ErrNoLedger.
 func (g *Group) Edit(ctx context.Context, quota string, change func(*ledger.Draft)) error {
 	_, err := g.driver(quota).do(ctx, func(id machine.RequestID) machine.Event {
 		return machine.Edit{ID: id, Change: change}
 	}, ledger.Key{})
+	return err
+}
+
+// Impose changes a quota's ledger by what must hold whatever becomes of the ledger. If
+// there is none, one is made that is sealed, so that whoever opens it finds the change.
+func (g *Group) Impose(ctx context.Context, quota string, uid types.UID, change func(*ledger.Draft)) error {
+	var stranger types.UID
+	own := func(draft *ledger.Draft) {
+		if stranger = draft.Quota(); stranger == uid {
+			stranger = ""
+			change(draft)
+		}
+	}
+	err := g.Edit(ctx, quota, own)
+	if errors.Is(err, machine.ErrNoLedger) {
+		draft := ledger.Edit(ledger.State{Basis: ledger.Basis{Quota: uid}, Sealed: g.clock.Now().Truncate(time.Second)})
+		own(draft)
+		_, err = g.Replace(ctx, quota, machine.Version{}, draft.State())
+	}
+	if err == nil && stranger != "" {
+		return fmt.Errorf("ledger %s is still that of a quota of the same name that was deleted", quota)
+	}
 	return err
 }
 
@@ -178,7 +202,7 @@ func (g *Group) Gone(quota string) {
 // Knows reports whether the quota's ledger of this resourceVersion, or a newer one, is
 // known.
 func (g *Group) Knows(quota string, resourceVersion uint64) bool {
-	known := g.known(quota).Version
+	known := g.Known(quota).Version
 	return !known.IsZero() && known.ResourceVersion >= resourceVersion
 }
 
@@ -199,10 +223,11 @@ func (g *Group) Replace(ctx context.Context, quota string, previous machine.Vers
 // Current returns the newest ledger that this process knows, which may be
 // older than what is stored.
 func (g *Group) Current(quota string) ledger.State {
-	return g.known(quota).State
+	return g.Known(quota).State
 }
 
-func (g *Group) known(quota string) machine.Snapshot {
+// Known returns that ledger with its version; zero for none.
+func (g *Group) Known(quota string) machine.Snapshot {
 	if known, ok := g.existing(quota); ok {
 		return *known.current.Load()
 	}

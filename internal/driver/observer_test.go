@@ -50,6 +50,25 @@ func TestWhatEndsIsToldOnceItIsWritten(t *testing.T) {
 	})
 }
 
+// What is counted under the name of a quota that is gone is another quota's.
+func TestNothingIsCountedForAQuotaThatWasForgotten(t *testing.T) {
+	store, counted := full(3), &counter{}
+	forget := ledger.Edit(store.state("team"))
+	forget.Forget(time.Unix(1_800_000_000, 0)) // no count comes as far, so it is looked again
+	store.put("team", forget.State())
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		group.Follow(counted)
+		group.Saw("team", store.snapshot("team"))
+		pass(10 * time.Second)
+		before := counted.observed.Load()
+		group.Forget("team")
+		pass(time.Minute)
+		if after := counted.observed.Load(); before < 5 || after != before {
+			t.Errorf("want the count asked for again and again, and never once it was forgotten, got %d and then %d", before, after)
+		}
+	})
+}
+
 // What an observer counts of a quota that it was told to forget, it keeps for good.
 func TestNothingIsToldOfAQuotaThatWasForgotten(t *testing.T) {
 	store := newMemoryStore("team")

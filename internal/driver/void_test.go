@@ -23,6 +23,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
@@ -91,8 +92,8 @@ func TestNothingIsGrantedOrWrittenWhereTheLedgerIsVoid(t *testing.T) {
 					first := reserveLater(t.Context(), group, onePod("team", 9, "first"))
 					pass(time.Millisecond)
 					later := reserveLater(t.Context(), group, onePod("team", 9, "later"))
-					if err := group.Edit(t.Context(), "team", settled(0)); err != nil {
-						t.Errorf("a change is lost without an error, got %v", err)
+					if err := group.Edit(t.Context(), "team", settled(0)); !errors.Is(err, machine.ErrNoLedger) {
+						t.Errorf("a change is not made: got %v, want ErrNoLedger", err)
 					}
 					for _, answer := range []<-chan operation{first, later} {
 						got := <-answer
@@ -130,6 +131,72 @@ func TestAReplacedLedgerIsJudgedOn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A process may be the last to hear that the ledger was rebuilt.
+func TestAnEditOfALedgerThatWasSeenToBeVoidIsOfTheOneThatReplacedIt(t *testing.T) {
+	for name, harm := range voids() {
+		t.Run(name, func(t *testing.T) {
+			store := newMemoryStore("team")
+			inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+				before := store.state("team")
+				harm(store)
+				seeing(store, group)
+				if _, err := store.Swap(t.Context(), "team", store.snapshot("team").Version, before); err != nil {
+					t.Fatal(err)
+				}
+				raise := func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 9}) }
+				if err := group.Edit(t.Context(), "team", raise); err != nil {
+					t.Fatal(err)
+				}
+				if is := store.state("team").Fence.Generation; is != 9 {
+					t.Errorf("want the stored ledger edited, got a fence for %d", is)
+				}
+			})
+		})
+	}
+}
+
+func TestImpose(t *testing.T) {
+	uid := limitsOf("team", 9).Quota
+	impose := func(t *testing.T, group *Group, uid types.UID) error {
+		t.Helper()
+		return group.Impose(t.Context(), "team", uid, func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 9}) })
+	}
+	t.Run("changes the ledger", func(t *testing.T) {
+		store := newMemoryStore("team")
+		inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+			if err := impose(t, group, store.state("team").Quota); err != nil || store.state("team").Fence.Generation != 9 {
+				t.Errorf("got %+v, %v", store.state("team"), err)
+			}
+		})
+	})
+	t.Run("makes a sealed ledger if there is none", func(t *testing.T) {
+		store := newMemoryStore()
+		inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+			err := impose(t, group, uid)
+			if is := store.state("team"); err != nil || is.Quota != uid || is.Fence.Generation != 9 || is.Sealed.IsZero() {
+				t.Errorf("got %+v, %v", is, err)
+			}
+		})
+	})
+	t.Run("fails if somebody edited the ledger", func(t *testing.T) {
+		store := newMemoryStore("team")
+		inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+			voids()["edited"](store)
+			if err := impose(t, group, store.state("team").Quota); !errors.Is(err, machine.ErrConflict) {
+				t.Errorf("got %v, want a conflict", err)
+			}
+		})
+	})
+	t.Run("fails if the ledger is another quota's", func(t *testing.T) {
+		store := newMemoryStore("team")
+		inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+			if err := impose(t, group, "other"); err == nil || store.state("team").Fence.Generation != 0 {
+				t.Errorf("got %+v, %v", store.state("team"), err)
+			}
+		})
+	})
 }
 
 func TestReplaceYieldsToWhoeverWasFirst(t *testing.T) {

@@ -160,7 +160,7 @@ func (d *Draft) unknown(limits Limits, caller Knowledge, amounts corev1.Resource
 	switch {
 	case d.state.Quota == limits.Quota && d.state.Generation > limits.Generation:
 		return StaleLimits
-	case d.state.Quota != limits.Quota || d.state.Digest != limits.Digest:
+	case d.state.Quota != limits.Quota || d.state.Digest != limits.Digest || d.state.Forgotten() != 0:
 		return NotCounted
 	case !d.state.Sealed.IsZero():
 		return Sealed

@@ -17,8 +17,8 @@ limitations under the License.
 package ledger
 
 import (
-	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -97,16 +97,60 @@ func (d *Draft) settleReservation(key Key, reservation Reservation, waiting map[
 	}
 }
 
-// Recount forgets what is used, because objects may have been stored that nobody was
-// asked about. Until a count that has come at least as far as newest is settled,
-// nothing is granted. What is in flight stays.
-func (d *Draft) Recount(newest map[schema.GroupResource]uint64) {
+// forgotten marks the version of Namespaces in a ledger whose use is forgotten. No count
+// comes as far as that, so none is settled. The bits below it are when it was forgotten.
+const forgotten = 1 << 63
+
+// Forget forgets what is used, because objects may have been stored that nobody was
+// asked about. Nothing is granted until Demand tells how far a count must have come to
+// include them, and such a count is settled. What is in flight stays.
+func (d *Draft) Forget(at time.Time) {
+	d.forget(forgotten | uint64(max(at.UnixNano(), 0)))
+}
+
+func (d *Draft) forget(mark uint64) {
 	counted := cloneCounted(d.state.Counted)
+	counted[Namespaces] = mark
+	d.state.Used, d.state.Counted, d.changed = nil, counted, true
+}
+
+// Replacing returns what a sealed ledger is to have before it is opened: what the ledger
+// before it had last, and what was imposed on this one.
+func (s State) Replacing(before State) State {
+	draft := Edit(before)
+	if s.Fence.Generation != 0 {
+		draft.Raise(s.Fence)
+	}
+	if mark := s.Forgotten(); mark != 0 {
+		draft.forget(mark)
+	}
+	whole := draft.State()
+	whole.Sealed = s.Sealed
+	return whole
+}
+
+// Forgotten returns the mark of the last Forget, if no Demand has followed it; otherwise
+// zero.
+func (s State) Forgotten() uint64 {
+	if mark := s.Counted[Namespaces]; mark >= forgotten {
+		return mark
+	}
+	return 0
+}
+
+// Demand tells how far a count must have come to be settled after the Forget of that
+// mark. If use was forgotten again since, newest may lack what was stored meanwhile, and
+// nothing is changed.
+func (d *Draft) Demand(mark uint64, newest map[schema.GroupResource]uint64) {
+	if mark == 0 || d.state.Forgotten() != mark {
+		return
+	}
+	counted := cloneCounted(d.state.Counted)
+	delete(counted, Namespaces)
 	for source, version := range newest {
 		counted[source] = max(counted[source], version)
 	}
-	d.changed = d.changed || d.state.Used != nil || !maps.Equal(counted, d.state.Counted)
-	d.state.Used, d.state.Counted = nil, counted
+	d.state.Counted, d.changed = counted, true
 }
 
 // Waits reports whether a settle by the count may wait for other changes to share a

@@ -19,8 +19,10 @@ package ledger
 import (
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -226,23 +228,44 @@ func TestASettleIsWrittenOnlyWhenItSaysMore(t *testing.T) {
 
 // Nothing is granted by what was used before objects were stored that nobody was asked
 // about, and nothing in flight is forgotten.
-func TestRecount(t *testing.T) {
+func TestForget(t *testing.T) {
 	held, asked := creation("a", "a", "pods", "1"), creation("b", "b", "pods", "1")
 	draft := Edit(counted("pods", "0").with(held).upTo(pods, 10))
-	draft.Recount(versions{pods: 15})
+	draft.Forget(time.Unix(1_800_000_000, 0))
 	if !draft.Changed() {
 		t.Error("want it stored")
 	}
-	decision := draft.Reserve(asking(limits("pods", "4"), asked))
-	want := Undecided{Quota: "team", Reason: NotCounted, Resources: []corev1.ResourceName{"pods"}}
-	if diff := cmp.Diff(Decision(want), decision); diff != "" {
-		t.Errorf("before the count (-want,+got):\n%s", diff)
+	wantNotCounted := func(when string, draft *Draft) {
+		t.Helper()
+		decision := draft.Reserve(asking(limits("pods", "4"), asked))
+		want := Undecided{Quota: "team", Reason: NotCounted, Resources: []corev1.ResourceName{"pods"}}
+		if diff := cmp.Diff(Decision(want), decision); diff != "" {
+			t.Errorf("%s (-want,+got):\n%s", when, diff)
+		}
 	}
+	wantNotCounted("before the count", draft)
+	every := count(list("pods", "1"), versions{namespaceResource: 20, pods: 20, claims: 20})
 	again := Edit(draft.State())
-	again.Recount(versions{pods: 15})
+	again.Settle(every)
 	if again.Changed() {
-		t.Error("want no other write while it is being counted")
+		t.Error("want no count settled before it is known how far it must have come")
 	}
+	wantNotCounted("before it is known how far a count must have come", again)
+
+	mark := draft.State().Forgotten()
+	later := Edit(draft.State())
+	later.Forget(time.Unix(1_800_000_001, 0))
+	later = Edit(later.State())
+	later.Demand(mark, versions{pods: 15, namespaceResource: 12})
+	if later.Changed() {
+		t.Error("want what was demanded before use was forgotten again not to do")
+	}
+	again = Edit(draft.State())
+	again.Demand(mark, versions{pods: 15, namespaceResource: 12})
+	if !again.Changed() || again.State().Forgotten() != 0 {
+		t.Error("want the demand stored")
+	}
+	wantNotCounted("after the demand", again)
 
 	older := count(list("pods", "1"), versions{namespaceResource: 20, pods: 14, claims: 20})
 	again.Settle(older)
@@ -258,6 +281,26 @@ func TestRecount(t *testing.T) {
 	again.Settle(seen)
 	if _, denied := again.Reserve(asking(limits("pods", "4"), asked)).(Denied); !denied {
 		t.Error("want 3 used and 1 in flight to leave no room of 4")
+	}
+}
+
+// What is imposed on a ledger that is being rebuilt holds for the one that is opened.
+func TestReplacing(t *testing.T) {
+	before := counted("pods", "1").with(creation("a", "a", "pods", "1")).upTo(pods, 10)
+	fence := Fence{Generation: 7, Hard: list("pods", "2"), Until: time.Unix(60, 0)}
+	imposed := Edit(State{Basis: before.Basis, Sealed: time.Unix(30, 0)})
+	ignored := cmp.Options{cmpopts.IgnoreUnexported(State{}), cmpopts.IgnoreFields(State{}, "Sealed")}
+	if diff := cmp.Diff(before, imposed.State().Replacing(before), ignored); diff != "" {
+		t.Errorf("if nothing was imposed (-want,+got):\n%s", diff)
+	}
+	imposed.Raise(fence)
+	imposed.Forget(time.Unix(1_800_000_000, 0))
+	whole := imposed.State().Replacing(before)
+	if diff := cmp.Diff(fence, whole.Fence); diff != "" {
+		t.Errorf("fence (-want,+got):\n%s", diff)
+	}
+	if whole.Forgotten() != imposed.State().Forgotten() || whole.Used != nil || len(whole.Reservations) != 1 || !whole.Sealed.Equal(time.Unix(30, 0)) {
+		t.Errorf("want what is used forgotten, what is in flight kept, and the seal, got %+v", whole)
 	}
 }
 

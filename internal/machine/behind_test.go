@@ -74,7 +74,8 @@ func TestCountsAnew(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			recount := Edit{ID: 1, Change: func(draft *ledger.Draft) {
-				draft.Recount(map[schema.GroupResource]uint64{ledger.Namespaces: test.newest})
+				draft.Forget(now)
+				draft.Demand(draft.State().Forgotten(), map[schema.GroupResource]uint64{ledger.Namespaces: test.newest})
 			}}
 			now = now.Add(time.Minute)
 			settled(t, m, now, 5, recount)

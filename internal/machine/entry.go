@@ -36,21 +36,22 @@ type entry struct {
 	// abandoned: the caller has gone.
 	abandoned bool
 
-	// pending is the decision on the draft that is being written.
+	// pending is the decision on the draft that is being written; nil for an edit that
+	// found no ledger.
 	pending ledger.Decision
 }
 
 // apply runs the entry on the draft of base and keeps the decision until it is final.
 // A denial by limits that are not those of the spec says nothing.
 //
-// An edit of a ledger that is void is lost. Nothing may be written over such a ledger,
-// and what was to be released expires.
+// An edit of a ledger that is void changes nothing: nothing may be written over such a
+// ledger. What was to be released expires.
 func (e *entry) apply(draft *ledger.Draft, base *Snapshot) {
 	switch {
+	case e.change != nil && base.void():
+		e.pending = nil
 	case e.change != nil:
-		if !base.void() {
-			e.change(draft)
-		}
+		e.change(draft)
 		e.pending = ledger.Granted{}
 	case e.probe:
 		e.pending = draft.Judge(*e.charge)

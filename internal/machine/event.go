@@ -42,7 +42,7 @@ type Charge struct {
 
 // Edit changes the ledger without being judged, as when an expired reservation is
 // dropped. The change may run several times, each time on a newer state. If there is no
-// ledger, the edit is lost.
+// ledger, or an edited one, nothing is changed, and the answer is ErrNoLedger.
 type Edit struct {
 	ID     RequestID
 	Change func(*ledger.Draft)
@@ -183,6 +183,8 @@ var (
 	ErrBusy = errors.New("too many requests wait for this quota")
 	// ErrEnded is the answer once the process stops.
 	ErrEnded = errors.New("the operator is stopping")
+	// ErrNoLedger is the answer to an edit if there is no ledger, or somebody edited it.
+	ErrNoLedger = errors.New("there is no ledger that could be changed")
 	// ErrConflict says that the ledger is no longer at the version that was read.
 	ErrConflict = errors.New("the ledger has changed since it was read")
 	// ErrUnreadable says that this process can't understand the ledger, and won't:

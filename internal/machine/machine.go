@@ -206,6 +206,10 @@ func (m *Machine) situation() situation {
 
 // answer makes a pending decision final.
 func (m *Machine) answer(e *entry) {
+	if e.pending == nil {
+		m.fail(e, ErrNoLedger)
+		return
+	}
 	if e.id != 0 && !e.abandoned {
 		m.emit(Answer{ID: e.id, Decision: e.pending})
 	}

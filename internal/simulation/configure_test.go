@@ -17,22 +17,67 @@ limitations under the License.
 package simulation
 
 import (
+	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 // writing is how the leader writes the webhook configuration. If there is none, the API
-// server asked about nothing meanwhile: every quota is counted anew first.
+// server asked about nothing meanwhile: what is used is forgotten first.
 type writing struct {
 	previous uint64
 	next     configuration
-	// recounts are the quotas that are still to be recounted.
-	recounts []int
+	// forgets are the quotas of which that is still due.
+	forgets []int
+	imposed *imposition
+}
+
+// imposition is a change of a ledger that must hold whatever becomes of the ledger.
+type imposition struct {
+	replica  *replica
+	quota    int
+	uid      types.UID
+	change   func(*ledger.Draft)
+	stranger bool
 	reply    *reply
+}
+
+// impose is driver.Group.Impose.
+func (r *replica) impose(q int, uid types.UID, change func(*ledger.Draft)) *imposition {
+	i := &imposition{replica: r, quota: q, uid: uid, change: change}
+	i.reply = r.driver(q).do(func(id machine.RequestID) machine.Event { return machine.Edit{ID: id, Change: i.apply} })
+	return i
+}
+
+func (i *imposition) apply(draft *ledger.Draft) {
+	i.stranger = draft.Quota() != i.uid
+	if !i.stranger {
+		i.change(draft)
+	}
+}
+
+// end returns whether the change is stored. If there was no ledger, it makes one.
+func (i *imposition) end() bool {
+	err := i.reply.answer.Err
+	if errors.Is(err, machine.ErrNoLedger) {
+		draft := ledger.Edit(ledger.State{Basis: ledger.Basis{Quota: i.uid}, Sealed: i.replica.now().Truncate(time.Second)})
+		i.apply(draft)
+		err = i.replica.replaceLedger(i.quota, machine.Version{}, draft.State())
+	}
+	return err == nil && !i.stranger
+}
+
+// replaceLedger is driver.Group.Replace.
+func (r *replica) replaceLedger(q int, previous machine.Version, next ledger.State) error {
+	version, err := r.world.swap(q, previous, next, false)
+	if err == nil {
+		r.driver(q).step(machine.Replaced{Snapshot: machine.Snapshot{Version: version, State: next}})
+	}
+	return err
 }
 
 // wanted returns the configuration for the quotas that the replica knows.
@@ -70,36 +115,32 @@ func (c *counter) beginWriting() {
 	c.write = &writing{previous: stored.version, next: c.wanted()}
 	for q, known := range c.replica.quotas {
 		if stored.deleted && known != nil && !c.replica.world.mutation.noRecount {
-			c.write.recounts = append(c.write.recounts, q)
+			c.write.forgets = append(c.write.forgets, q)
 		}
 	}
 }
 
-func (w *writing) isReady() bool { return w.reply == nil || w.reply.came }
+func (w *writing) isReady() bool { return w.imposed == nil || w.imposed.reply.came }
 
 func (c *counter) goOnWriting(outcome outcome) {
-	writing, w := c.write, c.replica.world
+	writing := c.write
 	switch {
-	case writing.reply != nil:
-		failed := writing.reply.answer.Err != nil
-		writing.reply = nil
-		if failed {
+	case writing.imposed != nil:
+		done := writing.imposed.end()
+		writing.imposed = nil
+		if !done {
 			c.write = nil
 		}
 	case outcome == vanishes:
 		c.write = nil
-	case len(writing.recounts) > 0:
-		newest := map[schema.GroupResource]uint64{ledger.Namespaces: w.newestNamespace()}
-		for source := range maxSources {
-			newest[w.sources[source].GroupResource()] = w.newestOf(source)
+	case len(writing.forgets) > 0:
+		q, now := writing.forgets[0], c.replica.now()
+		writing.forgets = writing.forgets[1:]
+		if known := c.replica.quotas[q]; known != nil {
+			writing.imposed = c.replica.impose(q, known.uid, func(draft *ledger.Draft) { draft.Forget(now) })
 		}
-		q := writing.recounts[0]
-		writing.recounts = writing.recounts[1:]
-		writing.reply = c.replica.driver(q).do(func(id machine.RequestID) machine.Event {
-			return machine.Edit{ID: id, Change: func(draft *ledger.Draft) { draft.Recount(newest) }}
-		})
 	default:
-		w.writeConfiguration(writing.previous, writing.next)
+		c.replica.world.writeConfiguration(writing.previous, writing.next)
 		c.write = nil
 	}
 }
@@ -115,7 +156,7 @@ type edit struct {
 	stage      editStage
 	revision   uint64
 	generation int64
-	reply      *reply
+	imposed    *imposition
 	tries      int
 }
 
@@ -144,16 +185,14 @@ func (e *edit) ask() {
 		Generation: e.generation, Hard: e.world.hard(e.quota, e.hard), Until: e.replica.now().Add(e.world.life()).Truncate(time.Second),
 	}
 	e.stage = editAsked
-	e.reply = e.replica.driver(e.quota).do(func(id machine.RequestID) machine.Event {
-		return machine.Edit{ID: id, Change: func(draft *ledger.Draft) { draft.Raise(fence) }}
-	})
+	e.imposed = e.replica.impose(e.quota, current.uid, func(draft *ledger.Draft) { draft.Raise(fence) })
 }
 
-func (e *edit) isReady() bool { return e.stage == editAsked && e.reply.came }
+func (e *edit) isReady() bool { return e.stage == editAsked && e.imposed.reply.came }
 
 // goOn takes the answer.
 func (e *edit) goOn() {
-	if e.reply.answer.Err != nil {
+	if !e.imposed.end() {
 		e.stage = editOver
 		return
 	}

@@ -178,7 +178,7 @@ func (c *counter) forget(q int) {
 // observe is the operator's Counter.
 func (d *driver) observe(asked machine.Observe) *ledger.Observation {
 	counter := d.replica.counter
-	if counter == nil {
+	if counter == nil || slices.Contains(d.replica.forgotten, d) {
 		return nil
 	}
 	w := d.replica.world
@@ -247,6 +247,14 @@ func (d *driver) learn(count *observed, effects []machine.Effect) {
 func figureSource(figure int) int { return min(figure, claims) }
 
 // newest returns how far a count must have come to include all that is stored now.
+func (w *world) newest() map[schema.GroupResource]uint64 {
+	newest := map[schema.GroupResource]uint64{ledger.Namespaces: w.newestNamespace()}
+	for source := range maxSources {
+		newest[w.sources[source].GroupResource()] = w.newestOf(source)
+	}
+	return newest
+}
+
 func (w *world) newestOf(source int) uint64 {
 	newest := uint64(0)
 	for _, object := range w.objects[source].newest {

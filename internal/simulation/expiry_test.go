@@ -29,7 +29,7 @@ import (
 // beginExpiry begins to look for the objects of expired reservations.
 func (t *task) beginExpiry(c *counter) {
 	state, now := c.replica.current(t.quota).State, c.replica.now()
-	t.expired, t.fence = state.Expired(now), state.Fence
+	t.expired, t.fence, t.forgotten = state.Expired(now), state.Fence, state.Forgotten()
 	slices.SortFunc(t.expired, func(a, b ledger.Reservation) int {
 		return strings.Compare(string(a.UID)+a.Attempt, string(b.UID)+b.Attempt)
 	})
@@ -50,7 +50,9 @@ func (t *task) nextLook(c *counter) {
 		t.stage = taskLook
 	case t.stage != taskGeneration && t.fence.Generation != 0 && !now.Before(t.fence.Until):
 		t.stage = taskGeneration
-	case len(t.dropped) > 0 || t.vain:
+	case t.forgotten != 0 && t.newest == nil:
+		t.stage = taskDemand
+	case len(t.dropped) > 0 || t.vain || t.newest != nil:
 		t.edit(c)
 	default:
 		t.stage = taskDone
@@ -67,6 +69,7 @@ func (t *task) edit(c *counter) {
 			if t.vain {
 				draft.Lower(t.fence)
 			}
+			draft.Demand(t.forgotten, t.newest)
 		}}
 	})
 }
@@ -90,6 +93,11 @@ func (t *task) goOnExpiry(c *counter, outcome outcome) {
 		fails := outcome != succeeds
 		selected := w.isSelected(t.expired[0].Namespace, t.quota)
 		t.looked(c, !fails && !selected)
+	case taskDemand:
+		if t.newest = w.newest(); outcome != succeeds {
+			t.forgotten, t.newest = 0, nil
+		}
+		t.nextLook(c)
 	default:
 		generation := int64(0)
 		if found := w.quotas.newest[t.quota]; found != nil {

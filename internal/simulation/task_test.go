@@ -47,7 +47,9 @@ type task struct {
 	expired, dropped []ledger.Reservation
 	fence            ledger.Fence
 	vain             bool
-	reply            *reply
+	// forgotten is which Forget is being followed; zero for none.
+	forgotten uint64
+	reply     *reply
 }
 
 type taskStage int
@@ -65,6 +67,7 @@ const (
 	taskLook
 	taskSelected
 	taskGeneration
+	taskDemand
 	taskEdit
 	taskDone
 )
@@ -119,7 +122,7 @@ func (t *task) isReady() bool { return t.stage != taskEdit || t.reply.came }
 func (c *counter) goOn(q int, outcome outcome) {
 	work := c.tasks[q]
 	switch work.stage {
-	case taskLook, taskSelected, taskGeneration:
+	case taskLook, taskSelected, taskGeneration, taskDemand:
 		work.goOnExpiry(c, outcome)
 	case taskEdit:
 		work.stage = taskDone
@@ -212,10 +215,7 @@ func (t *task) unseal(c *counter, outcome outcome) bool {
 	w := c.replica.world
 	switch t.stage {
 	case taskNewest:
-		t.newest = map[schema.GroupResource]uint64{ledger.Namespaces: w.newestNamespace()}
-		for source := range maxSources {
-			t.newest[w.sources[source].GroupResource()] = w.newestOf(source)
-		}
+		t.newest = w.newest()
 		t.state.Used, t.state.Counted, t.stage = nil, t.newest, taskFill
 		return outcome == succeeds
 	case taskFill:

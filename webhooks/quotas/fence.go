@@ -23,6 +23,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -37,9 +38,9 @@ const fenceTimeout = 5 * time.Second
 
 // Ledgers changes the ledgers of quotas.
 type Ledgers interface {
-	// Edit returns once the change of a quota's ledger is stored. If there is no
-	// ledger, nothing can be granted, and nothing is changed.
-	Edit(ctx context.Context, quota string, change func(*ledger.Draft)) error
+	// Impose returns once the change of a quota's ledger is stored. If there is no
+	// ledger, it makes one that grants nothing yet.
+	Impose(ctx context.Context, quota string, uid types.UID, change func(*ledger.Draft)) error
 }
 
 // Fences makes lowered limits bind from before the edit is answered. Other replicas see
@@ -71,12 +72,7 @@ func (f *Fences) raise(ctx context.Context, previous, current *quotav1.ClusterRe
 	}
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
-	err := f.ledgers.Edit(ctx, current.Name, func(draft *ledger.Draft) {
-		if draft.Quota() == current.UID {
-			draft.Raise(fence)
-		}
-	})
-	if err != nil {
+	if err := f.ledgers.Impose(ctx, current.Name, current.UID, func(draft *ledger.Draft) { draft.Raise(fence) }); err != nil {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("quota %s is unchanged: a lower limit binds at once, "+
 			"and the quota's ledger could not be written: %v; try again", current.Name, err))
 	}

@@ -27,6 +27,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -41,8 +42,8 @@ type ledgers struct {
 	err   error
 }
 
-func (l *ledgers) Edit(_ context.Context, _ string, change func(*ledger.Draft)) error {
-	if l.err != nil {
+func (l *ledgers) Impose(_ context.Context, _ string, uid types.UID, change func(*ledger.Draft)) error {
+	if l.err != nil || l.state.Quota != uid {
 		return l.err
 	}
 	draft := ledger.Edit(l.state)
@@ -66,7 +67,6 @@ func TestALoweredLimitIsFencedBeforeTheEditIsAllowed(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		previous, current *quotav1.ClusterResourceQuota
-		of                ledger.State
 		dryRun            bool
 		want              ledger.Fence
 	}{
@@ -77,13 +77,9 @@ func TestALoweredLimitIsFencedBeforeTheEditIsAllowed(t *testing.T) {
 		"a resource that was not limited is counted first": {previous: edition(3, "services", "1"), current: edition(4, "services", "1", "pods", "3")},
 		"a generation that isn't raised yet is":            {previous: edition(3, "pods", "6"), current: edition(3, "pods", "3"), want: fence("3")},
 		"a trial changes nothing":                          {previous: edition(3, "pods", "6"), current: edition(4, "pods", "3"), dryRun: true},
-		"another quota's ledger of the name is let be":     {of: ledger.State{Basis: ledger.Basis{Quota: "other"}}, previous: edition(3, "pods", "6"), current: edition(4, "pods", "3")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &ledgers{state: test.of}
-			if store.state.Quota == "" {
-				store.state.Quota = "u"
-			}
+			store := &ledgers{state: ledger.State{Basis: ledger.Basis{Quota: "u"}}}
 			ctx := admission.NewContextWithRequest(t.Context(), admission.Request{
 				AdmissionRequest: admissionv1.AdmissionRequest{DryRun: ptr.To(test.dryRun)},
 			})

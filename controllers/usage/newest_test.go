@@ -1,0 +1,137 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+func newNewest(t *testing.T, world *cluster) *Newest {
+	t.Helper()
+	evaluators := evaluation.New(clock.RealClock{}, evaluation.ClaimSources{})
+	return NewNewest(t.Context(), clock.RealClock{}, evaluators, world, NewLookup(metadataOf{world}, world))
+}
+
+func limitingGadgets() *quotav1.ClusterResourceQuota {
+	quota := &quotav1.ClusterResourceQuota{}
+	quota.Spec.Quota.Hard = corev1.ResourceList{countGadgets: resource.MustParse("10")}
+	return quota
+}
+
+func TestNewestIsOfWhatIsServedNow(t *testing.T) {
+	type versions = map[schema.GroupResource]uint64
+	for name, test := range map[string]struct {
+		served  []string
+		change  func(*cluster)
+		want    versions
+		failing bool
+	}{
+		"in the version that is served":                       {served: []string{"v1alpha1"}, want: versions{gadgets: 11, ledger.Namespaces: 1}},
+		"in another one":                                      {served: []string{"v1"}, want: versions{gadgets: 11, ledger.Namespaces: 1}},
+		"of namespaces alone, if nothing serves the resource": {want: versions{ledger.Namespaces: 1}},
+		"of namespaces alone, if it lives outside of them": {
+			served: []string{"v1"}, change: func(c *cluster) { c.scope = meta.RESTScopeNameRoot }, want: versions{ledger.Namespaces: 1},
+		},
+		"an error, if nobody knows what is served": {
+			served: []string{"v1"}, change: func(c *cluster) { c.failing = errors.New("it is down") }, failing: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world := newCluster("v1alpha1")
+			world.create("g1")
+			world.serve(test.served...)
+			if test.change != nil {
+				test.change(world)
+			}
+			newest, err := newNewest(t, world).Limited(t.Context(), limitingGadgets())
+			if (err != nil) != test.failing {
+				t.Fatalf("error: got %v, want one: %t", err, test.failing)
+			}
+			if diff := cmp.Diff(test.want, newest); diff != "" && !test.failing {
+				t.Errorf("newest (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A list that began before a call may lack what was stored before the call.
+func TestCallersShareAListThatBeganAfterTheyAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		world := newCluster("v1")
+		newest := newNewest(t, world)
+		answers := make(chan uint64, 100)
+		ask := func(times int) {
+			for range times {
+				go func() {
+					found, err := newest.Limited(t.Context(), limitingGadgets())
+					if err != nil {
+						t.Error(err)
+					}
+					answers <- found[gadgets]
+				}()
+			}
+			synctest.Wait()
+		}
+		world.mu.Lock() // a list that is under way stays so
+		world.listing = time.Second
+		world.mu.Unlock()
+		ask(1)
+		clock.RealClock{}.Sleep(100 * time.Millisecond)
+		world.create("g1")
+		ask(10)
+		if first := <-answers; first != 0 {
+			t.Errorf("want the first not to know the object, got %d", first)
+		}
+		for range 10 {
+			if later := <-answers; later != 11 {
+				t.Errorf("want the others to know the object, got %d", later)
+			}
+		}
+		if _, lists := world.asked(); lists["v1"] != 2 {
+			t.Errorf("want two lists, got %v", lists)
+		}
+	})
+}
+
+func TestAListThatFailedIsNotShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		world := newCluster("v1")
+		newest := newNewest(t, world)
+		world.set(func() { world.forbidden = true })
+		if _, err := newest.Limited(t.Context(), limitingGadgets()); err == nil {
+			t.Error("want an error")
+		}
+		world.set(func() { world.forbidden = false })
+		if _, err := newest.Limited(t.Context(), limitingGadgets()); err != nil {
+			t.Error(err)
+		}
+	})
+}
