@@ -163,7 +163,9 @@ func TestALookIsSharedByAllWhoNeedIt(t *testing.T) {
 		callers.Wait()
 		reads := c.whatWasRead()
 		slices.Sort(reads)
-		for what, most := range map[string]int{"list quotas": 2, "get whole quota new": 2, "get namespace office": 2, "get namespace shop": 0} {
+		// Of the namespace one more: the first list ends before the second, which most share,
+		// and these come to the namespace while the first's read of it ends.
+		for what, most := range map[string]int{"list quotas": 2, "get whole quota new": 2, "get namespace office": 3, "get namespace shop": 0} {
 			count := 0
 			for _, read := range reads {
 				if read == what {
