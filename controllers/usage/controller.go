@@ -131,11 +131,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if wait, err := c.recovery.Ensure(ctx, quota); err != nil || wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, err
 	}
+	again := c.recounts.Follow(quota) //nolint:contextcheck // a look outlives the reconcile that asks for it
 	next, err := c.expire(ctx, quota.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	again := c.recounts.Follow(quota) //nolint:contextcheck // a look outlives the reconcile that asks for it
 	return reconcile.Result{RequeueAfter: earlier(next, again)}, nil
 }
 
@@ -164,7 +164,8 @@ func (c *Controller) define(defined definition.Definition) error {
 
 // forget drops all that is known of a quota that is gone, and its ledger. Its owner
 // reference would see to that, where a garbage collector runs. At once is better: a new
-// quota of this name must not find it. A ledger of a new quota stays.
+// quota of this name must not find it. If there is such a quota already, though no watch
+// has shown it, the ledger may be that one's and stays.
 func (c *Controller) forget(ctx context.Context, quota string) error {
 	c.count.Forget(quota)
 	c.watches.Forget(quota)
@@ -179,6 +180,9 @@ func (c *Controller) forget(ctx context.Context, quota string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("reading the ledger of quota %s: %w", quota, err)
+	}
+	if generation, err := c.objects.Generation(ctx, quota); err != nil || generation != 0 {
+		return err
 	}
 	err = c.client.Delete(ctx, ledger, client.Preconditions{UID: &ledger.UID, ResourceVersion: &ledger.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {

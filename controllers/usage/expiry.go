@@ -53,7 +53,7 @@ func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, e
 			}
 		}))
 	}
-	return untilNextExpiry(state, now), failed
+	return untilNextExpiry(c.group.Current(quota), now), failed
 }
 
 // expired returns the reservations that nothing is awaited for any more. A look that
@@ -85,10 +85,6 @@ func (c *Controller) expired(ctx context.Context, quota string, reservations []l
 // awaited tells whether an expired reservation must be kept because its object
 // is there and counting has yet to see it.
 func (c *Controller) awaited(ctx context.Context, quota string, reservation ledger.Reservation) (bool, error) {
-	there, err := c.objects.There(ctx, reservation)
-	if err != nil || !there {
-		return false, err
-	}
 	// What the quota limits no longer, or has lost with its namespace, lives on and
 	// is never going to be counted. The view of namespaces may be behind: look.
 	limited, selector := false, selection.Selector{}
@@ -97,6 +93,10 @@ func (c *Controller) awaited(ctx context.Context, quota string, reservation ledg
 	})
 	if !limited {
 		return false, nil
+	}
+	there, err := c.objects.There(ctx, reservation)
+	if err != nil || !there {
+		return false, err
 	}
 	return c.objects.Selected(ctx, reservation.Namespace, selector)
 }

@@ -1,0 +1,246 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+)
+
+func TestAnExpiredReservationStaysWhileItsObjectHasYetToBeCounted(t *testing.T) {
+	deselect := func(b *expiryBench) { b.found["namespaces/a"] = metav1.ObjectMeta{} }
+	remove := func(b *expiryBench) { delete(b.found, "namespaces/a") }
+	limitOthers := func(b *expiryBench) { _ = b.defines(limiting(corev1.ResourcePods)) }
+	for name, test := range map[string]struct {
+		object, from string
+		left         time.Duration
+		change       func(*expiryBench)
+		want         string
+	}{
+		"it goes if its object was never created":                          {object: "g2", want: "q, z"},
+		"it stays if its object lives":                                     {object: "g1", want: "q, g1, z"},
+		"it stays if its object has been updated":                          {object: "g1", from: "10", want: "q, g1, z"},
+		"it goes if its object hasn't been updated":                        {object: "g1", from: "11", want: "q, z"},
+		"it stays without an object if it hasn't expired":                  {object: "g2", left: 2 * time.Second, want: "q, g2, z"},
+		"it goes if its namespace isn't selected, though the count has it": {object: "g1", change: deselect, want: "q, z"},
+		"it goes if its namespace is gone, though the count has it":        {object: "g1", change: remove, want: "q, z"},
+		"it goes if its resource is no longer limited":                     {object: "g1", change: limitOthers, want: "q, z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newExpiryBench(t)
+				b.watching.expect("counted 1")
+				if test.change != nil {
+					test.change(b)
+				}
+				b.holds(ledger.Fence{}, ending(test.object, test.from, test.left-time.Second), ending("z", "", time.Minute))
+				if next, err := b.expire(t.Context(), "red"); next < time.Second || next > 61*time.Second || err != nil {
+					t.Errorf("want it to look again in 1s to 61s, got %s, error %v", next, err)
+				}
+				b.wantStored(test.want)
+			})
+		})
+	}
+}
+
+func TestAnExpiredReservationStaysIfItIsRenewedOrItsLookFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, forbidden, down := newExpiryBench(t), errors.New("forbidden"), errors.New("it is down")
+		b.holds(ledger.Fence{}, ending("g1", "", -time.Second), ending("hidden", "", -time.Second),
+			ending("lost", "", -time.Second), ending("missing", "", -time.Minute), ending("renewed", "", -time.Second))
+		b.before["a"] = func() error { return down } // and nobody knows whether g1 is going to be counted
+		b.before["hidden"] = func() error { return forbidden }
+		b.before["renewed"] = func() error {
+			renewed := ending("renewed", "", time.Minute)
+			return b.rewrites(func(state *ledger.State) { state.Reservations[renewed.Key()] = renewed })
+		}
+		if _, err := b.expire(t.Context(), "red"); !errors.Is(err, forbidden) || !errors.Is(err, down) {
+			t.Errorf("want both failures, got %v", err)
+		}
+		b.wantStored("q, g1, hidden, renewed")
+	})
+}
+
+func TestAFenceIsLoweredOnceItsSpecCanNoLongerBeStored(t *testing.T) {
+	down := errors.New("it is down")
+	fails := func(*expiryBench) error { return down }
+	later := func(state *ledger.State) { state.Fence.Until = state.Fence.Until.Add(time.Minute) }
+	raises := func(b *expiryBench) error { return b.rewrites(later) }
+	for name, test := range map[string]struct {
+		left   time.Duration
+		stored int64
+		during func(*expiryBench) error
+		want   string
+		err    error
+	}{
+		"it goes if its spec isn't stored":                   {stored: 1, want: "q"},
+		"it goes if its quota is gone":                       {want: "q"},
+		"it stays until it is counted if its spec is stored": {stored: 2, want: "q, fence 2"},
+		"it stays before its time, and nothing is looked at": {left: time.Second, during: fails, want: "q, fence 2"},
+		"it stays if the look fails":                         {during: fails, want: "q, fence 2", err: down},
+		"it stays if it is raised during the look":           {stored: 1, during: raises, want: "q, fence 2"},
+		"it is an error if the ledger has gone":              {stored: 1, during: (*expiryBench).deletes, err: machine.ErrNoLedger},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newExpiryBench(t)
+				if test.stored > 0 {
+					b.found["clusterresourcequotas/red"] = metav1.ObjectMeta{Generation: test.stored}
+				}
+				if test.during != nil {
+					b.before["red"] = func() error { return test.during(b) }
+				}
+				b.holds(ledger.Fence{Generation: 2, Until: clock.RealClock{}.Now().Add(test.left)})
+				if _, err := b.expire(t.Context(), "red"); !errors.Is(err, test.err) {
+					t.Errorf("want error %v, got %v", test.err, err)
+				}
+				b.wantStored(test.want)
+			})
+		})
+	}
+}
+
+func TestTheNextExpiryIsTheFirst(t *testing.T) {
+	type list = []time.Duration
+	for name, test := range map[string]struct {
+		fence        time.Duration
+		reservations list
+		want         time.Duration
+	}{
+		"of nothing":                        {},
+		"of a fence":                        {fence: 5 * time.Second, want: 6 * time.Second},
+		"of a fence whose time has passed":  {fence: -time.Minute, want: time.Second},
+		"of reservations":                   {reservations: list{time.Minute, 2 * time.Second, time.Hour}, want: 3 * time.Second},
+		"of a reservation that has expired": {reservations: list{time.Hour, -time.Hour}, want: time.Second},
+		"of a fence before reservations":    {fence: time.Second, reservations: list{time.Minute}, want: 2 * time.Second},
+		"of a reservation before the fence": {fence: time.Hour, reservations: list{time.Minute}, want: 61 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now, state := time.Unix(1_800_000_000, 0), ledger.State{Reservations: map[ledger.Key]ledger.Reservation{}}
+			if test.fence != 0 {
+				state.Fence = ledger.Fence{Generation: 1, Until: now.Add(test.fence)}
+			}
+			for i, left := range test.reservations {
+				state.Reservations[ledger.Key{Attempt: fmt.Sprint(i)}] = ledger.Reservation{Expiry: now.Add(left)}
+			}
+			if got := untilNextExpiry(state, now); got != test.want {
+				t.Errorf("want %s, got %s", test.want, got)
+			}
+		})
+	}
+}
+
+func TestAQuotaIsCountedAnewOnlyIfItsDefinitionChanges(t *testing.T) {
+	type quota = quotav1.ClusterResourceQuota
+	for name, test := range map[string]struct {
+		change func(*expiryBench, *quota)
+		anew   bool
+		err    error
+	}{
+		"nothing changes":                    {change: func(*expiryBench, *quota) {}},
+		"its generation changes":             {change: func(_ *expiryBench, red *quota) { red.Generation++ }, anew: true},
+		"its digest changes":                 {change: func(_ *expiryBench, red *quota) { red.Spec.Selector.LabelSelector.MatchLabels["b"] = "c" }, anew: true},
+		"pods are served, and claims aren't": {change: func(b *expiryBench, _ *quota) { b.watches.keepers[pods].problem = nil }, anew: true},
+		"watches don't run":                  {change: func(b *expiryBench, red *quota) { b.watches.ctx, red.Generation = nil, 2 }, err: errNotRunning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, red := newExpiryBench(t), limiting(countGadgets, "requests.example.com/gpu") // of pods and of claims
+				counted := func() (selection uint64) {
+					b.count.Read("red", func(view counting.View) { selection = view.Selection() })
+					return selection
+				}
+				first := b.defines(red)
+				before := counted()
+				test.change(b, red)
+				if err := b.defines(red); first != nil || !errors.Is(err, test.err) {
+					t.Errorf("want error %v, got %v and then %v", test.err, first, err)
+				}
+				if after := counted(); (after != before) != test.anew {
+					t.Errorf("want it counted anew: %t, got count %d and then %d", test.anew, before, after)
+				}
+			})
+		})
+	}
+}
+
+func TestAQuotaIsForgottenWithItsLedger(t *testing.T) {
+	for name, test := range map[string]struct {
+		during  func(*expiryBench) error
+		anew    bool
+		want    string
+		failing bool
+	}{
+		"its ledger goes":                {during: func(*expiryBench) error { return nil }},
+		"its ledger may be gone by then": {during: (*expiryBench).deletes},
+		"a new quota's ledger stays, if it has replaced that by then":   {during: (*expiryBench).replaces, want: "new", failing: true},
+		"a new quota's ledger stays, though the cache lacks that quota": {during: func(*expiryBench) error { return nil }, anew: true, want: "q"},
+		"its ledger stays if that fails":                                {during: func(*expiryBench) error { return errors.New("it is down") }, want: "q", failing: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, registry := newExpiryBench(t), prometheus.NewRegistry()
+				b.metrics = metrics.New(registry)
+				b.metrics.Lost("red", metrics.Edited)
+				b.holds(ledger.Fence{})
+				b.before["delete"] = func() error { return test.during(b) }
+				if test.anew {
+					b.found["clusterresourcequotas/red"] = metav1.ObjectMeta{Generation: 1}
+				}
+				if err := b.forget(t.Context(), "red"); (err != nil) != test.failing {
+					t.Errorf("want an error: %t, got %v", test.failing, err)
+				}
+				b.wantStored(test.want)
+				figures, err := testutil.GatherAndCount(registry, "sharedquota_ledger_lost_total")
+				if err != nil || figures+len(b.count.Quotas())+len(b.watches.keepers) > 0 || b.group.Current("red").Quota != "" {
+					t.Errorf("want no figures, count, watches or known ledger, got %d figures, error %v", figures, err)
+				}
+			})
+		})
+	}
+}
+
+// Nobody is going to count it, wherever it is.
+func TestAReservationOfWhatIsNoLongerLimitedNeedsNoLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newExpiryBench(t)
+		b.holds(ledger.Fence{}, ending("g1", "", -time.Minute))
+		if err := b.defines(limiting(corev1.ResourcePods)); err != nil {
+			t.Fatal(err)
+		}
+		b.before["g1"] = func() error { return errors.New("it is down") }
+		if _, err := b.expire(t.Context(), "red"); err != nil {
+			t.Error(err)
+		}
+		b.wantStored("q")
+	})
+}
