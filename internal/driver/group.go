@@ -159,6 +159,10 @@ func (g *Group) Edit(ctx context.Context, quota string, change func(*ledger.Draf
 	return err
 }
 
+// imposeTries is how often it is tried to change a ledger or else to make it: somebody
+// else may make it, or delete it, in between.
+const imposeTries = 3
+
 // Impose changes a quota's ledger by what must hold whatever becomes of the ledger. If
 // there is none, one is made that is sealed, so that whoever opens it finds the change.
 func (g *Group) Impose(ctx context.Context, quota string, uid types.UID, change func(*ledger.Draft)) error {
@@ -169,11 +173,16 @@ func (g *Group) Impose(ctx context.Context, quota string, uid types.UID, change 
 			change(draft)
 		}
 	}
-	err := g.Edit(ctx, quota, own)
-	if errors.Is(err, machine.ErrNoLedger) {
+	var err error
+	for range imposeTries {
+		if err = g.Edit(ctx, quota, own); !errors.Is(err, machine.ErrNoLedger) {
+			break
+		}
 		draft := ledger.Edit(ledger.State{Basis: ledger.Basis{Quota: uid}, Sealed: g.clock.Now().Truncate(time.Second)})
 		own(draft)
-		_, err = g.Replace(ctx, quota, machine.Version{}, draft.State())
+		if _, err = g.Replace(ctx, quota, machine.Version{}, draft.State()); !errors.Is(err, machine.ErrConflict) {
+			break
+		}
 	}
 	if err == nil && stranger != "" {
 		return fmt.Errorf("ledger %s is still that of a quota of the same name that was deleted", quota)

@@ -180,6 +180,19 @@ func TestImpose(t *testing.T) {
 			}
 		})
 	})
+	t.Run("changes the ledger that somebody else makes meanwhile", func(t *testing.T) {
+		store := newMemoryStore()
+		store.beforeSwap = func(int) error {
+			store.beforeSwap = nil
+			store.put("team", ledger.State{Basis: ledger.Basis{Quota: uid}})
+			return nil
+		}
+		inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+			if err := impose(t, group, uid); err != nil || store.state("team").Fence.Generation != 9 || !store.state("team").Sealed.IsZero() {
+				t.Errorf("got %+v, %v", store.state("team"), err)
+			}
+		})
+	})
 	t.Run("fails if somebody edited the ledger", func(t *testing.T) {
 		store := newMemoryStore("team")
 		inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
