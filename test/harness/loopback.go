@@ -19,9 +19,11 @@ package harness
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -31,9 +33,17 @@ const (
 	module = "module github.com/sharedquota/shared-quota-operator\n"
 )
 
-// freePorts returns n different loopback ports that nobody listens on. Another
-// program may take one before it is used; the kernel hands ports out at random,
-// so that this is rare, and the process that finds its port taken says so.
+// The ports that tests listen on are below those that the kernel gives connections and
+// listeners that don't ask for one (net.ipv4.ip_local_port_range). A port from there may be
+// taken by any connection while a process that is started again doesn't listen.
+const (
+	firstPort, lastPort = 10_000, 29_999
+	portTries           = 100
+)
+
+// freePorts returns n different loopback ports that nobody listens on. Another test may
+// take one before it is used; they are drawn at random, so that this is rare, and the
+// process that finds its port taken says so.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	var listeners []net.Listener // All are held until all are found, so that they differ.
@@ -43,14 +53,23 @@ func freePorts(n int) ([]int, error) {
 		}
 	}()
 	for range n {
-		listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+		listener, port, err := listenAnywhere()
 		if err != nil {
 			return nil, fmt.Errorf("finding a free port: %w", err)
 		}
-		listeners = append(listeners, listener)
-		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
+		listeners, ports = append(listeners, listener), append(ports, port)
 	}
 	return ports, nil
+}
+
+func listenAnywhere() (listener net.Listener, port int, err error) {
+	for range portTries {
+		port = firstPort + rand.IntN(lastPort-firstPort+1)
+		if listener, err = net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port))); err == nil {
+			return listener, port, nil
+		}
+	}
+	return nil, 0, err
 }
 
 // RepositoryRoot finds the repository's root directory, which is the current
