@@ -242,6 +242,51 @@ func TestAttemptsAtOneNameAreChargedAsTheLargest(t *testing.T) {
 	}
 }
 
+// Whoever claims the UID of another's object can neither give its charge back nor change it.
+func TestNothingButAnAttemptItselfChangesItsReservation(t *testing.T) {
+	honest := creation("a", "a", "pods", "2")
+	honest.Attempt = "honest"
+	for name, forged := range map[string]string{"denied, as it asks for too much": "9", "granted, as it asks for less": "1"} {
+		t.Run(name, func(t *testing.T) {
+			claims := creation("a", "a", "pods", forged)
+			claims.Attempt = "forged"
+			draft := Edit(counted("pods", "0").with(honest))
+			draft.Reserve(asking(limits("pods", "3"), claims))
+			draft.Release(claims.Key())
+			state := draft.State()
+			if diff := cmp.Diff(honest, state.Reservations[honest.Key()]); diff != "" {
+				t.Errorf("reservation (-want,+got):\n%s", diff)
+			}
+			if reserved := state.Reserved(); reserved.Pods().Value() != 2 {
+				t.Errorf("reserved: got %v, want 2", reserved)
+			}
+		})
+	}
+}
+
+// Names that aren't valid UTF-8 become equal in JSON, and are stored under as many names.
+func TestOnlyNamesThatCantBeMistakenShareASlot(t *testing.T) {
+	for name, test := range map[string]struct {
+		called string
+		want   int64
+	}{
+		"a DNS subdomain":                      {called: "web-1.example", want: 1},
+		"what JSON has replaced":               {called: "web-\uFFFD", want: 3},
+		"what the API server stores for roles": {called: "system:web", want: 3},
+		"a capital":                            {called: "Web", want: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			draft := Edit(counted("pods", "0"))
+			for _, uid := range []types.UID{"a", "b", "c"} {
+				draft.Reserve(asking(limits("pods", "9"), creation(uid, test.called, "pods", "1")))
+			}
+			if reserved := draft.State().Reserved(); reserved.Pods().Value() != test.want {
+				t.Errorf("reserved: got %v, want %d", reserved, test.want)
+			}
+		})
+	}
+}
+
 func TestALedgerHoldsOnlySoMany(t *testing.T) {
 	state := counted("pods", "0")
 	held := make([]Reservation, 0, MaxReservations)

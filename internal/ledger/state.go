@@ -69,8 +69,8 @@ type Reservation struct {
 	// From is the resourceVersion that an update started from; empty for a
 	// creation. It tells whether an observed version is later than the update.
 	From string
-	// Attempt tells apart several updates of one object that are in flight at
-	// the same time; empty for a creation, whose UID is its own.
+	// Attempt is the UID of the AdmissionRequest. Nothing but the attempt itself changes
+	// or releases its reservation, whoever else claims the object's UID.
 	Attempt string
 	// Amounts are what admission charged.
 	Amounts corev1.ResourceList
@@ -96,10 +96,30 @@ type slot struct {
 	resource        schema.GroupResource
 	namespace, name string
 	from            string
+	// uid is of an object that shares its slot with none of another UID.
+	uid types.UID
 }
 
 func (r Reservation) slot() slot {
-	return slot{resource: r.Resource.GroupResource(), namespace: r.Namespace, name: r.Name, from: r.From}
+	made := slot{resource: r.Resource.GroupResource(), namespace: r.Namespace, name: r.Name, from: r.From}
+	if !isUnmistakable(r.Name) {
+		made.uid = r.UID
+	}
+	return made
+}
+
+// isUnmistakable reports whether a name is of the characters of a DNS subdomain. The API
+// server stores some objects, such as Roles, under other names too. Those that aren't valid
+// UTF-8 become equal once they are JSON.
+func isUnmistakable(name string) bool {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '.':
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // State is a ledger at one instant. It is immutable: change it through a Draft.

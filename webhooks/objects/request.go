@@ -110,7 +110,8 @@ func reservation(request *admissionv1.AdmissionRequest, attributes admission.Att
 			Name:      object.GetName(),
 			UID:       object.GetUID(),
 		},
-		Expiry: expiry.Truncate(time.Second),
+		Attempt: string(request.UID),
+		Expiry:  expiry.Truncate(time.Second),
 	}
 	if attributes.GetOldObject() == nil {
 		return held, nil
@@ -120,7 +121,7 @@ func reservation(request *admissionv1.AdmissionRequest, attributes admission.Att
 		return ledger.Reservation{}, fmt.Errorf("reading the metadata before the update: %w", err)
 	}
 	if old.GetResourceVersion() != "" {
-		held.From, held.Attempt = old.GetResourceVersion(), string(request.UID)
+		held.From = old.GetResourceVersion()
 	}
 	return held, nil
 }

@@ -170,14 +170,14 @@ func TestWhatIsReservedForARequest(t *testing.T) {
 	}{
 		"for a creation, the object": {
 			request: creation(),
-			want:    ledger.Reservation{Object: ledger.Object{Resource: pods, Namespace: "shop", Name: "web", UID: "pod"}, Expiry: expiry},
+			want:    ledger.Reservation{Object: ledger.Object{Resource: pods, Namespace: "shop", Name: "web", UID: "pod"}, Attempt: "request", Expiry: expiry},
 		},
 		"whose name is the one that was made for it": {
 			request: but(creation(), func(r *admissionv1.AdmissionRequest) {
 				r.Name = "" // as the API server sends it with generateName
 				r.Object = raw(strings.Replace(string(r.Object.Raw), `"name":"web"`, `"generateName":"web-","name":"web-x7k2p"`, 1))
 			}),
-			want: ledger.Reservation{Object: ledger.Object{Resource: pods, Namespace: "shop", Name: "web-x7k2p", UID: "pod"}, Expiry: expiry},
+			want: ledger.Reservation{Object: ledger.Object{Resource: pods, Namespace: "shop", Name: "web-x7k2p", UID: "pod"}, Attempt: "request", Expiry: expiry},
 		},
 		"for a change, the attempt and the version that it starts from": {
 			request: resize(),
@@ -193,7 +193,7 @@ func TestWhatIsReservedForARequest(t *testing.T) {
 					Resource:  schema.GroupVersionResource{Group: "example.com", Version: "v1beta1", Resource: "widgets"},
 					Namespace: "shop", Name: "web", UID: "widget",
 				},
-				Expiry: expiry,
+				Attempt: "request", Expiry: expiry,
 			},
 		},
 	} {
