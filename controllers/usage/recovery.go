@@ -186,15 +186,26 @@ func (r *Recovery) create(ctx context.Context, stored found) error {
 	return err
 }
 
-// undo takes back an edit, or else the ledger.
+// undo takes back an edit, or else the ledger. If only single entries can't be read, it
+// leaves them out.
 func (r *Recovery) undo(ctx context.Context, stored found) error {
+	if remains := stored.snapshot.Remains; remains != nil {
+		log.FromContext(ctx).Info("The ledger of a quota has entries that can't be read. They are left out", "ledger", stored.ledger.Name)
+		r.metrics.Lost(stored.quota.Name, metrics.Edited)
+		_, err := r.group.Replace(ctx, stored.quota.Name, stored.snapshot.Version, *remains)
+		return err
+	}
 	last, seen := r.trail.BeforeEdit(stored.ledger)
 	if !seen {
 		return nil // not by this process, in a moment
 	}
-	log.FromContext(ctx).Info("Somebody edited the ledger of a quota. It is being rebuilt", "restored", last != nil)
+	before, err := r.before(last)
+	if err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("Somebody edited the ledger of a quota. It is being rebuilt", "restored", before != nil)
 	r.metrics.Lost(stored.quota.Name, metrics.Edited)
-	if last == nil {
+	if before == nil {
 		// What an operator wrote that knew no checksums may never have been named.
 		if stored.quota.Status.Ledger == "" {
 			if err := r.name(ctx, stored); err != nil {
@@ -203,12 +214,20 @@ func (r *Recovery) undo(ctx context.Context, stored found) error {
 		}
 		return r.remove(ctx, stored.ledger)
 	}
-	before, err := r.decode(last)
-	if err != nil {
-		return err
-	}
-	_, err = r.group.Replace(ctx, stored.quota.Name, stored.snapshot.Version, before.State)
+	_, err = r.group.Replace(ctx, stored.quota.Name, stored.snapshot.Version, *before)
 	return err
+}
+
+// before returns what a ledger said before an edit; nil if that isn't known.
+func (r *Recovery) before(last *quotav1.QuotaLedger) (*ledger.State, error) {
+	if last == nil {
+		return nil, nil //nolint:nilnil // both are what is known
+	}
+	snapshot, err := r.decode(last)
+	if err != nil || snapshot.Edited {
+		return nil, err
+	}
+	return &snapshot.State, nil
 }
 
 // remove deletes exactly what was read.

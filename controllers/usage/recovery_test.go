@@ -311,6 +311,28 @@ func TestAnEditThatWasSeenIsTakenBack(t *testing.T) {
 	}
 }
 
+// Who can compute the checksum, and an operator of before, may leave what can't be read.
+func TestEntriesThatCannotBeReadAreLeftOutAtOnce(t *testing.T) {
+	b := newRecoveryBench(t)
+	was := b.serves()
+	b.group.Gone("team")
+	b.decode = func(object *quotav1.QuotaLedger) (machine.Snapshot, error) {
+		snapshot, err := ledgerstore.Snapshot(object)
+		if object.ResourceVersion == was.ResourceVersion {
+			remains := snapshot.State
+			return machine.Snapshot{Version: snapshot.Version, Edited: true, Remains: &remains}, err
+		}
+		return snapshot, err
+	}
+	if wait := b.recovers(); wait != 0 {
+		t.Errorf("want no wait, got %s", wait)
+	}
+	b.wantOpen(1)
+	if is := b.ledger(); is.UID != was.UID || is.ResourceVersion == was.ResourceVersion {
+		t.Errorf("want the same object, written anew, got %+v", is)
+	}
+}
+
 // Its event is on the way: nothing is given up before that.
 func TestAnEditThatWasNotSeenYetIsWaitedFor(t *testing.T) {
 	b := newRecoveryBench(t)

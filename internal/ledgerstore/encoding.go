@@ -39,8 +39,8 @@ import (
 //	uid attempt from group/version/resource namespace name expiry amounts
 //
 // expiry is in Unix seconds; amounts are name=quantity, separated by commas
-// and sorted. A name may hold anything that fits into a path, as a Role's does,
-// so it is escaped as in a path.
+// and sorted. All text is escaped as in a path, whoever it is from: nothing that is
+// reserved makes a ledger that can't be read.
 const fields = 8
 
 // format is how a reservation is written and read.
@@ -64,11 +64,11 @@ var errFields = errors.New("want 8 fields separated by spaces")
 func Encode(reservation ledger.Reservation) string {
 	gvr := reservation.Resource
 	return strings.Join([]string{
-		string(reservation.UID),
-		orDash(reservation.Attempt),
-		orDash(reservation.From),
-		gvr.Group + "/" + gvr.Version + "/" + gvr.Resource,
-		orDash(reservation.Namespace),
+		escape(string(reservation.UID)),
+		escape(reservation.Attempt),
+		escape(reservation.From),
+		url.PathEscape(gvr.Group) + "/" + url.PathEscape(gvr.Version) + "/" + url.PathEscape(gvr.Resource),
+		escape(reservation.Namespace),
 		escape(reservation.Name),
 		strconv.FormatInt(reservation.Expiry.Unix(), 10),
 		orDash(encodeAmounts(reservation.Amounts)),
@@ -89,9 +89,10 @@ func Decode(text string) (ledger.Reservation, error) {
 	if err != nil {
 		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: expiry: %w", text, err)
 	}
-	name, err := url.PathUnescape(orEmpty(part[5]))
-	if err != nil {
-		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: name: %w", text, err)
+	for _, field := range []int{0, 1, 2, 4, 5} {
+		if part[field], err = url.PathUnescape(orEmpty(part[field])); err != nil {
+			return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: field %d: %w", text, field+1, err)
+		}
 	}
 	amounts, err := decodeAmounts(orEmpty(part[7]))
 	if err != nil {
@@ -99,10 +100,10 @@ func Decode(text string) (ledger.Reservation, error) {
 	}
 	return ledger.Reservation{
 		Object: ledger.Object{
-			Resource: gvr, Namespace: orEmpty(part[4]), Name: name, UID: types.UID(part[0]),
+			Resource: gvr, Namespace: part[4], Name: part[5], UID: types.UID(part[0]),
 		},
-		Attempt: orEmpty(part[1]),
-		From:    orEmpty(part[2]),
+		Attempt: part[1],
+		From:    part[2],
 		Amounts: amounts,
 		Expiry:  time.Unix(seconds, 0),
 	}, nil
@@ -113,13 +114,22 @@ func decodeResource(text string) (schema.GroupVersionResource, error) {
 	if len(part) != 3 {
 		return schema.GroupVersionResource{}, fmt.Errorf("resource %q: want group/version/resource", text)
 	}
+	for i, escaped := range part {
+		var err error
+		if part[i], err = url.PathUnescape(escaped); err != nil {
+			return schema.GroupVersionResource{}, fmt.Errorf("resource %q: %w", text, err)
+		}
+	}
 	return schema.GroupVersionResource{Group: part[0], Version: part[1], Resource: part[2]}, nil
 }
+
+// separators would end a resource's name in a list of amounts.
+var separators = strings.NewReplacer("%", "%25", " ", "%20", ",", "%2C", "=", "%3D") //nolint:gochecknoglobals // a constant, which Go has no literal for
 
 func encodeAmounts(amounts corev1.ResourceList) string {
 	pairs := make([]string, 0, len(amounts))
 	for name, quantity := range amounts {
-		pairs = append(pairs, string(name)+"="+quantity.String())
+		pairs = append(pairs, separators.Replace(string(name))+"="+quantity.String())
 	}
 	slices.Sort(pairs)
 	return strings.Join(pairs, ",")
@@ -137,6 +147,9 @@ func decodeAmounts(text string) (corev1.ResourceList, error) {
 		}
 		quantity, err := resource.ParseQuantity(value)
 		if err != nil {
+			return nil, fmt.Errorf("amount %q: %w", pair, err)
+		}
+		if name, err = url.PathUnescape(name); err != nil {
 			return nil, fmt.Errorf("amount %q: %w", pair, err)
 		}
 		amounts[corev1.ResourceName(name)] = quantity
@@ -180,11 +193,12 @@ func decodeFence(text string) (ledger.Fence, error) {
 	return ledger.Fence{Generation: generation, Hard: hard, Until: time.Unix(seconds, 0)}, nil
 }
 
-func escape(name string) string {
-	if name == "-" {
+// escape returns text as one field.
+func escape(text string) string {
+	if text == "-" {
 		return "%2D"
 	}
-	return orDash(url.PathEscape(name))
+	return orDash(url.PathEscape(text))
 }
 
 func orDash(text string) string {

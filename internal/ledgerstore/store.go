@@ -119,9 +119,9 @@ func Version(object *quotav1.QuotaLedger) machine.Version {
 	}
 }
 
-// Snapshot decodes a stored ledger. An encoding or entry that this operator
-// doesn't understand is an error: to skip it would lose a reservation. One that
-// isn't Intact says nothing.
+// Snapshot decodes a stored ledger. An encoding that this operator doesn't know is an
+// error. One that isn't Intact says nothing. An entry that can't be read makes it an edited
+// one: no request of an API server is stored so.
 func Snapshot(object *quotav1.QuotaLedger) (machine.Snapshot, error) {
 	entries := object.Entries
 	if !Intact(object) {
@@ -140,16 +140,16 @@ func Snapshot(object *quotav1.QuotaLedger) (machine.Snapshot, error) {
 	if entries.Sealed != nil {
 		state.Sealed = entries.Sealed.Time
 	}
+	edited := machine.Snapshot{Version: Version(object), Edited: true}
 	fence, err := decodeFence(entries.Fence)
 	if err != nil {
-		return machine.Snapshot{}, fmt.Errorf("ledger %s: %w", object.Name, err)
+		return edited, nil //nolint:nilerr // it is edited
 	}
 	state.Fence = fence
 	for resource, version := range entries.Counted {
 		number := resourceversion.Parse(version)
 		if number == 0 && version != "0" {
-			return machine.Snapshot{}, fmt.Errorf("ledger %s: %s counted up to %q: want a resourceVersion",
-				object.Name, resource, version)
+			return edited, nil
 		}
 		state.Counted[schema.ParseGroupResource(resource)] = number
 	}
@@ -157,9 +157,13 @@ func Snapshot(object *quotav1.QuotaLedger) (machine.Snapshot, error) {
 	for _, text := range entries.Reservations {
 		reservation, err := format.decode(text)
 		if err != nil {
-			return machine.Snapshot{}, fmt.Errorf("ledger %s: %w", object.Name, err)
+			edited.Remains = &state
+			continue
 		}
 		state.Reservations[reservation.Key()] = reservation
+	}
+	if edited.Remains != nil {
+		return edited, nil
 	}
 	return machine.Snapshot{Version: Version(object), State: state}, nil
 }

@@ -20,6 +20,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +120,7 @@ func TestALedgerBelongsToItsQuota(t *testing.T) {
 	}
 }
 
-func TestALedgerThatCannotBeReadIsAnError(t *testing.T) {
+func TestALedgerOfANewerOperatorIsAnError(t *testing.T) {
 	for name, test := range map[string]struct {
 		entries quotav1.QuotaLedgerEntries
 		want    string
@@ -131,16 +133,6 @@ func TestALedgerThatCannotBeReadIsAnError(t *testing.T) {
 			entries: quotav1.QuotaLedgerEntries{Encoding: 12, Reservations: []string{"{}", "pods=1 in another order"}},
 			want:    "ledger team has encoding 12, this operator knows up to 2: upgrade it",
 		},
-		"one of its reservations is nonsense": {
-			entries: quotav1.QuotaLedgerEntries{Encoding: written, Reservations: []string{
-				Encode(reservationOf("team-a", "web-0", "pods", "1")), "nonsense",
-			}},
-			want: `ledger team: decoding reservation "nonsense": want 8 fields separated by spaces`,
-		},
-		"how far a source was counted is nonsense": {
-			entries: quotav1.QuotaLedgerEntries{Encoding: written, Counted: map[string]string{"pods": "far"}},
-			want:    "pods",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Entries: test.entries}
@@ -151,6 +143,41 @@ func TestALedgerThatCannotBeReadIsAnError(t *testing.T) {
 			}
 			if !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error: got %q, want %q in it", err, test.want)
+			}
+		})
+	}
+}
+
+// Whatever an operator wrote, nobody waits for a ledger that can't be read for good.
+func TestAnEntryThatCannotBeReadMakesALedgerAnEditedOne(t *testing.T) {
+	held := reservationOf("team-a", "web-0", "pods", "1")
+	for name, test := range map[string]struct {
+		entries quotav1.QuotaLedgerEntries
+		remains []ledger.Reservation
+	}{
+		"of which the other reservations remain": {
+			entries: quotav1.QuotaLedgerEntries{Reservations: []string{Encode(held), "nonsense", "u id - - /v1/pods ns name 1900000000 pods=1"}},
+			remains: []ledger.Reservation{held},
+		},
+		"of which nothing is known, if it is how far a source was counted": {
+			entries: quotav1.QuotaLedgerEntries{Counted: map[string]string{"pods": "far"}},
+		},
+		"of which nothing is known, if it is a fence": {entries: quotav1.QuotaLedgerEntries{Fence: "tomorrow"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Entries: test.entries}
+			object.Entries.Encoding = written
+			object.Entries.Checksum = checksum("", edition{}, &object.Entries)
+			got, err := Snapshot(object)
+			if err != nil || !got.Edited || (got.Remains != nil) != (test.remains != nil) {
+				t.Fatalf("got %+v, %v", got, err)
+			}
+			if got.Remains == nil {
+				return
+			}
+			remains := slices.Collect(maps.Values(got.Remains.Reservations))
+			if diff := cmp.Diff(test.remains, remains); diff != "" {
+				t.Errorf("remains (-want,+got):\n%s", diff)
 			}
 		})
 	}

@@ -46,6 +46,9 @@ type Snapshot struct {
 	// Edited: somebody else than the operator has written the ledger, so that nobody
 	// knows what is in flight. The State is zero.
 	Edited bool
+	// Remains are what an operator wrote of an edited ledger, without the entries that
+	// can't be read; nil if that isn't known.
+	Remains *ledger.State
 	// Spec is the quota's own version when the ledger was loaded; nil where nobody
 	// looked, as for a ledger that was seen in a watch.
 	Spec *Spec
