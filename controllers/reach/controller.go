@@ -52,7 +52,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=list;watch;create;update;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=list;watch;create
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=shared-quota,verbs=update;patch
 
 const (
 	// fieldOwner is whom the API server takes for the writer of the configuration.

@@ -124,7 +124,9 @@ func decodeResource(text string) (schema.GroupVersionResource, error) {
 }
 
 // separators would end a resource's name in a list of amounts.
-var separators = strings.NewReplacer("%", "%25", " ", "%20", ",", "%2C", "=", "%3D") //nolint:gochecknoglobals // a constant, which Go has no literal for
+//
+//nolint:gochecknoglobals // a constant, which Go has no literal for
+var separators = strings.NewReplacer("%", "%25", " ", "%20", ",", "%2C", "=", "%3D")
 
 func encodeAmounts(amounts corev1.ResourceList) string {
 	pairs := make([]string, 0, len(amounts))

@@ -137,6 +137,10 @@ var _ = Describe("The operator, with the rights of config/rbac", Ordered, func()
 		Entry("write quotas",
 			authorizationv1.ResourceAttributes{Verb: "update", Group: quotav1.GroupVersion.Group, Resource: "clusterresourcequotas", Name: "q"}),
 		Entry("change roles", authorizationv1.ResourceAttributes{Verb: "update", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "x"}),
+		Entry("change another's validating webhooks", authorizationv1.ResourceAttributes{
+			Verb: "update", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations", Name: "another"}),
+		Entry("patch another's validating webhooks", authorizationv1.ResourceAttributes{
+			Verb: "patch", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations", Name: "another"}),
 		Entry("change other webhooks than validating ones",
 			authorizationv1.ResourceAttributes{Verb: "patch", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations", Name: "x"}),
 	)
