@@ -19,6 +19,7 @@ package faults
 import (
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/test/faults/load"
 	"github.com/sharedquota/shared-quota-operator/test/faults/proxy"
 )
 
@@ -51,8 +52,16 @@ func (d *deployment) injected() map[proxy.Fault]int {
 	return sum
 }
 
+// lateFor is for longer than late writes are ever injected.
+const lateFor = 10 * time.Second
+
 // inject replaces the rates of all proxies.
 func inject(rates proxy.Rates) {
+	if rates[proxy.Late] > 0 {
+		// A replica gives a write two seconds, and a request ten: some meet nothing else.
+		end := disruptions.Begin("writes that come too late", load.Undecided)
+		time.AfterFunc(lateFor, end)
+	}
 	for _, one := range replicas.proxies() {
 		one.Inject(rates)
 	}

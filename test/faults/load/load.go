@@ -170,7 +170,7 @@ func (w *worker) chance(percent int) bool {
 // done tells whether what is known of an object still holds after a call.
 func done(outcome Outcome) bool {
 	switch outcome {
-	case CallLost, Unanswered, Interrupted, Disconnected, Failed:
+	case CallLost, Unanswered, Undecided, Interrupted, Disconnected, Failed:
 		return false
 	default:
 		return true

@@ -42,6 +42,8 @@ const (
 	CallLost Outcome = "call of the webhook lost"
 	// Unanswered: 5xx, the webhook took too long.
 	Unanswered Outcome = "call of the webhook not answered in time"
+	// Undecided: the webhook's own answer is that there was no time for a decision.
+	Undecided Outcome = "not decided in time"
 	// Interrupted: the replica that was asked ended, and said so.
 	Interrupted Outcome = "interrupted by the end of the replica"
 	// Disconnected: the API server itself couldn't be reached, or ended.
@@ -89,6 +91,8 @@ func answered(text string) Outcome {
 		return Unknown
 	case text == "context canceled":
 		return Interrupted
+	case strings.HasPrefix(text, "waiting for quota "):
+		return Undecided
 	default:
 		return Failed
 	}

@@ -62,7 +62,7 @@ func (t *Tally) add(a attempt) {
 	}
 	t.counts[a.what][a.outcome]++
 	switch a.outcome {
-	case Unknown, CallLost, Unanswered, Interrupted, Disconnected, Failed:
+	case Unknown, CallLost, Unanswered, Undecided, Interrupted, Disconnected, Failed:
 		t.doubtful = append(t.doubtful, a)
 	default:
 	}

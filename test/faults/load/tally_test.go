@@ -54,6 +54,7 @@ func TestOutcomes(t *testing.T) {
 		"the webhook took too long":       {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"context deadline exceeded"), want: Unanswered},
 		"the webhook is paused":           {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"net/http: TLS handshake timeout"), want: Unanswered},
 		"the webhook is paused in a call": {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"net/http: request canceled (Client.Timeout exceeded while awaiting headers)"), want: Unanswered},
+		"the ledger can't be written":     {err: status(500, metav1.StatusReasonInternalError, webhook+"waiting for quota a: context deadline exceeded"), want: Undecided},
 		"the replica ends":                {err: status(500, metav1.StatusReasonInternalError, webhook+"context canceled"), want: Interrupted},
 		"there is no webhook":             {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+`no endpoints available for service "webhook"`), want: CallLost},
 		"the webhook failed":              {err: status(500, metav1.StatusReasonInternalError, webhook+"reading the ledger: EOF"), want: Failed},
