@@ -42,8 +42,9 @@ const (
 	tellEvery = 15 * time.Minute
 	// tellMost bounds what is told within that time, of all quotas and namespaces.
 	tellMost = 4096
-	// queued is how many refusals may wait to be told.
-	queued = 256
+	// queued is how many refusals of one quota may wait to be told, and quotasQueued of
+	// how many quotas.
+	queued, quotasQueued = 32, 1000
 	// findWait is how long a view may take to appear before it is named without
 	// its UID, and findPoll how often it is looked for.
 	findWait = 2 * time.Second
@@ -51,23 +52,30 @@ const (
 )
 
 // Refusals tells people by events what was refused, on the quota and on the view
-// of it in the request's namespace. Every replica tells what it refused itself.
+// of it in the request's namespace. Every replica tells what it refused itself. Each quota
+// has a queue of its own, and what has to be waited for, such as a view, keeps nothing else
+// waiting.
 type Refusals struct {
 	clock    clock.Clock
 	client   client.Reader
 	recorder events.Recorder
-	queue    chan events.Refusal
+	// begun has the quotas whose queue has begun.
+	begun chan string
 
-	// mu guards recent.
+	// mu guards what follows.
 	mu     sync.Mutex
 	recent *events.Recent
+	// Invariant: each quota in it is in begun, or being told of.
+	// quota name -> what waits to be told
+	queues map[string][]events.Refusal
 }
 
 // NewRefusals makes Refusals. The reader is a cache that has quotas and views.
 func NewRefusals(clock clock.Clock, client client.Reader, recorder events.Recorder) *Refusals {
 	return &Refusals{
 		clock: clock, client: client, recorder: recorder,
-		queue: make(chan events.Refusal, queued), recent: events.NewRecent(tellEvery, tellMost),
+		begun: make(chan string, quotasQueued), recent: events.NewRecent(tellEvery, tellMost),
+		queues: map[string][]events.Refusal{},
 	}
 }
 
@@ -76,14 +84,53 @@ func (*Refusals) NeedLeaderElection() bool { return false }
 
 // Start tells what waits, until ctx ends.
 func (r *Refusals) Start(ctx context.Context) error {
+	var tellers sync.WaitGroup
+	defer tellers.Wait()
 	for {
 		select {
-		case refusal := <-r.queue:
-			r.record(ctx, refusal)
+		case quota := <-r.begun:
+			tellers.Go(func() { r.work(ctx, quota) })
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// work tells what waits in a quota's queue, until it is empty or the quota is gone.
+func (r *Refusals) work(ctx context.Context, quota string) {
+	var views sync.WaitGroup
+	defer views.Wait()
+	for ctx.Err() == nil {
+		refusal, more := r.next(quota)
+		if !more {
+			return
+		}
+		uid := r.find(ctx, client.ObjectKey{Name: quota}, &quotav1.ClusterResourceQuota{})
+		if uid == "" {
+			r.drop(quota)
+			return
+		}
+		events.Refused(uid, refusal).Record(r.recorder)
+		views.Go(func() { r.recordInView(ctx, refusal) })
+	}
+}
+
+func (r *Refusals) next(quota string) (next events.Refusal, more bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	queue := r.queues[quota]
+	if len(queue) == 0 {
+		delete(r.queues, quota)
+		return events.Refusal{}, false
+	}
+	r.queues[quota] = queue[1:]
+	return queue[0], true
+}
+
+func (r *Refusals) drop(quota string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.queues, quota)
 }
 
 // tell lets a refusal be told, unless the same was a moment ago, and waits for
@@ -95,16 +142,22 @@ func (r *Refusals) tell(refusal events.Refusal) {
 	if !r.recent.Due(&refusal, now) {
 		return
 	}
-	select {
-	case r.queue <- refusal:
-		r.recent.Told(&refusal, now)
-	default:
+	queue, under := r.queues[refusal.Quota]
+	if len(queue) >= queued {
+		return
 	}
+	if !under {
+		select {
+		case r.begun <- refusal.Quota:
+		default:
+			return
+		}
+	}
+	r.queues[refusal.Quota] = append(queue, refusal)
+	r.recent.Told(&refusal, now)
 }
 
-func (r *Refusals) record(ctx context.Context, refusal events.Refusal) {
-	quota := r.find(ctx, client.ObjectKey{Name: refusal.Quota}, &quotav1.ClusterResourceQuota{})
-	events.Refused(quota, refusal).Record(r.recorder)
+func (r *Refusals) recordInView(ctx context.Context, refusal events.Refusal) {
 	view := r.find(ctx, client.ObjectKey{Namespace: refusal.Namespace, Name: refusal.Quota}, &quotav1.LocalResourceQuota{})
 	events.RefusedInView(view, refusal).Record(r.recorder)
 }

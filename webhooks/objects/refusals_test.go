@@ -18,6 +18,8 @@ package objects
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -153,9 +155,6 @@ func TestARefusalWaitsForNothing(t *testing.T) {
 			refusals.tell(refusal(i))
 		}
 		go func() { _ = refusals.Start(t.Context()) }()
-		for range queued {
-			<-clock.RealClock{}.After(findWait)
-		}
 		if got := recorded.drain(); len(got) != 2*queued {
 			t.Errorf("told %d, want %d", len(got), 2*queued)
 		}
@@ -163,6 +162,32 @@ func TestARefusalWaitsForNothing(t *testing.T) {
 		refusals.tell(refusal(queued))
 		if got := recorded.drain(); len(got) != 2 {
 			t.Errorf("told %q, want what found no room before, and nothing twice", got)
+		}
+	})
+}
+
+// A storm of refusals by quotas whose views don't come, or that are gone, is no other's.
+func TestARefusalIsToldWithinTwoSecondsWhateverOtherQuotasDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calm, busy, recorded := quotaOf("team", "pods", "0"), quotaOf("busy", "pods", "0"), &told{}
+		refusals := NewRefusals(clock.RealClock{}, clientWith(t, calm, busy, viewIn("shop")), recorded)
+		go func() { _ = refusals.Start(t.Context()) }()
+		for i := range 100 {
+			for _, quota := range []string{"busy", "gone"} {
+				refusals.tell(events.Refusal{Quota: quota, Namespace: fmt.Sprint(i), Reason: quotav1.ReasonQuotaExceeded})
+			}
+		}
+		refusals.tell(events.Refusal{Quota: "team", Namespace: "shop", Reason: quotav1.ReasonQuotaExceeded})
+		synctest.Wait()
+		recorded.mu.Lock()
+		defer recorded.mu.Unlock()
+		for _, want := range []string{"ClusterResourceQuota /team uid of team: QuotaExceeded", "LocalResourceQuota shop/team uid of view: QuotaExceeded"} {
+			if !slices.Contains(recorded.events, want) {
+				t.Errorf("want %q told at once, got %d events", want, len(recorded.events))
+			}
+		}
+		if slices.ContainsFunc(recorded.events, func(event string) bool { return strings.Contains(event, "/gone ") }) {
+			t.Error("want nothing told of a quota that is gone")
 		}
 	})
 }
