@@ -46,19 +46,13 @@ type Recorder interface {
 
 // Event is what a recorder is told. All of them are warnings.
 type Event struct {
-	Regarding corev1.ObjectReference
-	// Related is the namespace that it is about, for an event of a whole quota; or nil.
-	Related              *corev1.ObjectReference
+	Regarding            corev1.ObjectReference
 	Reason, Action, Note string
 }
 
 // Record has the recorder write the event, which it does later.
 func (e Event) Record(recorder Recorder) {
-	var related runtime.Object
-	if e.Related != nil {
-		related = e.Related
-	}
-	recorder.Eventf(&e.Regarding, related, corev1.EventTypeWarning, e.Reason, e.Action, "%s", e.Note)
+	recorder.Eventf(&e.Regarding, nil, corev1.EventTypeWarning, e.Reason, e.Action, "%s", e.Note)
 }
 
 // Refusal is a request that a quota refused.
@@ -74,17 +68,24 @@ type Refusal struct {
 	Message string
 }
 
-// Refused is the event of a refusal on the quota.
+// Refused is the event of a refusal on the quota. It is in the namespace default and names
+// no namespace and no object, because who reads it there may belong to another tenant.
 func Refused(quota types.UID, refusal Refusal) Event {
+	what, next := refusal.Message, "; have what is not needed deleted in the namespaces that share the quota, or raise spec.quota.hard"
+	switch refusal.Reason {
+	case quotav1.ReasonQuotaExceeded:
+	case quotav1.ReasonRequestIncomplete:
+		what, next = "a request must state all that the quota limits", moreInViews
+	default:
+		what, next = "what is used of the quota is not known", moreInViews
+	}
 	return Event{
-		Regarding: quotaReference(refusal.Quota, quota, refusal.Resource),
-		Related:   &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: refusal.Namespace},
-		Reason:    refusal.Reason, Action: admitting,
-		Note: note(fmt.Sprintf("refused %s %q in namespace %s: %s", refusal.Kind, refusal.Name, refusal.Namespace, refusal.Message),
-			afterRefusal(refusal.Reason, "; have what is not needed deleted in the namespaces that share the quota, "+
-				"or raise spec.quota.hard")),
+		Regarding: quotaReference(refusal.Quota, quota, refusal.Resource), Reason: refusal.Reason, Action: admitting,
+		Note: note(fmt.Sprintf("refused %s: %s", refusal.Kind, what), next),
 	}
 }
+
+const moreInViews = "; the events of the local views, in their namespaces, say more"
 
 // RefusedInView is the event of a refusal on the view in the request's namespace.
 func RefusedInView(view types.UID, refusal Refusal) Event {

@@ -52,8 +52,8 @@ func TestEventsWordForWord(t *testing.T) {
 	}{
 		"a refusal, to the administrator": {
 			got: Refused("u1", refusal(quotav1.ReasonQuotaExceeded, exceeded)),
-			want: `ClusterResourceQuota team u1 spec.quota.hard{pods}, Namespace shop: QuotaExceeded Admitting: refused pods "web-1" in namespace shop: ` +
-				exceeded + "; have what is not needed deleted in the namespaces that share the quota, or raise spec.quota.hard",
+			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: QuotaExceeded Admitting: refused pods: " + exceeded +
+				"; have what is not needed deleted in the namespaces that share the quota, or raise spec.quota.hard",
 		},
 		"and to the owner": {
 			got: RefusedInView("u2", refusal(quotav1.ReasonQuotaExceeded, exceeded)),
@@ -68,10 +68,18 @@ func TestEventsWordForWord(t *testing.T) {
 			want: `LocalResourceQuota shop/team u2: RequestIncomplete Admitting: refused pods "web-1": failed quota: team: ` +
 				"must specify limits.cpu for: c1; state it in the object, or let a LimitRange in the namespace give it",
 		},
-		"what isn't counted yet says what to do itself": {
+		"what isn't counted yet": {
 			got: Refused("u1", refusal(quotav1.ReasonUsageUnknown, "status unknown for quota: team (try again in a moment)")),
-			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}, Namespace shop: UsageUnknown Admitting: " +
-				`refused pods "web-1" in namespace shop: status unknown for quota: team (try again in a moment)`,
+			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: UsageUnknown Admitting: " +
+				"refused pods: what is used of the quota is not known; the events of the local views, in their namespaces, say more",
+		},
+		"what a container is called is its owner's business": {
+			got: Refused("u1", Refusal{
+				Quota: "team", Namespace: "shop", Kind: "pods", Name: "web-1", Reason: quotav1.ReasonRequestIncomplete,
+				Message: "failed quota: team: must specify limits.cpu for: c1",
+			}),
+			want: "ClusterResourceQuota team u1: RequestIncomplete Admitting: refused pods: a request must state all that " +
+				"the quota limits; the events of the local views, in their namespaces, say more",
 		},
 		"a limit comes near": {
 			got: LevelReached(quota, use(quotav1.LevelNearLimit, "8")),
