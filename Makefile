@@ -277,7 +277,10 @@ vulnerabilities: bin/tools/govulncheck ## Look for vulnerabilities that VULNDB k
 ##@ Verify (these only check)
 
 .PHONY: verify
-verify: verify-licence verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle lint ## Run all checks below.
+verify: verify-quick lint ## Run all checks below.
+
+.PHONY: verify-quick
+verify-quick: verify-licence verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle ## Run all checks below but lint.
 
 .PHONY: verify-licence
 verify-licence: ## Check that every Go file has the licence header.
