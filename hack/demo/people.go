@@ -32,12 +32,12 @@ func administrator() []step {
 			want:   []check{succeeds, matches(`pods +8 +0 +8 +100%`), matches(`pods +checkout +5 +62%`)},
 		},
 		{
-			say: "All of it: conditions, figures, each namespace's part, and what happened. The events " +
-				"name the namespaces that were refused something.",
+			say: "All of it: conditions, figures, each namespace's part, and what happened. Whose requests " +
+				"were refused stands in the events of the namespaces.",
 			run:    "kubectl crq describe payments",
 			within: soon,
 			want: []check{succeeds, matches(`Enforced +True +WebhookConfigured`), matches(`refunds +pods: 2, requests.cpu: 2`),
-				says("LimitReached", "QuotaExceeded", "in namespace invoices", "RequestIncomplete")},
+				says("LimitReached", "QuotaExceeded", "refused pods: exceeded quota: payments", "RequestIncomplete")},
 		},
 		{
 			say:    "The ledger behind it holds what was admitted and not counted yet. A moment later, that is nothing.",
