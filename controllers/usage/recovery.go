@@ -199,7 +199,7 @@ func (r *Recovery) undo(ctx context.Context, stored found) error {
 	if !seen {
 		return nil // not by this process, in a moment
 	}
-	before, err := r.before(last)
+	before, err := r.said(last)
 	if err != nil {
 		return err
 	}
@@ -218,16 +218,21 @@ func (r *Recovery) undo(ctx context.Context, stored found) error {
 	return err
 }
 
-// before returns what a ledger said before an edit; nil if that isn't known.
-func (r *Recovery) before(last *quotav1.QuotaLedger) (*ledger.State, error) {
+// said returns what a ledger said, without entries that can't be read; nil if that isn't
+// known.
+func (r *Recovery) said(last *quotav1.QuotaLedger) (*ledger.State, error) {
 	if last == nil {
 		return nil, nil //nolint:nilnil // both are what is known
 	}
 	snapshot, err := r.decode(last)
-	if err != nil || snapshot.Edited {
+	switch {
+	case err != nil:
 		return nil, err
+	case snapshot.Edited:
+		return snapshot.Remains, nil
+	default:
+		return &snapshot.State, nil
 	}
-	return &snapshot.State, nil
 }
 
 // remove deletes exactly what was read.
@@ -271,11 +276,14 @@ func (r *Recovery) name(ctx context.Context, stored found) error {
 	return nil
 }
 
-// left is how long a sealed ledger stays so; zero for none, and for one that can be
-// opened.
+// left is how long a sealed ledger stays so if only time can tell what is in flight; zero
+// for one that can be opened, and for none.
 func (r *Recovery) left(stored found) time.Duration {
 	sealed, named := stored.snapshot.State.Sealed, stored.quota.Status.Ledger
-	if sealed.IsZero() || named == "" || named == stored.ledger.UID || r.trail.BeforeDeletion(stored.quota.Name, named) != nil {
+	if sealed.IsZero() || named == "" || named == stored.ledger.UID {
+		return 0
+	}
+	if before, err := r.said(r.trail.BeforeDeletion(stored.quota.Name, named)); before != nil || err != nil {
 		return 0
 	}
 	// A second more, for it is stored in whole seconds.
@@ -289,9 +297,12 @@ func (r *Recovery) complete(ctx context.Context, stored found) (ledger.State, ti
 	if named == "" {
 		return state, 0, nil
 	}
-	if last := r.trail.BeforeDeletion(stored.quota.Name, named); last != nil {
-		before, err := r.decode(last)
-		return state.Replacing(before.State), 0, err
+	before, err := r.said(r.trail.BeforeDeletion(stored.quota.Name, named))
+	switch {
+	case err != nil:
+		return ledger.State{}, 0, err
+	case before != nil:
+		return state.Replacing(*before), 0, nil
 	}
 	if left := r.left(stored); left > 0 {
 		return ledger.State{}, left, nil

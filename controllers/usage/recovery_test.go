@@ -189,6 +189,24 @@ func (b *recoveryBench) deletes(seen bool) {
 	}
 }
 
+// garble makes an entry of this version of the ledger one that can't be read. Either all
+// others can, or nothing.
+func (b *recoveryBench) garble(was *quotav1.QuotaLedger, remains bool) {
+	b.t.Helper()
+	b.group.Gone("team")
+	b.decode = func(object *quotav1.QuotaLedger) (machine.Snapshot, error) {
+		snapshot, err := ledgerstore.Snapshot(object)
+		if object.UID != was.UID || object.ResourceVersion != was.ResourceVersion {
+			return snapshot, err
+		}
+		edited := machine.Snapshot{Version: snapshot.Version, Edited: true}
+		if remains {
+			edited.Remains = &snapshot.State
+		}
+		return edited, err
+	}
+}
+
 // edits is somebody; the operator's process may see it.
 func (b *recoveryBench) edits(seen bool) {
 	b.t.Helper()
@@ -312,24 +330,50 @@ func TestAnEditThatWasSeenIsTakenBack(t *testing.T) {
 }
 
 // Who can compute the checksum, and an operator of before, may leave what can't be read.
-func TestEntriesThatCannotBeReadAreLeftOutAtOnce(t *testing.T) {
-	b := newRecoveryBench(t)
-	was := b.serves()
-	b.group.Gone("team")
-	b.decode = func(object *quotav1.QuotaLedger) (machine.Snapshot, error) {
-		snapshot, err := ledgerstore.Snapshot(object)
-		if object.ResourceVersion == was.ResourceVersion {
-			remains := snapshot.State
-			return machine.Snapshot{Version: snapshot.Version, Edited: true, Remains: &remains}, err
-		}
-		return snapshot, err
+func TestEntriesThatCannotBeReadAreLeftOut(t *testing.T) {
+	for name, lose := range map[string]func(*recoveryBench){
+		"at once":                           func(*recoveryBench) {},
+		"if the ledger is edited besides":   func(b *recoveryBench) { b.edits(true) },
+		"if the ledger is deleted, as well": func(b *recoveryBench) { b.deletes(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newRecoveryBench(t)
+			was := b.serves()
+			b.garble(was, true)
+			lose(b)
+			if wait := b.recovers(); wait != 0 {
+				t.Errorf("want no wait, got %s", wait)
+			}
+			b.wantOpen(1)
+			if is := b.ledger(); is.ResourceVersion == was.ResourceVersion && is.UID == was.UID {
+				t.Errorf("want it written anew, got %+v", is)
+			}
+		})
 	}
-	if wait := b.recovers(); wait != 0 {
-		t.Errorf("want no wait, got %s", wait)
-	}
-	b.wantOpen(1)
-	if is := b.ledger(); is.UID != was.UID || is.ResourceVersion == was.ResourceVersion {
-		t.Errorf("want the same object, written anew, got %+v", is)
+}
+
+// Only time can tell what was in flight.
+func TestALedgerOfWhichNothingCanBeReadIsAsGoodAsUnknown(t *testing.T) {
+	for name, lose := range map[string]func(*recoveryBench){
+		"as it is":                     func(*recoveryBench) {},
+		"edited besides":               func(b *recoveryBench) { b.edits(true) },
+		"deleted":                      func(b *recoveryBench) { b.deletes(true) },
+		"deleted, as nobody has noted": func(b *recoveryBench) { b.deletes(false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newRecoveryBench(t)
+			b.garble(b.serves(), false)
+			lose(b)
+			if wait := b.recovers(); wait <= life/2 {
+				t.Errorf("want to wait for the life of a reservation, got %s", wait)
+			}
+			b.wantSealed()
+			b.clock.Step(life + time.Second)
+			if wait := b.recovers(); wait != 0 {
+				t.Errorf("want no more wait, got %s", wait)
+			}
+			b.wantOpen(0)
+		})
 	}
 }
 
@@ -369,8 +413,6 @@ func TestALedgerThatIsNamedIsOpened(t *testing.T) {
 	b.wantOpen(0)
 }
 
-// Between this process's look and its naming, another leader has opened a ledger,
-// which admitted something, and somebody has deleted that.
 // A machine may have read a ledger that was deleted before the cache first listed ledgers.
 func TestALedgerThatOnlyTheMachineKnowsIsLookedFor(t *testing.T) {
 	b := newRecoveryBench(t)
@@ -400,6 +442,8 @@ func TestWhatWasImposedMeanwhileHolds(t *testing.T) {
 	}
 }
 
+// Between this process's look and its naming, another leader has opened a ledger,
+// which admitted something, and somebody has deleted that.
 func TestALedgerIsNotOpenedWhereAnotherOneCameInBetween(t *testing.T) {
 	b := newRecoveryBench(t)
 	b.beforeNaming = func() {
