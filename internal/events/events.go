@@ -92,18 +92,17 @@ func RefusedInView(view types.UID, refusal Refusal) Event {
 	return Event{
 		Regarding: viewReference(refusal.Namespace, refusal.Quota, view, refusal.Resource),
 		Reason:    refusal.Reason, Action: admitting,
-		Note: note(fmt.Sprintf("refused %s %q: %s", refusal.Kind, refusal.Name, refusal.Message),
-			afterRefusal(refusal.Reason, "; used is what all namespaces that share the quota use: delete what is not needed, "+
-				"or ask the cluster's administrator for a higher limit")),
+		Note: note(fmt.Sprintf("refused %s %q: %s", refusal.Kind, refusal.Name, refusal.Message), afterRefusal(refusal.Reason)),
 	}
 }
 
-// afterRefusal is what to do next. What is said of usage that isn't known says it
-// already.
-func afterRefusal(reason, exceeded string) string {
+// afterRefusal is what whoever owns the namespace can do next. What is said of usage that
+// isn't known says it already.
+func afterRefusal(reason string) string {
 	switch reason {
 	case quotav1.ReasonQuotaExceeded:
-		return exceeded
+		return "; used is what all namespaces that share the quota use: delete what is not needed, " +
+			"or ask the cluster's administrator for a higher limit"
 	case quotav1.ReasonRequestIncomplete:
 		return "; state it in the object, or let a LimitRange in the namespace give it"
 	default:

@@ -180,13 +180,14 @@ func TestARefusalIsToldWithinTwoSecondsWhateverOtherQuotasDo(t *testing.T) {
 		refusals.tell(events.Refusal{Quota: "team", Namespace: "shop", Reason: quotav1.ReasonQuotaExceeded})
 		synctest.Wait()
 		recorded.mu.Lock()
-		defer recorded.mu.Unlock()
+		atOnce := slices.Clone(recorded.events)
+		recorded.mu.Unlock()
 		for _, want := range []string{"ClusterResourceQuota /team uid of team: QuotaExceeded", "LocalResourceQuota shop/team uid of view: QuotaExceeded"} {
-			if !slices.Contains(recorded.events, want) {
-				t.Errorf("want %q told at once, got %d events", want, len(recorded.events))
+			if !slices.Contains(atOnce, want) {
+				t.Errorf("want %q told at once, got %d events", want, len(atOnce))
 			}
 		}
-		if slices.ContainsFunc(recorded.events, func(event string) bool { return strings.Contains(event, "/gone ") }) {
+		if slices.ContainsFunc(recorded.drain(), func(event string) bool { return strings.Contains(event, "/gone ") }) {
 			t.Error("want nothing told of a quota that is gone")
 		}
 	})
