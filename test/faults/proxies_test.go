@@ -52,19 +52,21 @@ func (d *deployment) injected() map[proxy.Fault]int {
 	return sum
 }
 
-// lateFor is for longer than late writes are ever injected.
-const lateFor = 10 * time.Second
+// endLate ends the disruption by writes that come too late.
+var endLate = func() {}
 
 // inject replaces the rates of all proxies.
 func inject(rates proxy.Rates) {
+	end := endLate
+	endLate = func() {}
 	if rates[proxy.Late] > 0 {
 		// A replica gives a write two seconds, and a request ten: some meet nothing else.
-		end := disruptions.Begin("writes that come too late", load.Undecided)
-		time.AfterFunc(lateFor, end)
+		endLate = disruptions.Begin("writes that come too late", load.Undecided)
 	}
 	for _, one := range replicas.proxies() {
 		one.Inject(rates)
 	}
+	end()
 }
 
 // setLag makes the watches of all replicas late.
