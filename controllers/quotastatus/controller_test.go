@@ -224,6 +224,11 @@ func TestAQuotaIsNotReadyBeforeItsLedgerIs(t *testing.T) {
 		"it was counted for a spec that differs": func(s *ledger.State) { s.Generation, s.Digest = 1, "before" },
 		"it is of the quota before":              func(s *ledger.State) { s.Quota = "before" },
 		"it is sealed":                           func(s *ledger.State) { s.Sealed = moment },
+		"it is to be counted anew": func(s *ledger.State) {
+			draft := ledger.Edit(*s)
+			draft.Forget(moment)
+			*s = draft.State()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			quota := team("configmaps", "5")
@@ -234,8 +239,9 @@ func TestAQuotaIsNotReadyBeforeItsLedgerIs(t *testing.T) {
 			b.group.Gone("team")
 			b.group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
 			b.reconcile(t)
-			if !meta.IsStatusConditionFalse(b.status(t).Conditions, quotav1.ConditionReady) {
-				t.Errorf("want it not ready, got %+v", b.status(t).Conditions)
+			ready := meta.FindStatusCondition(b.status(t).Conditions, quotav1.ConditionReady)
+			if ready.Status != metav1.ConditionFalse || ready.Reason != quotav1.ReasonCounting {
+				t.Errorf("want it not ready, because it is being counted, got %+v", ready)
 			}
 		})
 	}

@@ -23,8 +23,19 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
 // forgets notes which quotas are to be counted anew.
@@ -101,4 +112,55 @@ func TestOnlyAQuotaThatWasNotForgottenIsTriedAgain(t *testing.T) {
 	if len(seen.quotas) != 2*len(quotas) {
 		t.Errorf("want each tried twice, got %v", seen.quotas)
 	}
+}
+
+// For as long as use can't be forgotten, the configuration waits. After that nobody would
+// be asked about any quota.
+func TestTheConfigurationWaitsALittleForWhatIsForgotten(t *testing.T) {
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{quotav1.AddToScheme, admissionregistrationv1.AddToScheme} {
+		if err := add(known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid"}}
+	quota.Spec.Selector.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
+	quota.Spec.Quota.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}
+	server := fake.NewClientBuilder().WithScheme(known).WithObjects(quota).Build()
+	now, seen := clocktesting.NewFakeClock(time.Unix(0, 0)), &forgets{err: errors.New("no answer")}
+	controller := NewController(now, server, evaluation.New(now, evaluation.ClaimSources{}), Options{
+		Settings: settings, Forget: seen.forget, Proofs: &reach.Proofs{}, Observed: func([]string) {},
+	})
+	reconciles := func(failing, written bool) {
+		t.Helper()
+		_, err := controller.Reconcile(t.Context(), reconcile.Request{})
+		if (err != nil) != failing {
+			t.Errorf("error: got %v, want one: %t", err, failing)
+		}
+		is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		err = server.Get(t.Context(), client.ObjectKey{Name: reach.ConfigurationName}, is)
+		if (err == nil) != written || client.IgnoreNotFound(err) != nil {
+			t.Errorf("after %s: got %v, want it written: %t", now.Since(time.Unix(0, 0)), err, written)
+		}
+	}
+	reconciles(true, false)
+	now.Step(forgetPatience - time.Second)
+	reconciles(true, false)
+	now.Step(time.Second)
+	reconciles(true, true)
+	reconciles(true, true) // it goes on trying
+	seen.err = nil
+	reconciles(false, true)
+	reconciles(false, true)
+	if len(seen.quotas) != 5 {
+		t.Errorf("want five attempts, got %d", len(seen.quotas))
+	}
+
+	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	is.Name = reach.ConfigurationName
+	if err := server.Delete(t.Context(), is); err != nil {
+		t.Fatal(err)
+	}
+	seen.err = errors.New("no answer")
+	reconciles(true, false) // another wait begins
 }
