@@ -19,7 +19,9 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -127,23 +129,22 @@ func Register(
 		return err
 	}
 	watches := usage.NewWatches(clock, discovery, source, count, counted)
-	if err := addRunnables(mgr, watches, usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL)); err != nil {
+	err = addRunnables(mgr, watches, usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL))
+	if err := errors.Join(err, registerCertificates(mgr, clock, options.Serving, metrics)); err != nil {
 		return err
 	}
-	if err := registerCertificates(mgr, clock, options.Serving, metrics); err != nil {
-		return err
-	}
+	joins := usage.NewJoins(ctx, clock, count, group, watches.Version, newest)
 	recovery := usage.NewRecovery(clock, mgr.GetClient(), mgr.GetAPIReader(), group, seen, options.DecodeLedger,
 		newest.Limited, metrics, options.ReservationTTL)
 
-	ledgersNow := quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}
-	problems := func(quota string) []quotastatus.Problem { return problemsOf(watches.Problems(quota)) }
-	degraded := func(quota string) bool { return len(watches.Problems(quota)) > 0 }
+	problems, degraded := problemsOf(watches, joins)
 	for _, controller := range []controller{
-		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, recounts, watches, objectsNow, metrics, settle),
+		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, recounts, joins, watches, objectsNow,
+			metrics, settle),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
-		quotastatus.NewController(clock, mgr.GetClient(), ledgersNow, evaluators, count, group, problems, options.reach, proofs,
-			status, shown.status, recorder, options.StatusEvery),
+		quotastatus.NewController(clock, mgr.GetClient(),
+			quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach,
+			proofs, status, shown.status, recorder, options.StatusEvery),
 		localview.NewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
 		reached,
 	} {
@@ -258,12 +259,20 @@ func addRunnables(mgr ctrl.Manager, runnables ...manager.Runnable) error {
 	return nil
 }
 
-func problemsOf(watched []usage.Problem) []quotastatus.Problem {
-	problems := make([]quotastatus.Problem, 0, len(watched))
-	for _, problem := range watched {
-		problems = append(problems, quotastatus.Problem{Reason: problem.Reason, Message: problem.Message})
+// problemsOf returns what tells why something of a quota isn't counted, and what tells
+// whether that is so.
+func problemsOf(
+	watches *usage.Watches, joins *usage.Joins,
+) (problems func(quota string) []quotastatus.Problem, degraded func(quota string) bool) {
+	problems = func(quota string) []quotastatus.Problem {
+		all := slices.Concat(watches.Problems(quota), joins.Problems(quota))
+		known := make([]quotastatus.Problem, 0, len(all))
+		for _, problem := range all {
+			known = append(known, quotastatus.Problem{Reason: problem.Reason, Message: problem.Message})
+		}
+		return known
 	}
-	return problems
+	return problems, func(quota string) bool { return len(problems(quota)) > 0 }
 }
 
 // protobuf asks for the encoding of built-in types that is cheapest to read.

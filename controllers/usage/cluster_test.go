@@ -54,6 +54,8 @@ type cluster struct {
 	forbidden bool
 	// name -> object
 	objects map[string]metav1.PartialObjectMetadata
+	// hidden are those that watches haven't been told of.
+	hidden []metav1.PartialObjectMetadata
 	// at is the newest resourceVersion.
 	at int
 	// watches that are open. Each ends when its version is no longer served.
@@ -115,16 +117,32 @@ func (c *cluster) serve(versions ...string) {
 
 // create stores a gadget, and tells all watches of it.
 func (c *cluster) create(name string) {
+	c.hide("a", name)
+	c.show()
+}
+
+// hide stores a gadget in a namespace, of which the watches are told later.
+func (c *cluster) hide(namespace, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at++
 	object := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "a", Name: name, UID: types.UID("uid-" + name), ResourceVersion: strconv.Itoa(c.at),
+		Namespace: namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: strconv.Itoa(c.at),
 	}}
 	c.objects[name] = object
-	for watcher := range c.watches {
-		watcher.Add(object.DeepCopy())
+	c.hidden = append(c.hidden, object)
+}
+
+// show tells all watches of what was hidden.
+func (c *cluster) show() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, object := range c.hidden {
+		for watcher := range c.watches {
+			watcher.Add(object.DeepCopy())
+		}
 	}
+	c.hidden = nil
 }
 
 // asked returns how often discovery was asked, and how often a list in each
@@ -149,9 +167,14 @@ type metadataIn struct {
 	metadata.Getter
 	cluster  *cluster
 	resource schema.GroupVersionResource
+	// namespace is empty for all.
+	namespace string
 }
 
-func (m metadataIn) Namespace(string) metadata.ResourceInterface { return m }
+func (m metadataIn) Namespace(namespace string) metadata.ResourceInterface {
+	m.namespace = namespace
+	return m
+}
 
 func (m metadataIn) List(_ context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	list, takes, err := m.list(options)
@@ -182,7 +205,7 @@ func (m metadataIn) list(options metav1.ListOptions) (*metav1.PartialObjectMetad
 		return nil, 0, err
 	}
 	for name, object := range c.objects {
-		if selector.Matches(fields.Set{metav1.ObjectNameField: name}) {
+		if selector.Matches(fields.Set{metav1.ObjectNameField: name}) && (m.namespace == "" || m.namespace == object.Namespace) {
 			list.Items = append(list.Items, object)
 		}
 	}

@@ -67,6 +67,7 @@ type Controller struct {
 	group      *driver.Group
 	recovery   *Recovery
 	recounts   *Recounts
+	joins      *Joins
 	watches    *Watches
 	objects    *Lookup
 	metrics    *metrics.Metrics
@@ -78,11 +79,11 @@ type Controller struct {
 func NewController(
 	clock clock.Clock, client client.Client,
 	evaluators *evaluation.Evaluators, count *counting.Count, group *driver.Group, recovery *Recovery,
-	recounts *Recounts, watches *Watches, objects *Lookup, metrics *metrics.Metrics, changed *trigger.Trigger,
+	recounts *Recounts, joins *Joins, watches *Watches, objects *Lookup, metrics *metrics.Metrics, changed *trigger.Trigger,
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, evaluators: evaluators, count: count, group: group, recovery: recovery,
-		recounts: recounts, watches: watches, objects: objects, metrics: metrics, changed: changed,
+		recounts: recounts, joins: joins, watches: watches, objects: objects, metrics: metrics, changed: changed,
 	}
 }
 
@@ -131,7 +132,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if wait, err := c.recovery.Ensure(ctx, quota); err != nil || wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, err
 	}
-	again := c.recounts.Follow(quota) //nolint:contextcheck // a look outlives the reconcile that asks for it
+	//nolint:contextcheck // a look outlives the reconcile that asks for it
+	again := earlier(c.recounts.Follow(quota), c.joins.Follow(quota.Name))
 	next, err := c.expire(ctx, quota.Name)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -169,6 +171,7 @@ func (c *Controller) define(defined definition.Definition) error {
 func (c *Controller) forget(ctx context.Context, quota string) error {
 	c.count.Forget(quota)
 	c.watches.Forget(quota)
+	c.joins.Forget(quota)
 	c.group.Forget(quota)
 	c.metrics.Forget(quota)
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)

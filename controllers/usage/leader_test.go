@@ -79,7 +79,8 @@ func newExpiryBench(t *testing.T) *expiryBench {
 	evaluators, figures := evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), metrics.New(prometheus.NewRegistry())
 	options := driver.Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: time.Second}
 	group := driver.New(t.Context(), clock.RealClock{}, b.store, figures, options)
-	b.Controller = NewController(clock.RealClock{}, server, evaluators, b.watching.count, group, nil, nil, b.watching.Watches,
+	joins := NewJoins(t.Context(), clock.RealClock{}, b.watching.count, group, b.watching.Version, newNewest(t, world))
+	b.Controller = NewController(clock.RealClock{}, server, evaluators, b.watching.count, group, nil, nil, joins, b.watching.Watches,
 		NewLookup(liveLooks{bench: b}, world), figures, nil)
 	if err := b.defines(red); err != nil {
 		t.Fatal(err)

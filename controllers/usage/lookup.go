@@ -131,23 +131,27 @@ func namespaces() schema.GroupVersionResource {
 	return corev1.SchemeGroupVersion.WithResource("namespaces")
 }
 
-// Newest returns the resourceVersion of the newest object of a resource; zero
-// if there is none. A watch that has come so far has shown all there are.
-func (l *Lookup) Newest(ctx context.Context, resource schema.GroupVersionResource) (uint64, error) {
-	newest := uint64(0)
+// Newest returns the resourceVersion of the newest object of a resource, in a namespace or
+// everywhere, and in each namespace; zero if there is none. A watch that has come so far has
+// shown all there are.
+func (l *Lookup) Newest(
+	ctx context.Context, resource schema.GroupVersionResource, namespace string,
+) (newest uint64, in map[string]uint64, err error) {
+	in = map[string]uint64{}
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return l.client.Resource(resource).List(ctx, options)
+		return l.client.Resource(resource).Namespace(namespace).List(ctx, options)
 	})
-	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+	err = pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
 		known, is := object.(metav1.Object)
 		if !is {
 			return fmt.Errorf("%T has no metadata", object)
 		}
-		newest = max(newest, resourceversion.Parse(known.GetResourceVersion()))
+		version := resourceversion.Parse(known.GetResourceVersion())
+		newest, in[known.GetNamespace()] = max(newest, version), max(in[known.GetNamespace()], version)
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("looking for the newest of %s: %w", resource.GroupResource(), err)
+		return 0, nil, fmt.Errorf("looking for the newest of %s: %w", resource.GroupResource(), err)
 	}
-	return newest, nil
+	return newest, in, nil
 }

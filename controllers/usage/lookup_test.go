@@ -21,6 +21,7 @@ import (
 	"errors"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -106,7 +107,10 @@ func (f discoveryFunc) Find(ctx context.Context, resource schema.GroupResource) 
 func TestTheNewestObjectIsFoundOrAnError(t *testing.T) {
 	world := newCluster("v1")
 	lookup := NewLookup(metadataOf{world}, world)
-	newest := func(version string) (uint64, error) { return lookup.Newest(t.Context(), gadgets.WithVersion(version)) }
+	newest := func(version string) (uint64, error) {
+		newest, _, err := lookup.Newest(t.Context(), gadgets.WithVersion(version), metav1.NamespaceAll)
+		return newest, err
+	}
 	if got, err := newest("v1"); got != 0 || err != nil {
 		t.Errorf("of none: got %d, %v", got, err)
 	}

@@ -20,9 +20,11 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -55,12 +57,16 @@ type Newest struct {
 	lists map[schema.GroupResource]*newestList
 }
 
-// newestList is one list.
+// newestList is one list, in the version that is served.
 type newestList struct {
 	began time.Time
 	// ended is closed once what follows is known.
 	ended  chan struct{}
 	newest uint64
+	// in is the newest in each namespace.
+	in map[string]uint64
+	// served: something serves the resource, in namespaces.
+	served bool
 	err    error
 }
 
@@ -79,45 +85,39 @@ func (n *Newest) Limited(ctx context.Context, quota *quotav1.ClusterResourceQuot
 	since := n.clock.Now()
 	tracked, _ := n.evaluators.Resources(quota.Spec.Quota.Hard)
 	newest := map[schema.GroupResource]uint64{}
-	for resource := range maps.Keys(tracked) {
-		version, problem := resolve(ctx, n.discovery, resource, "")
-		switch {
-		case problem != nil && problem.Reason == quotav1.ReasonNotWatchable:
-			return nil, errors.New(problem.Message)
-		case problem != nil:
-			continue
-		}
-		var err error
-		if newest[resource], err = n.of(ctx, resource.WithVersion(version), since); err != nil {
+	for _, resource := range slices.AppendSeq([]schema.GroupResource{ledger.Namespaces}, maps.Keys(tracked)) {
+		list, err := n.of(ctx, resource, since)
+		if err != nil {
 			return nil, err
 		}
+		if list.served {
+			newest[resource] = list.newest
+		}
 	}
-	var err error
-	newest[ledger.Namespaces], err = n.of(ctx, namespaces(), since)
-	return newest, err
+	return newest, nil
 }
 
-// of returns what a list found that began at since or later.
-func (n *Newest) of(ctx context.Context, resource schema.GroupVersionResource, since time.Time) (uint64, error) {
+// of returns a list that began at since or later, once it has ended.
+func (n *Newest) of(ctx context.Context, resource schema.GroupResource, since time.Time) (*newestList, error) {
 	for {
 		list := n.list(resource, since) //nolint:contextcheck // it is shared with other callers
 		select {
 		case <-ctx.Done():
-			return 0, ctx.Err() //nolint:wrapcheck // the caller knows what it waited for
+			return nil, ctx.Err() //nolint:wrapcheck // the caller knows what it waited for
 		case <-list.ended:
 		}
 		if !list.began.Before(since) {
-			return list.newest, list.err
+			return list, list.err
 		}
 	}
 }
 
 // list returns the list that is under way; if none is, the last one if it is new enough
 // and found something, or else another one.
-func (n *Newest) list(resource schema.GroupVersionResource, since time.Time) *newestList {
+func (n *Newest) list(resource schema.GroupResource, since time.Time) *newestList {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	last := n.lists[resource.GroupResource()]
+	last := n.lists[resource]
 	if last != nil {
 		select {
 		case <-last.ended:
@@ -129,12 +129,31 @@ func (n *Newest) list(resource schema.GroupVersionResource, since time.Time) *ne
 		}
 	}
 	begun := &newestList{began: n.clock.Now(), ended: make(chan struct{})}
-	n.lists[resource.GroupResource()] = begun
+	n.lists[resource] = begun
 	go func() {
 		defer close(begun.ended)
 		ctx, cancel := context.WithTimeout(n.ctx, newestTimeout)
 		defer cancel()
-		begun.newest, begun.err = n.objects.Newest(ctx, resource)
+		begun.err = n.look(ctx, resource, begun)
 	}()
 	return begun
+}
+
+// look lists a resource.
+func (n *Newest) look(ctx context.Context, resource schema.GroupResource, begun *newestList) error {
+	in := namespaces()
+	if resource != ledger.Namespaces {
+		version, problem := resolve(ctx, n.discovery, resource, "")
+		switch {
+		case problem != nil && problem.Reason == quotav1.ReasonNotWatchable:
+			return errors.New(problem.Message)
+		case problem != nil:
+			return nil
+		}
+		in = resource.WithVersion(version)
+	}
+	begun.served = true
+	var err error
+	begun.newest, begun.in, err = n.objects.Newest(ctx, in, metav1.NamespaceAll)
+	return err
 }

@@ -115,8 +115,8 @@ func TestCallersShareAListThatBeganAfterTheyAsked(t *testing.T) {
 				t.Errorf("want the others to know the object, got %d", later)
 			}
 		}
-		if _, lists := world.asked(); lists["v1"] != 2 {
-			t.Errorf("want two lists, got %v", lists)
+		if finds, lists := world.asked(); lists["v1"] != 2 || finds != 2 {
+			t.Errorf("want two lists, each in the version found before, got %v and %d looks for the version", lists, finds)
 		}
 	})
 }

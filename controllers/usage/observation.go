@@ -19,7 +19,6 @@ package usage
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,23 +40,23 @@ func NewCounter(count *counting.Count) Counter { return Counter{count: count} }
 
 // Observe implements driver.Counter. The count and what it includes of the reservations
 // are of one instant.
-func (c Counter) Observe(quota string, reservations map[ledger.Key]ledger.Reservation) *ledger.Observation {
+func (c Counter) Observe(quota string, known ledger.State) *ledger.Observation {
 	var observed *ledger.Observation
 	c.count.Read(quota, func(view counting.View) {
-		instant, seen := observation(view), map[ledger.Key]bool{}
-		for key, reservation := range reservations {
-			if instant.Seen(reservation) {
+		observed = balance.SettlementOf(view, known)
+		if observed == nil {
+			return
+		}
+		seen := map[ledger.Key]bool{}
+		for key, reservation := range known.Reservations {
+			if observed.Seen(reservation) {
 				seen[key] = true
 			}
 		}
-		instant.Seen = func(reservation ledger.Reservation) bool { return seen[reservation.Key()] }
-		observed = &instant
+		observed.Seen = func(reservation ledger.Reservation) bool { return seen[reservation.Key()] }
 	})
 	return observed
 }
-
-// observation is what the ledger settles by. It is valid as long as the view is.
-func observation(view counting.View) ledger.Observation { return balance.ObservationOf(view) }
 
 // sources turns what each resource uses into what each name is counted from. A
 // resource that isn't served is a source only of what has no other: objects of
@@ -76,7 +75,7 @@ func sources(
 	}
 	maps.Copy(all, available)
 	for _, resources := range all {
-		slices.SortFunc(resources, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
+		slices.SortFunc(resources, compare)
 	}
 	return all
 }

@@ -18,6 +18,7 @@ package usage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
 const (
@@ -101,6 +103,9 @@ func (r *Recounts) demand(quota *quotav1.ClusterResourceQuota, mark uint64) {
 		ctx, cancel := context.WithTimeout(r.ctx, recountTimeout)
 		defer cancel()
 		err = r.group.Edit(ctx, quota.Name, func(draft *ledger.Draft) { draft.Demand(mark, newest) })
+	}
+	if errors.Is(err, machine.ErrNoLedger) {
+		return // whoever makes another one has it counted
 	}
 	if err != nil && r.ctx.Err() == nil {
 		log.FromContext(r.ctx).Error(err, "A quota can't be counted anew, and grants nothing until it is", "quota", quota.Name)

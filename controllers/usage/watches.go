@@ -149,9 +149,7 @@ func (w *Watches) Problems(quota string) []Problem {
 			problems = append(problems, *problem)
 		}
 	}
-	slices.SortFunc(problems, func(a, b Problem) int {
-		return strings.Compare(a.Resource.String(), b.Resource.String())
-	})
+	slices.SortFunc(problems, func(a, b Problem) int { return compare(a.Resource, b.Resource) })
 	return problems
 }
 
@@ -163,6 +161,16 @@ func (w *Watches) Served(resource schema.GroupResource) bool {
 	defer w.mu.Unlock()
 	keeper, kept := w.keepers[resource]
 	return !kept || keeper.problem == nil || keeper.problem.Reason == quotav1.ReasonNotWatchable
+}
+
+// Version returns the version in which a resource is watched; empty if it isn't.
+func (w *Watches) Version(resource schema.GroupResource) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if keeper, kept := w.keepers[resource]; kept && keeper.watching != nil {
+		return keeper.watching.version
+	}
+	return ""
 }
 
 func (w *Watches) lockedKeep(resource schema.GroupResource) {
@@ -207,3 +215,6 @@ func (w *Watches) lockedWanting(resource schema.GroupResource) []string {
 	}
 	return quotas
 }
+
+// compare orders resources by their names.
+func compare(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }

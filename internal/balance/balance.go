@@ -114,3 +114,27 @@ func ObservationOf(view counting.View) ledger.Observation {
 		},
 	}
 }
+
+// SettlementOf returns what a ledger may settle by now: the observation, as if no namespace had
+// joined, or changed, since the first join of which nobody has proved that the count has all
+// that the namespace brought. Requests in a namespace are judged only by a ledger that has
+// counted its join, and so none of them is judged by less than that. It returns nil if
+// the ledger has to wait for the proof: if it is a first count, or a namespace has left
+// since. It is valid as long as the view is.
+func SettlementOf(view counting.View, known ledger.State) *ledger.Observation {
+	observation := ObservationOf(view)
+	if unproved := Unproved(view, known); len(unproved) > 0 {
+		before := unproved[0].Before
+		if known.Quota != observation.Quota || known.Digest != observation.Digest || view.LastLeft() > before {
+			return nil
+		}
+		observation.Touched[ledger.Namespaces] = before
+	}
+	return &observation
+}
+
+// Unproved returns the joins that a ledger waits for.
+func Unproved(view counting.View, known ledger.State) []counting.Joined {
+	basis := BasisOf(view.Definition())
+	return view.Unproved(func(version uint64) bool { return known.HasCounted(basis, version) })
+}

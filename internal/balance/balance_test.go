@@ -59,7 +59,7 @@ func newCount() *counting.Count {
 	if err != nil {
 		panic(err)
 	}
-	count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "shop"}}}, 1, moment)
+	count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "shop"}, Version: 1}}, 1, moment)
 	count.Define(counting.Definition{
 		UID: basis.Quota, Generation: basis.Generation, Digest: basis.Digest, Quota: compiled.Quota, Selector: compiled.Selector,
 		Sources: map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}, "secrets": {secrets}},

@@ -69,11 +69,18 @@ func (c *Count) auditSlice(name, namespace string) corev1.ResourceList {
 		return nil
 	}
 	running, covered := tally.slices[namespace]
+	joined, unproved := tally.joins[namespace]
 	if covered {
 		c.lockedUncover(namespace, tally)
 	}
 	if is, exists := c.namespaces[namespace]; exists {
 		c.lockedSelect(namespace, is, tally)
+	}
+	switch _, covers := tally.slices[namespace]; {
+	case covered && covers && unproved:
+		tally.joins[namespace] = joined
+	case covered && covers:
+		delete(tally.joins, namespace)
 	}
 	drift := quota.RemoveZeros(quota.Subtract(tally.slices[namespace], running))
 	if len(drift) == 0 {

@@ -17,6 +17,7 @@ limitations under the License.
 package counting
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -182,8 +183,12 @@ func (c *Count) lockedDefine(definition Definition, now time.Time) {
 	added.selection = c.lockedNextSelection()
 	c.tallies[definition.Quota.Name] = added
 	c.lockedTouch(added)
-	for name, is := range c.namespaces {
-		c.lockedSelect(name, is, added)
+	// In their order, as if they had joined one after the other.
+	names := slices.SortedFunc(maps.Keys(c.namespaces), func(a, b string) int {
+		return cmp.Compare(c.namespaces[a].version, c.namespaces[b].version)
+	})
+	for _, name := range names {
+		c.lockedSelect(name, c.namespaces[name], added)
 	}
 }
 
@@ -191,6 +196,9 @@ func (c *Count) lockedDefine(definition Definition, now time.Time) {
 func (c *Count) lockedSelect(name string, is namespace, tally *tally) {
 	_, covered := tally.slices[name]
 	selected := tally.selects(is)
+	if selected && !covered {
+		tally.join(name, is.version)
+	}
 	if covered || selected {
 		tally.touch(Namespaces, is.version)
 		c.lockedTouch(tally)
@@ -200,6 +208,7 @@ func (c *Count) lockedSelect(name string, is namespace, tally *tally) {
 		c.lockedCover(name, tally)
 	case covered && !selected:
 		c.lockedUncover(name, tally)
+		tally.left = max(tally.left, is.version)
 	}
 }
 
@@ -217,6 +226,7 @@ func (c *Count) lockedCover(namespace string, tally *tally) {
 func (c *Count) lockedUncover(namespace string, gone *tally) {
 	gone.total = quota.Subtract(gone.total, gone.slices[namespace])
 	delete(gone.slices, namespace)
+	delete(gone.joins, namespace)
 	gone.selection = c.lockedNextSelection()
 	c.lockedTouch(gone)
 	c.lockedFree(gone)

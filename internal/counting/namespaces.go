@@ -17,6 +17,7 @@ limitations under the License.
 package counting
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -57,8 +58,13 @@ func (c *Count) ReplaceNamespaces(list []NamespaceLabels, version uint64, now ti
 	c.mu.Lock()
 	defer c.unlock()
 	listed := map[string]bool{}
-	for _, item := range list {
+	// In their order, as if they had changed one after the other.
+	inOrder := func(a, b NamespaceLabels) int { return cmp.Compare(a.Version, b.Version) }
+	for _, item := range slices.SortedFunc(slices.Values(list), inOrder) {
 		listed[item.Name] = true
+		if c.namespaces[item.Name].version != item.Version {
+			c.lockedRejoin(item.Name, item.Version)
+		}
 		c.lockedSetNamespace(item.Name, namespace{labels: item.Labels, annotations: item.Annotations, version: item.Version}, now)
 	}
 	for _, name := range sortedKeys(c.namespaces) {
@@ -106,10 +112,18 @@ func (c *Count) lockedRenew(name string, version uint64) {
 	}
 }
 
+// lockedRejoin notes that a namespace changed unseen: it may have left, and come back.
+func (c *Count) lockedRejoin(name string, version uint64) {
+	for _, tally := range c.covering[name] {
+		tally.join(name, version)
+	}
+}
+
 func (c *Count) lockedDeleteNamespace(name string, version uint64) {
 	delete(c.namespaces, name)
 	for _, tally := range slices.Clone(c.covering[name]) {
 		tally.touch(Namespaces, version)
 		c.lockedUncover(name, tally)
+		tally.left = max(tally.left, version)
 	}
 }

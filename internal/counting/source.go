@@ -80,6 +80,9 @@ func (c *Count) DropSource(resource schema.GroupResource) {
 	source.lockedReplace(records{}, time.Time{})
 	source.dropped = true
 	delete(c.sources, resource)
+	for _, tally := range c.tallies {
+		tally.lockedBringNone(resource)
+	}
 }
 
 // Set records an object that was created or changed.

@@ -42,6 +42,10 @@ type tally struct {
 	// that changed what is counted: an older view counts something else, even if the
 	// sums are equal.
 	touched map[schema.GroupResource]uint64
+	// joins are those that are unproved, and left is when a namespace last left.
+	// namespace name -> join
+	joins map[string]join
+	left  uint64
 	// unmatched are the resources of which an object couldn't be matched with the
 	// quota, and of which that has been told.
 	unmatched map[schema.GroupResource]bool
@@ -53,6 +57,7 @@ func newTally(definition Definition) *tally {
 		total:      zeros(definition.Quota.Spec.Hard),
 		slices:     map[string]corev1.ResourceList{},
 		touched:    map[schema.GroupResource]uint64{},
+		joins:      map[string]join{},
 		unmatched:  map[schema.GroupResource]bool{},
 	}
 }

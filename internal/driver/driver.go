@@ -102,7 +102,7 @@ func (d *driver) lockedObserve(asked machine.Observe) *ledger.Observation {
 	if d.forgotten {
 		return nil
 	}
-	return d.group.counter.Observe(d.quota, asked.Reservations)
+	return d.group.counter.Observe(d.quota, asked.Ledger)
 }
 
 func (d *driver) lockedAnswer(answer machine.Answer) {

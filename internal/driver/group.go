@@ -69,7 +69,7 @@ func (g *Group) Follow(counter Counter) { g.counter = counter }
 // nobody counts nothing.
 type nobody struct{}
 
-func (nobody) Observe(string, map[ledger.Key]ledger.Reservation) *ledger.Observation { return nil }
+func (nobody) Observe(string, ledger.State) *ledger.Observation { return nil }
 
 // Reserve charges all quotas or none. It returns Granted when every charge has
 // been written; otherwise the first decision, in order of quota names, that is
@@ -166,6 +166,8 @@ const imposeTries = 3
 // Impose changes a quota's ledger by what must hold whatever becomes of the ledger. If
 // there is none, one is made that is sealed, so that whoever opens it finds the change.
 func (g *Group) Impose(ctx context.Context, quota string, uid types.UID, change func(*ledger.Draft)) error {
+	// The machine sets it before it answers, and runs no edit that it has answered. Without
+	// an answer, nobody reads it.
 	var stranger types.UID
 	own := func(draft *ledger.Draft) {
 		if stranger = draft.Quota(); stranger == uid {

@@ -128,7 +128,7 @@ func TestAChangeWaitsForHalfThePace(t *testing.T) {
 // counter is a Counter of one count.
 type counter struct{ pods, observed atomic.Int64 }
 
-func (c *counter) Observe(string, map[ledger.Key]ledger.Reservation) *ledger.Observation {
+func (c *counter) Observe(string, ledger.State) *ledger.Observation {
 	c.observed.Add(1)
 	draft := observedPods(c.pods.Load())
 	return &draft

@@ -43,7 +43,7 @@ type Store interface {
 type Counter interface {
 	// Observe returns one instant of a quota's count, and which of the reservations it
 	// includes; nil if the quota isn't counted here.
-	Observe(quota string, reservations map[ledger.Key]ledger.Reservation) *ledger.Observation
+	Observe(quota string, known ledger.State) *ledger.Observation
 }
 
 // Observer is told what happens, for metrics. Calls must not block.

@@ -165,6 +165,12 @@ func (s State) Waits(count Observation) bool {
 		len(draft.state.Used) == len(s.Used) && draft.state.Counted[Namespaces] == s.Counted[Namespaces]
 }
 
+// HasCounted reports whether the ledger has a count for this basis that includes a version of
+// a namespace.
+func (s State) HasCounted(basis Basis, version uint64) bool {
+	return s.Quota == basis.Quota && s.Digest == basis.Digest && s.Forgotten() == 0 && version <= s.Counted[Namespaces]
+}
+
 // IsAhead reports whether the ledger has counted more of some source than the count, so
 // that a settle leaves that as it is.
 func (s State) IsAhead(count Observation) bool {

@@ -134,7 +134,7 @@ func (m *Machine) goOn() {
 		if b.base.void() || m.known.snapshot.Version.After(b.base.Version) {
 			m.settling.weigh(m.now, true) // this batch doesn't settle what is stored by now
 		}
-		m.emit(Observe{Reservations: b.base.State.Reservations})
+		m.emit(Observe{Ledger: b.base.State})
 	default:
 		m.attempt(b)
 	}

@@ -133,10 +133,10 @@ type Swap struct {
 	Next     ledger.State
 }
 
-// Observe asks for the count, and which of the reservations it includes. The reply is
-// Observed.
+// Observe asks for the count that a ledger can settle by, and which of its reservations the
+// count includes. The reply is Observed.
 type Observe struct {
-	Reservations map[ledger.Key]ledger.Reservation
+	Ledger ledger.State
 }
 
 // Answer tells the caller of a charge or an edit how it ended.

@@ -177,7 +177,7 @@ func (m *Machine) proceed() {
 func (m *Machine) begin() bool {
 	if m.settling.isToWeigh(m.now) {
 		m.work = &batch{weighing: true, base: m.known.snapshot, phase: observing}
-		m.emit(Observe{Reservations: m.work.base.State.Reservations})
+		m.emit(Observe{Ledger: m.work.base.State})
 		return true
 	}
 	situation := m.situation()

@@ -117,7 +117,7 @@ func (s *story) words(effect Effect) string {
 		used := effect.Next.Used
 		return fmt.Sprintf("swap %d: used %s, %d reserved", effect.Previous.ResourceVersion, used.Pods(), len(effect.Next.Reservations))
 	case Observe:
-		return fmt.Sprintf("observe %d", len(effect.Reservations))
+		return fmt.Sprintf("observe %d", len(effect.Ledger.Reservations))
 	case Answer:
 		if effect.Err != nil {
 			return fmt.Sprintf("answer %d: %v", effect.ID, effect.Err)

@@ -179,9 +179,9 @@ func (w *world) unasked(q, figure int, in *stored, own int) int {
 	return unasked
 }
 
-// includes reports whether a ledger includes a part of an object. That the namespace of the
-// request itself is a member must have been known, because a charge is judged only by a
-// ledger that has counted its namespace.
+// includes reports whether a ledger includes a part of an object, or has to. A charge is
+// judged only by a ledger that has counted the request's own namespace, and if that is since
+// it last joined, with all that lived there then.
 func (w *world) includes(in *stored, q, figure, own int, object *object, part part) bool {
 	if in == nil || in.snapshot.State.Quota != w.quotas.newest[q].uid {
 		return false
@@ -192,7 +192,8 @@ func (w *world) includes(in *stored, q, figure, own int, object *object, part pa
 			return true
 		}
 	}
-	return false
+	joined := w.joined[own][q]
+	return object.namespace == own && part.revision <= joined && joined <= in.snapshot.State.Counted[ledger.Namespaces]
 }
 
 // checkRefusal judges a refusal in an undisturbed cluster.
@@ -255,7 +256,7 @@ func (d *driver) isBehind() bool {
 	}
 	kept := d.observed
 	observation := d.replica.world.honestly(func() *ledger.Observation {
-		return d.observe(machine.Observe{Reservations: stored.snapshot.State.Reservations})
+		return d.observe(machine.Observe{Ledger: stored.snapshot.State})
 	})
 	d.observed = kept
 	return observation != nil && observation.Quota == stored.snapshot.State.Quota && !stored.snapshot.State.Waits(*observation)

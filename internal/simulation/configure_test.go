@@ -114,7 +114,7 @@ func (c *counter) beginWriting() {
 	stored := c.replica.world.newestConfiguration()
 	c.write = &writing{previous: stored.version, next: c.wanted()}
 	for q, known := range c.replica.quotas {
-		if stored.deleted && known != nil && !c.replica.world.mutation.noRecount {
+		if stored.deleted && known != nil {
 			c.write.forgets = append(c.write.forgets, q)
 		}
 	}

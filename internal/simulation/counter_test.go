@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -55,6 +56,9 @@ type observed struct {
 	listed     [maxSources]bool
 	sources    [maxSources]uint64
 	namespaces uint64
+	// members is how far the count of namespaces holds: before the first join that is
+	// unproved, if one is.
+	members uint64
 }
 
 // lead makes the replica count.
@@ -184,21 +188,30 @@ func (d *driver) observe(asked machine.Observe) *ledger.Observation {
 	w := d.replica.world
 	var observation *ledger.Observation
 	counter.count.Read(w.vocabulary.quotas[d.quota], func(view counting.View) {
-		definition, seen := view.Definition(), map[ledger.Key]bool{}
-		for key, reservation := range asked.Reservations {
-			from, _ := strconv.ParseUint(reservation.From, 10, 64)
-			seen[key] = view.Includes(reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name, reservation.UID, from)
+		whole := balance.ObservationOf(view)
+		observation = &whole
+		if !w.mutation.noProof {
+			observation = balance.SettlementOf(view, asked.Ledger)
 		}
-		observation = &ledger.Observation{
-			Basis: ledger.Basis{Quota: definition.UID, Generation: definition.Generation, Digest: definition.Digest},
-			Used:  view.Total(), Sources: definition.Sources, Counted: view.Counted(), Touched: view.Touched(),
-			Seen: func(reservation ledger.Reservation) bool { return seen[reservation.Key()] },
+		if observation == nil {
+			return
 		}
+		seen := map[ledger.Key]bool{}
+		for key, reservation := range asked.Ledger.Reservations {
+			seen[key] = observation.Seen(reservation)
+		}
+		observation.Seen = func(reservation ledger.Reservation) bool { return seen[reservation.Key()] }
 	})
 	if observation == nil {
 		return nil
 	}
 	d.observed = &observed{basis: observation.Basis, namespaces: observation.Counted[ledger.Namespaces]}
+	d.observed.members = d.observed.namespaces
+	counter.count.Read(w.vocabulary.quotas[d.quota], func(view counting.View) {
+		if observation.Touched[ledger.Namespaces] < view.Touched()[ledger.Namespaces] {
+			d.observed.members = observation.Touched[ledger.Namespaces]
+		}
+	})
 	for source := range maxSources {
 		d.observed.sources[source], d.observed.listed[source] = lookup(observation.Counted, w.sources[source].GroupResource())
 	}
@@ -223,7 +236,7 @@ func (w *world) include(before *stored, count *observed) {
 	}
 	for figure := range maxFigures {
 		if !w.isBehind(count, state, figureSource(figure)) && (figure != 2 || !w.isBehind(count, state, widgets)) {
-			written.included[figure] = written.included[figure].with(reached{count.sources, count.namespaces})
+			written.included[figure] = written.included[figure].with(reached{count.sources, count.members})
 		}
 	}
 }

@@ -22,6 +22,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
@@ -33,6 +37,7 @@ func (t *task) beginExpiry(c *counter) {
 	slices.SortFunc(t.expired, func(a, b ledger.Reservation) int {
 		return strings.Compare(string(a.UID)+a.Attempt, string(b.UID)+b.Attempt)
 	})
+	t.joined = c.joined(t.quota, state)
 	if next := untilNextExpiry(state, now); next > 0 {
 		c.again(t.quota, next)
 	}
@@ -46,6 +51,8 @@ func (t *task) nextLook(c *counter) {
 		t.dropped, t.expired = append(t.dropped, t.expired...), nil
 	}
 	switch {
+	case len(t.joined) > 0:
+		t.stage = taskProve
 	case len(t.expired) > 0:
 		t.stage = taskLook
 	case t.stage != taskGeneration && t.fence.Generation != 0 && !now.Before(t.fence.Until):
@@ -57,6 +64,39 @@ func (t *task) nextLook(c *counter) {
 	default:
 		t.stage = taskDone
 	}
+}
+
+// joined returns the namespaces of which nobody has looked yet what they brought.
+func (c *counter) joined(q int, known ledger.State) []counting.Joined {
+	var joined []counting.Joined
+	c.count.Read(c.replica.world.vocabulary.quotas[q], func(view counting.View) {
+		if !c.replica.world.mutation.noProof {
+			joined = slices.DeleteFunc(balance.Unproved(view, known), func(one counting.Joined) bool { return one.Seen })
+		}
+	})
+	return joined
+}
+
+// prove looks what has come with namespaces that joined.
+func (c *counter) prove(q int, joined []counting.Joined) {
+	w := c.replica.world
+	for _, one := range joined {
+		brought := map[schema.GroupResource]uint64{}
+		for source := range maxSources {
+			brought[w.sources[source].GroupResource()] = w.newestIn(source, slices.Index(w.vocabulary.namespaces[:], one.Namespace))
+		}
+		c.count.Prove(w.vocabulary.quotas[q], one, brought)
+	}
+}
+
+func (w *world) newestIn(source, namespace int) uint64 {
+	newest := uint64(0)
+	for _, object := range w.objects[source].newest {
+		if object != nil && object.namespace == namespace {
+			newest = max(newest, object.revision)
+		}
+	}
+	return newest
 }
 
 func (t *task) edit(c *counter) {
@@ -93,6 +133,12 @@ func (t *task) goOnExpiry(c *counter, outcome outcome) {
 		fails := outcome != succeeds
 		selected := w.isSelected(t.expired[0].Namespace, t.quota)
 		t.looked(c, !fails && !selected)
+	case taskProve:
+		if outcome == succeeds {
+			c.prove(t.quota, t.joined)
+		}
+		t.joined = nil
+		t.nextLook(c)
 	case taskDemand:
 		if t.newest = w.newest(); outcome != succeeds {
 			t.forgotten, t.newest = 0, nil

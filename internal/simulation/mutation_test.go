@@ -51,8 +51,8 @@ type mutation struct {
 	trustsMachine bool
 	// shortLife: reservations end before the API server gives up.
 	shortLife bool
-	// noRecount: what was stored while nobody was asked is not counted first.
-	noRecount bool
+	// noProof: a namespace is counted before all that it brought is.
+	noProof bool
 	// theme is of all schedules that look for it; zero for any.
 	theme int
 	// first is the seed of the first schedule.

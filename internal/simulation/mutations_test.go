@@ -43,13 +43,14 @@ func mutations() map[string]struct {
 		"an equal count does not tell how far it has come":         {mutation{noTouchAtAll: true}, 3000},
 		"a settle that raises what is used waits":                  {mutation{lazy: 160 * time.Millisecond}, 3000},
 		"a lowered limit raises no fence":                          {mutation{noFence: true}, 3000},
-		"a count is settled though it is behind":                   {mutation{takesOld: true}, 3000},
+		"a count is settled though it is behind":                   {mutation{takesOld: true, theme: 3, first: 10000}, 3000},
 		"an expired reservation is dropped without a look":         {mutation{dropsBlindly: true}, 3000},
 		"charges are answered before they are written":             {mutation{answersEarly: true}, 3000},
 		"writes ignore conflicts":                                  {mutation{overwrites: true}, 3000},
 		"a ledger is opened at once after one was deleted":         {mutation{opensAtOnce: true, theme: 1}, 5000},
 		"a ledger is taken to be there because a machine knows it": {mutation{trustsMachine: true, first: 1795336917868654008}, 1},
 		"a reservation ends before the API server gives up":        {mutation{shortLife: true}, 3000},
+		"a namespace is counted before all that it brought":        {mutation{noProof: true, theme: 6}, 3000},
 	}
 }
 

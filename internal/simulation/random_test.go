@@ -56,7 +56,7 @@ func explain(seed uint64, mutation mutation) string {
 	again := newSchedule(words, seed, mutation, trace)
 	failure := again.replay(steps)
 	if failure == nil {
-		return fmt.Sprintf("seed %d fails not always: %s", seed, first.world.failure.message)
+		return fmt.Sprintf("seed %d does not always fail: %s", seed, first.world.failure.message)
 	}
 	return fmt.Sprintf("seed %d, %d of %d steps: %s\n%s\n\nSIMULATE_SEED=%d go test -run TestSeed ./internal/simulation",
 		seed, len(steps), len(first.steps), failure.message, trace, seed)

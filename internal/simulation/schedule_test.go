@@ -152,6 +152,16 @@ func themes() []func(*shape) {
 				s.slow[n][watchQuotas], s.slow[n][watchLedgers] = n > 0, n > 0
 			}
 		},
+		func(s *shape) { // namespaces join with what lives in them, and the leader hears of objects late
+			only(s, map[action]int{
+				label: 8, beginUnasked: 30, deleteObject: 1, advance: 1, deleteNamespace: 0, createNamespace: 0, deleteQuota: 0, beginEdit: 0,
+				persistObject: 60, replyCall: 60, tick: 60, deliverWatch: 60, learnNamespaces: 60, beginTask: 60, goOnTask: 60,
+			})
+			for n := range s.slow {
+				s.slow[n] = [kinds]bool{countWidgets: true, countClaims: true}
+			}
+			s.quotas = 1
+		},
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
@@ -47,6 +48,8 @@ type task struct {
 	expired, dropped []ledger.Reservation
 	fence            ledger.Fence
 	vain             bool
+	// joined are the namespaces of which it is looked up what they brought.
+	joined []counting.Joined
 	// forgotten is which Forget is being followed; zero for none.
 	forgotten uint64
 	reply     *reply
@@ -68,6 +71,7 @@ const (
 	taskSelected
 	taskGeneration
 	taskDemand
+	taskProve
 	taskEdit
 	taskDone
 )
@@ -122,7 +126,7 @@ func (t *task) isReady() bool { return t.stage != taskEdit || t.reply.came }
 func (c *counter) goOn(q int, outcome outcome) {
 	work := c.tasks[q]
 	switch work.stage {
-	case taskLook, taskSelected, taskGeneration, taskDemand:
+	case taskLook, taskSelected, taskGeneration, taskDemand, taskProve:
 		work.goOnExpiry(c, outcome)
 	case taskEdit:
 		work.stage = taskDone

@@ -53,6 +53,8 @@ type Proxy struct {
 	lag time.Duration
 	// held is closed when watches pass on again what they receive; nil while they do.
 	held chan struct{}
+	// heldOf are the resources of which that is so; empty for all.
+	heldOf []string
 	// watches that are open
 	watches map[*events]bool
 	// gone are the paths whose next watch is told that its version is gone.

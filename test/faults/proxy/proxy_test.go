@@ -273,6 +273,23 @@ func TestWatchesAreHeldBackInSilence(t *testing.T) {
 	}
 }
 
+func TestWatchesOfOneResourceAreHeldBack(t *testing.T) {
+	p, api := start(t)
+	pods := watch(t, p, "")
+	api.lines <- "before"
+	pods.next(t)
+	p.HoldWatches(true, "secrets")
+	api.lines <- "first"
+	if line := pods.next(t); line != "first" {
+		t.Errorf("a watch of pods was told %q, want first", line)
+	}
+	p.HoldWatches(false)
+	p.HoldWatches(true, "secrets", "pods")
+	if got := p.Counts()[Held]; got != 1 {
+		t.Errorf("counted %d, want only that of pods", got)
+	}
+}
+
 func TestWatchesAreCutAndToldToListAgain(t *testing.T) {
 	p, api := start(t)
 	w := watch(t, p, "")

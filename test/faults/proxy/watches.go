@@ -20,6 +20,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,25 +43,37 @@ func (p *Proxy) SetLag(lag time.Duration) {
 // HoldWatches keeps back what watches receive, those that are open and those that are
 // opened, until it is called with false. Then they pass on all of it. The connections
 // stay open, and all other calls are served: the replica can't tell it from a cluster in
-// which nothing happens.
-func (p *Proxy) HoldWatches(hold bool) {
+// which nothing happens. If resources are named, only their watches are kept back.
+func (p *Proxy) HoldWatches(hold bool, resources ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case hold && p.held == nil:
-		p.counts[Held] += len(p.watches)
-		p.held = make(chan struct{})
+		p.held, p.heldOf = make(chan struct{}), resources
+		for open := range p.watches {
+			if p.lockedHolds(open.path) {
+				p.counts[Held]++
+			}
+		}
 	case !hold && p.held != nil:
 		close(p.held)
 		p.held = nil
 	}
 }
 
-// holding returns what is closed when nothing is kept back any more; nil if nothing is.
-func (p *Proxy) holding() <-chan struct{} {
+// holding returns what is closed when the watch of a path is kept back no more; nil if it
+// isn't.
+func (p *Proxy) holding(watch string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.held
+	if p.lockedHolds(watch) {
+		return p.held
+	}
+	return nil
+}
+
+func (p *Proxy) lockedHolds(watch string) bool {
+	return p.held != nil && (len(p.heldOf) == 0 || slices.Contains(p.heldOf, path.Base(watch)))
 }
 
 // CutWatches breaks the connections of all open watches. With gone, what
@@ -97,8 +111,8 @@ func (p *Proxy) takeGone(request *http.Request) bool {
 	return true
 }
 
-func (p *Proxy) open(path string, body io.ReadCloser) *events {
-	opened := &events{proxy: p, path: path, body: asItIs(body), pieces: make(chan piece, maxBehind), ended: make(chan struct{})}
+func (p *Proxy) open(from string, body io.ReadCloser) *events {
+	opened := &events{proxy: p, path: from, body: asItIs(body), pieces: make(chan piece, maxBehind), ended: make(chan struct{})}
 	opened.cut = sync.OnceFunc(func() { close(opened.ended) })
 	p.mu.Lock()
 	p.watches[opened] = true
@@ -182,7 +196,7 @@ func (e *events) next() ([]byte, error) {
 	case <-e.ended:
 		return nil, context.Canceled
 	}
-	for held := e.proxy.holding(); held != nil; held = e.proxy.holding() {
+	for held := e.proxy.holding(e.path); held != nil; held = e.proxy.holding(e.path) {
 		select {
 		case <-held:
 		case <-e.ended:

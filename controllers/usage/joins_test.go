@@ -1,0 +1,161 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// follows looks what namespaces brought, to the end.
+func (b *expiryBench) follows() time.Duration {
+	b.t.Helper()
+	defer synctest.Wait()
+	return b.joins.Follow("red")
+}
+
+// wantSettled wants the ledger to count namespaces up to a version by now.
+func (b *expiryBench) wantSettled(version uint64) {
+	b.t.Helper()
+	synctest.Wait()
+	is := NewCounter(b.watching.count).Observe("red", b.group.Current("red"))
+	if is == nil || is.Touched[ledger.Namespaces] < version {
+		b.t.Errorf("want namespaces counted up to %d, got %+v", version, is)
+	}
+}
+
+// wantNotSettled wants a version of a namespace not to be counted.
+func (b *expiryBench) wantNotSettled(version uint64) {
+	b.t.Helper()
+	synctest.Wait()
+	is := NewCounter(b.watching.count).Observe("red", b.group.Current("red"))
+	if is != nil && is.Touched[ledger.Namespaces] >= version {
+		b.t.Errorf("want version %d not counted, got %v", version, is.Touched)
+	}
+}
+
+// join has namespaces come under quota red.
+func (b *expiryBench) join(number int) {
+	for i := range number {
+		b.watching.count.SetNamespace(fmt.Sprint("n", i), map[string]string{"team": "red"}, nil, uint64(100+i), clock.RealClock{}.Now())
+	}
+}
+
+// A namespace may be seen before what lives in it, because each resource has its own watch.
+func TestANamespaceIsCountedWithAllThatItBrought(t *testing.T) {
+	for name, test := range map[string]struct{ namespaces, lists int }{
+		"one":  {namespaces: 1, lists: 1},
+		"few":  {namespaces: fewNamespaces, lists: fewNamespaces},
+		"many": {namespaces: fewNamespaces + 1, lists: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newExpiryBench(t)
+				b.holds(ledger.Fence{})
+				b.follows()
+				b.wantSettled(1)
+				b.counts()
+				b.watching.cluster.asked()
+
+				b.watching.cluster.hide("n0", "late") // in version 12
+				b.join(test.namespaces)
+				b.wantNotSettled(100)
+				if wait := b.follows(); wait != proveAgain {
+					t.Errorf("want another look after %s, got %s", proveAgain, wait)
+				}
+				b.wantNotSettled(100)
+				if _, lists := b.watching.cluster.asked(); lists["v1alpha1"] != test.lists {
+					t.Errorf("want %d lists, got %v", test.lists, lists)
+				}
+				b.watching.cluster.show()
+				b.wantSettled(uint64(99 + test.namespaces))
+				if wait := b.follows(); wait != 0 {
+					t.Errorf("want nothing more to look for, got %s", wait)
+				}
+			})
+		})
+	}
+}
+
+func TestALookThatFailsIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newExpiryBench(t)
+		b.holds(ledger.Fence{})
+		b.follows()
+		b.counts()
+		b.watching.cluster.set(func() { b.watching.cluster.forbidden = true })
+		b.join(1)
+		b.follows()
+		if problems := b.joins.Problems("red"); len(problems) != 1 || problems[0].Resource != gadgets {
+			t.Errorf("want a problem with gadgets, got %v", problems)
+		}
+		b.watching.cluster.set(func() { b.watching.cluster.forbidden = false })
+		if wait := b.follows(); wait != proveAgain {
+			t.Errorf("want it to wait %s, got %s", proveAgain, wait)
+		}
+		b.wantNotSettled(100)
+		clock.RealClock{}.Sleep(proveAgain)
+		b.follows()
+		b.wantSettled(100)
+		if problems := b.joins.Problems("red"); len(problems) != 0 {
+			t.Errorf("want no problem, got %v", problems)
+		}
+	})
+}
+
+// What nothing serves any more can't be counted, and has no objects.
+func TestANamespaceBringsNothingThatIsNotServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newExpiryBench(t)
+		b.holds(ledger.Fence{})
+		b.follows()
+		b.counts()
+		b.watching.cluster.hide("n0", "late")
+		b.join(1)
+		b.follows()
+		b.wantNotSettled(100)
+		b.watching.count.DropSource(gadgets)
+		b.wantSettled(100)
+	})
+}
+
+// counts has the ledger settle by the count.
+func (b *expiryBench) counts() {
+	b.t.Helper()
+	synctest.Wait()
+	err := b.rewrites(func(state *ledger.State) {
+		draft := ledger.Edit(*state)
+		b.watching.count.Read("red", func(view counting.View) { draft.Settle(balance.ObservationOf(view)) })
+		*state = draft.State()
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	stored, err := b.store.Load(b.t.Context(), "red")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.group.Saw("red", stored)
+}

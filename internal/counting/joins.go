@@ -1,0 +1,108 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package counting
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// join is that a namespace came under a quota. It may have brought objects that the watch of
+// their resource has yet to show, because each resource has a watch of its own. Until it is
+// certain that the figures have them all, the join is unproved.
+type join struct {
+	// version is the namespace's, as it joined.
+	version uint64
+	// before is the newest version, of any namespace, that had changed what is counted
+	// until then.
+	before uint64
+	// brought tells how far each source must have come to have all that the namespace
+	// brought; nil if nobody has looked yet.
+	brought map[schema.GroupResource]uint64
+}
+
+// join notes that a namespace came under the quota, before anything else is noted of its
+// version.
+func (t *tally) join(namespace string, version uint64) {
+	t.joins[namespace] = join{version: version, before: t.touched[Namespaces]}
+}
+
+// Joined is a namespace that came under a quota.
+type Joined struct {
+	Namespace string
+	// Version is its resourceVersion, as it joined.
+	Version uint64
+	// Before is the newest version, of any namespace, that had changed what is counted
+	// until then.
+	Before uint64
+	// Seen: somebody has looked what it brought.
+	Seen bool
+}
+
+// Prove tells how far each source must have come to have all that a namespace brought under
+// a quota, as a look after it had joined has shown.
+func (c *Count) Prove(quota string, joined Joined, brought map[schema.GroupResource]uint64) {
+	c.mu.Lock()
+	defer c.unlock()
+	tally, defined := c.tallies[quota]
+	if !defined {
+		return
+	}
+	if is, unproved := tally.joins[joined.Namespace]; unproved && is.version == joined.Version {
+		is.brought = maps.Clone(brought)
+		tally.joins[joined.Namespace] = is
+		c.lockedTouch(tally)
+	}
+}
+
+// Unproved returns the joins that are unproved, in the order of their versions. Those that
+// a ledger has counted are proved, because they were before.
+func (v View) Unproved(counted func(version uint64) bool) []Joined {
+	var unproved []Joined
+	for namespace, is := range v.tally.joins {
+		if counted(is.version) || v.has(is.brought) {
+			delete(v.tally.joins, namespace)
+			continue
+		}
+		unproved = append(unproved, Joined{Namespace: namespace, Version: is.version, Before: is.before, Seen: is.brought != nil})
+	}
+	slices.SortFunc(unproved, func(a, b Joined) int { return cmp.Compare(a.Version, b.Version) })
+	return unproved
+}
+
+// has tells whether each source has come so far.
+func (v View) has(brought map[schema.GroupResource]uint64) bool {
+	for resource, version := range brought {
+		if source, known := v.count.sources[resource]; !known || !source.listed || source.version < version {
+			return false
+		}
+	}
+	return brought != nil
+}
+
+// lockedBringNone notes that no object of a resource can exist.
+func (t *tally) lockedBringNone(of schema.GroupResource) {
+	for _, is := range t.joins {
+		delete(is.brought, of)
+	}
+}
+
+// LastLeft is the version at which a namespace last left the quota; zero for never.
+func (v View) LastLeft() uint64 { return v.tally.left }

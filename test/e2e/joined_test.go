@@ -1,0 +1,86 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/faults/proxy"
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+// These specs have an operator of their own. The suite's is away meanwhile.
+var _ = Describe("A namespace that joins", Ordered, ContinueOnFailure, func() {
+	var leader *proxy.Proxy
+	BeforeAll(func(ctx SpecContext) {
+		Expect(running.Stop()).To(Succeed())
+		DeferCleanup(start)
+		balancer := startBalancer()
+		certificate, err := cluster.Certificate()
+		Expect(err).NotTo(HaveOccurred())
+		options := harness.OperatorOptions{
+			Binary: settings.Binary, LeaderElect: true, WebhookURL: balancer.URL(), CertDir: certificate,
+			Args: []string{"--status-interval", "100ms", "--reservation-ttl", reservationTTL.String()},
+		}
+		leader, options.Kubeconfig = startProxy()
+		startAtOnce(ctx, balancer, options, 1)
+		Eventually(ctx, tryInvalidQuota).Should(MatchError(ContainSubstring("must be an integer")))
+	})
+
+	// Each resource has a watch of its own, and none of them knows how far the others are.
+	It("is granted nothing before what it brought is counted", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("count/secrets", "3"))
+		stays := team.namespace(ctx)
+		Eventually(ctx, api.Create).WithArguments(builders.Secret(stays, "probe"), client.DryRunAll).Should(Succeed())
+		DeferCleanup(leader.HoldWatches, false)
+		for round := range 3 {
+			newcomer := mustCreate(ctx, builders.Namespace(team.nextName()).Obj())
+			joins := newcomer.Name
+			leader.HoldWatches(true, "secrets")
+			for i := range 3 {
+				mustCreate(ctx, builders.Secret(joins, fmt.Sprint("s", i)))
+			}
+			relabel(ctx, newcomer, map[string]string{teamLabel: team.name})
+			Expect(api.Create(ctx, builders.Secret(joins, "late"))).
+				To(MatchError(ContainSubstring("status unknown for quota: "+quota.Name)), "round %d", round)
+			leader.HoldWatches(false)
+			Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, builders.Secret(joins, "late")) }).
+				Should(BeRefused(exceeded(quota.Name, "count/secrets", "1", "3", "3")))
+
+			relabel(ctx, newcomer, nil)
+			Eventually(ctx, api.Create).WithArguments(builders.Secret(stays, "probe"), client.DryRunAll).Should(Succeed())
+		}
+	})
+
+	It("is usable at once, however many join, and while others leave", func(ctx SpecContext) {
+		const namespaces = 30
+		team := newTeam()
+		enforce(ctx, team.quota().Hard("count/secrets", "1k").Hard("pods", "1k").Hard("count/configmaps", "1k"))
+		for range namespaces {
+			name := team.namespace(ctx)
+			Expect(api.Create(ctx, builders.Secret(name, "s"))).To(Succeed())
+			relabel(ctx, mustGetNamespace(ctx, name), nil)
+		}
+	})
+})
