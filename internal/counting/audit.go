@@ -69,24 +69,22 @@ func (c *Count) auditSlice(name, namespace string) corev1.ResourceList {
 		return nil
 	}
 	running, covered := tally.slices[namespace]
-	joined, unproved := tally.joins[namespace]
-	if covered {
+	is, exists := c.namespaces[namespace]
+	switch selected := exists && tally.selects(is); {
+	case selected && covered:
+		used := c.lockedUsed(namespace, tally)
+		if drift := quota.RemoveZeros(quota.Subtract(used, running)); len(drift) > 0 {
+			tally.slices[namespace], tally.total = used, quota.Add(tally.total, drift)
+			c.lockedTouch(tally)
+			return drift
+		}
+		return nil // all is as it was: there is nothing to tell
+	case selected:
+		c.lockedSelect(namespace, is, tally)
+	case covered:
 		c.lockedUncover(namespace, tally)
 	}
-	if is, exists := c.namespaces[namespace]; exists {
-		c.lockedSelect(namespace, is, tally)
-	}
-	switch _, covers := tally.slices[namespace]; {
-	case covered && covers && unproved:
-		tally.joins[namespace] = joined
-	case covered && covers:
-		delete(tally.joins, namespace)
-	}
-	drift := quota.RemoveZeros(quota.Subtract(tally.slices[namespace], running))
-	if len(drift) == 0 {
-		clear(c.touched) // All is as it was: there is nothing to tell.
-	}
-	return drift
+	return quota.RemoveZeros(quota.Subtract(tally.slices[namespace], running))
 }
 
 // auditTotal compares the total with the slices.

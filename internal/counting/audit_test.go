@@ -70,9 +70,13 @@ func TestAnAuditThatFindsNothingTellsNobody(t *testing.T) {
 	if err := count.Source(pods).Set(podAt("a", "x", "1x", 20), start); err != nil {
 		t.Fatal(err)
 	}
-	count.changed = heard.tell
+	count.changed, count.freed = heard.tell, heard.tell
+	selection := count.tallies["red"].selection
 	if drift := count.Audit("red", start.Add(time.Hour)); len(drift) > 0 || len(heard.told) > 0 {
 		t.Errorf("want no drift and nobody told, got %v, told %v", drift, heard.told)
+	}
+	if is := count.tallies["red"].selection; is != selection || len(count.left) > 0 {
+		t.Errorf("want no namespace that came or went, got %v, and selection %d after %d", count.left, is, selection)
 	}
 }
 
