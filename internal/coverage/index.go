@@ -82,9 +82,9 @@ const (
 // namespaces. It is empty until they have synced: see Synced.
 func NewIndex(ctx context.Context, clock clock.Clock, caches cache.Cache, live client.Reader) (*Index, error) {
 	index := &Index{clock: clock, cached: caches, live: live, quotas: newQuotas(), namespaces: newNamespaces()}
-	index.quotaReads = newShared(index.readQuota)
-	index.quotaLists = newShared(index.listQuotas)
-	index.namespaceReads = newShared(index.readNamespace)
+	index.quotaReads = newShared("quota", index.readQuota)
+	index.quotaLists = newShared("the list of", index.listQuotas)
+	index.namespaceReads = newShared("namespace", index.readNamespace)
 	quotas, err := follow(ctx, caches, &quotav1.ClusterResourceQuota{}, index.quotas.show, index.quotas.hide)
 	if err != nil {
 		return nil, fmt.Errorf("following quotas: %w", err)

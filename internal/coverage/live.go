@@ -42,10 +42,10 @@ func (i *Index) catchUp(ctx context.Context, epoch uint64) error {
 		select {
 		case <-grown:
 		case <-timer.C():
-			_, err := i.quotaLists.get(ctx, "")
+			_, err := i.quotaLists.get(ctx, "quotas")
 			return err
 		case <-ctx.Done():
-			return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+			return fmt.Errorf("waiting for the specs of quotas: %w", context.Cause(ctx))
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (i *Index) lookAtQuotas(ctx context.Context, namespace *namespace, look Loo
 			}
 		}
 	case LookEverywhere:
-		_, err := i.quotaLists.get(ctx, "")
+		_, err := i.quotaLists.get(ctx, "quotas")
 		return err
 	case LookNamespace:
 	}

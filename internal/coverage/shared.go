@@ -18,6 +18,7 @@ package coverage
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -30,6 +31,8 @@ const readTimeout = 4 * time.Second
 // its call, so that it is as fresh as one of the caller's own. Whoever calls
 // while a read is under way shares the next one.
 type shared[T any] struct {
+	// what is read, for errors.
+	what string
 	// read must be safe to call at any time.
 	read func(ctx context.Context, key string) (T, error)
 
@@ -47,8 +50,8 @@ type sharedRead[T any] struct {
 	err   error
 }
 
-func newShared[T any](read func(ctx context.Context, key string) (T, error)) *shared[T] {
-	return &shared[T]{read: read, next: map[string]*sharedRead[T]{}, reading: map[string]bool{}}
+func newShared[T any](what string, read func(ctx context.Context, key string) (T, error)) *shared[T] {
+	return &shared[T]{what: what, read: read, next: map[string]*sharedRead[T]{}, reading: map[string]bool{}}
 }
 
 // get returns the outcome of a read that begins after this call, or ctx's error.
@@ -59,7 +62,7 @@ func (s *shared[T]) get(ctx context.Context, key string) (T, error) {
 		return read.value, read.err
 	case <-ctx.Done():
 		var zero T
-		return zero, context.Cause(ctx) //nolint:wrapcheck // the caller's own
+		return zero, fmt.Errorf("waiting for %s %s: %w", s.what, key, context.Cause(ctx))
 	}
 }
 

@@ -19,6 +19,7 @@ package coverage
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -45,7 +46,7 @@ func (r *reads) read(_ context.Context, key string) (string, error) {
 func TestCallersShareAReadThatBeganAfterTheirCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reads{}
-		s := newShared(r.read)
+		s := newShared("object", r.read)
 		var callers sync.WaitGroup
 		for i := range 100 {
 			callers.Go(func() {
@@ -70,7 +71,7 @@ func TestCallersShareAReadThatBeganAfterTheirCall(t *testing.T) {
 
 func TestKeysDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShared((&reads{}).read)
+		s := newShared("object", (&reads{}).read)
 		start := clock.RealClock{}.Now()
 		var callers sync.WaitGroup
 		for _, key := range []string{"a", "b"} {
@@ -86,13 +87,13 @@ func TestKeysDoNotWaitForEachOther(t *testing.T) {
 func TestACallerMayGiveUpAndAReadMayFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failure := errors.New("no")
-		s := newShared((&reads{err: failure}).read)
+		s := newShared("object", (&reads{err: failure}).read)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		var callers sync.WaitGroup
 		callers.Go(func() {
-			if _, err := s.get(ctx, "team"); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("who gives up: got %v, want the deadline's error", err)
+			if _, err := s.get(ctx, "team"); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "waiting for object team: ") {
+				t.Errorf("who gives up: got %v, want the deadline's error, and what was waited for", err)
 			}
 		})
 		callers.Go(func() {

@@ -99,7 +99,7 @@ func (s *storm) depose(ctx context.Context) {
 	GinkgoHelper()
 	s.asleep = replicas.waitForLeader(ctx)
 	s.done["pause the leader; its successor's watches are late"]++
-	defer s.hearAgain(ctx, evidence.deafen())
+	defer s.hearAgain(ctx, deafen())
 	setLag(staleBy)
 	defer setLag(0)
 	s.notef("pause the leader, %s; watches are %s late", s.asleep.name, staleBy)
@@ -168,8 +168,21 @@ func (s *storm) breaks() map[string]func(context.Context) {
 // deafening lets the leader miss what happens while something is broken.
 func (s *storm) deafening(do func(context.Context)) func(context.Context) {
 	return func(ctx context.Context) {
-		defer s.hearAgain(ctx, evidence.deafen())
+		defer s.hearAgain(ctx, deafen())
 		do(ctx)
+	}
+}
+
+// deafen notes that the leader hears nothing, until the returned function is called. Then
+// it can't count a namespace that joins a quota.
+func deafen() (end func()) {
+	hears, counts := evidence.deafen(), func() {}
+	if moves(movedSpaces) {
+		counts = disruptions.Begin("a namespace joins while the leader is deaf", load.Unknown)
+	}
+	return func() {
+		hears()
+		counts()
 	}
 }
 
@@ -210,7 +223,7 @@ func (s *storm) toOne(ctx context.Context, do func(*proxy.Proxy)) {
 	}
 	s.notef("it is %s, and %s leads", one.name, leader.name)
 	if one == leader {
-		defer s.hearAgain(ctx, evidence.deafen())
+		defer s.hearAgain(ctx, deafen())
 	}
 	do(one.proxy)
 }

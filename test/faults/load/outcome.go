@@ -89,9 +89,9 @@ func answered(text string) Outcome {
 		return Exceeded
 	case strings.HasPrefix(text, "status unknown for quota: "):
 		return Unknown
-	case text == "context canceled":
+	case strings.HasPrefix(text, "waiting for ") && strings.HasSuffix(text, ": context canceled"):
 		return Interrupted
-	case strings.HasPrefix(text, "waiting for quota "):
+	case strings.HasPrefix(text, "waiting for "):
 		return Undecided
 	default:
 		return Failed
