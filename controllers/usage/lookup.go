@@ -33,6 +33,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/objectname"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
@@ -89,13 +90,29 @@ func (l *Lookup) named(ctx context.Context, reservation ledger.Reservation) ([]m
 // everything in a cluster, the operator may list and watch but not get. To get
 // everything would include subresources, and who may get pods/exec runs commands
 // in any pod.
+//
+// If the ledger has only a digest of the name, which would be too long for a request, all
+// objects of the namespace are listed.
 func (l *Lookup) namedIn(ctx context.Context, reservation ledger.Reservation, version string) ([]metav1.PartialObjectMetadata, error) {
-	found, err := l.client.Resource(reservation.Resource.GroupResource().WithVersion(version)).Namespace(reservation.Namespace).
-		List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, reservation.Name).String()})
+	in := l.client.Resource(reservation.Resource.GroupResource().WithVersion(version)).Namespace(reservation.Namespace)
+	options := metav1.ListOptions{}
+	if !objectname.IsDigest(reservation.Name) {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, reservation.Name).String()
+	}
+	var found []metav1.PartialObjectMetadata
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return in.List(ctx, options)
+	})
+	err := pages.EachListItem(ctx, options, func(object runtime.Object) error {
+		if is, ok := object.(*metav1.PartialObjectMetadata); ok && objectname.Short(is.Name) == reservation.Name {
+			found = append(found, *is)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listing it in version %s: %w", version, err)
 	}
-	return found.Items, nil
+	return found, nil
 }
 
 // Selected tells whether the namespace is there and the selector matches it.

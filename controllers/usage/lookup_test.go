@@ -19,6 +19,7 @@ package usage
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/objectname"
 )
 
 func TestWhatAReservationIsForIsThereInWhicheverVersionIsServed(t *testing.T) {
@@ -77,6 +79,20 @@ func TestWhatAReservationIsForIsThereInWhicheverVersionIsServed(t *testing.T) {
 				t.Errorf("want %t and an error: %t, got %t, %v", test.want, test.err, got, err)
 			}
 		})
+	}
+}
+
+// A ledger has only a digest of a name that is too long for a request.
+func TestAnObjectOfALongNameIsFound(t *testing.T) {
+	world := newCluster("v1alpha1")
+	name := strings.Repeat("g", 1<<20)
+	world.create(name)
+	world.create("g1")
+	lookup := NewLookup(metadataOf{world}, world)
+	for uid, want := range map[types.UID]bool{types.UID("uid-" + name): true, "uid-g1": false, "uid": false} {
+		if got, err := lookup.There(t.Context(), reservationOf(objectname.Short(name), uid, "")); got != want || err != nil {
+			t.Errorf("UID %.10s: got %t, error %v, want %t", uid, got, err, want)
+		}
 	}
 }
 

@@ -134,7 +134,7 @@ func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 		}
 		return undecided, nil
 	}
-	if _, known := d.state.Reservations[reservation.Key()]; !known && len(d.state.Reservations) >= MaxReservations {
+	if _, known := d.state.Reservations[reservation.Key()]; !known && !d.hasRoomFor(reservation) {
 		return Undecided{Quota: limits.Name, Reason: Full, Resources: sortedNames(amounts)}, nil
 	}
 	hard := d.state.Fence.bind(limits)
@@ -152,6 +152,11 @@ func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 		}, nil
 	}
 	return Granted{}, amounts
+}
+
+// hasRoomFor reports whether the ledger can hold one more.
+func (d *Draft) hasRoomFor(reservation Reservation) bool {
+	return len(d.state.Reservations) < MaxReservations && d.index.bytes+reservation.size() <= MaxBytes
 }
 
 // unknown returns what the state doesn't know to decide the charge; empty if it

@@ -30,9 +30,13 @@ import (
 // Namespaces is the source on which all that is counted depends.
 var Namespaces = schema.GroupResource{Resource: "namespaces"}
 
-// MaxReservations bounds what one ledger holds in flight. At about 150 bytes
-// each it keeps the stored object well below etcd's limit of 1.5 MiB.
-const MaxReservations = 5000
+const (
+	// MaxReservations bounds what one ledger holds in flight.
+	MaxReservations = 5000
+	// MaxBytes bounds what they take as they are stored. With what else a ledger has, the
+	// object stays below 1 MiB; etcd takes 1.5 MiB.
+	MaxBytes = 900 << 10
+)
 
 // Basis identifies what a count was made for.
 type Basis struct {
@@ -155,6 +159,8 @@ type index struct {
 	slots map[slot][]Key
 	// reserved is the sum over all slots.
 	reserved corev1.ResourceList
+	// bytes is the sum of all sizes.
+	bytes int
 }
 
 // Reserved returns the sum of all reservations.
@@ -200,7 +206,7 @@ func Edit(state State) *Draft {
 	draft := &Draft{state: state}
 	if state.index != nil {
 		draft.state.Reservations = maps.Clone(state.Reservations)
-		draft.index = &index{slots: maps.Clone(state.index.slots), reserved: maps.Clone(state.index.reserved)}
+		draft.index = &index{slots: maps.Clone(state.index.slots), reserved: maps.Clone(state.index.reserved), bytes: state.index.bytes}
 		draft.state.index = nil
 		return draft
 	}
@@ -248,6 +254,7 @@ func (d *Draft) put(reservation Reservation) {
 		// Other drafts share the slice.
 		d.index.slots[slot] = append(slices.Clip(d.index.slots[slot]), key)
 	}
+	d.index.bytes += reservation.size() - d.state.Reservations[key].size()
 	d.state.Reservations[key] = reservation
 	d.index.recharge(before, d.slotAmounts(slot))
 }
@@ -268,6 +275,7 @@ func (d *Draft) remove(key Key) {
 	}
 	slot := reservation.slot()
 	before := d.slotAmounts(slot)
+	d.index.bytes -= reservation.size()
 	delete(d.state.Reservations, key)
 	d.index.slots[slot] = without(d.index.slots[slot], key)
 	if len(d.index.slots[slot]) == 0 {

@@ -19,9 +19,13 @@ package ledgerstore
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,6 +78,61 @@ func TestSizeIsThatOfTheStoredLedger(t *testing.T) {
 			if got := Size(object); got < len(text)-50 || got > len(text)+50 {
 				t.Errorf("got %d, and the JSON has %d bytes:\n%.1500s", got, len(text), text)
 			}
+		})
+	}
+}
+
+// What is reserved is bounded by bytes, whatever it consists of.
+func TestAFullLedgerIsBelowAMebibyte(t *testing.T) {
+	short := ledger.Reservation{Object: ledger.Object{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "a"}}
+	long := func(part string, times int) string { return strings.Repeat(part, times) }
+	many := corev1.ResourceList{}
+	for i := range 256 {
+		many[corev1.ResourceName(fmt.Sprintf("count/widgets%d.%s.example.com", i, long("a", 200)))] = resource.MustParse("1")
+	}
+	for name, test := range map[string]struct {
+		change func(*ledger.Reservation)
+		least  int
+	}{
+		"short ones":                    {change: func(*ledger.Reservation) {}, least: ledger.MaxReservations},
+		"long names":                    {change: func(r *ledger.Reservation) { r.Name = long("a", 249) }, least: 2000},
+		"names that have to be escaped": {change: func(r *ledger.Reservation) { r.Name = long("/", 249) }, least: 800},
+		"names that aren't text":        {change: func(r *ledger.Reservation) { r.Name = long("\xff", 249) }, least: 800},
+		"dashes":                        {change: func(r *ledger.Reservation) { r.Name, r.Namespace, r.Attempt = "-", "-", "-" }, least: ledger.MaxReservations},
+		"hostile UIDs":                  {change: func(r *ledger.Reservation) { r.Attempt, r.From = long("\"", 128), long(" ", 128) }, least: 800},
+		"many amounts":                  {change: func(r *ledger.Reservation) { r.Amounts = many }, least: 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limits := ledger.Limits{Basis: ledger.Basis{Quota: "q"}, Hard: corev1.ResourceList{"pods": resource.MustParse("100k")}}
+			used := corev1.ResourceList{"pods": resource.MustParse("0")}
+			changed := short
+			test.change(&changed)
+			for name := range changed.Amounts {
+				limits.Hard[name], used[name] = resource.MustParse("100k"), resource.MustParse("0")
+			}
+			draft := ledger.Edit(ledger.State{Basis: limits.Basis, Used: used})
+			reserved := 0
+			for ; ; reserved++ {
+				one := short
+				one.Amounts = corev1.ResourceList{"pods": resource.MustParse("1")}
+				one.UID = types.UID(fmt.Sprintf("e2a1ad51-59d1-4a1f-8f52-%012d", reserved))
+				test.change(&one)
+				one.Name += strconv.Itoa(reserved) // or else all would share a slot
+				decision := draft.Reserve(ledger.Charge{Limits: limits, Reservation: one})
+				if undecided, is := decision.(ledger.Undecided); is && undecided.Reason == ledger.Full {
+					break
+				} else if is {
+					t.Fatalf("got %+v", undecided)
+				}
+			}
+			text, err := json.Marshal(encode("team", draft.State(), edition{"u", 2}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(text) > 1<<20 || reserved < test.least {
+				t.Errorf("got %d reservations in %d bytes, want at least %d in 1 MiB", reserved, len(text), test.least)
+			}
+			t.Logf("%d reservations in %d bytes", reserved, len(text))
 		})
 	}
 }

@@ -203,6 +203,8 @@ func invalid(quota *definition.Definition, amounts corev1.ResourceList) (refused
 // status is the HTTP status for a failure to decide.
 func status(err error) int32 {
 	switch {
+	case errors.Is(err, errTooLong):
+		return http.StatusBadRequest
 	case errors.Is(err, machine.ErrBusy):
 		return http.StatusTooManyRequests
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err):

@@ -32,6 +32,7 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/objectname"
 )
 
 var errNoRequest = errors.New("the AdmissionReview holds no request")
@@ -107,14 +108,14 @@ func reservation(request *admissionv1.AdmissionRequest, attributes admission.Att
 		Object: ledger.Object{
 			Resource:  attributes.GetResource(),
 			Namespace: request.Namespace,
-			Name:      object.GetName(),
+			Name:      objectname.Short(object.GetName()),
 			UID:       object.GetUID(),
 		},
 		Attempt: string(request.UID),
 		Expiry:  expiry.Truncate(time.Second),
 	}
 	if attributes.GetOldObject() == nil {
-		return held, nil
+		return held, validate(held)
 	}
 	old, err := meta.Accessor(attributes.GetOldObject())
 	if err != nil {
@@ -123,5 +124,25 @@ func reservation(request *admissionv1.AdmissionRequest, attributes admission.Att
 	if old.GetResourceVersion() != "" {
 		held.From = old.GetResourceVersion()
 	}
-	return held, nil
+	return held, validate(held)
+}
+
+// longestField bounds what is kept of a request in a ledger. API servers make UIDs of 36
+// bytes and resourceVersions of 20 at most.
+const longestField = 128
+
+// errTooLong is the answer to what no API server sends.
+var errTooLong = errors.New("it is longer than that of any API server")
+
+// validate refuses what would bloat a ledger.
+func validate(held ledger.Reservation) error {
+	for field, value := range map[string]string{
+		"the object's UID": string(held.UID), "the request's UID": held.Attempt, "the resourceVersion": held.From,
+		"the namespace": held.Namespace, "the API version": held.Resource.Version,
+	} {
+		if len(value) > longestField {
+			return fmt.Errorf("%s has %d bytes: %w", field, len(value), errTooLong)
+		}
+	}
+	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
@@ -214,6 +216,30 @@ func TestWhatIsReservedForARequest(t *testing.T) {
 }
 
 // Without a UID nobody could tell whether the object came to be.
+// Whoever reaches the webhook can claim anything.
+func TestAFieldThatNoAPIServerSendsIsRefused(t *testing.T) {
+	long := strings.Repeat("x", longestField+1)
+	for name, change := range map[string]func(*ledger.Reservation){
+		"the object's UID":    func(r *ledger.Reservation) { r.UID = types.UID(long) },
+		"the request's UID":   func(r *ledger.Reservation) { r.Attempt = long },
+		"the resourceVersion": func(r *ledger.Reservation) { r.From = long },
+		"the namespace":       func(r *ledger.Reservation) { r.Namespace = long },
+		"the API version":     func(r *ledger.Reservation) { r.Resource.Version = long },
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := ledger.Reservation{Object: ledger.Object{UID: "uid", Namespace: "shop", Name: long + long}, Attempt: "attempt", From: "7"}
+			if err := validate(held); err != nil {
+				t.Errorf("before: %v", err)
+			}
+			change(&held)
+			err := validate(held)
+			if !errors.Is(err, errTooLong) || !strings.HasPrefix(err.Error(), name+" has 129 bytes") || status(err) != http.StatusBadRequest {
+				t.Errorf("got %v, status %d", err, status(err))
+			}
+		})
+	}
+}
+
 func TestAnObjectWithoutUIDIsNotReservedFor(t *testing.T) {
 	request := but(creation(), func(r *admissionv1.AdmissionRequest) {
 		r.Object = raw(strings.Replace(string(r.Object.Raw), `,"uid":"pod"`, "", 1))

@@ -1,0 +1,49 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package objectname keeps the names of objects short.
+//
+// The API server stores some objects, such as Roles, under names of any length and of any
+// characters. What is kept of an object goes by its name if that is as long as other
+// names may be, and otherwise by a digest of it.
+package objectname
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// longest is how many bytes a DNS subdomain has at most, which nearly all names are.
+const longest = 253
+
+// digested begins the digest of a name. No DNS subdomain has a colon.
+const digested = "sha256:"
+
+// Short returns a name of 253 bytes or less as it is, and the digest of a longer one.
+func Short(name string) string {
+	if len(name) <= longest {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return digested + hex.EncodeToString(sum[:])
+}
+
+// IsDigest reports whether Short may have returned it for a longer name. An object may have
+// been given such a name, too.
+func IsDigest(name string) bool {
+	return strings.HasPrefix(name, digested) && len(name) == len(digested)+hex.EncodedLen(sha256.Size)
+}

@@ -1,0 +1,49 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objectname
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestALongNameBecomesADigest(t *testing.T) {
+	for name, test := range map[string]struct {
+		name   string
+		digest bool
+	}{
+		"a name":             {name: "web-1"},
+		"none":               {},
+		"one of any bytes":   {name: "\xff:\n"},
+		"the longest":        {name: strings.Repeat("a", 253)},
+		"one that is longer": {name: strings.Repeat("a", 254), digest: true},
+		"a megabyte":         {name: strings.Repeat("a", 1<<20), digest: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			short := Short(test.name)
+			if IsDigest(short) != test.digest || (short == test.name) == test.digest || len(short) > longest {
+				t.Errorf("got %q", short)
+			}
+			if Short(short) != short {
+				t.Errorf("want %q to stay as it is, got %q", short, Short(short))
+			}
+		})
+	}
+	if Short(strings.Repeat("a", 300)) == Short(strings.Repeat("a", 301)) {
+		t.Error("want two names not to share a digest")
+	}
+}
