@@ -182,7 +182,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	// It ends after the manager has: what the webhooks still answer is charged.
 	charging, stop := context.WithCancel(context.WithoutCancel(ctx))
-	group := driver.New(charging, clock, store, observing{measured}, committing())
+	group := driver.New(charging, clock, store, observing{measured}, driverOptions())
 	defer group.Wait()
 	defer stop()
 	defer drain(charging, group)
@@ -245,8 +245,8 @@ func (o observing) Impossible(quota string, err error) {
 	ctrl.Log.WithName("ledgers").Error(err, "Ignored an event that cannot happen", "quota", quota)
 }
 
-// committing is how charges are written.
-func committing() driver.Options {
+// driverOptions say how charges are written.
+func driverOptions() driver.Options {
 	return driver.Options{
 		Options: machine.Options{
 			Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 150 * time.Millisecond, MaxWaiting: 10000,
@@ -326,8 +326,9 @@ func mapperWithin(timeout time.Duration) func(*rest.Config, *http.Client) (meta.
 	}
 }
 
-// metricsOptions protect the metrics, which name namespaces, as the API server's own
-// are protected. The API server says who asks, and whether they may.
+// metricsOptions protect the metrics as the API server's own are protected, because they
+// name quotas and, with --metrics-namespaces, namespaces. The API server says who asks,
+// and whether they may.
 func metricsOptions(f metricsFlags, certificates *serving.Certificates) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: f.address, SecureServing: f.secure, CertDir: f.certDir}
 	if !f.secure {

@@ -110,7 +110,7 @@ func requestOf(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
-// Reconcile hands one ledger to its committer.
+// Reconcile hands one ledger to its quota's machine.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	// Whoever counts looks whether the ledger still agrees, or is still there.
 	defer c.changed([]string{request.Name})

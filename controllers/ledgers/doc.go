@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package ledgers is the controller that tells the committers of this process
-// what other processes write, so that the next batch starts from it. It runs in
-// every replica.
+// Package ledgers is the controller that tells the machines of this process what
+// other processes write, so that the next batch starts from it. It also tells the
+// trail of every version that a watch shows, in order. It runs in every replica.
 package ledgers

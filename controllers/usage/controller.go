@@ -122,7 +122,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	defined, err := definition.Compile(quota)
 	if err != nil {
-		// It limits nothing, and its condition says so.
+		// It can't be counted. Admission refuses what it names (definition.Salvage), and its
+		// conditions say so.
 		log.FromContext(ctx).Info("Quota is invalid", "error", err.Error())
 		return reconcile.Result{}, nil
 	}

@@ -15,12 +15,13 @@ limitations under the License.
 */
 
 // Package usage is the controller that counts. For each ClusterResourceQuota it
-// defines what is counted, watches the resources that are limited, and settles
-// the ledger: what has been observed becomes usage, and the reservations of the
-// observed objects go, in one compare-and-swap.
+// defines what is counted, and watches the resources that are limited. It doesn't
+// settle: the quotas' machines do, by the count that a Counter gives them.
 //
-// It also makes each quota's ledger, and makes good one that somebody deleted or
-// edited: see Recovery.
+// It looks after the ledgers. It makes each quota's, and makes good one that somebody
+// deleted or edited: see Recovery. It drops reservations whose life has ended and whose
+// objects a live look doesn't find. It has quotas counted anew (Recounts), and finds out
+// what namespaces brought that came under a quota (Joins).
 //
 // Only the leader counts. Every change of a count, of a ledger or of a quota
 // asks for a reconcile of that quota; those that come while one is under way
