@@ -34,7 +34,7 @@ const (
 // cadence says when to probe. The zero cadence says now.
 type cadence struct {
 	edition reach.Edition
-	// tries are the probes since the edition is wanted, or since one failed.
+	// tries is how many probes in a row have not proved the edition.
 	tries int
 	due   time.Time
 }

@@ -72,8 +72,8 @@ func (c *Count) Prove(quota string, joined Joined, brought map[schema.GroupResou
 	}
 }
 
-// Unproved returns the joins that are unproved, in the order of their versions. Those that
-// a ledger has counted are proved, because they were before.
+// Unproved returns the joins that are unproved, in the order of their versions. It forgets
+// the joins that are proved, or that the ledger has counted: those were proved before.
 func (v View) Unproved(counted func(version uint64) bool) []Joined {
 	var unproved []Joined
 	for namespace, is := range v.tally.joins {

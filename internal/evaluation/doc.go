@@ -17,7 +17,13 @@ limitations under the License.
 // Package evaluation tells what an object costs each quota.
 //
 // It asks the evaluators of Kubernetes, those that ResourceQuota itself is
-// built on, and adds no rule of its own. It answers two questions:
+// built on. What an object costs differs from ResourceQuota in two points:
+//
+//   - A condition that says that the node can't resize a pod is believed only if it
+//     is about the pod's present generation (resizing.go).
+//   - A quantity of 1e30 or more counts as 1e30 (magnitude.go).
+//
+// The package answers two questions:
 //
 //   - Charges: what does a request add to each quota, or does a quota refuse
 //     the object as such? Does it consume what is limited by default, and no

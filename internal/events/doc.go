@@ -20,7 +20,7 @@ limitations under the License.
 // namespace.
 //
 // It doesn't know clients, nor when something is to be told; Recent says of what
-// happens often whether it was told a moment ago.
+// happens often whether it was told lately.
 //
 // A recorder takes two events for one that differ in their notes alone, and shows
 // the first one's note. So what an event is about stands in its reason, in the

@@ -21,6 +21,10 @@ limitations under the License.
 // each, for the API server pays for structure at every write. It doesn't know
 // why a charge was made or who waits for it.
 //
-// Invariant: what can't be decoded is an error, never an absent reservation; what
-// isn't as a Store wrote it says nothing.
+// Invariants:
+//
+//   - An encoding that this release doesn't know is an error.
+//   - A ledger that isn't as a Store wrote it is an edited one, which grants nothing.
+//   - So is a ledger that can't be read. If that is so of single reservations alone,
+//     it grants nothing until Recovery of package usage has stored it without them.
 package ledgerstore

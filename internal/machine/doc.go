@@ -28,6 +28,11 @@ limitations under the License.
 // deleted takes a moment to be counted. What the count has seen is settled in the same
 // writes.
 //
+// After the count or the ledger has changed, the machine weighs a settle: it asks for the
+// count, and finds out what a settle by it would change. If that is nothing, it doesn't
+// settle. If used + reserved would stay as they are, the settle may wait for other
+// changes, to share a write with them. Otherwise it makes a batch due.
+//
 // Invariants:
 //
 //   - nothing is granted before the write that reserves it has succeeded;

@@ -27,7 +27,7 @@ import (
 type Event interface{ event() }
 
 // RequestID identifies a charge or an edit that somebody waits for. Zero is for an
-// edit that nobody waits for.
+// edit that nobody waits for and, in a Cancel, for a charge that was answered.
 type RequestID uint64
 
 // Charge asks for a decision, which an Answer gives.
@@ -50,9 +50,10 @@ type Edit struct {
 	Until time.Time
 }
 
-// Cancel says that the caller of a charge has gone. Whatever was reserved for it is
-// released.
+// Cancel says that the caller of a charge or an edit has gone, or that a charge that was
+// granted isn't needed. Whatever was reserved for it is released.
 type Cancel struct {
+	// ID is zero for a charge that was answered.
 	ID RequestID
 	// Reserved is the charge's reservation; zero for a probe or an edit, which reserve
 	// nothing.
@@ -86,7 +87,8 @@ type Replaced struct{ Snapshot Snapshot }
 // Loaded replies to a Load.
 type Loaded struct {
 	Snapshot Snapshot
-	// Err is why nothing was read. ErrUnreadable is one of those that don't pass.
+	// Err is why nothing was read. After ErrUnreadable everybody in the batch is
+	// answered; any other error is retried.
 	Err error
 }
 
@@ -162,7 +164,7 @@ type Committed struct {
 // Conflicted reports that another replica wrote first.
 type Conflicted struct{}
 
-// Failed reports that a call failed and is tried again.
+// Failed reports that a call failed. It is tried again, except after ErrUnreadable.
 type Failed struct{ Err error }
 
 // Impossible reports an event that cannot have happened. It changed nothing.

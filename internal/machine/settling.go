@@ -20,12 +20,12 @@ import "time"
 
 // settling is what there is to settle, as far as this machine knows.
 type settling struct {
-	// unweighed: the count or the ledger has changed since it was last found out
-	// whether a settle changes anything, and whether it may wait.
+	// unweighed: the count or the ledger has changed since it was last weighed whether
+	// a settle changes anything, and whether it may wait.
 	unweighed bool
-	// at is when that is found out next, if unweighed.
+	// at is when that is weighed next, if unweighed.
 	at time.Time
-	// last is when it was found out last.
+	// last is when the count was last asked for.
 	last time.Time
 	// freed: something went since a count was asked for. What takes its place may be
 	// something that nobody was asked about, though the sums are equal: a new leader that
@@ -36,8 +36,8 @@ type settling struct {
 	urgent, lazy bool
 }
 
-// weigh has it found out whether there is something to settle: at once if less may be
-// used, because charges may wait for that.
+// weigh has a settle weighed: at once if less may be used, because charges may wait for
+// that; otherwise no sooner than weighEvery after the last time.
 func (s *settling) weigh(now time.Time, freed bool) {
 	at := s.last.Add(weighEvery)
 	if freed || at.Before(now) {
@@ -49,15 +49,16 @@ func (s *settling) weigh(now time.Time, freed bool) {
 	s.unweighed, s.at = true, at
 }
 
-// weighAgain has it found out once more in a while, because a count was behind: what it
-// comes up with may concern no quota, and then nobody tells.
+// weighAgain has a settle weighed again after behindEvery, because the count was behind
+// the ledger. What the count still has to see may concern no quota. Then no event tells
+// that it has caught up.
 func (s *settling) weighAgain(now time.Time) {
 	if at := now.Add(behindEvery); !s.unweighed || at.Before(s.at) {
 		s.unweighed, s.at = true, at
 	}
 }
 
-// isToWeigh reports whether it is due. What is urgent needs no weighing.
+// isToWeigh reports whether a settle is to be weighed now. An urgent one needs no weighing.
 func (s *settling) isToWeigh(now time.Time) bool {
 	return s.unweighed && !s.urgent && !s.at.After(now)
 }

@@ -42,11 +42,11 @@ const (
 	// QuotasWebhook is the entry that validates ClusterResourceQuotas.
 	QuotasWebhook = "quotas.quota.sharedquota.dev"
 
-	// timeoutSeconds is how long the API server waits for an answer. It is longer than
-	// a ledger's write takes on a slow store. It must not be longer than that, because
-	// during an outage each request that waits occupies a worker of the controller that
-	// sent it: with 30 seconds, the ReplicaSets and Jobs of the whole cluster stood
-	// still. A request that is given up comes to its client as an error of the server.
+	// timeoutSeconds is how long the API server waits for an answer. It is long enough
+	// for a ledger's write on a slow store, and no longer than needed, because during an
+	// outage each request that waits occupies a worker of the controller that sent it:
+	// with 30 seconds, the ReplicaSets and Jobs of the whole cluster stood still. A
+	// request that is given up comes to its client as an error of the server.
 	timeoutSeconds = 10
 
 	// maxEntries bounds the entries that enforce: at each request, the API server
@@ -56,7 +56,7 @@ const (
 
 // Endpoint is where the API server reaches the webhook.
 type Endpoint struct {
-	// URL is the base of both endpoints, without a path. Empty for a Service.
+	// URL is the base of all endpoints, without a path. Empty for a Service.
 	URL string
 	// Service is the namespace and name of the Service, where there is no URL.
 	Namespace, Name string

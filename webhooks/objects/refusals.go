@@ -133,8 +133,9 @@ func (r *Refusals) drop(quota string) {
 	delete(r.queues, quota)
 }
 
-// tell lets a refusal be told, unless the same was a moment ago, and waits for
-// nothing. What finds no room in the queue is told with the next of its kind.
+// tell lets a refusal be told, unless this replica told the same within the last 15
+// minutes (tellEvery), and waits for nothing. What finds no room in the queue is told
+// with the next of its kind.
 func (r *Refusals) tell(refusal events.Refusal) {
 	now := r.clock.Now()
 	r.mu.Lock()
