@@ -85,7 +85,7 @@ func TestSizeIsThatOfTheStoredLedger(t *testing.T) {
 // What is reserved is bounded by bytes, whatever it consists of.
 func TestAFullLedgerIsBelowAMebibyte(t *testing.T) {
 	short := ledger.Reservation{Object: ledger.Object{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "a"}}
-	long := func(part string, times int) string { return strings.Repeat(part, times) }
+	long := strings.Repeat
 	many := corev1.ResourceList{}
 	for i := range 256 {
 		many[corev1.ResourceName(fmt.Sprintf("count/widgets%d.%s.example.com", i, long("a", 200)))] = resource.MustParse("1")
