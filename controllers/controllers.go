@@ -21,7 +21,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -137,7 +136,7 @@ func Register(
 	recovery := usage.NewRecovery(clock, mgr.GetClient(), mgr.GetAPIReader(), group, seen, options.DecodeLedger,
 		newest.Limited, metrics, options.ReservationTTL)
 
-	problems, degraded := problemsOf(watches, joins)
+	problems, degraded := problemsOf(watches)
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, recounts, joins, watches, objectsNow,
 			metrics, settle),
@@ -261,18 +260,16 @@ func addRunnables(mgr ctrl.Manager, runnables ...manager.Runnable) error {
 
 // problemsOf returns what tells why something of a quota isn't counted, and what tells
 // whether that is so.
-func problemsOf(
-	watches *usage.Watches, joins *usage.Joins,
-) (problems func(quota string) []quotastatus.Problem, degraded func(quota string) bool) {
+func problemsOf(watches *usage.Watches) (problems func(quota string) []quotastatus.Problem, degraded func(quota string) bool) {
 	problems = func(quota string) []quotastatus.Problem {
-		all := slices.Concat(watches.Problems(quota), joins.Problems(quota))
+		all := watches.Problems(quota)
 		known := make([]quotastatus.Problem, 0, len(all))
 		for _, problem := range all {
 			known = append(known, quotastatus.Problem{Reason: problem.Reason, Message: problem.Message})
 		}
 		return known
 	}
-	return problems, func(quota string) bool { return len(problems(quota)) > 0 }
+	return problems, func(quota string) bool { return len(watches.Problems(quota)) > 0 }
 }
 
 // protobuf asks for the encoding of built-in types that is cheapest to read.

@@ -134,7 +134,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: wait}, err
 	}
 	//nolint:contextcheck // a look outlives the reconcile that asks for it
-	again := earlier(c.recounts.Follow(quota), c.joins.Follow(quota.Name))
+	c.joins.Follow(quota.Name)
+	again := c.recounts.Follow(quota) //nolint:contextcheck // the same
 	next, err := c.expire(ctx, quota.Name)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -172,7 +173,6 @@ func (c *Controller) define(defined definition.Definition) error {
 func (c *Controller) forget(ctx context.Context, quota string) error {
 	c.count.Forget(quota)
 	c.watches.Forget(quota)
-	c.joins.Forget(quota)
 	c.group.Forget(quota)
 	c.metrics.Forget(quota)
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)

@@ -19,6 +19,7 @@ package usage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -34,11 +35,11 @@ import (
 )
 
 const (
-	// proveTimeout bounds one look at what namespaces brought.
-	proveTimeout = 2 * time.Minute
-	// proveAgain is after which time there is another look, if one failed, or if the count
-	// has not come as far as it has shown.
-	proveAgain = 5 * time.Second
+	// proveTimeout bounds one look at what namespaces brought. After as long, the count takes
+	// them as they are.
+	proveTimeout = 5 * time.Second
+	// proveAgain is after which time there is another look, if one failed.
+	proveAgain = time.Second
 	// fewNamespaces are looked at each for itself. For more, all objects are listed at once.
 	fewNamespaces = 8
 	// looksAtOnce bounds the quotas whose namespaces are looked at, at the same time.
@@ -54,7 +55,7 @@ type Versions func(schema.GroupResource) string
 type Joins struct {
 	// ctx ends all looks.
 	ctx      context.Context //nolint:containedctx // the process's, for looks that outlive a reconcile
-	clock    clock.PassiveClock
+	clock    clock.Clock
 	count    *counting.Count
 	group    *driver.Group
 	versions Versions
@@ -63,80 +64,37 @@ type Joins struct {
 
 	// mu guards what follows.
 	mu sync.Mutex
-	// quota name -> its last look
-	looks map[string]look
-}
-
-// look is one look at what namespaces brought.
-type look struct {
-	underWay bool
-	ended    time.Time
-	// problem is why it failed; nil if it didn't.
-	problem *Problem
+	// quotas whose namespaces are being looked at
+	looking map[string]bool
 }
 
 // NewJoins makes Joins that work until ctx ends.
 func NewJoins(
-	ctx context.Context, clock clock.PassiveClock, count *counting.Count, group *driver.Group, versions Versions, newest *Newest,
+	ctx context.Context, clock clock.Clock, count *counting.Count, group *driver.Group, versions Versions, newest *Newest,
 ) *Joins {
 	return &Joins{
 		ctx: ctx, clock: clock, count: count, group: group, versions: versions, newest: newest,
-		atOnce: make(chan struct{}, looksAtOnce), looks: map[string]look{},
+		atOnce: make(chan struct{}, looksAtOnce), looking: map[string]bool{},
 	}
 }
 
 // Follow looks, in the background, what namespaces brought of which the quota's ledger
-// waits to know. It returns after which time to call it again; zero if there is nothing to
-// wait for.
-func (j *Joins) Follow(quota string) time.Duration {
-	joined, resources := j.unproved(quota)
+// waits to know. Call it when the count of a quota changes.
+func (j *Joins) Follow(quota string) {
+	joined, resources := j.unseen(quota)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	last := j.looks[quota]
-	switch {
-	case len(joined) == 0 && !last.underWay:
-		delete(j.looks, quota)
-		return 0
-	case last.underWay:
-		return proveAgain
-	case j.clock.Since(last.ended) < proveAgain:
-		if last.problem != nil {
-			return proveAgain
-		}
-		// Those that were looked at get some time.
-		joined = slices.DeleteFunc(joined, func(one counting.Joined) bool { return one.Seen })
-	}
-	if len(joined) > 0 {
-		last.underWay = true
-		j.looks[quota] = last
+	if len(joined) > 0 && !j.looking[quota] && j.ctx.Err() == nil {
+		j.looking[quota] = true
 		go j.look(quota, joined, resources)
 	}
-	return proveAgain
 }
 
-// Forget drops what is known of a quota that is gone.
-func (j *Joins) Forget(quota string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	delete(j.looks, quota)
-}
-
-// Problems returns why namespaces that came under a quota aren't counted; nothing for what
-// is about to be.
-func (j *Joins) Problems(quota string) []Problem {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if problem := j.looks[quota].problem; problem != nil {
-		return []Problem{*problem}
-	}
-	return nil
-}
-
-// unproved returns the joins that the quota's ledger waits for, and what it is counted from.
-func (j *Joins) unproved(quota string) (joined []counting.Joined, resources []schema.GroupResource) {
+// unseen returns the joins at which nobody has looked, and what the quota is counted from.
+func (j *Joins) unseen(quota string) (joined []counting.Joined, resources []schema.GroupResource) {
 	known := j.group.Current(quota)
 	j.count.Read(quota, func(view counting.View) {
-		joined = balance.Unproved(view, known)
+		joined = slices.DeleteFunc(balance.Unproved(view, known), func(one counting.Joined) bool { return one.Seen })
 		for _, sources := range view.Definition().Sources {
 			resources = append(resources, sources...)
 		}
@@ -145,25 +103,31 @@ func (j *Joins) unproved(quota string) (joined []counting.Joined, resources []sc
 	return joined, slices.Compact(resources)
 }
 
+// look looks once, and then at what joined meanwhile. If it fails, it looks again, for as
+// long as the count waits.
 func (j *Joins) look(quota string, joined []counting.Joined, resources []schema.GroupResource) {
 	ctx, cancel := context.WithTimeout(j.ctx, proveTimeout)
 	defer cancel()
-	problem := j.prove(ctx, quota, joined, resources)
-	if problem != nil && j.ctx.Err() == nil {
-		log.FromContext(j.ctx).Info("What namespaces brought that joined a quota can't be looked up. They aren't counted until it is",
-			"quota", quota, "namespaces", len(joined), "problem", problem.Message)
+	if err := j.prove(ctx, quota, joined, resources); err != nil && j.ctx.Err() == nil {
+		log.FromContext(j.ctx).Error(err, "What namespaces brought that joined a quota can't be listed in time",
+			"quota", quota, "namespaces", len(joined))
+		select {
+		case <-j.clock.After(proveAgain):
+		case <-j.ctx.Done():
+		}
 	}
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.looks[quota] = look{ended: j.clock.Now(), problem: problem}
+	delete(j.looking, quota)
+	j.mu.Unlock()
+	j.Follow(quota)
 }
 
-func (j *Joins) prove(ctx context.Context, quota string, joined []counting.Joined, resources []schema.GroupResource) *Problem {
+func (j *Joins) prove(ctx context.Context, quota string, joined []counting.Joined, resources []schema.GroupResource) error {
 	select {
 	case j.atOnce <- struct{}{}:
 		defer func() { <-j.atOnce }()
 	case <-ctx.Done():
-		return nil
+		return fmt.Errorf("waiting for other quotas' namespaces: %w", ctx.Err())
 	}
 	brought := make([]map[schema.GroupResource]uint64, len(joined))
 	for i := range brought {
@@ -175,7 +139,7 @@ func (j *Joins) prove(ctx context.Context, quota string, joined []counting.Joine
 			brought[i][resource], err = newest(joined[i].Namespace)
 		}
 		if err != nil {
-			return notBrought(resource, err)
+			return fmt.Errorf("listing %s: %w", resource, err)
 		}
 	}
 	for i, one := range joined {

@@ -30,10 +30,10 @@ import (
 )
 
 // follows looks what namespaces brought, to the end.
-func (b *expiryBench) follows() time.Duration {
+func (b *expiryBench) follows() {
 	b.t.Helper()
-	defer synctest.Wait()
-	return b.joins.Follow("red")
+	b.joins.Follow("red")
+	synctest.Wait()
 }
 
 // wantSettled wants the ledger to count namespaces up to a version by now.
@@ -82,18 +82,13 @@ func TestANamespaceIsCountedWithAllThatItBrought(t *testing.T) {
 				b.watching.cluster.hide("n0", "late") // in version 12
 				b.join(test.namespaces)
 				b.wantNotSettled(100)
-				if wait := b.follows(); wait != proveAgain {
-					t.Errorf("want another look after %s, got %s", proveAgain, wait)
-				}
+				b.follows()
 				b.wantNotSettled(100)
 				if _, lists := b.watching.cluster.asked(); lists["v1alpha1"] != test.lists {
 					t.Errorf("want %d lists, got %v", test.lists, lists)
 				}
 				b.watching.cluster.show()
 				b.wantSettled(uint64(99 + test.namespaces))
-				if wait := b.follows(); wait != 0 {
-					t.Errorf("want nothing more to look for, got %s", wait)
-				}
 			})
 		})
 	}
@@ -108,19 +103,53 @@ func TestALookThatFailsIsTriedAgain(t *testing.T) {
 		b.watching.cluster.set(func() { b.watching.cluster.forbidden = true })
 		b.join(1)
 		b.follows()
-		if problems := b.joins.Problems("red"); len(problems) != 1 || problems[0].Resource != gadgets {
-			t.Errorf("want a problem with gadgets, got %v", problems)
-		}
-		b.watching.cluster.set(func() { b.watching.cluster.forbidden = false })
-		if wait := b.follows(); wait != proveAgain {
-			t.Errorf("want it to wait %s, got %s", proveAgain, wait)
-		}
 		b.wantNotSettled(100)
+		b.watching.cluster.set(func() { b.watching.cluster.forbidden = false })
 		clock.RealClock{}.Sleep(proveAgain)
-		b.follows()
 		b.wantSettled(100)
-		if problems := b.joins.Problems("red"); len(problems) != 0 {
-			t.Errorf("want no problem, got %v", problems)
+	})
+}
+
+// One resource that can't be listed keeps the others waiting for five seconds at most.
+func TestANamespaceIsCountedAsItIsIfWhatItBroughtCannotBeListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newExpiryBench(t)
+		b.holds(ledger.Fence{})
+		b.follows()
+		b.counts()
+		b.watching.cluster.set(func() { b.watching.cluster.forbidden = true })
+		b.join(1)
+		for range 4 {
+			b.follows()
+			b.wantNotSettled(100)
+			clock.RealClock{}.Sleep(time.Second)
+			b.watching.count.Advance(clock.RealClock{}.Now(), time.Hour)
+		}
+		clock.RealClock{}.Sleep(time.Second)
+		b.watching.count.Advance(clock.RealClock{}.Now(), time.Hour)
+		b.wantSettled(100)
+	})
+}
+
+// Those that join during a look are looked at once it has ended.
+func TestAJoinDuringALookDoesNotWaitForAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newExpiryBench(t)
+		b.holds(ledger.Fence{})
+		b.follows()
+		b.counts()
+		b.watching.cluster.set(func() { b.watching.cluster.listing = 100 * time.Millisecond })
+		b.join(1)
+		b.follows()
+		clock.RealClock{}.Sleep(50 * time.Millisecond)
+		b.join(2)
+		b.follows()
+		clock.RealClock{}.Sleep(150 * time.Millisecond)
+		b.wantSettled(101)
+		b.joins.mu.Lock()
+		defer b.joins.mu.Unlock()
+		if len(b.joins.looking) > 0 {
+			t.Errorf("want no look any more, got %v", b.joins.looking)
 		}
 	})
 }

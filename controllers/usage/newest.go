@@ -82,11 +82,11 @@ func NewNewest(
 
 // Limited is a NewestLimited. What nothing serves has no objects, and is left out.
 func (n *Newest) Limited(ctx context.Context, quota *quotav1.ClusterResourceQuota) (map[schema.GroupResource]uint64, error) {
-	since := n.clock.Now()
 	tracked, _ := n.evaluators.Resources(quota.Spec.Quota.Hard)
 	newest := map[schema.GroupResource]uint64{}
+	// Namespaces first: what a namespace brought is in a list that began after it had joined.
 	for _, resource := range slices.AppendSeq([]schema.GroupResource{ledger.Namespaces}, maps.Keys(tracked)) {
-		list, err := n.of(ctx, resource, since)
+		list, err := n.of(ctx, resource, n.clock.Now())
 		if err != nil {
 			return nil, err
 		}

@@ -58,11 +58,3 @@ func notWatchable(resource schema.GroupResource, err error) *Problem {
 			"see what the API server says: %v", resource, err),
 	}
 }
-
-func notBrought(resource schema.GroupResource, err error) *Problem {
-	return &Problem{
-		Resource: resource, Reason: quotav1.ReasonNotWatchable,
-		Message: fmt.Sprintf("namespaces that joined aren't counted yet, because %s can't be listed in them; it is tried again, and "+
-			"requests in them are refused meanwhile: see what the API server says: %v", resource, err),
-	}
-}

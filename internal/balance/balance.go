@@ -17,6 +17,9 @@ limitations under the License.
 package balance
 
 import (
+	"cmp"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -118,16 +121,22 @@ func ObservationOf(view counting.View) ledger.Observation {
 // SettlementOf returns what a ledger may settle by now: the observation, as if no namespace had
 // joined, or changed, since the first join of which nobody has proved that the count has all
 // that the namespace brought. Requests in a namespace are judged only by a ledger that has
-// counted its join, and so none of them is judged by less than that. It returns nil if
-// the ledger has to wait for the proof: if it is a first count, or a namespace has left
-// since. It is valid as long as the view is.
+// counted its join, and so none of them is judged by less than that. It returns nil if a
+// first count has to wait for the proof. If a namespace has left since, its use is not
+// counted any more, and the ledger can't settle as of before; then the joins are taken as
+// they are, so that settling goes on where namespaces come and go. It is valid as long as
+// the view is.
 func SettlementOf(view counting.View, known ledger.State) *ledger.Observation {
 	observation := ObservationOf(view)
-	if unproved := Unproved(view, known); len(unproved) > 0 {
-		before := unproved[0].Before
-		if known.Quota != observation.Quota || known.Digest != observation.Digest || view.LastLeft() > before {
-			return nil
-		}
+	unproved := Unproved(view, known)
+	if len(unproved) == 0 {
+		return &observation
+	}
+	if known.Quota != observation.Quota || known.Digest != observation.Digest {
+		return nil
+	}
+	before := slices.MinFunc(unproved, func(a, b counting.Joined) int { return cmp.Compare(a.Before, b.Before) }).Before
+	if view.LastLeft() <= before {
 		observation.Touched[ledger.Namespaces] = before
 	}
 	return &observation

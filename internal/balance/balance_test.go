@@ -55,16 +55,21 @@ func list(pairs ...string) corev1.ResourceList {
 func newCount() *counting.Count {
 	ignore := func([]string) {}
 	count := counting.New(evaluation.New(clocktesting.NewFakeClock(moment), evaluation.ClaimSources{}), ignore, ignore)
+	count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "shop"}, Version: 1}}, 1, moment)
+	define(count)
+	return count
+}
+
+// define has the quota counted anew.
+func define(count *counting.Count) {
 	compiled, err := definition.Compile(builders.Quota("team").Label("team", "shop").Hard("configmaps", "9").Hard("secrets", "9").Obj())
 	if err != nil {
 		panic(err)
 	}
-	count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "shop"}, Version: 1}}, 1, moment)
 	count.Define(counting.Definition{
 		UID: basis.Quota, Generation: basis.Generation, Digest: basis.Digest, Quota: compiled.Quota, Selector: compiled.Selector,
 		Sources: map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}, "secrets": {secrets}},
 	}, moment)
-	return count
 }
 
 func object(name, version string) runtime.Object {

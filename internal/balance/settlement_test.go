@@ -17,12 +17,16 @@ limitations under the License.
 package balance
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -40,8 +44,17 @@ func joining() *counting.Count {
 
 // proves is a look at what a namespace brought: a config map of this version, and no secret.
 func proves(count *counting.Count, namespace string, joined, version uint64) {
-	count.Prove("team", counting.Joined{Namespace: namespace, Version: joined},
-		map[schema.GroupResource]uint64{configMaps: version, secrets: 0})
+	for _, one := range unproved(count) {
+		if one.Namespace == namespace {
+			one.Version = joined
+			count.Prove("team", one, map[schema.GroupResource]uint64{configMaps: version, secrets: 0})
+		}
+	}
+}
+
+func unproved(count *counting.Count) (joined []counting.Joined) {
+	count.Read("team", func(view counting.View) { joined = view.Unproved(func(uint64) bool { return false }) })
+	return joined
 }
 
 // Requests in a namespace are judged by a ledger that has counted what it brought.
@@ -72,9 +85,21 @@ func TestALedgerSettlesBeforeANamespaceOfWhichMoreIsToCome(t *testing.T) {
 				c.SetNamespace("d", shop, nil, 30, moment)
 			}, want: 10,
 		},
-		"it left":                 {change: func(c *counting.Count) { c.SetNamespace("b", nil, nil, 11, moment) }, want: 11},
-		"another one left since":  {change: func(c *counting.Count) { c.SetNamespace("a", nil, nil, 11, moment) }, want: waits},
-		"another one is deleted":  {change: func(c *counting.Count) { c.DeleteNamespace("a", 11) }, want: waits},
+		"it left":                {change: func(c *counting.Count) { c.SetNamespace("b", nil, nil, 11, moment) }, want: 11},
+		"another one left since": {change: func(c *counting.Count) { c.SetNamespace("a", nil, nil, 11, moment) }, want: 11},
+		"another one is deleted": {change: func(c *counting.Count) { c.DeleteNamespace("a", 11) }, want: 11},
+		"it has taken too long":  {change: func(c *counting.Count) { c.Advance(moment.Add(5*time.Second), time.Hour) }, want: 10},
+		"it has taken long":      {change: func(c *counting.Count) { c.Advance(moment.Add(4*time.Second), time.Hour) }, want: 1},
+		"it has changed unseen, and nobody has looked": {
+			change: func(c *counting.Count) {
+				c.ReplaceNamespaces([]counting.NamespaceLabels{
+					{Name: "a", Labels: shop, Version: 1}, {Name: "b", Labels: shop, Version: 12},
+				}, 12, moment)
+			}, want: 1,
+		},
+		"a later look shows more": {
+			change: func(c *counting.Count) { proves(c, "b", 10, 5); proves(c, "b", 10, 9) }, want: 10,
+		},
 		"another one has changed": {change: func(c *counting.Count) { c.SetNamespace("a", shop, nil, 11, moment) }, want: 1},
 		"another one has changed unseen": {
 			change: func(c *counting.Count) {
@@ -97,12 +122,13 @@ func TestALedgerSettlesBeforeANamespaceOfWhichMoreIsToCome(t *testing.T) {
 				draft := ledger.Edit(*known)
 				draft.Forget(moment)
 				*known = draft.State()
-			}, want: 0,
+			}, want: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count, known := joining(), holding(list("configmaps", "0", "secrets", "0"))
 			known.Counted = map[schema.GroupResource]uint64{ledger.Namespaces: 1, configMaps: 5, secrets: 5}
+			count.Read("team", func(view counting.View) { SettlementOf(view, known) }) // as after each event
 			if test.change != nil {
 				test.change(count)
 			}
@@ -126,19 +152,71 @@ func TestALedgerSettlesBeforeANamespaceOfWhichMoreIsToCome(t *testing.T) {
 func TestOnlyWhatTheLedgerHasNotCountedIsLookedAt(t *testing.T) {
 	count, known := joining(), holding(corev1.ResourceList{})
 	known.Counted = map[schema.GroupResource]uint64{ledger.Namespaces: 1}
-	joins := func() (joins []counting.Joined) {
-		count.Read("team", func(view counting.View) { joins = Unproved(view, known) })
-		return joins
+	want := func(want string) {
+		t.Helper()
+		got := ""
+		count.Read("team", func(view counting.View) {
+			for _, one := range Unproved(view, known) {
+				got += fmt.Sprintf("%s@%d seen: %t ", one.Namespace, one.Version, one.Seen)
+			}
+		})
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
-	if got := joins(); len(got) != 1 || got[0] != (counting.Joined{Namespace: "b", Version: 10, Before: 1}) {
-		t.Errorf("got %v, want that of namespace b", got)
-	}
+	want("b@10 seen: false ")
 	proves(count, "b", 10, 6)
-	if got := joins(); len(got) != 1 || !got[0].Seen {
-		t.Errorf("got %v, want it seen", got)
+	want("b@10 seen: true ")
+	count.Source(configMaps).At(6)
+	want("")
+}
+
+// A look knows what the quota was counted from when it began.
+func TestALookForAnEarlierDefinitionProvesNothing(t *testing.T) {
+	count := joining()
+	before := unproved(count)
+	define(count)
+	for _, one := range before {
+		count.Prove("team", one, map[schema.GroupResource]uint64{secrets: 0})
 	}
-	proves(count, "b", 10, 5)
-	if got := joins(); len(got) != 0 {
-		t.Errorf("got %v, want none", got)
+	if is := unproved(count); len(is) != len(before) || is[0].Seen {
+		t.Errorf("got %v, want the joins unproved", is)
+	}
+}
+
+// A quota that is defined anew goes on from what it knows of its namespaces.
+func TestALimitThatIsRaisedForgetsNoNamespaceThatLeft(t *testing.T) {
+	count := joining()
+	count.SetNamespace("a", nil, nil, 11, moment)
+	define(count)
+	count.Read("team", func(view counting.View) {
+		if left := view.LastLeft(); left != 11 {
+			t.Errorf("got %d, want 11", left)
+		}
+	})
+}
+
+// Nobody else tells that there is nothing more to wait for.
+func TestWhoWaitsForAJoinIsToldOfItsEnd(t *testing.T) {
+	for name, end := range map[string]func(*counting.Count){
+		"what is awaited isn't served any more": func(c *counting.Count) { c.DropSource(configMaps) },
+		"it took too long":                      func(c *counting.Count) { c.Advance(moment.Add(time.Minute), time.Hour) },
+		"it came":                               func(c *counting.Count) { c.Source(configMaps).At(6) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := 0
+			tell := func([]string) { told++ }
+			count := counting.New(evaluation.New(clocktesting.NewFakeClock(moment), evaluation.ClaimSources{}), tell, tell)
+			count.SetNamespace("b", shop, nil, 10, moment)
+			define(count)
+			mustReplace(count, configMaps, 5)
+			mustReplace(count, secrets, 5)
+			proves(count, "b", 10, 6)
+			told = 0
+			end(count)
+			if told == 0 {
+				t.Error("nobody was told")
+			}
+		})
 	}
 }

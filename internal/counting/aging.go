@@ -37,6 +37,7 @@ func (c *Count) Advance(now time.Time, remember time.Duration) {
 		source.gone.forget(now.Add(-remember))
 	}
 	c.lockedForgetLeft(now, remember)
+	c.lockedGiveUp(now)
 }
 
 // lockedForgetLeft forgets which quotas a namespace left long ago.

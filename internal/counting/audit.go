@@ -35,7 +35,7 @@ import (
 func (c *Count) Audit(name string, now time.Time) corev1.ResourceList {
 	drift := corev1.ResourceList{}
 	for _, namespace := range c.beginAudit(name, now) {
-		maps.Copy(drift, c.auditSlice(name, namespace))
+		maps.Copy(drift, c.auditSlice(name, namespace, now))
 	}
 	maps.Copy(drift, c.auditTotal(name))
 	return drift
@@ -61,7 +61,7 @@ func (c *Count) beginAudit(name string, now time.Time) []string {
 }
 
 // auditSlice counts one namespace anew.
-func (c *Count) auditSlice(name, namespace string) corev1.ResourceList {
+func (c *Count) auditSlice(name, namespace string, now time.Time) corev1.ResourceList {
 	c.mu.Lock()
 	defer c.unlock()
 	tally, known := c.tallies[name]
@@ -80,7 +80,7 @@ func (c *Count) auditSlice(name, namespace string) corev1.ResourceList {
 		}
 		return nil // all is as it was: there is nothing to tell
 	case selected:
-		c.lockedSelect(namespace, is, tally)
+		c.lockedSelect(namespace, is, tally, now)
 	case covered:
 		c.lockedUncover(namespace, tally)
 	}

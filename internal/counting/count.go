@@ -155,8 +155,12 @@ func (c *Count) lockedTouchAll() {
 func (c *Count) Define(definition Definition, now time.Time) {
 	c.mu.Lock()
 	defer c.unlock()
+	before := c.tallies[definition.Quota.Name]
 	c.lockedForget(definition.Quota.Name)
 	c.lockedDefine(definition, now)
+	if before != nil && before.definition.UID == definition.UID {
+		c.tallies[definition.Quota.Name].left = before.left
+	}
 }
 
 // Forget removes a quota.
@@ -181,6 +185,7 @@ func (c *Count) lockedDefine(definition Definition, now time.Time) {
 	c.lockedReevaluate(now)
 	added := newTally(definition)
 	added.selection = c.lockedNextSelection()
+	added.counting = added.selection
 	c.tallies[definition.Quota.Name] = added
 	c.lockedTouch(added)
 	// In their order, as if they had joined one after the other.
@@ -188,16 +193,16 @@ func (c *Count) lockedDefine(definition Definition, now time.Time) {
 		return cmp.Compare(c.namespaces[a].version, c.namespaces[b].version)
 	})
 	for _, name := range names {
-		c.lockedSelect(name, c.namespaces[name], added)
+		c.lockedSelect(name, c.namespaces[name], added, now)
 	}
 }
 
 // lockedSelect adds a namespace to a tally or takes it out, as the selector says.
-func (c *Count) lockedSelect(name string, is namespace, tally *tally) {
+func (c *Count) lockedSelect(name string, is namespace, tally *tally, now time.Time) {
 	_, covered := tally.slices[name]
 	selected := tally.selects(is)
 	if selected && !covered {
-		tally.join(name, is.version)
+		tally.join(name, is.version, now)
 	}
 	if covered || selected {
 		tally.touch(Namespaces, is.version)

@@ -20,14 +20,22 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// unprovedFor is how long a join may be unproved. After that it is taken as it is, because
+// what can't be listed, or is late for so long, must not keep the quota's other resources
+// and namespaces waiting.
+const unprovedFor = 5 * time.Second
 
 // join is that a namespace came under a quota. It may have brought objects that the watch of
 // their resource has yet to show, because each resource has a watch of its own. Until it is
 // certain that the figures have them all, the join is unproved.
 type join struct {
+	// at is when it was noticed.
+	at time.Time
 	// version is the namespace's, as it joined.
 	version uint64
 	// before is the newest version, of any namespace, that had changed what is counted
@@ -40,8 +48,23 @@ type join struct {
 
 // join notes that a namespace came under the quota, before anything else is noted of its
 // version.
-func (t *tally) join(namespace string, version uint64) {
-	t.joins[namespace] = join{version: version, before: t.touched[Namespaces]}
+func (t *tally) join(namespace string, version uint64, now time.Time) {
+	before := t.touched[Namespaces]
+	if earlier, unproved := t.joins[namespace]; unproved {
+		before = min(before, earlier.before)
+	}
+	t.joins[namespace] = join{at: now, version: version, before: before}
+}
+
+// lockedGiveUp takes joins as they are that have been unproved for too long.
+func (c *Count) lockedGiveUp(now time.Time) {
+	for _, tally := range c.tallies {
+		unproved := len(tally.joins)
+		maps.DeleteFunc(tally.joins, func(_ string, is join) bool { return now.Sub(is.at) >= unprovedFor })
+		if len(tally.joins) < unproved {
+			c.lockedTouch(tally)
+		}
+	}
 }
 
 // Joined is a namespace that came under a quota.
@@ -54,6 +77,8 @@ type Joined struct {
 	Before uint64
 	// Seen: somebody has looked what it brought.
 	Seen bool
+	// counting tells apart what the quota was counted for.
+	counting uint64
 }
 
 // Prove tells how far each source must have come to have all that a namespace brought under
@@ -65,7 +90,8 @@ func (c *Count) Prove(quota string, joined Joined, brought map[schema.GroupResou
 	if !defined {
 		return
 	}
-	if is, unproved := tally.joins[joined.Namespace]; unproved && is.version == joined.Version {
+	is, unproved := tally.joins[joined.Namespace]
+	if unproved && is.version == joined.Version && is.brought == nil && tally.counting == joined.counting {
 		is.brought = maps.Clone(brought)
 		tally.joins[joined.Namespace] = is
 		c.lockedTouch(tally)
@@ -81,7 +107,9 @@ func (v View) Unproved(counted func(version uint64) bool) []Joined {
 			delete(v.tally.joins, namespace)
 			continue
 		}
-		unproved = append(unproved, Joined{Namespace: namespace, Version: is.version, Before: is.before, Seen: is.brought != nil})
+		unproved = append(unproved, Joined{
+			Namespace: namespace, Version: is.version, Before: is.before, Seen: is.brought != nil, counting: v.tally.counting,
+		})
 	}
 	slices.SortFunc(unproved, func(a, b Joined) int { return cmp.Compare(a.Version, b.Version) })
 	return unproved
@@ -98,9 +126,14 @@ func (v View) has(brought map[schema.GroupResource]uint64) bool {
 }
 
 // lockedBringNone notes that no object of a resource can exist.
-func (t *tally) lockedBringNone(of schema.GroupResource) {
-	for _, is := range t.joins {
-		delete(is.brought, of)
+func (c *Count) lockedBringNone(of schema.GroupResource) {
+	for _, tally := range c.tallies {
+		for _, is := range tally.joins {
+			if _, awaited := is.brought[of]; awaited {
+				delete(is.brought, of)
+				c.lockedTouch(tally)
+			}
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (c *Count) ReplaceNamespaces(list []NamespaceLabels, version uint64, now ti
 	for _, item := range slices.SortedFunc(slices.Values(list), inOrder) {
 		listed[item.Name] = true
 		if c.namespaces[item.Name].version != item.Version {
-			c.lockedRejoin(item.Name, item.Version)
+			c.lockedRejoin(item.Name, item.Version, now)
 		}
 		c.lockedSetNamespace(item.Name, namespace{labels: item.Labels, annotations: item.Annotations, version: item.Version}, now)
 	}
@@ -99,7 +99,7 @@ func (c *Count) lockedSetNamespace(name string, is namespace, now time.Time) {
 	}
 	c.lockedReevaluate(now)
 	for _, tally := range c.tallies {
-		c.lockedSelect(name, is, tally)
+		c.lockedSelect(name, is, tally, now)
 	}
 }
 
@@ -113,9 +113,9 @@ func (c *Count) lockedRenew(name string, version uint64) {
 }
 
 // lockedRejoin notes that a namespace changed unseen: it may have left, and come back.
-func (c *Count) lockedRejoin(name string, version uint64) {
+func (c *Count) lockedRejoin(name string, version uint64, now time.Time) {
 	for _, tally := range c.covering[name] {
-		tally.join(name, version)
+		tally.join(name, version, now)
 	}
 }
 

@@ -81,9 +81,7 @@ func (c *Count) DropSource(resource schema.GroupResource) {
 	source.lockedReplace(records{}, time.Time{})
 	source.dropped = true
 	delete(c.sources, resource)
-	for _, tally := range c.tallies {
-		tally.lockedBringNone(resource)
-	}
+	c.lockedBringNone(resource)
 }
 
 // Set records an object that was created or changed.

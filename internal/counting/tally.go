@@ -46,6 +46,8 @@ type tally struct {
 	// namespace name -> join
 	joins map[string]join
 	left  uint64
+	// counting is another for each definition.
+	counting uint64
 	// unmatched are the resources of which an object couldn't be matched with the
 	// quota, and of which that has been told.
 	unmatched map[schema.GroupResource]bool

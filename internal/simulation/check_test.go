@@ -181,7 +181,7 @@ func (w *world) unasked(q, figure int, in *stored, own int) int {
 
 // includes reports whether a ledger includes a part of an object, or has to. A charge is
 // judged only by a ledger that has counted the request's own namespace, and if that is since
-// it last joined, with all that lived there then.
+// it last joined, with all that lived there then, unless the leader could not wait for that.
 func (w *world) includes(in *stored, q, figure, own int, object *object, part part) bool {
 	if in == nil || in.snapshot.State.Quota != w.quotas.newest[q].uid {
 		return false
@@ -193,7 +193,8 @@ func (w *world) includes(in *stored, q, figure, own int, object *object, part pa
 		}
 	}
 	joined := w.joined[own][q]
-	return object.namespace == own && part.revision <= joined && joined <= in.snapshot.State.Counted[ledger.Namespaces]
+	return object.namespace == own && part.revision <= joined && joined <= in.snapshot.State.Counted[ledger.Namespaces] &&
+		w.waived[own][q] != joined
 }
 
 // checkRefusal judges a refusal in an undisturbed cluster.

@@ -77,6 +77,35 @@ func (c *counter) joined(q int, known ledger.State) []counting.Joined {
 	return joined
 }
 
+// unproved returns all joins that are unproved, whatever the ledger has counted.
+func (c *counter) unproved(q int) (joined []counting.Joined) {
+	c.count.Read(c.replica.world.vocabulary.quotas[q], func(view counting.View) {
+		joined = view.Unproved(func(uint64) bool { return false })
+	})
+	return joined
+}
+
+// advance lets time pass for the count, which gives up what was unproved for too long.
+func (c *counter) advance() {
+	var before [maxQuotas][]counting.Joined
+	for q := range before {
+		before[q] = c.unproved(q)
+	}
+	c.count.Advance(c.replica.now(), 2*life)
+	for q := range before {
+		if len(c.unproved(q)) < len(before[q]) {
+			c.replica.world.waive(q, before[q])
+		}
+	}
+}
+
+func (w *world) waive(q int, joined []counting.Joined) {
+	for _, one := range joined {
+		n := slices.Index(w.vocabulary.namespaces[:], one.Namespace)
+		w.waived[n][q] = w.joined[n][q]
+	}
+}
+
 // prove looks what has come with namespaces that joined.
 func (c *counter) prove(q int, joined []counting.Joined) {
 	w := c.replica.world

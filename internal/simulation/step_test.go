@@ -325,7 +325,7 @@ func (w *world) pass(by time.Duration) {
 	}
 	for _, replica := range w.replicas {
 		if replica.counter != nil {
-			replica.counter.count.Advance(replica.now(), 2*life)
+			replica.counter.advance()
 		}
 	}
 }

@@ -58,6 +58,8 @@ type world struct {
 	// selected is since which of its versions a namespace has been a quota's; zero for
 	// never. It is joined since when both have been there.
 	selected, joined [maxNamespaces][maxQuotas]uint64
+	// waived are the joins that a leader took as they were, without proof.
+	waived [maxNamespaces][maxQuotas]uint64
 
 	// configurations are all that were written; loaded is the one that is used, and
 	// knownNamespaces are as the webhooks' selectors see them.

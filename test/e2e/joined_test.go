@@ -62,8 +62,9 @@ var _ = Describe("A namespace that joins", Ordered, ContinueOnFailure, func() {
 				mustCreate(ctx, builders.Secret(joins, fmt.Sprint("s", i)))
 			}
 			relabel(ctx, newcomer, map[string]string{teamLabel: team.name})
-			Expect(api.Create(ctx, builders.Secret(joins, "late"))).
-				To(MatchError(ContainSubstring("status unknown for quota: "+quota.Name)), "round %d", round)
+			// The API server asks about it a moment after it has answered the edit.
+			Eventually(ctx, api.Create).WithArguments(builders.Secret(joins, "late"), client.DryRunAll).
+				Should(MatchError(ContainSubstring("status unknown for quota: "+quota.Name)), "round %d", round)
 			leader.HoldWatches(false)
 			Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, builders.Secret(joins, "late")) }).
 				Should(BeRefused(exceeded(quota.Name, "count/secrets", "1", "3", "3")))
