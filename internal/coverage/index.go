@@ -197,12 +197,13 @@ func (i *Index) isVerified(known state) bool {
 }
 
 // CoveringNow returns the quotas that cover a namespace after a live look, which
-// callers at the same time share.
-func (i *Index) CoveringNow(ctx context.Context, namespace string, look Look) (Covered, error) {
-	known := i.namespaces.state(namespace, reach.Question{})
-	if !i.isVerified(known) {
+// callers at the same time share. A look of a moment ago serves if the question's entry
+// agrees with what it found; if not, the namespace may have changed since.
+func (i *Index) CoveringNow(ctx context.Context, question reach.Question, namespace string, look Look) (Covered, error) {
+	known := i.namespaces.state(namespace, question)
+	if !i.isVerified(known) || !i.isSettled(known, question) {
 		var err error
-		if known, err = i.lookAtNamespace(ctx, reach.Question{}, namespace, 0); err != nil {
+		if known, err = i.lookAtNamespace(ctx, question, namespace, 0); err != nil {
 			return Covered{}, err
 		}
 	}

@@ -217,7 +217,7 @@ func TestAQuotaThatWasReadIsNotReplacedByALateWatch(t *testing.T) {
 		c.quota("shop", "3", "team=shop")
 		c.quota("shop", "2", "team=shop")
 		for range 3 {
-			got, err := c.index.CoveringNow(t.Context(), "shop", LookQuotas)
+			got, err := c.index.CoveringNow(t.Context(), reach.Question{}, "shop", LookQuotas)
 			if err != nil || got.Definitions[0].Limits.Generation != 3 {
 				t.Fatalf("got %+v, error %v, want the third generation", got, err)
 			}
@@ -396,7 +396,7 @@ func TestAReadThatFailsIsNoAnswerAndIsNotRemembered(t *testing.T) {
 			t.Errorf("a namespace: got %v, want its error", err)
 		}
 		for _, look := range []Look{LookNamespace, LookQuotas, LookEverywhere} {
-			if _, err := c.index.CoveringNow(t.Context(), "shop", look); !errors.Is(err, broken) {
+			if _, err := c.index.CoveringNow(t.Context(), reach.Question{}, "shop", look); !errors.Is(err, broken) {
 				t.Errorf("look %d: got %v, want the read's error", look, err)
 			}
 		}
@@ -442,7 +442,7 @@ func TestALookAtQuotas(t *testing.T) {
 			{LookEverywhere, of("new", "shop"), of("list quotas", "get whole quota new")},
 			{LookEverywhere, of("new", "shop"), of("list quotas")},
 		} {
-			got, err := c.index.CoveringNow(t.Context(), "shop", test.look)
+			got, err := c.index.CoveringNow(t.Context(), reach.Question{}, "shop", test.look)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -451,7 +451,7 @@ func TestALookAtQuotas(t *testing.T) {
 			}
 		}
 		c.deleteQuota("new")
-		if got, err := c.index.CoveringNow(t.Context(), "shop", LookQuotas); err != nil || !slices.Equal(names(got), of("shop")) {
+		if got, err := c.index.CoveringNow(t.Context(), reach.Question{}, "shop", LookQuotas); err != nil || !slices.Equal(names(got), of("shop")) {
 			t.Errorf("after the deletion: got %v, error %v, want the quota shop alone", names(got), err)
 		}
 	})
@@ -464,7 +464,7 @@ func TestAQuotaThatIsBeingDeletedCoversNothing(t *testing.T) {
 		c.watched()
 		c.mustCover(t, c.asked("shop"), "shop", nil, of("get namespace shop", "list quotas"))
 		c.touch("office", begin)
-		if got, err := c.index.CoveringNow(t.Context(), "office", LookQuotas); err != nil || len(got.Definitions) > 0 {
+		if got, err := c.index.CoveringNow(t.Context(), reach.Question{}, "office", LookQuotas); err != nil || len(got.Definitions) > 0 {
 			t.Errorf("got %v, error %v, want no quota", names(got), err)
 		}
 	})
@@ -521,6 +521,26 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	for name, look := range n.looks {
 		if len(look.settled) > maxSettled {
 			t.Fatalf("%s: %d questions are remembered, want at most %d", name, len(look.settled), maxSettled)
+		}
+	}
+}
+
+// The answer to another request's read may be on its way when the namespace changes again.
+func TestALookAgainBelievesNoReadThatTheQuestionContradicts(t *testing.T) {
+	for _, look := range []Look{LookNamespace, LookQuotas} {
+		c := newCluster(t)
+		c.quota("q", "5", "team=shop")
+		c.quota("other", "5", "team=office")
+		c.label("n", "team=shop")
+		c.watched()
+		c.label("n", "team=office")
+		earlier := c.asked("n")
+		c.interrupt = func() { c.label("n", "team=shop") }
+		if got, err := c.index.Covering(t.Context(), earlier, "n", 0); err != nil || !slices.Equal(names(got), of("other")) {
+			t.Fatalf("earlier: got %v, error %v", names(got), err)
+		}
+		if got, err := c.index.CoveringNow(t.Context(), c.asked("n"), "n", look); err != nil || !slices.Equal(names(got), of("q")) {
+			t.Errorf("look %d: got %v, error %v, want quota q", look, names(got), err)
 		}
 	}
 }

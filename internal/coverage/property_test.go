@@ -146,7 +146,7 @@ func (w *world) covering(namespace string) []string {
 func (w *world) askForMore(t *rapid.T) {
 	name := rapid.SampledFrom(slices.Sorted(maps.Keys(w.namespaces))).Draw(t, "namespace")
 	look := rapid.SampledFrom([]Look{LookNamespace, LookQuotas, LookEverywhere}).Draw(t, "look")
-	if _, err := w.index.CoveringNow(t.Context(), name, look); err != nil {
+	if _, err := w.index.CoveringNow(t.Context(), reach.Question{}, name, look); err != nil {
 		t.Fatal(err)
 	}
 	question := reach.Question{Epoch: uint64(rapid.IntRange(0, int(w.revision)).Draw(t, "epoch"))}
@@ -227,7 +227,7 @@ func TestManyAskWhileEverythingChanges(t *testing.T) {
 					if _, err := c.index.Covering(t.Context(), c.asked(namespace), namespace, 0); err != nil {
 						t.Error(err)
 					}
-					if _, err := c.index.CoveringNow(t.Context(), namespace, Look(j%3)); err != nil {
+					if _, err := c.index.CoveringNow(t.Context(), reach.Question{}, namespace, Look(j%3)); err != nil {
 						t.Error(err)
 					}
 				}

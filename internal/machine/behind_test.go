@@ -60,10 +60,7 @@ func settled(t *testing.T, m *Machine, now time.Time, upTo uint64, event Event) 
 }
 
 func TestCountsAnew(t *testing.T) {
-	now := time.Unix(0, 0)
-	m := New(Options{MaxWaiting: 10})
 	basis := ledger.Basis{Quota: "uid", Generation: 1, Digest: "d"}
-	settled(t, m, now, 5, Seen{Snapshot: Snapshot{Version: Version{ResourceVersion: 9, UID: "ledger"}, State: ledger.State{Basis: basis}}})
 	tests := map[string]struct {
 		newest, later uint64
 		after         time.Duration
@@ -73,6 +70,8 @@ func TestCountsAnew(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			m, now := New(Options{MaxWaiting: 10}), time.Unix(0, 0)
+			settled(t, m, now, 5, Seen{Snapshot: Snapshot{Version: Version{ResourceVersion: 9, UID: "ledger"}, State: ledger.State{Basis: basis}}})
 			recount := Edit{ID: 1, Change: func(draft *ledger.Draft) {
 				draft.Forget(now)
 				draft.Demand(draft.State().Forgotten(), map[schema.GroupResource]uint64{ledger.Namespaces: test.newest})

@@ -346,8 +346,9 @@ func (r *request) lookAgain() {
 		r.cover(undecided.Members)
 		return
 	}
-	known := r.replica.coverage.state(r.namespace, question{})
-	if !known.isVerified(r.replica.now()) {
+	seen, now := &r.replica.coverage, r.replica.now()
+	known := seen.state(r.namespace, r.asked)
+	if !known.isVerified(now) || !seen.isSettled(known, r.asked, now, r.world.mutation.trustsLooks) {
 		r.atLeast = 0
 		r.beginRead(stageLook)
 		return

@@ -107,13 +107,13 @@ func (h *Handler) lookAgain(ctx context.Context, question reach.Question, namesp
 	_, denied := last.decision.(ledger.Denied)
 	switch {
 	case isUncovered(last.err):
-		return h.Coverage.CoveringNow(ctx, namespace, coverage.LookEverywhere)
+		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookEverywhere)
 	case last.err == nil && denied:
-		return h.Coverage.CoveringNow(ctx, namespace, coverage.LookNamespace)
+		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookNamespace)
 	case last.err == nil && (undecided.Reason == ledger.StaleNamespaces || undecided.Reason == ledger.NotJoined):
 		return h.Coverage.Covering(ctx, question, namespace, undecided.Members)
 	default:
-		return h.Coverage.CoveringNow(ctx, namespace, coverage.LookQuotas)
+		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookQuotas)
 	}
 }
 
