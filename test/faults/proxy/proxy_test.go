@@ -288,6 +288,7 @@ func TestWatchesOfOneResourceAreHeldBack(t *testing.T) {
 	if got := p.Counts()[Held]; got != 1 {
 		t.Errorf("counted %d, want only that of pods", got)
 	}
+	p.HoldWatches(false)
 }
 
 func TestWatchesAreCutAndToldToListAgain(t *testing.T) {
