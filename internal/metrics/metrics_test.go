@@ -73,7 +73,7 @@ sharedquota_counting_leader 1
 # HELP sharedquota_ledger_reservations Charges that are held for objects not observed yet. A ledger holds 5000 at most. Exported by the leader alone.
 # TYPE sharedquota_ledger_reservations gauge
 sharedquota_ledger_reservations{quota="team"} 1
-# HELP sharedquota_ledger_size_bytes Size of the stored ledger as JSON. etcd takes 1.5 MiB by default. Exported by the leader alone.
+# HELP sharedquota_ledger_size_bytes Size of the stored ledger as JSON. Its reservations take 900 KiB at most. Exported by the leader alone.
 # TYPE sharedquota_ledger_size_bytes gauge
 sharedquota_ledger_size_bytes{quota="team"} 420
 # HELP sharedquota_projection_lag_seconds Age of the oldest change that the quota's status, or one of its views, doesn't show yet; 0 if all is shown. Exported by the leader alone.

@@ -91,7 +91,7 @@ func newQuotas(c *catalogue) *quotas {
 		reservations: c.described("ledger", "reservations",
 			"Charges that are held for objects not observed yet. A ledger holds 5000 at most."+byLeader, labelQuota),
 		size: c.described("ledger", "size_bytes",
-			"Size of the stored ledger as JSON. etcd takes 1.5 MiB by default."+byLeader, labelQuota),
+			"Size of the stored ledger as JSON. Its reservations take 900 KiB at most."+byLeader, labelQuota),
 		lag: c.described("projection", "lag_seconds",
 			"Age of the oldest change that the quota's status, or one of its views, doesn't show yet; 0 if all is shown."+byLeader,
 			labelQuota, labelProjection),
