@@ -149,7 +149,7 @@ func atTheStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[re
 }
 
 // Reconcile makes the configuration ask about what the quotas limit now, where
-// they limit it, and about nothing else, whoever has edited it.
+// they limit it, whoever has edited it. What it asks about besides, internal/reach tells.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	settings := c.options.Settings()
 	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}

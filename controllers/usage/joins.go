@@ -18,7 +18,6 @@ package usage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -28,7 +27,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
@@ -162,14 +160,9 @@ func (j *Joins) newestOf(
 	}
 	version := j.versions(resource)
 	if version == "" {
-		found, problem := resolve(ctx, j.newest.discovery, resource, "")
-		switch {
-		case problem != nil && problem.Reason == quotav1.ReasonNotWatchable:
-			return nil, false, errors.New(problem.Message)
-		case problem != nil:
-			return nil, false, nil
+		if version, served, err = j.newest.served(ctx, resource); err != nil || !served {
+			return nil, false, err
 		}
-		version = found
 	}
 	return func(namespace string) (uint64, error) {
 		newest, _, err := j.newest.objects.Newest(ctx, resource.WithVersion(version), namespace)

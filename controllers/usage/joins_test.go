@@ -29,6 +29,16 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
+// newSettledBench has a ledger that has counted all that is there.
+func newSettledBench(t *testing.T) *expiryBench {
+	t.Helper()
+	b := newExpiryBench(t)
+	b.holds(ledger.Fence{})
+	b.follows()
+	b.counts()
+	return b
+}
+
 // follows looks what namespaces brought, to the end.
 func (b *expiryBench) follows() {
 	b.t.Helper()
@@ -72,11 +82,8 @@ func TestANamespaceIsCountedWithAllThatItBrought(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newExpiryBench(t)
-				b.holds(ledger.Fence{})
-				b.follows()
+				b := newSettledBench(t)
 				b.wantSettled(1)
-				b.counts()
 				b.watching.cluster.asked()
 
 				b.watching.cluster.hide("n0", "late") // in version 12
@@ -96,10 +103,7 @@ func TestANamespaceIsCountedWithAllThatItBrought(t *testing.T) {
 
 func TestALookThatFailsIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newExpiryBench(t)
-		b.holds(ledger.Fence{})
-		b.follows()
-		b.counts()
+		b := newSettledBench(t)
 		b.watching.cluster.set(func() { b.watching.cluster.forbidden = true })
 		b.join(1)
 		b.follows()
@@ -113,10 +117,7 @@ func TestALookThatFailsIsTriedAgain(t *testing.T) {
 // One resource that can't be listed keeps the others waiting for five seconds at most.
 func TestANamespaceIsCountedAsItIsIfWhatItBroughtCannotBeListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newExpiryBench(t)
-		b.holds(ledger.Fence{})
-		b.follows()
-		b.counts()
+		b := newSettledBench(t)
 		b.watching.cluster.set(func() { b.watching.cluster.forbidden = true })
 		b.join(1)
 		for range 4 {
@@ -134,10 +135,7 @@ func TestANamespaceIsCountedAsItIsIfWhatItBroughtCannotBeListed(t *testing.T) {
 // Those that join during a look are looked at once it has ended.
 func TestAJoinDuringALookDoesNotWaitForAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newExpiryBench(t)
-		b.holds(ledger.Fence{})
-		b.follows()
-		b.counts()
+		b := newSettledBench(t)
 		b.watching.cluster.set(func() { b.watching.cluster.listing = 100 * time.Millisecond })
 		b.join(1)
 		b.follows()
@@ -157,10 +155,7 @@ func TestAJoinDuringALookDoesNotWaitForAnEvent(t *testing.T) {
 // What nothing serves any more can't be counted, and has no objects.
 func TestANamespaceBringsNothingThatIsNotServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newExpiryBench(t)
-		b.holds(ledger.Fence{})
-		b.follows()
-		b.counts()
+		b := newSettledBench(t)
 		b.watching.cluster.hide("n0", "late")
 		b.join(1)
 		b.follows()

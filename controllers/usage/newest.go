@@ -143,12 +143,9 @@ func (n *Newest) list(resource schema.GroupResource, since time.Time) *newestLis
 func (n *Newest) look(ctx context.Context, resource schema.GroupResource, begun *newestList) error {
 	in := namespaces()
 	if resource != ledger.Namespaces {
-		version, problem := resolve(ctx, n.discovery, resource, "")
-		switch {
-		case problem != nil && problem.Reason == quotav1.ReasonNotWatchable:
-			return errors.New(problem.Message)
-		case problem != nil:
-			return nil
+		version, served, err := n.served(ctx, resource)
+		if err != nil || !served {
+			return err
 		}
 		in = resource.WithVersion(version)
 	}
@@ -156,4 +153,18 @@ func (n *Newest) look(ctx context.Context, resource schema.GroupResource, begun 
 	var err error
 	begun.newest, begun.in, err = n.objects.Newest(ctx, in, metav1.NamespaceAll)
 	return err
+}
+
+// served returns the version in which a resource is listed; false if nothing serves it, so
+// that it has no objects.
+func (n *Newest) served(ctx context.Context, resource schema.GroupResource) (version string, served bool, err error) {
+	version, problem := resolve(ctx, n.discovery, resource, "")
+	switch {
+	case problem == nil:
+		return version, true, nil
+	case problem.Reason == quotav1.ReasonNotWatchable:
+		return "", false, errors.New(problem.Message)
+	default:
+		return "", false, nil
+	}
 }

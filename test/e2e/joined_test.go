@@ -74,7 +74,7 @@ var _ = Describe("A namespace that joins", Ordered, ContinueOnFailure, func() {
 		}
 	})
 
-	It("is usable at once, however many join, and while others leave", func(ctx SpecContext) {
+	It("is granted its first object, one after the other, while others leave", func(ctx SpecContext) {
 		const namespaces = 30
 		team := newTeam()
 		enforce(ctx, team.quota().Hard("count/secrets", "1k").Hard("pods", "1k").Hard("count/configmaps", "1k"))

@@ -136,12 +136,15 @@ var errTooLong = errors.New("it is longer than that of any API server")
 
 // validate refuses what would bloat a ledger.
 func validate(held ledger.Reservation) error {
-	for field, value := range map[string]string{
-		"the object's UID": string(held.UID), "the request's UID": held.Attempt, "the resourceVersion": held.From,
-		"the namespace": held.Namespace, "the API version": held.Resource.Version,
+	for _, field := range [...]struct{ name, value string }{
+		{"the object's UID", string(held.UID)},
+		{"the request's UID", held.Attempt},
+		{"the resourceVersion", held.From},
+		{"the namespace", held.Namespace},
+		{"the API version", held.Resource.Version},
 	} {
-		if len(value) > longestField {
-			return fmt.Errorf("%s has %d bytes: %w", field, len(value), errTooLong)
+		if len(field.value) > longestField {
+			return fmt.Errorf("%s has %d bytes: %w", field.name, len(field.value), errTooLong)
 		}
 	}
 	return nil

@@ -215,7 +215,6 @@ func TestWhatIsReservedForARequest(t *testing.T) {
 	}
 }
 
-// Without a UID nobody could tell whether the object came to be.
 // Whoever reaches the webhook can claim anything.
 func TestAFieldThatNoAPIServerSendsIsRefused(t *testing.T) {
 	long := strings.Repeat("x", longestField+1)
@@ -240,6 +239,7 @@ func TestAFieldThatNoAPIServerSendsIsRefused(t *testing.T) {
 	}
 }
 
+// Without a UID nobody could tell whether the object came to be.
 func TestAnObjectWithoutUIDIsNotReservedFor(t *testing.T) {
 	request := but(creation(), func(r *admissionv1.AdmissionRequest) {
 		r.Object = raw(strings.Replace(string(r.Object.Raw), `,"uid":"pod"`, "", 1))
