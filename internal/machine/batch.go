@@ -350,11 +350,16 @@ func (m *Machine) swapped(b *batch, event Swapped) {
 }
 
 // catchUp takes what was seen since the batch was judged, if anything was. Not all that
-// was written may have been seen yet: the swap tells.
+// was written may have been seen yet: the swap tells. What is newer than a fresh ledger is
+// fresh, too, and the spec was read when that was.
 func (m *Machine) catchUp(b *batch) {
+	spec := b.base.Spec
 	b.usable = !m.known.unsure && m.known.snapshot.Version.After(b.base.Version)
+	b.fresh, b.count = b.fresh && b.usable, nil
 	if b.usable {
 		b.base = m.known.snapshot
 	}
-	b.fresh, b.count = false, nil
+	if b.fresh {
+		b.base.Spec = spec
+	}
 }

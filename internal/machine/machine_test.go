@@ -154,6 +154,25 @@ func TestAConflictIsJudgedAgainOnWhatWasSeen(t *testing.T) {
 	s.step(ms, Loaded{Snapshot: stored(8, 1)}, "answer 1: Denied")
 }
 
+// Where others write all the time, there is no room for a read between two writes.
+func TestWhatIsNewerThanAFreshLedgerIsNotReadAgain(t *testing.T) {
+	s := tell(t, Options{})
+	s.step(0, charge(1, 1), "load")
+	s.step(0, charge(2, 1))
+	s.step(0, charge(3, 1))
+	s.step(ms, Loaded{Snapshot: stored(7, 0)}, "swap 7: used 0, 1 reserved")
+	s.step(ms, written(8), "committed", "answer 1: Granted", "load")
+	fresh := stored(8, 0)
+	fresh.Spec = &Spec{Quota: "team", Generation: 2}
+	s.step(ms, Loaded{Snapshot: fresh}, "swap 8: used 0, 1 reserved")
+	s.step(ms, Seen{Snapshot: stored(9, 0)})
+	s.step(ms, Swapped{Err: ErrConflict}, "conflicted", "swap 9: used 0, 1 reserved")
+	s.step(ms, Seen{Snapshot: stored(10, 0)})
+	s.step(ms, Swapped{Err: ErrConflict}, "conflicted", "swap 10: used 0, 1 reserved")
+	// It was denied by limits that are not those of the spec that was read with the ledger.
+	s.step(ms, written(11), "committed", "answer 2: Granted", "answer 3: Undecided")
+}
+
 func TestALostReplyIsReadBeforeAnythingElse(t *testing.T) {
 	s := tell(t, Options{})
 	s.step(0, charge(1, 1), "load")

@@ -55,13 +55,18 @@ type situation struct {
 // written no more often by both, and a pause twice as long as the write took comes
 // after each: in it one that was too late can read and write. A busy replica, which
 // always knows its own last write first, once kept the leader from its turn until
-// hundreds of reservations were unsettled.
+// hundreds of reservations were unsettled. A deposed leader that went on settling, with
+// hardly a charge of its own, once kept the charges of all others waiting for ten seconds.
+// Only a lone client's charge needs no such pause: it comes back no sooner anyway.
 func (o Options) nextBatch(s situation) time.Time {
 	pace, turn := o.beside(s)
+	between := min(pace/2, o.PaceEach*time.Duration(max(s.lastCharges-1, 0)))
 	full := s.lastBatch.Add(max(pace, turn))
-	short := s.lastBatch.Add(max(min(pace/2, o.PaceEach*time.Duration(max(s.lastCharges-1, 0))), turn))
+	short := s.lastBatch.Add(max(between, turn))
 	due := never
 	switch changes := s.edits > 0 || s.urgent; {
+	case s.charges > 0 && s.lastCharges <= 1:
+		due = s.lastBatch
 	case s.charges > 0 && s.charges >= s.lastCharges:
 		due = short
 	case changes && s.parked:
@@ -82,17 +87,12 @@ func (o Options) nextBatch(s situation) time.Time {
 	return due
 }
 
-// beside returns the pace, and the turn that is left to other replicas. A lone client
-// comes back no sooner anyway.
+// beside returns the pace, and the turn that is left to other replicas.
 func (o Options) beside(s situation) (pace, turn time.Duration) {
-	switch {
-	case !s.contended:
+	if !s.contended {
 		return o.Pace, 0
-	case s.lastCharges > 1:
-		return 2 * o.Pace, min(2*s.lastWrite, maxTurn)
-	default:
-		return 2 * o.Pace, 0
 	}
+	return 2 * o.Pace, min(2*s.lastWrite, maxTurn)
 }
 
 func earlier(a, b time.Time) time.Time {

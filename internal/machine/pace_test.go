@@ -51,6 +51,9 @@ func TestTheNextBatchIsDue(t *testing.T) {
 		"beside another replica two writes later":                       {situation: situation{charges: 3, lastCharges: 3, contended: true, lastWrite: 50 * ms}, want: at(100 * ms)},
 		"but no more than 200 ms later":                                 {situation: situation{charges: 3, lastCharges: 3, contended: true, lastWrite: time.Second}, want: at(200 * ms)},
 		"beside another replica an edit leaves it its turn":             {situation: situation{edits: 1, lastCharges: 3, contended: true, lastWrite: 50 * ms}, want: at(100 * ms)},
+		"so does a settle without a charge":                             {situation: situation{urgent: true, contended: true, lastWrite: 50 * ms}, want: at(100 * ms)},
+		"and one that may make room for the parked":                     {situation: situation{urgent: true, parked: true, patience: at(150 * ms), lastCharges: 1, contended: true, lastWrite: 9 * ms}, want: at(18 * ms)},
+		"and another ledger in which there may be room":                 {situation: situation{parked: true, patience: at(150 * ms), fresher: true, contended: true, lastWrite: 9 * ms}, want: at(18 * ms)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.situation.lastBatch = at(0)

@@ -32,8 +32,9 @@ const (
 	// promptly is how long at most an undisturbed cluster refuses although there is room:
 	// a charge's patience, and some paces until the leader has settled what left.
 	promptly = 400 * time.Millisecond
-	// learns is how long an undisturbed leader may know of use that the ledger lacks.
-	learns = 110 * time.Millisecond
+	// learns is how long an undisturbed leader may know of use that the ledger lacks: the
+	// turn that it leaves to other replicas, and some paces.
+	learns = 300 * time.Millisecond
 )
 
 // failure is what a schedule has shown.
@@ -186,9 +187,12 @@ func (w *world) includes(in *stored, q, figure, own int, object *object, part pa
 	if in == nil || in.snapshot.State.Quota != w.quotas.newest[q].uid {
 		return false
 	}
+	has := func(namespace int) func(reached) bool {
+		return func(count reached) bool { return count.namespaces >= w.selected[namespace][q] }
+	}
+	uncounted := object.namespace == own && !slices.ContainsFunc(in.included[figure], has(own))
 	for _, reached := range in.included[figure] {
-		member := object.namespace == own || reached.namespaces >= w.selected[object.namespace][q]
-		if member && reached.sources[object.source] >= part.revision {
+		if (uncounted || has(object.namespace)(reached)) && reached.sources[object.source] >= part.revision {
 			return true
 		}
 	}
