@@ -193,6 +193,7 @@ func (c *Count) lockedDefine(definition Definition, now time.Time) {
 		return cmp.Compare(c.namespaces[a].version, c.namespaces[b].version)
 	})
 	for _, name := range names {
+		added.miss(c.namespaces[name])
 		c.lockedSelect(name, c.namespaces[name], added, now)
 	}
 }

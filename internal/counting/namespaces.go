@@ -62,10 +62,12 @@ func (c *Count) ReplaceNamespaces(list []NamespaceLabels, version uint64, now ti
 	inOrder := func(a, b NamespaceLabels) int { return cmp.Compare(a.Version, b.Version) }
 	for _, item := range slices.SortedFunc(slices.Values(list), inOrder) {
 		listed[item.Name] = true
+		is := namespace{labels: item.Labels, annotations: item.Annotations, version: item.Version}
 		if c.namespaces[item.Name].version != item.Version {
 			c.lockedRejoin(item.Name, item.Version, now)
+			c.lockedMissed(is)
 		}
-		c.lockedSetNamespace(item.Name, namespace{labels: item.Labels, annotations: item.Annotations, version: item.Version}, now)
+		c.lockedSetNamespace(item.Name, is, now)
 	}
 	for _, name := range sortedKeys(c.namespaces) {
 		if !listed[name] {
@@ -116,6 +118,14 @@ func (c *Count) lockedRenew(name string, version uint64) {
 func (c *Count) lockedRejoin(name string, version uint64, now time.Time) {
 	for _, tally := range c.covering[name] {
 		tally.join(name, version, now)
+	}
+}
+
+// lockedMissed notes that a namespace changed unseen that isn't selected: it may have been,
+// and have left. Whoever knows it as it was before must not be judged by these figures.
+func (c *Count) lockedMissed(is namespace) {
+	for _, tally := range c.tallies {
+		tally.miss(is)
 	}
 }
 

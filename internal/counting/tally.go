@@ -69,6 +69,14 @@ func (t *tally) touch(source schema.GroupResource, version uint64) {
 	t.touched[source] = max(t.touched[source], version)
 }
 
+// miss notes a namespace of which earlier versions are unknown.
+func (t *tally) miss(is namespace) {
+	if !t.selects(is) {
+		t.touch(Namespaces, is.version)
+		t.left = max(t.left, is.version)
+	}
+}
+
 // selects tells whether a namespace is to be counted.
 func (t *tally) selects(is namespace) bool {
 	return t.definition.Selector.Matches(is.labels, is.annotations)

@@ -53,6 +53,8 @@ type Observation struct {
 // the ledger, is left as it was: an older view would take back what a newer
 // one has counted, and a settled charge would be lost. A reservation keeps the
 // amounts that are counted from such a source too.
+// But if namespaces joined, what is used of such a source in them is not known. Then
+// nothing is granted of what is counted from it until a count has come so far.
 //
 // How far the count has come is stored with it if an older view could count
 // something else. Otherwise that alone is no reason for a write.
@@ -216,12 +218,13 @@ func (d *Draft) settledUse(
 	count Observation, behind func(schema.GroupResource) bool,
 ) (used corev1.ResourceList, waiting map[corev1.ResourceName]bool) {
 	used, waiting = corev1.ResourceList{}, map[corev1.ResourceName]bool{}
-	sameBasis := d.state.Quota == count.Quota && d.state.Digest == count.Digest
+	holds := d.state.Quota == count.Quota && d.state.Digest == count.Digest &&
+		(behind(Namespaces) || count.Touched[Namespaces] <= d.state.Counted[Namespaces])
 	for name, sources := range count.Sources {
 		quantity, known := count.Used[name]
 		if slices.ContainsFunc(sources, behind) {
 			quantity, known = d.state.Used[name]
-			known = known && sameBasis
+			known = known && holds
 			waiting[name] = true
 		}
 		if known {

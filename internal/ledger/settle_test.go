@@ -74,6 +74,23 @@ func TestSettle(t *testing.T) {
 			state: before, count: func(o *Observation) { delete(o.Counted, pods) },
 			used: list("pods", "2", "claims", "2", "devices", "4"), counted: everything, kept: true,
 		},
+		"of such a source nothing is known where a namespace joined": {
+			state: before, count: func(o *Observation) {
+				o.Counted[pods], o.Counted[namespaceResource], o.Touched[namespaceResource] = 9, 11, 11
+			},
+			used: list("claims", "2"), counted: versions{namespaceResource: 11, pods: 10, claims: 10}, kept: true,
+		},
+		"nor of one that it hasn't listed": {
+			state: before, count: func(o *Observation) {
+				o.Counted[namespaceResource], o.Touched[namespaceResource] = 11, 11
+				delete(o.Counted, pods)
+			},
+			used: list("claims", "2"), counted: versions{namespaceResource: 11, pods: 10, claims: 10}, kept: true,
+		},
+		"namespaces that changed without a quota to mind are nothing new": {
+			state: before, count: func(o *Observation) { o.Counted[namespaceResource] = 11; delete(o.Counted, pods) },
+			used: list("pods", "2", "claims", "2", "devices", "4"), counted: everything, kept: true,
+		},
 		"without the newest namespaces nothing is new": {
 			state: before, count: func(o *Observation) { o.Counted[namespaceResource] = 9 },
 			used: before.Used, counted: everything, kept: true,

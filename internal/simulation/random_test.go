@@ -40,7 +40,9 @@ func keptSeeds() []uint64 {
 		725,                                         // a look that was believed for seconds
 		4163, 4579, 6885, 7739, 13787, 17351, 19671, // updates of objects seen in a later version
 		10491, 13536, 16538, // counts that were behind, and came up unnoticed
-		1795336917868654008, 1795336917868675079, 1795336917868775534, // replies from before a deletion
+		1795336917868654008, 1795336917868675079, 1795336917868775534, 103610, // replies from before a deletion
+		167852, 299564, 741084, 816380, 861244, // sources that were behind when a namespace joined
+		527180, // a namespace that came and left unseen
 	}
 }
 
