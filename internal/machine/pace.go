@@ -60,13 +60,10 @@ type situation struct {
 // Only a lone client's charge needs no such pause: it comes back no sooner anyway.
 func (o Options) nextBatch(s situation) time.Time {
 	pace, turn := o.beside(s)
-	between := min(pace/2, o.PaceEach*time.Duration(max(s.lastCharges-1, 0)))
 	full := s.lastBatch.Add(max(pace, turn))
-	short := s.lastBatch.Add(max(between, turn))
+	short := s.lastBatch.Add(max(min(pace/2, o.PaceEach*time.Duration(max(s.lastCharges-1, 0))), turn))
 	due := never
 	switch changes := s.edits > 0 || s.urgent; {
-	case s.charges > 0 && s.lastCharges <= 1:
-		due = s.lastBatch
 	case s.charges > 0 && s.charges >= s.lastCharges:
 		due = short
 	case changes && s.parked:
@@ -89,10 +86,15 @@ func (o Options) nextBatch(s situation) time.Time {
 
 // beside returns the pace, and the turn that is left to other replicas.
 func (o Options) beside(s situation) (pace, turn time.Duration) {
-	if !s.contended {
+	isLone := s.charges > 0 && s.lastCharges <= 1
+	switch {
+	case !s.contended:
 		return o.Pace, 0
+	case isLone:
+		return 2 * o.Pace, 0
+	default:
+		return 2 * o.Pace, min(2*s.lastWrite, maxTurn)
 	}
-	return 2 * o.Pace, min(2*s.lastWrite, maxTurn)
 }
 
 func earlier(a, b time.Time) time.Time {
