@@ -181,7 +181,10 @@ func (d *driver) do(ctx context.Context, event func(machine.RequestID) machine.E
 	d.mu.Unlock()
 	select {
 	case answer := <-answers:
-		return answer.Decision, answer.Err
+		if answer.Err != nil {
+			return nil, fmt.Errorf("waiting for quota %s: %w", d.quota, answer.Err)
+		}
+		return answer.Decision, nil
 	case <-ctx.Done():
 		d.abandon(id, reserved)
 		return nil, fmt.Errorf("waiting for quota %s: %w", d.quota, d.cause(ctx))

@@ -92,7 +92,8 @@ func (s *Store) spec(ctx context.Context, quota string) (machine.Spec, error) {
 
 // Swap replaces the ledger that was read at version previous; with previous
 // zero it creates one. It returns machine.ErrConflict when the stored
-// ledger is at another version.
+// ledger is at another version, and machine.ErrRejected when the API server
+// refuses what is in the new one.
 func (s *Store) Swap(ctx context.Context, quota string, previous machine.Version, next ledger.State) (machine.Version, error) {
 	object := encode(quota, next, edition{uid: previous.UID, generation: previous.Generation}.next())
 	write := func() error { return s.client.Update(ctx, object) }
@@ -105,6 +106,8 @@ func (s *Store) Swap(ctx context.Context, quota string, previous machine.Version
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		return machine.Version{}, fmt.Errorf("writing the ledger of quota %s: %w: %w", quota, machine.ErrConflict, err)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return machine.Version{}, fmt.Errorf("writing the ledger of quota %s: %w: %w", quota, machine.ErrRejected, err)
 	case err != nil:
 		return machine.Version{}, fmt.Errorf("writing the ledger of quota %s: %w", quota, err)
 	}

@@ -217,6 +217,7 @@ func TestSwap(t *testing.T) {
 		answer   error
 		want     machine.Version
 		conflict bool
+		rejected bool
 	}{
 		"the first one is created":                     {want: machine.Version{ResourceVersion: 5, Generation: 1, UID: "u"}},
 		"a later one replaces what was read":           {previous: read, want: machine.Version{ResourceVersion: 70, Generation: 4, UID: "u"}},
@@ -225,6 +226,10 @@ func TestSwap(t *testing.T) {
 		"it has been deleted":                          {previous: read, answer: apierrors.NewNotFound(ledgers, "team"), conflict: true},
 		"the reply is lost: it may have been written":  {previous: read, answer: context.DeadlineExceeded},
 		"the API server is busy, which isn't conflict": {previous: read, answer: apierrors.NewTooManyRequests("busy", 1)},
+		"an entry isn't as it has to be": {
+			previous: read, answer: apierrors.NewInvalid(schema.GroupKind{Kind: "QuotaLedger"}, "team", nil), rejected: true,
+		},
+		"it is too large": {previous: read, answer: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), rejected: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			version, err := storeThat(t, test.answer).Swap(t.Context(), "team", test.previous, ledger.State{})
@@ -233,6 +238,9 @@ func TestSwap(t *testing.T) {
 			}
 			if conflict := errors.Is(err, machine.ErrConflict); conflict != test.conflict || !errors.Is(err, test.answer) {
 				t.Errorf("error: got %v, want conflict %v and %v within", err, test.conflict, test.answer)
+			}
+			if rejected := errors.Is(err, machine.ErrRejected); rejected != test.rejected {
+				t.Errorf("error: got %v, want rejected %v", err, test.rejected)
 			}
 		})
 	}

@@ -59,9 +59,10 @@ type batch struct {
 	// next is what is being written, and ends which reservations end by it.
 	next ledger.State
 	ends ledger.Ends
-	// rest is how long the next rest lasts, and restUntil when this one ends.
-	rest      time.Duration
-	restUntil time.Time
+	// began is when it did, and restUntil when the rest after a failed call ends.
+	began, restUntil time.Time
+	// doubtful: a write failed that may have happened.
+	doubtful bool
 }
 
 func (b *batch) abandon(which func(*entry) bool) {
@@ -77,7 +78,7 @@ func (b *batch) abandon(which func(*entry) bool) {
 // Parked charges belong to a batch that may have room for them. What they were denied
 // on still holds, unless something newer was seen: charges alone make no room.
 func (m *Machine) beginBatch(s situation) {
-	b := &batch{settles: s.urgent || s.lazy || m.settling.unweighed}
+	b := &batch{began: m.now, settles: s.urgent || s.lazy || m.settling.unweighed}
 	for _, entry := range m.queue {
 		if entry.charge == nil {
 			b.entries = append(b.entries, entry)
@@ -112,7 +113,7 @@ func (m *Machine) beginBatch(s situation) {
 // If the write meets a conflict, another replica was first. Every entry is judged again
 // on what that wrote, seen or read, and at once, because its turn lasts only until that
 // replica writes again. If the write fails, every entry is judged again on a live state,
-// once that can be read.
+// once that can be read, for three seconds at most.
 func (m *Machine) goOn() {
 	b := m.work
 	if b.isCalling() {
@@ -222,7 +223,7 @@ func (m *Machine) conclude(b *batch) {
 	if m.known.contended(m.now) {
 		m.lastBatch = m.now
 	}
-	m.work = nil
+	m.work, m.rest = nil, 0
 }
 
 // reply takes the reply to a call.
@@ -292,8 +293,7 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 		m.emit(Failed{Err: event.Err})
 		m.failBatch(b, event.Err)
 	case event.Err != nil:
-		m.emit(Failed{Err: event.Err})
-		m.startRest(b)
+		m.failed(b, event.Err)
 	default:
 		before := m.known.snapshot.Version
 		if err := m.known.learn(event.Snapshot, b.asked); err != nil {
@@ -307,18 +307,6 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 			m.settling.weigh(m.now, true) // the watch will show nothing newer
 		}
 	}
-}
-
-func (m *Machine) failBatch(b *batch, err error) {
-	for _, entry := range b.entries {
-		m.fail(entry, err)
-	}
-	m.work = nil
-}
-
-func (m *Machine) startRest(b *batch) {
-	b.rest = min(max(2*b.rest, firstRest), longestRest)
-	b.phase, b.restUntil = resting, m.now.Add(b.rest)
 }
 
 func (m *Machine) swapped(b *batch, event Swapped) {
@@ -341,11 +329,12 @@ func (m *Machine) swapped(b *batch, event Swapped) {
 		m.emit(Conflicted{})
 		m.known.other(Version{}, m.now)
 		m.catchUp(b)
+	case errors.Is(event.Err, ErrRejected):
+		m.rejected(b, event.Err)
 	default:
-		m.emit(Failed{Err: event.Err})
 		m.known.unsure = true
-		b.usable, b.fresh, b.count = false, false, nil
-		m.startRest(b)
+		b.usable, b.fresh, b.count, b.doubtful = false, false, nil, true
+		m.failed(b, event.Err)
 	}
 }
 

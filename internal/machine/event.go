@@ -88,7 +88,7 @@ type Replaced struct{ Snapshot Snapshot }
 type Loaded struct {
 	Snapshot Snapshot
 	// Err is why nothing was read. After ErrUnreadable everybody in the batch is
-	// answered; any other error is retried.
+	// answered; after any other error it is tried again, for three seconds.
 	Err error
 }
 
@@ -99,7 +99,8 @@ type Swapped struct {
 	// Took is how long the write took.
 	Took time.Duration
 	// Err is nil if the write happened, ErrConflict if the stored ledger was at another
-	// version. After any other error the write may or may not have happened.
+	// version, ErrRejected if it can't be stored. After any other error the write may or may
+	// not have happened.
 	Err error
 }
 
@@ -189,6 +190,10 @@ var (
 	ErrNoLedger = errors.New("there is no ledger that could be changed")
 	// ErrConflict says that the ledger is no longer at the version that was read.
 	ErrConflict = errors.New("the ledger has changed since it was read")
+	// ErrRejected says that the API server won't store a ledger because of what is in it.
+	ErrRejected = errors.New("the ledger can't be stored so")
+	// ErrStore is the answer when calls have failed for three seconds.
+	ErrStore = errors.New("its ledger can't be read or written")
 	// ErrUnreadable says that this process can't understand the ledger, and won't:
 	// nobody needs to wait for it.
 	ErrUnreadable = errors.New("the ledger can't be understood")

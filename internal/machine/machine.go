@@ -40,8 +40,10 @@ type Machine struct {
 	lastBatch   time.Time
 	lastWrite   time.Duration
 	lastCharges int
-	known       known
-	settling    settling
+	// rest is how long the last one was; zero after a batch that was written.
+	rest     time.Duration
+	known    known
+	settling settling
 	// ended: nothing is begun any more.
 	ended bool
 
@@ -135,8 +137,7 @@ func (m *Machine) cancel(event Cancel) {
 		m.work.abandon(waiting)
 	}
 	if written && event.Reserved != (ledger.Key{}) && !m.ended {
-		key := event.Reserved
-		m.enqueue(&entry{change: func(draft *ledger.Draft) { draft.Release(key) }, until: event.Until})
+		m.release(event.Reserved, event.Until)
 	}
 }
 

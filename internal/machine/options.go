@@ -47,7 +47,4 @@ const (
 	behindEvery = time.Second
 	// crowd is how many charges that wait halve the patience of one more.
 	crowd = 30
-	// firstRest and longestRest bound the pauses between calls that fail. Each pause is
-	// twice as long as the one before.
-	firstRest, longestRest = 2 * time.Millisecond, time.Second
 )

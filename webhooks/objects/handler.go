@@ -207,6 +207,8 @@ func status(err error) int32 {
 		return http.StatusBadRequest
 	case errors.Is(err, machine.ErrBusy):
 		return http.StatusTooManyRequests
+	case errors.Is(err, machine.ErrStore):
+		return http.StatusServiceUnavailable
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err):
 		return http.StatusGatewayTimeout
 	default:

@@ -260,6 +260,7 @@ func TestTheStatusOfAFailure(t *testing.T) {
 		want int32
 	}{
 		"too many wait":                  {err: fmt.Errorf("charging: %w", machine.ErrBusy), want: 429},
+		"the store fails":                {err: fmt.Errorf("waiting: %w", machine.ErrStore), want: 503},
 		"time is up":                     {err: fmt.Errorf("waiting: %w", context.DeadlineExceeded), want: 504},
 		"the API server's time was up":   {err: apierrors.NewTimeoutError("slow", 1), want: 504},
 		"anything else is our own fault": {err: errors.New("broken"), want: 500},

@@ -42,7 +42,7 @@ const (
 	CallLost Outcome = "call of the webhook lost"
 	// Unanswered: 5xx, the webhook took too long.
 	Unanswered Outcome = "call of the webhook not answered in time"
-	// Undecided: the webhook's own answer is that there was no time for a decision.
+	// Undecided: the webhook's own answer is that it could not decide in time, or at all.
 	Undecided Outcome = "not decided in time"
 	// Interrupted: the replica that was asked ended, and said so.
 	Interrupted Outcome = "interrupted by the end of the replica"
@@ -89,7 +89,8 @@ func answered(text string) Outcome {
 		return Exceeded
 	case strings.HasPrefix(text, "status unknown for quota: "):
 		return Unknown
-	case strings.HasPrefix(text, "waiting for ") && strings.HasSuffix(text, ": context canceled"):
+	case strings.HasPrefix(text, "waiting for ") &&
+		(strings.HasSuffix(text, ": context canceled") || strings.HasSuffix(text, ": the operator is stopping")):
 		return Interrupted
 	case strings.HasPrefix(text, "waiting for "):
 		return Undecided

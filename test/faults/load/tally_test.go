@@ -56,6 +56,8 @@ func TestOutcomes(t *testing.T) {
 		"the webhook is paused in a call": {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"net/http: request canceled (Client.Timeout exceeded while awaiting headers)"), want: Unanswered},
 		"the ledger can't be written":     {err: status(500, metav1.StatusReasonInternalError, webhook+"waiting for quota a: context deadline exceeded"), want: Undecided},
 		"the replica ends":                {err: status(500, metav1.StatusReasonInternalError, webhook+"waiting for quota a: context canceled"), want: Interrupted},
+		"the replica is about to end":     {err: status(500, metav1.StatusReasonInternalError, webhook+"waiting for quota a: the operator is stopping"), want: Interrupted},
+		"the ledger can't be read":        {err: status(503, metav1.StatusReasonServiceUnavailable, webhook+"waiting for quota a: its ledger can't be read or written: EOF"), want: Undecided},
 		"a read takes too long":           {err: status(500, metav1.StatusReasonInternalError, webhook+"waiting for namespace a: context deadline exceeded"), want: Undecided},
 		"there is no webhook":             {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+`no endpoints available for service "webhook"`), want: CallLost},
 		"the webhook failed":              {err: status(500, metav1.StatusReasonInternalError, webhook+"reading the ledger: EOF"), want: Failed},

@@ -1,0 +1,115 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+const (
+	// firstRest and longestRest bound the pauses between calls that fail. Each pause is
+	// twice as long as the one before.
+	firstRest, longestRest = 2 * time.Millisecond, time.Second
+	// triedFor is how long a batch is tried whose calls fail. Those who wait are to hear of
+	// it before their own time is up.
+	triedFor = 3 * time.Second
+	// releasedFor is how long it is tried to release what a batch may have reserved.
+	releasedFor = 30 * time.Second
+)
+
+// failed takes the error of a call that may succeed later.
+func (m *Machine) failed(b *batch, err error) {
+	m.emit(Failed{Err: err})
+	until := b.began.Add(triedFor)
+	if !m.now.Before(until) {
+		m.abandonBatch(b, fmt.Errorf("%w: %w", ErrStore, err))
+		return
+	}
+	m.rest = min(max(2*m.rest, firstRest), longestRest)
+	b.phase, b.restUntil = resting, earlier(m.now.Add(m.rest), until)
+}
+
+// abandonBatch answers everybody who waits, and leaves to later batches what must be done
+// all the same.
+func (m *Machine) abandonBatch(b *batch, err error) {
+	m.failBatch(b, err)
+	for _, entry := range b.entries {
+		switch {
+		case entry.abandoned: // its release waits already
+		case entry.id == 0:
+			m.enqueue(entry)
+		case b.doubtful && entry.charge != nil && !entry.probe:
+			m.release(entry.charge.Reservation.Key(), m.now.Add(releasedFor))
+		}
+	}
+	if b.settles {
+		m.settling.weigh(m.now, true)
+	}
+}
+
+// failBatch answers everybody who waits.
+func (m *Machine) failBatch(b *batch, err error) {
+	for _, entry := range b.entries {
+		m.fail(entry, err)
+	}
+	m.work = nil
+}
+
+// rejected takes it that the API server won't store what is in a write. It has stored
+// nothing. The batch is halved until the entry is found that is to blame; that one fails
+// alone.
+func (m *Machine) rejected(b *batch, err error) {
+	settled := b.count != nil
+	b.count, b.settles = nil, false
+	switch half := (len(b.entries) + 1) / 2; {
+	case len(b.entries) == 0:
+		b.settles = true
+		m.failed(b, err)
+		return
+	case settled:
+	case len(b.entries) == 1:
+		m.emit(Failed{Err: err})
+		m.failBatch(b, err)
+		return
+	default:
+		m.putBack(b.entries[half:])
+		b.entries = b.entries[:half]
+	}
+	m.emit(Failed{Err: err})
+	if settled {
+		m.settling.weigh(m.now, true)
+	}
+}
+
+// putBack puts entries before all that wait.
+func (m *Machine) putBack(entries []*entry) {
+	m.queue = slices.Concat(entries, m.queue)
+	for _, entry := range entries {
+		if entry.charge != nil {
+			m.charges++
+		}
+	}
+}
+
+// release takes back a reservation, until it is given up.
+func (m *Machine) release(key ledger.Key, until time.Time) {
+	m.enqueue(&entry{change: func(draft *ledger.Draft) { draft.Release(key) }, until: until})
+}

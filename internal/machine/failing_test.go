@@ -1,0 +1,102 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+var errNoAnswer = errors.New("no answer")
+
+// What may have been reserved is released, and what is to be released still is.
+func TestABatchWhoseCallsFailIsTriedForThreeSeconds(t *testing.T) {
+	const refusal = "answer 1: its ledger can't be read or written: no answer"
+	s := tell(t, Options{})
+	s.step(0, charge(1, 1), "load")
+	s.step(ms, Loaded{Snapshot: stored(7, 0)}, "swap 7: used 0, 1 reserved")
+	s.step(2*time.Second, Swapped{Err: errNoAnswer}, "failed", "wake after 2ms")
+	s.step(2*ms, Tick{}, "load")
+	s.step(900*ms, Loaded{Err: errNoAnswer}, "failed", "wake after 4ms")
+	s.step(4*ms, Tick{}, "load")
+	s.step(93*ms, Loaded{Err: errNoAnswer}, "failed", refusal, "load")
+	s.step(time.Second, Loaded{Err: errNoAnswer}, "failed", "wake after 8ms")
+	s.step(0, charge(2, 1), "wake after 8ms")
+	s.step(8*ms, Tick{}, "load")
+	reserved := stored(8, 0)
+	draft := ledger.Edit(reserved.State)
+	draft.Reserve(charge(1, 1).Charge)
+	reserved.State = draft.State()
+	s.step(ms, Loaded{Snapshot: reserved}, "swap 8: used 0, 0 reserved")
+	s.step(ms, written(9), "committed", "swap 9: used 0, 1 reserved")
+	s.step(ms, written(10), "committed", "answer 2: Granted")
+}
+
+// No pause lasts longer than a batch is tried.
+func TestTheLastRestEndsWithTheTimeOfTheBatch(t *testing.T) {
+	s := tell(t, Options{})
+	s.step(0, charge(1, 1), "load")
+	for rest := 2 * ms; rest < time.Second; rest *= 2 {
+		s.step(0, Loaded{Err: errNoAnswer}, "failed", fmt.Sprintf("wake after %s", rest))
+		s.step(rest, Tick{}, "load")
+	}
+	s.step(0, Loaded{Err: errNoAnswer}, "failed", "wake after 1s")
+	s.step(time.Second, Tick{}, "load")
+	s.step(0, Loaded{Err: errNoAnswer}, "failed", "wake after 978ms")
+	s.step(978*ms, Tick{}, "load")
+	s.step(0, Loaded{Err: errNoAnswer}, "failed", "answer 1: its ledger can't be read or written: no answer")
+}
+
+func TestTheEntryThatALedgerCannotHaveFailsAlone(t *testing.T) {
+	rejected := Swapped{Err: fmt.Errorf("too large: %w", ErrRejected)}
+	s := tell(t, Options{})
+	s.step(0, charge(1, 9), "load")
+	for id := range RequestID(3) {
+		s.step(0, charge(2+id, 9))
+	}
+	s.step(0, Loaded{Snapshot: stored(7, 0)}, "swap 7: used 0, 1 reserved")
+	s.step(0, written(8), "committed", "answer 1: Granted", "swap 8: used 0, 4 reserved")
+	s.step(0, rejected, "failed", "swap 8: used 0, 3 reserved")
+	s.step(0, charge(5, 9))
+	s.step(0, written(9), "committed", "answer 2: Granted", "answer 3: Granted", "swap 9: used 0, 5 reserved")
+	s.step(0, rejected, "failed", "swap 9: used 0, 4 reserved")
+	s.step(0, rejected, "failed", "answer 4: too large: the ledger can't be stored so", "swap 9: used 0, 4 reserved")
+	s.step(0, written(10), "committed", "answer 5: Granted")
+}
+
+// It may be the settle that is to blame. Then nobody fails for it.
+func TestASettleThatIsRejectedKeepsNobodyWaiting(t *testing.T) {
+	rejected := Swapped{Err: ErrRejected}
+	s := tell(t, Options{})
+	s.counting = true
+	s.step(0, Seen{Snapshot: stored(7, 0)}, "observe 0")
+	s.step(0, Observed{Observation: counted(1, 5)}, "observe 0")
+	s.step(0, Observed{Observation: counted(1, 5)}, "swap 7: used 1, 0 reserved")
+	s.step(0, charge(1, 9))
+	s.step(0, rejected, "failed", "wake after 2ms")
+	s.step(2*ms, Tick{}, "observe 0")
+	s.step(0, Observed{Observation: counted(1, 5)}, "swap 7: used 1, 0 reserved")
+	s.step(3*time.Second, rejected, "failed", "observe 0")
+	s.step(0, Observed{Observation: counted(1, 5)}, "observe 0")
+	s.step(0, Observed{Observation: counted(1, 5)}, "swap 7: used 1, 1 reserved")
+	s.step(0, rejected, "failed", "swap 7: used 0, 1 reserved")
+	s.step(0, written(8), "committed", "answer 1: Granted", "observe 1")
+}
