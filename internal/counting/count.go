@@ -158,8 +158,14 @@ func (c *Count) Define(definition Definition, now time.Time) {
 	before := c.tallies[definition.Quota.Name]
 	c.lockedForget(definition.Quota.Name)
 	c.lockedDefine(definition, now)
+	added := c.tallies[definition.Quota.Name]
 	if before != nil && before.definition.UID == definition.UID {
-		c.tallies[definition.Quota.Name].left = before.left
+		added.left = before.left
+		added.touch(Namespaces, before.touched[Namespaces])
+		return
+	}
+	for _, is := range c.namespaces {
+		added.miss(is)
 	}
 }
 
@@ -193,7 +199,6 @@ func (c *Count) lockedDefine(definition Definition, now time.Time) {
 		return cmp.Compare(c.namespaces[a].version, c.namespaces[b].version)
 	})
 	for _, name := range names {
-		added.miss(c.namespaces[name])
 		c.lockedSelect(name, c.namespaces[name], added, now)
 	}
 }

@@ -86,6 +86,14 @@ func TestANamespaceMayHaveLeftUnseen(t *testing.T) {
 		"not, if a list shows no change":  {then: func(c *Count) { c.ReplaceNamespaces(namespaces(2), 9, start) }, touched: 2, left: 2},
 		"in a list that shows a change":   {then: func(c *Count) { c.ReplaceNamespaces(namespaces(5), 9, start) }, touched: 5, left: 5},
 		"not, if a watch shows it change": {then: func(c *Count) { c.SetNamespace("b", nil, nil, 5, start) }, touched: 2, left: 2},
+		"nor if it is defined anew then": {then: func(c *Count) {
+			c.SetNamespace("b", nil, nil, 5, start)
+			c.Define(redDefinition(t), start)
+		}, touched: 2, left: 2},
+		"what has left is not forgotten then": {then: func(c *Count) {
+			c.SetNamespace("a", nil, nil, 5, start)
+			c.Define(redDefinition(t), start)
+		}, touched: 5, left: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
