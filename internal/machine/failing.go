@@ -52,12 +52,8 @@ func (m *Machine) failed(b *batch, err error) {
 func (m *Machine) abandonBatch(b *batch, err error) {
 	m.failBatch(b, err)
 	for _, entry := range b.entries {
-		switch {
-		case entry.abandoned: // its release waits already
-		case entry.id == 0:
+		if entry.id == 0 && !entry.abandoned {
 			m.enqueue(entry)
-		case b.doubtful && entry.charge != nil && !entry.probe:
-			m.release(entry.charge.Reservation.Key(), m.now.Add(releasedFor))
 		}
 	}
 	if b.settles {
@@ -65,12 +61,16 @@ func (m *Machine) abandonBatch(b *batch, err error) {
 	}
 }
 
-// failBatch answers everybody who waits.
+// failBatch answers everybody who waits, and releases what may have been reserved for them.
 func (m *Machine) failBatch(b *batch, err error) {
+	m.work = nil
 	for _, entry := range b.entries {
 		m.fail(entry, err)
+		// That of a caller who has gone is released already.
+		if b.doubtful && entry.charge != nil && !entry.probe && !entry.abandoned {
+			m.release(entry.charge.Reservation.Key(), m.now.Add(releasedFor))
+		}
 	}
-	m.work = nil
 }
 
 // rejected takes it that the API server won't store what is in a write. It has stored

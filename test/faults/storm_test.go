@@ -61,8 +61,14 @@ type storm struct {
 func weather(ctx context.Context, round uint64) *world {
 	GinkgoHelper()
 	replicas.startAll(ctx)
-	w := newWorld(ctx, 12)
+	size, rest := 12, time.Duration(0)
+	if len(chosenMoves()) > 0 {
+		// Movers, and the API server's own watches, need some of the machine, too.
+		size, rest = 8, 20*time.Millisecond
+	}
+	w := newWorld(ctx, size)
 	plan := w.plan(100 + round)
+	plan.Rest = rest
 	plan.Orphans = true
 	plan.Refusing = []string{w.namespaces[1]}
 	plan.Pods = slices.Delete(slices.Clone(plan.Pods), 1, 2)
@@ -310,7 +316,8 @@ func (s *storm) killAll(ctx context.Context) {
 // apiServer kills the API server and starts it again.
 func (s *storm) apiServer(context.Context) {
 	GinkgoHelper()
-	end := disruptions.Begin("the restart of the API server", load.Disconnected, load.CallLost, load.Unknown, load.Failed)
+	end := disruptions.Begin("the restart of the API server",
+		load.Disconnected, load.CallLost, load.Undecided, load.Unknown, load.Failed)
 	defer time.AfterFunc(2*settled, end)
 	Expect(cluster.RestartAPIServer()).To(Succeed())
 	s.notef("the API server is back")
