@@ -33,7 +33,8 @@ import (
 )
 
 const (
-	// countWait is how long a request waits for a quota that is being counted.
+	// countWait is how long a request waits for a quota that is being counted. The looks
+	// between the waits take time of their own.
 	countWait = 3 * time.Second
 	// countPoll is how often it looks.
 	countPoll = 50 * time.Millisecond
@@ -66,13 +67,13 @@ func (h *Handler) decide(
 }
 
 // decideAgain charges the request again after each look that may lead to another
-// outcome, until one is certain or its patience ends.
+// outcome, until one is certain or its patience ends. A look that takes long is no reason
+// to give up: what it has shown leads further, however much has changed meanwhile.
 func (h *Handler) decideAgain(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 	question reach.Question, covered coverage.Covered, last outcome,
 ) outcome {
-	patience := h.Clock.Now().Add(countWait)
-	for ctx.Err() == nil {
+	for waited := time.Duration(0); ctx.Err() == nil; waited += countPoll {
 		again, err := h.lookAgain(ctx, question, request.Namespace, last)
 		if err != nil {
 			return outcome{err: err}
@@ -82,7 +83,7 @@ func (h *Handler) decideAgain(
 		}
 		covered = again
 		last = h.outcome(ctx, request, attributes, covered)
-		if last.granted() || h.Clock.Now().After(patience) {
+		if last.granted() || waited >= countWait {
 			return last
 		}
 		if !last.restsOnLimits() {

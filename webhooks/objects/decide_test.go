@@ -21,11 +21,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -99,12 +101,15 @@ func (s *served) create(t *testing.T, quota *quotav1.ClusterResourceQuota) {
 
 // scripted answers charges one after the other, the last answer ever after.
 type scripted struct {
-	answers  []ledger.Decision
+	answers []ledger.Decision
+	// takes is how long each answer takes.
+	takes    time.Duration
 	reserved []ledger.Charge
 	judged   []ledger.Charge
 }
 
 func (s *scripted) next() ledger.Decision {
+	clock.RealClock{}.Sleep(s.takes)
 	answer := s.answers[0]
 	if len(s.answers) > 1 {
 		s.answers = s.answers[1:]
@@ -200,6 +205,18 @@ func TestWhatTheLedgerDoesNotKnowYetIsWaitedForBriefly(t *testing.T) {
 			})
 		})
 	}
+}
+
+// On a busy machine, namespaces change while the ledger is asked.
+func TestASlowAnswerUsesUpNoPatience(t *testing.T) {
+	serve(t, quotas(quotaOf("team", "pods", "5")), func(t *testing.T, served *served) {
+		served.handler.Charger = &scripted{takes: countWait/2 + countPoll, answers: []ledger.Decision{
+			undecided(ledger.StaleNamespaces, 1000), undecided(ledger.StaleNamespaces, 1001), undecided(ledger.StaleNamespaces, 1002), ledger.Granted{},
+		}}
+		if got := served.ask(t, 999, []types.UID{"uid of team"}, creation()); !got.Allowed {
+			t.Errorf("refused: %s", got.Result.Message)
+		}
+	})
 }
 
 const invalidSpec = "status unknown for quota: broken, resources: pods (this version of the operator can't enforce its spec: " +
