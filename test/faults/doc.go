@@ -33,7 +33,8 @@ limitations under the License.
 // relabelled between quotas, a custom resource changes the version that is served, and
 // one replica's watches are held back while others hear. Then a commit above the limit
 // may be excused, by the exceptions of package judge and no others: the suite knows when
-// each request was sent, when each edit was answered, and when no leader heard anything.
+// each request was sent, when each edit was answered, when no leader heard anything, and
+// by what ledgers held whether the API server asked about a request at all.
 //
 // What clients met is judged too: 409 and 5xx are failures, but where the call
 // of a webhook was under way to a replica that ended or was paused at that

@@ -31,8 +31,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/faults/load"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 	"github.com/sharedquota/shared-quota-operator/test/judge"
@@ -58,7 +60,7 @@ var (
 	// replicas are those of the operator.
 	replicas *deployment
 	// evidence is what is known of requests and edits.
-	evidence = &witness{}
+	evidence = newWitness()
 	// disruptions are what was broken when.
 	disruptions = &load.Disruptions{}
 	// worlds are those whose end is still to be judged; worldsMade counts all.
@@ -122,7 +124,8 @@ func startControlPlane(ctx context.Context) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	api = suite.Client(cluster.Config(), 0)
-	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL(), judge.Recording())
+	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL(), judge.Recording(),
+		judge.Hearing(schema.GroupResource{Group: quotav1.GroupVersion.Group, Resource: "quotaledgers"}, evidence.readLedger))
 	Expect(err).NotTo(HaveOccurred())
 }
 

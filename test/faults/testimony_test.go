@@ -18,8 +18,11 @@ package faults
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +31,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -41,11 +45,6 @@ import (
 // on a machine that is busy.
 const learnsWithin = 3 * time.Second
 
-// relabelled is how long after its labels changed the API server may still go by the
-// earlier ones: it chooses whom it asks by its own watch of namespaces. A request was seen
-// that it sent to the quota of before, 10 ms after it had answered the edit.
-const relabelled = 500 * time.Millisecond
-
 // edit is a change of a quota or of a namespace that was made on purpose.
 type edit struct {
 	name string
@@ -55,7 +54,8 @@ type edit struct {
 	inForce     time.Time
 }
 
-// witness knows when requests were sent, edits answered, and the leader deaf.
+// witness knows when requests were sent, edits answered, and the leader deaf, and what
+// ledgers have held.
 type witness struct {
 	// mu guards what follows.
 	mu      sync.Mutex
@@ -64,6 +64,43 @@ type witness struct {
 	// deaf are the times in which no leader heard what happened; the end of one that
 	// lasts is zero.
 	deaf []*[2]time.Time
+	// reserved are the reservations that ledgers have held, as they are stored.
+	reserved map[string]bool
+	// asked says when it was seen first that something was reserved for an object: the
+	// API server has asked about it.
+	asked map[types.UID][]time.Time
+}
+
+func newWitness() *witness {
+	return &witness{reserved: map[string]bool{}, asked: map[types.UID][]time.Time{}}
+}
+
+var uids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// readLedger takes a ledger into account, as it is stored.
+func (w *witness) readLedger(stored []byte) {
+	ledger, now := quotav1.QuotaLedger{}, time.Now()
+	if err := json.Unmarshal(stored, &ledger); err != nil {
+		panic(err) // The API server stores no other.
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, reservation := range ledger.Entries.Reservations {
+		if w.reserved[reservation] {
+			continue
+		}
+		w.reserved[reservation] = true
+		for _, uid := range uids.FindAllString(reservation, -1) {
+			w.asked[types.UID(uid)] = append(w.asked[types.UID(uid)], now)
+		}
+	}
+}
+
+// wasAsked tells whether the API server asked about a write. Of one that isn't known, it did.
+func (w *witness) wasAsked(write load.Write) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return write.UID == "" || slices.ContainsFunc(w.asked[write.UID], write.Sent.Before)
 }
 
 // hear takes the clients' writes into account.
@@ -123,14 +160,18 @@ func (w *witness) testimony() judge.Testimony {
 			}
 		}
 	}
+	behind := func(change judge.Change) load.Write {
+		if write, known := stored[change.Revision]; known {
+			return write
+		}
+		return lastOf(lost, change)
+	}
 	return judge.Testimony{
 		Sent: func(change judge.Change) (time.Time, time.Time) {
-			write := stored[change.Revision]
-			if write.Revision == 0 {
-				write = lastOf(lost, change)
-			}
+			write := behind(change)
 			return write.Sent, write.Answered
 		},
+		Asked:   func(change judge.Change) bool { return w.wasAsked(behind(change)) },
 		InForce: w.inForce,
 		Learned: w.learned,
 	}
@@ -159,9 +200,6 @@ func (w *witness) inForce(change judge.Change) time.Time {
 	}
 	for _, made := range w.edits {
 		if made.name == name && made.after < change.Revision && change.Revision <= made.upTo {
-			if change.Cause == judge.Joined {
-				return made.inForce.Add(relabelled)
-			}
 			return made.inForce
 		}
 	}

@@ -77,7 +77,8 @@ func circumstances(testimony judge.Testimony, violation judge.Violation, history
 		case change.Revision > violation.Revision:
 		case change.Revision == violation.Revision:
 			sent, answered := testimony.Sent(change)
-			moved = append(moved, fmt.Sprintf("  sent %s, answered %s", clock(sent), clock(answered)))
+			asked := map[bool]string{true: "about which somebody may have been asked", false: "about which nobody was asked"}
+			moved = append(moved, fmt.Sprintf("  sent %s, answered %s, %s", clock(sent), clock(answered), asked[testimony.Asked(change)]))
 		case change.Cause != judge.Object:
 			moved = append(moved, fmt.Sprintf("  revision %d: %s %s, %s live, %s allowed, in force from %s on", change.Revision,
 				change.Cause, change.Namespace, amounts(change.Lives), amounts(change.Hard), clock(testimony.InForce(change))))

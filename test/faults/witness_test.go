@@ -17,12 +17,14 @@ limitations under the License.
 package faults
 
 import (
+	"encoding/json"
 	"strconv"
 	"testing"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/faults/load"
 	"github.com/sharedquota/shared-quota-operator/test/judge"
@@ -49,7 +51,7 @@ func TestWhenTheLeaderMustHaveLearned(t *testing.T) {
 }
 
 func TestALeaderThatIsStillDeafNeedNotHaveLearned(t *testing.T) {
-	w := &witness{}
+	w := newWitness()
 	end := w.deafen()
 	if got := w.learned(time.Now()); got.Before(time.Now()) {
 		t.Errorf("learned at %s, which is past", got)
@@ -61,7 +63,7 @@ func TestALeaderThatIsStillDeafNeedNotHaveLearned(t *testing.T) {
 }
 
 func TestAnEditIsInForceFromItsAnswerOn(t *testing.T) {
-	w := &witness{}
+	w := newWitness()
 	edited := func(before string, revision int) func() {
 		var quota client.Object = builders.Quota("team").Obj()
 		quota.SetResourceVersion(strconv.Itoa(revision))
@@ -100,5 +102,36 @@ func TestTheCallBehindACommit(t *testing.T) {
 	}
 	if got := lastOf(lost, judge.Change{Namespace: "web", Key: "/registry/pods/web/other"}); !got.Sent.IsZero() {
 		t.Errorf("of another object's call %+v is known, want nothing", got)
+	}
+}
+
+func TestWhomTheAPIServerAskedAboutStandsInLedgers(t *testing.T) {
+	const asked, attempt, unasked = "3f0c6c1e-57a5-4c50-8b6e-0d3ea64b1df0", "8d4d3a0e-11c2-4b8e-9c58-6f6c1ce0b7aa", "d94a6a51-0b0e-4e60-a1a4-52fd0b0a3f11"
+	w := newWitness()
+	ledger := func(reservations ...string) []byte {
+		stored, err := json.Marshal(quotav1.QuotaLedger{Entries: quotav1.QuotaLedgerEntries{Reservations: reservations}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stored
+	}
+	before := time.Now()
+	w.readLedger(ledger("pods web/a " + asked + " " + attempt))
+	after := time.Now()
+	w.readLedger(ledger("pods web/a " + asked + " " + attempt)) // It stands there still.
+	for name, test := range map[string]struct {
+		write load.Write
+		want  bool
+	}{
+		"what was reserved after it was sent":  {write: load.Write{UID: asked, Sent: before}, want: true},
+		"what was reserved before it was sent": {write: load.Write{UID: asked, Sent: after}},
+		"what was never reserved":              {write: load.Write{UID: unasked, Sent: before}},
+		"what isn't known":                     {write: load.Write{Sent: before}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := w.wasAsked(test.write); got != test.want {
+				t.Errorf("asked: got %t, want %t", got, test.want)
+			}
+		})
 	}
 }

@@ -37,7 +37,15 @@ type Testimony struct {
 	InForce func(Change) time.Time
 	// Learned returns by when the leader must have learned of what was committed by then.
 	Learned func(time.Time) time.Time
+	// Asked tells whether the API server asked anybody about the request behind a commit;
+	// true if nobody knows.
+	Asked func(Change) bool
 }
+
+// labelsLag is within what time the API server follows the new labels of a namespace. It
+// chooses whom it asks by a watch of its own, and was seen to be two seconds late where
+// all cores were busy.
+const labelsLag = 5 * time.Second
 
 // Exception is why a commit above the limit is no violation.
 type Exception string
@@ -53,6 +61,9 @@ const (
 	// What a namespace brought along excuses nothing that is created in that namespace: a
 	// request there is judged only by a count that has it.
 	Unlearned Exception = "sent before the leader had learned of what nobody was asked about"
+	// Unasked: the request was sent so soon after its namespace had joined that the API
+	// server still went by the labels of before, and so it asked nobody.
+	Unasked Exception = "sent to a namespace that had just joined, and the API server asked nobody"
 )
 
 // Unexcused returns the violations in the history of one quota that no exception is for,
@@ -146,7 +157,7 @@ func (t *trial) try(change Change) {
 		return
 	}
 	sent, answered := t.Sent(change)
-	if t.unasked(change, sent) {
+	if t.unasked(change, sent) || t.skipped(change, sent) {
 		t.arrivals = append(t.arrivals, arrival{amounts: raised, learned: t.Learned(answered)})
 	}
 	for _, name := range sortedNames(raised) {
@@ -164,6 +175,13 @@ func (t *trial) try(change Change) {
 	}
 }
 
+// skipped tells whether the API server asked nobody about a request, because it didn't
+// know yet that its namespace had joined.
+func (t *trial) skipped(change Change, sent time.Time) bool {
+	joined := t.joined[change.Namespace]
+	return !joined.IsZero() && before(sent, joined.Add(labelsLag)) && !t.Asked(change)
+}
+
 // unasked tells whether the quota may not have been asked about a request: its namespace
 // had not joined when it was sent, or the quota was new. A limit that is lowered was asked
 // about it all the same.
@@ -179,6 +197,9 @@ func (t *trial) unasked(change Change, sent time.Time) bool {
 func (t *trial) exception(change Change, name corev1.ResourceName, sent time.Time) (Exception, bool) {
 	if before(sent, t.joined[change.Namespace]) || before(sent, t.limited[name]) || before(sent, t.lowered[name]) {
 		return InFlight, true
+	}
+	if t.skipped(change, sent) {
+		return Unasked, true
 	}
 	excess := change.Lives[name].DeepCopy()
 	excess.Sub(change.Hard[name])

@@ -39,7 +39,7 @@ func at(seconds float64) time.Time {
 
 // testimony is of a leader that learns within two seconds. Each request is answered a
 // tenth of a second after it was sent.
-func testimony(sent sentAt, inForce forceAt) Testimony {
+func testimony(sent sentAt, inForce forceAt, unasked map[int64]bool) Testimony {
 	return Testimony{
 		Sent: func(change Change) (time.Time, time.Time) {
 			if when, known := sent[change.Revision]; known {
@@ -54,6 +54,7 @@ func testimony(sent sentAt, inForce forceAt) Testimony {
 			return time.Time{}
 		},
 		Learned: func(when time.Time) time.Time { return when.Add(2 * time.Second) },
+		Asked:   func(change Change) bool { return !unasked[change.Revision] },
 	}
 }
 
@@ -70,6 +71,7 @@ func TestExceptions(t *testing.T) {
 		steps   []step
 		sent    sentAt
 		inForce forceAt
+		unasked map[int64]bool
 		want    []string
 		excused map[Exception]int
 	}{
@@ -88,6 +90,29 @@ func TestExceptions(t *testing.T) {
 			sent:    sentAt{8: 10.1},
 			inForce: forceAt{7: 10},
 			want:    []string{violated},
+		},
+		"one of which the API server asked nobody is none": {
+			steps:   append(world, put(ns("beside", "red")), put(pod("beside", "d"))),
+			sent:    sentAt{8: 14.9},
+			inForce: forceAt{7: 10},
+			unasked: map[int64]bool{8: true},
+			excused: map[Exception]int{Unasked: 1},
+		},
+		"but it is one when the API server must know that the namespace has joined": {
+			steps:   append(world, put(ns("beside", "red")), put(pod("beside", "d"))),
+			sent:    sentAt{8: 15},
+			inForce: forceAt{7: 10},
+			unasked: map[int64]bool{8: true},
+			want:    []string{violated},
+		},
+		"what nobody was asked about excuses others while nobody can know of it": {
+			steps: []step{
+				put(two), put(ns("in", "red")), put(pod("in", "a")), put(ns("beside", "red")), put(pod("beside", "b")), put(pod("in", "c")),
+			},
+			sent:    sentAt{5: 10.1, 6: 12.1},
+			inForce: forceAt{4: 10},
+			unasked: map[int64]bool{5: true},
+			excused: map[Exception]int{Unlearned: 1},
 		},
 		"one elsewhere is none before the leader has learned what the namespace brought along": {
 			steps:   append(world, put(ns("beside", "red")), put(pod("in", "d"))),
@@ -179,9 +204,9 @@ func TestExceptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			story := newStory()
-			Recording()(story.books)
+			Recording()(&Judge{books: story.books})
 			story.tell(t, test.steps...)
-			violations, excused := testimony(test.sent, test.inForce).Unexcused("team", story.books.history["team"])
+			violations, excused := testimony(test.sent, test.inForce, test.unasked).Unexcused("team", story.books.history["team"])
 			var got []string
 			for _, violation := range violations {
 				got = append(got, violation.String())
@@ -202,14 +227,14 @@ func TestExceptions(t *testing.T) {
 func TestWithoutTestimonyTheHistoryHasTheViolationsOfTheReport(t *testing.T) {
 	pod := func(name string) *corev1.Pod { return builders.Pod("a", name).Obj() }
 	story := newStory()
-	Recording()(story.books)
+	Recording()(&Judge{books: story.books})
 	story.tell(t,
 		put(team().Hard("pods", "1").Hard("count/pods", "2").Obj()), put(ns("a", "red")), put(pod("x")), put(pod("y")),
 	)
 	story.tell(t,
 		put(ns("a", "blue")), put(pod("z")), put(ns("a", "red")), put(pod("w")), gone(pod("w")), put(team().Hard("pods", "9").Obj()), put(pod("v")),
 	)
-	violations, _ := testimony(nil, nil).Unexcused("team", story.books.history["team"])
+	violations, _ := testimony(nil, nil, nil).Unexcused("team", story.books.history["team"])
 	reports, err := story.books.report()
 	if err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ type Change struct {
 // Recording makes the judge keep every change, for History. What is kept then grows
 // without bound.
 func Recording() Option {
-	return func(b *books) { b.history = map[string][]Change{} }
+	return func(j *Judge) { j.books.history = map[string][]Change{} }
 }
 
 // record keeps a change of what lives under an account.

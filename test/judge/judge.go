@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,6 +40,9 @@ type Judge struct {
 	cancel context.CancelFunc
 	// done is closed when nothing more is followed.
 	done chan struct{}
+	// hear is called with what is stored below heard; nil for nothing.
+	heard string
+	hear  func(stored []byte)
 
 	// mu guards the rest.
 	mu       sync.Mutex
@@ -100,6 +104,9 @@ func (j *Judge) take(response clientv3.WatchResponse) error {
 func (j *Judge) enter(committed *clientv3.Event) error {
 	if err := j.reader.follows(committed); err != nil {
 		return fmt.Errorf("noticing a gap: %w", err)
+	}
+	if j.hear != nil && committed.Type == clientv3.EventTypePut && strings.HasPrefix(string(committed.Kv.Key), j.heard) {
+		j.hear(committed.Kv.Value)
 	}
 	e, followed, err := j.reader.read(committed)
 	if err != nil || !followed {

@@ -21,10 +21,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 )
 
@@ -33,7 +35,16 @@ import (
 const startTimeout = 15 * time.Second
 
 // Option changes how a Judge works.
-type Option func(*books)
+type Option func(*Judge)
+
+// Hearing makes the judge hand on what is committed of a custom resource that has no
+// namespaces, each version as it is stored, in the order of commits. The function must
+// not call the judge.
+func Hearing(resource schema.GroupResource, hear func(stored []byte)) Option {
+	return func(j *Judge) {
+		j.heard, j.hear = path.Join(prefix, resource.Group, resource.Resource)+"/", hear
+	}
+}
 
 // Start follows etcd from now on, until ctx ends or Stop. What lives already
 // is counted, and is no violation.
@@ -50,7 +61,7 @@ func Start(ctx context.Context, etcdURL string, options ...Option) (*Judge, erro
 		books:  newBooks(clock.RealClock{}, layout),
 	}
 	for _, option := range options {
-		option(j.books)
+		option(j)
 	}
 	if err := j.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading etcd at %s: %w", etcdURL, err), client.Close())

@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -30,6 +31,8 @@ type Write struct {
 	// Namespace and Name of the object. A name that is not known ends in "-": the API
 	// server made up the rest.
 	Namespace, Name string
+	// UID of the object; empty if nobody was told.
+	UID types.UID
 	// Revision is the resourceVersion that it got; 0 if nobody was told, and the call may
 	// have stored it or not.
 	Revision int64
@@ -42,6 +45,7 @@ func writeOf(object client.Object, a attempt) Write {
 		Namespace: object.GetNamespace(), Name: cmp.Or(object.GetName(), object.GetGenerateName()), Sent: a.from, Answered: a.to,
 	}
 	if a.outcome == Succeeded {
+		write.UID = object.GetUID()
 		write.Revision, _ = strconv.ParseInt(object.GetResourceVersion(), 10, 64) // It is a number, or nothing was stored.
 	}
 	return write
