@@ -66,20 +66,20 @@ type witness struct {
 	deaf []*[2]time.Time
 	// reserved are the reservations that ledgers have held, as they are stored.
 	reserved map[string]bool
-	// asked says when it was seen first that something was reserved for an object: the
-	// API server has asked about it.
-	asked map[types.UID][]time.Time
+	// asked says by which revisions something was first reserved for an object: the API
+	// server has asked about it.
+	asked map[types.UID][]int64
 }
 
 func newWitness() *witness {
-	return &witness{reserved: map[string]bool{}, asked: map[types.UID][]time.Time{}}
+	return &witness{reserved: map[string]bool{}, asked: map[types.UID][]int64{}}
 }
 
 var uids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// readLedger takes a ledger into account, as it is stored.
-func (w *witness) readLedger(stored []byte) {
-	ledger, now := quotav1.QuotaLedger{}, time.Now()
+// readLedger takes a ledger into account, as it is stored by a revision.
+func (w *witness) readLedger(revision int64, stored []byte) {
+	ledger := quotav1.QuotaLedger{}
 	if err := json.Unmarshal(stored, &ledger); err != nil {
 		panic(err) // The API server stores no other.
 	}
@@ -91,16 +91,19 @@ func (w *witness) readLedger(stored []byte) {
 		}
 		w.reserved[reservation] = true
 		for _, uid := range uids.FindAllString(reservation, -1) {
-			w.asked[types.UID(uid)] = append(w.asked[types.UID(uid)], now)
+			w.asked[types.UID(uid)] = append(w.asked[types.UID(uid)], revision)
 		}
 	}
 }
 
-// wasAsked tells whether the API server asked about a write. Of one that isn't known, it did.
-func (w *witness) wasAsked(write load.Write) bool {
+// wasAsked tells whether the API server asked about a write, which followed another of the
+// same object. Of one that isn't known, it did.
+func (w *witness) wasAsked(write load.Write, after int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return write.UID == "" || slices.ContainsFunc(w.asked[write.UID], write.Sent.Before)
+	return write.UID == "" || slices.ContainsFunc(w.asked[write.UID], func(at int64) bool {
+		return after < at && at < write.Revision
+	})
 }
 
 // hear takes the clients' writes into account.
@@ -150,6 +153,7 @@ func (w *witness) testimony() judge.Testimony {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	stored := map[int64]load.Write{}
+	revisions := map[types.UID][]int64{}
 	var lost []load.Write
 	for _, tally := range w.tallies {
 		for _, write := range tally.Writes() {
@@ -157,6 +161,7 @@ func (w *witness) testimony() judge.Testimony {
 				lost = append(lost, write)
 			} else if !known { // A later write of the same revision changed nothing.
 				stored[write.Revision] = write
+				revisions[write.UID] = append(revisions[write.UID], write.Revision)
 			}
 		}
 	}
@@ -171,7 +176,15 @@ func (w *witness) testimony() judge.Testimony {
 			write := behind(change)
 			return write.Sent, write.Answered
 		},
-		Asked:   func(change judge.Change) bool { return w.wasAsked(behind(change)) },
+		Asked: func(change judge.Change) bool {
+			write, after := behind(change), int64(0)
+			for _, revision := range revisions[write.UID] {
+				if revision < write.Revision {
+					after = max(after, revision)
+				}
+			}
+			return w.wasAsked(write, after)
+		},
 		InForce: w.inForce,
 		Learned: w.learned,
 	}

@@ -115,21 +115,21 @@ func TestWhomTheAPIServerAskedAboutStandsInLedgers(t *testing.T) {
 		}
 		return stored
 	}
-	before := time.Now()
-	w.readLedger(ledger("pods web/a " + asked + " " + attempt))
-	after := time.Now()
-	w.readLedger(ledger("pods web/a " + asked + " " + attempt)) // It stands there still.
+	w.readLedger(5, ledger("pods web/a "+asked+" "+attempt))
+	w.readLedger(9, ledger("pods web/a "+asked+" "+attempt)) // It stands there still.
 	for name, test := range map[string]struct {
 		write load.Write
+		after int64
 		want  bool
 	}{
-		"what was reserved after it was sent":  {write: load.Write{UID: asked, Sent: before}, want: true},
-		"what was reserved before it was sent": {write: load.Write{UID: asked, Sent: after}},
-		"what was never reserved":              {write: load.Write{UID: unasked, Sent: before}},
-		"what isn't known":                     {write: load.Write{Sent: before}, want: true},
+		"what was reserved before it was stored":           {write: load.Write{UID: asked, Revision: 6}, want: true},
+		"what was reserved for the write before it":        {write: load.Write{UID: asked, Revision: 8}, after: 6},
+		"what was reserved only for a write that followed": {write: load.Write{UID: asked, Revision: 4}},
+		"what was never reserved":                          {write: load.Write{UID: unasked, Revision: 6}},
+		"what isn't known":                                 {write: load.Write{Revision: 6}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := w.wasAsked(test.write); got != test.want {
+			if got := w.wasAsked(test.write, test.after); got != test.want {
 				t.Errorf("asked: got %t, want %t", got, test.want)
 			}
 		})

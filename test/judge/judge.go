@@ -42,7 +42,7 @@ type Judge struct {
 	done chan struct{}
 	// hear is called with what is stored below heard; nil for nothing.
 	heard string
-	hear  func(stored []byte)
+	hear  func(revision int64, stored []byte)
 
 	// mu guards the rest.
 	mu       sync.Mutex
@@ -106,7 +106,7 @@ func (j *Judge) enter(committed *clientv3.Event) error {
 		return fmt.Errorf("noticing a gap: %w", err)
 	}
 	if j.hear != nil && committed.Type == clientv3.EventTypePut && strings.HasPrefix(string(committed.Kv.Key), j.heard) {
-		j.hear(committed.Kv.Value)
+		j.hear(committed.Kv.ModRevision, committed.Kv.Value)
 	}
 	e, followed, err := j.reader.read(committed)
 	if err != nil || !followed {

@@ -38,9 +38,9 @@ const startTimeout = 15 * time.Second
 type Option func(*Judge)
 
 // Hearing makes the judge hand on what is committed of a custom resource that has no
-// namespaces, each version as it is stored, in the order of commits. The function must
-// not call the judge.
-func Hearing(resource schema.GroupResource, hear func(stored []byte)) Option {
+// namespaces, each version as it is stored, with its revision, in the order of commits. The
+// function must not call the judge.
+func Hearing(resource schema.GroupResource, hear func(revision int64, stored []byte)) Option {
 	return func(j *Judge) {
 		j.heard, j.hear = path.Join(prefix, resource.Group, resource.Resource)+"/", hear
 	}
