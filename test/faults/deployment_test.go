@@ -57,6 +57,8 @@ type place struct {
 	// running is nil while there is none.
 	running *harness.Operator
 	paused  bool
+	// deposed: it led when it was paused, and ends by itself once it has found out.
+	deposed bool
 }
 
 func newDeployment(ctx context.Context, binary, ahead string) *deployment {
@@ -100,10 +102,13 @@ func (d *deployment) waitUntilServing(ctx context.Context, place *place) {
 	Eventually(ctx, d.production.Ready).Should(ContainElement(place.running), "replica %s", place.name)
 }
 
-// startAll puts a replica into every place that has none.
+// startAll puts a replica into every place that has none, or is about to have none.
 func (d *deployment) startAll(ctx context.Context) {
 	GinkgoHelper()
 	for _, place := range d.places {
+		if place.deposed {
+			Eventually(ctx, func() bool { return ended(place.running) }).Should(BeTrue(), "replica %s still takes itself for the leader", place.name)
+		}
 		d.revive(ctx, place)
 	}
 }
@@ -125,7 +130,7 @@ func (d *deployment) revive(ctx context.Context, place *place) {
 	if place.running != nil && ended(place.running) {
 		Expect(place.running.Stop()).To(MatchError(harness.ErrExited))
 		Expect(place.says("leader election lost")).To(BeTrue(), "replica %s ended:\n%s", place.name, cluster.LogTails(20))
-		place.running = nil
+		place.running, place.deposed = nil, false
 	}
 	if place.running == nil {
 		d.start(ctx, place)
@@ -147,7 +152,7 @@ func (d *deployment) kill(place *place) {
 	if err := place.running.Kill(); err != nil {
 		Expect(err).To(MatchError(harness.ErrExited))
 	}
-	place.running, place.paused = nil, false
+	place.running, place.paused, place.deposed = nil, false, false
 }
 
 // terminate ends a replica as the deletion of its pod does.
@@ -156,7 +161,7 @@ func (d *deployment) terminate(place *place) {
 	end := disruptions.Begin("the stop of replica "+place.name, load.CallLost)
 	defer time.AfterFunc(settled, end)
 	Expect(d.production.Stop(place.running)).To(Succeed())
-	place.running = nil
+	place.running, place.deposed = nil, false
 }
 
 // pause stops a replica with SIGSTOP, and returns once no more is handed to it. What was
@@ -170,9 +175,10 @@ func (d *deployment) pause(ctx context.Context, place *place) {
 	Eventually(ctx, d.production.Ready).ShouldNot(ContainElement(place.running))
 }
 
+// resume lets a replica go on that led when it was paused.
 func (d *deployment) resume(place *place) {
 	place.running.Resume()
-	place.paused = false
+	place.paused, place.deposed = false, true
 }
 
 // up are the places whose replica runs.

@@ -42,10 +42,15 @@ type Testimony struct {
 	Asked func(Change) bool
 }
 
-// labelsLag is within what time the API server follows the new labels of a namespace. It
-// chooses whom it asks by a watch of its own, and was seen to be two seconds late where
-// all cores were busy.
-const labelsLag = 5 * time.Second
+// The API server chooses whom it asks by a watch of namespaces of its own. It was seen to
+// be two seconds late where all cores were busy.
+const (
+	// askedLag is for how long it may still ask about a namespace that has joined, but by
+	// the labels of before: it named other quotas, and nobody else knew of the change.
+	askedLag = 2 * time.Second
+	// unaskedLag is for how long it may ask nobody.
+	unaskedLag = 5 * time.Second
+)
 
 // Exception is why a commit above the limit is no violation.
 type Exception string
@@ -61,8 +66,10 @@ const (
 	// What a namespace brought along excuses nothing that is created in that namespace: a
 	// request there is judged only by a count that has it.
 	Unlearned Exception = "sent before the leader had learned of what nobody was asked about"
-	// Unasked: the request was sent so soon after its namespace had joined that the API
-	// server still went by the labels of before, and so it asked nobody.
+	// Followed: the request was sent so soon after its namespace had joined that the API
+	// server may have gone by the labels of before, and asked about other quotas.
+	Followed Exception = "sent to a namespace whose labels had changed a moment ago"
+	// Unasked: the same for somewhat longer, where the API server asked nobody at all.
 	Unasked Exception = "sent to a namespace that had just joined, and the API server asked nobody"
 )
 
@@ -157,7 +164,7 @@ func (t *trial) try(change Change) {
 		return
 	}
 	sent, answered := t.Sent(change)
-	if t.unasked(change, sent) || t.skipped(change, sent) {
+	if _, lagged := t.lagged(change, sent); lagged || t.unasked(change, sent) {
 		t.arrivals = append(t.arrivals, arrival{amounts: raised, learned: t.Learned(answered)})
 	}
 	for _, name := range sortedNames(raised) {
@@ -175,11 +182,18 @@ func (t *trial) try(change Change) {
 	}
 }
 
-// skipped tells whether the API server asked nobody about a request, because it didn't
-// know yet that its namespace had joined.
-func (t *trial) skipped(change Change, sent time.Time) bool {
+// lagged tells whether the API server may not have known yet, when it asked about a
+// request, that its namespace had joined.
+func (t *trial) lagged(change Change, sent time.Time) (Exception, bool) {
 	joined := t.joined[change.Namespace]
-	return !joined.IsZero() && before(sent, joined.Add(labelsLag)) && !t.Asked(change)
+	switch {
+	case joined.IsZero():
+		return "", false
+	case before(sent, joined.Add(askedLag)):
+		return Followed, true
+	default:
+		return Unasked, before(sent, joined.Add(unaskedLag)) && !t.Asked(change)
+	}
 }
 
 // unasked tells whether the quota may not have been asked about a request: its namespace
@@ -198,8 +212,8 @@ func (t *trial) exception(change Change, name corev1.ResourceName, sent time.Tim
 	if before(sent, t.joined[change.Namespace]) || before(sent, t.limited[name]) || before(sent, t.lowered[name]) {
 		return InFlight, true
 	}
-	if t.skipped(change, sent) {
-		return Unasked, true
+	if exception, lagged := t.lagged(change, sent); lagged {
+		return exception, true
 	}
 	excess := change.Lives[name].DeepCopy()
 	excess.Sub(change.Hard[name])

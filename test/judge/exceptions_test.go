@@ -85,9 +85,15 @@ func TestExceptions(t *testing.T) {
 			inForce: forceAt{7: 10},
 			excused: map[Exception]int{InFlight: 1},
 		},
-		"one that was sent to the namespace when it had joined is one, however soon": {
+		"one that was sent to the namespace just after it had joined is none": {
 			steps:   append(world, put(ns("beside", "red")), put(pod("beside", "d"))),
-			sent:    sentAt{8: 10.1},
+			sent:    sentAt{8: 11.9},
+			inForce: forceAt{7: 10},
+			excused: map[Exception]int{Followed: 1},
+		},
+		"one that was sent two seconds later is one, if anybody was asked": {
+			steps:   append(world, put(ns("beside", "red")), put(pod("beside", "d"))),
+			sent:    sentAt{8: 12},
 			inForce: forceAt{7: 10},
 			want:    []string{violated},
 		},
@@ -109,7 +115,7 @@ func TestExceptions(t *testing.T) {
 			steps: []step{
 				put(two), put(ns("in", "red")), put(pod("in", "a")), put(ns("beside", "red")), put(pod("beside", "b")), put(pod("in", "c")),
 			},
-			sent:    sentAt{5: 10.1, 6: 12.1},
+			sent:    sentAt{5: 12.1, 6: 14.1},
 			inForce: forceAt{4: 10},
 			unasked: map[int64]bool{5: true},
 			excused: map[Exception]int{Unlearned: 1},
