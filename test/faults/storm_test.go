@@ -64,7 +64,7 @@ func weather(ctx context.Context, round uint64) *world {
 	size, rest := 12, time.Duration(0)
 	if len(chosenMoves()) > 0 {
 		// Movers, and the API server's own watches, need some of the machine, too.
-		size, rest = 8, 20*time.Millisecond
+		size, rest = 8, 100*time.Millisecond
 	}
 	w := newWorld(ctx, size)
 	plan := w.plan(100 + round)

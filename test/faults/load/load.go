@@ -42,7 +42,7 @@ type Plan struct {
 	// Pods, Services and ConfigMaps hold a namespace for each client.
 	Pods, Services, ConfigMaps []string
 	// Last holds a namespace for each client that fights over the last places of a
-	// quota on config maps: it never rests, and keeps nothing.
+	// quota on config maps, and keeps nothing.
 	Last []string
 	// Widgets holds a namespace for each client of a custom resource.
 	Widgets []string
@@ -53,7 +53,8 @@ type Plan struct {
 	// Orphans lets clients do what leaves reservations behind that nothing but
 	// the end of their life removes: what is refused later, and duplicates.
 	Orphans bool
-	// Rest is how long a client rests at most between two calls.
+	// Rest is how long a client rests at most between two calls. One of Last rests a fifth
+	// of that.
 	Rest time.Duration
 	Seed uint64
 }
@@ -76,7 +77,7 @@ func Start(ctx context.Context, api client.Client, plan Plan) *Load {
 	l.each(ctx, api, plan, "services", plan.Services, newServices)
 	l.each(ctx, api, plan, "configmaps", plan.ConfigMaps, newConfigMaps)
 	l.each(ctx, api, plan, "widgets", plan.Widgets, func(w *worker) stepper { return newWidgets(w, plan.WidgetKind) })
-	plan.Rest = 0
+	plan.Rest /= 5
 	l.each(ctx, api, plan, "last", plan.Last, newLast)
 	return l
 }
