@@ -33,8 +33,7 @@ import (
 )
 
 const (
-	// countWait is how long a request waits for a quota that is being counted. The looks
-	// between the waits take time of their own.
+	// countWait is how long a request waits for a quota that is being counted.
 	countWait = 3 * time.Second
 	// countPoll is how often it looks.
 	countPoll = 50 * time.Millisecond
@@ -67,13 +66,14 @@ func (h *Handler) decide(
 }
 
 // decideAgain charges the request again after each look that may lead to another
-// outcome, until one is certain or its patience ends. A look that takes long is no reason
-// to give up: what it has shown leads further, however much has changed meanwhile.
+// outcome, until one is certain or its patience ends. Patience is for what needs time. What
+// the replica has not seen, a look shows, however long that takes.
 func (h *Handler) decideAgain(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 	question reach.Question, covered coverage.Covered, last outcome,
 ) outcome {
-	for waited := time.Duration(0); ctx.Err() == nil; waited += countPoll {
+	patience := h.Clock.Now().Add(countWait)
+	for ctx.Err() == nil {
 		again, err := h.lookAgain(ctx, question, request.Namespace, last)
 		if err != nil {
 			return outcome{err: err}
@@ -83,7 +83,7 @@ func (h *Handler) decideAgain(
 		}
 		covered = again
 		last = h.outcome(ctx, request, attributes, covered)
-		if last.granted() || waited >= countWait {
+		if last.granted() || !last.isBehind() && h.Clock.Now().After(patience) {
 			return last
 		}
 		if !last.restsOnLimits() {
@@ -134,6 +134,12 @@ func (h *Handler) pause(ctx context.Context) {
 }
 
 func (o outcome) granted() bool { return isGranted(o.decision, o.err) }
+
+// isBehind reports whether the replica has yet to see what the ledger has counted.
+func (o outcome) isBehind() bool {
+	undecided, isUndecided := o.decision.(ledger.Undecided)
+	return o.err == nil && isUndecided && undecided.Reason == ledger.StaleNamespaces
+}
 
 // restsOnLimits reports whether the same quotas lead to the same outcome again,
 // however long one waits.
