@@ -25,6 +25,9 @@ import (
 	"time"
 )
 
+// overload is why a call may be too slow though nothing is broken.
+const overload = "too much to do for the machine"
+
 // attempt is one call of a client.
 type attempt struct {
 	what     string
@@ -84,8 +87,9 @@ func (t *Tally) Count(outcome Outcome) int {
 
 // Judge holds what clients met against the disruptions of the time. It returns
 // the calls that nothing excuses, for a person to read, and how many calls each
-// disruption excuses.
-func (t *Tally) Judge(during *Disruptions) (inexcusable []string, excused map[string]int) {
+// disruption excuses. The first calls that were only too slow, as many as may be, are told
+// of among those.
+func (t *Tally) Judge(during *Disruptions, maySlow int) (inexcusable []string, excused map[string]int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	excused = map[string]int{}
@@ -94,9 +98,26 @@ func (t *Tally) Judge(during *Disruptions) (inexcusable []string, excused map[st
 			excused[what]++
 			continue
 		}
+		if slow := a.outcome == Undecided || a.outcome == Unanswered; slow && excused[overload] < maySlow {
+			excused[overload]++
+			continue
+		}
 		inexcusable = append(inexcusable, a.String())
 	}
 	return inexcusable, excused
+}
+
+// Calls returns how many calls there were.
+func (t *Tally) Calls() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sum := 0
+	for _, of := range t.counts {
+		for _, count := range of {
+			sum += count
+		}
+	}
+	return sum
 }
 
 // String tells all counts, a line each.

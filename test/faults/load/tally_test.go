@@ -95,7 +95,7 @@ func TestATallyHoldsWhatClientsMetAgainstWhatWasBroken(t *testing.T) {
 	add("too late", after, after, CallLost)
 	add("of another kind", middle, middle, Failed)
 
-	bad, excused := tally.Judge(during)
+	bad, excused := tally.Judge(during, 0)
 	if len(excused) != 1 || excused["the end of a replica"] != 2 {
 		t.Errorf("excused are %v, want two by the end of a replica", excused)
 	}
@@ -109,13 +109,24 @@ func TestATallyHoldsWhatClientsMetAgainstWhatWasBroken(t *testing.T) {
 	}
 }
 
+func TestAFewCallsMayBeSlow(t *testing.T) {
+	tally := newTally()
+	for _, outcome := range []Outcome{Undecided, Unanswered, Undecided, CallLost} {
+		tally.add(attempt{what: "create", outcome: outcome, err: errors.New("because")})
+	}
+	bad, excused := tally.Judge(&Disruptions{}, 2)
+	if len(bad) != 2 || excused[overload] != 2 || tally.Calls() != 4 {
+		t.Errorf("inexcusable are %q, excused %v of %d, want one slow call and the one that was lost", bad, excused, tally.Calls())
+	}
+}
+
 func TestADisruptionThatLastsExcuses(t *testing.T) {
 	during := &Disruptions{}
 	during.BeginBefore(time.Minute, "the API server is away", Disconnected)
 	tally := newTally()
 	long := time.Now().Add(-30 * time.Second)
 	tally.add(attempt{what: "create", from: long, to: long, outcome: Disconnected, err: errors.New("refused")})
-	if bad, _ := tally.Judge(during); len(bad) > 0 {
+	if bad, _ := tally.Judge(during, 0); len(bad) > 0 {
 		t.Errorf("inexcusable are %q, want none", bad)
 	}
 }
