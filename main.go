@@ -109,6 +109,9 @@ func parseFlags() (flags, zap.Options) {
 		"Name of a Secret in the operator's own namespace in which it keeps the webhooks' certificate. By default "+
 			serving.DefaultSecret+" with --webhook-service and without --cert-dir. "+
 			"With --webhook-url and neither, the certificate lives as long as the process.")
+	flag.StringVar(&f.serving.ClientCAFile, "client-ca-file", "",
+		"File of the certificate authorities, in PEM, of the client certificates that callers of the webhooks must present. "+
+			"Give an AdmissionConfiguration to the API servers first.")
 	flag.BoolVar(&f.leaderElect, "leader-elect", true, "Let one of several replicas do the counting.")
 	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"The operator's own namespace: it holds the lease and the webhooks' certificate, and is never limited.")
@@ -171,6 +174,7 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	measured := newMetrics(contact)
+	setup.Server.OnTurnedAway(measured.TurnedAway)
 	claims, err := deviceclaims.Sources(ctx, mgr)
 	if err != nil {
 		return err
@@ -196,7 +200,8 @@ func run(ctx context.Context, f flags) error {
 		Refusals: objects.NewRefusals(clock, mgr.GetClient(), mgr.GetEventRecorder(events.Name)), ReservationTTL: f.reservationTTL,
 	}
 	fences := quotas.NewFences(clock, group, f.reservationTTL)
-	if err := webhooks.Register(mgr, parts, index, fences, contact, reached.Protected); err != nil {
+	err = webhooks.Register(mgr, parts, index, fences, contact, reached.Protected)
+	if err := errors.Join(err, setup.Callers.Follow(ctx, mgr.GetCache(), mgr.GetAPIReader())); err != nil {
 		return err
 	}
 	if err := controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllerOptions(f, setup, reached)); err != nil {

@@ -165,11 +165,12 @@ func newReach(
 		return nil, nil, err
 	}
 	proofs := &reach.Proofs{}
-	prober, err := reachcontroller.NewProber(mgr, clock, proofs, metrics, status.Fire)
+	var controller *reachcontroller.Controller
+	prober, err := reachcontroller.NewProber(mgr, clock, proofs, metrics, status.Fire, func() { controller.Exposed() })
 	if err != nil {
 		return nil, nil, err
 	}
-	controller := reachcontroller.NewController(clock, mgr.GetClient(), evaluators, reachcontroller.Options{
+	controller = reachcontroller.NewController(clock, mgr.GetClient(), evaluators, reachcontroller.Options{
 		Settings: options.reach, Owners: owners, Forget: recounts.Forget, SettingsChanged: changed,
 		Proofs: proofs, Observed: func(quotas []string) {
 			prober.Wake()

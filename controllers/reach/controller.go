@@ -23,6 +23,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -92,6 +93,9 @@ type Controller struct {
 	// versions is only used by Reconcile, of which one runs at a time.
 	versions reach.Versions
 	options  Options
+	// exposed: the API server may have told a client the token. It may have done so before
+	// this controller started, when a replica ended.
+	exposed atomic.Bool
 	// begun: what was in the cluster when this controller started was dealt with.
 	begun bool
 	// due are the quotas of which what is used is to be forgotten, and waiting is since
@@ -102,7 +106,9 @@ type Controller struct {
 
 // NewController makes the controller.
 func NewController(clock clock.PassiveClock, client client.Client, evaluators *evaluation.Evaluators, options Options) *Controller {
-	return &Controller{clock: clock, client: client, evaluators: evaluators, options: options}
+	controller := &Controller{clock: clock, client: client, evaluators: evaluators, options: options}
+	controller.exposed.Store(true)
+	return controller
 }
 
 // Owners returns who owns the configuration: the operator's namespace, where it
@@ -167,6 +173,8 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if settings.Endpoint.CABundle == nil {
 		return reconcile.Result{}, nil // nobody could be called yet; the trigger tells when
 	}
+	began := c.clock.Now()
+	settings, due := settings.WithToken(is, c.exposed.Load(), began)
 	wanted := c.wanted(settings, is, quotas)
 	upToDate := !missing && alike(is, wanted)
 	if !upToDate {
@@ -174,22 +182,41 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	c.begun = true
 	failed := c.forget(ctx, quotas)
-	if failed == nil {
-		c.waiting = time.Time{}
-	}
 	if upToDate || failed != nil && c.clock.Since(c.waiting) < forgetPatience {
-		return reconcile.Result{}, failed
+		return reconcile.Result{RequeueAfter: max(due.Sub(c.clock.Now()), time.Second)}, failed
 	}
+	written, err := c.replace(ctx, settings, wanted)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if written && settings.TokenSince.Equal(began) {
+		c.exposed.Store(false) // no client of the API server was told this one
+	}
+	return reconcile.Result{}, failed
+}
+
+// replace writes the configuration, unless somebody has written another one meanwhile,
+// which asks for the next reconcile.
+func (c *Controller) replace(
+	ctx context.Context, settings reach.Settings, wanted *admissionregistrationv1.ValidatingWebhookConfiguration,
+) (written bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	err = c.write(ctx, settings, wanted)
 	if apierrors.IsConflict(err) {
-		return reconcile.Result{}, nil // the newer one asks for another reconcile
+		return false, nil
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("writing the webhook configuration: %w", err)
+		return false, fmt.Errorf("writing the webhook configuration: %w", err)
 	}
-	return reconcile.Result{}, failed
+	return true, nil
+}
+
+// Exposed notes that the API server may have told a client the token, because a call of a
+// webhook failed. The token is replaced.
+func (c *Controller) Exposed() {
+	c.exposed.Store(true)
+	c.options.SettingsChanged.Fire([]string{reach.ConfigurationName})
 }
 
 // observe tells the proofs what is in the cluster.
@@ -226,6 +253,7 @@ func (c *Controller) begin(
 // all the same, because otherwise nobody would be asked about any quota.
 func (c *Controller) forget(ctx context.Context, quotas []reach.Quota) error {
 	if len(c.due) == 0 {
+		c.waiting = time.Time{}
 		return nil
 	}
 	if c.waiting.IsZero() {
@@ -252,6 +280,9 @@ func (c *Controller) forget(ctx context.Context, quotas []reach.Quota) error {
 	}
 	_ = writes.Wait() // each failure is kept
 	c.due = still
+	if len(failures) == 0 {
+		c.waiting = time.Time{}
+	}
 	return errors.Join(failures...)
 }
 
@@ -267,12 +298,8 @@ func (c *Controller) wanted(
 		},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: reach.ConfigurationName, OwnerReferences: c.options.Owners, ResourceVersion: is.ResourceVersion,
+			Annotations: settings.Annotations(exact),
 		},
-	}
-	if !exact {
-		wanted.Annotations = map[string]string{
-			reach.WideAnnotation: "the quotas' selectors are too many and too different for an entry each",
-		}
 	}
 	if edition, current := settings.Edition(is); current {
 		wanted.Webhooks = append(slices.Clip(webhooks), settings.Probe(edition))
@@ -288,7 +315,7 @@ func (c *Controller) wanted(
 func alike(is, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
 	return apiequality.Semantic.DeepEqual(is.Webhooks, wanted.Webhooks) &&
 		apiequality.Semantic.DeepEqual(is.OwnerReferences, wanted.OwnerReferences) &&
-		is.Annotations[reach.WideAnnotation] == wanted.Annotations[reach.WideAnnotation]
+		reach.Annotated(is, wanted)
 }
 
 // write applies the configuration, unless somebody else has written it meanwhile.

@@ -15,5 +15,6 @@ limitations under the License.
 */
 
 // Package reach is the controller that keeps the ValidatingWebhookConfiguration
-// as wide as the quotas ask for, and no wider.
+// as wide as the quotas ask for, and no wider, and exchanges the token by which the API
+// server calls.
 package reach

@@ -52,17 +52,22 @@ type Prober struct {
 	client  client.Client
 	proofs  *reach.Proofs
 	metrics *metrics.Metrics
-	// changed is called with the quotas of which something else is known.
-	changed func(quotas []string)
-	woken   chan struct{}
-	cadence cadence
+	// changed is called with the quotas of which something else is known, and recovered
+	// when a probe succeeds after one has failed.
+	changed   func(quotas []string)
+	recovered func()
+	woken     chan struct{}
+	cadence   cadence
+	// failing: the last probe failed.
+	failing bool
 }
 
 var _ manager.LeaderElectionRunnable = &Prober{}
 
 // NewProber makes the Prober, with a client that hands warnings to it.
 func NewProber(
-	mgr ctrl.Manager, clock clock.Clock, proofs *reach.Proofs, metrics *metrics.Metrics, changed func(quotas []string),
+	mgr ctrl.Manager, clock clock.Clock, proofs *reach.Proofs, metrics *metrics.Metrics,
+	changed func(quotas []string), recovered func(),
 ) (*Prober, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.WarningHandlerWithContext = collector{}
@@ -72,14 +77,16 @@ func NewProber(
 	if err != nil {
 		return nil, fmt.Errorf("making the client of probes: %w", err)
 	}
-	return newProber(clock, probing, proofs, metrics, changed), nil
+	return newProber(clock, probing, proofs, metrics, changed, recovered), nil
 }
 
 func newProber(
-	clock clock.Clock, client client.Client, proofs *reach.Proofs, metrics *metrics.Metrics, changed func(quotas []string),
+	clock clock.Clock, client client.Client, proofs *reach.Proofs, metrics *metrics.Metrics,
+	changed func(quotas []string), recovered func(),
 ) *Prober {
 	return &Prober{
-		clock: clock, client: client, proofs: proofs, metrics: metrics, changed: changed, woken: make(chan struct{}, 1),
+		clock: clock, client: client, proofs: proofs, metrics: metrics,
+		changed: changed, recovered: recovered, woken: make(chan struct{}, 1),
 	}
 }
 
@@ -129,6 +136,10 @@ func (p *Prober) step(ctx context.Context) time.Duration {
 	p.metrics.Probed(outcome, now.Sub(began))
 	p.cadence.ended(outcome == metrics.ProbeProved, now)
 	p.changed(changed)
+	if p.failing && outcome != metrics.ProbeFailed {
+		p.recovered()
+	}
+	p.failing = outcome == metrics.ProbeFailed
 	return p.cadence.wait(wanted, now)
 }
 

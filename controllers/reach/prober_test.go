@@ -82,8 +82,21 @@ func (s *apiServer) probed() int {
 
 // tellings are the quotas that were told of.
 type tellings struct {
-	mu     sync.Mutex // guards quotas
-	quotas []string
+	mu         sync.Mutex // guards what follows
+	quotas     []string
+	recoveries int
+}
+
+func (t *tellings) recover() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recoveries++
+}
+
+func (t *tellings) recovered() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.recoveries
 }
 
 func (t *tellings) tell(quotas []string) {
@@ -114,7 +127,7 @@ func proving(t *testing.T, server *apiServer) (*Prober, *reach.Proofs, *tellings
 	}
 	proofs, told := &reach.Proofs{}, &tellings{}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{Create: server.create}).Build()
-	prober := newProber(bubble, c, proofs, metrics.New(prometheus.NewRegistry()), told.tell)
+	prober := newProber(bubble, c, proofs, metrics.New(prometheus.NewRegistry()), told.tell, told.recover)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- prober.Start(ctx) }()
@@ -209,4 +222,24 @@ func TestTheProberTellsOfProbesThatFail(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The API server tells its client the URL if a call of a webhook fails.
+func TestTheProberTellsOfTheEndOfAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{loaded: editionAt(1)}
+		prober, proofs, told := proving(t, server)
+		observe(prober, proofs, 1)
+		bubble.Sleep(30 * time.Second)
+		server.set(func(s *apiServer) { s.failure = errors.New("connection refused") })
+		bubble.Sleep(30 * time.Second)
+		if got := told.recovered(); got != 0 {
+			t.Errorf("told of %d ends before there was one", got)
+		}
+		server.set(func(s *apiServer) { s.failure = nil })
+		bubble.Sleep(time.Minute)
+		if got := told.recovered(); got != 1 {
+			t.Errorf("told of %d ends, want 1", got)
+		}
+	})
 }

@@ -91,6 +91,7 @@ type Metrics struct {
 	drift     *prometheus.CounterVec
 	unmatched *prometheus.CounterVec
 	ends      prometheus.Gauge
+	turned    prometheus.Counter
 	probes    *prometheus.HistogramVec
 	quotas    *quotas
 	entries   []Entry
@@ -123,6 +124,9 @@ func New(registerer prometheus.Registerer) *Metrics {
 			labelQuota, labelResource),
 		ends: c.gauge("serving", "certificate_expiry_timestamp_seconds",
 			"When the certificate ends that this replica presents; 0 for one that is made for the life of the process."),
+		turned: c.counter("serving", "turned_away_total",
+			"Callers of the webhooks' port that are no API server: they called without the token of the webhook configuration, or "+
+				"without the certificate that --client-ca-file asks for.").WithLabelValues(),
 		probes: c.histogram("reach", "probe_duration_seconds",
 			"Time that the leader's dry runs take that prove which webhook configuration the API server has loaded, by outcome.",
 			prometheus.ExponentialBuckets(0.001, 2, 14), labelOutcome),
@@ -172,6 +176,9 @@ func (m *Metrics) Requested(outcome Outcome, took time.Duration) {
 	of.number.Inc()
 	of.took.Observe(took.Seconds())
 }
+
+// TurnedAway counts a caller that is no API server.
+func (m *Metrics) TurnedAway() { m.turned.Inc() }
 
 // Committed implements the Observer of package driver.
 func (m *Metrics) Committed(quota string, batch int, took time.Duration) {

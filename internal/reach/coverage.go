@@ -79,6 +79,7 @@ func (s Settings) isOurs(is admissionregistrationv1.ValidatingWebhook) (Question
 	if err != nil {
 		return Question{}, false
 	}
+	s.Token, _ = tokenOf(is.ClientConfig) // whichever it is, replicas go by the configuration
 	wanted := s.objectsWebhook(is.Name, question, *is.NamespaceSelector, is.Rules)
 	wanted.ClientConfig.CABundle = is.ClientConfig.CABundle // they come and go, and fail closed
 	return question, apiequality.Semantic.DeepEqual(is, wanted)

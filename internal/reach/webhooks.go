@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,7 +84,10 @@ type Paths struct{ Objects, Quotas, Probe string }
 // Settings are what is the same for all quotas.
 type Settings struct {
 	Endpoint Endpoint
-	Paths    Paths
+	// Token begins all paths. TokenSince is since when the API server is told so.
+	Token      Token
+	TokenSince time.Time
+	Paths      Paths
 	// Protected are the names of the namespaces that are never asked about.
 	Protected []string
 	// Everywhere are the resources that are asked about in all other namespaces,
@@ -202,7 +206,7 @@ func (s Settings) webhook(
 ) admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
 		Name:          name,
-		ClientConfig:  s.Endpoint.clientConfig(path),
+		ClientConfig:  s.Endpoint.clientConfig(s.Token.before(path)),
 		Rules:         rules,
 		FailurePolicy: ptr.To(s.FailurePolicy),
 		// Objects written in another version than a rule names are converted.

@@ -15,7 +15,7 @@ limitations under the License.
 */
 
 // Package serving says where and with which certificate the webhooks are
-// served, and how the API server reaches and trusts them.
+// served, how the API server reaches and trusts them, and whom they answer.
 //
 // A certificate comes from a Secret, from a directory, or is made for the life
 // of the process. Certificates exchanges one for another so that no caller
@@ -27,5 +27,10 @@ limitations under the License.
 //  3. Some seconds later, when every API server has seen that, it is presented.
 //  4. An hour later the old authority goes.
 //
-// Invariant: a certificate that is trusted is never replaced by one that isn't.
+// Callers tell API servers from all others by the token in the path, which the leader
+// exchanges in the webhook configuration alone. A token that left it is accepted for a
+// minute, and one that is new in it at once, because it is read live if need be.
+//
+// Invariants: a certificate that is trusted is never replaced by one that isn't; nothing of
+// the body of a stranger's request is read.
 package serving

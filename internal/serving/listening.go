@@ -34,11 +34,13 @@ import (
 // server ends. The manager waits five seconds longer for it.
 const drainTimeout = 25 * time.Second
 
-// Limits of connections, which are those of controller-runtime's servers.
+// Limits of connections. An API server waits for ten seconds at most, and sends little in
+// headers.
 const (
-	maxHeaderBytes    = 1 << 20
+	maxHeaderBytes    = 64 << 10
 	idleTimeout       = 90 * time.Second
-	readHeaderTimeout = 32 * time.Second
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
 )
 
 var errNotServing = errors.New("the webhooks are not served yet")
@@ -61,8 +63,8 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	server := &http.Server{
 		BaseContext:    func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		Handler:        s.WebhookMux(),
-		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: readHeaderTimeout,
+		Handler:        newGuard(s.callers, s.certified, s.turned, s.WebhookMux()),
+		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
 	}
 	drained := make(chan error, 1)
 	context.AfterFunc(ctx, func() { drained <- drain(ctx, server, drainTimeout) })

@@ -27,13 +27,17 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
 // listening is a server with an endpoint that answers once it is let.
 type listening struct {
 	*Server
-	url    string
-	client *http.Client
+	callers *Callers
+	address string
+	url     string
+	client  *http.Client
 	// arrived has the context of each request that has come.
 	arrived chan context.Context
 	// let lets all requests be answered once it is closed.
@@ -56,7 +60,7 @@ func listen(t *testing.T, protocol string) (*listening, context.CancelFunc) {
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	s := &listening{
-		Server: setup.Server, url: "https://" + address + "/asked", client: &http.Client{Transport: transport},
+		Server: setup.Server, callers: setup.Callers, address: address, url: "https://" + address + "/" + string(known) + "/asked", client: &http.Client{Transport: transport},
 		arrived: make(chan context.Context, 1), let: make(chan struct{}), ended: make(chan error, 1),
 	}
 	s.Register("/asked", http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
@@ -68,6 +72,7 @@ func listen(t *testing.T, protocol string) (*listening, context.CancelFunc) {
 			_, _ = io.WriteString(response, request.Proto)
 		}
 	}))
+	setup.Callers.take([]reach.Token{known})
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	if err := s.StartedChecker()(nil); err == nil {
@@ -104,7 +109,7 @@ func (s *listening) waitUntil(t *testing.T, reached func() bool) {
 func (s *listening) stopsListening(t *testing.T) {
 	t.Helper()
 	s.waitUntil(t, func() bool {
-		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.url[len("https://"):len(s.url)-len("/asked")])
+		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.address)
 		if err == nil {
 			_ = connection.Close()
 		}
@@ -196,7 +201,7 @@ func TestWhatTakesTooLongIsClosed(t *testing.T) {
 
 func TestAnAddressInUseIsAnError(t *testing.T) {
 	server, stop := listen(t, "HTTP/1.1")
-	second := newServer(server.options)
+	second := newServer(server.options, server.callers, false)
 	if err := second.Start(t.Context()); err == nil {
 		t.Error("want an error")
 	}

@@ -17,6 +17,7 @@ limitations under the License.
 package serving
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -60,6 +61,9 @@ type Options struct {
 	// and a certificate. It is DefaultSecret for a Service without CertDir. Without
 	// either, a certificate is made for the URL that lives as long as the process.
 	CertSecret string
+	// ClientCAFile holds authorities, in PEM: callers must present a certificate by one of
+	// them. Empty for callers without.
+	ClientCAFile string
 	// Namespace is the operator's own, where the Secret is.
 	Namespace string
 }
@@ -67,6 +71,8 @@ type Options struct {
 // Setup is how the webhooks are served.
 type Setup struct {
 	Server *Server
+	// Callers tell who may call.
+	Callers *Callers
 	// Endpoint is where the API server calls. Whom it must trust, Certificates
 	// tell.
 	Endpoint     reach.Endpoint
@@ -83,38 +89,43 @@ type Setup struct {
 }
 
 // New says how the webhooks are to be served.
-func New(clock clock.PassiveClock, options Options) (*Setup, error) {
-	setup := &Setup{Certificates: NewCertificates(clock)}
+func New(clock clock.Clock, options Options) (*Setup, error) {
+	setup := &Setup{Certificates: NewCertificates(clock), Callers: NewCallers(clock)}
 	if err := setup.place(options); err != nil {
 		return nil, err
 	}
-	listen := options.BindAddress
-	switch {
-	case options.CertDir != "" && options.CertSecret != "":
-		return nil, errBoth
-	case options.CertDir != "":
-		setup.Directory = Directory(options.CertDir)
-		if err := setup.Certificates.first(setup.Directory); err != nil {
+	listen, err := setup.certify(options)
+	if err != nil {
+		return nil, err
+	}
+	handshake := []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = setup.Certificates.Present }}
+	if options.ClientCAFile != "" {
+		verify, err := clientAuthorities(options.ClientCAFile).verify()
+		if err != nil {
 			return nil, err
 		}
-	case options.CertSecret != "" || options.Service != "":
-		if err := setup.keep(options); err != nil {
-			return nil, err
-		}
-	default:
-		if listen == "" {
-			listen = setup.Hosts[0] // the certificate is for that alone
-		}
-		if err := setup.Certificates.selfSign(setup.Hosts[0]); err != nil {
-			return nil, err
-		}
+		handshake = append(handshake, verify)
 	}
 	setup.Address = addressOf(listen, strconv.Itoa(options.Port))
-	setup.Server = newServer(webhook.Options{
-		Host: listen, Port: options.Port,
-		TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = setup.Certificates.Present }},
-	})
+	listening := webhook.Options{Host: listen, Port: options.Port, TLSOpts: handshake}
+	setup.Server = newServer(listening, setup.Callers, options.ClientCAFile != "")
 	return setup, nil
+}
+
+// certify says where the certificate comes from, and returns where to listen.
+func (s *Setup) certify(options Options) (listen string, err error) {
+	switch {
+	case options.CertDir != "" && options.CertSecret != "":
+		return "", errBoth
+	case options.CertDir != "":
+		s.Directory = Directory(options.CertDir)
+		return options.BindAddress, s.Certificates.first(s.Directory)
+	case options.CertSecret != "" || options.Service != "":
+		return options.BindAddress, s.keep(options)
+	default:
+		// The certificate is for this host alone.
+		return cmp.Or(options.BindAddress, s.Hosts[0]), s.Certificates.selfSign(s.Hosts[0])
+	}
 }
 
 // place says where the API server calls. It is an error if the operator can't serve

@@ -117,7 +117,7 @@ func TestWhereWebhooksAreServedAndTheirCertificateIsKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := *setup
-			got.Server, got.Certificates = nil, nil
+			got.Server, got.Callers, got.Certificates = nil, nil, nil
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("setup (-want,+got):\n%s", diff)
 			}

@@ -31,6 +31,11 @@ type Server struct {
 	// Server has the endpoints. It is never started itself.
 	webhook.Server
 	options webhook.Options
+	callers *Callers
+	// certified: callers must have presented a certificate.
+	certified bool
+	// turned is called for each caller who is turned away.
+	turned func()
 	// serving: the listener takes connections.
 	serving atomic.Bool
 	// stopping: answers end their connections.
@@ -39,9 +44,15 @@ type Server struct {
 
 var _ webhook.Server = &Server{}
 
-func newServer(options webhook.Options) *Server {
-	return &Server{Server: webhook.NewServer(options), options: options}
+func newServer(options webhook.Options, callers *Callers, certified bool) *Server {
+	return &Server{
+		Server: webhook.NewServer(options), options: options, callers: callers, certified: certified, turned: func() {},
+	}
 }
+
+// OnTurnedAway has turned called for each caller who is no API server. It must be called
+// before Start.
+func (s *Server) OnTurnedAway(turned func()) { s.turned = turned }
 
 // Stopping returns a context that ends so long after ctx has. In between requests are
 // answered as ever, for it takes a moment until nobody is sent here any more, and

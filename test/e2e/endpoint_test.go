@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 var _ = Describe("The webhook's endpoint", func() {
@@ -116,7 +117,7 @@ var anyCertificate = &http.Client{
 // post sends a body to the webhook, past the API server, and returns the answer.
 func post(ctx SpecContext, path, body string) *admissionv1.AdmissionResponse {
 	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, running.WebhookURL+path, bytes.NewBufferString(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, running.WebhookURL+"/"+suite.CallersToken(ctx, api)+path, bytes.NewBufferString(body))
 	Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Content-Type", "application/json")
 	response, err := anyCertificate.Do(request)

@@ -18,46 +18,19 @@ package production
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
-	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
-// scraper makes a ServiceAccount that may read the metrics, and returns its token.
-func scraper(ctx context.Context) string {
-	GinkgoHelper()
-	suite.Kubectl(ctx, cluster, "create", "serviceaccount", "scraper")
-	suite.Kubectl(ctx, cluster, "create", "clusterrolebinding", "scraper",
-		"--clusterrole=shared-quota-metrics-reader", "--serviceaccount=default:scraper")
-	return suite.Kubectl(ctx, cluster, "create", "token", "scraper")
-}
-
 // asked tells how many admission requests a replica has answered, by its metrics.
 func asked(ctx context.Context, replica *harness.Operator) int {
 	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+net.JoinHostPort(replica.Address, "8443")+"/metrics", nil)
-	Expect(err).NotTo(HaveOccurred())
-	request.Header.Set("Authorization", "Bearer "+mayScrape)
-	// The certificate is for the Service's name, and not what matters here.
-	scraping := &http.Client{Timeout: suite.Deadline, Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-	}}
-	response, err := scraping.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-	defer response.Body.Close()
-	Expect(response).To(HaveHTTPStatus(http.StatusOK))
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	Expect(err).NotTo(HaveOccurred())
+	families := suite.Scrape(ctx, mayScrape, replica)
 	const name = "sharedquota_admission_requests_total"
 	Expect(families).To(HaveKey(name))
 	sum := 0

@@ -58,7 +58,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	admin = suite.Client(cluster.Config(), suite.Deadline)
 	operator = suite.StartProduction(ctx, cluster)
-	mayScrape = scraper(ctx)
+	mayScrape = suite.Scraper(ctx, cluster)
 	binary = <-built
 	for i := range 2 {
 		replicas = append(replicas, start(ctx, i))

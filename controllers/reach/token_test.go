@@ -1,0 +1,150 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reach
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// tokened is a controller, and the configuration that it writes.
+type tokened struct {
+	*Controller
+	now    *clocktesting.FakeClock
+	server client.Client
+	// conflict: somebody else writes first.
+	conflict bool
+	writes   int64
+	bundle   []byte
+}
+
+func newTokened(t *testing.T) *tokened {
+	t.Helper()
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{quotav1.AddToScheme, admissionregistrationv1.AddToScheme} {
+		if err := add(known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &tokened{now: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), bundle: []byte("authority")}
+	c.server = fake.NewClientBuilder().WithScheme(known).WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(ctx context.Context, api client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			if c.conflict {
+				return apierrors.NewConflict(schema.GroupResource{}, reach.ConfigurationName, nil)
+			}
+			if err := api.Apply(ctx, object, options...); err != nil {
+				return err
+			}
+			is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			if err := api.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, is); err != nil {
+				return err
+			}
+			c.writes++
+			is.Generation = c.writes // the API server counts, and this one doesn't
+			return api.Update(ctx, is)
+		},
+	}).Build()
+	c.restart()
+	return c
+}
+
+// restart puts a controller into the place of the one before.
+func (c *tokened) restart() {
+	c.Controller = NewController(c.now, c.server, evaluation.New(c.now, evaluation.ClaimSources{}), Options{
+		Settings: func() reach.Settings {
+			current := settings()
+			current.Endpoint.CABundle = c.bundle
+			return current
+		},
+		Forget: func(context.Context, string, types.UID) error { return nil },
+		Proofs: &reach.Proofs{}, Observed: func([]string) {}, SettingsChanged: &trigger.Trigger{},
+	})
+}
+
+// reconciled returns the token after a reconcile, and when the next one is due.
+func (c *tokened) reconciled(t *testing.T) (reach.Token, time.Duration) {
+	t.Helper()
+	var result reconcile.Result
+	for range 2 { // The write asks for another one.
+		var err error
+		if result, err = c.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := c.server.Get(t.Context(), client.ObjectKey{Name: reach.ConfigurationName}, is); err != nil {
+		t.Fatal(err)
+	}
+	tokens := reach.Tokens(is)
+	if len(tokens) != 1 {
+		t.Fatalf("got %d tokens", len(tokens))
+	}
+	return tokens[0], result.RequeueAfter
+}
+
+func TestTheTokenIsReplacedWhenItMayBeKnown(t *testing.T) {
+	c := newTokened(t)
+	token, again := c.reconciled(t)
+	if again != 24*time.Hour {
+		t.Errorf("again after %s, want a day", again)
+	}
+	want := func(why string, replaced bool, due time.Duration) {
+		t.Helper()
+		got, again := c.reconciled(t)
+		if (got != token) != replaced || again != due {
+			t.Errorf("%s: replaced %t, want %t; again after %s, want %s", why, got != token, replaced, again, due)
+		}
+		token = got
+	}
+	want("nothing has happened", false, 24*time.Hour)
+	c.now.Step(24 * time.Hour)
+	want("a day later", true, 24*time.Hour)
+	c.now.Step(20 * time.Second)
+	c.Exposed()
+	want("an outage, and it is young", false, 40*time.Second)
+	c.now.Step(40 * time.Second)
+	want("it is a minute old", true, 24*time.Hour)
+	c.bundle = []byte("another authority")
+	want("the Secret was deleted", true, 24*time.Hour)
+	c.now.Step(time.Hour)
+	c.restart()
+	want("another leads", true, 24*time.Hour)
+
+	c.now.Step(time.Hour)
+	c.Exposed()
+	c.conflict = true
+	want("somebody else writes", false, 0)
+	c.conflict = false
+	want("nobody does any more", true, 24*time.Hour)
+}

@@ -1,0 +1,152 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reach
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// tokenAnnotation is on the configuration, and says since when it has its token.
+	tokenAnnotation = "quota.sharedquota.dev/token-since" //nolint:gosec // no credential
+	// tokenLength is how many random bytes a token has.
+	tokenLength = 16
+	// tokenLife is after how long a token is replaced.
+	tokenLife = 24 * time.Hour
+	// exposedLife is after how long at least one is replaced that somebody may have seen:
+	// replicas that fail one after the other are one outage.
+	exposedLife = time.Minute
+)
+
+// Token begins the path of every entry of the webhook configuration. Whoever calls by it
+// has read the configuration, as API servers do, and tenants may not. It is 32 hexadecimal
+// digits, which are a DNS subdomain, as the API server demands of each segment of a path.
+// The zero Token stands in no path.
+type Token string
+
+// NewToken returns one of 128 random bits.
+func NewToken() Token {
+	bits := make([]byte, tokenLength)
+	_, _ = rand.Read(bits) // it never fails
+	return Token(hex.EncodeToString(bits))
+}
+
+// WithToken returns the settings with the token by which the API server is to call from now
+// on, and when it is to be replaced. It is that of the configuration in the cluster until it
+// is a day old, or the authorities change, which they do if the Secret of the certificate is
+// deleted. If the token was exposed, it is until it is a minute old: where a call of a
+// webhook fails, the API server tells its client the URL.
+func (s Settings) WithToken(
+	is *admissionregistrationv1.ValidatingWebhookConfiguration, exposed bool, now time.Time,
+) (with Settings, due time.Time) {
+	life := tokenLife
+	if exposed {
+		life = exposedLife
+	}
+	tokens := Tokens(is)
+	since, err := time.Parse(time.RFC3339, is.Annotations[tokenAnnotation])
+	if len(tokens) == 1 && err == nil && now.Before(since.Add(life)) && since.Before(now.Add(tokenLife)) && s.trusts(is) {
+		s.Token, s.TokenSince = tokens[0], since
+		return s, since.Add(life)
+	}
+	s.Token, s.TokenSince = NewToken(), now
+	return s, now.Add(tokenLife)
+}
+
+// trusts tells whether the API server trusts the authorities that it is to trust.
+func (s Settings) trusts(is *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+	return bytes.Equal(is.Webhooks[0].ClientConfig.CABundle, s.Endpoint.CABundle)
+}
+
+// Annotations are those of the configuration; exact is what Webhooks returned.
+func (s Settings) Annotations(exact bool) map[string]string {
+	annotations := map[string]string{}
+	if s.Token != "" {
+		annotations[tokenAnnotation] = s.TokenSince.UTC().Format(time.RFC3339)
+	}
+	if !exact {
+		annotations[WideAnnotation] = "the quotas' selectors are too many and too different for an entry each"
+	}
+	return annotations
+}
+
+// Annotated tells whether a configuration has the annotations of another.
+func Annotated(is, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+	for _, key := range []string{tokenAnnotation, WideAnnotation} {
+		if is.Annotations[key] != wanted.Annotations[key] {
+			return false
+		}
+	}
+	return true
+}
+
+// before returns the path that begins with the token.
+func (t Token) before(path string) string {
+	if t == "" {
+		return path
+	}
+	return "/" + string(t) + path
+}
+
+// CutToken returns the token that a path begins with, and the rest of the path. It is false
+// if the path begins with none.
+func CutToken(path string) (token Token, rest string, found bool) {
+	first, rest, found := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if !found || !isToken(first) {
+		return "", path, false
+	}
+	return Token(first), "/" + rest, true
+}
+
+func isToken(text string) bool {
+	bits, err := hex.DecodeString(text)
+	return err == nil && len(bits) == tokenLength && strings.ToLower(text) == text
+}
+
+// Tokens returns the tokens by which a configuration has the API server call, each once.
+func Tokens(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) []Token {
+	var tokens []Token
+	for _, webhook := range configuration.Webhooks {
+		if token, found := tokenOf(webhook.ClientConfig); found && !slices.Contains(tokens, token) {
+			tokens = append(tokens, token)
+		}
+	}
+	return tokens
+}
+
+// tokenOf returns the token in the path at which an entry is called. A URL may have a path
+// of its own before that.
+func tokenOf(called admissionregistrationv1.WebhookClientConfig) (Token, bool) {
+	path := pathOf(called)
+	if called.Service == nil {
+		_, path, _ = strings.Cut(ptr.Deref(called.URL, ""), "://")
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if isToken(segment) {
+			return Token(segment), true
+		}
+	}
+	return "", false
+}

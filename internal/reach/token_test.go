@@ -1,0 +1,131 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reach
+
+import (
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const token Token = "00112233445566778899aabbccddeeff"
+
+func TestAPathBeginsWithItsToken(t *testing.T) {
+	for path, test := range map[string]struct {
+		token Token
+		rest  string
+	}{
+		"/" + string(token) + "/objects/any/1-0123456789abcdef": {token: token, rest: "/objects/any/1-0123456789abcdef"},
+		"/" + string(token) + "/":                               {token: token, rest: "/"},
+		"/" + string(token):                                     {rest: "/" + string(token)},
+		"/objects/" + string(token):                             {rest: "/objects/" + string(token)},
+		"//" + string(token) + "/objects":                       {rest: "//" + string(token) + "/objects"},
+		"/00112233445566778899AABBCCDDEEFF/objects":             {rest: "/00112233445566778899AABBCCDDEEFF/objects"},
+		"/00112233445566778899aabbccddeef/objects":              {rest: "/00112233445566778899aabbccddeef/objects"},
+		"": {},
+	} {
+		got, rest, found := CutToken(path)
+		if got != test.token || rest != test.rest || found != (test.token != "") {
+			t.Errorf("%q: got %q, %q, %t", path, got, rest, found)
+		}
+	}
+	if made := NewToken(); !isToken(string(made)) || made == NewToken() {
+		t.Errorf("got %q, want another one each time", made)
+	}
+}
+
+func TestTheTokensOfAConfiguration(t *testing.T) {
+	for name, endpoint := range map[string]Endpoint{
+		"a Service": {Namespace: "operator", Name: "webhook"}, "a URL": {URL: "https://quota.example:443/base"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := Settings{Endpoint: endpoint, Token: token, Paths: Paths{Objects: "/objects", Quotas: "/quotas", Probe: "/probe"}}
+			webhooks, _ := settings.Webhooks(nil)
+			is := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: append(webhooks, settings.Probe(Edition{1, "0123456789abcdef"}))}
+			is.Generation = 1
+			if got := Tokens(is); len(got) != 1 || got[0] != token {
+				t.Errorf("got %q, want %q", got, token)
+			}
+			if edition, current := settings.Edition(is); !current || edition.Mark != "0123456789abcdef" {
+				t.Errorf("got the edition %v, current %t", edition, current)
+			}
+		})
+	}
+	if got := Tokens(&admissionregistrationv1.ValidatingWebhookConfiguration{}); got != nil {
+		t.Errorf("got %q of none", got)
+	}
+}
+
+func TestWhenTheTokenIsReplaced(t *testing.T) {
+	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	settings := Settings{Endpoint: Endpoint{URL: "https://quota.example", CABundle: []byte("authority")}, Paths: Paths{Quotas: "/quotas"}}
+	for name, test := range map[string]struct {
+		age     time.Duration
+		exposed bool
+		change  func(*admissionregistrationv1.ValidatingWebhookConfiguration)
+		stays   bool
+		due     time.Duration
+	}{
+		"it is young":                    {age: time.Hour, stays: true, due: 23 * time.Hour},
+		"it is a day old":                {age: 24 * time.Hour},
+		"it was exposed":                 {age: time.Minute, exposed: true},
+		"it was exposed, but is younger": {age: 20 * time.Second, exposed: true, stays: true, due: 40 * time.Second},
+		"a clock was ahead":              {age: -time.Hour, stays: true, due: 25 * time.Hour},
+		"a clock was wrong":              {age: -24 * time.Hour},
+		"the authorities are others": {age: time.Hour, change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			is.Webhooks[0].ClientConfig.CABundle = []byte("another")
+		}},
+		"nobody knows its age": {change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) { is.Annotations = nil }},
+		"somebody has removed it": {change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			*is.Webhooks[0].ClientConfig.URL = "https://quota.example/quotas"
+		}},
+		"somebody has removed all": {change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) { is.Webhooks = nil }},
+		"somebody has added another": {change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			other := settings
+			other.Token = NewToken()
+			webhooks, _ := other.Webhooks(nil)
+			is.Webhooks = append(is.Webhooks, webhooks...)
+		}},
+		"there is no configuration": {change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			*is = admissionregistrationv1.ValidatingWebhookConfiguration{}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := settings
+			old.Token, old.TokenSince = token, now.Add(-test.age)
+			webhooks, _ := old.Webhooks(nil)
+			is := &admissionregistrationv1.ValidatingWebhookConfiguration{
+				ObjectMeta: metav1.ObjectMeta{Annotations: old.Annotations(true)}, Webhooks: webhooks,
+			}
+			if test.change != nil {
+				test.change(is)
+			}
+			with, due := settings.WithToken(is, test.exposed, now)
+			if stays := with.Token == token && with.TokenSince.Equal(old.TokenSince); stays != test.stays || !stays && !with.TokenSince.Equal(now) {
+				t.Errorf("got %q since %s, stays %t", with.Token, with.TokenSince, stays)
+			}
+			if !test.stays {
+				test.due = tokenLife
+			}
+			if got := due.Sub(now); got != test.due {
+				t.Errorf("due after %s, want %s", got, test.due)
+			}
+		})
+	}
+}

@@ -1,0 +1,65 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package serving
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+)
+
+// clientAuthorities is the file of the authorities of the certificates that callers present.
+type clientAuthorities string
+
+// verify has the certificates of callers verified. The file is read for each handshake, of
+// which there are few, so that authorities can be exchanged. While it can't be read,
+// nobody is served.
+func (c clientAuthorities) verify() (func(*tls.Config), error) {
+	if _, err := c.read(); err != nil {
+		return nil, err
+	}
+	return func(config *tls.Config) {
+		// Who presents none gets a 404 later, and is counted.
+		config.ClientAuth = tls.VerifyClientCertIfGiven
+		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			authorities, err := c.read()
+			if err != nil {
+				return nil, err
+			}
+			verifying := config.Clone()
+			verifying.GetConfigForClient, verifying.ClientCAs = nil, authorities
+			return verifying, nil
+		}
+	}, nil
+}
+
+func (c clientAuthorities) read() (*x509.CertPool, error) {
+	text, err := os.ReadFile(string(c))
+	if err != nil {
+		return nil, fmt.Errorf("--client-ca-file: %w", err)
+	}
+	certificates, err := parseBundle(text)
+	if err != nil {
+		return nil, fmt.Errorf("--client-ca-file %s: %w", c, err)
+	}
+	pool := x509.NewCertPool()
+	for _, certificate := range certificates {
+		pool.AddCert(certificate)
+	}
+	return pool, nil
+}

@@ -1,0 +1,54 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package suite
+
+import (
+	"context"
+	"regexp"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// callersToken is what every path that the API server calls begins with.
+var callersToken = regexp.MustCompile(`/([0-9a-f]{32})/`)
+
+// CallersToken returns the token by which the webhook configuration has the API server
+// call.
+func CallersToken(ctx context.Context, api client.Reader) string {
+	GinkgoHelper()
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, configuration)).To(Succeed())
+	tokens := map[string]bool{}
+	for _, webhook := range configuration.Webhooks {
+		called := ptr.Deref(webhook.ClientConfig.URL, "")
+		if webhook.ClientConfig.Service != nil {
+			called = ptr.Deref(webhook.ClientConfig.Service.Path, "")
+		}
+		found := callersToken.FindStringSubmatch(called)
+		Expect(found).To(HaveLen(2), "%s is called at %s", webhook.Name, called)
+		tokens[found[1]] = true
+	}
+	Expect(tokens).To(HaveLen(1))
+	for token := range tokens {
+		return token
+	}
+	return ""
+}
