@@ -19,6 +19,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,6 +28,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -258,13 +260,19 @@ func configuration(ctx context.Context) *admissionregistrationv1.ValidatingWebho
 	return is
 }
 
-// generated are the entries of a configuration but for that of probes, which is
-// another one each time that the configuration is written.
+// generated are the entries of a configuration but for that of probes, and for the token in
+// their paths: both are others each time that the configuration is written anew.
 func generated(is *admissionregistrationv1.ValidatingWebhookConfiguration) []admissionregistrationv1.ValidatingWebhook {
-	return slices.DeleteFunc(slices.Clone(is.Webhooks), func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+	entries := slices.DeleteFunc(slices.Clone(is.Webhooks), func(webhook admissionregistrationv1.ValidatingWebhook) bool {
 		return webhook.Name == "probe.quota.sharedquota.dev"
 	})
+	for i, entry := range entries {
+		entries[i].ClientConfig.URL = ptr.To(callersToken.ReplaceAllString(*entry.ClientConfig.URL, "/TOKEN/"))
+	}
+	return entries
 }
+
+var callersToken = regexp.MustCompile(`/[0-9a-f]{32}/`)
 
 // entries are what is asked about and in the namespaces of which teams.
 func entries(ctx context.Context) []string {
