@@ -19,6 +19,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -92,7 +93,17 @@ var _ = Describe("Several quotas over one namespace", func() {
 				BeRefused(exceeded(narrow.Name, "pods", "1", "3", "3"))))
 		}
 		Expect(admitted[namespaces[0]]).To(BeNumerically("<=", 3))
-		Expect(admitted[namespaces[0]] + admitted[namespaces[1]]).To(Equal(9))
+		// On a machine that is busy, what a request holds that the narrow quota then refuses is
+		// given back after others were refused. It is free from then on.
+		all := admitted[namespaces[0]] + admitted[namespaces[1]]
+		AddReportEntry("admitted at once", all)
+		Expect(all).To(BeNumerically("<=", 9))
+		for i := all; i < 9; i++ {
+			Eventually(ctx, func(ctx context.Context) error {
+				return api.Create(ctx, builders.Pod(namespaces[1], fmt.Sprintf("later-%d", i)).Obj())
+			}).WithTimeout(time.Second).Should(Succeed())
+		}
+		Expect(api.Create(ctx, builders.Pod(namespaces[1], "more").Obj())).To(BeRefused(exceeded(wide.Name, "pods", "1", "9", "9")))
 		eventuallyUses(ctx, wide, "pods=9")
 		eventuallyUses(ctx, narrow, fmt.Sprintf("pods=%d", admitted[namespaces[0]]))
 	})
