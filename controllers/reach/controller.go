@@ -183,33 +183,39 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	c.begun = true
 	failed := c.forget(ctx, quotas)
 	if upToDate || failed != nil && c.clock.Since(c.waiting) < forgetPatience {
-		return reconcile.Result{RequeueAfter: max(due.Sub(c.clock.Now()), time.Second)}, failed
+		return c.again(due, failed), failed
 	}
-	written, err := c.replace(ctx, settings, wanted)
-	if err != nil {
+	if err := c.replace(ctx, settings, wanted, began); err != nil {
 		return reconcile.Result{}, err
 	}
-	if written && settings.TokenSince.Equal(began) {
-		c.exposed.Store(false) // no client of the API server was told this one
-	}
 	return reconcile.Result{}, failed
+}
+
+// again asks for the reconcile that replaces the token; a failure asks for one itself.
+func (c *Controller) again(due time.Time, failed error) reconcile.Result {
+	if failed != nil {
+		return reconcile.Result{}
+	}
+	return reconcile.Result{RequeueAfter: max(due.Sub(c.clock.Now()), time.Second)}
 }
 
 // replace writes the configuration, unless somebody has written another one meanwhile,
 // which asks for the next reconcile.
 func (c *Controller) replace(
-	ctx context.Context, settings reach.Settings, wanted *admissionregistrationv1.ValidatingWebhookConfiguration,
-) (written bool, err error) {
+	ctx context.Context, settings reach.Settings, wanted *admissionregistrationv1.ValidatingWebhookConfiguration, began time.Time,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	err = c.write(ctx, settings, wanted)
-	if apierrors.IsConflict(err) {
-		return false, nil
+	err := c.write(ctx, settings, wanted)
+	switch {
+	case apierrors.IsConflict(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("writing the webhook configuration: %w", err)
+	case settings.TokenSince.Equal(began):
+		c.exposed.Store(false) // no client of the API server was told this one
 	}
-	if err != nil {
-		return false, fmt.Errorf("writing the webhook configuration: %w", err)
-	}
-	return true, nil
+	return nil
 }
 
 // Exposed notes that the API server may have told a client the token, because a call of a

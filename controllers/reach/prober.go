@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +42,10 @@ import (
 // operator's answer, so that the API server says what went wrong.
 const probeTimeout = 6 * time.Second
 
+// callFailed is in what the API server says if it can't call a webhook. It says the URL,
+// too.
+const callFailed = "failed calling webhook"
+
 // errUnasked: nobody was called by the entry for probes.
 var errUnasked = errors.New("the API server did not call the operator")
 
@@ -53,13 +58,13 @@ type Prober struct {
 	proofs  *reach.Proofs
 	metrics *metrics.Metrics
 	// changed is called with the quotas of which something else is known, and recovered
-	// when a probe succeeds after one has failed.
+	// when a probe succeeds after the API server could not call the webhook.
 	changed   func(quotas []string)
 	recovered func()
 	woken     chan struct{}
 	cadence   cadence
-	// failing: the last probe failed.
-	failing bool
+	// exposing: a call of the webhook has failed since the last probe that succeeded.
+	exposing bool
 }
 
 var _ manager.LeaderElectionRunnable = &Prober{}
@@ -136,17 +141,17 @@ func (p *Prober) step(ctx context.Context) time.Duration {
 	p.metrics.Probed(outcome, now.Sub(began))
 	p.cadence.ended(outcome == metrics.ProbeProved, now)
 	p.changed(changed)
-	if p.failing && outcome != metrics.ProbeFailed {
+	if p.exposing && err == nil {
 		p.recovered()
 	}
-	p.failing = outcome == metrics.ProbeFailed
+	p.exposing = err != nil && (p.exposing || strings.Contains(err.Error(), callFailed))
 	return p.cadence.wait(wanted, now)
 }
 
 // conclude tells the proofs how a probe ended.
 func (p *Prober) conclude(edition reach.Edition, err error, now time.Time) (outcome metrics.Probe, changed []string) {
 	if err != nil {
-		return metrics.ProbeFailed, p.proofs.Failed(err.Error(), now)
+		return metrics.ProbeFailed, p.proofs.Failed(reach.WithoutTokens(err.Error()), now)
 	}
 	current, changed := p.proofs.Answered(edition, now)
 	if !current {

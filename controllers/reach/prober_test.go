@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -226,20 +227,29 @@ func TestTheProberTellsOfProbesThatFail(t *testing.T) {
 
 // The API server tells its client the URL if a call of a webhook fails.
 func TestTheProberTellsOfTheEndOfAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := &apiServer{loaded: editionAt(1)}
-		prober, proofs, told := proving(t, server)
-		observe(prober, proofs, 1)
-		bubble.Sleep(30 * time.Second)
-		server.set(func(s *apiServer) { s.failure = errors.New("connection refused") })
-		bubble.Sleep(30 * time.Second)
-		if got := told.recovered(); got != 0 {
-			t.Errorf("told of %d ends before there was one", got)
-		}
-		server.set(func(s *apiServer) { s.failure = nil })
-		bubble.Sleep(time.Minute)
-		if got := told.recovered(); got != 1 {
-			t.Errorf("told of %d ends, want 1", got)
-		}
-	})
+	const url = "https://quota.example/00112233445566778899aabbccddeeff/probe/1-0123456789abcdef"
+	for failure, want := range map[string]int{
+		`failed calling webhook "probe.quota.sharedquota.dev": Post "` + url + `": EOF`: 1,
+		"connection refused": 0,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &apiServer{loaded: editionAt(1)}
+			prober, proofs, told := proving(t, server)
+			observe(prober, proofs, 1)
+			bubble.Sleep(30 * time.Second)
+			server.set(func(s *apiServer) { s.failure = errors.New(failure) })
+			bubble.Sleep(30 * time.Second)
+			if got := told.recovered(); got != 0 {
+				t.Errorf("told of %d ends before there was one", got)
+			}
+			if verdict := proofs.Of("team", "uid", 1, bubble.Now()); strings.Contains(verdict.Failure, "00112233445566778899aabbccddeeff") {
+				t.Errorf("the token stands in %q", verdict.Failure)
+			}
+			server.set(func(s *apiServer) { s.failure = nil })
+			bubble.Sleep(time.Minute)
+			if got := told.recovered(); got != want {
+				t.Errorf("%s: told of %d ends, want %d", failure, got, want)
+			}
+		})
+	}
 }

@@ -125,8 +125,8 @@ func New(registerer prometheus.Registerer) *Metrics {
 		ends: c.gauge("serving", "certificate_expiry_timestamp_seconds",
 			"When the certificate ends that this replica presents; 0 for one that is made for the life of the process."),
 		turned: c.counter("serving", "turned_away_total",
-			"Callers of the webhooks' port that are no API server: they called without the token of the webhook configuration, or "+
-				"without the certificate that --client-ca-file asks for.").WithLabelValues(),
+			"Requests at the webhooks' port that were turned away because they came without the token of the webhook configuration, "+
+				"or without the certificate that --client-ca-file asks for.").WithLabelValues(),
 		probes: c.histogram("reach", "probe_duration_seconds",
 			"Time that the leader's dry runs take that prove which webhook configuration the API server has loaded, by outcome.",
 			prometheus.ExponentialBuckets(0.001, 2, 14), labelOutcome),

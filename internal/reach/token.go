@@ -20,6 +20,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -34,9 +35,11 @@ const (
 	// tokenLength is how many random bytes a token has.
 	tokenLength = 16
 	// tokenLife is after how long a token is replaced.
-	tokenLife = 24 * time.Hour
-	// exposedLife is after how long at least one is replaced that somebody may have seen:
-	// replicas that fail one after the other are one outage.
+	tokenLife = time.Hour
+	// clockSkew is by how much the clock of the leader before may have been ahead.
+	clockSkew = 10 * time.Minute
+	// exposedLife is how old a token that may have leaked is at least when it is replaced,
+	// so that several failures in a row cause one replacement.
 	exposedLife = time.Minute
 )
 
@@ -46,7 +49,7 @@ const (
 // The zero Token stands in no path.
 type Token string
 
-// NewToken returns one of 128 random bits.
+// NewToken returns a token of 128 random bits.
 func NewToken() Token {
 	bits := make([]byte, tokenLength)
 	_, _ = rand.Read(bits) // it never fails
@@ -54,10 +57,10 @@ func NewToken() Token {
 }
 
 // WithToken returns the settings with the token by which the API server is to call from now
-// on, and when it is to be replaced. It is that of the configuration in the cluster until it
-// is a day old, or the authorities change, which they do if the Secret of the certificate is
-// deleted. If the token was exposed, it is until it is a minute old: where a call of a
-// webhook fails, the API server tells its client the URL.
+// on, and when it is to be replaced. That of the configuration in the cluster stays for an
+// hour, or for a minute if it was exposed. Another one is made sooner if the authorities
+// change, which they do if the Secret of the certificate is deleted. A token is exposed if a
+// call of a webhook fails, because the API server then tells its client the URL.
 func (s Settings) WithToken(
 	is *admissionregistrationv1.ValidatingWebhookConfiguration, exposed bool, now time.Time,
 ) (with Settings, due time.Time) {
@@ -65,10 +68,10 @@ func (s Settings) WithToken(
 	if exposed {
 		life = exposedLife
 	}
-	tokens := Tokens(is)
+	current := Tokens(is)
 	since, err := time.Parse(time.RFC3339, is.Annotations[tokenAnnotation])
-	if len(tokens) == 1 && err == nil && now.Before(since.Add(life)) && since.Before(now.Add(tokenLife)) && s.trusts(is) {
-		s.Token, s.TokenSince = tokens[0], since
+	if len(current) == 1 && err == nil && now.Before(since.Add(life)) && since.Before(now.Add(clockSkew)) && s.trusts(is) {
+		s.Token, s.TokenSince = current[0], since
 		return s, since.Add(life)
 	}
 	s.Token, s.TokenSince = NewToken(), now
@@ -125,15 +128,20 @@ func isToken(text string) bool {
 	return err == nil && len(bits) == tokenLength && strings.ToLower(text) == text
 }
 
+var tokens = regexp.MustCompile(`/[0-9a-f]{32}/`)
+
+// WithoutTokens returns a text that people may read, such as an error that names a URL.
+func WithoutTokens(text string) string { return tokens.ReplaceAllString(text, "/…/") }
+
 // Tokens returns the tokens by which a configuration has the API server call, each once.
 func Tokens(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) []Token {
-	var tokens []Token
+	var all []Token
 	for _, webhook := range configuration.Webhooks {
-		if token, found := tokenOf(webhook.ClientConfig); found && !slices.Contains(tokens, token) {
-			tokens = append(tokens, token)
+		if token, found := tokenOf(webhook.ClientConfig); found && !slices.Contains(all, token) {
+			all = append(all, token)
 		}
 	}
-	return tokens
+	return all
 }
 
 // tokenOf returns the token in the path at which an entry is called. A URL may have a path

@@ -82,13 +82,13 @@ func TestWhenTheTokenIsReplaced(t *testing.T) {
 		stays   bool
 		due     time.Duration
 	}{
-		"it is young":                    {age: time.Hour, stays: true, due: 23 * time.Hour},
-		"it is a day old":                {age: 24 * time.Hour},
+		"it is young":                    {age: 20 * time.Minute, stays: true, due: 40 * time.Minute},
+		"it is an hour old":              {age: time.Hour},
 		"it was exposed":                 {age: time.Minute, exposed: true},
 		"it was exposed, but is younger": {age: 20 * time.Second, exposed: true, stays: true, due: 40 * time.Second},
-		"a clock was ahead":              {age: -time.Hour, stays: true, due: 25 * time.Hour},
-		"a clock was wrong":              {age: -24 * time.Hour},
-		"the authorities are others": {age: time.Hour, change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
+		"a clock was ahead":              {age: -time.Minute, stays: true, due: 61 * time.Minute},
+		"a clock was wrong":              {age: -time.Hour},
+		"the authorities are others": {age: time.Minute, change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
 			is.Webhooks[0].ClientConfig.CABundle = []byte("another")
 		}},
 		"nobody knows its age": {change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) { is.Annotations = nil }},

@@ -17,8 +17,10 @@ limitations under the License.
 package serving
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -31,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
 const (
@@ -40,7 +43,11 @@ const (
 	// liveEvery is how often at most the configuration is read for a token that isn't known,
 	// and liveTimeout bounds the read.
 	liveEvery, liveTimeout = time.Second, 4 * time.Second
+	// acceptWait is how long at most a request waits for such a read.
+	acceptWait = 8 * time.Second
 )
+
+var errNoLook = errors.New("the webhook configuration has not been read yet")
 
 // Callers tells API servers from whoever else reaches the port of the webhooks, by the
 // token in the path that they call. The zero value accepts nobody; its methods may be
@@ -56,10 +63,19 @@ type Callers struct {
 	mu sync.RWMutex
 	// token -> until when it is accepted; zero while the configuration has it
 	accepted map[reach.Token]time.Time
-	// next is the look that has not begun, for all who wait for it; nil for none. looked
-	// is when the last one began.
-	next   chan struct{}
+	// version is the resourceVersion of the newest configuration that was taken.
+	version uint64
+	// next is the live read that has not begun, for all who wait for it; nil for none.
+	// looked is when the last one began.
+	next   *look
 	looked time.Time
+}
+
+// look is one live read of the configuration.
+type look struct {
+	// done is closed when it has ended, and err is set before that.
+	done chan struct{}
+	err  error
 }
 
 // NewCallers makes Callers that accept nobody before they Follow the configuration.
@@ -74,13 +90,25 @@ func (c *Callers) Follow(ctx context.Context, caches cache.Cache, live client.Re
 	if err != nil {
 		return fmt.Errorf("following the webhook configuration: %w", err)
 	}
+	configuration := func(shown any) (is *admissionregistrationv1.ValidatingWebhookConfiguration, ours bool) {
+		if gone, ok := shown.(toolscache.DeletedFinalStateUnknown); ok {
+			shown = gone.Obj
+		}
+		is, ours = shown.(*admissionregistrationv1.ValidatingWebhookConfiguration)
+		return is, ours && is.Name == reach.ConfigurationName
+	}
 	shows := func(shown any) {
-		if is, ok := shown.(*admissionregistrationv1.ValidatingWebhookConfiguration); ok && is.Name == reach.ConfigurationName {
-			c.take(reach.Tokens(is))
+		if is, ours := configuration(shown); ours {
+			c.take(resourceversion.Parse(is.ResourceVersion), reach.Tokens(is))
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: shows, UpdateFunc: func(_, shown any) { shows(shown) },
+		DeleteFunc: func(shown any) {
+			if is, ours := configuration(shown); ours {
+				c.take(resourceversion.Parse(is.ResourceVersion), nil)
+			}
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("following the webhook configuration: %w", err)
@@ -88,10 +116,16 @@ func (c *Callers) Follow(ctx context.Context, caches cache.Cache, live client.Re
 	return nil
 }
 
-// take accepts the tokens of the configuration, and for a while those that it had before.
-func (c *Callers) take(tokens []reach.Token) {
+// take accepts the tokens that the configuration has at a resourceVersion, and for a while
+// those that it had before. What is older than was taken already says nothing new: a watch
+// may show it after a live read.
+func (c *Callers) take(version uint64, tokens []reach.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if version < c.version {
+		return
+	}
+	c.version = version
 	now := c.clock.Now()
 	for token, until := range c.accepted {
 		switch {
@@ -106,16 +140,26 @@ func (c *Callers) take(tokens []reach.Token) {
 	}
 }
 
-// accept tells whether an API server calls by the token.
-func (c *Callers) accept(ctx context.Context, token reach.Token) bool {
+// accept tells whether an API server calls by the token. If that isn't known, because the
+// configuration can't be read for so long, it is an error.
+func (c *Callers) accept(ctx context.Context, token reach.Token) (bool, error) {
 	if c.knows(token) {
-		return true
+		return true, nil
 	}
-	select {
-	case <-c.look(ctx):
-		return c.knows(token)
-	case <-ctx.Done():
-		return false
+	timeout := c.clock.After(acceptWait)
+	var err error
+	for {
+		look := c.look(ctx)
+		select {
+		case <-look.done:
+			if err = look.err; c.knows(token) || err == nil {
+				return c.knows(token), nil
+			}
+		case <-timeout:
+			return false, fmt.Errorf("finding out who calls: %w", cmp.Or(err, errNoLook))
+		case <-ctx.Done():
+			return false, fmt.Errorf("finding out who calls: %w", context.Cause(ctx))
+		}
 	}
 }
 
@@ -132,20 +176,20 @@ func (c *Callers) knows(token reach.Token) bool {
 	return known == 1
 }
 
-// look returns what is closed after a live read that began after the call. Callers share
-// it, so that it costs no more however many don't know the token.
-func (c *Callers) look(ctx context.Context) <-chan struct{} {
+// look returns a live read that begins after the call. Callers share it, so that it costs
+// no more however many don't know the token.
+func (c *Callers) look(ctx context.Context) *look {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.next == nil {
-		c.next = make(chan struct{})
+		c.next = &look{done: make(chan struct{})}
 		go c.lookAt(context.WithoutCancel(ctx), c.next, c.looked.Add(liveEvery).Sub(c.clock.Now()))
 	}
 	return c.next
 }
 
-func (c *Callers) lookAt(ctx context.Context, done chan struct{}, wait time.Duration) {
-	defer close(done)
+func (c *Callers) lookAt(ctx context.Context, look *look, wait time.Duration) {
+	defer close(look.done)
 	if wait > 0 {
 		<-c.clock.After(wait)
 	}
@@ -154,11 +198,21 @@ func (c *Callers) lookAt(ctx context.Context, done chan struct{}, wait time.Dura
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
+	look.err = c.read(ctx)
+}
+
+func (c *Callers) read(ctx context.Context) error {
+	if c.live == nil {
+		return errNoLook
+	}
 	list := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
-	if c.live == nil || c.live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: reach.ConfigurationName}) != nil {
-		return
+	if err := c.live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: reach.ConfigurationName}); err != nil {
+		return fmt.Errorf("reading the webhook configuration: %w", err)
 	}
+	var tokens []reach.Token
 	for i := range list.Items {
-		c.take(reach.Tokens(&list.Items[i]))
+		tokens = append(tokens, reach.Tokens(&list.Items[i])...)
 	}
+	c.take(resourceversion.Parse(list.ResourceVersion), tokens)
+	return nil
 }

@@ -39,7 +39,9 @@ type stored struct {
 	client.Reader
 	mu    sync.Mutex // guards what follows
 	token reach.Token
+	// The next reads fail with err: so many, or all if it is negative.
 	err   error
+	fails int
 	reads int
 	// takes is how long a read takes.
 	takes time.Duration
@@ -53,47 +55,68 @@ func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	webhooks, _ := reach.Settings{
 		Endpoint: reach.Endpoint{Namespace: "operator", Name: "webhook"}, Token: s.token, Paths: reach.Paths{Quotas: "/quotas"},
 	}.Webhooks(nil)
+	list.SetResourceVersion("9")
 	list.(*admissionregistrationv1.ValidatingWebhookConfigurationList).Items = []admissionregistrationv1.ValidatingWebhookConfiguration{{
 		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName}, Webhooks: webhooks,
 	}}
-	return s.err
+	if s.err != nil && s.fails != 0 {
+		s.fails--
+		return s.err
+	}
+	return nil
+}
+
+// accepts tells what is found out of who calls, without an error.
+func accepts(t *testing.T, callers *Callers, token reach.Token) bool {
+	t.Helper()
+	accepted, err := callers.accept(t.Context(), token)
+	if err != nil {
+		t.Errorf("got error %v", err)
+	}
+	return accepted
 }
 
 func TestWhoCallsByTheTokenIsAnAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		callers := NewCallers(clock.RealClock{})
-		if callers.accept(t.Context(), known) {
-			t.Error("accepts somebody before it knows of anybody")
+		if callers.knows(known) || callers.knows("") {
+			t.Error("knows somebody before it has seen a configuration")
 		}
-		callers.take([]reach.Token{known})
-		if !callers.accept(t.Context(), known) || callers.accept(t.Context(), next) {
-			t.Error("want one token accepted, and the other not")
+		callers.take(1, []reach.Token{known})
+		if !callers.knows(known) || callers.knows(next) {
+			t.Error("want one token known, and the other not")
 		}
-		callers.take([]reach.Token{next})
+		callers.take(3, []reach.Token{next})
+		callers.take(2, []reach.Token{known}) // a watch is behind a live read
 		clock.RealClock{}.Sleep(outlived - time.Second)
-		callers.take([]reach.Token{next}) // it is shown once more
+		callers.take(3, []reach.Token{next}) // it is shown once more
 		if !callers.knows(known) || !callers.knows(next) {
-			t.Error("want both accepted while an API server may still call by the first")
+			t.Error("want both known while an API server may still call by the first")
 		}
 		clock.RealClock{}.Sleep(time.Second)
 		if callers.knows(known) || !callers.knows(next) {
-			t.Error("want only the second accepted a minute later")
+			t.Error("want only the second known a minute later")
 		}
-		callers.take([]reach.Token{known}) // the configuration was restored
+		callers.take(4, []reach.Token{known}) // the configuration was restored
 		if !callers.knows(known) {
-			t.Error("want it accepted again")
+			t.Error("want it known again")
+		}
+		callers.take(5, nil) // it was deleted
+		clock.RealClock{}.Sleep(outlived)
+		if callers.knows(known) {
+			t.Error("want nobody known where there is no configuration")
 		}
 	})
 }
 
 func TestATokenThatNoWatchHasShownIsLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		live := &stored{token: next, takes: 100 * time.Millisecond}
+		live := &stored{token: next, takes: 100 * time.Millisecond, err: errors.New("connection refused"), fails: 2}
 		callers := NewCallers(clock.RealClock{})
 		callers.live = live
-		callers.take([]reach.Token{known})
-		if !callers.accept(t.Context(), next) {
-			t.Error("refused, although the configuration has it")
+		callers.take(1, []reach.Token{known})
+		if !accepts(t, callers, next) || live.fails != 0 {
+			t.Error("refused, although the configuration has it as soon as it can be read")
 		}
 		clock.RealClock{}.Sleep(time.Minute)
 		live.takes, live.reads = 0, 0
@@ -101,7 +124,7 @@ func TestATokenThatNoWatchHasShownIsLookedFor(t *testing.T) {
 		began := clock.RealClock{}.Now()
 		for range 500 {
 			strangers.Go(func() {
-				if callers.accept(t.Context(), reach.NewToken()) {
+				if accepts(t, callers, reach.NewToken()) {
 					t.Error("accepts a stranger")
 				}
 			})
@@ -110,14 +133,19 @@ func TestATokenThatNoWatchHasShownIsLookedFor(t *testing.T) {
 		if took := (clock.RealClock{}).Since(began); live.reads > 2 || took > 2*liveEvery {
 			t.Errorf("500 strangers cost %d reads, and waited for %s", live.reads, took)
 		}
-		live.err = errors.New("connection refused")
-		if callers.accept(t.Context(), reach.NewToken()) || !callers.accept(t.Context(), next) {
-			t.Error("want what is known accepted, and nothing else, while nobody can look")
+
+		live.fails, began = -1, clock.RealClock{}.Now()
+		_, err := callers.accept(t.Context(), reach.NewToken())
+		if took := (clock.RealClock{}).Since(began); err == nil || took > acceptWait {
+			t.Errorf("got error %v after %s, want one while nobody can look", err, took)
+		}
+		if !accepts(t, callers, next) {
+			t.Error("want who is known accepted all the same")
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
-		if callers.accept(ctx, reach.NewToken()) {
-			t.Error("accepts who has gone")
+		if _, err := callers.accept(ctx, reach.NewToken()); !errors.Is(err, context.Canceled) {
+			t.Errorf("got error %v of who has gone", err)
 		}
 		clock.RealClock{}.Sleep(time.Minute)
 	})

@@ -31,6 +31,6 @@ limitations under the License.
 // exchanges in the webhook configuration alone. A token that left it is accepted for a
 // minute, and one that is new in it at once, because it is read live if need be.
 //
-// Invariants: a certificate that is trusted is never replaced by one that isn't; nothing of
-// the body of a stranger's request is read.
+// Invariants: a certificate that is trusted is never replaced by one that isn't; no handler
+// sees a stranger's request.
 package serving

@@ -19,7 +19,9 @@ package serving
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -33,12 +35,12 @@ const (
 	// MaxBody bounds what is read of a request: two objects of the most that the API
 	// server takes, and more.
 	MaxBody = 7 << 20
-	// smallBody is the size of a body up to which it shares the budget of small ones. What
-	// is larger doesn't keep those waiting.
+	// smallBody is the largest body on the budget of small ones. Larger bodies have a budget
+	// of their own, so they never delay small ones.
 	smallBody = 256 << 10
-	// smallBudget and largeBudget bound the bodies that are held at the same time, in bytes.
+	// smallBudget and largeBudget bound the bodies that are read at the same time, in bytes.
 	smallBudget, largeBudget = 32 << 20, 4 * MaxBody
-	// budgetWait is how long a request waits for others to be answered.
+	// budgetWait is how long a request waits for the bodies of others to be read.
 	budgetWait = 5 * time.Second
 	// tellEvery is how often at most it is told that somebody is turned away.
 	tellEvery = time.Minute
@@ -46,8 +48,8 @@ const (
 
 var errBusy = errors.New("too many bytes are in flight: try again in a moment")
 
-// guard turns away whoever is no API server before anything of a body is read, and bounds
-// how much of the bodies of all others is held.
+// guard turns away whoever is no API server before any handler reads the body, and bounds
+// how much of the bodies of all others is read at the same time.
 type guard struct {
 	callers *Callers
 	// certified: a caller must have presented a certificate, too.
@@ -69,19 +71,55 @@ func newGuard(callers *Callers, certified bool, turned func(), next http.Handler
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	token, _, found := reach.CutToken(request.URL.Path)
-	if !found || g.certified && len(request.TLS.PeerCertificates) == 0 || !g.callers.accept(request.Context(), token) {
+	if !found || g.certified && len(request.TLS.PeerCertificates) == 0 {
+		g.turnAway(writer, request)
+		return
+	}
+	accepted, err := g.callers.accept(request.Context(), token)
+	if err != nil {
+		unavailable(writer, err)
+		return
+	}
+	if !accepted {
 		g.turnAway(writer, request)
 		return
 	}
 	budget, size := g.budget(request)
 	if !budget.TryAcquire(size) && !wait(request.Context(), budget, size) {
-		writer.Header().Set("Connection", "close") // the body is not read
-		http.Error(writer, errBusy.Error(), http.StatusServiceUnavailable)
+		unavailable(writer, errBusy)
 		return
 	}
-	defer budget.Release(size)
-	request.Body = http.MaxBytesReader(writer, request.Body, MaxBody)
+	connection := http.NewResponseController(writer)
+	_ = connection.SetReadDeadline(time.Now().Add(readTimeout)) //nolint:forbidigo // the network's; none without a connection
+	body := &counted{ReadCloser: http.MaxBytesReader(writer, request.Body, MaxBody), ended: sync.OnceFunc(func() {
+		budget.Release(size)
+		_ = connection.SetReadDeadline(time.Time{})
+	})}
+	defer body.ended()
+	request.Body = body
 	http.StripPrefix("/"+string(token), g.next).ServeHTTP(writer, request)
+}
+
+// counted is a body that is counted on a budget until it has been read. What is made of it
+// is bounded by how many requests API servers have under way.
+type counted struct {
+	io.ReadCloser
+	ended func()
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(into []byte) (int, error) {
+	n, err := c.ReadCloser.Read(into)
+	if err != nil {
+		c.ended()
+	}
+	return n, err //nolint:wrapcheck // a reader must return io.EOF as it is
+}
+
+// unavailable answers without a look at the body.
+func unavailable(writer http.ResponseWriter, err error) {
+	writer.Header().Set("Connection", "close")
+	http.Error(writer, err.Error(), http.StatusServiceUnavailable)
 }
 
 // wait tells whether others have left so much of the budget soon enough.
@@ -112,6 +150,8 @@ func (g *guard) turnAway(writer http.ResponseWriter, request *http.Request) {
 		logger.Info("Turned away a caller that is no API server; others in the next minute are only counted",
 			"address", request.RemoteAddr)
 	})
-	writer.Header().Set("Connection", "close") // the body is not read
+	writer.Header().Set("Connection", "close")
+	// Nor is the rest of the body waited for, which the server would discard.
+	_ = http.NewResponseController(writer).SetReadDeadline(time.Unix(1, 0))
 	http.NotFound(writer, request)
 }

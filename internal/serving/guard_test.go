@@ -18,8 +18,10 @@ package serving
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -66,7 +68,8 @@ func TestAStrangerIsTurnedAwayBeforeAnythingIsRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				callers, turned, reached := NewCallers(clock.RealClock{}), 0, ""
-				callers.take([]reach.Token{known})
+				callers.live = &stored{token: known}
+				callers.take(1, []reach.Token{known})
 				guard := newGuard(callers, test.certified, func() { turned++ }, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					reached = r.URL.Path
 					w.WriteHeader(http.StatusTeapot)
@@ -85,20 +88,37 @@ func TestAStrangerIsTurnedAwayBeforeAnythingIsRead(t *testing.T) {
 	}
 }
 
+func TestWhoCannotBeToldIsNoStranger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := NewCallers(clock.RealClock{})
+		callers.live = &stored{err: errors.New("connection refused"), fails: -1}
+		guard := newGuard(callers, false, func() { t.Error("turned away") }, http.NotFoundHandler())
+		answer := httptest.NewRecorder()
+		guard.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/"+string(known)+"/objects", unread{t}))
+		if want := "finding out who calls: reading the webhook configuration: connection refused\n"; answer.Code != http.StatusServiceUnavailable || answer.Body.String() != want {
+			t.Errorf("got %d: %s", answer.Code, answer.Body.String())
+		}
+		clock.RealClock{}.Sleep(time.Minute)
+	})
+}
+
 func TestTheBodiesOfAllTogetherAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		callers, let := NewCallers(clock.RealClock{}), make(chan struct{})
-		callers.take([]reach.Token{known})
-		guard := newGuard(callers, false, func() {}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		callers.take(1, []reach.Token{known})
+		guard := newGuard(callers, false, func() {}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			<-let
+			_, _ = io.Copy(io.Discard, r.Body)
 			w.WriteHeader(http.StatusTeapot)
+			<-r.Context().Done() // what is worked on holds no budget any more
 		}))
+		working, end := context.WithCancel(t.Context())
 		ask := func(length int64) <-chan int {
 			answered := make(chan int, 1)
 			go func() {
 				request, answer := httptest.NewRequest(http.MethodPost, "/"+string(known)+"/objects", http.NoBody), httptest.NewRecorder()
 				request.ContentLength = length
-				guard.ServeHTTP(answer, request)
+				guard.ServeHTTP(answer, request.WithContext(working))
 				answered <- answer.Code
 			}()
 			synctest.Wait()
@@ -115,6 +135,8 @@ func TestTheBodiesOfAllTogetherAreBounded(t *testing.T) {
 		}
 		waiting := ask(smallBody + 1)
 		close(let)
+		synctest.Wait()
+		end()
 		for _, answer := range append(large, small, waiting) {
 			if got := <-answer; got != http.StatusTeapot {
 				t.Errorf("got %d", got)
@@ -126,7 +148,7 @@ func TestTheBodiesOfAllTogetherAreBounded(t *testing.T) {
 
 func TestNoMoreOfABodyIsReadThanTheBudgetHas(t *testing.T) {
 	callers := NewCallers(clock.RealClock{})
-	callers.take([]reach.Token{known})
+	callers.take(1, []reach.Token{known})
 	guard := newGuard(callers, false, func() {}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if read, err := io.ReadAll(r.Body); len(read) != MaxBody || err == nil {
 			t.Errorf("read %d bytes, error %v", len(read), err)

@@ -34,13 +34,16 @@ import (
 // server ends. The manager waits five seconds longer for it.
 const drainTimeout = 25 * time.Second
 
-// Limits of connections. An API server waits for ten seconds at most, and sends little in
-// headers.
+// Limits of connections. A body is read for readTimeout at most, from when its request is
+// accepted: a limit on the whole would end the context of a request that is still worked on.
+// An API server opens connections that it uses later; one that it begins to use while it is
+// closed costs a request.
 const (
 	maxHeaderBytes    = 64 << 10
 	idleTimeout       = 90 * time.Second
-	readHeaderTimeout = 5 * time.Second
+	readHeaderTimeout = 32 * time.Second
 	readTimeout       = 10 * time.Second
+	writeTimeout      = time.Minute
 )
 
 var errNotServing = errors.New("the webhooks are not served yet")
@@ -53,7 +56,8 @@ var errNotServing = errors.New("the webhooks are not served yet")
 // could tell that a caller had gone, and what was admitted for it was held until it
 // expired.
 func (s *Server) Start(ctx context.Context) error {
-	config := &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
+	// API servers speak HTTP/1.1 to all webhooks but those on their own machine.
+	config := &tls.Config{NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
 	for _, change := range s.options.TLSOpts {
 		change(config)
 	}
@@ -64,7 +68,7 @@ func (s *Server) Start(ctx context.Context) error {
 	server := &http.Server{
 		BaseContext:    func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		Handler:        newGuard(s.callers, s.certified, s.turned, s.WebhookMux()),
-		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
+		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: readHeaderTimeout, WriteTimeout: writeTimeout,
 	}
 	drained := make(chan error, 1)
 	context.AfterFunc(ctx, func() { drained <- drain(ctx, server, drainTimeout) })

@@ -72,7 +72,7 @@ func listen(t *testing.T, protocol string) (*listening, context.CancelFunc) {
 			_, _ = io.WriteString(response, request.Proto)
 		}
 	}))
-	setup.Callers.take([]reach.Token{known})
+	setup.Callers.take(1, []reach.Token{known})
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	if err := s.StartedChecker()(nil); err == nil {
@@ -139,11 +139,11 @@ func (s *listening) ask(ctx context.Context) <-chan string {
 }
 
 // Whoever waits is answered after the server was told to stop, and whoever has gone
-// is known to have gone. The API server asks a URL by HTTP/2 and a Service by HTTP/1.1.
+// is known to have gone.
 func TestAServerThatStopsKnowsWhoStillWaits(t *testing.T) {
-	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
-		t.Run(protocol, func(t *testing.T) {
-			server, stop := listen(t, protocol)
+	for name, offered := range map[string]string{"HTTP/1.1": "HTTP/1.1", "HTTP/2 is offered": "HTTP/2.0"} {
+		t.Run(name, func(t *testing.T) {
+			server, stop := listen(t, offered)
 			asking, leave := context.WithCancel(t.Context())
 			gone := server.ask(asking)
 			goneContext := <-server.arrived
@@ -162,8 +162,8 @@ func TestAServerThatStopsKnowsWhoStillWaits(t *testing.T) {
 				t.Errorf("the other request ended, too: %v", err)
 			}
 			close(server.let)
-			if got := <-waiting; got != protocol {
-				t.Errorf("got %q, want it answered by %s", got, protocol)
+			if got := <-waiting; got != "HTTP/1.1" {
+				t.Errorf("got %q, want it answered by HTTP/1.1", got)
 			}
 			if err := <-server.ended; err != nil {
 				t.Error(err)

@@ -80,7 +80,7 @@ var _ = Describe("A pod that reaches the operator's port", Ordered, func() {
 	It("takes little memory with many large requests that it sends slowly, whatever it knows", func(ctx SpecContext) {
 		const connections, size, bound = 100, 7_000_000, 100 << 20
 		token := suite.CallersToken(ctx, t.admin)
-		before := t.gauge(ctx, "go_memstats_heap_inuse_bytes")
+		before, turned := t.gauge(ctx, "go_memstats_heap_inuse_bytes"), t.gauge(ctx, turnedAway)
 		slow, end := context.WithCancel(ctx)
 		var sending sync.WaitGroup
 		defer sending.Wait()
@@ -103,6 +103,8 @@ var _ = Describe("A pod that reaches the operator's port", Ordered, func() {
 		}
 		AddReportEntry("MiB that it took", fmt.Sprintf("%.0f, while %d honest requests were answered", highest/(1<<20), answered))
 		Expect(highest).To(BeNumerically("<", bound))
+		Expect(highest).To(BeNumerically(">", 20<<20), "an attack that is turned away shows nothing")
+		Expect(t.gauge(ctx, turnedAway)).To(BeNumerically("==", turned))
 	})
 
 	It("loses the token that it has stolen when the Secret is deleted, and no client notices", func(ctx SpecContext) {
@@ -128,6 +130,11 @@ var _ = Describe("A pod that reaches the operator's port", Ordered, func() {
 		close(done)
 		clients.Wait()
 		AddReportEntry("calls while it was replaced", fmt.Sprint(calls))
+		status := func(ctx context.Context) (int, error) {
+			status, _, err := t.post(ctx, "/"+stolen+webhooks, forged())
+			return status, err
+		}
+		Eventually(ctx, status).WithTimeout(90 * time.Second).WithPolling(time.Second).Should(Equal(http.StatusNotFound))
 	})
 })
 
