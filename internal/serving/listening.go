@@ -44,6 +44,8 @@ const (
 	readHeaderTimeout = 32 * time.Second
 	readTimeout       = 10 * time.Second
 	writeTimeout      = time.Minute
+	// http2Buffer is the least that HTTP/2 allows for what nobody has read yet, in bytes.
+	http2Buffer = 64 << 10
 )
 
 var errNotServing = errors.New("the webhooks are not served yet")
@@ -56,8 +58,7 @@ var errNotServing = errors.New("the webhooks are not served yet")
 // could tell that a caller had gone, and what was admitted for it was held until it
 // expired.
 func (s *Server) Start(ctx context.Context) error {
-	// API servers speak HTTP/1.1 to all webhooks but those on their own machine.
-	config := &tls.Config{NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
+	config := &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
 	for _, change := range s.options.TLSOpts {
 		change(config)
 	}
@@ -69,6 +70,10 @@ func (s *Server) Start(ctx context.Context) error {
 		BaseContext:    func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		Handler:        newGuard(s.callers, s.certified, s.turned, s.WebhookMux()),
 		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: readHeaderTimeout, WriteTimeout: writeTimeout,
+		// API servers speak it to webhooks on their own machine alone, and strangers as they like.
+		HTTP2: &http.HTTP2Config{
+			MaxReceiveBufferPerConnection: http2Buffer, MaxReceiveBufferPerStream: http2Buffer, WriteByteTimeout: writeTimeout,
+		},
 	}
 	drained := make(chan error, 1)
 	context.AfterFunc(ctx, func() { drained <- drain(ctx, server, drainTimeout) })
