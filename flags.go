@@ -18,24 +18,50 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"time"
 
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
 )
 
 type flags struct {
-	serving        serving.Options
-	leaderElect    bool
-	namespace      string
-	metrics        metricsFlags
-	healthAddress  string
-	pprofAddress   string
-	shutdownDelay  time.Duration
-	reservationTTL time.Duration
-	statusEvery    time.Duration
-	failurePolicy  string
-	protected      string
-	limited        string
+	serving       serving.Options
+	leaderElect   bool
+	namespace     string
+	metrics       metricsFlags
+	healthAddress string
+	pprofAddress  string
+	shutdownDelay time.Duration
+	reservations  reservationFlags
+	statusEvery   time.Duration
+	failurePolicy string
+	protected     string
+	limited       string
+}
+
+// reservationFlags say what is held for requests that were admitted.
+type reservationFlags struct {
+	life        time.Duration
+	maxDoubtful int64
+}
+
+func (f *reservationFlags) bind() {
+	flag.DurationVar(&f.life, "reservation-ttl", 60*time.Second,
+		"How long what was admitted holds room if its object doesn't appear. Then it is looked for a last time. "+
+			"At least 54s: for 34s the API server works on a request, and clocks of replicas may differ by the rest.")
+	flag.Int64Var(&f.maxDoubtful, "max-doubtful-percent", 5,
+		"How much of a limit one namespace may hold for objects that don't appear, once one of its requests has failed. "+
+			"A fifth of what would be free without them is always allowed. 100 turns this off.")
+}
+
+func (f *reservationFlags) check() error {
+	if f.life < minReservationTTL {
+		return fmt.Errorf("--reservation-ttl %s: want at least %s", f.life, minReservationTTL)
+	}
+	if f.maxDoubtful < 0 || f.maxDoubtful > 100 {
+		return fmt.Errorf("--max-doubtful-percent %d: want 0 to 100", f.maxDoubtful)
+	}
+	return nil
 }
 
 // metricsFlags say how metrics are served.
@@ -49,7 +75,7 @@ type metricsFlags struct {
 func (f *metricsFlags) bind() {
 	flag.StringVar(&f.address, "metrics-bind-address", ":8443", "Address of the metrics endpoint; 0 for none.")
 	flag.BoolVar(&f.secure, "metrics-secure", true,
-		"Serve metrics over TLS, to whom the cluster lets get /metrics. Otherwise over HTTP, to anybody.")
+		"Serve metrics over TLS, and only to callers that may get /metrics in this cluster. Otherwise over HTTP, to anybody.")
 	flag.StringVar(&f.certDir, "metrics-cert-dir", "",
 		"Directory with tls.crt and tls.key for the metrics endpoint. By default it presents the webhooks' certificate.")
 	flag.BoolVar(&f.namespaces, "metrics-namespaces", false,

@@ -77,9 +77,10 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// minReservationTTL is the API server's request timeout of a minute, and by how
-// much the clocks of replicas may differ.
-const minReservationTTL = 80 * time.Second
+// minReservationTTL is how long the API server works on a request that changes something, 34
+// seconds (requestTimeoutUpperBound in k8s.io/apiserver/pkg/endpoints/handlers), and by how
+// much the clocks of replicas may differ. test/e2e finds that bound on the real API server.
+const minReservationTTL = 54 * time.Second
 
 // discoveryTimeout is for the API server to say what it serves.
 const discoveryTimeout = 10 * time.Second
@@ -120,9 +121,7 @@ func parseFlags() (flags, zap.Options) {
 	flag.StringVar(&f.pprofAddress, "pprof-bind-address", "0", "Address of the profiling endpoint; 0 for none.")
 	flag.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 5*time.Second,
 		"How long requests are still answered after SIGTERM, while the API server turns to other replicas.")
-	flag.DurationVar(&f.reservationTTL, "reservation-ttl", 90*time.Second,
-		"How long an admitted object may take to appear before it is looked for. "+
-			"At least 80s: the API server's request timeout of a minute, and what clocks of replicas may differ by.")
+	f.reservations.bind()
 	flag.DurationVar(&f.statusEvery, "status-interval", time.Second, "Least time between two writes of a quota's status and views.")
 	flag.StringVar(&f.failurePolicy, "failure-policy", string(admissionregistrationv1.Fail),
 		"What the API server does with a request that a quota limits while no operator answers: Fail refuses it, "+
@@ -174,8 +173,8 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	measured := newMetrics(contact)
-	setup.Server.OnTurnedAway(measured.TurnedAway)
-	claims, err := deviceclaims.Sources(ctx, mgr)
+	setup.Server.Observe(measured)
+	claims, classes, err := deviceclaims.Sources(ctx, mgr)
 	if err != nil {
 		return err
 	}
@@ -194,26 +193,26 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-
 	parts := objects.Parts{
 		Clock: clock, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured, Contact: contact,
-		Refusals: objects.NewRefusals(clock, mgr.GetClient(), mgr.GetEventRecorder(events.Name)), ReservationTTL: f.reservationTTL,
+		Refusals:       objects.NewRefusals(clock, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(events.Name)),
+		ReservationTTL: f.reservations.life, MaxDoubtful: f.reservations.maxDoubtful,
 	}
-	fences := quotas.NewFences(clock, group, f.reservationTTL)
-	err = webhooks.Register(mgr, parts, index, fences, contact, reached.Protected)
+	err = webhooks.Register(ctx, mgr, parts, index, quotas.NewFences(clock, group, f.reservations.life), contact, reached.Protected)
 	if err := errors.Join(err, setup.Callers.Follow(ctx, mgr.GetCache(), mgr.GetAPIReader())); err != nil {
 		return err
 	}
-	if err := controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllerOptions(f, setup, reached)); err != nil {
+	options := controllerOptions(f, setup, reached, classes)
+	if err := controllers.Register(ctx, mgr, clock, evaluators, group, measured, options); err != nil {
 		return err
 	}
-	if err := addProbes(mgr, setup, index, contact); err != nil {
+	if err := addProbes(mgr, setup, index, classes, contact); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
-func controllerOptions(f flags, setup *serving.Setup, reached reach.Settings) controllers.Options {
+func controllerOptions(f flags, setup *serving.Setup, reached reach.Settings, classes *deviceclaims.Classes) controllers.Options {
 	return controllers.Options{
 		Serving:          setup,
 		Reach:            reached,
@@ -221,7 +220,9 @@ func controllerOptions(f flags, setup *serving.Setup, reached reach.Settings) co
 		DecodeLedger:     ledgerstore.Snapshot,
 		Intact:           ledgerstore.Intact,
 		LedgerSize:       ledgerstore.Size,
-		ReservationTTL:   f.reservationTTL,
+		DeviceClasses:    classes,
+		ReservationTTL:   f.reservations.life,
+		MaxDoubtful:      f.reservations.maxDoubtful,
 		StatusEvery:      f.statusEvery,
 		NamespaceMetrics: f.metrics.namespaces,
 	}
@@ -263,9 +264,8 @@ func driverOptions() driver.Options {
 // settings are what the flags say of what the webhooks are called for, and of what
 // is limited by default. It is an error if they say what can't be.
 func settings(f flags) (reach.Settings, limited.Configuration, error) {
-	if f.reservationTTL < minReservationTTL {
-		return reach.Settings{}, limited.Configuration{}, fmt.Errorf("--reservation-ttl %s: want at least %s",
-			f.reservationTTL, minReservationTTL)
+	if err := f.reservations.check(); err != nil {
+		return reach.Settings{}, limited.Configuration{}, err
 	}
 	policy := admissionregistrationv1.FailurePolicyType(f.failurePolicy)
 	if policy != admissionregistrationv1.Fail && policy != admissionregistrationv1.Ignore {
@@ -349,11 +349,14 @@ func metricsOptions(f metricsFlags, certificates *serving.Certificates) metricss
 // cacheOptions leave out what nobody reads, and copy nothing of what may be large
 // and is read often: a quota's status has a part for each namespace. Whoever
 // changes such an object makes a copy of it first. Of Secrets there is only the
-// one with the certificate.
+// one with the certificate. The managed fields of the webhook configuration say who
+// edits it.
 func cacheOptions(secret types.NamespacedName) cache.Options {
 	shared := cache.ByObject{UnsafeDisableDeepCopy: ptr.To(true)}
 	byObject := map[client.Object]cache.ByObject{
 		&quotav1.ClusterResourceQuota{}: shared, &quotav1.LocalResourceQuota{}: shared, &quotav1.QuotaLedger{}: shared,
+		&corev1.ResourceQuota{}:                                   shared,
+		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Transform: func(object any) (any, error) { return object, nil }},
 	}
 	if secret.Name != "" {
 		byObject[&corev1.Secret{}] = cache.ByObject{Namespaces: map[string]cache.Config{

@@ -32,6 +32,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/contact"
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
 )
 
@@ -56,10 +57,15 @@ func monitoring(noted *contact.Contact, live client.Reader) *contact.Monitor {
 }
 
 // addProbes adds the probes, and what keeps asking whether the API server answers.
-func addProbes(mgr ctrl.Manager, setup *serving.Setup, index *coverage.Index, contact *contact.Contact) error {
+func addProbes(
+	mgr ctrl.Manager, setup *serving.Setup, index *coverage.Index, classes *deviceclaims.Classes, contact *contact.Contact,
+) error {
 	synced := func(*http.Request) error {
 		if !index.Synced() {
 			return errors.New("quotas and namespaces are not known yet")
+		}
+		if !classes.Synced() {
+			return errors.New("device classes are not known yet")
 		}
 		return nil
 	}

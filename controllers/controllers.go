@@ -44,6 +44,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/controllers/usage"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
@@ -68,8 +69,13 @@ type Options struct {
 	Intact       func(*quotav1.QuotaLedger) bool
 	// LedgerSize tells how large a stored ledger is, in bytes.
 	LedgerSize func(*quotav1.QuotaLedger) int
+	// DeviceClasses tell when claims may use something else.
+	DeviceClasses *deviceclaims.Classes
 	// ReservationTTL is the life of a reservation.
 	ReservationTTL time.Duration
+	// MaxDoubtful is what one namespace may hold for requests that seem to have failed, in percent
+	// of a limit.
+	MaxDoubtful int64
 	// NamespaceMetrics: what each namespace uses is exported, too.
 	NamespaceMetrics bool
 	// StatusEvery is the least time between two writes of one quota's status,
@@ -100,10 +106,6 @@ func Register(
 	if err != nil {
 		return err
 	}
-	if err := localview.AddIndex(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
-
 	recorder := mgr.GetEventRecorder(events.Name)
 	settle, status, views, configure := &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}
 	options.Serving.Certificates.OnChange(func() { configure.Fire([]string{reach.ConfigurationName}) })
@@ -114,9 +116,10 @@ func Register(
 		status.Fire(quotas)
 		views.Fire(quotas)
 	}
+	group.OnTrouble(func(quota string) { status.Fire([]string{quota}) })
 	count := newCount(ctx, evaluators, counted, group, metrics)
 	shown.follow(mgr, metrics, count, group, &options)
-	discovery, err := usage.NewLiveDiscovery(mgr.GetConfig(), mgr.GetHTTPClient())
+	discovery, err := usage.NewDiscovery(clock, mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
 	}
@@ -128,6 +131,7 @@ func Register(
 		return err
 	}
 	watches := usage.NewWatches(clock, discovery, source, count, counted)
+	options.DeviceClasses.OnChange(func() { watches.Remeasure(usage.DeviceClaims) })
 	err = addRunnables(mgr, watches, usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL))
 	if err := errors.Join(err, registerCertificates(mgr, clock, options.Serving, metrics)); err != nil {
 		return err
@@ -139,7 +143,7 @@ func Register(
 	problems, degraded := problemsOf(watches)
 	for _, controller := range []controller{
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, recounts, joins, watches, objectsNow,
-			metrics, settle),
+			metrics, settle, options.ReservationTTL, options.MaxDoubtful),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
 		quotastatus.NewController(clock, mgr.GetClient(),
 			quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach,

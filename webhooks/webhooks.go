@@ -18,10 +18,12 @@ limitations under the License.
 package webhooks
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -41,7 +43,8 @@ func Paths() reach.Paths {
 // Register adds all endpoints to the manager's server, and what tells of refusals
 // to the manager. Protected namespaces are those that no quota limits.
 func Register(
-	mgr ctrl.Manager, parts objects.Parts, index *coverage.Index, fences *quotas.Fences, contact *contact.Contact, protected []string,
+	ctx context.Context, mgr ctrl.Manager, parts objects.Parts, index *coverage.Index, fences *quotas.Fences,
+	contact *contact.Contact, protected []string,
 ) error {
 	if err := mgr.Add(parts.Refusals); err != nil {
 		return fmt.Errorf("adding what tells of refusals: %w", err)
@@ -50,6 +53,14 @@ func Register(
 	if err != nil {
 		return err
 	}
+	if parts.Natives, err = objects.NewNatives(ctx, mgr.GetCache(), mgr.GetAPIReader()); err != nil {
+		return err
+	}
+	named, err := metadata.NewForConfigAndClient(metadata.ConfigFor(mgr.GetConfig()), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making the client of names: %w", err)
+	}
+	parts.Names = objects.NewNames(named)
 	validator := quotas.NewValidator(quotas.NewWarner(index, parts.Evaluators, lookup, protected), fences)
 	server := mgr.GetWebhookServer()
 	endpoint := objects.NewEndpoint(objects.NewHandler(parts), parts.Metrics)

@@ -52,6 +52,9 @@ const (
 	// ReasonLedgerLost: somebody deleted or edited the quota's QuotaLedger, and
 	// nobody knows what was being admitted; the message says until when nothing is.
 	ReasonLedgerLost = "LedgerLost"
+	// ReasonLedgerUnavailable: the quota's QuotaLedger can't be read or written; the
+	// message says since when, and why.
+	ReasonLedgerUnavailable = "LedgerUnavailable"
 	// ReasonInvalidSpec: the spec can't be enforced; the message says why.
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonWebhookConfigured: the API server has loaded a webhook configuration that
@@ -60,6 +63,9 @@ const (
 	// ReasonWebhookPending: the webhook configuration doesn't cover the quota yet, or
 	// the API server hasn't loaded the one that does.
 	ReasonWebhookPending = "WebhookPending"
+	// ReasonWebhookEdited: somebody else has edited the webhook configuration so that it
+	// doesn't cover the quota, and it hasn't been repaired for long; the message says who.
+	ReasonWebhookEdited = "WebhookEdited"
 	// ReasonProbeFailed: the operator can't find out whether the API server asks it.
 	ReasonProbeFailed = "ProbeFailed"
 	// ReasonWithinLimits: of no resource more is used than the quota allows.
@@ -91,6 +97,9 @@ const (
 	// ReasonUsageUnknown: a request was refused because what is used isn't known yet,
 	// or because too many requests were in flight.
 	ReasonUsageUnknown = "UsageUnknown"
+	// ReasonTooMuchInDoubt: a request was refused because its namespace holds too much for requests
+	// that seem to have failed.
+	ReasonTooMuchInDoubt = "TooMuchInDoubt"
 	// ReasonNearLimit: 80 percent of a limit are used.
 	ReasonNearLimit = "NearLimit"
 	// ReasonLimitReached: all of a limit is used.
@@ -175,6 +184,18 @@ type ResourceQuotaStatusByNamespace struct {
 	Status corev1.ResourceQuotaStatus `json:"status"`
 }
 
+// DoubtfulReservations are what one namespace holds for requests that seem to have failed.
+type DoubtfulReservations struct {
+	// namespace is the name of the namespace.
+	Namespace string `json:"namespace"`
+
+	// count is the number of such requests.
+	Count int32 `json:"count"`
+
+	// amounts are what they hold together.
+	Amounts corev1.ResourceList `json:"amounts"`
+}
+
 // ClusterResourceQuotaStatus is what is used of a quota. It is for reading:
 // enforcement doesn't depend on it.
 type ClusterResourceQuotaStatus struct {
@@ -200,6 +221,14 @@ type ClusterResourceQuotaStatus struct {
 	// +optional
 	Reserved corev1.ResourceList `json:"reserved,omitempty"`
 
+	// doubtful is what of it individual namespaces hold for requests that seem to have
+	// failed after they were admitted, such as by another webhook: their objects have not
+	// appeared. It is freed when the requests have certainly ended. Sorted by namespace.
+	// +optional
+	// +listType=map
+	// +listMapKey=namespace
+	Doubtful []DoubtfulReservations `json:"doubtful,omitempty"`
+
 	// levels tells of each resource of which 80 percent or more are used how near
 	// to its limit that is: NearLimit, LimitReached or UsedAboveHard. A level is
 	// left again only when use has fallen ten percent of the limit below where it
@@ -209,7 +238,9 @@ type ClusterResourceQuotaStatus struct {
 	Levels map[corev1.ResourceName]Level `json:"levels,omitempty"`
 
 	// namespaces holds each selected namespace's slice of the usage, sorted
-	// by name.
+	// by name. If the slices would take more than 900 KiB, hard is left out of
+	// them; if that is not enough, amounts of zero, and then all amounts of the
+	// last ones.
 	// +optional
 	// +nullable
 	// +listType=atomic

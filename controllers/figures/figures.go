@@ -77,10 +77,16 @@ func (r *Reader) of(ctx context.Context, object *quotav1.ClusterResourceQuota) m
 	}
 	state := r.group.Current(object.Name)
 	if state.Quota == object.UID {
-		figures.Reservations = len(state.Reservations)
+		figures.Reservations = state.InFlight()
 	}
 	is := balance.Read(r.count, object.Name, object.UID, state)
 	figures.Used, figures.Reserved = quota.Mask(is.Used, is.Complete), is.Reserved
+	if len(is.Doubtful) > 0 {
+		figures.Doubtful = map[string]int{}
+	}
+	for namespace, doubts := range is.Doubtful {
+		figures.Doubtful[namespace] = doubts.Number
+	}
 	if r.namespaces {
 		figures.Namespaces = is.Slices
 		for namespace, used := range is.Slices {

@@ -24,12 +24,14 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers/lag"
@@ -97,6 +99,9 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 			func(_ context.Context, view client.Object) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: view.GetName()}}}
 			})).
+		WatchesRawSource(source.Func(func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			return addIndex(ctx, mgr.GetFieldIndexer())
+		})).
 		WatchesRawSource(c.changed.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4, ReconciliationTimeout: roundTimeout}).
 		Complete(c)

@@ -28,8 +28,9 @@ import (
 // nameIndex finds the views of one quota in all namespaces.
 const nameIndex = "metadata.name"
 
-// AddIndex adds what the controller needs of the manager's cache.
-func AddIndex(ctx context.Context, indexer client.FieldIndexer) error {
+// addIndex adds what the controller needs of the manager's cache, which follows the views
+// from then on. A replica that doesn't lead has no use for them.
+func addIndex(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &quotav1.LocalResourceQuota{}, nameIndex, func(object client.Object) []string {
 		return []string{object.GetName()}
 	})

@@ -28,11 +28,13 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// reserves adds charges of one config map each, for objects of these names, to the
-// ledger that this process knows.
+// reserves puts charges of one config map each, for objects of these names, into the
+// ledger that this process knows, instead of those that it has.
 func (b *bench) reserves(names ...string) {
-	state := b.group.Current("team")
-	state.Reservations = map[ledger.Key]ledger.Reservation{}
+	known := b.group.Current("team")
+	state := ledger.State{
+		Basis: known.Basis, Used: known.Used, Counted: known.Counted, Reservations: map[ledger.Key]ledger.Reservation{},
+	}
 	for _, name := range names {
 		reservation := ledger.Reservation{
 			Object:  ledger.Object{Resource: configMaps.WithVersion("v1"), Namespace: "a", Name: name, UID: types.UID(name)},

@@ -46,6 +46,12 @@ func (f facts) ready() metav1.Condition {
 	case f.invalid != nil:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
 			f.invalid.Error()+": correct the spec")
+	case f.trouble != nil:
+		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerUnavailable, fmt.Sprintf(
+			"the quota's ledger can't be read or written since %s, so what the quota limits is refused: %s: "+
+				"see what makes the API server answer so, such as a missing right, "+
+				"a policy or webhook that refuses the operator, or a full etcd",
+			f.trouble.Since.UTC().Format(time.RFC3339), f.trouble.Err))
 	case f.lost:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerLost, fmt.Sprintf(
 			"somebody deleted or edited the ledger at about %s: until all that was being admitted then has arrived or failed, nothing is; "+
@@ -76,6 +82,10 @@ func (f facts) enforced() metav1.Condition {
 				"correct the spec; the condition Ready says what is wrong")
 	case f.verdict.Enforcement == reach.Proved:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, f.enforcedHow())
+	case f.verdict.Enforcement == reach.Disputed:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookEdited, f.verdict.Dispute+
+			"; requests that the quota limits may pass unchecked: unless the operator's repair lasts, exempt the configuration "+
+			reach.ConfigurationName+" from whatever edits it, or stop that")
 	case f.verdict.Enforcement == reach.Unprovable:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonProbeFailed, probeFailed(f.verdict.Failure))
 	case f.verdict.Enforcement == reach.Unknown && f.before != nil && f.before.ObservedGeneration == f.generation:
@@ -126,7 +136,7 @@ func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
 	case len(above) > 0:
 		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, quotav1.ReasonUsedAboveHard, strings.Join(above, ", ")+
 			"; nothing is removed, and requests for more are refused, until used is below hard: "+
-			"have what is not needed deleted, or raise spec.quota.hard")
+			"delete what is not needed, or raise spec.quota.hard")
 	case f.invalid != nil:
 		return condition(quotav1.ConditionExceeded, metav1.ConditionUnknown, quotav1.ReasonInvalidSpec,
 			"nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong")

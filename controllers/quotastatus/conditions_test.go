@@ -28,6 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
@@ -38,10 +39,14 @@ func everything() []facts {
 		good(func(f *facts) { f.countedGeneration = 1 }),
 		good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services"} }),
 		good(func(f *facts) { f.lost, f.ledger.Sealed = true, moment }),
+		good(func(f *facts) { f.trouble = &driver.Trouble{Since: moment, Err: errors.New("etcd is full")} }),
 		good(func(f *facts) { f.invalid, f.slices, f.countedGeneration = errors.New("no selector"), nil, 0 }),
 		good(func(f *facts) { f.invalid, f.refusing, f.slices, f.countedGeneration = errors.New("-1"), true, nil, 0 }),
 		good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }),
 		good(func(f *facts) { f.verdict.Enforcement = reach.Unproved }),
+		good(func(f *facts) {
+			f.verdict = reach.Verdict{Enforcement: reach.Disputed, Dispute: "somebody else edited it"}
+		}),
 		good(func(f *facts) { f.verdict.Enforcement, f.verdict.Failure = reach.Unprovable, "connection refused" }),
 		good(func(f *facts) { f.verdict.Coverage = reach.Wide }),
 		good(func(f *facts) { f.ignoring = true }),
@@ -58,7 +63,7 @@ func everything() []facts {
 }
 
 // nextStep is how a message tells somebody to do something.
-var nextStep = regexp.MustCompile(`(: |; |, or |, and |and )(correct|find out|wait|look|have|raise|exclude|remove|select|start|install|see) ?`)
+var nextStep = regexp.MustCompile(`(: |; |, or |, and |and |lasts, )(correct|exempt|find out|wait|look|have|raise|exclude|remove|select|start|install|see) ?`)
 
 func TestWhatIsNotAsItShouldBeSaysWhatToDoNext(t *testing.T) {
 	// Conditions that are good when they are true; the others when they are false.

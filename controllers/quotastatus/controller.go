@@ -19,6 +19,7 @@ package quotastatus
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,9 +63,22 @@ type Problems func(quota string) []Problem
 // callTimeout bounds one call of the API server.
 const callTimeout = 10 * time.Second
 
-// slicesPerInterval is how many namespaces make a status wait for one interval
-// more.
-const slicesPerInterval = 250
+const (
+	// troubledAfter is for how long a ledger can't be read or written before the quota isn't
+	// ready. A request is tried for three seconds.
+	troubledAfter = 5 * time.Second
+	// troubledEvery is how often it is looked at meanwhile.
+	troubledEvery = time.Second
+)
+
+const (
+	// sliceCost is how long the API server works on the part of a status for one namespace,
+	// each time that the status is written. It was measured.
+	sliceCost = 250 * time.Microsecond
+	// maxShare is which part of the time the API server works on one quota's status at most:
+	// one part of so many.
+	maxShare = 100
+)
 
 // Controller writes statuses.
 type Controller struct {
@@ -81,8 +96,10 @@ type Controller struct {
 	// every is the least time between two writes of one quota's status.
 	every time.Duration
 
-	pace *pace.Pace
-	lag  *lag.Lag
+	// pace is when a status is made again, and whole when it is written again if nothing
+	// presses.
+	pace, whole *pace.Pace
+	lag         *lag.Lag
 }
 
 // NewController makes the controller. The trigger must be fired with every
@@ -95,7 +112,7 @@ func NewController(
 	return &Controller{
 		clock: clock, client: client, ledgers: ledgers, evaluators: evaluators, count: count, group: group,
 		problems: problems, settings: settings, proofs: proofs, changed: changed, recorder: recorder, every: every,
-		pace: pace.New(clock), lag: lag,
+		pace: pace.New(clock), whole: pace.New(clock), lag: lag,
 	}
 }
 
@@ -121,6 +138,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	err := c.client.Get(ctx, request.NamespacedName, quota)
 	if apierrors.IsNotFound(err) {
 		c.pace.Forget(request.Name)
+		c.whole.Forget(request.Name)
 		c.lag.Forget(request.Name)
 		return reconcile.Result{}, nil
 	}
@@ -136,11 +154,24 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
+	if wait := c.whole.Left(request.Name); wait > 0 && !presses(quota.Status, status) {
+		c.pace.Rest(request.Name, min(c.every, wait))
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
 	written, err := c.write(ctx, quota, status)
 	if written {
 		c.lag.Shown(request.Name, facts.now)
 	}
-	return reconcile.Result{}, err
+	return reconcile.Result{RequeueAfter: c.again(request.Name)}, err
+}
+
+// again returns when the quota's ledger is looked at next, because its calls fail; zero if
+// they don't.
+func (c *Controller) again(quota string) time.Duration {
+	if c.group.Trouble(quota) == nil {
+		return 0
+	}
+	return troubledEvery
 }
 
 // gather takes all that a status is made of.
@@ -159,16 +190,17 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 	settings := c.settings()
 	gathered.ignoring = settings.FailurePolicy == admissionregistrationv1.Ignore
 	gathered.ledger = c.group.Current(quota.Name)
+	gathered.trouble = c.trouble(quota.Name, gathered.now)
 	var err error
 	if gathered.lost, err = c.lost(ctx, quota, gathered.ledger); err != nil {
 		return facts{}, err
 	}
-	if gathered.named, err = c.named(ctx, quota, gathered.ledger); err != nil {
-		return facts{}, err
+	if gathered.named, err = c.named(ctx, quota, gathered.ledger); err != nil && gathered.trouble == nil {
+		return facts{}, err // otherwise the name stays, and the condition Ready tells of the trouble
 	}
 	figures := balance.Read(c.count, quota.Name, quota.UID, gathered.ledger)
 	gathered.countedGeneration, gathered.slices = figures.Definition.Generation, figures.Slices
-	gathered.reserved = figures.Reserved
+	gathered.reserved, gathered.doubtful = figures.Reserved, figures.Doubtful
 	for name := range figures.Definition.Sources {
 		if !slices.Contains(figures.Complete, name) || !settled(gathered.ledger, figures.Definition, name) {
 			gathered.uncounted = append(gathered.uncounted, name)
@@ -180,6 +212,15 @@ func (c *Controller) gather(ctx context.Context, quota *quotav1.ClusterResourceQ
 		}
 	}
 	return gathered, nil
+}
+
+// trouble returns that the quota's ledger can't be read or written, unless that has only
+// been so for a moment.
+func (c *Controller) trouble(quota string, now time.Time) *driver.Trouble {
+	if trouble := c.group.Trouble(quota); trouble != nil && now.Sub(trouble.Since) >= troubledAfter {
+		return trouble
+	}
+	return nil
 }
 
 // lost tells whether requests have been admitted by another ledger before this one.
@@ -219,7 +260,8 @@ func (c *Controller) write(
 		}
 		return false, fmt.Errorf("writing the status of quota %s: %w", quota.Name, err)
 	}
-	c.pace.Rest(quota.Name, c.rest(len(status.Namespaces)))
+	c.pace.Rest(quota.Name, c.every)
+	c.whole.Rest(quota.Name, max(c.every, maxShare*sliceCost*time.Duration(len(status.Namespaces))))
 	c.tell(changed, quota.Status.Levels)
 	return true, nil
 }
@@ -232,8 +274,25 @@ func (c *Controller) tell(quota *quotav1.ClusterResourceQuota, before map[corev1
 	}
 }
 
-// rest is how long a status that was written stays as it is. A large one costs
-// the API server more: measured, 0.25 ms of its CPU for each namespace.
-func (c *Controller) rest(namespaces int) time.Duration {
-	return c.every * time.Duration(1+namespaces/slicesPerInterval)
+// presses reports whether people wait for what a status says and the one before it doesn't:
+// that something has just run out or come free, another condition, or another spec.
+func presses(before, is quotav1.ClusterResourceQuotaStatus) bool {
+	return !maps.Equal(before.Levels, is.Levels) || !maps.Equal(exhausted(before), exhausted(is)) ||
+		!slices.EqualFunc(before.Conditions, is.Conditions, func(a, b metav1.Condition) bool {
+			return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.ObservedGeneration == b.ObservedGeneration
+		})
+}
+
+// exhausted are the resources of which nothing is left.
+func exhausted(status quotav1.ClusterResourceQuotaStatus) map[corev1.ResourceName]bool {
+	exhausted := map[corev1.ResourceName]bool{}
+	for name, hard := range status.Total.Hard {
+		left := hard.DeepCopy()
+		left.Sub(status.Total.Used[name])
+		left.Sub(status.Reserved[name])
+		if left.Sign() <= 0 {
+			exhausted[name] = true
+		}
+	}
+	return exhausted
 }

@@ -21,10 +21,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -49,6 +52,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
@@ -61,12 +65,21 @@ type bench struct {
 	client client.Client
 	// failure of each write of a status; nil for none.
 	failure error
-	writes  int
+	// unwritable and unreadable: no ledger can be written, or read.
+	unwritable, unreadable bool
+	writes                 int
 	// left is how long the last write may take; zero for as long as it likes.
 	left time.Duration
+	// others are how many namespaces the quota selects besides that in which something is used.
+	others int
 	// told are the events, each as its object's path and its note.
 	told []string
 }
+
+// untimed is a clock by which nothing is tried again.
+type untimed struct{ *clocktesting.FakeClock }
+
+func (u untimed) AfterFunc(time.Duration, func()) clock.Timer { return u.NewTimer(time.Hour) }
 
 // Eventf implements events.Recorder.
 func (b *bench) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, args ...any) {
@@ -85,9 +98,10 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	b := &bench{clock: clocktesting.NewFakeClock(moment)}
 	b.client = fake.NewClientBuilder().WithScheme(known).WithObjects(objects...).
 		WithStatusSubresource(&quotav1.ClusterResourceQuota{}).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.write}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.write, Get: b.get, Update: b.update}).Build()
 	evaluators := evaluation.New(b.clock, evaluation.ClaimSources{})
-	group := driver.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, driver.Options{})
+	group := driver.New(t.Context(), untimed{b.clock}, ledgerstore.New(b.client), metrics.New(prometheus.NewRegistry()),
+		driver.Options{Options: machine.Options{MaxWaiting: 1}, CallTimeout: time.Minute})
 	elected := make(chan struct{})
 	close(elected)
 	b.Controller = NewController(b.clock, b.client, Ledgers{Live: b.client, Intact: ledgerstore.Intact}, evaluators,
@@ -111,6 +125,29 @@ func (b *bench) write(
 	return c.SubResource(subresource).Patch(ctx, object, patch, options...)
 }
 
+func (b *bench) get(
+	ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
+	if b.unreadable && isLedger(object) {
+		return errFull
+	}
+	return c.Get(ctx, key, object, options...)
+}
+
+func (b *bench) update(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+	if b.unwritable && isLedger(object) {
+		return errFull
+	}
+	return c.Update(ctx, object, options...)
+}
+
+var errFull = errors.New("etcd is full")
+
+func isLedger(object client.Object) bool {
+	_, is := object.(*quotav1.QuotaLedger)
+	return is
+}
+
 // counts lets the count have seen so many config maps, and the ledger as well.
 func (b *bench) counts(t *testing.T, quota *quotav1.ClusterResourceQuota, number int) {
 	t.Helper()
@@ -118,7 +155,11 @@ func (b *bench) counts(t *testing.T, quota *quotav1.ClusterResourceQuota, number
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "shop"}}}, 1, moment)
+	namespaces := []counting.NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "shop"}}}
+	for i := range b.others {
+		namespaces = append(namespaces, counting.NamespaceLabels{Name: fmt.Sprintf("other-%d", i), Labels: map[string]string{"team": "shop"}})
+	}
+	b.count.ReplaceNamespaces(namespaces, 1, moment)
 	b.count.Define(counting.Definition{
 		UID: quota.UID, Generation: quota.Generation, Digest: compiled.Limits.Digest, Quota: compiled.Quota, Selector: compiled.Selector,
 		Sources: map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}},
@@ -167,17 +208,17 @@ func registered() *admissionregistrationv1.ValidatingWebhookConfiguration {
 func loaded(objects []client.Object) *reach.Proofs {
 	proofs := &reach.Proofs{}
 	var quotas []reach.Quota
-	var coverages []reach.Coverage
+	var standings []reach.Standing
 	for _, object := range objects {
 		if quota, is := object.(*quotav1.ClusterResourceQuota); is {
 			quotas = append(quotas, reach.Quota{Name: quota.Name, UID: quota.UID, Generation: quota.Generation})
-			coverages = append(coverages, reach.Exact)
+			standings = append(standings, reach.Standing{Coverage: reach.Exact})
 		}
 	}
 	for _, object := range objects {
 		if object, is := object.(*admissionregistrationv1.ValidatingWebhookConfiguration); is {
 			edition := reach.NextEdition(&admissionregistrationv1.ValidatingWebhookConfiguration{})
-			proofs.Observe(object.UID, object.Generation, edition, quotas, coverages, moment)
+			proofs.Observe(object.UID, object.Generation, edition, quotas, standings, moment)
 			proofs.Answered(edition, moment)
 		}
 	}
@@ -277,6 +318,35 @@ func TestALedgerThatWasLostIsToldOf(t *testing.T) {
 	}
 }
 
+func TestALedgerThatCannotBeWrittenForFiveSecondsMakesTheQuotaNotReady(t *testing.T) {
+	quota := team("configmaps", "5")
+	b := newBench(t, quota, registered())
+	b.counts(t, quota, 3)
+	b.unwritable = true
+	begun := make(chan struct{})
+	b.group.OnTrouble(func(string) { close(begun) })
+	ctx, leave := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	asking.Go(func() { _ = b.group.Edit(ctx, "team", func(draft *ledger.Draft) { draft.Forget(moment) }) })
+	<-begun
+	leave()
+	asking.Wait()
+	ready := func() string {
+		t.Helper()
+		condition := meta.FindStatusCondition(b.status(t).Conditions, quotav1.ConditionReady)
+		return string(condition.Status) + " " + condition.Reason
+	}
+	b.clock.Step(troubledAfter - time.Millisecond)
+	if wait := b.reconcile(t); wait != troubledEvery || ready() == "False LedgerUnavailable" {
+		t.Errorf("after a moment: got %s, and a look after %s", ready(), wait)
+	}
+	b.clock.Step(time.Second)
+	b.unreadable = true
+	if wait := b.reconcile(t); wait != troubledEvery || ready() != "False LedgerUnavailable" {
+		t.Errorf("after five seconds: got %s, and a look after %s", ready(), wait)
+	}
+}
+
 func TestWritesOfAStatusAreCoalesced(t *testing.T) {
 	quota := team("configmaps", "5")
 	b := newBench(t, quota, registered())
@@ -296,6 +366,33 @@ func TestWritesOfAStatusAreCoalesced(t *testing.T) {
 	if got := b.status(t).Summary; got != "configmaps: 2/5" {
 		t.Errorf("summary: got %s, want configmaps: 2/5", got)
 	}
+}
+
+// A status of many namespaces takes the API server long to write.
+func TestALargeStatusIsWrittenLessOften(t *testing.T) {
+	quota := team("configmaps", "5")
+	b := newBench(t, quota, registered())
+	b.others = 99
+	write := func(what string, count int, wait time.Duration, writes int, summary string) {
+		t.Helper()
+		b.counts(t, quota, count)
+		if got := b.reconcile(t); got != wait || b.writes != writes {
+			t.Errorf("%s: got a wait of %s and %d writes, want %s and %d", what, got, b.writes, wait, writes)
+		}
+		if got := b.status(t).Summary; got != summary {
+			t.Errorf("%s: got %s, want %s", what, got, summary)
+		}
+	}
+	write("at first", 1, 0, 1, "configmaps: 1/5")
+	b.clock.Step(time.Second)
+	write("a second later", 2, 1500*time.Millisecond, 1, "configmaps: 1/5")
+	write("at once again", 3, time.Second, 1, "configmaps: 1/5")
+	b.clock.Step(1500 * time.Millisecond)
+	write("when it is due", 3, 0, 2, "configmaps: 3/5")
+	b.clock.Step(time.Second)
+	write("nothing is left", 5, 0, 3, "configmaps: 5/5")
+	b.clock.Step(time.Second)
+	write("something is free again", 3, 0, 4, "configmaps: 3/5")
 }
 
 func TestAStatusThatStaysIsNotWritten(t *testing.T) {
@@ -400,7 +497,7 @@ func TestALevelIsToldOnceWhenItIsReached(t *testing.T) {
 		}
 	}
 	want := "team spec.quota.hard{configmaps} NearLimit: configmaps: used 8, hard 10; " +
-		"have what is not needed deleted, or raise spec.quota.hard, before requests are refused"
+		"delete what is not needed, or raise spec.quota.hard, before requests are refused"
 	if diff := cmp.Diff([]string{want}, b.told); diff != "" {
 		t.Errorf("told (-want,+got):\n%s", diff)
 	}

@@ -29,6 +29,7 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
@@ -54,8 +55,14 @@ type facts struct {
 	ledger      ledger.State
 	// reserved is what the ledger holds for objects that aren't in slices.
 	reserved corev1.ResourceList
+	// doubtful is what of it is for requests that seem to have failed.
+	// namespace name -> doubts
+	doubtful map[string]ledger.Doubts
 	// named is the UID of the ledger that requests are admitted by.
 	named types.UID
+	// trouble is that the ledger can't be read or written; nil if it can, or if it has been
+	// so for a moment only.
+	trouble *driver.Trouble
 	// lost: the ledger is another one than requests were admitted by before.
 	lost bool
 	// verdict is how far the webhook is known to be called for what the quota limits.
@@ -90,6 +97,13 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 		status.Namespaces = append(status.Namespaces, quotav1.ResourceQuotaStatusByNamespace{
 			Namespace: namespace,
 			Status:    corev1.ResourceQuotaStatus{Hard: hard, Used: used},
+		})
+	}
+	status.Namespaces = fit(status.Namespaces)
+	for _, namespace := range slices.Sorted(maps.Keys(f.doubtful)) {
+		doubts := f.doubtful[namespace]
+		status.Doubtful = append(status.Doubtful, quotav1.DoubtfulReservations{
+			Namespace: namespace, Count: int32(doubts.Number), Amounts: doubts.Amounts, //nolint:gosec // no ledger holds 2^31
 		})
 	}
 	status.Summary = report.Summary(status.Total.Used, hard)

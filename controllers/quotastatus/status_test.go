@@ -29,6 +29,7 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
@@ -202,6 +203,12 @@ func TestConditions(t *testing.T) {
 			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, " +
 				"in every namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
 		},
+		"nor is one that somebody else edits": {
+			facts: good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Disputed, Dispute: "it was edited by x"} }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWebhookEdited, message: "it was edited by x; requests that the quota limits may pass unchecked: " +
+				"unless the operator's repair lasts, exempt the configuration shared-quota from whatever edits it, or stop that",
+		},
 		"nor is one that nobody has looked at yet": {
 			facts: good(func(f *facts) { f.verdict = reach.Verdict{} }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
 			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, " +
@@ -254,6 +261,12 @@ func TestConditions(t *testing.T) {
 				"while no operator answers, requests are admitted unchecked: the failure policy is Ignore; " +
 				"start the operator with --failure-policy=Fail to refuse them",
 		},
+		"a ledger that can't be written says since when, and why": {
+			facts: good(func(f *facts) { f.trouble = &driver.Trouble{Since: moment, Err: errors.New("etcd is full")} }),
+			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse, reason: quotav1.ReasonLedgerUnavailable,
+			message: "the quota's ledger can't be read or written since 1970-01-01T01:23:20Z, so what the quota limits is refused: etcd is full: " +
+				"see what makes the API server answer so, such as a missing right, a policy or webhook that refuses the operator, or a full etcd",
+		},
 		"a ledger that was lost": {
 			facts: good(func(f *facts) { f.lost, f.ledger.Sealed = true, moment }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
 			reason: quotav1.ReasonLedgerLost, message: "somebody deleted or edited the ledger at about 1970-01-01T01:23:20Z: " +
@@ -279,7 +292,7 @@ func TestConditions(t *testing.T) {
 			}),
 			kind: quotav1.ConditionExceeded, want: metav1.ConditionTrue, reason: quotav1.ReasonUsedAboveHard,
 			message: "pods: used 11, hard 10, services: used 6, hard 5; nothing is removed, and requests for more are refused, " +
-				"until used is below hard: have what is not needed deleted, or raise spec.quota.hard",
+				"until used is below hard: delete what is not needed, or raise spec.quota.hard",
 		},
 		"also while something else is counted": {
 			facts: good(func(f *facts) {
@@ -288,7 +301,7 @@ func TestConditions(t *testing.T) {
 			}),
 			kind: quotav1.ConditionExceeded, want: metav1.ConditionTrue, reason: quotav1.ReasonUsedAboveHard,
 			message: "pods: used 11, hard 10; nothing is removed, and requests for more are refused, " +
-				"until used is below hard: have what is not needed deleted, or raise spec.quota.hard",
+				"until used is below hard: delete what is not needed, or raise spec.quota.hard",
 		},
 		"nobody knows before everything is counted": {
 			facts: good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services"} }),

@@ -53,8 +53,7 @@ func (f *forgets) forget(_ context.Context, quota string, _ types.UID) error {
 func TestAQuotaIsCountedAnewBeforeItIsEnforcedAgain(t *testing.T) {
 	generated := func(t *testing.T) *admissionregistrationv1.ValidatingWebhookConfiguration {
 		t.Helper()
-		controller := &Controller{}
-		is := controller.wanted(settings(), &admissionregistrationv1.ValidatingWebhookConfiguration{}, team(t, 7))
+		is, _ := (&Controller{}).wanted(settings(), viewOf(&admissionregistrationv1.ValidatingWebhookConfiguration{}, team(t, 7)))
 		is.Generation = 1
 		return is
 	}
@@ -62,6 +61,24 @@ func TestAQuotaIsCountedAnewBeforeItIsEnforcedAgain(t *testing.T) {
 		t.Helper()
 		is := generated(t)
 		is.Webhooks, is.Generation = nil, 2
+		return is
+	}
+	// Others have added a requirement, after it was written and while it was.
+	narrowed := func(t *testing.T, values string, operator metav1.LabelSelectorOperator) *admissionregistrationv1.ValidatingWebhookConfiguration {
+		t.Helper()
+		is := generated(t)
+		is.Generation = 2
+		for i := range is.Webhooks {
+			selector := is.Webhooks[i].NamespaceSelector
+			selector.MatchExpressions = append(selector.MatchExpressions,
+				metav1.LabelSelectorRequirement{Key: "kind", Operator: operator, Values: []string{values}})
+		}
+		return is
+	}
+	mutated := func(t *testing.T) *admissionregistrationv1.ValidatingWebhookConfiguration {
+		t.Helper()
+		is := narrowed(t, "shop", "NotIn")
+		is.Generation = 1
 		return is
 	}
 	for name, test := range map[string]struct {
@@ -75,17 +92,22 @@ func TestAQuotaIsCountedAnewBeforeItIsEnforcedAgain(t *testing.T) {
 		"if somebody edited it before anybody counted":            {is: edited(t), want: true},
 		"but not for an edit that the count has followed":         {is: edited(t), begun: true},
 		"nor for the configuration of the leader before this one": {is: generated(t)},
+		"nor if others only added what takes nothing out":         {is: narrowed(t, "cattle", "NotIn")},
+		"but if what they added takes a namespace out":            {is: narrowed(t, "shop", "NotIn"), want: true},
+		"even as it was written":                                  {is: mutated(t), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := &forgets{}
+			told := &forgets{}
 			controller := &Controller{
-				clock: clocktesting.NewFakeClock(time.Unix(0, 0)), options: Options{Forget: seen.forget}, begun: test.begun,
+				clock: clocktesting.NewFakeClock(time.Unix(0, 0)), options: Options{Forget: told.forget}, begun: test.begun,
 			}
-			controller.begin(settings(), test.is, test.missing, team(t, 7))
+			seen := viewOf(test.is, team(t, 7))
+			seen.missing = test.missing
+			controller.begin(seen)
 			if err := controller.forget(t.Context(), team(t, 7)); err != nil {
 				t.Fatal(err)
 			}
-			if forgotten := len(seen.quotas) > 0; forgotten != test.want {
+			if forgotten := len(told.quotas) > 0; forgotten != test.want {
 				t.Errorf("counted anew: got %t, want %t", forgotten, test.want)
 			}
 			if len(controller.due) != 0 {
@@ -99,7 +121,9 @@ func TestOnlyAQuotaThatWasNotForgottenIsTriedAgain(t *testing.T) {
 	seen := &forgets{err: errors.New("no answer")}
 	controller := &Controller{clock: clocktesting.NewFakeClock(time.Unix(0, 0)), options: Options{Forget: seen.forget}}
 	quotas := team(t, 7)
-	controller.begin(settings(), &admissionregistrationv1.ValidatingWebhookConfiguration{}, true, quotas)
+	nothing := viewOf(&admissionregistrationv1.ValidatingWebhookConfiguration{}, quotas)
+	nothing.missing = true
+	controller.begin(nothing)
 	if err := controller.forget(t.Context(), quotas); err == nil || len(controller.due) != len(quotas) {
 		t.Errorf("want it tried again, got %v, due %v", err, controller.due)
 	}
@@ -162,5 +186,6 @@ func TestTheConfigurationWaitsALittleForWhatIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen.err = errors.New("no answer")
+	now.Step(cacheDelay)
 	reconciles(true, false) // another wait begins
 }

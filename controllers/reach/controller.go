@@ -18,15 +18,12 @@ package reach
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -35,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -102,6 +100,10 @@ type Controller struct {
 	// when the configuration waits for that.
 	due     map[types.UID]bool
 	waiting time.Time
+	// dispute is only used by Reconcile.
+	dispute dispute
+	// narrowing: others have added something that takes out namespaces, if there are any.
+	narrowing atomic.Bool
 }
 
 // NewController makes the controller.
@@ -138,10 +140,13 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: reach.ConfigurationName}}}
 	})
 	ours := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == reach.ConfigurationName })
+	narrowing := predicate.NewPredicateFuncs(func(client.Object) bool { return c.narrowing.Load() })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		Watches(&quotav1.ClusterResourceQuota{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, all, builder.WithPredicates(ours)).
+		WatchesMetadata(&corev1.Namespace{}, all, builder.WithPredicates(narrowing,
+			predicate.Or(predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(c.options.SettingsChanged.Source()).
 		WatchesRawSource(source.Func(atTheStart)).
 		Complete(c)
@@ -157,56 +162,64 @@ func atTheStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[re
 // Reconcile makes the configuration ask about what the quotas limit now, where
 // they limit it, whoever has edited it. What it asks about besides, internal/reach tells.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	settings := c.options.Settings()
-	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	err := c.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, is)
-	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("reading the webhook configuration: %w", err)
-	}
-	missing := err != nil
-	quotas, err := c.quotas(ctx)
+	seen, err := c.look(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	c.versions.Date(settings, is, quotas)
-	c.observe(settings, is, quotas)
-	if settings.Endpoint.CABundle == nil {
+	if wait := c.behind(seen); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	c.judge(ctx, seen)
+	c.observe(seen)
+	if seen.settings.Endpoint.CABundle == nil {
 		return reconcile.Result{}, nil // nobody could be called yet; the trigger tells when
 	}
 	began := c.clock.Now()
-	settings, due := settings.WithToken(is, c.exposed.Load(), began)
-	wanted := c.wanted(settings, is, quotas)
-	upToDate := !missing && alike(is, wanted)
+	settings, due := seen.settings.WithToken(seen.found.Own, c.exposed.Load(), began)
+	wanted, upToDate := c.wanted(settings, seen)
+	if wait := c.dispute.brake.Wait(began); !upToDate && wait > 0 && reach.SameIntent(wanted, c.dispute.wrote) {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
 	if !upToDate {
-		c.begin(settings, is, missing, quotas)
+		c.begin(seen)
 	}
 	c.begun = true
-	failed := c.forget(ctx, quotas)
+	failed := c.forget(ctx, seen.quotas)
 	if upToDate || failed != nil && c.clock.Since(c.waiting) < forgetPatience {
 		return c.again(due, failed), failed
 	}
-	if err := c.replace(ctx, settings, wanted, began); err != nil {
+	if err := c.replace(ctx, settings, wanted, began, reach.Keys(seen.quotas, wanted)); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, failed
 }
 
-// again asks for the reconcile that replaces the token; a failure asks for one itself.
+// again asks for the reconcile that replaces the token, or that believes that a repair
+// lasts; a failure asks for one itself.
 func (c *Controller) again(due time.Time, failed error) reconcile.Result {
 	if failed != nil {
 		return reconcile.Result{}
 	}
-	return reconcile.Result{RequeueAfter: max(due.Sub(c.clock.Now()), time.Second)}
+	now := c.clock.Now()
+	wait := max(due.Sub(now), time.Second)
+	if trial := c.dispute.brake.Trial(now); trial > 0 {
+		wait = min(wait, trial)
+	}
+	return reconcile.Result{RequeueAfter: wait}
 }
 
 // replace writes the configuration, unless somebody has written another one meanwhile,
 // which asks for the next reconcile.
 func (c *Controller) replace(
 	ctx context.Context, settings reach.Settings, wanted *admissionregistrationv1.ValidatingWebhookConfiguration, began time.Time,
+	keys sets.Set[string],
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	err := c.write(ctx, settings, wanted)
+	version, err := c.write(ctx, settings, wanted, keys)
+	if err == nil {
+		c.wrote(wanted, version)
+	}
 	switch {
 	case apierrors.IsConflict(err):
 		return nil
@@ -225,96 +238,45 @@ func (c *Controller) Exposed() {
 	c.options.SettingsChanged.Fire([]string{reach.ConfigurationName})
 }
 
-// observe tells the proofs what is in the cluster.
-func (c *Controller) observe(settings reach.Settings, is *admissionregistrationv1.ValidatingWebhookConfiguration, quotas []reach.Quota) {
-	coverages := make([]reach.Coverage, 0, len(quotas))
-	for _, quota := range quotas {
-		coverages = append(coverages, settings.Coverage(is, quota))
+// observe tells the proofs what is in the cluster. What others have added is of the same
+// generation as what they added it to, because both cover the same.
+func (c *Controller) observe(seen *view) {
+	edition, stays := c.edition(seen)
+	generation := seen.is.Generation
+	if stays {
+		generation = edition.Generation
 	}
-	edition, _ := settings.Edition(is)
-	c.options.Observed(c.options.Proofs.Observe(is.UID, is.Generation, edition, quotas, coverages, c.clock.Now()))
-}
-
-// begin notes which quotas have to be counted anew, because the API server may not have
-// asked about them while nobody counted: objects may have been stored, maybe for long, as
-// where the operator had been removed. Without a configuration these are all. If somebody
-// edited it before this controller started, these are those that it doesn't cover. What
-// happens afterwards is counted as it happens.
-func (c *Controller) begin(
-	settings reach.Settings, is *admissionregistrationv1.ValidatingWebhookConfiguration, missing bool, quotas []reach.Quota,
-) {
-	if c.due == nil {
-		c.due = map[types.UID]bool{}
-	}
-	_, ours := settings.Edition(is)
-	for _, quota := range quotas {
-		if missing || !c.begun && !ours && settings.Coverage(is, quota) == reach.Missing {
-			c.due[quota.UID] = true
-		}
-	}
-}
-
-// forget has what is used forgotten of the quotas of which it is due. It comes before the
-// configuration is written. If it goes on failing for some, the configuration is written
-// all the same, because otherwise nobody would be asked about any quota.
-func (c *Controller) forget(ctx context.Context, quotas []reach.Quota) error {
-	if len(c.due) == 0 {
-		c.waiting = time.Time{}
-		return nil
-	}
-	if c.waiting.IsZero() {
-		c.waiting = c.clock.Now()
-	}
-	still := map[types.UID]bool{}
-	var mu sync.Mutex // guards still and failures
-	var failures []error
-	var writes errgroup.Group
-	writes.SetLimit(forgetsAtOnce)
-	for _, quota := range quotas {
-		if !c.due[quota.UID] {
-			continue
-		}
-		writes.Go(func() error {
-			if err := c.options.Forget(ctx, quota.Name, quota.UID); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				still[quota.UID] = true
-				failures = append(failures, err)
-			}
-			return nil
-		})
-	}
-	_ = writes.Wait() // each failure is kept
-	c.due = still
-	if len(failures) == 0 {
-		c.waiting = time.Time{}
-	}
-	return errors.Join(failures...)
+	c.options.Observed(c.options.Proofs.Observe(
+		seen.is.UID, generation, edition, seen.quotas, c.standings(seen), c.clock.Now()))
 }
 
 // wanted returns the configuration that is to replace the one in the cluster. If that
-// asks about the same, it is of the same edition; otherwise it is of the next.
+// asks about the same, it is upToDate, and wanted is of the same edition; otherwise it is
+// of the next.
 func (c *Controller) wanted(
-	settings reach.Settings, is *admissionregistrationv1.ValidatingWebhookConfiguration, quotas []reach.Quota,
-) *admissionregistrationv1.ValidatingWebhookConfiguration {
-	webhooks, exact := settings.Webhooks(quotas)
-	wanted := &admissionregistrationv1.ValidatingWebhookConfiguration{
+	settings reach.Settings, seen *view,
+) (wanted *admissionregistrationv1.ValidatingWebhookConfiguration, upToDate bool) {
+	webhooks, exact := settings.Webhooks(seen.quotas)
+	wanted = &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta: metav1.TypeMeta{
 			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration",
 		},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: reach.ConfigurationName, OwnerReferences: c.options.Owners, ResourceVersion: is.ResourceVersion,
+			Name: reach.ConfigurationName, OwnerReferences: c.options.Owners, ResourceVersion: seen.is.ResourceVersion,
 			Annotations: settings.Annotations(exact),
 		},
 	}
-	if edition, current := settings.Edition(is); current {
+	if edition, stays := c.edition(seen); stays {
 		wanted.Webhooks = append(slices.Clip(webhooks), settings.Probe(edition))
-		if alike(is, wanted) {
-			return wanted
+		if alike(seen.found.Own, wanted) {
+			if c.dispute.wrote == nil {
+				c.wrote(wanted, seen.is.ResourceVersion) // by the leader before
+			}
+			return wanted, true
 		}
 	}
-	wanted.Webhooks = append(slices.Clip(webhooks), settings.Probe(reach.NextEdition(is)))
-	return wanted
+	wanted.Webhooks = append(slices.Clip(webhooks), settings.Probe(reach.NextEdition(seen.is)))
+	return wanted, false
 }
 
 // alike tells whether two configurations ask about the same, and go with the same.
@@ -324,36 +286,38 @@ func alike(is, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) b
 		reach.Annotated(is, wanted)
 }
 
-// write applies the configuration, unless somebody else has written it meanwhile.
-// What others have added to it, which an apply leaves alone, is removed by an update.
+// write applies the configuration, unless somebody else has written it meanwhile, and
+// returns its resourceVersion. An apply leaves alone what others have added besides the
+// selectors; an update removes it. What they add while it is written is no error: the next
+// reconcile finds it.
 func (c *Controller) write(
-	ctx context.Context, settings reach.Settings, wanted *admissionregistrationv1.ValidatingWebhookConfiguration,
-) error {
+	ctx context.Context, settings reach.Settings, wanted *admissionregistrationv1.ValidatingWebhookConfiguration, keys sets.Set[string],
+) (version string, err error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
 	if err != nil {
-		return fmt.Errorf("converting it: %w", err)
+		return "", fmt.Errorf("converting it: %w", err)
 	}
 	applied := &unstructured.Unstructured{Object: content}
 	applied.SetManagedFields(nil)
 	unstructured.RemoveNestedField(applied.Object, "metadata", "creationTimestamp")
 	err = c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.ForceOwnership, client.FieldOwner(fieldOwner))
 	if err != nil {
-		return fmt.Errorf("applying it: %w", err)
+		return "", fmt.Errorf("applying it: %w", err)
 	}
 	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, is); err != nil {
-		return fmt.Errorf("reading what was applied: %w", err)
+		return "", fmt.Errorf("reading what was applied: %w", err)
 	}
-	if alike(is, wanted) {
-		return nil
+	if alike(settings.Find(is, keys).Own, wanted) {
+		return is.ResourceVersion, nil
 	}
 	generated := len(wanted.Webhooks) - 1 // the last is that of the edition
-	is.Webhooks = append(slices.Clone(wanted.Webhooks[:generated]), settings.Probe(reach.NextEdition(is)))
-	is.OwnerReferences = wanted.OwnerReferences
-	if err := c.client.Update(ctx, is); err != nil {
-		return fmt.Errorf("removing what others added: %w", err)
+	wanted.Webhooks[generated] = settings.Probe(reach.NextEdition(is))
+	is.Webhooks, is.OwnerReferences = wanted.DeepCopy().Webhooks, wanted.OwnerReferences
+	if err := c.client.Update(ctx, is, client.FieldOwner(fieldOwner)); err != nil {
+		return "", fmt.Errorf("removing what others added: %w", err)
 	}
-	return nil
+	return is.ResourceVersion, nil
 }
 
 // quotas are what there is to ask about. A quota that is invalid limits what can be

@@ -40,7 +40,7 @@ import (
 
 // probeTimeout bounds a probe. It is longer than the API server waits for the
 // operator's answer, so that the API server says what went wrong.
-const probeTimeout = 6 * time.Second
+const probeTimeout = reach.ProbeTimeout + time.Second
 
 // callFailed is in what the API server says if it can't call a webhook. It says the URL,
 // too.

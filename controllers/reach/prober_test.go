@@ -143,7 +143,7 @@ func proving(t *testing.T, server *apiServer) (*Prober, *reach.Proofs, *tellings
 
 func observe(prober *Prober, proofs *reach.Proofs, generation int64) {
 	quotas := []reach.Quota{{Name: "team", UID: "uid", Generation: 1}}
-	proofs.Observe("configuration", generation, editionAt(generation), quotas, []reach.Coverage{reach.Exact}, bubble.Now())
+	proofs.Observe("configuration", generation, editionAt(generation), quotas, []reach.Standing{{Coverage: reach.Exact}}, bubble.Now())
 	prober.Wake()
 }
 

@@ -22,10 +22,10 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -45,33 +45,38 @@ type tokened struct {
 	server client.Client
 	// conflict: somebody else writes first.
 	conflict bool
-	writes   int64
+	writes   int
 	bundle   []byte
+	forgets  forgets
+	proofs   *reach.Proofs
 }
 
-func newTokened(t *testing.T) *tokened {
+func newTokened(t *testing.T, objects ...client.Object) *tokened {
 	t.Helper()
 	known := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{quotav1.AddToScheme, admissionregistrationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{quotav1.AddToScheme, admissionregistrationv1.AddToScheme, corev1.AddToScheme} {
 		if err := add(known); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c := &tokened{now: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), bundle: []byte("authority")}
-	c.server = fake.NewClientBuilder().WithScheme(known).WithInterceptorFuncs(interceptor.Funcs{
+	c.server = fake.NewClientBuilder().WithScheme(known).WithObjects(objects...).WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
 		Apply: func(ctx context.Context, api client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 			if c.conflict {
 				return apierrors.NewConflict(schema.GroupResource{}, reach.ConfigurationName, nil)
 			}
+			before, is := &admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			if err := client.IgnoreNotFound(api.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, before)); err != nil {
+				return err
+			}
 			if err := api.Apply(ctx, object, options...); err != nil {
 				return err
 			}
-			is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 			if err := api.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, is); err != nil {
 				return err
 			}
 			c.writes++
-			is.Generation = c.writes // the API server counts, and this one doesn't
+			is.Generation = before.Generation + 1 // the API server counts, and this one doesn't
 			return api.Update(ctx, is)
 		},
 	}).Build()
@@ -81,14 +86,15 @@ func newTokened(t *testing.T) *tokened {
 
 // restart puts a controller into the place of the one before.
 func (c *tokened) restart() {
+	c.proofs = &reach.Proofs{}
 	c.Controller = NewController(c.now, c.server, evaluation.New(c.now, evaluation.ClaimSources{}), Options{
 		Settings: func() reach.Settings {
 			current := settings()
 			current.Endpoint.CABundle = c.bundle
 			return current
 		},
-		Forget: func(context.Context, string, types.UID) error { return nil },
-		Proofs: &reach.Proofs{}, Observed: func([]string) {}, SettingsChanged: &trigger.Trigger{},
+		Forget: c.forgets.forget,
+		Proofs: c.proofs, Observed: func([]string) {}, SettingsChanged: &trigger.Trigger{},
 	})
 }
 

@@ -18,6 +18,7 @@ package usage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,7 +48,9 @@ import (
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas/status,verbs=patch
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=quotaledgers,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
-// +kubebuilder:rbac:groups=*,resources=*,verbs=list;watch
+
+// What quotas name is listed and watched by two more roles, which are written by hand so
+// that the second can be left out: config/rbac/reader_role.yaml and reader_all_role.yaml.
 
 const (
 	// writeTimeout bounds each write; after it the work queue tries again.
@@ -72,6 +75,10 @@ type Controller struct {
 	objects    *Lookup
 	metrics    *metrics.Metrics
 	changed    *trigger.Trigger
+	// life of a reservation.
+	life time.Duration
+	// maxDoubtful is what one namespace may hold in doubt, in percent of a limit.
+	maxDoubtful int64
 }
 
 // NewController makes the controller. The trigger must be fired with every
@@ -80,10 +87,12 @@ func NewController(
 	clock clock.Clock, client client.Client,
 	evaluators *evaluation.Evaluators, count *counting.Count, group *driver.Group, recovery *Recovery,
 	recounts *Recounts, joins *Joins, watches *Watches, objects *Lookup, metrics *metrics.Metrics, changed *trigger.Trigger,
+	life time.Duration, maxDoubtful int64,
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, evaluators: evaluators, count: count, group: group, recovery: recovery,
 		recounts: recounts, joins: joins, watches: watches, objects: objects, metrics: metrics, changed: changed,
+		life: life, maxDoubtful: maxDoubtful,
 	}
 }
 
@@ -106,7 +115,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 // redefined has what a CustomResourceDefinition defines looked up again. The
 // quotas are told once the outcome is known.
 func (c *Controller) redefined(_ context.Context, definition client.Object) []reconcile.Request {
-	c.watches.Redefined(schema.ParseGroupResource(definition.GetName()))
+	c.watches.Redefined(schema.ParseGroupResource(definition.GetName()), !definition.GetDeletionTimestamp().IsZero())
 	return nil
 }
 
@@ -127,20 +136,40 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		log.FromContext(ctx).Info("Quota is invalid", "error", err.Error())
 		return reconcile.Result{}, nil
 	}
+	if err := c.remember(ctx, quota); err != nil {
+		return reconcile.Result{}, err
+	}
 	if err := c.define(defined); err != nil { //nolint:contextcheck // a watch outlives the reconcile that asks for it
 		return reconcile.Result{}, err
 	}
-	if wait, err := c.recovery.Ensure(ctx, quota); err != nil || wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, err
+	switch wait, err := c.recovery.Ensure(ctx, quota); {
+	case err != nil:
+		return reconcile.Result{}, err
+	case wait > 0:
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	//nolint:contextcheck // a look outlives the reconcile that asks for it
 	c.joins.Follow(quota.Name)
 	again := c.recounts.Follow(quota) //nolint:contextcheck // the same
 	next, err := c.expire(ctx, quota.Name)
-	if err != nil {
+	doubts, failed := c.doubt(ctx, quota.Name)
+	if err := errors.Join(err, failed); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: earlier(next, again)}, nil
+	return reconcile.Result{RequeueAfter: earlier(doubts, earlier(next, again))}, nil
+}
+
+// remember sees to it that what the quota's ledger has counted isn't taken for gone, before it is
+// looked up on behalf of the quota.
+func (c *Controller) remember(ctx context.Context, quota *quotav1.ClusterResourceQuota) error {
+	if defined := c.count.Read(quota.Name, func(counting.View) {}); defined {
+		return nil
+	}
+	counted, err := c.recovery.Counted(ctx, quota)
+	for resource := range counted {
+		c.watches.Counted(resource)
+	}
+	return err
 }
 
 // define starts to count what the spec limits, unless that is under way.

@@ -24,13 +24,14 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
-// lookupsAtOnce bounds the live looks for objects of expired reservations of one quota.
+// lookupsAtOnce bounds the live looks for objects of reservations of one quota.
 const lookupsAtOnce = 10
 
 // expire removes the reservations whose life has ended and whose objects a live
@@ -38,16 +39,16 @@ const lookupsAtOnce = 10
 // until the next one ends; zero for none.
 func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, error) {
 	state, now := c.group.Current(quota), c.clock.Now()
-	dropped, failed := c.expired(ctx, quota, state.Expired(now))
+	dropped, failed := c.expired(ctx, quota, state, now)
 	lowered, err := c.isVain(ctx, quota, state.Fence, now)
 	failed = errors.Join(failed, err)
+	var hard corev1.ResourceList
+	c.count.Read(quota, func(view counting.View) { hard = view.Definition().Quota.Spec.Hard })
 	if len(dropped) > 0 || lowered {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		failed = errors.Join(failed, c.group.Edit(ctx, quota, func(draft *ledger.Draft) {
-			for _, reservation := range dropped {
-				draft.Drop(reservation)
-			}
+			draft.DropAll(dropped, hard, c.maxDoubtful, now.Add(suspectFor).Truncate(time.Second))
 			if lowered {
 				draft.Lower(state.Fence)
 			}
@@ -58,47 +59,49 @@ func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, e
 
 // expired returns the reservations that nothing is awaited for any more. A look that
 // fails keeps its reservation alone.
-func (c *Controller) expired(ctx context.Context, quota string, reservations []ledger.Reservation) ([]ledger.Reservation, error) {
+func (c *Controller) expired(ctx context.Context, quota string, state ledger.State, now time.Time) ([]ledger.Reservation, error) {
+	return lookEach(state.Expired(now), func(reservation ledger.Reservation) (bool, error) {
+		return c.awaited(ctx, quota, state, reservation)
+	})
+}
+
+// lookEach returns the reservations of which a look doesn't find the object. A look that fails
+// says nothing of the others.
+func lookEach(reservations []ledger.Reservation, finds func(ledger.Reservation) (bool, error)) ([]ledger.Reservation, error) {
 	var looks errgroup.Group
 	looks.SetLimit(lookupsAtOnce)
 	var mu sync.Mutex // guards what follows
-	var dropped []ledger.Reservation
+	var missing []ledger.Reservation
 	var failures []error
 	for _, reservation := range reservations {
 		looks.Go(func() error {
-			awaited, err := c.awaited(ctx, quota, reservation)
+			found, err := finds(reservation)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case err != nil:
 				failures = append(failures, err)
-			case !awaited:
-				dropped = append(dropped, reservation)
+			case !found:
+				missing = append(missing, reservation)
 			}
 			return nil
 		})
 	}
 	_ = looks.Wait() // each failure is kept
-	return dropped, errors.Join(failures...)
+	return missing, errors.Join(failures...)
 }
 
 // awaited tells whether an expired reservation must be kept because its object
 // is there and counting has yet to see it.
-func (c *Controller) awaited(ctx context.Context, quota string, reservation ledger.Reservation) (bool, error) {
-	// What the quota limits no longer, or has lost with its namespace, lives on and
-	// is never going to be counted. The view of namespaces may be behind: look.
-	limited, selector := false, selection.Selector{}
-	c.count.Read(quota, func(view counting.View) {
-		limited, selector = view.Limits(reservation.Resource.GroupResource()), view.Definition().Selector
-	})
-	if !limited {
-		return false, nil
+func (c *Controller) awaited(
+	ctx context.Context, quota string, state ledger.State, reservation ledger.Reservation,
+) (bool, error) {
+	awaits := true
+	c.count.Read(quota, func(view counting.View) { awaits = balance.Awaits(view, state, reservation) })
+	if !awaits {
+		return false, nil // what lives there is never going to be counted
 	}
-	there, err := c.objects.There(ctx, reservation)
-	if err != nil || !there {
-		return false, err
-	}
-	return c.objects.Selected(ctx, reservation.Namespace, selector)
+	return c.objects.There(ctx, reservation)
 }
 
 // isVain reports whether a fence is for a spec that can't be stored any more: the API

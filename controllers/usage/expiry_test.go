@@ -37,23 +37,26 @@ import (
 )
 
 func TestAnExpiredReservationStaysWhileItsObjectHasYetToBeCounted(t *testing.T) {
-	deselect := func(b *expiryBench) { b.found["namespaces/a"] = metav1.ObjectMeta{} }
-	remove := func(b *expiryBench) { delete(b.found, "namespaces/a") }
+	deselect := func(b *expiryBench) { b.watching.count.SetNamespace("a", nil, nil, 20, clock.RealClock{}.Now()) }
+	remove := func(b *expiryBench) { b.watching.count.DeleteNamespace("a", 20) }
 	limitOthers := func(b *expiryBench) { _ = b.defines(limiting(corev1.ResourcePods)) }
 	for name, test := range map[string]struct {
 		object, from string
 		left         time.Duration
 		change       func(*expiryBench)
+		settled      bool
 		want         string
 	}{
-		"it goes if its object was never created":                          {object: "g2", want: "q, z"},
-		"it stays if its object lives":                                     {object: "g1", want: "q, g1, z"},
-		"it stays if its object has been updated":                          {object: "g1", from: "10", want: "q, g1, z"},
-		"it goes if its object hasn't been updated":                        {object: "g1", from: "11", want: "q, z"},
-		"it stays without an object if it hasn't expired":                  {object: "g2", left: 2 * time.Second, want: "q, g2, z"},
-		"it goes if its namespace isn't selected, though the count has it": {object: "g1", change: deselect, want: "q, z"},
-		"it goes if its namespace is gone, though the count has it":        {object: "g1", change: remove, want: "q, z"},
-		"it goes if its resource is no longer limited":                     {object: "g1", change: limitOthers, want: "q, z"},
+		"it goes if its object was never created":                        {object: "g2", want: "q, z"},
+		"it stays if its object lives":                                   {object: "g1", want: "q, g1, z"},
+		"it stays if its object has been updated":                        {object: "g1", from: "10", want: "q, g1, z"},
+		"it goes if its object hasn't been updated":                      {object: "g1", from: "11", want: "q, z"},
+		"it stays without an object if it hasn't expired":                {object: "g2", left: 2 * time.Second, want: "q, g2, z"},
+		"it goes if the ledger has counted that its namespace left":      {object: "g1", change: deselect, settled: true, want: "q, z"},
+		"it stays until then":                                            {object: "g1", change: deselect, want: "q, g1, z"},
+		"it goes if the ledger has counted that its namespace is gone":   {object: "g1", change: remove, settled: true, want: "q, z"},
+		"it goes if the ledger isn't counted from its resource any more": {object: "g1", change: limitOthers, settled: true, want: "q, z"},
+		"it stays until then, too":                                       {object: "g1", change: limitOthers, want: "q, g1, z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,6 +66,9 @@ func TestAnExpiredReservationStaysWhileItsObjectHasYetToBeCounted(t *testing.T) 
 					test.change(b)
 				}
 				b.holds(ledger.Fence{}, ending(test.object, test.from, test.left-time.Second), ending("z", "", time.Minute))
+				if test.settled {
+					b.settles()
+				}
 				if next, err := b.expire(t.Context(), "red"); next < time.Second || next > 61*time.Second || err != nil {
 					t.Errorf("want it to look again in 1s to 61s, got %s, error %v", next, err)
 				}
@@ -77,7 +83,7 @@ func TestAnExpiredReservationStaysIfItIsRenewedOrItsLookFails(t *testing.T) {
 		b, forbidden, down := newExpiryBench(t), errors.New("forbidden"), errors.New("it is down")
 		b.holds(ledger.Fence{}, ending("g1", "", -time.Second), ending("hidden", "", -time.Second),
 			ending("lost", "", -time.Second), ending("missing", "", -time.Minute), ending("renewed", "", -time.Second))
-		b.before["a"] = func() error { return down } // and nobody knows whether g1 is going to be counted
+		b.before["lost"] = func() error { return down }
 		b.before["hidden"] = func() error { return forbidden }
 		b.before["renewed"] = func() error {
 			renewed := ending("renewed", "", time.Minute)
@@ -86,7 +92,7 @@ func TestAnExpiredReservationStaysIfItIsRenewedOrItsLookFails(t *testing.T) {
 		if _, err := b.expire(t.Context(), "red"); !errors.Is(err, forbidden) || !errors.Is(err, down) {
 			t.Errorf("want both failures, got %v", err)
 		}
-		b.wantStored("q, g1, hidden, renewed")
+		b.wantStored("q, g1, hidden, lost, renewed")
 	})
 }
 
@@ -237,6 +243,7 @@ func TestAReservationOfWhatIsNoLongerLimitedNeedsNoLook(t *testing.T) {
 		if err := b.defines(limiting(corev1.ResourcePods)); err != nil {
 			t.Fatal(err)
 		}
+		b.settles()
 		b.before["g1"] = func() error { return errors.New("it is down") }
 		if _, err := b.expire(t.Context(), "red"); err != nil {
 			t.Error(err)

@@ -21,7 +21,6 @@ import (
 	"slices"
 	"time"
 
-	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -36,8 +35,6 @@ const (
 	lookUpAgain  = time.Second
 	lookUpLatest = 10 * time.Second
 )
-
-var deviceClaims = schema.GroupResource{Group: resourceapi.GroupName, Resource: "resourceclaims"}
 
 // keeper keeps the watch of one resource: it finds the version to watch it in,
 // and another one if that version is no longer served. What has been counted of
@@ -54,6 +51,8 @@ type keeper struct {
 
 	// due: the version has to be looked up.
 	due bool
+	// outdated: what is counted was measured before something changed that isn't in the objects.
+	outdated bool
 	// attempts is how often it was looked up in a row, and last is when.
 	attempts int
 	last     time.Time
@@ -96,20 +95,15 @@ func resolve(ctx context.Context, discovery Discovery, resource schema.GroupReso
 	if err != nil {
 		return "", unknown(resource, err)
 	}
-	versions := served.Versions
-	if resource == deviceClaims {
-		// The evaluator knows no other version.
-		versions = slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v != resourceapi.SchemeGroupVersion.Version })
-	}
 	switch {
-	case len(versions) == 0:
+	case len(served.Versions) == 0:
 		return "", notServed(resource)
 	case !served.Namespaced:
 		return "", clusterScoped(resource)
-	case slices.Contains(versions, current):
+	case slices.Contains(served.Versions, current):
 		return current, nil
 	default:
-		return versions[0], nil
+		return served.Versions[0], nil
 	}
 }
 
@@ -128,11 +122,12 @@ func (k *keeper) take(ctx context.Context, version string, problem *Problem) []s
 	}
 }
 
-// lockedWatchIn watches the resource in a version, unless it already does.
+// lockedWatchIn watches the resource in a version, unless it already does and that is up to date.
 func (k *keeper) lockedWatchIn(ctx context.Context, version string) []string {
-	if k.watching != nil && k.watching.version == version {
+	if k.watching != nil && k.watching.version == version && !k.outdated {
 		return nil
 	}
+	k.outdated = false
 	k.lockedStop()
 	w := k.watches
 	ctx, cancel := context.WithCancel(ctx)

@@ -40,6 +40,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
@@ -81,7 +83,7 @@ func newExpiryBench(t *testing.T) *expiryBench {
 	group := driver.New(t.Context(), clock.RealClock{}, b.store, figures, options)
 	joins := NewJoins(t.Context(), clock.RealClock{}, b.watching.count, group, b.watching.Version, newNewest(t, world))
 	b.Controller = NewController(clock.RealClock{}, server, evaluators, b.watching.count, group, nil, nil, joins, b.watching.Watches,
-		NewLookup(liveLooks{bench: b}, world), figures, nil)
+		NewLookup(liveLooks{bench: b}, b.watching.discovery), figures, nil, time.Minute, 5)
 	if err := b.defines(red); err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +128,17 @@ func (b *expiryBench) holds(fence ledger.Fence, reservations ...ledger.Reservati
 		state.Reservations[reservation.Key()] = reservation
 	}
 	if _, err := b.group.Replace(b.t.Context(), "red", machine.Version{}, state); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// settles has the ledger of quota red count what the count knows, but for reservations.
+func (b *expiryBench) settles() {
+	b.t.Helper()
+	var observed ledger.Observation
+	b.count.Read("red", func(view counting.View) { observed = balance.ObservationOf(view) })
+	observed.Seen = func(ledger.Reservation) bool { return false }
+	if err := b.group.Edit(b.t.Context(), "red", func(draft *ledger.Draft) { draft.Settle(observed) }); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -35,7 +35,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/objectname"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // lookupTimeout bounds the live read of one object.
@@ -113,20 +112,6 @@ func (l *Lookup) namedIn(ctx context.Context, reservation ledger.Reservation, ve
 		return nil, fmt.Errorf("listing it in version %s: %w", version, err)
 	}
 	return found, nil
-}
-
-// Selected tells whether the namespace is there and the selector matches it.
-func (l *Lookup) Selected(ctx context.Context, name string, selector selection.Selector) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
-	defer cancel()
-	namespace, err := l.client.Resource(namespaces()).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("looking for namespace %s: %w", name, err)
-	}
-	return selector.Matches(namespace.Labels, namespace.Annotations), nil
 }
 
 // Generation returns the generation of a quota's spec as it is stored; zero if the quota

@@ -37,8 +37,11 @@ import (
 const newestTimeout = 2 * time.Minute
 
 // NewestLimited tells how far a count must have come, as a resourceVersion for each
-// resource, to include all objects that are stored now of what the quota limits.
-type NewestLimited func(ctx context.Context, quota *quotav1.ClusterResourceQuota) (map[schema.GroupResource]uint64, error)
+// resource, to include all objects that are stored now of what the quota limits; or only
+// of some resources. For a resource that can't be listed it is ledger.Unlisted.
+type NewestLimited func(
+	ctx context.Context, quota *quotav1.ClusterResourceQuota, only ...schema.GroupResource,
+) (map[schema.GroupResource]uint64, error)
 
 // Newest tells how far a count must have come to include all objects that are stored.
 // Callers share its lists: each gets what a list found that began after its call, and of
@@ -80,17 +83,25 @@ func NewNewest(
 	}
 }
 
-// Limited is a NewestLimited. What nothing serves has no objects, and is left out.
-func (n *Newest) Limited(ctx context.Context, quota *quotav1.ClusterResourceQuota) (map[schema.GroupResource]uint64, error) {
-	tracked, _ := n.evaluators.Resources(quota.Spec.Quota.Hard)
-	newest := map[schema.GroupResource]uint64{}
-	// Namespaces first: what a namespace brought is in a list that began after it had joined.
-	for _, resource := range slices.AppendSeq([]schema.GroupResource{ledger.Namespaces}, maps.Keys(tracked)) {
+// Limited is a NewestLimited. What nothing serves has no objects, and is left out; of only, it
+// is zero.
+func (n *Newest) Limited(
+	ctx context.Context, quota *quotav1.ClusterResourceQuota, only ...schema.GroupResource,
+) (map[schema.GroupResource]uint64, error) {
+	resources, newest := only, map[schema.GroupResource]uint64{}
+	if len(only) == 0 {
+		tracked, _ := n.evaluators.Resources(quota.Spec.Quota.Hard)
+		// Namespaces first: what a namespace brought is in a list that began after it had joined.
+		resources = slices.AppendSeq([]schema.GroupResource{ledger.Namespaces}, maps.Keys(tracked))
+	}
+	for _, resource := range resources {
 		list, err := n.of(ctx, resource, n.clock.Now())
-		if err != nil {
+		switch {
+		case ctx.Err() != nil, err != nil && resource == ledger.Namespaces:
 			return nil, err
-		}
-		if list.served {
+		case err != nil:
+			newest[resource] = ledger.Unlisted
+		case list.served, len(only) > 0:
 			newest[resource] = list.newest
 		}
 	}

@@ -60,8 +60,9 @@ func TestNewestIsOfWhatIsServedNow(t *testing.T) {
 		"of namespaces alone, if it lives outside of them": {
 			served: []string{"v1"}, change: func(c *cluster) { c.scope = meta.RESTScopeNameRoot }, want: versions{ledger.Namespaces: 1},
 		},
-		"an error, if nobody knows what is served": {
-			served: []string{"v1"}, change: func(c *cluster) { c.failing = errors.New("it is down") }, failing: true,
+		"of namespaces alone, if nobody knows what is served": {
+			served: []string{"v1"}, change: func(c *cluster) { c.failing = errors.New("it is down") },
+			want: versions{ledger.Namespaces: 1, gadgets: ledger.Unlisted},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,12 +127,12 @@ func TestAListThatFailedIsNotShared(t *testing.T) {
 		world := newCluster("v1")
 		newest := newNewest(t, world)
 		world.set(func() { world.forbidden = true })
-		if _, err := newest.Limited(t.Context(), limitingGadgets()); err == nil {
-			t.Error("want an error")
+		if found, err := newest.Limited(t.Context(), limitingGadgets()); err != nil || found[gadgets] != ledger.Unlisted {
+			t.Errorf("got %v, %v; want it unlisted", found, err)
 		}
 		world.set(func() { world.forbidden = false })
-		if _, err := newest.Limited(t.Context(), limitingGadgets()); err != nil {
-			t.Error(err)
+		if found, err := newest.Limited(t.Context(), limitingGadgets(), gadgets); err != nil || len(found) != 1 || found[gadgets] == ledger.Unlisted {
+			t.Errorf("got %v, %v; want it listed, and nothing else", found, err)
 		}
 	})
 }

@@ -19,6 +19,7 @@ package usage
 import (
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -51,10 +52,16 @@ func unknown(resource schema.GroupResource, err error) *Problem {
 	}
 }
 
+// An administrator may have left out the right to read it on purpose: docs/security.md.
 func notWatchable(resource schema.GroupResource, err error) *Problem {
+	next := "see what the API server says"
+	if apierrors.IsForbidden(err) {
+		next = "give the operator the right to list and watch it, such as by config/rbac/reader_all_role.yaml, " +
+			"or remove it from spec.quota.hard; the API server says"
+	}
 	return &Problem{
 		Resource: resource, Reason: quotav1.ReasonNotWatchable,
 		Message: fmt.Sprintf("%s can't be listed or watched; it is tried again, and what isn't counted yet is refused meanwhile: "+
-			"see what the API server says: %v", resource, err),
+			"%s: %v", resource, next, err),
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -27,6 +28,7 @@ import (
 
 func TestProblemsWordForWord(t *testing.T) {
 	gadgets, failure := schema.GroupResource{Group: "example.com", Resource: "gadgets"}, errors.New("it is down")
+	forbidden := apierrors.NewForbidden(gadgets, "", errors.New("no role lets you"))
 	for name, test := range map[string]struct {
 		got             Problem
 		reason, message string
@@ -49,6 +51,12 @@ func TestProblemsWordForWord(t *testing.T) {
 			got: *notWatchable(gadgets, failure), reason: quotav1.ReasonNotWatchable,
 			message: "gadgets.example.com can't be listed or watched; it is tried again, and what isn't counted yet is refused meanwhile: " +
 				"see what the API server says: it is down",
+		},
+		"not to be read": {
+			got: *notWatchable(gadgets, forbidden), reason: quotav1.ReasonNotWatchable,
+			message: "gadgets.example.com can't be listed or watched; it is tried again, and what isn't counted yet is refused meanwhile: " +
+				"give the operator the right to list and watch it, such as by config/rbac/reader_all_role.yaml, " +
+				"or remove it from spec.quota.hard; the API server says: gadgets.example.com is forbidden: no role lets you",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,6 +47,10 @@ type recountsBench struct {
 	t     *testing.T
 	store *ledgerstore.Store
 	quota *quotav1.ClusterResourceQuota
+	// broken: pods can't be listed.
+	broken bool
+	// asked are the resources that were asked for; none for all.
+	asked [][]schema.GroupResource
 	// failing: nobody knows the newest objects.
 	failing error
 }
@@ -70,7 +74,11 @@ func newRecountsBench(t *testing.T) *recountsBench {
 	options := driver.Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: time.Second}
 	group := driver.New(t.Context(), clock.RealClock{}, b.store, metrics.New(prometheus.NewRegistry()), options)
 	b.Recounts = NewRecounts(t.Context(), clock.RealClock{}, group,
-		func(context.Context, *quotav1.ClusterResourceQuota) (map[schema.GroupResource]uint64, error) {
+		func(_ context.Context, _ *quotav1.ClusterResourceQuota, only ...schema.GroupResource) (map[schema.GroupResource]uint64, error) {
+			b.asked = append(b.asked, only)
+			if b.broken {
+				return map[schema.GroupResource]uint64{{Resource: "pods"}: ledger.Unlisted, ledger.Namespaces: 88}, b.failing
+			}
 			return map[schema.GroupResource]uint64{{Resource: "pods"}: 77, ledger.Namespaces: 88}, b.failing
 		})
 	return b
@@ -136,6 +144,34 @@ func TestAQuotaGrantsNothingWhileNobodyKnowsTheNewestObjects(t *testing.T) {
 		b.follows(2)
 		if is := b.stored(); is.Forgotten() != 0 {
 			t.Errorf("want it followed once the objects can be listed, got %+v", is)
+		}
+	})
+}
+
+// A custom resource whose objects nobody converts keeps nothing else from being counted.
+func TestWhatCanNotBeListedIsDemandedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRecountsBench(t)
+		b.broken = true
+		if err := b.Forget(t.Context(), "team", "q"); err != nil {
+			t.Fatal(err)
+		}
+		b.follows(4)
+		is := b.stored()
+		if is.Forgotten() != 0 || len(is.Unlisted()) != 1 {
+			t.Errorf("want all but pods demanded, got %+v", is)
+		}
+		last := b.asked[len(b.asked)-1]
+		if diff := cmp.Diff([]schema.GroupResource{{Resource: "pods"}}, last); diff != "" {
+			t.Errorf("asked for (-want,+got):\n%s", diff)
+		}
+		b.broken = false
+		b.follows(3)
+		if is := b.stored(); len(is.Unlisted()) != 0 || is.Counted[schema.GroupResource{Resource: "pods"}] != 77 {
+			t.Errorf("want pods demanded once they can be listed, got %+v", is)
+		}
+		if wait := b.Follow(b.quota); wait != 0 {
+			t.Errorf("want nothing more to do, got a wait of %s", wait)
 		}
 	})
 }

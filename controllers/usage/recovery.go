@@ -23,6 +23,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -122,6 +123,16 @@ func (r *Recovery) Ensure(ctx context.Context, quota *quotav1.ClusterResourceQuo
 		return lookSoon, nil // somebody else was first
 	}
 	return wait, err
+}
+
+// Counted returns how far the quota's ledger has counted each resource, by what this process
+// knows or has cached.
+func (r *Recovery) Counted(ctx context.Context, quota *quotav1.ClusterResourceQuota) (map[schema.GroupResource]uint64, error) {
+	if known := r.group.Current(quota.Name); known.Quota == quota.UID {
+		return known.Counted, nil
+	}
+	cached, err := r.look(ctx, r.client, quota)
+	return cached.snapshot.State.Counted, err
 }
 
 // isOpen reports whether the quota's machine knows an open ledger, and the cache has it,

@@ -79,7 +79,7 @@ func newRecoveryBench(t *testing.T) *recoveryBench {
 // restart is another process, which has seen nothing.
 func (b *recoveryBench) restart(server client.Client) {
 	group := driver.New(b.t.Context(), b.clock, b.store, nil, driver.Options{})
-	newest := func(context.Context, *quotav1.ClusterResourceQuota) (map[schema.GroupResource]uint64, error) {
+	newest := func(context.Context, *quotav1.ClusterResourceQuota, ...schema.GroupResource) (map[schema.GroupResource]uint64, error) {
 		return map[schema.GroupResource]uint64{{Resource: "pods"}: 77}, nil
 	}
 	b.Recovery = NewRecovery(b.clock, server, server, group, trail.New(ledgerstore.Intact), ledgerstore.Snapshot, newest,

@@ -87,7 +87,7 @@ func listerFor(events EventSource, version schema.GroupVersionResource) (runtime
 		return &corev1.Service{}, typedLister(core.Services(""))
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
 		return &corev1.PersistentVolumeClaim{}, typedLister(core.PersistentVolumeClaims(""))
-	case deviceClaims:
+	case DeviceClaims:
 		return &resourceapi.ResourceClaim{}, typedLister(events.Objects.ResourceV1().ResourceClaims(""))
 	default:
 		return &metav1.PartialObjectMetadata{}, metadataLister(events.Metadata, version)

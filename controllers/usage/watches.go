@@ -49,7 +49,7 @@ type Problem struct {
 // goroutine of its own. Nothing here waits for the network with the lock held.
 type Watches struct {
 	clock     clock.Clock
-	discovery Discovery
+	discovery *SteadyDiscovery
 	events    EventSource
 	count     *counting.Count
 	changed   func(quotas []string)
@@ -70,7 +70,7 @@ type Watches struct {
 // the quotas whose resources have become available or unavailable; it must not
 // block.
 func NewWatches(
-	clock clock.Clock, discovery Discovery, events EventSource,
+	clock clock.Clock, discovery *SteadyDiscovery, events EventSource,
 	count *counting.Count, changed func(quotas []string),
 ) *Watches {
 	return &Watches{
@@ -128,13 +128,38 @@ func (w *Watches) Forget(quota string) {
 	w.lockedRelease()
 }
 
-// Redefined is called when a CustomResourceDefinition has come, changed or gone.
+// Counted tells that a ledger has counted a resource, so that it isn't taken for gone soon.
+func (w *Watches) Counted(resource schema.GroupResource) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.discovery.Counted(resource)
+	if keeper, kept := w.keepers[resource]; kept && keeper.problem != nil && keeper.problem.Reason == quotav1.ReasonNotServed {
+		keeper.problem = nil // it was said before that was known
+		keeper.lockedLookUp()
+	}
+}
+
+// Redefined is called when a CustomResourceDefinition has come, changed or gone, or is going.
 // The resource that it defines is looked up again, if a quota limits it.
-func (w *Watches) Redefined(resource schema.GroupResource) {
+func (w *Watches) Redefined(resource schema.GroupResource, going bool) {
+	if going {
+		w.discovery.Gone(resource)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if keeper, kept := w.keepers[resource]; kept {
 		keeper.attempts = 0
+		keeper.lockedLookUp()
+	}
+}
+
+// Remeasure is called when objects of a resource may use something else, though they have not
+// changed: they are listed again. What was counted stays until then.
+func (w *Watches) Remeasure(resource schema.GroupResource) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if keeper, kept := w.keepers[resource]; kept {
+		keeper.outdated = true
 		keeper.lockedLookUp()
 	}
 }

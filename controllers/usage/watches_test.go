@@ -67,7 +67,7 @@ func newWatchesBench(t *testing.T, cluster *cluster) *watchesBench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Watches = NewWatches(clock.RealClock{}, cluster, cluster.events(), b.count, func(quotas []string) {
+	b.Watches = NewWatches(clock.RealClock{}, NewSteadyDiscovery(clock.RealClock{}, cluster), cluster.events(), b.count, func(quotas []string) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.told = append(b.told, quotas...)
@@ -172,7 +172,7 @@ func TestAResourceIsWatchedFromTheFirstQuotaToTheLast(t *testing.T) {
 func TestNothingIsWantedUnlessWatchesRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		world := newCluster("v1")
-		w := NewWatches(clock.RealClock{}, world, world.events(), nil, nil)
+		w := NewWatches(clock.RealClock{}, NewSteadyDiscovery(clock.RealClock{}, world), world.events(), nil, nil)
 		if err := w.Want("red", nil); !errors.Is(err, errNotRunning) {
 			t.Errorf("before the start: got %v", err)
 		}
@@ -233,21 +233,42 @@ func TestADefinitionIsNoticedAtOnce(t *testing.T) {
 		b := newWatchesBench(t, newCluster())
 		b.want("red", gadgets)
 		b.pass(time.Minute)
-		b.Redefined(schema.GroupResource{Resource: "others"})
+		b.Redefined(schema.GroupResource{Resource: "others"}, false)
 		_, _ = b.cluster.asked()
 		b.cluster.serve("v1")
-		b.Redefined(gadgets)
+		b.Redefined(gadgets, false)
 		b.expect("counted 0")
 
 		// However often it changes, it is looked up once a second.
 		_, _ = b.cluster.asked()
 		for range 100 {
-			b.Redefined(gadgets)
+			b.Redefined(gadgets, false)
 			b.pass(50 * time.Millisecond)
 		}
 		if discoveries, lists := b.cluster.asked(); discoveries > 6 || len(lists) > 0 {
 			t.Errorf("got %d look-ups in 5 s, and lists %v", discoveries, lists)
 		}
+	})
+}
+
+// What an object uses may change without it, as with the device class of a claim.
+func TestWhatIsMeasuredAnewIsListedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newWatchesBench(t, newCluster("v1"))
+		b.cluster.create("g1")
+		b.Remeasure(gadgets) // nobody counts it yet
+		b.want("red", gadgets)
+		b.expect("counted 1")
+		_, _ = b.cluster.asked()
+		for range 100 {
+			b.Remeasure(gadgets)
+		}
+		b.pass(time.Second)
+		if _, lists := b.cluster.asked(); lists["v1"] != 1 {
+			t.Errorf("want one list, got %v", lists)
+		}
+		b.cluster.create("g2")
+		b.expect("counted 2")
 	})
 }
 
@@ -257,7 +278,7 @@ func TestWhatIsServedSoonAfterItsDefinitionIsFoundSoon(t *testing.T) {
 		b := newWatchesBench(t, newCluster())
 		b.want("red", gadgets)
 		b.pass(time.Minute)
-		b.Redefined(gadgets)
+		b.Redefined(gadgets, false)
 		b.pass(500 * time.Millisecond)
 		b.cluster.serve("v1")
 		b.pass(time.Second)
@@ -268,7 +289,7 @@ func TestWhatIsServedSoonAfterItsDefinitionIsFoundSoon(t *testing.T) {
 func TestADeadVersionGivesWayToTheOneThatIsServed(t *testing.T) {
 	for name, tell := range map[string]func(*watchesBench){
 		"as the watch ends":                   func(*watchesBench) {},
-		"as its definition is seen to change": func(b *watchesBench) { b.Redefined(gadgets) },
+		"as its definition is seen to change": func(b *watchesBench) { b.Redefined(gadgets, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -296,7 +317,7 @@ func TestAChangedDefinitionMovesAWatchThatStaysOpen(t *testing.T) {
 		b.want("red", gadgets)
 		b.expect("counted 0")
 		b.cluster.set(func() { b.cluster.versions = []string{"v1"} })
-		b.Redefined(gadgets)
+		b.Redefined(gadgets, false)
 		b.pass(time.Second)
 		_, lists := b.cluster.asked()
 		if diff := cmp.Diff(map[string]int{"v1alpha1": 1, "v1": 1}, lists); diff != "" {
@@ -331,6 +352,8 @@ func TestADeadVersionIsNotListedForEver(t *testing.T) {
 		}
 
 		b.cluster.set(func() { b.cluster.failing = nil })
+		b.pass(unservedFor)
+		b.expect("counted 1, NotWatchable")
 		b.pass(lookUpLatest)
 		b.expect("counted 0, incomplete, not served, NotServed")
 		b.expectTold(true)
@@ -350,7 +373,7 @@ func TestDiscoveryThatIsBehindIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster("v1alpha1"))
 		behind := &lagging{cluster: b.cluster}
-		b.discovery = behind
+		b.discovery = NewSteadyDiscovery(clock.RealClock{}, behind)
 		b.want("red", gadgets)
 		b.expect("counted 0")
 		b.pass(time.Hour)
@@ -407,7 +430,7 @@ func TestAWatchThatWorksGoesOn(t *testing.T) {
 				b.expect("counted 0")
 				_, _ = b.cluster.asked()
 				b.cluster.set(func() { spoil(b.cluster) })
-				b.Redefined(gadgets)
+				b.Redefined(gadgets, false)
 				b.pass(time.Minute)
 				b.cluster.create("g1")
 				b.expect("counted 1")

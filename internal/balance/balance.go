@@ -45,6 +45,9 @@ type Balance struct {
 	Used corev1.ResourceList
 	// Reserved is what the ledger holds for objects that aren't in Used.
 	Reserved corev1.ResourceList
+	// Doubtful is what of it seems to be for requests that failed.
+	// namespace name -> doubts
+	Doubtful map[string]ledger.Doubts
 }
 
 // Read returns the balance of the quota that has this name and this UID, from its
@@ -72,7 +75,8 @@ func Read(count *counting.Count, quota string, uid types.UID, known ledger.State
 		}
 	})
 	if known.Quota == uid {
-		balance.Reserved = draft.State().Reserved()
+		state := draft.State()
+		balance.Reserved, balance.Doubtful = state.Reserved(), state.Doubtful()
 	}
 	return balance
 }
@@ -121,11 +125,11 @@ func ObservationOf(view counting.View) ledger.Observation {
 // SettlementOf returns what a ledger may settle by now: the observation, as if no namespace had
 // joined, or changed, since the first join of which nobody has proved that the count has all
 // that the namespace brought. Requests in a namespace are judged only by a ledger that has
-// counted its join, and so none of them is judged by less than that. It returns nil if a
-// first count has to wait for the proof. If a namespace has left since, its use is not
-// counted any more, and the ledger can't settle as of before; then the joins are taken as
-// they are, so that settling goes on where namespaces come and go. It is valid as long as
-// the view is.
+// counted its join, and so none of them is judged by less than that.
+//
+// It returns nil if the ledger can't settle as of before, and so has to wait for the proof: for
+// a first count, and if a namespace has left since, whose use isn't counted any more.
+// counting.Count ends that wait. The observation is valid as long as the view is.
 func SettlementOf(view counting.View, known ledger.State) *ledger.Observation {
 	observation := ObservationOf(view)
 	unproved := Unproved(view, known)
@@ -136,10 +140,23 @@ func SettlementOf(view counting.View, known ledger.State) *ledger.Observation {
 		return nil
 	}
 	before := slices.MinFunc(unproved, func(a, b counting.Joined) int { return cmp.Compare(a.Before, b.Before) }).Before
-	if view.LastLeft() <= before {
-		observation.Touched[ledger.Namespaces] = before
+	if view.LastLeft() > before {
+		return nil
 	}
+	observation.Touched[ledger.Namespaces] = before
 	return &observation
+}
+
+// Awaits reports whether a ledger waits for a reservation's object, if that lives: it is going to
+// be counted, or the ledger has not counted yet that the quota limits it no longer, or that its
+// namespace has left. Until it has, requests are judged that know the quota, or the namespace,
+// as it was, and that may come back.
+func Awaits(view counting.View, known ledger.State, reservation ledger.Reservation) bool {
+	members, seen := known.Counted[ledger.Namespaces], view.Counted()[ledger.Namespaces]
+	if members > seen || !known.HasCounted(BasisOf(view.Definition()), view.Touched()[ledger.Namespaces]) {
+		return true
+	}
+	return view.Limits(reservation.Resource.GroupResource()) && view.Selects(reservation.Namespace)
 }
 
 // Unproved returns the joins that a ledger waits for.

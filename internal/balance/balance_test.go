@@ -17,6 +17,8 @@ limitations under the License.
 package balance
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,15 +62,23 @@ func newCount() *counting.Count {
 	return count
 }
 
-// define has the quota counted anew.
-func define(count *counting.Count) {
-	compiled, err := definition.Compile(builders.Quota("team").Label("team", "shop").Hard("configmaps", "9").Hard("secrets", "9").Obj())
+// define has the quota counted anew. It limits config maps and secrets, or some of them.
+func define(count *counting.Count, names ...corev1.ResourceName) {
+	sources := map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}, "secrets": {secrets}}
+	if names != nil {
+		maps.DeleteFunc(sources, func(name corev1.ResourceName, _ []schema.GroupResource) bool { return !slices.Contains(names, name) })
+	}
+	limits := builders.Quota("team").Label("team", "shop")
+	for name := range sources {
+		limits = limits.Hard(name, "9")
+	}
+	compiled, err := definition.Compile(limits.Obj())
 	if err != nil {
 		panic(err)
 	}
 	count.Define(counting.Definition{
 		UID: basis.Quota, Generation: basis.Generation, Digest: basis.Digest, Quota: compiled.Quota, Selector: compiled.Selector,
-		Sources: map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}, "secrets": {secrets}},
+		Sources: sources,
 	}, moment)
 }
 

@@ -86,10 +86,41 @@ func TestALedgerSettlesBeforeANamespaceOfWhichMoreIsToCome(t *testing.T) {
 			}, want: 10,
 		},
 		"it left":                {change: func(c *counting.Count) { c.SetNamespace("b", nil, nil, 11, moment) }, want: 11},
-		"another one left since": {change: func(c *counting.Count) { c.SetNamespace("a", nil, nil, 11, moment) }, want: 11},
-		"another one is deleted": {change: func(c *counting.Count) { c.DeleteNamespace("a", 11) }, want: 11},
-		"it has taken too long":  {change: func(c *counting.Count) { c.Advance(moment.Add(5*time.Second), time.Hour) }, want: 10},
-		"it has taken long":      {change: func(c *counting.Count) { c.Advance(moment.Add(4*time.Second), time.Hour) }, want: 1},
+		"another one left since": {change: func(c *counting.Count) { c.SetNamespace("a", nil, nil, 11, moment) }, want: waits},
+		"another one is deleted": {change: func(c *counting.Count) { c.DeleteNamespace("a", 11) }, want: waits},
+		"another one left, and it is proved": {
+			change: func(c *counting.Count) { c.SetNamespace("a", nil, nil, 11, moment); proves(c, "b", 10, 5) }, want: 11,
+		},
+		"another one left, and it has taken too long": {
+			change: func(c *counting.Count) {
+				c.SetNamespace("a", nil, nil, 11, moment)
+				c.Advance(moment.Add(5*time.Second), time.Hour)
+			}, want: 11,
+		},
+		"they come and go all the time": {
+			change: func(c *counting.Count) {
+				for i := range uint64(5) {
+					now := moment.Add(time.Duration(i) * time.Second)
+					c.SetNamespace("c", shop, nil, 11+2*i, now)
+					c.Advance(now, time.Hour)
+					c.SetNamespace("c", nil, nil, 12+2*i, now)
+				}
+				c.SetNamespace("c", shop, nil, 30, moment.Add(5*time.Second))
+				c.SetNamespace("d", shop, nil, 31, moment.Add(5*time.Second))
+				c.SetNamespace("d", nil, nil, 32, moment.Add(5*time.Second))
+				c.Advance(moment.Add(5*time.Second), time.Hour)
+			}, want: 32,
+		},
+		"another one may have left unseen": {
+			change: func(c *counting.Count) {
+				c.SetNamespace("x", nil, nil, 9, moment)
+				c.ReplaceNamespaces([]counting.NamespaceLabels{
+					{Name: "a", Labels: shop, Version: 1}, {Name: "b", Labels: shop, Version: 10}, {Name: "x", Version: 12},
+				}, 13, moment)
+			}, want: waits,
+		},
+		"it has taken too long": {change: func(c *counting.Count) { c.Advance(moment.Add(5*time.Second), time.Hour) }, want: 10},
+		"it has taken long":     {change: func(c *counting.Count) { c.Advance(moment.Add(4*time.Second), time.Hour) }, want: 1},
 		"it has changed unseen, and nobody has looked": {
 			change: func(c *counting.Count) {
 				c.ReplaceNamespaces([]counting.NamespaceLabels{

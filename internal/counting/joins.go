@@ -25,9 +25,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unprovedFor is how long a join may be unproved. After that it is taken as it is, because
-// what can't be listed, or is late for so long, must not keep the quota's other resources
-// and namespaces waiting.
+// unprovedFor is how long a join may be unproved, and for how long joins may keep a ledger
+// from being settled. After that they are taken as they are, because what can't be listed, or
+// is late for so long, must not keep the quota's other resources and namespaces waiting.
 const unprovedFor = 5 * time.Second
 
 // join is that a namespace came under a quota. It may have brought objects that the watch of
@@ -53,6 +53,9 @@ func (t *tally) join(namespace string, version uint64, now time.Time) {
 	if earlier, unproved := t.joins[namespace]; unproved {
 		before = min(before, earlier.before)
 	}
+	if len(t.joins) == 0 {
+		t.unprovedSince = now
+	}
 	t.joins[namespace] = join{at: now, version: version, before: before}
 }
 
@@ -60,7 +63,11 @@ func (t *tally) join(namespace string, version uint64, now time.Time) {
 func (c *Count) lockedGiveUp(now time.Time) {
 	for _, tally := range c.tallies {
 		unproved := len(tally.joins)
-		maps.DeleteFunc(tally.joins, func(_ string, is join) bool { return now.Sub(is.at) >= unprovedFor })
+		maps.DeleteFunc(tally.joins, func(_ string, is join) bool {
+			// Where namespaces come and go all the time, one join or another is always unproved.
+			blocks := is.before < tally.left && now.Sub(tally.unprovedSince) >= unprovedFor
+			return blocks || now.Sub(is.at) >= unprovedFor
+		})
 		if len(tally.joins) < unproved {
 			c.lockedTouch(tally)
 		}

@@ -42,10 +42,12 @@ type tally struct {
 	// that changed what is counted: an older view counts something else, even if the
 	// sums are equal.
 	touched map[schema.GroupResource]uint64
-	// joins are those that are unproved, and left is when a namespace last left.
+	// joins are those that are unproved, unprovedSince is since when there are any, and left is
+	// the version at which a namespace last left.
 	// namespace name -> join
-	joins map[string]join
-	left  uint64
+	joins         map[string]join
+	unprovedSince time.Time
+	left          uint64
 	// counting is another for each definition.
 	counting uint64
 	// unmatched are the resources of which an object couldn't be matched with the

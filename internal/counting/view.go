@@ -128,6 +128,12 @@ func (v View) Limits(resource schema.GroupResource) bool {
 	return v.tally.definition.countedFrom(resource)
 }
 
+// Selects tells whether the quota selects a namespace.
+func (v View) Selects(namespace string) bool {
+	_, selected := v.tally.slices[namespace]
+	return selected
+}
+
 // Quotas returns the names of all defined quotas, sorted.
 func (c *Count) Quotas() []string {
 	c.mu.Lock()

@@ -32,6 +32,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/sharedread"
 )
 
 const (
@@ -53,8 +54,8 @@ type Index struct {
 	namespaces   *namespaces
 	// What is read live is shared by those who need it at the same time, and merged
 	// into what is known.
-	quotaReads, quotaLists *shared[struct{}]
-	namespaceReads         *shared[*metav1.PartialObjectMetadata]
+	quotaReads, quotaLists *sharedread.Reads[struct{}]
+	namespaceReads         *sharedread.Reads[*metav1.PartialObjectMetadata]
 }
 
 // Covered is what is known of a namespace.
@@ -82,9 +83,9 @@ const (
 // namespaces. It is empty until they have synced: see Synced.
 func NewIndex(ctx context.Context, clock clock.Clock, caches cache.Cache, live client.Reader) (*Index, error) {
 	index := &Index{clock: clock, cached: caches, live: live, quotas: newQuotas(), namespaces: newNamespaces()}
-	index.quotaReads = newShared("quota", index.readQuota)
-	index.quotaLists = newShared("the list of", index.listQuotas)
-	index.namespaceReads = newShared("namespace", index.readNamespace)
+	index.quotaReads = sharedread.New("quota", index.readQuota)
+	index.quotaLists = sharedread.New("the list of", index.listQuotas)
+	index.namespaceReads = sharedread.New("namespace", index.readNamespace)
 	quotas, err := follow(ctx, caches, &quotav1.ClusterResourceQuota{}, index.quotas.show, index.quotas.hide)
 	if err != nil {
 		return nil, fmt.Errorf("following quotas: %w", err)
@@ -176,7 +177,7 @@ func (i *Index) look(ctx context.Context, question reach.Question, namespace str
 	if err != nil || known.settled || i.covering(known.namespace).agrees(question) {
 		return known, err
 	}
-	if _, err := i.quotaLists.get(ctx, ""); err != nil {
+	if _, err := i.quotaLists.Get(ctx, ""); err != nil {
 		return state{}, err
 	}
 	i.namespaces.settle(namespace, known.namespace.version, question)

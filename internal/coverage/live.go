@@ -42,7 +42,7 @@ func (i *Index) catchUp(ctx context.Context, epoch uint64) error {
 		select {
 		case <-grown:
 		case <-timer.C():
-			_, err := i.quotaLists.get(ctx, "quotas")
+			_, err := i.quotaLists.Get(ctx, "quotas")
 			return err
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for the specs of quotas: %w", context.Cause(ctx))
@@ -55,7 +55,7 @@ func (i *Index) catchUp(ctx context.Context, epoch uint64) error {
 // atLeast is missing.
 func (i *Index) lookAtNamespace(ctx context.Context, question reach.Question, name string, atLeast uint64) (state, error) {
 	began, after := i.clock.Now(), max(atLeast, i.SeenNamespaces())
-	object, err := i.namespaceReads.get(ctx, name)
+	object, err := i.namespaceReads.Get(ctx, name)
 	if err != nil {
 		return state{}, err
 	}
@@ -67,12 +67,12 @@ func (i *Index) lookAtQuotas(ctx context.Context, namespace *namespace, look Loo
 	switch look {
 	case LookQuotas:
 		for _, known := range i.covering(namespace).definitions {
-			if _, err := i.quotaReads.get(ctx, known.Limits.Name); err != nil {
+			if _, err := i.quotaReads.Get(ctx, known.Limits.Name); err != nil {
 				return err
 			}
 		}
 	case LookEverywhere:
-		_, err := i.quotaLists.get(ctx, "quotas")
+		_, err := i.quotaLists.Get(ctx, "quotas")
 		return err
 	case LookNamespace:
 	}

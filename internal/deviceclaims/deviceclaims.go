@@ -34,9 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corev1listers "k8s.io/client-go/listers/core/v1"
-	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
@@ -61,38 +59,25 @@ var (
 
 // Sources lets ResourceClaims be evaluated where the cluster serves them; the
 // zero ClaimSources are for one that doesn't.
-func Sources(ctx context.Context, mgr ctrl.Manager) (evaluation.ClaimSources, error) {
+func Sources(ctx context.Context, mgr ctrl.Manager) (evaluation.ClaimSources, *Classes, error) {
 	kind := resourceapi.SchemeGroupVersion.WithKind("DeviceClass")
 	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
-		return evaluation.ClaimSources{}, nil
+		return evaluation.ClaimSources{}, &Classes{}, nil
 	}
 	if err != nil {
-		return evaluation.ClaimSources{}, fmt.Errorf("looking for device classes: %w", err)
+		return evaluation.ClaimSources{}, nil, fmt.Errorf("looking for device classes: %w", err)
 	}
 	classes, err := follow(ctx, mgr)
 	if err != nil {
-		return evaluation.ClaimSources{}, fmt.Errorf("following device classes: %w", err)
+		return evaluation.ClaimSources{}, nil, fmt.Errorf("following device classes: %w", err)
 	}
 	client, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return evaluation.ClaimSources{}, fmt.Errorf("making the client of claims: %w", err)
+		return evaluation.ClaimSources{}, nil, fmt.Errorf("making the client of claims: %w", err)
 	}
 	reader := Reader{client: client}
-	return evaluation.ClaimSources{DeviceClasses: classes, Pods: reader, ClaimsOfPod: reader.ClaimsOfPod}, nil
-}
-
-// follow keeps in memory which device class offers which extended resource.
-func follow(ctx context.Context, mgr ctrl.Manager) (*extendedresourcecache.ExtendedResourceCache, error) {
-	informer, err := mgr.GetCache().GetInformer(ctx, &resourceapi.DeviceClass{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return nil, fmt.Errorf("starting to watch: %w", err)
-	}
-	classes := extendedresourcecache.NewExtendedResourceCache(mgr.GetLogger())
-	if _, err := informer.AddEventHandler(classes); err != nil {
-		return nil, fmt.Errorf("taking events: %w", err)
-	}
-	return classes, nil
+	return evaluation.ClaimSources{DeviceClasses: classes.Offers, Pods: reader, ClaimsOfPod: reader.ClaimsOfPod}, classes, nil
 }
 
 // ClaimsOfPod returns the claims that a pod controls and that were made for its

@@ -68,7 +68,7 @@ func BenchmarkCommit(b *testing.B) {
 	b.RunParallel(func(loop *testing.PB) {
 		for loop.Next() {
 			name := fmt.Sprint(charges.Add(1))
-			if decision, err := group.Reserve(ctx, []ledger.Charge{onePod("team", 1_000_000_000, name)}); !isGranted(decision) {
+			if decision, err := group.Reserve(ctx, []ledger.Charge{onePod("team", 1_000_000_000, name)}); !ledger.IsGranted(decision) {
 				b.Error(decision, err)
 			}
 		}

@@ -18,6 +18,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -38,8 +39,8 @@ type driver struct {
 	call func(func(context.Context))
 	// current is the newest ledger that the machine knows.
 	current atomic.Pointer[machine.Snapshot]
-	// failure is why the store last failed; nil since it last succeeded.
-	failure atomic.Pointer[error]
+	// trouble is nil while the store can be read and written.
+	trouble atomic.Pointer[Trouble]
 
 	// mu guards what follows.
 	mu      sync.Mutex
@@ -50,6 +51,8 @@ type driver struct {
 	// timer fires at wakeAt; nil before the first.
 	timer  clock.Timer
 	wakeAt time.Time
+	// checking: the timer of the next check runs.
+	checking bool
 	// forgotten: the quota is gone. Nothing is counted for it any more, and the observer
 	// is told nothing.
 	forgotten bool
@@ -75,6 +78,7 @@ func (d *driver) step(event machine.Event) {
 func (d *driver) lockedStep(event machine.Event) {
 	effects := d.machine.Step(d.group.clock.Now(), event)
 	if known := d.machine.Current(); known.Version != d.current.Load().Version {
+		known.State = known.State.Indexed() // once, and not by each request that looks at it
 		d.current.Store(&known)
 	}
 	for _, effect := range effects {
@@ -119,23 +123,55 @@ func (d *driver) lockedCall(call func(context.Context) machine.Event) {
 
 func (d *driver) load(ctx context.Context) machine.Event {
 	snapshot, err := d.group.store.Load(ctx, d.quota)
-	d.note(err)
+	d.note(err, false)
 	return machine.Loaded{Snapshot: snapshot, Err: err}
 }
 
 func (d *driver) swap(ctx context.Context, swap machine.Swap) machine.Event {
 	start := d.group.clock.Now()
 	version, err := d.group.store.Swap(ctx, d.quota, swap.Previous, swap.Next)
-	d.note(err)
+	d.note(err, true)
 	return machine.Swapped{Version: version, Took: d.group.clock.Since(start), Err: err}
 }
 
-func (d *driver) note(err error) {
-	if err == nil {
-		d.failure.Store(nil)
+// note keeps since when the calls of the store fail, and has it found out when they do no
+// longer, also if nobody asks for anything any more. There is one call at a time.
+func (d *driver) note(err error, written bool) {
+	before := d.trouble.Load()
+	if errors.Is(err, machine.ErrConflict) {
+		err, written = nil, false // it can be read, and nobody knows whether it can be written
+	}
+	if err == nil && (before == nil || written || !before.writing) {
+		d.trouble.Store(nil)
 		return
 	}
-	d.failure.Store(&err)
+	if err != nil {
+		trouble := &Trouble{Since: d.group.clock.Now(), Err: err, writing: written}
+		if before != nil {
+			trouble.Since, trouble.writing = before.Since, before.writing || written
+		}
+		d.trouble.Store(trouble)
+	}
+	if before == nil {
+		d.group.troubled(d.quota)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.checking {
+		d.checking = true
+		d.group.clock.AfterFunc(checkEvery, d.check)
+	}
+}
+
+// check has the ledger read and written, if that still fails.
+func (d *driver) check() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.checking = false
+	if d.forgotten || d.trouble.Load() == nil {
+		return
+	}
+	d.lockedStep(machine.Edit{Change: func(*ledger.Draft) {}, Written: true, Until: d.group.clock.Now().Add(checkEvery)})
 }
 
 // lockedWakeAt sets the timer, unless it fires before anyway.

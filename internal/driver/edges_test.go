@@ -76,7 +76,7 @@ func TestADenialDoesNotRestOnAReadThatWasUnderWay(t *testing.T) {
 		arrived := clock.RealClock{}.Now()
 		second := reserveLater(t.Context(), group, onePod("team", 1, "second"))
 		for _, answer := range []<-chan operation{first, second} {
-			if got := <-answer; got.err != nil || isGranted(got.decision) {
+			if got := <-answer; got.err != nil || ledger.IsGranted(got.decision) {
 				t.Errorf("want Denied, got %v, error %v", got.decision, got.err)
 			}
 		}
@@ -102,7 +102,7 @@ func TestALedgerThatCannotBeUnderstoodIsToldAtOnce(t *testing.T) {
 				if !errors.Is(got.err, machine.ErrUnreadable) || got.end.Sub(began) > time.Second {
 					t.Errorf("after %s: got %v, error %v, want machine.ErrUnreadable at once", got.end.Sub(began), got.decision, got.err)
 				}
-				if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "again")}); err != nil || !isGranted(decision) {
+				if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "again")}); err != nil || !ledger.IsGranted(decision) {
 					t.Errorf("once it can be read: got %v, error %v, want it granted", decision, err)
 				}
 				stop()
@@ -213,7 +213,7 @@ func TestWhatWasObservedSavesAConflict(t *testing.T) {
 		store.put("team", ledger.State{Basis: limitsOf("team", 9).Basis, Used: podsList(3)})
 		group.Saw("team", store.stored["team"])
 		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")})
-		if !isGranted(decision) || len(store.loads) > 0 || seen.conflicts > 0 {
+		if !ledger.IsGranted(decision) || len(store.loads) > 0 || seen.conflicts > 0 {
 			t.Errorf("want Granted with no read and no conflict, got %v, error %v, %d reads, %d conflicts",
 				decision, err, len(store.loads), seen.conflicts)
 		}
@@ -251,7 +251,7 @@ func TestKnowsWhatItWroteAndSaw(t *testing.T) {
 		group.Saw("team", store.stored["team"])
 		want(1, true)
 		want(2, false)
-		if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")}); !isGranted(decision) {
+		if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")}); !ledger.IsGranted(decision) {
 			t.Fatalf("want Granted, got %v, error %v", decision, err)
 		}
 		want(2, true)
@@ -301,7 +301,7 @@ func TestTheEndMayComeAtAnyMoment(t *testing.T) {
 				clients.Go(func() {
 					pass(time.Duration(i) * time.Millisecond)
 					decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 100, fmt.Sprint(i))})
-					if (err == nil) != isGranted(decision) {
+					if (err == nil) != ledger.IsGranted(decision) {
 						t.Errorf("want Granted or an error, got %v, error %v", decision, err)
 					}
 				})
@@ -337,7 +337,7 @@ func TestARefusalAfterALostReplyHoldsNothing(t *testing.T) {
 				return errInjected
 			}
 			inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-				if got := <-reserveLater(t.Context(), group, onePod("team", 5, "p")); got.err != nil || isGranted(got.decision) {
+				if got := <-reserveLater(t.Context(), group, onePod("team", 5, "p")); got.err != nil || ledger.IsGranted(got.decision) {
 					t.Fatalf("want it refused, got %v, error %v", got.decision, got.err)
 				}
 				pass(time.Second)
@@ -353,7 +353,7 @@ func TestARefusalAfterALostReplyHoldsNothing(t *testing.T) {
 func TestWhatIsLeftIsWrittenBeforeTheEnd(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")}); !isGranted(decision) {
+		if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")}); !ledger.IsGranted(decision) {
 			t.Fatalf("want Granted, got %v, error %v", decision, err)
 		}
 		group.release([]ledger.Charge{onePod("team", 9, "p")})

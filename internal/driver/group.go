@@ -40,6 +40,8 @@ type Group struct {
 	store    Store
 	counter  Counter
 	observer Observer
+	// troubled is told of each quota whose calls begin to fail.
+	troubled func(quota string)
 	options  Options
 
 	// running are the calls of the store.
@@ -55,7 +57,7 @@ type Group struct {
 // New makes a Group that works until ctx ends.
 func New(ctx context.Context, clock Clock, store Store, observer Observer, options Options) *Group {
 	group := &Group{
-		ctx: ctx, clock: clock, store: store, counter: nobody{}, observer: observer, options: options,
+		ctx: ctx, clock: clock, store: store, counter: nobody{}, observer: observer, troubled: func(string) {}, options: options,
 		drivers: map[string]*driver{},
 	}
 	context.AfterFunc(ctx, group.end)
@@ -65,6 +67,10 @@ func New(ctx context.Context, clock Clock, store Store, observer Observer, optio
 // Follow makes the machines settle what the Counter has counted. It must be called
 // before anything is charged.
 func (g *Group) Follow(counter Counter) { g.counter = counter }
+
+// OnTrouble has troubled called for each quota whose ledger can't be read or written from
+// now on. It must not block, and must be set before anything is charged.
+func (g *Group) OnTrouble(troubled func(quota string)) { g.troubled = troubled }
 
 // nobody counts nothing.
 type nobody struct{}
@@ -85,7 +91,7 @@ func (g *Group) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.De
 		// A charge that another quota is about to refuse would stand in the way
 		// of others until it is given back: ask all first.
 		decision, err := g.judge(ctx, charges, patience)
-		if err != nil || !isGranted(decision) {
+		if err != nil || !ledger.IsGranted(decision) {
 			return decision, err
 		}
 		decision, err = g.chargeInOrder(ctx, charges)
@@ -101,7 +107,7 @@ func (g *Group) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.De
 func (g *Group) chargeInOrder(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
 	for i, charge := range charges {
 		decision, err := g.reserve(ctx, charge, time.Time{})
-		if err != nil || !isGranted(decision) {
+		if err != nil || !ledger.IsGranted(decision) {
 			g.release(charges[:i])
 			return decision, err
 		}
@@ -125,7 +131,7 @@ func (g *Group) judge(ctx context.Context, charges []ledger.Charge, patience tim
 		decision, err := g.driver(charge.Limits.Name).do(ctx, func(id machine.RequestID) machine.Event {
 			return machine.Charge{ID: id, Charge: charge, Probe: true, Patience: patience}
 		}, ledger.Key{})
-		if err != nil || !isGranted(decision) {
+		if err != nil || !ledger.IsGranted(decision) {
 			return decision, err
 		}
 	}
@@ -245,6 +251,16 @@ func (g *Group) Known(quota string) machine.Snapshot {
 	return machine.Snapshot{}
 }
 
+// Trouble returns since when a quota's ledger can't be read or written, and why; nil if it
+// can. After a write that failed, only a write that succeeds ends it. What Replace does
+// isn't counted.
+func (g *Group) Trouble(quota string) *Trouble {
+	if known, ok := g.existing(quota); ok {
+		return known.trouble.Load()
+	}
+	return nil
+}
+
 // tell hands an event to a machine, if there is one. One that is made later asks for
 // itself what it has to know.
 func (g *Group) tell(quota string, event machine.Event) {
@@ -280,7 +296,8 @@ func (g *Group) Drain(ctx context.Context) {
 	g.mu.Unlock()
 	var all sync.WaitGroup
 	for _, quota := range quotas {
-		// An edit is in a batch after what was there before it.
+		// An edit is in the batch of all that was queued before it, or in a later one, and is
+		// answered once that is written.
 		all.Go(func() { _ = g.Edit(ctx, quota, func(*ledger.Draft) {}) })
 	}
 	all.Wait()
@@ -335,15 +352,10 @@ func byQuota(charges []ledger.Charge) []ledger.Charge {
 	})
 }
 
-func isGranted(decision ledger.Decision) bool {
-	_, granted := decision.(ledger.Granted)
-	return granted
-}
-
 // cause tells why nobody waits any longer, and what the store said last.
 func (d *driver) cause(ctx context.Context) error {
-	if failure := d.failure.Load(); failure != nil {
-		return errors.Join(context.Cause(ctx), *failure)
+	if trouble := d.trouble.Load(); trouble != nil {
+		return errors.Join(context.Cause(ctx), trouble.Err)
 	}
 	return context.Cause(ctx) //nolint:wrapcheck // the caller's own
 }

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -138,7 +139,7 @@ func TestALoneChargeCommitsAtOnce(t *testing.T) {
 		for i := range 3 {
 			start := time.Now()
 			decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 10, fmt.Sprint(i))})
-			if !isGranted(decision) {
+			if !ledger.IsGranted(decision) {
 				t.Fatalf("want Granted, got %v, error %v", decision, err)
 			}
 			// The first also reads the ledger.
@@ -153,14 +154,14 @@ func TestALoneChargeCommitsAtOnce(t *testing.T) {
 func TestADenialRestsOnAReadThatBeganAfterTheRequest(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "first")}); !isGranted(decision) {
+		if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "first")}); !ledger.IsGranted(decision) {
 			t.Fatalf("want Granted, got %v, error %v", decision, err)
 		}
 		// Another replica settles: the pod came and went, and nobody told this one.
 		store.put("team", ledger.State{Basis: limitsOf("team", 1).Basis, Used: podsList(0)})
 		arrived := time.Now()
 		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "second")})
-		if !isGranted(decision) {
+		if !ledger.IsGranted(decision) {
 			t.Fatalf("there is room: want Granted, got %v, error %v", decision, err)
 		}
 		if last := store.loads[len(store.loads)-1]; last.Before(arrived) {
@@ -238,7 +239,7 @@ func TestADenialDoesNotRestOnAChargeThatWasNotWritten(t *testing.T) {
 		synctest.Wait() // the first is in the queue before the second
 		both.Go(func() {
 			decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "second")})
-			if !isGranted(decision) {
+			if !ledger.IsGranted(decision) {
 				t.Errorf("second: want Granted, got %v, error %v", decision, err)
 			}
 		})
@@ -292,7 +293,7 @@ func TestAProbeReservesNothing(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
 		for range 3 {
-			if decision, err := group.Judge(t.Context(), []ledger.Charge{onePod("team", 1, "dry-run")}); !isGranted(decision) {
+			if decision, err := group.Judge(t.Context(), []ledger.Charge{onePod("team", 1, "dry-run")}); !ledger.IsGranted(decision) {
 				t.Fatalf("want Granted, got %v, error %v", decision, err)
 			}
 		}
@@ -370,6 +371,93 @@ func TestAFailureTellsItsCause(t *testing.T) {
 		_, err := group.Reserve(ctx, []ledger.Charge{onePod("team", 1, "unlucky")})
 		if !errors.Is(err, errInjected) || !strings.Contains(err.Error(), "waiting for quota team") {
 			t.Errorf("want the store's failure in the error, got %v", err)
+		}
+	})
+}
+
+func TestTroubleIsKnownUntilTheLedgerCanBeReadAndWritten(t *testing.T) {
+	store := newMemoryStore("team", "other")
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		var told []string
+		group.OnTrouble(func(quota string) { told = append(told, quota) })
+		wait := clock.RealClock{}.Sleep
+		ask := func() {
+			_, _ = group.Judge(t.Context(), []ledger.Charge{onePod("team", 1, "unlucky")})
+			_, _ = group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "unlucky")})
+		}
+		set := func(load error, swap func(int) error) {
+			store.mu.Lock()
+			defer store.mu.Unlock()
+			store.loadErr, store.beforeSwap = load, swap
+		}
+		never := func(int) error { return errInjected }
+		ask()
+		if trouble := group.Trouble("team"); trouble != nil {
+			t.Fatalf("at first: got %+v", trouble)
+		}
+		set(nil, func(attempt int) error {
+			if attempt%2 == 1 {
+				return machine.ErrConflict
+			}
+			return nil
+		})
+		ask()
+		if trouble := group.Trouble("team"); trouble != nil {
+			t.Errorf("after conflicts: got %+v", trouble)
+		}
+		since := clock.RealClock{}.Now()
+		set(errInjected, never)
+		ask()
+		wait(time.Minute)
+		trouble := group.Trouble("team")
+		if trouble == nil || trouble.Since.Sub(since) > time.Second || !errors.Is(trouble.Err, errInjected) {
+			t.Fatalf("a minute later: got %+v, want it since %s", trouble, since)
+		}
+		set(nil, never)
+		wait(time.Minute)
+		if trouble := group.Trouble("team"); trouble == nil {
+			t.Error("a ledger that can only be read: got no trouble")
+		}
+		set(nil, nil)
+		wait(checkEvery + time.Second)
+		if trouble := group.Trouble("team"); trouble != nil {
+			t.Errorf("once it can be written: got %+v, though nobody asked", trouble)
+		}
+		swaps := store.swaps
+		wait(time.Minute)
+		if store.swaps != swaps {
+			t.Errorf("it is written %d times more", store.swaps-swaps)
+		}
+		if want := []string{"team"}; !slices.Equal(told, want) || group.Trouble("other") != nil {
+			t.Errorf("told of %v, want %v", told, want)
+		}
+	})
+}
+
+func TestTroubleEndsWithALedgerThatIsMadeAgain(t *testing.T) {
+	store := newMemoryStore("team")
+	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
+		wait := clock.RealClock{}.Sleep
+		fail := func(with func(int) error) {
+			store.mu.Lock()
+			defer store.mu.Unlock()
+			store.beforeSwap = with
+		}
+		fail(func(int) error { return errInjected })
+		_, _ = group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "unlucky")})
+		store.remove("team")
+		wait(40 * time.Second) // what was to be released is given up
+		if group.Trouble("team") == nil {
+			t.Error("a ledger that is missing: got no trouble")
+		}
+		fail(nil)
+		anew := ledger.State{Basis: limitsOf("team", 0).Basis, Used: podsList(0)}
+		if _, err := group.Replace(t.Context(), "team", machine.Version{}, anew); err != nil {
+			t.Fatal(err)
+		}
+		wait(checkEvery + time.Second)
+		if trouble := group.Trouble("team"); trouble != nil {
+			t.Errorf("got %+v", trouble)
 		}
 	})
 }

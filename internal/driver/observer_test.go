@@ -38,7 +38,7 @@ func TestWhatEndsIsToldOnceItIsWritten(t *testing.T) {
 	}
 	inBubble(t, store, func(t *testing.T, group *Group, seen *watcher) {
 		charge := onePod("team", 5, "p")
-		if decision, err := group.Reserve(t.Context(), []ledger.Charge{charge}); err != nil || !isGranted(decision) {
+		if decision, err := group.Reserve(t.Context(), []ledger.Charge{charge}); err != nil || !ledger.IsGranted(decision) {
 			t.Fatalf("want Granted, got %v, error %v", decision, err)
 		}
 		if err := group.Edit(t.Context(), "team", func(draft *ledger.Draft) { draft.Drop(charge.Reservation) }); err != nil {

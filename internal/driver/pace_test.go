@@ -58,7 +58,7 @@ func chargeOneAfterTheOther(t *testing.T, group *Group, lasting time.Duration, c
 		running.Go(func() {
 			for i := 0; (clock.RealClock{}).Now().Before(end); i++ {
 				decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1_000_000, fmt.Sprint(client, "-", i))})
-				if !isGranted(decision) {
+				if !ledger.IsGranted(decision) {
 					t.Errorf("want Granted, got %v, error %v", decision, err)
 				}
 				mu.Lock()

@@ -97,7 +97,7 @@ func TestRoomThatIsMadeMeanwhileIsGranted(t *testing.T) {
 				answer := reserveLater(t.Context(), group, onePod("team", 1, "waits"))
 				pass(10 * time.Millisecond)
 				free(t, store, group)
-				if got := <-answer; !isGranted(got.decision) {
+				if got := <-answer; !ledger.IsGranted(got.decision) {
 					t.Errorf("want Granted, got %v, error %v", got.decision, got.err)
 				}
 				if held := store.reserved("team"); held != 1 {
@@ -118,10 +118,10 @@ func TestRoomGoesToWhoeverWaitsLongest(t *testing.T) {
 		change := make(chan error, 1)
 		go func() { change <- group.Edit(t.Context(), "team", settleTo(0)) }()
 		second := reserveLater(t.Context(), group, onePod("team", 1, "second"))
-		if got := <-first; !isGranted(got.decision) {
+		if got := <-first; !ledger.IsGranted(got.decision) {
 			t.Errorf("first: want Granted, got %v, error %v", got.decision, got.err)
 		}
-		if got := <-second; isGranted(got.decision) {
+		if got := <-second; ledger.IsGranted(got.decision) {
 			t.Error("second: want Denied, got Granted")
 		}
 		if err := <-change; err != nil {
@@ -203,7 +203,7 @@ func TestOfTwoThatWantTheLastOfTwoQuotasOneGetsBoth(t *testing.T) {
 		a, b := reserveLater(t.Context(), group, charges("a")...), reserveLater(t.Context(), group, charges("b")...)
 		granted := 0
 		for _, answer := range []<-chan operation{a, b} {
-			if got := <-answer; isGranted(got.decision) {
+			if got := <-answer; ledger.IsGranted(got.decision) {
 				granted++
 			}
 		}

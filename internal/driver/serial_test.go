@@ -196,7 +196,7 @@ func (c plannedCharge) reserve(group *Group, hard int64, number int) operation {
 func (h history) granted() []types.UID {
 	var granted []ledger.Reservation
 	for _, done := range h.operations {
-		if done.err == nil && isGranted(done.decision) {
+		if done.err == nil && ledger.IsGranted(done.decision) {
 			granted = append(granted, done.charge.Reservation)
 		}
 	}
@@ -270,7 +270,7 @@ func (s *search) apply(i int, at progress, state ledger.State) bool {
 	}
 	draft := ledger.Edit(state)
 	decision := draft.Reserve(ledger.Charge{Limits: s.limits, Reservation: next.charge.Reservation})
-	if next.err == nil && !cmp.Equal(decision, next.decision) || next.err != nil && !isGranted(decision) {
+	if next.err == nil && !cmp.Equal(decision, next.decision) || next.err != nil && !ledger.IsGranted(decision) {
 		return false
 	}
 	at.applied |= 1 << i

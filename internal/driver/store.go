@@ -60,6 +60,21 @@ type Observer interface {
 	Impossible(quota string, err error)
 }
 
+// Trouble is that a ledger can't be read or written.
+type Trouble struct {
+	// Since is when the first call failed of those that have failed without a break.
+	Since time.Time
+	// Err is why the last one did.
+	Err error
+	// writing: a write was among them, so that a read that succeeds doesn't end it.
+	writing bool
+}
+
+// checkEvery is the time between calls that find out whether a ledger can be read and
+// written again. It is shorter than controllers/quotastatus waits before it tells of trouble.
+// So if the API server rejected a single request, the trouble has ended before.
+const checkEvery = 3 * time.Second
+
 // Options bound the work of a Group. All are required.
 type Options struct {
 	machine.Options

@@ -80,7 +80,7 @@ func TestNothingIsGrantedOrWrittenWhereTheLedgerIsVoid(t *testing.T) {
 			t.Run(name+", "+way, func(t *testing.T) {
 				store := newMemoryStore("team")
 				inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-					if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "in-flight")}); !isGranted(decision) {
+					if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "in-flight")}); !ledger.IsGranted(decision) {
 						t.Fatalf("want Granted, got %v, error %v", decision, err)
 					}
 					harm(store)
@@ -114,7 +114,7 @@ func TestAReplacedLedgerIsJudgedOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := newMemoryStore("team")
 			inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-				if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "in-flight")}); !isGranted(decision) {
+				if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "in-flight")}); !ledger.IsGranted(decision) {
 					t.Fatalf("want Granted, got %v, error %v", decision, err)
 				}
 				before := store.state("team")

@@ -44,8 +44,9 @@ type Quota struct {
 // claim. The zero value is for clusters without dynamic resource allocation:
 // no device class offers an extended resource, and no claim is owned by a pod.
 type ClaimSources struct {
-	// DeviceClasses maps device classes to extended resources. May be nil.
-	DeviceClasses *extendedresourcecache.ExtendedResourceCache
+	// DeviceClasses returns what maps the device classes of this moment to extended resources. It
+	// never changes: if the classes do, another one is returned. May be nil, and may return nil.
+	DeviceClasses func() *extendedresourcecache.ExtendedResourceCache
 	// Pods finds the pod for which a claim was made, whose own usage already
 	// covers the devices. Without it such a claim is charged in full. May be nil.
 	Pods corev1listers.PodLister
@@ -61,6 +62,8 @@ type Evaluators struct {
 	special map[schema.GroupResource]quota.Evaluator // resource -> its evaluator
 	// limited may be consumed only where a quota covers it. Never written after New.
 	limited []resourcequotaapi.LimitedResource
+	// claims are the evaluators of resource claims, which come and go with device classes.
+	claims *claimEvaluators
 	// lists are the usage lists of all footprints.
 	lists *sharedLists
 }
@@ -73,11 +76,12 @@ func New(clock clock.Clock, claims ClaimSources, limited ...resourcequotaapi.Lim
 		claims.ClaimsOfPod = noClaimsOfPod
 	}
 	special := map[schema.GroupResource]quota.Evaluator{}
+	made := &Evaluators{special: special, limited: limited, lists: newSharedLists(), claims: &claimEvaluators{sources: claims}}
 	for _, evaluator := range []quota.Evaluator{
 		newPodEvaluator(clock),
 		core.NewServiceEvaluator(nil),
 		core.NewPersistentVolumeClaimEvaluator(nil),
-		core.NewResourceClaimEvaluator(nil, claims.DeviceClasses, claims.Pods, claims.ClaimsOfPod),
+		made.claims.now(),
 		newCountWithAlias("configmaps", corev1.ResourceConfigMaps),
 		newCountWithAlias("replicationcontrollers", corev1.ResourceReplicationControllers),
 		newCountWithAlias("resourcequotas", corev1.ResourceQuotas),
@@ -85,7 +89,7 @@ func New(clock clock.Clock, claims ClaimSources, limited ...resourcequotaapi.Lim
 	} {
 		special[evaluator.GroupResource()] = evaluator
 	}
-	return &Evaluators{special: special, limited: limited, lists: newSharedLists()}
+	return made
 }
 
 // newCountWithAlias returns the evaluator of a core resource whose count has
@@ -101,10 +105,12 @@ func newCountWithAlias(resource string, alias corev1.ResourceName) quota.Evaluat
 // place where an amount doesn't fit an int64, and so measures more each time.
 type podEvaluator struct {
 	quota.Evaluator
+	// gullible: conditions are believed however old they are, as Kubernetes does.
+	gullible bool
 }
 
 func newPodEvaluator(clock clock.Clock) quota.Evaluator {
-	return podEvaluator{core.NewPodEvaluator(nil, clock)}
+	return podEvaluator{Evaluator: core.NewPodEvaluator(nil, clock)}
 }
 
 // Usage implements quota.Evaluator.
@@ -113,7 +119,9 @@ func (p podEvaluator) Usage(object runtime.Object) (corev1.ResourceList, error) 
 	if !isPod || pod == nil {
 		return p.Evaluator.Usage(object)
 	}
-	pod = believable(pod)
+	if !p.gullible {
+		pod = believable(pod)
+	}
 	if pod.Spec.Resources != nil && pod.Spec.Overhead != nil {
 		pod = pod.DeepCopy()
 	}
@@ -133,7 +141,11 @@ func (e *Evaluators) evaluator(resource schema.GroupResource) quota.Evaluator {
 	if isIgnored(resource) {
 		return nil
 	}
-	if evaluator, ok := e.special[resource]; ok {
+	evaluator, ok := e.special[resource]
+	if _, isOfClaims := evaluator.(*claimEvaluator); isOfClaims {
+		return e.claims.now()
+	}
+	if ok {
 		return evaluator
 	}
 	return generic.NewObjectCountEvaluator(resource, nil, "")

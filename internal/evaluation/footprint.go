@@ -107,6 +107,7 @@ func (e *Evaluators) Footprint(resource schema.GroupResource, object runtime.Obj
 	if err != nil {
 		return Footprint{}, fmt.Errorf("measuring %s: %w", resource, err)
 	}
+	facts.claims, _ = evaluator.(*claimEvaluator)
 	footprint.facts = unique.Make(facts)
 	return footprint, nil
 }

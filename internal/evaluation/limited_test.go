@@ -251,7 +251,7 @@ func compareAll(t *rapid.T, evaluators *Evaluators, request admission.Attributes
 		return "ignored" // Events.
 	}
 	// It measures a pod once more to see whether it consumes what is limited.
-	after, wantErr := resourcequota.CheckRequest(inForce, copied(request), podEvaluator{evaluator}, evaluators.limited)
+	after, wantErr := resourcequota.CheckRequest(inForce, copied(request), podEvaluator{Evaluator: evaluator}, evaluators.limited)
 	charges, err := evaluators.Charges(request, quotas)
 	if wantErr == nil {
 		return compareCharges(t, inForce, after, charges, err)

@@ -38,6 +38,9 @@ type scopeFacts struct {
 	// Of a claim: its volume attributes class as wanted, as it is, and as it
 	// is being changed to. Empty for none.
 	wantedClass, currentClass, targetClass string
+
+	// Of a resource claim: what measured it.
+	claims *claimEvaluator
 }
 
 // factsOf returns what scopes look at in an object. For all but pods and

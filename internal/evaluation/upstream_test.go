@@ -48,7 +48,7 @@ func upstream(clock clock.Clock, sources ClaimSources, objects []typedObject) qu
 		core.NewPodEvaluator(lister, clock),
 		core.NewServiceEvaluator(lister),
 		core.NewPersistentVolumeClaimEvaluator(lister),
-		core.NewResourceClaimEvaluator(lister, sources.DeviceClasses, sources.Pods, getter),
+		core.NewResourceClaimEvaluator(lister, (&claimEvaluators{sources: sources}).now().classes, sources.Pods, getter),
 	}
 	aliases := map[schema.GroupVersionResource]corev1.ResourceName{
 		{Version: "v1", Resource: "secrets"}:                       corev1.ResourceSecrets,
@@ -104,13 +104,13 @@ func anySources() *rapid.Generator[ClaimSources] {
 }
 
 // deviceClasses returns a class of this name that offers an extended resource.
-func deviceClasses(class, extendedResource string) *extendedresourcecache.ExtendedResourceCache {
+func deviceClasses(class, extendedResource string) func() *extendedresourcecache.ExtendedResourceCache {
 	classes := extendedresourcecache.NewExtendedResourceCache(klog.Logger{})
 	classes.OnAdd(&resourceapi.DeviceClass{
 		ObjectMeta: metav1.ObjectMeta{Name: class},
 		Spec:       resourceapi.DeviceClassSpec{ExtendedResourceName: ptr.To(extendedResource)},
 	}, true)
-	return classes
+	return func() *extendedresourcecache.ExtendedResourceCache { return classes }
 }
 
 func podLister(pods ...*corev1.Pod) corev1listers.PodLister {

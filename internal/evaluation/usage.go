@@ -36,6 +36,9 @@ func (e *Evaluators) Usage(resource schema.GroupResource, f Footprint, q Quota, 
 	if evaluator == nil || f.usage == nil {
 		return corev1.ResourceList{}, nil
 	}
+	if claims := f.facts.Value().claims; claims != nil {
+		evaluator = claims
+	}
 	matches, err := evaluator.Matches(countedQuota(q), f.standIn(resource, q.Spec))
 	if err != nil {
 		err = fmt.Errorf("matching %s with quota %s: %w", resource, q.Name, err)

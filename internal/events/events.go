@@ -71,11 +71,14 @@ type Refusal struct {
 // Refused is the event of a refusal on the quota. It is in the namespace default and names
 // no namespace and no object, because who reads it there may belong to another tenant.
 func Refused(quota types.UID, refusal Refusal) Event {
-	what, next := refusal.Message, "; have what is not needed deleted in the namespaces that share the quota, or raise spec.quota.hard"
+	what, next := refusal.Message, "; delete what is not needed in the namespaces that share the quota, or raise spec.quota.hard"
 	switch refusal.Reason {
 	case quotav1.ReasonQuotaExceeded:
 	case quotav1.ReasonRequestIncomplete:
 		what, next = "a request must state all that the quota limits", moreInViews
+	case quotav1.ReasonTooMuchInDoubt:
+		what = "too many requests of one namespace failed after they were admitted, so that it may hold no more"
+		next = "; status.doubtful of the quota names it, and kubectl crq reservations the objects"
 	default:
 		what, next = "what is used of the quota is not known", moreInViews
 	}
@@ -103,6 +106,8 @@ func afterRefusal(reason string) string {
 	case quotav1.ReasonQuotaExceeded:
 		return "; used is what all namespaces that share the quota use: delete what is not needed, " +
 			"or ask the cluster's administrator for a higher limit"
+	case quotav1.ReasonTooMuchInDoubt:
+		return "; ask the cluster's administrator for the list: kubectl crq reservations"
 	case quotav1.ReasonRequestIncomplete:
 		return "; state it in the object, or let a LimitRange in the namespace give it"
 	default:
@@ -129,11 +134,11 @@ func LevelReached(quota *quotav1.ClusterResourceQuota, use Use) Event {
 	var next string
 	switch use.Level {
 	case quotav1.LevelUsedAboveHard:
-		next = "nothing is removed, and requests for more are refused: have what is not needed deleted, or raise spec.quota.hard"
+		next = "nothing is removed, and requests for more are refused: delete what is not needed, or raise spec.quota.hard"
 	case quotav1.LevelLimitReached:
-		next = "requests for more are refused: have what is not needed deleted, or raise spec.quota.hard"
+		next = "requests for more are refused: delete what is not needed, or raise spec.quota.hard"
 	default:
-		next = "have what is not needed deleted, or raise spec.quota.hard, before requests are refused"
+		next = "delete what is not needed, or raise spec.quota.hard, before requests are refused"
 	}
 	return Event{
 		Regarding: quotaReference(quota.Name, quota.UID, use.Resource), Reason: string(use.Level), Action: counting,

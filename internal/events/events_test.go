@@ -53,7 +53,7 @@ func TestEventsWordForWord(t *testing.T) {
 		"a refusal, to the administrator": {
 			got: Refused("u1", refusal(quotav1.ReasonQuotaExceeded, exceeded)),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: QuotaExceeded Admitting: refused pods: " + exceeded +
-				"; have what is not needed deleted in the namespaces that share the quota, or raise spec.quota.hard",
+				"; delete what is not needed in the namespaces that share the quota, or raise spec.quota.hard",
 		},
 		"and to the owner": {
 			got: RefusedInView("u2", refusal(quotav1.ReasonQuotaExceeded, exceeded)),
@@ -73,6 +73,17 @@ func TestEventsWordForWord(t *testing.T) {
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: UsageUnknown Admitting: " +
 				"refused pods: what is used of the quota is not known; the events of the local views, in their namespaces, say more",
 		},
+		"requests that failed, to the administrator": {
+			got: Refused("u1", refusal(quotav1.ReasonTooMuchInDoubt, "too much in doubt for quota: team")),
+			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: TooMuchInDoubt Admitting: refused pods: too many requests of one " +
+				"namespace failed after they were admitted, so that it may hold no more; status.doubtful of the quota names it, and " +
+				"kubectl crq reservations the objects",
+		},
+		"and to their owner": {
+			got: RefusedInView("u2", refusal(quotav1.ReasonTooMuchInDoubt, "too much in doubt for quota: team")),
+			want: `LocalResourceQuota shop/team u2 status.total.hard{pods}: TooMuchInDoubt Admitting: refused pods "web-1": ` +
+				"too much in doubt for quota: team; ask the cluster's administrator for the list: kubectl crq reservations",
+		},
 		"what a container is called is its owner's business": {
 			got: Refused("u1", Refusal{
 				Quota: "team", Namespace: "shop", Kind: "pods", Name: "web-1", Reason: quotav1.ReasonRequestIncomplete,
@@ -84,17 +95,17 @@ func TestEventsWordForWord(t *testing.T) {
 		"a limit comes near": {
 			got: LevelReached(quota, use(quotav1.LevelNearLimit, "8")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: NearLimit Counting: requests.cpu: used 8, hard 10; " +
-				"have what is not needed deleted, or raise spec.quota.hard, before requests are refused",
+				"delete what is not needed, or raise spec.quota.hard, before requests are refused",
 		},
 		"it is reached": {
 			got: LevelReached(quota, use(quotav1.LevelLimitReached, "10")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: LimitReached Counting: requests.cpu: used 10, hard 10; " +
-				"requests for more are refused: have what is not needed deleted, or raise spec.quota.hard",
+				"requests for more are refused: delete what is not needed, or raise spec.quota.hard",
 		},
 		"it is below what is used": {
 			got: LevelReached(quota, use(quotav1.LevelUsedAboveHard, "12")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: UsedAboveHard Counting: requests.cpu: used 12, hard 10; " +
-				"nothing is removed, and requests for more are refused: have what is not needed deleted, or raise spec.quota.hard",
+				"nothing is removed, and requests for more are refused: delete what is not needed, or raise spec.quota.hard",
 		},
 		"an owner's limit comes near": {
 			got: LevelReachedInView(view, use(quotav1.LevelNearLimit, "8")),
@@ -156,7 +167,7 @@ func TestALongNoteKeepsWhatToDoNext(t *testing.T) {
 	if len(got) > maxNote {
 		t.Errorf("got %d bytes, want at most %d", len(got), maxNote)
 	}
-	if !strings.HasSuffix(got, "ä …; have what is not needed deleted in the namespaces that share the quota, or raise spec.quota.hard") {
+	if !strings.HasSuffix(got, "ä …; delete what is not needed in the namespaces that share the quota, or raise spec.quota.hard") {
 		t.Errorf("got %s", got)
 	}
 }

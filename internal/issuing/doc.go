@@ -18,8 +18,7 @@ limitations under the License.
 // be renewed, and renews them. It knows the content of a Secret, and neither
 // clients nor the clock.
 //
-// Certificates are made and judged by cert-controller. The rest of it is not
-// used: it needs the Secret to exist and to be mounted, reads every Secret of
-// the namespace, gives its calls no deadline, and has the old authority trusted
-// no longer from the moment that there is another.
+// cert-controller, which others use for this, makes RSA keys alone, needs the Secret to exist
+// and to be mounted, reads every Secret of the namespace, gives its calls no deadline, and has
+// the old authority trusted no longer from the moment that there is another.
 package issuing

@@ -18,19 +18,25 @@ package issuing
 
 import (
 	"bytes"
-	"crypto/rsa"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"maps"
+	"math/big"
+	"slices"
 	"time"
 
-	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/keyutil"
 )
 
-// Keys of the Secret's data, as cert-controller and cert-manager name them.
+// Keys of the Secret's data, as cert-manager names them.
 const (
 	CertKey      = corev1.TLSCertKey
 	KeyKey       = corev1.TLSPrivateKeyKey
@@ -43,31 +49,36 @@ const (
 	// certificateType is what PEM calls a certificate.
 	certificateType = "CERTIFICATE"
 
-	authorityName = "shared-quota-webhook-ca"
-	organization  = "shared-quota"
-	// authorityLife and certificateLife are cert-controller's defaults.
+	authorityName   = "shared-quota-webhook-ca"
+	organization    = "shared-quota"
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 365 * 24 * time.Hour
 	// Lookahead is how long before its end a certificate is renewed: long
 	// enough for somebody to notice that it can't be.
 	Lookahead = 90 * 24 * time.Hour
+	// serialBits is how many bits a serial number has at most: RFC 5280 allows 20 bytes.
+	serialBits = 128
 	// backdate lets clocks differ between who issues and who verifies.
 	backdate = time.Hour
 )
 
 // Issuer renews the content of one Secret.
 type Issuer struct {
-	rotator *rotator.CertRotator
+	// names are those of the host that the API server calls; the first is the one that it calls.
+	names []string
 }
 
 // NewIssuer makes an issuer of certificates for the host that the API server
 // calls, and for its other names.
 func NewIssuer(host string, others ...string) *Issuer {
-	return &Issuer{rotator: &rotator.CertRotator{
-		CAName: authorityName, CAOrganization: organization,
-		DNSName: host, ExtraDNSNames: others,
-		ExtKeyUsages: &[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}}
+	return &Issuer{names: append([]string{host}, others...)}
+}
+
+// pair is a certificate and its key.
+type pair struct {
+	certificate     *x509.Certificate
+	key             crypto.Signer
+	certPEM, keyPEM []byte
 }
 
 // Renewed is what the Secret is to hold.
@@ -80,7 +91,8 @@ type Renewed struct {
 }
 
 // Renew replaces what is missing or garbage, is for another host, or ends
-// within Lookahead. Keys that it doesn't know stay.
+// within Lookahead, and a certificate whose key takes long to sign with. Keys that
+// it doesn't know stay.
 func (i *Issuer) Renew(data map[string][]byte, now time.Time) (Renewed, error) {
 	renewed := Renewed{Data: maps.Clone(data)}
 	if renewed.Data == nil {
@@ -88,25 +100,30 @@ func (i *Issuer) Renew(data map[string][]byte, now time.Time) (Renewed, error) {
 	}
 	authority, ok := i.authority(data, now)
 	if !ok {
-		made, err := i.rotator.CreateCACert(now.Add(-backdate), now.Add(authorityLife))
+		made, err := makeAuthority(now)
 		if err != nil {
 			return Renewed{}, fmt.Errorf("making a certificate authority: %w", err)
 		}
 		authority = made
-		renewed.Data[AuthorityPrivateKey] = authority.KeyPEM
+		renewed.Data[AuthorityPrivateKey] = authority.keyPEM
 		renewed.Why = "there is no certificate authority that can sign for long enough"
 	}
-	if !bytes.Equal(renewed.Data[AuthorityKey], authority.CertPEM) {
-		renewed.Data[AuthorityKey] = authority.CertPEM
+	if !bytes.Equal(renewed.Data[AuthorityKey], authority.certPEM) {
+		renewed.Data[AuthorityKey] = authority.certPEM
 		renewed.because("something else stands with the certificate authority")
 	}
-	if !i.valid(renewed.Data, CertKey, KeyKey, i.rotator.DNSName, i.rotator.ExtKeyUsages, now) {
-		cert, key, err := i.rotator.CreateCertPEM(authority, now.Add(-backdate), now.Add(certificateLife))
+	host := i.names[0]
+	if held, valid := validPair(renewed.Data, CertKey, KeyKey, host, now); !valid || !isFast(held.key) {
+		made, err := i.certify(authority, now)
 		if err != nil {
-			return Renewed{}, fmt.Errorf("making a certificate for %s: %w", i.rotator.DNSName, err)
+			return Renewed{}, fmt.Errorf("making a certificate for %s: %w", host, err)
 		}
-		renewed.Data[CertKey], renewed.Data[KeyKey] = cert, key
-		renewed.because("there is no certificate for " + i.rotator.DNSName + " that is valid for long enough")
+		renewed.Data[CertKey], renewed.Data[KeyKey] = made.certPEM, made.keyPEM
+		if valid {
+			renewed.because("the certificate for " + host + " has no ECDSA key")
+		} else {
+			renewed.because("there is no certificate for " + host + " that is valid for long enough")
+		}
 	}
 	due, err := due(renewed.Data)
 	renewed.Due = due
@@ -121,35 +138,90 @@ func (r *Renewed) because(why string) {
 }
 
 // authority returns the authority that the Secret holds, if it can sign what is
-// valid for long enough.
-func (i *Issuer) authority(data map[string][]byte, now time.Time) (*rotator.KeyPairArtifacts, bool) {
-	if !i.valid(data, AuthorityKey, AuthorityPrivateKey, authorityName, nil, now) {
+// valid for long enough. Its key may be of any kind, because it signs once a year: a
+// replica of an older release replaces an authority that has no RSA key.
+func (i *Issuer) authority(data map[string][]byte, now time.Time) (*pair, bool) {
+	held, valid := validPair(data, AuthorityKey, AuthorityPrivateKey, authorityName, now)
+	return held, valid && held.certificate.IsCA
+}
+
+// validPair returns the pair under two keys, if the authority vouches for its name from now
+// until Lookahead is over. A certificate may begin after now.
+func validPair(data map[string][]byte, cert, key, name string, now time.Time) (*pair, bool) {
+	held, err := tls.X509KeyPair(data[cert], data[key])
+	if err != nil { // that it can't be read is as good a reason to replace it
 		return nil, false
 	}
-	pair, err := tls.X509KeyPair(data[AuthorityKey], data[AuthorityPrivateKey])
-	if err != nil || !pair.Leaf.IsCA {
+	signer, ok := held.PrivateKey.(crypto.Signer)
+	authorities := x509.NewCertPool()
+	if !ok || !authorities.AppendCertsFromPEM(data[AuthorityKey]) {
 		return nil, false
 	}
-	key, ok := pair.PrivateKey.(*rsa.PrivateKey)
-	if !ok {
-		return nil, false
+	for _, at := range []time.Time{now, now.Add(Lookahead)} {
+		if _, err := held.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: authorities, CurrentTime: at}); err != nil {
+			return nil, false
+		}
 	}
-	return &rotator.KeyPairArtifacts{
-		Cert: pair.Leaf, CertPEM: pem.EncodeToMemory(&pem.Block{Type: certificateType, Bytes: pair.Leaf.Raw}),
-		Key: key, KeyPEM: data[AuthorityPrivateKey],
+	return &pair{
+		certificate: held.Leaf, key: signer,
+		certPEM: encode(held.Leaf.Raw), keyPEM: data[key],
 	}, true
 }
 
-// valid asks about both ends: cert-controller looks at one time only, and a
-// certificate may begin after now.
-func (*Issuer) valid(data map[string][]byte, cert, key, name string, usages *[]x509.ExtKeyUsage, now time.Time) bool {
-	for _, at := range []time.Time{now, now.Add(Lookahead)} {
-		valid, err := rotator.ValidCert(data[AuthorityKey], data[cert], data[key], name, usages, at)
-		if err != nil || !valid { // that it can't be read is as good a reason to replace it
-			return false
-		}
+// isFast reports whether a key signs quickly. The API server keeps 25 connections for calls
+// of a Service; each call beyond those makes a connection, for which the key signs.
+func isFast(key crypto.Signer) bool {
+	public, ok := key.Public().(*ecdsa.PublicKey)
+	return ok && public.Curve == elliptic.P256()
+}
+
+func makeAuthority(now time.Time) (*pair, error) {
+	return sign(&x509.Certificate{
+		Subject:  pkix.Name{CommonName: authorityName, Organization: []string{organization}},
+		DNSNames: []string{authorityName}, NotAfter: now.Add(authorityLife),
+		IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}, nil, now)
+}
+
+// certify makes a certificate for the host.
+func (i *Issuer) certify(authority *pair, now time.Time) (*pair, error) {
+	return sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: i.names[0]}, DNSNames: slices.Clone(i.names), NotAfter: now.Add(certificateLife),
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, authority, now)
+}
+
+// sign makes a certificate of a new key. Without an authority it vouches for itself.
+func sign(template *x509.Certificate, authority *pair, now time.Time) (*pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
 	}
-	return true
+	if authority == nil {
+		authority = &pair{certificate: template, key: key}
+	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits)); err != nil {
+		return nil, fmt.Errorf("choosing a serial number: %w", err)
+	}
+	template.NotBefore = now.Add(-backdate)
+	raw, err := x509.CreateCertificate(rand.Reader, template, authority.certificate, key.Public(), authority.key)
+	if err != nil {
+		return nil, fmt.Errorf("signing: %w", err)
+	}
+	made := &pair{key: key, certPEM: encode(raw)}
+	if made.certificate, err = x509.ParseCertificate(raw); err != nil {
+		return nil, fmt.Errorf("reading what was signed: %w", err)
+	}
+	if made.keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key); err != nil {
+		return nil, fmt.Errorf("encoding the key: %w", err)
+	}
+	return made, nil
+}
+
+func encode(certificate []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: certificateType, Bytes: certificate})
 }
 
 // due is when the first of both certificates comes within Lookahead of its end.

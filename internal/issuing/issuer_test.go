@@ -17,14 +17,20 @@ limitations under the License.
 package issuing
 
 import (
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"maps"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	"k8s.io/client-go/util/keyutil"
 )
 
 const (
@@ -53,6 +59,52 @@ func without(data map[string][]byte, key, value string) map[string][]byte {
 // retyped is a certificate in a block of PEM that is called otherwise.
 func retyped(text []byte) string {
 	return strings.ReplaceAll(string(text), certificateType, "REQUEST")
+}
+
+// ofRSA is what a release before made: all keys are RSA keys.
+func ofRSA(t *testing.T) map[string][]byte {
+	t.Helper()
+	data := map[string][]byte{}
+	var authority *x509.Certificate
+	var signer *rsa.PrivateKey
+	for _, made := range []struct {
+		name, cert, key string
+		isCA            bool
+	}{{authorityName, AuthorityKey, AuthorityPrivateKey, true}, {host, CertKey, KeyKey, false}} {
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: made.name}, DNSNames: []string{made.name, "webhook.operator"},
+			NotBefore: now.Add(-day), NotAfter: now.Add(certificateLife), IsCA: made.isCA, BasicConstraintsValid: true,
+		}
+		if authority == nil {
+			authority, signer = template, key
+		}
+		raw, err := x509.CreateCertificate(rand.Reader, template, authority, key.Public(), signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[made.cert] = encode(raw)
+		if data[made.key], err = keyutil.MarshalPrivateKeyToPEM(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return data
+}
+
+func TestAllNewKeysAreECDSA(t *testing.T) {
+	renewed := mustRenew(t, NewIssuer(host), nil, now)
+	for cert, key := range map[string]string{CertKey: KeyKey, AuthorityKey: AuthorityPrivateKey} {
+		pair, err := tls.X509KeyPair(renewed.Data[cert], renewed.Data[key])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, is := pair.PrivateKey.(*ecdsa.PrivateKey); !is {
+			t.Errorf("%s: got a key of type %T", key, pair.PrivateKey)
+		}
+	}
 }
 
 func TestWhatIsRenewed(t *testing.T) {
@@ -101,6 +153,9 @@ func TestWhatIsRenewed(t *testing.T) {
 			data: issuedAt(now.Add(Lookahead - certificateLife - time.Second)), want: certificate,
 			kept: []string{AuthorityKey, AuthorityPrivateKey},
 		},
+		"a certificate with an RSA key, of an authority with another": {
+			data: ofRSA(t), want: "the certificate for webhook.operator.svc has no ECDSA key", kept: []string{AuthorityKey, AuthorityPrivateKey},
+		},
 		"a certificate that has ended": {
 			data: issuedAt(now.Add(-certificateLife - day)), want: certificate, kept: []string{AuthorityKey, AuthorityPrivateKey},
 		},
@@ -141,7 +196,12 @@ func requireValid(t *testing.T, data map[string][]byte) {
 	t.Helper()
 	for _, name := range []string{host, "webhook.operator"} {
 		for _, at := range []time.Time{now, now.Add(Lookahead)} {
-			if _, err := rotator.ValidCert(data[AuthorityKey], data[CertKey], data[KeyKey], name, nil, at); err != nil {
+			authorities := x509.NewCertPool()
+			held, err := tls.X509KeyPair(data[CertKey], data[KeyKey])
+			if err != nil || !authorities.AppendCertsFromPEM(data[AuthorityKey]) {
+				t.Fatal("what it has can't be read", err)
+			}
+			if _, err := held.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: authorities, CurrentTime: at}); err != nil {
 				t.Errorf("for %s at %s: %v", name, at, err)
 			}
 		}

@@ -107,3 +107,17 @@ func BenchmarkSettle(b *testing.B) {
 		}
 	}
 }
+
+// A name that is tried again and again has all its reservations in one slot. The ledger is
+// one that another replica wrote.
+func BenchmarkEditOfOneName(b *testing.B) {
+	_, state := benchState()
+	for i := range 1200 {
+		reservation := benchPod(0)
+		reservation.UID, reservation.Attempt = types.UID(fmt.Sprintf("again-%d", i)), fmt.Sprintf("again-%d", i)
+		state.Reservations[reservation.Key()] = reservation
+	}
+	for b.Loop() {
+		Edit(state)
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
 // Fence is a spec that lowers a limit, from before it is stored. Its limits bind
@@ -46,6 +47,18 @@ func (d *Draft) Raise(fence Fence) {
 		}
 	}
 	d.state.Fence, d.changed = fence, true
+}
+
+// Stored tells which generation of the spec is stored. A fence for that one, or for one before
+// it, is out of date: its limits have been stored, or never will be. What it limits, the
+// stored spec limits.
+func (d *Draft) Stored(generation int64, hard corev1.ResourceList) {
+	standing := d.state.Fence
+	if standing.Generation == 0 || standing.Generation > generation {
+		return
+	}
+	standing.Hard = quota.Mask(hard, quota.ResourceNames(standing.Hard))
+	d.state.Fence, d.changed = standing, true
 }
 
 // Lower removes the fence of a spec that was never stored. One that was raised again

@@ -102,3 +102,20 @@ func TestAFenceOfAnEditThatFailedIsLowered(t *testing.T) {
 		t.Error("want it gone, and that stored")
 	}
 }
+
+// What a spec limited that was replaced since binds nobody, and what the stored spec limits
+// does, also if it is higher.
+func TestAStandingFenceOfAnOlderSpecBindsByTheStoredOne(t *testing.T) {
+	draft := Edit(raised(counted("pods", "3", "cpu", "1"), fence(4, "pods", "3", "cpu", "1")))
+	draft.Stored(5, list("pods", "10"))
+	draft.Raise(fence(6, "services", "8"))
+	want := fence(6, "pods", "10", "services", "8")
+	if diff := cmp.Diff(want, draft.State().Fence); diff != "" {
+		t.Errorf("fence (-want,+got):\n%s", diff)
+	}
+	draft = Edit(raised(counted("pods", "3"), fence(6, "pods", "3")))
+	draft.Stored(5, list("pods", "10"))
+	if diff := cmp.Diff(fence(6, "pods", "3"), draft.State().Fence); diff != "" || draft.Changed() {
+		t.Errorf("one of an edit under way (-want,+got):\n%s", diff)
+	}
+}

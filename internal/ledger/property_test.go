@@ -114,10 +114,10 @@ func (m *model) admit(t *rapid.T, asked request) {
 	limits := m.anyLimits(t)
 	draft := Edit(m.state)
 	decision := draft.Reserve(asking(limits, *asked.held))
-	if want := m.mayBeGranted(limits, *asked.held); want != isGranted(decision) {
+	if want := m.mayBeGranted(limits, *asked.held); want != IsGranted(decision) {
 		t.Fatalf("reserving %+v: got %#v, want granted: %v", *asked.held, decision, want)
 	}
-	if !isGranted(decision) {
+	if !IsGranted(decision) {
 		return
 	}
 	m.state = draft.State()
@@ -129,7 +129,7 @@ func (m *model) admit(t *rapid.T, asked request) {
 
 func (m *model) reserveAgain(t *rapid.T, limits Limits, held Reservation) {
 	draft := Edit(m.state)
-	if decision := draft.Reserve(asking(limits, held)); !isGranted(decision) {
+	if decision := draft.Reserve(asking(limits, held)); !IsGranted(decision) {
 		t.Fatalf("what is reserved was judged again: %#v", decision)
 	}
 	if diff := gocmp.Diff(m.state, draft.State(), cmpopts.IgnoreUnexported(State{})); diff != "" {
@@ -345,11 +345,6 @@ func sorted(places []place) []place {
 
 func object(at place, is thing) Object {
 	return Object{Resource: at.resource, Namespace: at.namespace, Name: at.name, UID: is.uid}
-}
-
-func isGranted(decision Decision) bool {
-	_, granted := decision.(Granted)
-	return granted
 }
 
 // checkIndex compares what is carried from draft to draft with what would be

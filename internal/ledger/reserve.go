@@ -21,7 +21,7 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
-// Decision is the answer to a charge: Granted, Denied or Undecided. Whatever
+// Decision is the answer to a charge: Granted, Denied, Withheld or Undecided. Whatever
 // is not Granted must not be admitted.
 type Decision interface{ decision() }
 
@@ -42,6 +42,20 @@ type Denied struct {
 
 // Resources are what is exceeded, sorted.
 func (d Denied) Resources() []corev1.ResourceName { return sortedNames(d.Requested) }
+
+// Withheld says that the charge fits, and that its namespace, some of whose requests seem to have
+// failed after they were admitted, holds too much for requests whose objects have not appeared. The
+// lists hold only the resources of which that is so.
+type Withheld struct {
+	// Quota is the quota's name.
+	Quota string
+	// Requested is what the charge would add.
+	Requested corev1.ResourceList
+	// Held is what the namespace holds so.
+	Held corev1.ResourceList
+	// Limited is what it may hold so, together with the charge.
+	Limited corev1.ResourceList
+}
 
 // Undecided says that this state can't tell.
 type Undecided struct {
@@ -80,8 +94,15 @@ const (
 	InvalidSpec Reason = "InvalidSpec"
 )
 
+// IsGranted reports whether a decision is Granted; none isn't.
+func IsGranted(decision Decision) bool {
+	_, granted := decision.(Granted)
+	return granted
+}
+
 func (Granted) decision()   {}
 func (Denied) decision()    {}
+func (Withheld) decision()  {}
 func (Undecided) decision() {}
 
 // Charge asks for a reservation within a quota's limits.
@@ -90,6 +111,9 @@ type Charge struct {
 	Reservation Reservation
 	// Knowledge is what the caller goes by that the quota covers the namespace.
 	Knowledge Knowledge
+	// MaxDoubtful is what a namespace may hold if it has doubtful reservations, in percent of a
+	// limit: see Withheld.
+	MaxDoubtful int64
 }
 
 // Knowledge is what a caller knew of namespaces when it found that the quota covers
@@ -141,8 +165,9 @@ func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 	// What the slot held before may be larger: then the charge adds nothing.
 	held := d.slotAmounts(reservation.slot())
 	charged := quota.Mask(d.Charged(), quota.ResourceNames(amounts))
-	wanted := quota.Add(quota.Subtract(charged, quota.Mask(held, quota.ResourceNames(amounts))),
-		quota.Mask(quota.Max(held, amounts), quota.ResourceNames(amounts)))
+	added := quota.Subtract(quota.Mask(quota.Max(held, amounts), quota.ResourceNames(amounts)),
+		quota.Mask(held, quota.ResourceNames(amounts)))
+	wanted := quota.Add(charged, added)
 	if fits, exceeded := quota.LessThanOrEqual(wanted, hard); !fits {
 		return Denied{
 			Quota:     limits.Name,
@@ -150,6 +175,9 @@ func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 			Used:      quota.Mask(charged, exceeded),
 			Limited:   quota.Mask(hard, exceeded),
 		}, nil
+	}
+	if withheld, is := d.withhold(charge, added, charged, hard); is {
+		return withheld, nil
 	}
 	return Granted{}, amounts
 }

@@ -299,7 +299,7 @@ func TestALedgerHoldsOnlySoMany(t *testing.T) {
 	if diff := cmp.Diff(Decision(want), draft.Reserve(asking(limits("pods", "9999"), creation("new", "new", "pods", "1")))); diff != "" {
 		t.Errorf("one more (-want,+got):\n%s", diff)
 	}
-	if decision := draft.Reserve(asking(limits("pods", "9999"), held[0])); !isGranted(decision) {
+	if decision := draft.Reserve(asking(limits("pods", "9999"), held[0])); !IsGranted(decision) {
 		t.Errorf("one that is held, again: got %#v, want it granted", decision)
 	}
 }

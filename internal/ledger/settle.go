@@ -17,6 +17,8 @@ limitations under the License.
 package ledger
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -140,6 +142,35 @@ func (s State) Forgotten() uint64 {
 	return 0
 }
 
+// Unlisted in Counted says that nobody could tell how far a count of that source must have
+// come, because it can't be listed. No count comes as far, so nothing is granted of what is
+// counted from it, while all else is.
+const Unlisted = 1 << 62
+
+// Unlisted returns the sources of which that is so, sorted.
+func (s State) Unlisted() []schema.GroupResource {
+	var sources []schema.GroupResource
+	for source, version := range s.Counted {
+		if version == Unlisted {
+			sources = append(sources, source)
+		}
+	}
+	slices.SortFunc(sources, func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) })
+	return sources
+}
+
+// Listed tells how far a count of sources that were Unlisted must have come. Those that still
+// are stay so.
+func (d *Draft) Listed(newest map[schema.GroupResource]uint64) {
+	counted := cloneCounted(d.state.Counted)
+	for source, version := range newest {
+		if counted[source] == Unlisted && version != Unlisted {
+			counted[source] = version
+			d.state.Counted, d.changed = counted, true
+		}
+	}
+}
+
 // Demand tells how far a count must have come to be settled after the Forget of that
 // mark. If use was forgotten again since, newest may lack what was stored meanwhile, and
 // nothing is changed.
@@ -245,7 +276,25 @@ func (d *Draft) advance(count Observation, behind func(schema.GroupResource) boo
 			counted[source] = version
 		}
 	}
+	if !behind(Namespaces) {
+		d.changed = dropUncounted(counted, count) || d.changed
+	}
 	d.state.Counted = counted
+}
+
+// dropUncounted removes the sources that the count doesn't have any more, so that the ledger
+// tells from what it was counted.
+func dropUncounted(counted map[schema.GroupResource]uint64, count Observation) bool {
+	before := len(counted)
+	maps.DeleteFunc(counted, func(source schema.GroupResource, _ uint64) bool {
+		for _, sources := range count.Sources {
+			if slices.Contains(sources, source) {
+				return false
+			}
+		}
+		return source != Namespaces
+	})
+	return len(counted) < before
 }
 
 func sortedNames(list corev1.ResourceList) []corev1.ResourceName {

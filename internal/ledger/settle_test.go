@@ -127,7 +127,7 @@ func TestSettle(t *testing.T) {
 				o.Generation, o.Digest = 4, "after"
 				o.Sources = map[corev1.ResourceName][]schema.GroupResource{"pods": {pods}}
 			},
-			used: list("pods", "3"), counted: everything,
+			used: list("pods", "3"), counted: versions{namespaceResource: 10, pods: 10},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -240,6 +240,41 @@ func TestASettleIsWrittenOnlyWhenItSaysMore(t *testing.T) {
 				t.Errorf("changed: got %v, want %v", draft.Changed(), test.want)
 			}
 		})
+	}
+}
+
+// A source that can't be listed keeps nothing from being granted that is counted from others.
+func TestASourceThatCanNotBeListed(t *testing.T) {
+	draft := Edit(counted("pods", "0", "claims", "0"))
+	draft.Forget(time.Unix(1_800_000_000, 0))
+	draft.Demand(draft.State().Forgotten(), versions{pods: 15, claims: Unlisted, namespaceResource: 12})
+	if got := draft.State().Unlisted(); len(got) != 1 || got[0] != claims {
+		t.Errorf("unlisted: got %v", got)
+	}
+	is := count(list("pods", "1", "claims", "1"), versions{namespaceResource: 20, pods: 20, claims: 20})
+	draft.Settle(is)
+	if got := draft.Reserve(asking(limits("pods", "4", "claims", "4"), creation("p", "p", "pods", "1"))); !IsGranted(got) {
+		t.Errorf("pods: got %v, want it granted", got)
+	}
+	claim := asking(limits("pods", "4", "claims", "4"), creation("c", "c", "claims", "1"))
+	if got, is := draft.Reserve(claim).(Undecided); !is || got.Reason != NotCounted {
+		t.Errorf("claims: got %v, want it not counted", got)
+	}
+
+	draft = Edit(draft.State())
+	draft.Listed(versions{claims: Unlisted, pods: 99})
+	if draft.Changed() {
+		t.Error("want nothing changed while it can't be listed")
+	}
+	draft.Listed(versions{claims: 21})
+	draft.Settle(is)
+	if _, counted := draft.State().Used["claims"]; counted {
+		t.Error("want a count ignored that may lack what was stored before")
+	}
+	is = count(list("pods", "1", "claims", "2"), versions{namespaceResource: 22, pods: 22, claims: 22})
+	draft.Settle(is)
+	if got := draft.Reserve(claim); !IsGranted(got) || len(draft.State().Unlisted()) != 0 {
+		t.Errorf("claims: got %v, want it granted once it is counted", got)
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 )
 
 // separators are what a stored reservation has besides its fields: quotes, blanks, slashes, a
-// comma, and when it ends.
-const separators = 32
+// comma, when it ends, and whether it is doubtful.
+const separators = 33
 
 // size is how many bytes a reservation takes at most as it is stored; zero for none. What
 // isn't a letter, a digit or one of -._~ is stored as three bytes, or as itself.

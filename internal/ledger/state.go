@@ -80,6 +80,8 @@ type Reservation struct {
 	Amounts corev1.ResourceList
 	// Expiry is when the API server has certainly given up on the request.
 	Expiry time.Time
+	// Doubtful: long after such requests end, a live look didn't find the object.
+	Doubtful bool
 }
 
 // Key identifies a reservation within a ledger.
@@ -161,6 +163,17 @@ type index struct {
 	reserved corev1.ResourceList
 	// bytes is the sum of all sizes.
 	bytes int
+	// doubtful is how many reservations are.
+	doubtful int
+}
+
+// Indexed returns the same state with its reservations added up, so that whoever asks for their sums
+// doesn't have to.
+func (s State) Indexed() State {
+	if s.index == nil {
+		return Edit(s).State()
+	}
+	return s
 }
 
 // Reserved returns the sum of all reservations.
@@ -189,6 +202,9 @@ type Draft struct {
 	index   *index
 	changed bool
 	ends    Ends
+	// suspects is what each namespace holds that has doubtful reservations; nil if it has to be
+	// gathered first.
+	suspects map[string]corev1.ResourceList
 }
 
 // Ends are how many reservations ended in a draft, and how.
@@ -206,14 +222,23 @@ func Edit(state State) *Draft {
 	draft := &Draft{state: state}
 	if state.index != nil {
 		draft.state.Reservations = maps.Clone(state.Reservations)
-		draft.index = &index{slots: maps.Clone(state.index.slots), reserved: maps.Clone(state.index.reserved), bytes: state.index.bytes}
+		draft.index = &index{slots: maps.Clone(state.index.slots), reserved: maps.Clone(state.index.reserved),
+			bytes: state.index.bytes, doubtful: state.index.doubtful}
 		draft.state.index = nil
 		return draft
 	}
 	draft.index = &index{slots: make(map[slot][]Key, len(state.Reservations)), reserved: corev1.ResourceList{}}
 	draft.state.Reservations = make(map[Key]Reservation, len(state.Reservations)+1)
-	for _, reservation := range state.Reservations {
-		draft.put(reservation)
+	for key, reservation := range state.Reservations {
+		slot := reservation.slot()
+		draft.index.slots[slot] = append(draft.index.slots[slot], key)
+		draft.index.bytes += reservation.size()
+		draft.index.doubtful += reservation.doubt()
+		draft.state.Reservations[key] = reservation
+	}
+	// Once for each slot: a name that is tried again and again has many reservations in one.
+	for slot := range draft.index.slots {
+		draft.index.recharge(nil, draft.slotAmounts(slot))
 	}
 	return draft
 }
@@ -255,8 +280,9 @@ func (d *Draft) put(reservation Reservation) {
 		d.index.slots[slot] = append(slices.Clip(d.index.slots[slot]), key)
 	}
 	d.index.bytes += reservation.size() - d.state.Reservations[key].size()
+	d.doubtMore(reservation.doubt() - d.state.Reservations[key].doubt())
 	d.state.Reservations[key] = reservation
-	d.index.recharge(before, d.slotAmounts(slot))
+	d.recharge(slot, before)
 }
 
 // end removes a reservation, if there is one, and counts it among those that
@@ -276,13 +302,23 @@ func (d *Draft) remove(key Key) {
 	slot := reservation.slot()
 	before := d.slotAmounts(slot)
 	d.index.bytes -= reservation.size()
+	d.doubtMore(-reservation.doubt())
 	delete(d.state.Reservations, key)
 	d.index.slots[slot] = without(d.index.slots[slot], key)
 	if len(d.index.slots[slot]) == 0 {
 		delete(d.index.slots, slot)
 	}
-	d.index.recharge(before, d.slotAmounts(slot))
+	d.recharge(slot, before)
 	d.changed = true
+}
+
+// recharge corrects the running sums when a slot's amounts were others before.
+func (d *Draft) recharge(slot slot, before corev1.ResourceList) {
+	after := d.slotAmounts(slot)
+	d.index.recharge(before, after)
+	if held, suspected := d.suspects[slot.namespace]; suspected {
+		d.suspects[slot.namespace] = quota.Subtract(quota.Add(held, after), before)
+	}
 }
 
 // recharge corrects the running sum when one slot's amounts change. A resource

@@ -38,10 +38,13 @@ import (
 //
 //	uid attempt from group/version/resource namespace name expiry amounts
 //
-// expiry is in Unix seconds; amounts are name=quantity, separated by commas
+// expiry is in Unix seconds, with a question mark if the reservation is doubtful; amounts are name=quantity, separated by commas
 // and sorted. All text is escaped as in a path, whoever it is from: nothing that is
 // reserved makes a ledger that can't be read.
-const fields = 8
+const (
+	fields   = 8
+	doubtful = "?"
+)
 
 // format is how a reservation is written and read.
 type format struct {
@@ -62,7 +65,10 @@ var errFields = errors.New("want 8 fields separated by spaces")
 
 // Encode returns a reservation in encoding 2.
 func Encode(reservation ledger.Reservation) string {
-	gvr := reservation.Resource
+	gvr, expiry := reservation.Resource, strconv.FormatInt(reservation.Expiry.Unix(), 10)
+	if reservation.Doubtful {
+		expiry += doubtful
+	}
 	return strings.Join([]string{
 		escape(string(reservation.UID)),
 		escape(reservation.Attempt),
@@ -70,7 +76,7 @@ func Encode(reservation ledger.Reservation) string {
 		url.PathEscape(gvr.Group) + "/" + url.PathEscape(gvr.Version) + "/" + url.PathEscape(gvr.Resource),
 		escape(reservation.Namespace),
 		escape(reservation.Name),
-		strconv.FormatInt(reservation.Expiry.Unix(), 10),
+		expiry,
 		orDash(encodeAmounts(reservation.Amounts)),
 	}, " ")
 }
@@ -85,7 +91,8 @@ func Decode(text string) (ledger.Reservation, error) {
 	if err != nil {
 		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: %w", text, err)
 	}
-	seconds, err := strconv.ParseInt(part[6], 10, 64)
+	expiry, isDoubtful := strings.CutSuffix(part[6], doubtful)
+	seconds, err := strconv.ParseInt(expiry, 10, 64)
 	if err != nil {
 		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: expiry: %w", text, err)
 	}
@@ -105,7 +112,7 @@ func Decode(text string) (ledger.Reservation, error) {
 		Attempt: part[1],
 		From:    part[2],
 		Amounts: amounts,
-		Expiry:  time.Unix(seconds, 0),
+		Expiry:  time.Unix(seconds, 0), Doubtful: isDoubtful,
 	}, nil
 }
 

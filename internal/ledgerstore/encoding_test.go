@@ -149,10 +149,11 @@ func anyReservation() *rapid.Generator[ledger.Reservation] {
 				Namespace: dns.Draw(t, "namespace"), Name: anyPathSegment().Draw(t, "name"),
 				UID: types.UID(rapid.StringMatching(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).Draw(t, "uid")),
 			},
-			Attempt: rapid.OneOf(rapid.Just(""), dns).Draw(t, "attempt"),
-			From:    rapid.OneOf(rapid.Just(""), number).Draw(t, "from"),
-			Amounts: anyAmounts().Draw(t, "amounts"),
-			Expiry:  time.Unix(rapid.Int64Range(0, 1<<34).Draw(t, "expiry"), 0),
+			Attempt:  rapid.OneOf(rapid.Just(""), dns).Draw(t, "attempt"),
+			From:     rapid.OneOf(rapid.Just(""), number).Draw(t, "from"),
+			Amounts:  anyAmounts().Draw(t, "amounts"),
+			Expiry:   time.Unix(rapid.Int64Range(0, 1<<34).Draw(t, "expiry"), 0),
+			Doubtful: rapid.Bool().Draw(t, "doubtful"),
 		}
 	})
 }

@@ -41,7 +41,8 @@ const (
 type batch struct {
 	// entries are in the order in which they are judged.
 	entries []*entry
-	// weighing: there are none; it is found out whether there is something to settle.
+	// weighing: the batch has no entries. It only asks for the count, to find out whether a
+	// settle would change anything.
 	weighing bool
 	// settles: the count is settled, too.
 	settles bool
@@ -59,10 +60,10 @@ type batch struct {
 	// next is what is being written, and ends which reservations end by it.
 	next ledger.State
 	ends ledger.Ends
+	// unchanged: what is being written is what is stored already.
+	unchanged bool
 	// began is when it did, and restUntil when the rest after a failed call ends.
 	began, restUntil time.Time
-	// doubtful: a write failed that may have happened.
-	doubtful bool
 }
 
 func (b *batch) abandon(which func(*entry) bool) {
@@ -156,6 +157,19 @@ func (b *batch) changesCount() bool {
 	return slices.ContainsFunc(b.entries, func(e *entry) bool { return e.charge == nil || e.charge.Reservation.From != "" })
 }
 
+// isToBeWritten reports whether the ledger is written even if the batch changes nothing.
+// Nothing is written over a ledger that is void.
+func (b *batch) isToBeWritten() bool {
+	return !b.base.void() && slices.ContainsFunc(b.entries, func(e *entry) bool { return e.written })
+}
+
+// doubt notes that a write failed that may have happened.
+func (b *batch) doubt() {
+	for _, entry := range b.entries {
+		entry.doubtful = true
+	}
+}
+
 // isCalling reports whether the batch waits for a reply.
 func (b *batch) isCalling() bool { return b.phase != ready && b.phase != resting }
 
@@ -187,7 +201,8 @@ func (m *Machine) attempt(b *batch) {
 		m.goOn()
 		return
 	}
-	if draft.Changed() {
+	if draft.Changed() || b.isToBeWritten() {
+		b.unchanged = !draft.Changed()
 		b.phase, b.ends, b.next = swapping, draft.Ends(), draft.State()
 		m.known.gone = false
 		m.emit(Swap{Previous: b.base.Version, Next: b.next})
@@ -311,6 +326,8 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 
 func (m *Machine) swapped(b *batch, event Swapped) {
 	switch {
+	case event.Err == nil && b.unchanged && event.Version == b.base.Version:
+		m.conclude(b) // the API server stores no version that says the same
 	case event.Err == nil && !event.Version.After(b.base.Version):
 		m.emit(Impossible{Err: errBackwards})
 		m.known.unsure = true
@@ -333,7 +350,8 @@ func (m *Machine) swapped(b *batch, event Swapped) {
 		m.rejected(b, event.Err)
 	default:
 		m.known.unsure = true
-		b.usable, b.fresh, b.count, b.doubtful = false, false, nil, true
+		b.usable, b.fresh, b.count = false, false, nil
+		b.doubt()
 		m.failed(b, event.Err)
 	}
 }

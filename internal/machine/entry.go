@@ -33,6 +33,10 @@ type entry struct {
 	change   func(*ledger.Draft)
 	// until is when an edit without a caller is given up; zero for never.
 	until time.Time
+	// written: the ledger is written even if nothing changes.
+	written bool
+	// doubtful: a write of it failed that may have happened.
+	doubtful bool
 	// abandoned: the caller has gone.
 	abandoned bool
 
@@ -72,15 +76,13 @@ func (e *entry) isOfOtherSpec(spec *Spec) bool {
 	return spec != nil && *spec != Spec{Quota: limits.Quota, Generation: limits.Generation}
 }
 
-func (e *entry) granted() bool {
-	_, granted := e.pending.(ledger.Granted)
-	return granted
-}
+func (e *entry) granted() bool { return ledger.IsGranted(e.pending) }
 
-// patient reports whether the entry is denied and can wait for room.
+// patient reports whether the entry is refused for want of room and can wait for some.
 func (e *entry) patient(now time.Time) bool {
 	_, denied := e.pending.(ledger.Denied)
-	return denied && now.Before(e.patience)
+	_, withheld := e.pending.(ledger.Withheld)
+	return (denied || withheld) && now.Before(e.patience)
 }
 
 // isOver reports whether nobody needs the entry any more.

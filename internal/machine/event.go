@@ -48,6 +48,8 @@ type Edit struct {
 	Change func(*ledger.Draft)
 	// Until is when an edit that nobody waits for is given up.
 	Until time.Time
+	// Written: the ledger is written even if nothing changes, which proves that it can be.
+	Written bool
 }
 
 // Cancel says that the caller of a charge or an edit has gone, or that a charge that was

@@ -67,15 +67,15 @@ func (m *Machine) failBatch(b *batch, err error) {
 	for _, entry := range b.entries {
 		m.fail(entry, err)
 		// That of a caller who has gone is released already.
-		if b.doubtful && entry.charge != nil && !entry.probe && !entry.abandoned {
+		if entry.doubtful && entry.charge != nil && !entry.probe && !entry.abandoned {
 			m.release(entry.charge.Reservation.Key(), m.now.Add(releasedFor))
 		}
 	}
 }
 
 // rejected takes it that the API server won't store what is in a write. It has stored
-// nothing. The batch is halved until the entry is found that is to blame; that one fails
-// alone.
+// nothing. If the batch also settles, it is tried again without the settle. Otherwise it is
+// halved until the entry that is to blame fails alone.
 func (m *Machine) rejected(b *batch, err error) {
 	settled := b.count != nil
 	b.count, b.settles = nil, false

@@ -100,3 +100,43 @@ func TestASettleThatIsRejectedKeepsNobodyWaiting(t *testing.T) {
 	s.step(0, rejected, "failed", "swap 7: used 0, 1 reserved")
 	s.step(0, written(8), "committed", "answer 1: Granted", "observe 1")
 }
+
+// It is how a machine finds out that a ledger can be written again.
+func TestALedgerIsWrittenAsAProofThoughNothingChanges(t *testing.T) {
+	proof := Edit{Change: func(*ledger.Draft) {}, Written: true, Until: time.Unix(1<<40, 0)}
+	s := tell(t, Options{})
+	s.step(0, proof, "load")
+	s.step(0, Loaded{Err: errNoAnswer}, "failed", "wake after 2ms")
+	s.step(2*ms, Tick{}, "load")
+	s.step(ms, Loaded{Snapshot: stored(7, 1)}, "swap 7: used 1, 0 reserved")
+	s.step(ms, written(7)) // the API server has stored nothing new
+	s.step(time.Second, proof, "swap 7: used 1, 0 reserved")
+	s.step(ms, written(8), "committed")
+	s.step(time.Second, Gone{})
+	s.step(0, proof, "load")
+	s.step(ms, Loaded{}) // there is nothing to write over
+}
+
+// The caller of a charge has gone that a lost write may have reserved, and that a rejected one
+// has put back into the queue.
+func TestWhatALostWriteMayHaveReservedIsReleasedFromTheQueue(t *testing.T) {
+	s := tell(t, Options{})
+	s.step(0, charge(1, 9), "load")
+	s.step(0, charge(2, 9))
+	s.step(0, charge(3, 9))
+	s.step(0, Loaded{Snapshot: stored(7, 0)}, "swap 7: used 0, 1 reserved")
+	s.step(0, written(8), "committed", "answer 1: Granted", "swap 8: used 0, 3 reserved")
+	s.step(0, Swapped{Err: errNoAnswer}, "failed", "wake after 2ms")
+	s.step(2*ms, Tick{}, "load")
+	reserved := stored(9, 0)
+	draft := ledger.Edit(reserved.State)
+	for id := range RequestID(3) {
+		draft.Reserve(charge(1+id, 9).Charge)
+	}
+	draft.Release(charge(1, 9).Charge.Reservation.Key()) // so that there is something to write
+	reserved.State = draft.State()
+	s.step(0, Loaded{Snapshot: reserved}, "swap 9: used 0, 2 reserved")
+	s.step(0, Swapped{Err: ErrRejected}, "failed", "swap 9: used 0, 2 reserved")
+	s.step(0, Cancel{ID: 3, Reserved: charge(3, 9).Charge.Reservation.Key(), Until: time.Unix(1<<40, 0)})
+	s.step(0, written(10), "committed", "answer 2: Granted", "swap 10: used 0, 1 reserved")
+}

@@ -64,7 +64,7 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 	case Charge:
 		m.charge(event)
 	case Edit:
-		m.enqueue(&entry{id: event.ID, change: event.Change, until: event.Until})
+		m.enqueue(&entry{id: event.ID, change: event.Change, until: event.Until, written: event.Written})
 	case Cancel:
 		m.cancel(event)
 	case Seen:
@@ -129,8 +129,8 @@ func (m *Machine) cancel(event Cancel) {
 		if m.queue[at].charge != nil {
 			m.charges--
 		}
+		written = m.queue[at].doubtful // otherwise it was stored in no batch
 		m.queue = slices.Delete(m.queue, at, at+1)
-		written = false // it has been in no batch
 	}
 	m.parked = slices.DeleteFunc(m.parked, waiting)
 	if m.work != nil {
@@ -141,8 +141,9 @@ func (m *Machine) cancel(event Cancel) {
 	}
 }
 
-// seen takes a ledger that another process wrote: there may be room in it for those
-// that are parked, and reservations of objects that are counted already.
+// seen takes a ledger that a watch has shown. If it is newer than what is known, another
+// replica wrote it, or this one did and the reply is under way (known.own). There may be room
+// in it for those that are parked, and reservations of objects that are counted already.
 func (m *Machine) seen(snapshot Snapshot) {
 	if m.known.keep(snapshot) {
 		m.known.fresher = true

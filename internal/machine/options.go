@@ -23,18 +23,20 @@ type Options struct {
 	// Pace is the time between two batches under load. A batch is due sooner
 	// when as many charges wait as the last one had.
 	Pace time.Duration
-	// PaceEach is the least time between two batches for each charge of the
-	// first one, up to half the Pace.
+	// PaceEach is the least pause before a batch, for each charge of the batch before it
+	// beyond the first. All together are half the Pace at most.
 	PaceEach time.Duration
 	// Patience is how long at most a charge that doesn't fit waits for room before
 	// it is denied: what has just been deleted takes a moment to be counted.
 	Patience time.Duration
-	// MaxWaiting bounds the charges that wait for one quota.
+	// MaxWaiting bounds what is queued and parked for one quota. The batch under way comes on
+	// top of that.
 	MaxWaiting int
 }
 
 const (
-	// contendedFor is how long after another replica's write it is left its turn.
+	// contendedFor is how long after another replica's write this one still leaves pauses
+	// for it.
 	contendedFor = 10 * time.Second
 	// maxTurn bounds the pause that is left to other replicas.
 	maxTurn = 200 * time.Millisecond

@@ -51,9 +51,10 @@ type situation struct {
 // due, though not sooner than its size allows. An edit or an urgent settle may make
 // room for another replica's charges; it is due at half the pace.
 //
-// Where another replica writes too, the pace is half as fast, so that the ledger is
-// written no more often by both, and a pause twice as long as the write took comes
-// after each: in it one that was too late can read and write. A busy replica, which
+// If another replica writes too, the pause between batches of charges is twice as long, so
+// that both write the ledger no more often than one alone. Edits and settles keep their own
+// pauses. After each batch comes a pause that is twice as long as its write took: in it a
+// replica that was too late can read and write. A busy replica, which
 // always knows its own last write first, once kept the leader from its turn until
 // hundreds of reservations were unsettled. A deposed leader that went on settling, with
 // hardly a charge of its own, once kept the charges of all others waiting for ten seconds.

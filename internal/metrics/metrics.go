@@ -177,8 +177,11 @@ func (m *Metrics) Requested(outcome Outcome, took time.Duration) {
 	of.took.Observe(took.Seconds())
 }
 
-// TurnedAway counts a caller that is no API server.
+// TurnedAway implements the Observer of package serving.
 func (m *Metrics) TurnedAway() { m.turned.Inc() }
+
+// Unserved implements the Observer of package serving.
+func (m *Metrics) Unserved(took time.Duration) { m.Requested(Failed, took) }
 
 // Committed implements the Observer of package driver.
 func (m *Metrics) Committed(quota string, batch int, took time.Duration) {

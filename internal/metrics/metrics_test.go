@@ -56,6 +56,7 @@ func busy() (*prometheus.Registry, *Metrics) {
 			Quota: "team", Hard: list("requests.cpu", "2"), Used: list("requests.cpu", "1500m"), Reserved: list("requests.cpu", "250m"),
 			Namespaces:   map[string]corev1.ResourceList{"shop": list("requests.cpu", "1")},
 			Reservations: 1,
+			Doubtful:     map[string]int{"shop": 1},
 			LedgerBytes:  420,
 			Conditions:   []metav1.Condition{{Type: "Enforced", Status: metav1.ConditionFalse}},
 			Lag:          map[Projection]time.Duration{Status: 1500 * time.Millisecond},
@@ -70,6 +71,9 @@ func TestWhatTheLeaderExportsOfAQuota(t *testing.T) {
 # HELP sharedquota_counting_leader 1 for the replica that counts, the leader; 0 for the others.
 # TYPE sharedquota_counting_leader gauge
 sharedquota_counting_leader 1
+# HELP sharedquota_ledger_doubtful_reservations Charges that one namespace holds for requests that seem to have failed after they were admitted. Exported by the leader alone.
+# TYPE sharedquota_ledger_doubtful_reservations gauge
+sharedquota_ledger_doubtful_reservations{namespace="shop",quota="team"} 1
 # HELP sharedquota_ledger_reservations Charges that are held for objects not observed yet. A ledger holds 5000 at most. Exported by the leader alone.
 # TYPE sharedquota_ledger_reservations gauge
 sharedquota_ledger_reservations{quota="team"} 1
@@ -98,7 +102,7 @@ sharedquota_quota_reserved{quota="team",resource="requests.cpu"} 0.25
 sharedquota_quota_used{quota="team",resource="requests.cpu"} 1.5
 `
 	err := testutil.GatherAndCompare(registry, strings.NewReader(want),
-		"sharedquota_counting_leader", "sharedquota_ledger_reservations", "sharedquota_ledger_size_bytes", "sharedquota_projection_lag_seconds",
+		"sharedquota_counting_leader", "sharedquota_ledger_doubtful_reservations", "sharedquota_ledger_reservations", "sharedquota_ledger_size_bytes", "sharedquota_projection_lag_seconds",
 		"sharedquota_quota_condition", "sharedquota_quota_hard", "sharedquota_quota_namespace_used",
 		"sharedquota_quota_reserved", "sharedquota_quota_used")
 	if err != nil {

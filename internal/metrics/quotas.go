@@ -47,6 +47,9 @@ type Figures struct {
 	Namespaces map[string]corev1.ResourceList
 	// Reservations are how many charges are in flight.
 	Reservations int
+	// Doubtful is how many of them seem to be for requests that failed.
+	// namespace name -> number
+	Doubtful map[string]int
 	// LedgerBytes is how large the stored ledger is, as JSON; zero where there is none.
 	LedgerBytes int
 	Conditions  []metav1.Condition
@@ -68,7 +71,7 @@ type quotas struct {
 	// source is nil until there is one.
 	source atomic.Pointer[source]
 
-	leader, hard, used, reserved, namespaceUsed, condition, reservations, size, lag *prometheus.Desc
+	leader, hard, used, reserved, namespaceUsed, condition, reservations, doubtful, size, lag *prometheus.Desc
 }
 
 const byLeader = " Exported by the leader alone."
@@ -90,6 +93,9 @@ func newQuotas(c *catalogue) *quotas {
 			"1 for the status that a condition of the quota has, 0 for the others."+byLeader, labelQuota, labelType, labelStatus),
 		reservations: c.described("ledger", "reservations",
 			"Charges that are held for objects not observed yet. A ledger holds 5000 at most."+byLeader, labelQuota),
+		doubtful: c.described("ledger", "doubtful_reservations",
+			"Charges that one namespace holds for requests that seem to have failed after they were admitted."+byLeader,
+			labelQuota, labelNamespace),
 		size: c.described("ledger", "size_bytes",
 			"Size of the stored ledger as JSON. Its reservations take 900 KiB at most."+byLeader, labelQuota),
 		lag: c.described("projection", "lag_seconds",
@@ -103,7 +109,7 @@ func newQuotas(c *catalogue) *quotas {
 // Describe implements prometheus.Collector.
 func (q *quotas) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.reservations, q.size, q.lag,
+		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.reservations, q.doubtful, q.size, q.lag,
 	} {
 		descs <- desc
 	}
@@ -134,6 +140,9 @@ func (q *quotas) collect(to sink, figures Figures) {
 		to.amounts(q.namespaceUsed, used, figures.Quota, namespace)
 	}
 	to.gauge(q.reservations, float64(figures.Reservations), figures.Quota)
+	for namespace, number := range figures.Doubtful {
+		to.gauge(q.doubtful, float64(number), figures.Quota, namespace)
+	}
 	to.gauge(q.size, float64(figures.LedgerBytes), figures.Quota)
 	for _, condition := range figures.Conditions {
 		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {

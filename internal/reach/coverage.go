@@ -51,11 +51,8 @@ func (s Settings) Coverage(configuration *admissionregistrationv1.ValidatingWebh
 		return Exact
 	}
 	var asking []metav1.LabelSelector
-	for _, webhook := range configuration.Webhooks {
-		question, ours := s.isOurs(webhook)
-		if ours && question.Epoch >= quota.Version && hasAll(webhook.Rules, needed) {
-			asking = append(asking, *webhook.NamespaceSelector)
-		}
+	for _, webhook := range s.asking(configuration, quota, needed) {
+		asking = append(asking, *webhook.NamespaceSelector)
 	}
 	switch {
 	case !selection.Covered(quota.Selector, s.Protected, asking):
@@ -65,6 +62,21 @@ func (s Settings) Coverage(configuration *admissionregistrationv1.ValidatingWebh
 	default:
 		return Exact
 	}
+}
+
+// asking are the entries that ask about what the quota limits, by rules that its limits
+// need, in some namespaces.
+func (s Settings) asking(
+	configuration *admissionregistrationv1.ValidatingWebhookConfiguration, quota Quota, needed []admissionregistrationv1.RuleWithOperations,
+) []admissionregistrationv1.ValidatingWebhook {
+	var asking []admissionregistrationv1.ValidatingWebhook
+	for _, webhook := range configuration.Webhooks {
+		question, ours := s.isOurs(webhook)
+		if ours && question.Epoch >= quota.Version && hasAll(webhook.Rules, needed) {
+			asking = append(asking, webhook)
+		}
+	}
+	return asking
 }
 
 // isOurs reports whether an entry that enforces is as it was generated, but for where

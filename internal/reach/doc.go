@@ -24,6 +24,9 @@ limitations under the License.
 // configuration it is. Proofs concludes from the editions that the API server is
 // seen to ask by, whether it asks about all that a quota limits.
 //
+// Others may edit the configuration. Find and Cover tell what they only add, and whether
+// that takes a namespace out; Changes says who edited what; a Brake paces the repairs.
+//
 // Invariants:
 //
 //   - An entry's Epoch is a resourceVersion at which all specs that it was

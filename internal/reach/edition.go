@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,8 +40,8 @@ const (
 	// it, so that writes of ledgers don't meet the entry.
 	ProbeLabel = "quota.sharedquota.dev/probe"
 
-	// probeTimeoutSeconds is how long the API server waits for the answer to a probe.
-	probeTimeoutSeconds = 5
+	// ProbeTimeout is how long the API server waits for the answer to a probe.
+	ProbeTimeout = 5 * time.Second
 )
 
 // Edition identifies one write of the webhook configuration. The path of the entry
@@ -115,7 +116,7 @@ func (s Settings) Probe(edition Edition) admissionregistrationv1.ValidatingWebho
 	webhook := s.webhook(ProbeWebhook, s.Paths.Probe+"/"+edition.Path(), metav1.LabelSelector{}, probeRules())
 	webhook.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{ProbeLabel: "true"}}
 	webhook.SideEffects = ptr.To(admissionregistrationv1.SideEffectClassNone)
-	webhook.TimeoutSeconds = ptr.To[int32](probeTimeoutSeconds)
+	webhook.TimeoutSeconds = seconds(ProbeTimeout)
 	// A call that fails must come back as an error, also if quotas fail open.
 	webhook.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
 	return webhook

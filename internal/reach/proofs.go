@@ -35,6 +35,9 @@ const (
 	Uncovered
 	// Unproved: it does, but the API server may not have loaded it yet.
 	Unproved
+	// Disputed: somebody else has edited the configuration so that it doesn't ask about
+	// all of it, and it hasn't been repaired for long.
+	Disputed
 	// Unprovable: nobody knows, because probes fail.
 	Unprovable
 	// Proved: the API server has loaded a configuration that does, and each one since
@@ -49,6 +52,16 @@ type Verdict struct {
 	Coverage Coverage
 	// Failure is why probes fail, if the quota is Unprovable.
 	Failure string
+	// Dispute says who edits the configuration, and how, if the quota is Disputed.
+	Dispute string
+}
+
+// Standing is how a configuration stands to a quota.
+type Standing struct {
+	Coverage Coverage
+	// Dispute is empty if the configuration is as this operator has written it, and has
+	// been for long enough, as far as it concerns the quota.
+	Dispute string
 }
 
 const (
@@ -84,16 +97,16 @@ type Proofs struct {
 type run struct {
 	uid        types.UID
 	generation int64
-	coverage   Coverage
+	standing   Standing
 	// since is the Generation of the first of them.
 	since int64
 }
 
-// Observe takes the configuration that is in the cluster, and how far it covers each
+// Observe takes the configuration that is in the cluster, and how it stands to each
 // quota that there is. It returns the names of the quotas of which it concludes
 // something else than before.
 func (p *Proofs) Observe(
-	configuration types.UID, generation int64, edition Edition, quotas []Quota, coverages []Coverage, now time.Time,
+	configuration types.UID, generation int64, edition Edition, quotas []Quota, standings []Standing, now time.Time,
 ) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,9 +117,9 @@ func (p *Proofs) Observe(
 	p.edition = edition
 	runs := make(map[string]run, len(quotas))
 	for i, quota := range quotas {
-		current := run{quota.UID, quota.Generation, coverages[i], generation}
+		current := run{quota.UID, quota.Generation, standings[i], generation}
 		previous, found := p.runs[quota.Name]
-		if found && previous.uid == current.uid && previous.generation == current.generation && previous.coverage != Missing {
+		if found && previous.uid == current.uid && previous.generation == current.generation && previous.standing.Coverage != Missing {
 			current.since = previous.since
 		}
 		runs[quota.Name] = current
@@ -176,14 +189,17 @@ func (p *Proofs) Of(name string, uid types.UID, generation int64, now time.Time)
 }
 
 func (p *Proofs) lockedVerdict(known run, now time.Time) Verdict {
-	verdict := Verdict{Coverage: known.coverage}
+	verdict := Verdict{Coverage: known.standing.Coverage}
 	failing := !p.failing.IsZero() && now.Sub(p.failing) >= probePatience
+	proved := p.proved >= known.since && p.proved > 0
 	switch {
-	case known.coverage == Missing:
+	case known.standing.Dispute != "":
+		verdict.Enforcement, verdict.Dispute = Disputed, known.standing.Dispute
+	case known.standing.Coverage == Missing:
 		verdict.Enforcement = Uncovered
-	case failing, p.proved >= known.since && p.proved > 0 && now.Sub(p.contact) > proofLife:
+	case failing, proved && now.Sub(p.contact) > proofLife:
 		verdict.Enforcement, verdict.Failure = Unprovable, p.failure
-	case p.proved >= known.since && p.proved > 0:
+	case proved:
 		verdict.Enforcement = Proved
 	case p.proved == 0 && (p.begun.IsZero() || now.Sub(p.begun) < probePatience):
 		verdict.Enforcement = Unknown

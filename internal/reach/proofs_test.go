@@ -38,12 +38,13 @@ func editionAt(generation int64) Edition {
 }
 
 // sees a configuration of this generation that covers these quotas, each as NAME or
-// NAME/GENERATION; "-" before a name says that it doesn't.
+// NAME/GENERATION; "-" before a name says that it doesn't, and "!" that others edit it.
 func (s *story) sees(configuration types.UID, generation int64, quotas ...string) {
 	var known []Quota
-	var coverages []Coverage
+	var standings []Standing
 	for _, text := range quotas {
-		name, uncovered := strings.CutPrefix(text, "-")
+		name, disputed := strings.CutPrefix(text, "!")
+		name, uncovered := strings.CutPrefix(name, "-")
 		quota := Quota{Name: name, UID: types.UID(name), Generation: 1}
 		if name, of, found := strings.Cut(name, "/"); found {
 			quota.Name, quota.UID = name, types.UID(name)
@@ -52,13 +53,15 @@ func (s *story) sees(configuration types.UID, generation int64, quotas ...string
 			}
 		}
 		known = append(known, quota)
-		coverages = append(coverages, map[bool]Coverage{true: Missing, false: Exact}[uncovered])
+		standings = append(standings, Standing{
+			Coverage: map[bool]Coverage{true: Missing, false: Exact}[uncovered], Dispute: map[bool]string{true: "x"}[disputed],
+		})
 	}
 	edition := Edition{}
 	if configuration != "" {
 		edition = editionAt(generation)
 	}
-	s.changed = s.proofs.Observe(configuration, generation, edition, known, coverages, s.now)
+	s.changed = s.proofs.Observe(configuration, generation, edition, known, standings, s.now)
 }
 
 func (s *story) answered(generation int64) {
@@ -107,6 +110,12 @@ func TestWhatIsKnownOfAQuota(t *testing.T) {
 				s.answered(6)
 			},
 			want: Proved,
+		},
+		"that others dispute it, although it is proved": {
+			happens: func(s *story) { s.sees("c", 3, "!a"); s.answered(3) }, want: Disputed,
+		},
+		"that it is proved again once they don't": {
+			happens: func(s *story) { s.sees("c", 3, "!a"); s.answered(3); s.sees("c", 3, "a") }, want: Proved,
 		},
 		"that another's creation changes nothing": {
 			happens: func(s *story) { s.sees("c", 3, "a"); s.answered(3); s.sees("c", 4, "a", "b"); s.answered(3) }, want: Proved,

@@ -18,8 +18,11 @@ package reach
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,6 +35,11 @@ import (
 const (
 	// tokenAnnotation is on the configuration, and says since when it has its token.
 	tokenAnnotation = "quota.sharedquota.dev/token-since" //nolint:gosec // no credential
+	// retiredAnnotation is on the configuration, and has the tokens that it had before, each
+	// with an equals sign and until when it is accepted, and with spaces between them.
+	retiredAnnotation = "quota.sharedquota.dev/tokens-retired"
+	// maxRetired is how many of them stay, the last that were replaced.
+	maxRetired = 8
 	// tokenLength is how many random bytes a token has.
 	tokenLength = 16
 	// tokenLife is after how long a token is replaced.
@@ -41,12 +49,20 @@ const (
 	// exposedLife is how old a token that may have leaked is at least when it is replaced,
 	// so that several failures in a row cause one replacement.
 	exposedLife = time.Minute
+	// TokenOutlives is for how long a token is accepted after it was replaced: until each API
+	// server has loaded the next one.
+	TokenOutlives = time.Minute
 )
 
-// Token begins the path of every entry of the webhook configuration. Whoever calls by it
-// has read the configuration, as API servers do, and tenants may not. It is 32 hexadecimal
-// digits, which are a DNS subdomain, as the API server demands of each segment of a path.
-// The zero Token stands in no path.
+// optOut asks the admissions enforcer of AKS to leave the configuration alone. It adds
+// requirements to the selectors of all others:
+// https://learn.microsoft.com/azure/aks/faq names it as a label or an annotation.
+const optOut = "admissions.enforcer/disabled"
+
+// Token begins the path of every entry of the webhook configuration. A caller that has it
+// can read the configuration, as API servers can; the roles of tenants don't allow that.
+// It is 32 hexadecimal digits, which are a DNS subdomain, as the API server demands of each
+// segment of a path. The zero Token stands in no path.
 type Token string
 
 // NewToken returns a token of 128 random bits.
@@ -60,7 +76,8 @@ func NewToken() Token {
 // on, and when it is to be replaced. That of the configuration in the cluster stays for an
 // hour, or for a minute if it was exposed. Another one is made sooner if the authorities
 // change, which they do if the Secret of the certificate is deleted. A token is exposed if a
-// call of a webhook fails, because the API server then tells its client the URL.
+// call of a webhook fails, because the API server then tells its client the URL. The tokens
+// that are replaced are retired.
 func (s Settings) WithToken(
 	is *admissionregistrationv1.ValidatingWebhookConfiguration, exposed bool, now time.Time,
 ) (with Settings, due time.Time) {
@@ -68,14 +85,43 @@ func (s Settings) WithToken(
 	if exposed {
 		life = exposedLife
 	}
-	current := Tokens(is)
+	current, retired := Tokens(is), Retired(is)
 	since, err := time.Parse(time.RFC3339, is.Annotations[tokenAnnotation])
 	if len(current) == 1 && err == nil && now.Before(since.Add(life)) && since.Before(now.Add(clockSkew)) && s.trusts(is) {
-		s.Token, s.TokenSince = current[0], since
+		s.Token, s.TokenSince, s.Retired = current[0], since, retired
 		return s, since.Add(life)
 	}
-	s.Token, s.TokenSince = NewToken(), now
+	for _, token := range current {
+		retired[token] = now.Add(TokenOutlives)
+	}
+	maps.DeleteFunc(retired, func(_ Token, until time.Time) bool { return !now.Before(until) })
+	s.Token, s.TokenSince, s.Retired = NewToken(), now, retired
 	return s, now.Add(tokenLife)
+}
+
+// Retired returns the tokens by which API servers that are behind may still call, and until
+// when, by the leader's clock. A replica that starts learns them from that alone. What
+// somebody else wrote there is left out.
+func Retired(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) map[Token]time.Time {
+	retired := map[Token]time.Time{}
+	for field := range strings.FieldsSeq(configuration.Annotations[retiredAnnotation]) {
+		token, text, _ := strings.Cut(field, "=")
+		if until, err := time.Parse(time.RFC3339, text); err == nil && isToken(token) {
+			retired[Token(token)] = until
+		}
+	}
+	return retired
+}
+
+// retired returns the text of the annotation, the last first.
+func (s Settings) retired() string {
+	fields := make([]string, 0, len(s.Retired))
+	for _, token := range slices.SortedFunc(maps.Keys(s.Retired), func(a, b Token) int {
+		return cmp.Or(s.Retired[b].Compare(s.Retired[a]), strings.Compare(string(a), string(b)))
+	}) {
+		fields = append(fields, string(token)+"="+s.Retired[token].UTC().Format(time.RFC3339))
+	}
+	return strings.Join(fields[:min(len(fields), maxRetired)], " ")
 }
 
 // trusts tells whether the API server trusts the authorities that it is to trust.
@@ -85,9 +131,12 @@ func (s Settings) trusts(is *admissionregistrationv1.ValidatingWebhookConfigurat
 
 // Annotations are those of the configuration; exact is what Webhooks returned.
 func (s Settings) Annotations(exact bool) map[string]string {
-	annotations := map[string]string{}
+	annotations := map[string]string{optOut: "true"}
 	if s.Token != "" {
 		annotations[tokenAnnotation] = s.TokenSince.UTC().Format(time.RFC3339)
+	}
+	if retired := s.retired(); retired != "" {
+		annotations[retiredAnnotation] = retired
 	}
 	if !exact {
 		annotations[WideAnnotation] = "the quotas' selectors are too many and too different for an entry each"
@@ -97,7 +146,7 @@ func (s Settings) Annotations(exact bool) map[string]string {
 
 // Annotated tells whether a configuration has the annotations of another.
 func Annotated(is, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
-	for _, key := range []string{tokenAnnotation, WideAnnotation} {
+	for _, key := range []string{tokenAnnotation, retiredAnnotation, WideAnnotation, optOut} {
 		if is.Annotations[key] != wanted.Annotations[key] {
 			return false
 		}
@@ -128,7 +177,7 @@ func isToken(text string) bool {
 	return err == nil && len(bits) == tokenLength && strings.ToLower(text) == text
 }
 
-var tokens = regexp.MustCompile(`/[0-9a-f]{32}/`)
+var tokens = regexp.MustCompile(fmt.Sprintf("/[0-9a-f]{%d}/", hex.EncodedLen(tokenLength)))
 
 // WithoutTokens returns a text that people may read, such as an error that names a URL.
 func WithoutTokens(text string) string { return tokens.ReplaceAllString(text, "/…/") }

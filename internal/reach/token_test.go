@@ -17,6 +17,7 @@ limitations under the License.
 package reach
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -127,5 +128,65 @@ func TestWhenTheTokenIsReplaced(t *testing.T) {
 				t.Errorf("due after %s, want %s", got, test.due)
 			}
 		})
+	}
+}
+
+// A replica that starts learns from the configuration by which tokens it may still be called.
+func TestTheTokensBeforeStayForAMinute(t *testing.T) {
+	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	settings := Settings{Endpoint: Endpoint{URL: "https://quota.example"}, Paths: Paths{Quotas: "/quotas"}}
+	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	reconcile := func(exposed bool) Token {
+		with, _ := settings.WithToken(is, exposed, now)
+		is.Webhooks, _ = with.Webhooks(nil)
+		is.Annotations = with.Annotations(true)
+		return with.Token
+	}
+	want := func(why string, retired map[Token]time.Time) {
+		t.Helper()
+		if got := Retired(is); !maps.EqualFunc(got, retired, time.Time.Equal) {
+			t.Errorf("%s: got %v, want %v", why, got, retired)
+		}
+	}
+	first := reconcile(false)
+	want("the first", nil)
+	now = now.Add(time.Minute)
+	second, until := reconcile(true), now.Add(TokenOutlives)
+	want("replaced", map[Token]time.Time{first: until})
+	if again := reconcile(false); again != second {
+		t.Errorf("got %q, want %q to stay", again, second)
+	}
+	want("nothing has happened", map[Token]time.Time{first: until})
+	now = now.Add(20 * time.Second)
+	settings.Endpoint.CABundle = []byte("another")
+	third := reconcile(false)
+	want("replaced soon", map[Token]time.Time{first: until, second: now.Add(TokenOutlives)})
+	now = now.Add(time.Hour)
+	fourth := reconcile(false)
+	want("replaced late", map[Token]time.Time{third: now.Add(TokenOutlives)})
+
+	is.Annotations[retiredAnnotation] += " nonsense =2026-03-01T12:00:00Z " + string(first) + "=soon"
+	want("somebody has written there", map[Token]time.Time{third: now.Add(TokenOutlives)})
+	var last Token
+	for range 3 * maxRetired {
+		last, fourth = fourth, NewToken()
+		settings.Endpoint.CABundle = []byte(fourth)
+		now = now.Add(time.Second)
+		fourth = reconcile(false)
+	}
+	if got := Retired(is); len(got) != maxRetired || got[last].IsZero() {
+		t.Errorf("got %d tokens before, want %d, and the last among them", len(got), maxRetired)
+	}
+}
+
+// The admissions enforcer of AKS edits all configurations but those that have this.
+func TestAKSIsAskedToLeaveTheConfigurationAlone(t *testing.T) {
+	wanted := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	wanted.Annotations = testSettings().Annotations(true)
+	if got := wanted.Annotations["admissions.enforcer/disabled"]; got != "true" {
+		t.Errorf("got %q", got)
+	}
+	if Annotated(&admissionregistrationv1.ValidatingWebhookConfiguration{}, wanted) {
+		t.Error("want one without it written anew")
 	}
 }

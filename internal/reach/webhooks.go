@@ -43,12 +43,14 @@ const (
 	// QuotasWebhook is the entry that validates ClusterResourceQuotas.
 	QuotasWebhook = "quotas.quota.sharedquota.dev"
 
-	// timeoutSeconds is how long the API server waits for an answer. It is long enough
+	// Timeout is how long the API server waits for an answer. It is long enough
 	// for a ledger's write on a slow store, and no longer than needed, because during an
 	// outage each request that waits occupies a worker of the controller that sent it:
 	// with 30 seconds, the ReplicaSets and Jobs of the whole cluster stood still. A
 	// request that is given up comes to its client as an error of the server.
-	timeoutSeconds = 10
+	Timeout = 10 * time.Second
+	// AnswerMargin is what is left of the API server's patience to answer in.
+	AnswerMargin = 500 * time.Millisecond
 
 	// maxEntries bounds the entries that enforce: at each request, the API server
 	// looks through all of them.
@@ -87,7 +89,9 @@ type Settings struct {
 	// Token begins all paths. TokenSince is since when the API server is told so.
 	Token      Token
 	TokenSince time.Time
-	Paths      Paths
+	// Retired are the tokens before it, and until when they are accepted.
+	Retired map[Token]time.Time
+	Paths   Paths
 	// Protected are the names of the namespaces that are never asked about.
 	Protected []string
 	// Everywhere are the resources that are asked about in all other namespaces,
@@ -214,7 +218,7 @@ func (s Settings) webhook(
 		NamespaceSelector:       &namespaces,
 		ObjectSelector:          &metav1.LabelSelector{},
 		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun),
-		TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
+		TimeoutSeconds:          seconds(Timeout),
 		AdmissionReviewVersions: []string{"v1"},
 	}
 }
@@ -242,3 +246,6 @@ func parseAll(names []string) []schema.GroupResource {
 func isOfObjects(webhook admissionregistrationv1.ValidatingWebhook) bool {
 	return strings.HasPrefix(webhook.Name, "objects") && strings.HasSuffix(webhook.Name, strings.TrimPrefix(ObjectsWebhook, "objects"))
 }
+
+// seconds is how a configuration says how long the API server waits.
+func seconds(timeout time.Duration) *int32 { return ptr.To(int32(timeout / time.Second)) } //nolint:gosec // 30 at most

@@ -22,6 +22,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -34,15 +35,12 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/sharedread"
 )
 
 const (
-	// outlived is how long a token is accepted after it has left the configuration: until
-	// each API server has loaded the next one.
-	outlived = time.Minute
-	// liveEvery is how often at most the configuration is read for a token that isn't known,
-	// and liveTimeout bounds the read.
-	liveEvery, liveTimeout = time.Second, 4 * time.Second
+	// liveEvery is how often at most the configuration is read for a token that isn't known.
+	liveEvery = time.Second
 	// acceptWait is how long at most a request waits for such a read.
 	acceptWait = 8 * time.Second
 )
@@ -50,14 +48,17 @@ const (
 var errNoLook = errors.New("the webhook configuration has not been read yet")
 
 // Callers tells API servers from whoever else reaches the port of the webhooks, by the
-// token in the path that they call. The zero value accepts nobody; its methods may be
-// called concurrently.
+// token in the path that they call. They are made by NewCallers. Their methods may be called
+// concurrently.
 //
 // What counts is the webhook configuration, from which the API servers have the token. If
 // a watch has not shown the newest one yet, it is read live before a caller is refused.
 type Callers struct {
 	clock clock.Clock
-	live  client.Reader
+	// live is set by Follow, before requests are served; nil before that.
+	live client.Reader
+	// looks are live reads of the configuration.
+	looks *sharedread.Reads[struct{}]
 
 	// mu guards what follows.
 	mu sync.RWMutex
@@ -65,22 +66,13 @@ type Callers struct {
 	accepted map[reach.Token]time.Time
 	// version is the resourceVersion of the newest configuration that was taken.
 	version uint64
-	// next is the live read that has not begun, for all who wait for it; nil for none.
-	// looked is when the last one began.
-	next   *look
-	looked time.Time
-}
-
-// look is one live read of the configuration.
-type look struct {
-	// done is closed when it has ended, and err is set before that.
-	done chan struct{}
-	err  error
 }
 
 // NewCallers makes Callers that accept nobody before they Follow the configuration.
 func NewCallers(clock clock.Clock) *Callers {
-	return &Callers{clock: clock, accepted: map[reach.Token]time.Time{}}
+	c := &Callers{clock: clock, accepted: map[reach.Token]time.Time{}}
+	c.looks = sharedread.New("the webhook configuration", c.read).Apart(clock, liveEvery)
+	return c
 }
 
 // Follow has the configuration watched, and read live where that is needed.
@@ -99,14 +91,14 @@ func (c *Callers) Follow(ctx context.Context, caches cache.Cache, live client.Re
 	}
 	shows := func(shown any) {
 		if is, ours := configuration(shown); ours {
-			c.take(resourceversion.Parse(is.ResourceVersion), reach.Tokens(is))
+			c.take(resourceversion.Parse(is.ResourceVersion), reach.Tokens(is), reach.Retired(is))
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: shows, UpdateFunc: func(_, shown any) { shows(shown) },
 		DeleteFunc: func(shown any) {
 			if is, ours := configuration(shown); ours {
-				c.take(resourceversion.Parse(is.ResourceVersion), nil)
+				c.take(resourceversion.Parse(is.ResourceVersion), nil, nil)
 			}
 		},
 	})
@@ -117,9 +109,9 @@ func (c *Callers) Follow(ctx context.Context, caches cache.Cache, live client.Re
 }
 
 // take accepts the tokens that the configuration has at a resourceVersion, and for a while
-// those that it had before. What is older than was taken already says nothing new: a watch
-// may show it after a live read.
-func (c *Callers) take(version uint64, tokens []reach.Token) {
+// those that it had before, also those that it had before this replica looked. What is older
+// than was taken already says nothing new: a watch may show it after a live read.
+func (c *Callers) take(version uint64, tokens []reach.Token, retired map[reach.Token]time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if version < c.version {
@@ -130,9 +122,14 @@ func (c *Callers) take(version uint64, tokens []reach.Token) {
 	for token, until := range c.accepted {
 		switch {
 		case until.IsZero():
-			c.accepted[token] = now.Add(outlived)
+			c.accepted[token] = now.Add(reach.TokenOutlives)
 		case now.After(until):
 			delete(c.accepted, token)
+		}
+	}
+	for token, until := range retired {
+		if _, found := c.accepted[token]; !found && now.Before(until) {
+			c.accepted[token] = now.Add(min(until.Sub(now), reach.TokenOutlives)) // the leader's clock may be ahead
 		}
 	}
 	for _, token := range tokens {
@@ -140,26 +137,24 @@ func (c *Callers) take(version uint64, tokens []reach.Token) {
 	}
 }
 
-// accept tells whether an API server calls by the token. If that isn't known, because the
-// configuration can't be read for so long, it is an error.
+// accept reports whether an API server calls by the token. It returns an error if the
+// configuration can't be read within acceptWait.
 func (c *Callers) accept(ctx context.Context, token reach.Token) (bool, error) {
 	if c.knows(token) {
 		return true, nil
 	}
-	timeout := c.clock.After(acceptWait)
-	var err error
+	ctx, cancel := context.WithTimeout(ctx, acceptWait)
+	defer cancel()
+	var failure error
 	for {
-		look := c.look(ctx)
-		select {
-		case <-look.done:
-			if err = look.err; c.knows(token) || err == nil {
-				return c.knows(token), nil
-			}
-		case <-timeout:
-			return false, fmt.Errorf("finding out who calls: %w", cmp.Or(err, errNoLook))
-		case <-ctx.Done():
-			return false, fmt.Errorf("finding out who calls: %w", context.Cause(ctx))
+		_, err := c.looks.Get(ctx, reach.ConfigurationName)
+		switch {
+		case err == nil, c.knows(token):
+			return c.knows(token), nil
+		case ctx.Err() != nil:
+			return false, fmt.Errorf("finding out who calls: %w", cmp.Or(failure, err))
 		}
+		failure = err
 	}
 }
 
@@ -176,43 +171,21 @@ func (c *Callers) knows(token reach.Token) bool {
 	return known == 1
 }
 
-// look returns a live read that begins after the call. Callers share it, so that it costs
-// no more however many don't know the token.
-func (c *Callers) look(ctx context.Context) *look {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next == nil {
-		c.next = &look{done: make(chan struct{})}
-		go c.lookAt(context.WithoutCancel(ctx), c.next, c.looked.Add(liveEvery).Sub(c.clock.Now()))
-	}
-	return c.next
-}
-
-func (c *Callers) lookAt(ctx context.Context, look *look, wait time.Duration) {
-	defer close(look.done)
-	if wait > 0 {
-		<-c.clock.After(wait)
-	}
-	c.mu.Lock()
-	c.next, c.looked = nil, c.clock.Now()
-	c.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
-	defer cancel()
-	look.err = c.read(ctx)
-}
-
-func (c *Callers) read(ctx context.Context) error {
+// read takes what the API server has now.
+func (c *Callers) read(ctx context.Context, name string) (struct{}, error) {
 	if c.live == nil {
-		return errNoLook
+		return struct{}{}, errNoLook
 	}
 	list := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
-	if err := c.live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: reach.ConfigurationName}); err != nil {
-		return fmt.Errorf("reading the webhook configuration: %w", err)
+	if err := c.live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
+		return struct{}{}, fmt.Errorf("reading the webhook configuration: %w", err)
 	}
 	var tokens []reach.Token
+	retired := map[reach.Token]time.Time{}
 	for i := range list.Items {
 		tokens = append(tokens, reach.Tokens(&list.Items[i])...)
+		maps.Copy(retired, reach.Retired(&list.Items[i]))
 	}
-	c.take(resourceversion.Parse(list.ResourceVersion), tokens)
-	return nil
+	c.take(resourceversion.Parse(list.ResourceVersion), tokens, retired)
+	return struct{}{}, nil
 }

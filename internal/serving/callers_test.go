@@ -39,6 +39,8 @@ type stored struct {
 	client.Reader
 	mu    sync.Mutex // guards what follows
 	token reach.Token
+	// retired are those before it.
+	retired map[reach.Token]time.Time
 	// The next reads fail with err: so many, or all if it is negative.
 	err   error
 	fails int
@@ -52,12 +54,13 @@ func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
-	webhooks, _ := reach.Settings{
-		Endpoint: reach.Endpoint{Namespace: "operator", Name: "webhook"}, Token: s.token, Paths: reach.Paths{Quotas: "/quotas"},
-	}.Webhooks(nil)
+	settings := reach.Settings{
+		Endpoint: reach.Endpoint{Namespace: "operator", Name: "webhook"}, Token: s.token, Retired: s.retired, Paths: reach.Paths{Quotas: "/quotas"},
+	}
+	webhooks, exact := settings.Webhooks(nil)
 	list.SetResourceVersion("9")
 	list.(*admissionregistrationv1.ValidatingWebhookConfigurationList).Items = []admissionregistrationv1.ValidatingWebhookConfiguration{{
-		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName}, Webhooks: webhooks,
+		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName, Annotations: settings.Annotations(exact)}, Webhooks: webhooks,
 	}}
 	if s.err != nil && s.fails != 0 {
 		s.fails--
@@ -82,14 +85,14 @@ func TestWhoCallsByTheTokenIsAnAPIServer(t *testing.T) {
 		if callers.knows(known) || callers.knows("") {
 			t.Error("knows somebody before it has seen a configuration")
 		}
-		callers.take(1, []reach.Token{known})
+		callers.take(1, []reach.Token{known}, nil)
 		if !callers.knows(known) || callers.knows(next) {
 			t.Error("want one token known, and the other not")
 		}
-		callers.take(3, []reach.Token{next})
-		callers.take(2, []reach.Token{known}) // a watch is behind a live read
-		clock.RealClock{}.Sleep(outlived - time.Second)
-		callers.take(3, []reach.Token{next}) // it is shown once more
+		callers.take(3, []reach.Token{next}, nil)
+		callers.take(2, []reach.Token{known}, nil) // a watch is behind a live read
+		clock.RealClock{}.Sleep(reach.TokenOutlives - time.Second)
+		callers.take(3, []reach.Token{next}, nil) // it is shown once more
 		if !callers.knows(known) || !callers.knows(next) {
 			t.Error("want both known while an API server may still call by the first")
 		}
@@ -97,14 +100,48 @@ func TestWhoCallsByTheTokenIsAnAPIServer(t *testing.T) {
 		if callers.knows(known) || !callers.knows(next) {
 			t.Error("want only the second known a minute later")
 		}
-		callers.take(4, []reach.Token{known}) // the configuration was restored
+		callers.take(4, []reach.Token{known}, nil) // the configuration was restored
 		if !callers.knows(known) {
 			t.Error("want it known again")
 		}
-		callers.take(5, nil) // it was deleted
-		clock.RealClock{}.Sleep(outlived)
+		callers.take(5, nil, nil) // it was deleted
+		clock.RealClock{}.Sleep(reach.TokenOutlives)
 		if callers.knows(known) {
 			t.Error("want nobody known where there is no configuration")
+		}
+	})
+}
+
+// An API server may call by the token before the newest one while it is behind.
+func TestAReplicaThatStartsAcceptsTheTokenBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := clock.RealClock{}.Now()
+		old := reach.NewToken()
+		live := &stored{token: next, retired: map[reach.Token]time.Time{known: now.Add(40 * time.Second), old: now.Add(-time.Second)}}
+		callers := NewCallers(clock.RealClock{})
+		callers.live = live
+		if !accepts(t, callers, known) || !accepts(t, callers, next) {
+			t.Error("want both accepted while an API server may still call by the first")
+		}
+		if accepts(t, callers, old) {
+			t.Error("accepts a token whose time was over")
+		}
+		clock.RealClock{}.Sleep(40 * time.Second)
+		if accepts(t, callers, known) || !accepts(t, callers, next) {
+			t.Error("want only the second accepted once the time of the first is over")
+		}
+
+		live.retired = map[reach.Token]time.Time{known: now.Add(time.Hour)}
+		callers = NewCallers(clock.RealClock{})
+		callers.live = live
+		if !accepts(t, callers, known) {
+			t.Error("refused, although the clock of who replaced it is only ahead")
+		}
+		clock.RealClock{}.Sleep(reach.TokenOutlives - time.Second)
+		live.retired = nil
+		clock.RealClock{}.Sleep(time.Second)
+		if accepts(t, callers, known) {
+			t.Error("accepts it for longer than a minute")
 		}
 	})
 }
@@ -114,7 +151,7 @@ func TestATokenThatNoWatchHasShownIsLookedFor(t *testing.T) {
 		live := &stored{token: next, takes: 100 * time.Millisecond, err: errors.New("connection refused"), fails: 2}
 		callers := NewCallers(clock.RealClock{})
 		callers.live = live
-		callers.take(1, []reach.Token{known})
+		callers.take(1, []reach.Token{known}, nil)
 		if !accepts(t, callers, next) || live.fails != 0 {
 			t.Error("refused, although the configuration has it as soon as it can be read")
 		}

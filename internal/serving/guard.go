@@ -32,38 +32,51 @@ import (
 )
 
 const (
-	// MaxBody bounds what is read of a request: two objects of the most that the API
+	// maxBody bounds what is read of a request: two objects of the most that the API
 	// server takes, and more.
-	MaxBody = 7 << 20
+	maxBody = 7 << 20
 	// smallBody is the largest body on the budget of small ones. Larger bodies have a budget
 	// of their own, so they never delay small ones.
 	smallBody = 256 << 10
 	// smallBudget and largeBudget bound the bodies that are read at the same time, in bytes.
-	smallBudget, largeBudget = 32 << 20, 4 * MaxBody
+	smallBudget, largeBudget = 32 << 20, 4 * maxBody
 	// budgetWait is how long a request waits for the bodies of others to be read.
 	budgetWait = 5 * time.Second
-	// tellEvery is how often at most it is told that somebody is turned away.
+	// answerWithin is how long all that is done for a request may take, however long it
+	// waits here.
+	answerWithin = reach.Timeout - reach.AnswerMargin
+	// tellEvery is how often at most the log tells that somebody isn't served.
 	tellEvery = time.Minute
 )
 
 var errBusy = errors.New("too many bytes are in flight: try again in a moment")
 
-// guard turns away whoever is no API server before any handler reads the body, and bounds
-// how much of the bodies of all others is read at the same time.
+// Observer counts the requests that reach no handler. Its methods may be called
+// concurrently.
+type Observer interface {
+	// TurnedAway counts a request of a caller that is no API server.
+	TurnedAway()
+	// Unserved counts a request that was answered with 503, and how long that took.
+	Unserved(took time.Duration)
+}
+
+// guard turns away callers that don't show that they are API servers, before any handler
+// reads the body. It bounds how much of the bodies of all others is read at the same time.
 type guard struct {
 	callers *Callers
 	// certified: a caller must have presented a certificate, too.
 	certified    bool
 	next         http.Handler
 	small, large *semaphore.Weighted
-	// turned is called for each who is turned away, and tell bounds how often that is told.
-	turned func()
-	tell   rate.Sometimes
+	observer     Observer
+	// tellTurned and tellUnserved bound how often the log tells what the observer counts.
+	tellTurned, tellUnserved rate.Sometimes
 }
 
-func newGuard(callers *Callers, certified bool, turned func(), next http.Handler) *guard {
+func newGuard(callers *Callers, certified bool, observer Observer, next http.Handler) *guard {
 	return &guard{
-		callers: callers, certified: certified, next: next, turned: turned, tell: rate.Sometimes{First: 1, Interval: tellEvery},
+		callers: callers, certified: certified, next: next, observer: observer,
+		tellTurned: rate.Sometimes{First: 1, Interval: tellEvery}, tellUnserved: rate.Sometimes{First: 1, Interval: tellEvery},
 		small: semaphore.NewWeighted(smallBudget), large: semaphore.NewWeighted(largeBudget),
 	}
 }
@@ -75,9 +88,13 @@ func (g *guard) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 		g.turnAway(writer, request)
 		return
 	}
-	accepted, err := g.callers.accept(request.Context(), token)
+	began := g.callers.clock.Now()
+	ctx, cancel := context.WithTimeout(request.Context(), answerWithin)
+	defer cancel()
+	request = request.WithContext(ctx)
+	accepted, err := g.callers.accept(ctx, token)
 	if err != nil {
-		unavailable(writer, err)
+		g.unserved(writer, request, began, err)
 		return
 	}
 	if !accepted {
@@ -85,13 +102,13 @@ func (g *guard) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 		return
 	}
 	budget, size := g.budget(request)
-	if !budget.TryAcquire(size) && !wait(request.Context(), budget, size) {
-		unavailable(writer, errBusy)
+	if !budget.TryAcquire(size) && !wait(ctx, budget, size) {
+		g.unserved(writer, request, began, errBusy)
 		return
 	}
 	connection := http.NewResponseController(writer)
 	_ = connection.SetReadDeadline(time.Now().Add(readTimeout)) //nolint:forbidigo // the network's; none without a connection
-	body := &counted{ReadCloser: http.MaxBytesReader(writer, request.Body, MaxBody), ended: sync.OnceFunc(func() {
+	body := &counted{ReadCloser: http.MaxBytesReader(writer, request.Body, maxBody), ended: sync.OnceFunc(func() {
 		budget.Release(size)
 		_ = connection.SetReadDeadline(time.Time{})
 	})}
@@ -100,8 +117,8 @@ func (g *guard) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	http.StripPrefix("/"+string(token), g.next).ServeHTTP(writer, request)
 }
 
-// counted is a body that is counted on a budget until it has been read. What is made of it
-// is bounded by how many requests API servers have under way.
+// counted holds its share of a budget until the body has been read. The memory of what is
+// decoded from it is not counted: API servers bound how many requests they have under way.
 type counted struct {
 	io.ReadCloser
 	ended func()
@@ -116,8 +133,14 @@ func (c *counted) Read(into []byte) (int, error) {
 	return n, err //nolint:wrapcheck // a reader must return io.EOF as it is
 }
 
-// unavailable answers without a look at the body.
-func unavailable(writer http.ResponseWriter, err error) {
+// unserved answers without a look at the body.
+func (g *guard) unserved(writer http.ResponseWriter, request *http.Request, began time.Time, err error) {
+	g.observer.Unserved(g.callers.clock.Since(began))
+	logger := log.FromContext(request.Context())
+	g.tellUnserved.Do(func() {
+		logger.Info("Answered a request with 503; others in the next minute are only counted",
+			"address", request.RemoteAddr, "reason", err.Error())
+	})
 	writer.Header().Set("Connection", "close")
 	http.Error(writer, err.Error(), http.StatusServiceUnavailable)
 }
@@ -133,8 +156,8 @@ func wait(ctx context.Context, budget *semaphore.Weighted, size int64) bool {
 // of any.
 func (g *guard) budget(request *http.Request) (budget *semaphore.Weighted, size int64) {
 	size = request.ContentLength
-	if size < 0 || size > MaxBody {
-		size = MaxBody
+	if size < 0 || size > maxBody {
+		size = maxBody
 	}
 	if size <= smallBody {
 		return g.small, size
@@ -144,10 +167,10 @@ func (g *guard) budget(request *http.Request) (budget *semaphore.Weighted, size 
 
 // turnAway answers as if there were nothing here.
 func (g *guard) turnAway(writer http.ResponseWriter, request *http.Request) {
-	g.turned()
+	g.observer.TurnedAway()
 	logger := log.FromContext(request.Context())
-	g.tell.Do(func() {
-		logger.Info("Turned away a caller that is no API server; others in the next minute are only counted",
+	g.tellTurned.Do(func() {
+		logger.Info("Turned away a caller that didn't show that it is an API server; others in the next minute are only counted",
 			"address", request.RemoteAddr)
 	})
 	writer.Header().Set("Connection", "close")

@@ -67,18 +67,18 @@ func TestAStrangerIsTurnedAwayBeforeAnythingIsRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				callers, turned, reached := NewCallers(clock.RealClock{}), 0, ""
+				callers, counts, reached := NewCallers(clock.RealClock{}), &counts{}, ""
 				callers.live = &stored{token: known}
-				callers.take(1, []reach.Token{known})
-				guard := newGuard(callers, test.certified, func() { turned++ }, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				callers.take(1, []reach.Token{known}, nil)
+				guard := newGuard(callers, test.certified, counts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					reached = r.URL.Path
 					w.WriteHeader(http.StatusTeapot)
 				}))
 				request, answer := httptest.NewRequest(http.MethodPost, test.path, unread{t}), httptest.NewRecorder()
 				request.TLS = test.tls
 				guard.ServeHTTP(answer, request)
-				if answer.Code != test.want || (turned == 1) != (test.want == http.StatusNotFound) {
-					t.Errorf("got %d, and %d turned away, want %d", answer.Code, turned, test.want)
+				if answer.Code != test.want || (counts.turned == 1) != (test.want == http.StatusNotFound) || counts.unserved != 0 {
+					t.Errorf("got %d, and counts %+v, want %d", answer.Code, *counts, test.want)
 				}
 				if test.want == http.StatusTeapot && reached != "/objects" {
 					t.Errorf("reached %q", reached)
@@ -92,11 +92,15 @@ func TestWhoCannotBeToldIsNoStranger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		callers := NewCallers(clock.RealClock{})
 		callers.live = &stored{err: errors.New("connection refused"), fails: -1}
-		guard := newGuard(callers, false, func() { t.Error("turned away") }, http.NotFoundHandler())
+		counts := &counts{}
+		guard := newGuard(callers, false, counts, http.NotFoundHandler())
 		answer := httptest.NewRecorder()
 		guard.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/"+string(known)+"/objects", unread{t}))
 		if want := "finding out who calls: reading the webhook configuration: connection refused\n"; answer.Code != http.StatusServiceUnavailable || answer.Body.String() != want {
 			t.Errorf("got %d: %s", answer.Code, answer.Body.String())
+		}
+		if counts.turned != 0 || counts.unserved != 1 || counts.took != acceptWait {
+			t.Errorf("got counts %+v", *counts)
 		}
 		clock.RealClock{}.Sleep(time.Minute)
 	})
@@ -105,8 +109,8 @@ func TestWhoCannotBeToldIsNoStranger(t *testing.T) {
 func TestTheBodiesOfAllTogetherAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		callers, let := NewCallers(clock.RealClock{}), make(chan struct{})
-		callers.take(1, []reach.Token{known})
-		guard := newGuard(callers, false, func() {}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		callers.take(1, []reach.Token{known}, nil)
+		guard := newGuard(callers, false, nobody{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			<-let
 			_, _ = io.Copy(io.Discard, r.Body)
 			w.WriteHeader(http.StatusTeapot)
@@ -125,12 +129,12 @@ func TestTheBodiesOfAllTogetherAreBounded(t *testing.T) {
 			return answered
 		}
 		var large []<-chan int
-		for _, length := range []int64{MaxBody, -1, MaxBody << 10, MaxBody} {
+		for _, length := range []int64{maxBody, -1, maxBody << 10, maxBody} {
 			large = append(large, ask(length))
 		}
 		small := ask(10 << 10)
 		began := clock.RealClock{}.Now()
-		if got, took := <-ask(MaxBody), (clock.RealClock{}).Since(began); got != http.StatusServiceUnavailable || took != budgetWait {
+		if got, took := <-ask(maxBody), (clock.RealClock{}).Since(began); got != http.StatusServiceUnavailable || took != budgetWait {
 			t.Errorf("a fifth large one: got %d after %s", got, took)
 		}
 		waiting := ask(smallBody + 1)
@@ -146,15 +150,52 @@ func TestTheBodiesOfAllTogetherAreBounded(t *testing.T) {
 	})
 }
 
+func TestAWaitLeavesLessTimeToAnswerIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const waited = 3 * time.Second
+		callers, counts := NewCallers(clock.RealClock{}), &counts{}
+		callers.take(1, []reach.Token{known}, nil)
+		guard := newGuard(callers, false, counts, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			until, ok := r.Context().Deadline()
+			if left := (clock.RealClock{}).Since(until); !ok || -left != answerWithin-waited {
+				t.Errorf("%s are left of %s", -left, answerWithin)
+			}
+		}))
+		if !guard.large.TryAcquire(largeBudget) {
+			t.Fatal("the budget isn't free")
+		}
+		clock.RealClock{}.AfterFunc(waited, func() { guard.large.Release(largeBudget) })
+		request := httptest.NewRequest(http.MethodPost, "/"+string(known)+"/objects", http.NoBody)
+		request.ContentLength = maxBody
+		guard.ServeHTTP(httptest.NewRecorder(), request)
+		if counts.unserved != 0 {
+			t.Error("it was not served")
+		}
+	})
+}
+
+// counts is an Observer.
+type counts struct {
+	turned, unserved int
+	took             time.Duration
+}
+
+func (c *counts) TurnedAway() { c.turned++ }
+
+func (c *counts) Unserved(took time.Duration) {
+	c.unserved++
+	c.took = took
+}
+
 func TestNoMoreOfABodyIsReadThanTheBudgetHas(t *testing.T) {
 	callers := NewCallers(clock.RealClock{})
-	callers.take(1, []reach.Token{known})
-	guard := newGuard(callers, false, func() {}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if read, err := io.ReadAll(r.Body); len(read) != MaxBody || err == nil {
+	callers.take(1, []reach.Token{known}, nil)
+	guard := newGuard(callers, false, nobody{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if read, err := io.ReadAll(r.Body); len(read) != maxBody || err == nil {
 			t.Errorf("read %d bytes, error %v", len(read), err)
 		}
 	}))
-	request := httptest.NewRequest(http.MethodPost, "/"+string(known)+"/objects", bytes.NewReader(make([]byte, MaxBody+1)))
+	request := httptest.NewRequest(http.MethodPost, "/"+string(known)+"/objects", bytes.NewReader(make([]byte, maxBody+1)))
 	guard.ServeHTTP(httptest.NewRecorder(), request)
 }
 

@@ -68,7 +68,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	server := &http.Server{
 		BaseContext:    func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		Handler:        newGuard(s.callers, s.certified, s.turned, s.WebhookMux()),
+		Handler:        newGuard(s.callers, s.certified, s.observer, s.WebhookMux()),
 		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: readHeaderTimeout, WriteTimeout: writeTimeout,
 		// API servers speak it to webhooks on their own machine alone, and strangers as they like.
 		HTTP2: &http.HTTP2Config{

@@ -72,7 +72,7 @@ func listen(t *testing.T, protocol string) (*listening, context.CancelFunc) {
 			_, _ = io.WriteString(response, request.Proto)
 		}
 	}))
-	setup.Callers.take(1, []reach.Token{known})
+	setup.Callers.take(1, []reach.Token{known}, nil)
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	if err := s.StartedChecker()(nil); err == nil {

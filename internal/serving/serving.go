@@ -162,7 +162,6 @@ func (s *Setup) keep(options Options) error {
 		return errOwn
 	}
 	if net.ParseIP(s.Hosts[0]) != nil {
-		// cert-controller makes no certificates for addresses.
 		return fmt.Errorf("--webhook-url %q: a certificate in a Secret is for a name, not for an address", options.URL)
 	}
 	s.Secret = types.NamespacedName{Namespace: options.Namespace, Name: options.CertSecret}

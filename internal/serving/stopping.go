@@ -34,8 +34,7 @@ type Server struct {
 	callers *Callers
 	// certified: callers must have presented a certificate.
 	certified bool
-	// turned is called for each caller who is turned away.
-	turned func()
+	observer  Observer
 	// serving: the listener takes connections.
 	serving atomic.Bool
 	// stopping: answers end their connections.
@@ -46,13 +45,21 @@ var _ webhook.Server = &Server{}
 
 func newServer(options webhook.Options, callers *Callers, certified bool) *Server {
 	return &Server{
-		Server: webhook.NewServer(options), options: options, callers: callers, certified: certified, turned: func() {},
+		Server: webhook.NewServer(options), options: options, callers: callers, certified: certified, observer: nobody{},
 	}
 }
 
-// OnTurnedAway has turned called for each caller who is no API server. It must be called
-// before Start.
-func (s *Server) OnTurnedAway(turned func()) { s.turned = turned }
+// Observe has requests counted that reach no handler. It must be called before Start.
+func (s *Server) Observe(observer Observer) { s.observer = observer }
+
+// nobody counts nothing.
+type nobody struct{}
+
+// TurnedAway implements Observer.
+func (nobody) TurnedAway() {}
+
+// Unserved implements Observer.
+func (nobody) Unserved(time.Duration) {}
 
 // Stopping returns a context that ends so long after ctx has. In between requests are
 // answered as ever, for it takes a moment until nobody is sent here any more, and

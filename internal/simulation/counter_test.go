@@ -192,9 +192,9 @@ func (d *driver) observe(asked machine.Observe) *ledger.Observation {
 		observation = &whole
 		if !w.mutation.noProof {
 			observation = balance.SettlementOf(view, asked.Ledger)
-			if observation != nil && observation.Touched[ledger.Namespaces] == whole.Touched[ledger.Namespaces] {
-				w.waive(d.quota, balance.Unproved(view, asked.Ledger))
-			}
+		}
+		if observation == nil && w.mutation.leftProves && asked.Ledger.Basis == whole.Basis {
+			observation = &whole
 		}
 		if observation == nil {
 			return

@@ -33,7 +33,14 @@ import (
 // beginExpiry begins to look for the objects of expired reservations.
 func (t *task) beginExpiry(c *counter) {
 	state, now := c.replica.current(t.quota).State, c.replica.now()
-	t.expired, t.fence, t.forgotten = state.Expired(now), state.Fence, state.Forgotten()
+	t.fence, t.forgotten = state.Fence, state.Forgotten()
+	for _, reservation := range state.Expired(now) {
+		if c.awaits(t.quota, state, reservation) {
+			t.expired = append(t.expired, reservation)
+		} else {
+			t.dropped = append(t.dropped, reservation)
+		}
+	}
 	slices.SortFunc(t.expired, func(a, b ledger.Reservation) int {
 		return strings.Compare(string(a.UID)+a.Attempt, string(b.UID)+b.Attempt)
 	})
@@ -42,6 +49,14 @@ func (t *task) beginExpiry(c *counter) {
 		c.again(t.quota, next)
 	}
 	t.nextLook(c)
+}
+
+func (c *counter) awaits(q int, state ledger.State, reservation ledger.Reservation) bool {
+	awaits := true
+	c.count.Read(c.replica.world.vocabulary.quotas[q], func(view counting.View) {
+		awaits = balance.Awaits(view, state, reservation)
+	})
+	return awaits
 }
 
 // nextLook goes on with the next reservation, then the fence, then what is to be written.
@@ -150,18 +165,7 @@ func (t *task) goOnExpiry(c *counter, outcome outcome) {
 	case taskLook:
 		reservation := t.expired[0]
 		fails := outcome != succeeds || w.unserved && reservation.Resource == w.sources[widgets]
-		if !fails && w.isThere(reservation) {
-			if c.limited[t.quota] {
-				t.stage = taskSelected
-				return
-			}
-			fails = false
-		}
-		t.looked(c, !fails)
-	case taskSelected:
-		fails := outcome != succeeds
-		selected := w.isSelected(t.expired[0].Namespace, t.quota)
-		t.looked(c, !fails && !selected)
+		t.looked(c, !fails && !w.isThere(reservation))
 	case taskProve:
 		if outcome == succeeds {
 			c.prove(t.quota, t.joined)
@@ -205,11 +209,6 @@ func (w *world) isThere(reservation ledger.Reservation) bool {
 		}
 	}
 	return false
-}
-
-func (w *world) isSelected(namespace string, q int) bool {
-	n := slices.Index(w.vocabulary.namespaces[:], namespace)
-	return w.namespaces.newest[n] != nil && w.selected[n][q] != 0
 }
 
 func untilNextExpiry(state ledger.State, now time.Time) time.Duration {

@@ -53,6 +53,8 @@ type mutation struct {
 	shortLife bool
 	// noProof: a namespace is counted before all that it brought is.
 	noProof bool
+	// leftProves: so is one as another one leaves.
+	leftProves bool
 	// theme is of all schedules that look for it; zero for any.
 	theme int
 	// first is the seed of the first schedule.

@@ -51,6 +51,7 @@ func mutations() map[string]struct {
 		"a ledger is taken to be there because a machine knows it": {mutation{trustsMachine: true, first: 103610}, 1},
 		"a reservation ends before the API server gives up":        {mutation{shortLife: true}, 3000},
 		"a namespace is counted before all that it brought":        {mutation{noProof: true, theme: 6}, 3000},
+		"so is one as another one leaves":                          {mutation{leftProves: true, theme: 6}, 3000},
 	}
 }
 

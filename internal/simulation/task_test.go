@@ -68,7 +68,6 @@ const (
 	taskName
 	taskOpen
 	taskLook
-	taskSelected
 	taskGeneration
 	taskDemand
 	taskProve
@@ -126,7 +125,7 @@ func (t *task) isReady() bool { return t.stage != taskEdit || t.reply.came }
 func (c *counter) goOn(q int, outcome outcome) {
 	work := c.tasks[q]
 	switch work.stage {
-	case taskLook, taskSelected, taskGeneration, taskDemand, taskProve:
+	case taskLook, taskGeneration, taskDemand, taskProve:
 		work.goOnExpiry(c, outcome)
 	case taskEdit:
 		work.stage = taskDone

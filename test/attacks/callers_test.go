@@ -134,6 +134,10 @@ var _ = Describe("A pod that reaches the operator's port", Ordered, func() {
 			status, _, err := t.post(ctx, "/"+stolen+webhooks, forged())
 			return status, err
 		}
+
+		By("starting a replica anew, which serves an API server that hasn't loaded the new token")
+		t.restart(ctx, 0)
+		Expect(status(ctx)).To(Equal(http.StatusOK))
 		Eventually(ctx, status).WithTimeout(90 * time.Second).WithPolling(time.Second).Should(Equal(http.StatusNotFound))
 	})
 })

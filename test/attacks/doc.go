@@ -14,12 +14,11 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package attacks tries to take what is not the attacker's: what a tenant, a pod that
-// reaches the operator's port, or who has stolen what the operator knows might do. Where an
-// attack might fail for another reason, its spec also shows that it succeeds with what the
-// attacker lacks.
+// Package attacks tries what a pod that reaches the operator's port, or somebody who has
+// stolen the token, can do. If an attack might fail for another reason, its spec also shows
+// that it succeeds with what the attacker lacks.
 //
-// The operator runs as in a cluster: two replicas behind their Service, with the rights of
+// The operator runs as in a cluster: replicas behind their Service, with the rights of
 // their ServiceAccount.
 //
 // Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e.

@@ -64,6 +64,9 @@ type target struct {
 	admin    client.Client
 	operator *harness.Production
 	replicas []*harness.Operator
+	// binary and args are those of each replica.
+	binary string
+	args   []string
 	// scraper is the token of a ServiceAccount that may read metrics.
 	scraper string
 }
@@ -82,17 +85,30 @@ func install(ctx context.Context, options harness.Options, addresses []int, args
 	t.admin = suite.Client(t.cluster.Config(), suite.Deadline)
 	t.operator = suite.StartProduction(ctx, t.cluster)
 	t.scraper = suite.Scraper(ctx, t.cluster)
-	binary := <-built
+	t.binary, t.args = <-built, args
 	for _, address := range addresses {
-		replica, err := t.operator.Start(ctx, harness.ReplicaOptions{Binary: binary, Address: harness.Address(address), Args: args})
-		Expect(err).NotTo(HaveOccurred())
-		t.replicas = append(t.replicas, replica)
+		t.replicas = append(t.replicas, t.start(ctx, harness.Address(address)))
 	}
 	Eventually(t.operator.Ready).Should(ConsistOf(t.replicas))
 	Expect(t.admin.Create(ctx, builders.Namespace(namespace).Label("team", quota).Obj())).To(Succeed())
 	Expect(t.admin.Create(ctx, builders.Quota(quota).Label("team", quota).Hard("count/configmaps", hard).Obj())).To(Succeed())
 	suite.WaitUntilEnforced(ctx, t.admin, quota)
 	return t
+}
+
+func (t *target) start(ctx context.Context, address string) *harness.Operator {
+	GinkgoHelper()
+	replica, err := t.operator.Start(ctx, harness.ReplicaOptions{Binary: t.binary, Address: address, Args: t.args})
+	Expect(err).NotTo(HaveOccurred())
+	return replica
+}
+
+// restart ends a replica, and starts another one at its address.
+func (t *target) restart(ctx context.Context, replica int) {
+	GinkgoHelper()
+	Expect(t.operator.Stop(t.replicas[replica])).To(Succeed())
+	t.replicas[replica] = t.start(ctx, t.replicas[replica].Address)
+	Eventually(t.operator.Ready).Should(ConsistOf(t.replicas))
 }
 
 func (t *target) stop() {

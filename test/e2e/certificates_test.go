@@ -18,11 +18,16 @@ package e2e
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -39,12 +44,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
-	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -404,17 +409,26 @@ func bundle(ctx context.Context) string {
 func issue(host string, life time.Duration) map[string][]byte {
 	GinkgoHelper()
 	begin, end := time.Now().Add(-24*time.Hour), time.Now().Add(life)
-	issuer := &rotator.CertRotator{
-		CAName: "shared-quota-webhook-ca", CAOrganization: "shared-quota", DNSName: host,
-		ExtKeyUsages: &[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	var authority *x509.Certificate
+	var signer *ecdsa.PrivateKey
+	issued := map[string][]byte{}
+	for _, made := range []struct{ file, name string }{{"ca", "shared-quota-webhook-ca"}, {"tls", host}} {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		Expect(err).NotTo(HaveOccurred())
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: made.name}, DNSNames: []string{made.name},
+			NotBefore: begin, NotAfter: end, IsCA: authority == nil, BasicConstraintsValid: true,
+		}
+		if authority == nil {
+			authority, signer = template, key
+		}
+		raw, err := x509.CreateCertificate(rand.Reader, template, authority, key.Public(), signer)
+		Expect(err).NotTo(HaveOccurred())
+		issued[made.file+".crt"] = pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: raw})
+		issued[made.file+".key"], err = keyutil.MarshalPrivateKeyToPEM(key)
+		Expect(err).NotTo(HaveOccurred())
 	}
-	authority, err := issuer.CreateCACert(begin, end)
-	Expect(err).NotTo(HaveOccurred())
-	certificate, key, err := issuer.CreateCertPEM(authority, begin, end)
-	Expect(err).NotTo(HaveOccurred())
-	return map[string][]byte{
-		"ca.crt": authority.CertPEM, "ca.key": authority.KeyPEM, "tls.crt": certificate, "tls.key": key,
-	}
+	return issued
 }
 
 // trusting is a webhook configuration that calls the URL about nothing.

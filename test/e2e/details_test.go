@@ -244,6 +244,23 @@ var _ = Describe("A device claim", func() {
 		Expect(api.Create(ctx, builders.DeviceClaim(namespace, "claim2").Exactly("gpu", 1).Obj())).To(
 			BeRefused(exceeded(quota.Name, devices, "1", "4", "4")))
 	})
+
+	It("uses what its class offers, also if the class offers it later", func(ctx SpecContext) {
+		const devices = "requests.dra.example/late"
+		class := builders.DeviceClass("late")
+		mustCreate(ctx, class)
+		DeferCleanup(func(ctx context.Context) { Expect(api.Delete(ctx, class)).To(Succeed()) })
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard(devices, "4"))
+		namespace := team.namespace(ctx)
+		mustCreate(ctx, builders.DeviceClaim(namespace, "claim").Exactly("late", 2).Obj())
+		eventuallyUses(ctx, quota, devices+"=0")
+		for _, test := range []struct{ offers, used string }{{"dra.example/late", "2"}, {"dra.example/other", "0"}} {
+			class.Spec.ExtendedResourceName = &test.offers
+			Expect(api.Update(ctx, class)).To(Succeed())
+			eventuallyUses(ctx, quota, devices+"="+test.used)
+		}
+	})
 })
 
 func setPhase(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) {

@@ -18,6 +18,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -77,6 +78,25 @@ var _ = Describe("An object that is refused by the API server after it was admit
 			Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), is)).To(Succeed())
 			return amounts(is.Status.Total.Used) + " " + amounts(is.Status.Reserved)
 		}).Should(Equal("configmaps=2 configmaps=1"))
+	})
+
+	It("because its name is taken holds none of the last room", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("configmaps", "3"))
+		namespace, other := team.namespace(ctx), team.namespace(ctx)
+		for _, name := range []string{"taken1", "taken2"} {
+			mustCreate(ctx, builders.ConfigMap(namespace, name))
+		}
+		eventuallyUses(ctx, quota, "configmaps=2")
+		before := reservations(ctx, quota) // those of the creations above, perhaps
+		for _, name := range []string{"taken1", "taken2"} {
+			err := api.Create(ctx, builders.ConfigMap(namespace, name))
+			Expect(apierrors.IsAlreadyExists(err)).To(BeTrue(), "got %v", err)
+			Expect(err).To(MatchError(fmt.Sprintf(`admission webhook %q denied the request: configmaps %q already exists`,
+				"objects.quota.sharedquota.dev", name)))
+		}
+		Expect(before).To(ContainElements(reservations(ctx, quota)))
+		mustCreate(ctx, builders.ConfigMap(other, "last"))
 	})
 })
 

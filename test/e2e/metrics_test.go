@@ -104,8 +104,9 @@ var _ = Describe("The metrics", func() {
 
 		By("all that are documented, and no other")
 		is = scrape(ctx)
-		// The first takes a defect, the second a quota whose scopes match nothing.
-		Expect(is.names()).To(ConsistOf(without(documented(), "sharedquota_counting_drift_total", "sharedquota_counting_unmatched_total")))
+		// The first takes a defect, the second a quota whose scopes match nothing, the third a request that failed.
+		Expect(is.names()).To(ConsistOf(without(documented(), "sharedquota_counting_drift_total", "sharedquota_counting_unmatched_total",
+			"sharedquota_ledger_doubtful_reservations")))
 		problems, err := promlint.New(bytes.NewReader(is.text)).Lint()
 		Expect(err).NotTo(HaveOccurred())
 		for _, problem := range problems {
@@ -129,6 +130,9 @@ var _ = Describe("The metrics", func() {
 		Expect(is.value("sharedquota_quota_reserved", "quota", quota.Name, "resource", "configmaps")).To(Equal(1.0))
 		Expect(is.value("sharedquota_quota_used", "quota", quota.Name, "resource", "configmaps")).To(Equal(1.0))
 		Expect(is.value("sharedquota_ledger_reservations", "quota", quota.Name)).To(Equal(1.0))
+		Eventually(ctx, func(ctx SpecContext) float64 {
+			return scrape(ctx).sum("sharedquota_ledger_doubtful_reservations", "quota", quota.Name, "namespace", namespace)
+		}).Should(Equal(1.0))
 		Eventually(ctx, func(ctx SpecContext) float64 {
 			return scrape(ctx).value("sharedquota_ledger_reservations_ended_total", "quota", quota.Name, "end", "expired")
 		}).WithTimeout(reservationTTL + deadline).WithPolling(10 * poll).Should(Equal(1.0))

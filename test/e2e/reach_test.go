@@ -19,7 +19,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -33,6 +32,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // unanswered is what a client is told while no operator answers.
@@ -214,6 +214,7 @@ var _ = Describe("The reach of the webhook", func() {
 	})
 
 	It("is repaired, whoever edits what of it", func(ctx SpecContext) {
+		DeferCleanup(restart) // what follows is no fight
 		team := newTeam()
 		enforce(ctx, team.quota().Hard("pods", "0"))
 		was := configuration(ctx)
@@ -267,12 +268,10 @@ func generated(is *admissionregistrationv1.ValidatingWebhookConfiguration) []adm
 		return webhook.Name == "probe.quota.sharedquota.dev"
 	})
 	for i, entry := range entries {
-		entries[i].ClientConfig.URL = ptr.To(callersToken.ReplaceAllString(*entry.ClientConfig.URL, "/TOKEN/"))
+		entries[i].ClientConfig.URL = ptr.To(suite.WithoutCallersToken(*entry.ClientConfig.URL))
 	}
 	return entries
 }
-
-var callersToken = regexp.MustCompile(`/[0-9a-f]{32}/`)
 
 // entries are what is asked about and in the namespaces of which teams.
 func entries(ctx context.Context) []string {

@@ -164,12 +164,12 @@ func (s scraped) histogram(name string, labels ...string) *dto.Histogram {
 	return s.metric(name, labels).GetHistogram()
 }
 
-// sum of a counter's series that have these labels, and maybe others.
+// sum of the series of a counter or a gauge that have these labels, and maybe others.
 func (s scraped) sum(name string, labels ...string) float64 {
 	total := 0.0
 	for _, metric := range s.families[name].GetMetric() {
 		if has(metric, labels) {
-			total += metric.GetCounter().GetValue()
+			total += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 		}
 	}
 	return total

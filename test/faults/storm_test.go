@@ -30,6 +30,7 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/test/faults/load"
 	"github.com/sharedquota/shared-quota-operator/test/faults/proxy"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 const (
@@ -76,7 +77,7 @@ func weather(ctx context.Context, round uint64) *world {
 	plan.Orphans = true
 	plan.Refusing = []string{w.namespaces[1]}
 	plan.Pods = slices.Delete(slices.Clone(plan.Pods), 1, 2)
-	refuse(ctx, w.namespaces[1])
+	suite.RefuseAll(ctx, api, w.namespaces[1])
 	w.prepareMoves(ctx, &plan)
 	s := &storm{random: random(1000 + round), start: time.Now(), done: map[string]int{}, canary: canary{label: w.name}}
 	s.canary.start(ctx)
@@ -165,6 +166,7 @@ func (s *storm) breaks() map[string]func(context.Context) {
 		"cut watches":                   s.deafening(func(context.Context) { s.cut(false) }),
 		"cut watches, and list again":   s.deafening(func(context.Context) { s.cut(true) }),
 		"late watches":                  s.deafening(s.lag),
+		"replace the callers' token":    s.replaceToken,
 		"kill and start the API server": s.deafening(s.apiServer),
 	}
 	if stormDuration() > 0 {
@@ -264,6 +266,17 @@ func (s *storm) kill(ctx context.Context, place *place) {
 	replicas.kill(place)
 	pass(ctx, time.Duration(s.random.IntN(2000))*time.Millisecond)
 	replicas.start(ctx, place)
+}
+
+// replaceToken has the API server call by another token, and lets a replica start that may
+// be called by the one before.
+func (s *storm) replaceToken(ctx context.Context) {
+	GinkgoHelper()
+	replicas.waitForLeader(ctx)
+	before := suite.CallersToken(ctx, api)
+	suite.ReplaceCallersToken(ctx, api)
+	s.killFollower(ctx)
+	Eventually(func() string { return suite.CallersToken(ctx, api) }).WithTimeout(suite.Deadline).ShouldNot(Equal(before))
 }
 
 // terminate stops a replica as a rolling update does, where another is left.

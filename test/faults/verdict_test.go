@@ -182,17 +182,19 @@ func (w *world) free(ctx context.Context) {
 	}
 }
 
-// useAll takes all that is free.
+// useAll takes all that is free. It may be called again, and gives what it creates other
+// names then.
 func (w *world) useAll(ctx context.Context) {
 	GinkgoHelper()
+	w.used++
 	w.useUp(ctx, w.spare[w.tier()], w.whole(), w.tier())
 	w.useUp(ctx, w.spare[w.whole()], w.whole())
 	things := w.spare[w.things()]
 	w.createUpTo(ctx, "services.loadbalancers", func(i int) client.Object {
-		return builders.Service(things, fmt.Sprintf("s%d", i)).Type(corev1.ServiceTypeLoadBalancer, 80).WithoutNodePorts().Obj()
+		return builders.Service(things, fmt.Sprintf("s%d-%d", w.used, i)).Type(corev1.ServiceTypeLoadBalancer, 80).WithoutNodePorts().Obj()
 	}, w.things())
 	w.createUpTo(ctx, "count/configmaps", func(i int) client.Object {
-		return builders.ConfigMap(things, fmt.Sprintf("c%d", i))
+		return builders.ConfigMap(things, fmt.Sprintf("c%d-%d", w.used, i))
 	}, w.things())
 }
 
@@ -203,12 +205,12 @@ func (w *world) useUp(ctx context.Context, namespace string, quotas ...string) {
 	cpu, pods := corev1.ResourceName("requests.cpu"), corev1.ResourcePods
 	free, _ := leastFree(ctx, cpu, quotas)
 	if left, _ := leastFree(ctx, pods, quotas); left.Value() >= 2 {
-		Expect(api.Create(ctx, builders.Pod(namespace, "all-cpu").Request("cpu", free.String()).Obj())).To(Succeed())
+		Expect(api.Create(ctx, builders.Pod(namespace, fmt.Sprintf("all-cpu-%d", w.used)).Request("cpu", free.String()).Obj())).To(Succeed())
 		_, by := leastFree(ctx, cpu, quotas)
-		Expect(api.Create(ctx, builders.Pod(namespace, "more-cpu").Request("cpu", "1m").Obj())).To(beRefused(ctx, by, cpu, "1m"))
+		Expect(api.Create(ctx, builders.Pod(namespace, fmt.Sprintf("more-cpu-%d", w.used)).Request("cpu", "1m").Obj())).To(beRefused(ctx, by, cpu, "1m"))
 	}
 	w.createUpTo(ctx, pods, func(i int) client.Object {
-		return builders.Pod(namespace, fmt.Sprintf("p%d", i)).Request("cpu", "0").Obj()
+		return builders.Pod(namespace, fmt.Sprintf("p%d-%d", w.used, i)).Request("cpu", "0").Obj()
 	}, quotas...)
 }
 

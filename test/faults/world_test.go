@@ -25,7 +25,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
@@ -50,6 +49,8 @@ type world struct {
 	more []string
 	// spare are namespaces for the end, key as in coveredBy -> name.
 	spare map[string]string
+	// used is how often all that was free has been used there.
+	used int
 }
 
 func (w *world) whole() string  { return w.name + "-a-whole" }
@@ -122,19 +123,6 @@ func (w *world) abolish(ctx context.Context) {
 		Expect(api.Delete(ctx, builders.Quota(name).Obj())).To(Succeed())
 	}
 	worlds = slices.DeleteFunc(worlds, func(one *world) bool { return one == w })
-}
-
-// refuse puts a quota of Kubernetes into a namespace that refuses every pod
-// after the webhooks have admitted it. Nothing counts it, so it says itself that
-// it is counted.
-func refuse(ctx context.Context, namespace string) {
-	GinkgoHelper()
-	none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
-	quota := builders.ResourceQuota(namespace, load.RefusingQuota)
-	quota.Spec.Hard = none
-	Expect(api.Create(ctx, quota)).To(Succeed())
-	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
-	Expect(api.Status().Update(ctx, quota)).To(Succeed())
 }
 
 // plan has a client for pods in every namespace, and for services and config

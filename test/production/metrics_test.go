@@ -17,11 +17,15 @@ limitations under the License.
 package production
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/discovery"
 
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 	"github.com/sharedquota/shared-quota-operator/test/suite"
@@ -38,6 +42,29 @@ func asked(ctx context.Context, replica *harness.Operator) int {
 		sum += int(metric.GetCounter().GetValue())
 	}
 	return sum
+}
+
+// watches is how many watches of a resource the API server has under way.
+func watches(ctx context.Context, resource string) int {
+	GinkgoHelper()
+	raw, err := discovery.NewDiscoveryClientForConfig(cluster.Config())
+	Expect(err).NotTo(HaveOccurred())
+	text, err := raw.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	Expect(err).NotTo(HaveOccurred())
+	number := 0
+	for _, metric := range families["apiserver_longrunning_requests"].GetMetric() {
+		labels := map[string]string{}
+		for _, label := range metric.GetLabel() {
+			labels[label.GetName()] = label.GetValue()
+		}
+		if labels["resource"] == resource && labels["verb"] == "WATCH" {
+			number += int(metric.GetGauge().GetValue())
+		}
+	}
+	return number
 }
 
 // counts tells it of all replicas.

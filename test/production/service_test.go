@@ -78,6 +78,11 @@ var _ = Describe("Replicas behind their Service", Ordered, func() {
 		Expect(leases.Items[0].Spec.HolderIdentity).NotTo(HaveValue(BeEmpty()))
 	})
 
+	It("leave it to the leader to watch the views, which change all the time", func(ctx SpecContext) {
+		Eventually(ctx, func(ctx context.Context) int { return watches(ctx, "localresourcequotas") }).Should(Equal(1))
+		Expect(watches(ctx, "quotaledgers")).To(Equal(len(replicas)))
+	})
+
 	It("are the only ones who write what they keep", func(ctx SpecContext) {
 		ledger := &quotav1.QuotaLedger{}
 		Expect(admin.Get(ctx, client.ObjectKey{Name: quota}, ledger)).To(Succeed())

@@ -37,7 +37,17 @@ func (g grant) covers(r request) bool {
 		(g.resource == rbacv1.ResourceAll || g.resource == r.resource)
 }
 
-func (g grant) general() bool { return g.resource == rbacv1.ResourceAll }
+// breadth says how much the grant is for: one resource, all of a group, or all there are.
+func (g grant) breadth() int {
+	switch {
+	case g.resource != rbacv1.ResourceAll:
+		return 0
+	case g.group != rbacv1.APIGroupAll:
+		return 1
+	default:
+		return 2
+	}
+}
 
 // grantsOf returns every right that some binding gives the ServiceAccount itself.
 func grantsOf(ctx context.Context, reader client.Reader, namespace, name string) ([]grant, error) {
@@ -99,13 +109,14 @@ func flatten(role string, rule rbacv1.PolicyRule) []grant {
 }
 
 // unused returns the grants without which the same requests would have been allowed.
-// A general one is used by what no special one is for.
+// A broad one is used by what no narrower one is for.
 func unused(grants []grant, requests []request) []grant {
 	var without []grant
 	for _, given := range grants {
 		used := slices.ContainsFunc(requests, func(r request) bool {
-			special := slices.ContainsFunc(grants, func(other grant) bool { return !other.general() && other.covers(r) })
-			return given.covers(r) && (!given.general() || !special)
+			return given.covers(r) && !slices.ContainsFunc(grants, func(other grant) bool {
+				return other.breadth() < given.breadth() && other.covers(r)
+			})
 		})
 		if !used {
 			without = append(without, given)

@@ -50,7 +50,11 @@ var (
 	openShiftQuota = schema.GroupVersionKind{Group: "quota.openshift.io", Version: "v1", Kind: "ClusterResourceQuota"}
 )
 
-const devices = "requests.dra.example/gpu"
+const (
+	devices = "requests.dra.example/gpu"
+	secrets = corev1.ResourceName("count/secrets")
+	widgets = corev1.ResourceName("count/widgets.example.com")
+)
 
 // invisible tells of which grants the audit log can't show the use.
 func invisible(given grant, requests []request) bool {
@@ -70,32 +74,56 @@ func invisible(given grant, requests []request) bool {
 	}
 }
 
+// forbidden returns what the operator asked for so far, and must not.
+func forbidden() []request {
+	GinkgoHelper()
+	requests, err := audited.requests()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(len(requests)).To(BeNumerically(">", 50), "the log has the scenario")
+	return slices.DeleteFunc(requests, func(r request) bool { return r.allowed })
+}
+
+// neverUsed returns what the operator may do and has not done so far.
+func neverUsed(ctx context.Context) []grant {
+	GinkgoHelper()
+	requests, err := audited.requests()
+	Expect(err).NotTo(HaveOccurred())
+	grants, err := grantsOf(ctx, admin, suite.Namespace, suite.ServiceAccount)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(len(grants)).To(BeNumerically(">", 20), "the roles are bound")
+	return slices.DeleteFunc(unused(grants, requests), func(given grant) bool { return invisible(given, requests) })
+}
+
+// may tells whether the operator may do what is asked.
+func may(ctx context.Context, asked authorizationv1.ResourceAttributes) bool {
+	GinkgoHelper()
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: suite.User, Groups: []string{"system:serviceaccounts", "system:authenticated"}, ResourceAttributes: &asked,
+	}}
+	Expect(admin.Create(ctx, review)).To(Succeed())
+	return review.Status.Allowed
+}
+
 // The whole scenario is one spec: what it asks for only makes sense together.
 var _ = Describe("The operator, with the rights of config/rbac", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
+		begin(ctx, "config/default")
 		defineTypes(ctx)
-		scenario(ctx)
+		scenario(ctx, widgets)
+	})
+
+	It("counts every kind that lives in namespaces", func(ctx SpecContext) {
+		kinds := listable(ctx)
+		Expect(kinds).To(ContainElements(secrets, widgets))
+		countAll(ctx, kinds)
 	})
 
 	It("is forbidden nothing that it asks for", func() {
-		requests, err := audited.requests()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(len(requests)).To(BeNumerically(">", 50), "the log has the scenario")
-		forbidden := slices.DeleteFunc(requests, func(r request) bool { return r.allowed })
-		Expect(forbidden).To(BeEmpty())
+		Expect(forbidden()).To(BeEmpty())
 		Expect(suite.LogOf(running.Process)).NotTo(ContainSubstring("forbidden"))
 	})
 
-	It("is given nothing that it doesn't use", func(ctx SpecContext) {
-		requests, err := audited.requests()
-		Expect(err).NotTo(HaveOccurred())
-		grants, err := grantsOf(ctx, admin, suite.Namespace, suite.ServiceAccount)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(len(grants)).To(BeNumerically(">", 20), "the roles are bound")
-		Expect(slices.DeleteFunc(unused(grants, requests), func(given grant) bool {
-			return invisible(given, requests)
-		})).To(BeEmpty())
-	})
+	It("is given nothing that it doesn't use", func(ctx SpecContext) { Expect(neverUsed(ctx)).To(BeEmpty()) })
 
 	It("is served like Kubernetes' own controllers while the API server is busy", func(ctx SpecContext) {
 		schema := &flowcontrolv1.FlowSchema{}
@@ -119,11 +147,7 @@ var _ = Describe("The operator, with the rights of config/rbac", Ordered, func()
 	})
 
 	DescribeTable("may not", func(ctx SpecContext, asked authorizationv1.ResourceAttributes) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: suite.User, Groups: []string{"system:serviceaccounts", "system:authenticated"}, ResourceAttributes: &asked,
-		}}
-		Expect(admin.Create(ctx, review)).To(Succeed())
-		Expect(review.Status.Allowed).To(BeFalse())
+		Expect(may(ctx, asked)).To(BeFalse())
 	},
 		Entry("run commands in a pod, by a request to get",
 			authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "exec", Namespace: "shop", Name: "p"}),
@@ -188,11 +212,16 @@ func defineTypes(ctx context.Context) {
 	mustCreate(ctx, builders.DeviceClassOffering("gpu", "dra.example/gpu"))
 }
 
-// scenario has the operator do all that it does.
-func scenario(ctx context.Context) {
+// scenario has the operator do all that it does, under a quota that names custom
+// resources, too, where it may count them.
+func scenario(ctx context.Context, custom ...corev1.ResourceName) {
 	GinkgoHelper()
 	mustCreate(ctx, builders.Namespace("shop").Label("team", "a").Obj(), builders.Namespace("office").Label("team", "a").Obj())
-	quota := builders.Quota("a").Label("team", "a").Hard("pods", "2").Hard("count/widgets.example.com", "1").Hard(devices, "8").Obj()
+	limits := builders.Quota("a").Label("team", "a").Hard("pods", "2").Hard(devices, "8")
+	for _, name := range custom {
+		limits.Hard(name, "1")
+	}
+	quota := limits.Obj()
 	mustCreate(ctx, quota)
 	suite.WaitUntilEnforced(ctx, admin, quota.Name)
 

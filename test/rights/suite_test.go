@@ -19,6 +19,7 @@ package rights
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
-// What the whole suite shares.
+// What the specs of one installation share.
 var (
 	cluster *harness.Cluster
 	// admin is a member of system:masters, whom RBAC doesn't ask.
@@ -45,28 +46,45 @@ var (
 	metricsURL string
 )
 
+// binary is the operator.
+var binary string
+
 func TestRights(t *testing.T) {
-	suite.Run(t, "The operator's rights", suite.BuildTimeout+10*time.Minute)
+	suite.Run(t, "The operator's rights", suite.BuildTimeout+20*time.Minute)
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
-	var flags map[string]string
-	var err error
-	audited, flags, err = newAudit(GinkgoT().TempDir())
-	Expect(err).NotTo(HaveOccurred())
-	cluster, err = harness.Start(ctx, harness.Options{CRDDirs: []string{}, APIServerFlags: flags})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = cluster.StartControllerManager(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	suite.Install(ctx, cluster)
-	admin = suite.Client(cluster.Config(), suite.Deadline)
-	startOperator(ctx)
-}, NodeTimeout(suite.BuildTimeout))
+var _ = BeforeSuite(func(ctx SpecContext) { binary = suite.Operator(ctx) }, NodeTimeout(suite.BuildTimeout))
 
 // A failure is told with what the operator said last.
 var _ = JustAfterEach(func() { suite.ReportLog(running) })
 
-var _ = AfterSuite(func() { suite.Stop(cluster, running) })
+// everythingServed has the API server serve the kinds in namespaces, too, that Kubernetes
+// doesn't serve unless it is told to: the operator must be able to count them.
+var everythingServed = map[string]string{
+	"runtime-config": "api/all=true",
+	"feature-gates":  "EvictionRequestAPI=true,GenericWorkload=true",
+}
+
+// begin starts a cluster in which what the kustomization installs is all that the operator
+// may do, and the operator. They end with the specs of the container whose BeforeAll calls
+// it.
+func begin(ctx context.Context, kustomization string) {
+	GinkgoHelper()
+	cluster, running = nil, nil
+	DeferCleanup(func() { suite.Stop(cluster, running) })
+	var flags map[string]string
+	var err error
+	audited, flags, err = newAudit(GinkgoT().TempDir())
+	Expect(err).NotTo(HaveOccurred())
+	maps.Copy(flags, everythingServed)
+	cluster, err = harness.Start(ctx, harness.Options{CRDDirs: []string{}, APIServerFlags: flags})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = cluster.StartControllerManager(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	suite.InstallFrom(ctx, cluster, kustomization)
+	admin = suite.Client(cluster.Config(), suite.Deadline)
+	startOperator(ctx)
+}
 
 // startOperator runs the operator as it runs in a cluster, but for where it is reached.
 func startOperator(ctx context.Context) {
@@ -78,7 +96,7 @@ func startOperator(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	metricsURL = fmt.Sprintf("https://localhost:%d/metrics", metricsPort)
 	running, err = cluster.StartOperator(ctx, harness.OperatorOptions{
-		Binary: suite.Operator(ctx), Kubeconfig: suite.Kubeconfig(cluster), LeaderElect: true, CertSecret: suite.CertSecret,
+		Binary: binary, Kubeconfig: suite.Kubeconfig(cluster), LeaderElect: true, CertSecret: suite.CertSecret,
 		WebhookPort: port, WebhookURL: fmt.Sprintf("https://localhost:%d", port),
 		MetricsPort: metricsPort,
 		Args:        []string{"--namespace", suite.Namespace, "--status-interval", "100ms", "--metrics-secure"},

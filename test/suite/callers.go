@@ -23,12 +23,19 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// callersToken is what every path that the API server calls begins with.
+// callersToken is what every path that the API server calls begins with. It repeats what
+// the operator's own expression says, because a test must not believe that.
 var callersToken = regexp.MustCompile(`/([0-9a-f]{32})/`)
+
+// WithoutCallersToken returns a path or URL with a word in place of the token.
+func WithoutCallersToken(called string) string {
+	return callersToken.ReplaceAllString(called, "/TOKEN/")
+}
 
 // CallersToken returns the token by which the webhook configuration has the API server
 // call.
@@ -51,4 +58,14 @@ func CallersToken(ctx context.Context, api client.Reader) string {
 		return token
 	}
 	return ""
+}
+
+// ReplaceCallersToken has the leader replace the token, in the way that docs/security.md
+// tells administrators.
+func ReplaceCallersToken(ctx context.Context, api client.Client) {
+	GinkgoHelper()
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	configuration.Name = "shared-quota"
+	forget := []byte(`{"metadata":{"annotations":{"quota.sharedquota.dev/token-since":null}}}`)
+	Expect(api.Patch(ctx, configuration, client.RawPatch(types.MergePatchType, forget))).To(Succeed())
 }

@@ -45,7 +45,14 @@ const (
 // Install applies config/default, and returns once its types are served.
 func Install(ctx context.Context, cluster *harness.Cluster) {
 	GinkgoHelper()
-	Kubectl(ctx, cluster, "apply", "-k", "config/default")
+	InstallFrom(ctx, cluster, "config/default")
+}
+
+// InstallFrom applies a kustomization that installs what config/default does, but for
+// what it leaves out, and returns once its types are served.
+func InstallFrom(ctx context.Context, cluster *harness.Cluster, kustomization string) {
+	GinkgoHelper()
+	Kubectl(ctx, cluster, "apply", "-k", kustomization)
 	Kubectl(ctx, cluster, "wait", "--for=condition=established", "--timeout=60s", "crd", "--all")
 }
 

@@ -28,7 +28,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -74,16 +73,7 @@ func configurationIsGone(ctx context.Context) bool {
 // again once it is installed again.
 func countNothing(ctx context.Context) {
 	GinkgoHelper()
-	role := &metav1.PartialObjectMetadata{}
-	role.SetGroupVersionKind(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"})
-	role.SetName("shared-quota-manager-role")
-	for i := range 20 {
-		patch := fmt.Sprintf(`[{"op":"test","path":"/rules/%[1]d/resources","value":["*"]},{"op":"remove","path":"/rules/%[1]d"}]`, i)
-		if api.Patch(ctx, role, client.RawPatch(types.JSONPatchType, []byte(patch))) == nil {
-			return
-		}
-	}
-	Fail("the role has no rule for all resources")
+	suite.Kubectl(ctx, cluster, "delete", "clusterrolebinding", "shared-quota-reader-rolebinding", "shared-quota-reader-all-rolebinding")
 }
 
 // uninstall removes what is installed.

@@ -29,7 +29,6 @@ import (
 	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -96,19 +95,15 @@ func (t *team) used(ctx context.Context) func() string {
 	}
 }
 
-// send admits a pod that is never stored: a quota of Kubernetes refuses it after the
-// webhook has admitted it. Its reservation is what any reservation in flight is, for
+// send admits a pod that is never stored: another webhook refuses it while the operator
+// admits it. Its reservation is what any reservation in flight is, for
 // as long as it is looked at.
 func (t *team) send(ctx context.Context, name string, encoding int32) {
 	GinkgoHelper()
 	namespace := t.name + "-flight"
 	Expect(api.Create(ctx, builders.Namespace(namespace).Label("team", t.name).Obj())).To(Succeed())
-	none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
-	refusing := builders.ResourceQuota(namespace, "refusing")
-	refusing.Spec.Hard = none
-	Expect(api.Create(ctx, refusing)).To(Succeed())
-	Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, builders.Pod(namespace, name).Obj()) }).
-		Should(MatchError(ContainSubstring("exceeded quota: refusing")))
+	suite.RefuseAll(ctx, api, namespace)
+	Expect(api.Create(ctx, builders.Pod(namespace, name).Obj())).To(MatchError(ContainSubstring(suite.Refusing)))
 	Expect(t.ledger(ctx).Entries.Reservations).To(ContainElement(ContainSubstring(inFlight(t, encoding))))
 }
 

@@ -58,8 +58,8 @@ func (h *Handler) decide(
 		return nil, err
 	}
 	first := h.outcome(ctx, request, attributes, covered)
-	if first.granted() {
-		return first.decision, nil
+	if first.granted() || isNative(first.err) || isTaken(first.err) {
+		return first.decision, first.err
 	}
 	last := h.decideAgain(ctx, request, attributes, question, covered, first)
 	return last.decision, last.err
@@ -101,7 +101,8 @@ func (h *Handler) decideAgain(
 //   - a denial has been checked against the quota's spec already. Whether the
 //     namespace is still the quota's has not;
 //   - what somebody else has seen of namespaces must be seen;
-//   - a namespace that the ledger has not counted yet needs only time;
+//   - a namespace that the ledger has not counted yet needs only time, and so does one that
+//     holds too much for objects that are about to appear;
 //   - anything else rests on the quotas' specs.
 func (h *Handler) lookAgain(ctx context.Context, question reach.Question, namespace string, last outcome) (coverage.Covered, error) {
 	undecided, _ := last.decision.(ledger.Undecided)
@@ -111,7 +112,7 @@ func (h *Handler) lookAgain(ctx context.Context, question reach.Question, namesp
 		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookEverywhere)
 	case last.err == nil && denied:
 		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookNamespace)
-	case last.err == nil && (undecided.Reason == ledger.StaleNamespaces || undecided.Reason == ledger.NotJoined):
+	case last.isWithheld(), last.err == nil && (undecided.Reason == ledger.StaleNamespaces || undecided.Reason == ledger.NotJoined):
 		return h.Coverage.Covering(ctx, question, namespace, undecided.Members)
 	default:
 		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookQuotas)
@@ -133,7 +134,7 @@ func (h *Handler) pause(ctx context.Context) {
 	}
 }
 
-func (o outcome) granted() bool { return isGranted(o.decision, o.err) }
+func (o outcome) granted() bool { return o.err == nil && ledger.IsGranted(o.decision) }
 
 // isBehind reports whether the replica has yet to see what the ledger has counted.
 func (o outcome) isBehind() bool {
@@ -145,7 +146,13 @@ func (o outcome) isBehind() bool {
 // however long one waits.
 func (o outcome) restsOnLimits() bool {
 	undecided, isUndecided := o.decision.(ledger.Undecided)
-	return o.err != nil || !isUndecided || undecided.Reason == ledger.InvalidSpec
+	return !o.isWithheld() && (o.err != nil || !isUndecided || undecided.Reason == ledger.InvalidSpec)
+}
+
+// isWithheld reports whether the namespace holds too much for objects that have not appeared.
+func (o outcome) isWithheld() bool {
+	_, withheld := o.decision.(ledger.Withheld)
+	return o.err == nil && withheld
 }
 
 // isUncovered reports whether a request failed for want of a quota.

@@ -19,6 +19,7 @@ package objects
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,8 @@ func (s *scripted) Reserve(_ context.Context, charges []ledger.Charge) (ledger.D
 	return s.next(), nil
 }
 
+func (s *scripted) Current(string) ledger.State { return ledger.State{} }
+
 func (s *scripted) Judge(_ context.Context, charges []ledger.Charge) (ledger.Decision, error) {
 	s.judged = append(s.judged, charges...)
 	return s.next(), nil
@@ -173,17 +176,15 @@ func TestANamespaceThatChangedIsChargedToTheQuotaThatCoversItNow(t *testing.T) {
 	}
 }
 
-func TestWhatTheLedgerDoesNotKnowYetIsWaitedForBriefly(t *testing.T) {
-	for reason, message := range map[ledger.Reason]string{
-		ledger.NotJoined:  "the objects in this namespace are still being counted",
-		ledger.NotCounted: "usage is still being counted",
+func TestWhatNeedsOnlyTimeIsWaitedForBriefly(t *testing.T) {
+	for message, answer := range map[string]ledger.Decision{
+		"the objects in this namespace are still being counted": undecided(ledger.NotJoined, 1000),
+		"usage is still being counted":                          undecided(ledger.NotCounted, 1000),
+		"too much in doubt":                                     ledger.Withheld{Quota: "team"},
 	} {
-		t.Run(string(reason), func(t *testing.T) {
+		t.Run(message, func(t *testing.T) {
 			serve(t, quotas(quotaOf("team", "pods", "5")), func(t *testing.T, served *served) {
-				answers := []ledger.Decision{}
-				for range 10 {
-					answers = append(answers, undecided(reason, 1000))
-				}
+				answers := slices.Repeat([]ledger.Decision{answer}, 10)
 				served.handler.Charger = &scripted{answers: append(answers, ledger.Granted{})}
 				began := now()
 				if got := served.ask(t, 999, []types.UID{"uid of team"}, creation()); !got.Allowed {

@@ -30,13 +30,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
-const (
-	// defaultTimeout bounds every request. It is the timeout of the webhook's entries.
-	defaultTimeout = 10 * time.Second
-	// answerMargin is what is left of the caller's patience to answer in.
-	answerMargin = 500 * time.Millisecond
-)
-
 // call is what the HTTP layer knows of a request.
 type call struct {
 	timeout time.Duration
@@ -73,10 +66,10 @@ func NewEndpoint(handler *Handler, counters *metrics.Metrics) http.Handler {
 // takes longer than the default, whatever an old configuration says.
 func timeoutOf(request *http.Request) time.Duration {
 	timeout, err := time.ParseDuration(request.URL.Query().Get("timeout"))
-	if err != nil || timeout <= answerMargin {
-		return defaultTimeout
+	if err != nil || timeout <= reach.AnswerMargin {
+		return reach.Timeout
 	}
-	return min(timeout, defaultTimeout)
+	return min(timeout, reach.Timeout)
 }
 
 // questionIn reads the question from the path that an entry asks at. A path that
@@ -107,10 +100,10 @@ func startOf(ctx context.Context, clock clock.PassiveClock) time.Time {
 
 // withDeadline bounds the work on a request by its caller's patience.
 func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	timeout := defaultTimeout
+	timeout := reach.Timeout
 	if state, ok := ctx.Value(callKey{}).(*call); ok {
 		state.handled = true
 		timeout = state.timeout
 	}
-	return context.WithTimeout(ctx, timeout-answerMargin)
+	return context.WithTimeout(ctx, timeout-reach.AnswerMargin)
 }

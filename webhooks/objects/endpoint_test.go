@@ -150,13 +150,13 @@ func TestTheURLSaysHowLongToWork(t *testing.T) {
 		want time.Duration
 	}{
 		"as the API server does":                   {url: Path + "?timeout=7s", want: 7 * time.Second},
-		"never more than the default":              {url: Path + "?timeout=30s", want: defaultTimeout},
+		"never more than the default":              {url: Path + "?timeout=30s", want: reach.Timeout},
 		"in any unit":                              {url: Path + "?timeout=1500ms", want: 1500 * time.Millisecond},
-		"nothing is the default":                   {url: Path, want: defaultTimeout},
-		"so is an empty one":                       {url: Path + "?timeout=", want: defaultTimeout},
-		"so is what isn't a time":                  {url: Path + "?timeout=soon", want: defaultTimeout},
-		"so is a time that leaves none to work in": {url: Path + "?timeout=500ms", want: defaultTimeout},
-		"so is a negative one":                     {url: Path + "?timeout=-5s", want: defaultTimeout},
+		"nothing is the default":                   {url: Path, want: reach.Timeout},
+		"so is an empty one":                       {url: Path + "?timeout=", want: reach.Timeout},
+		"so is what isn't a time":                  {url: Path + "?timeout=soon", want: reach.Timeout},
+		"so is a time that leaves none to work in": {url: Path + "?timeout=500ms", want: reach.Timeout},
+		"so is a negative one":                     {url: Path + "?timeout=-5s", want: reach.Timeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, test.url, http.NoBody)

@@ -62,10 +62,17 @@ type Parts struct {
 	Charger    Charger
 	Metrics    *metrics.Metrics
 	Refusals   *Refusals
-	Contact    Contact
+	// Natives may be nil: then they are not consulted.
+	Natives *Natives
+	// Names may be nil: then nobody looks whether one is taken.
+	Names   *Names
+	Contact Contact
 	// ReservationTTL is the life of a reservation: longer than any request can take,
 	// and than two replicas' clocks may differ on top of that.
 	ReservationTTL time.Duration
+	// MaxDoubtful is what one namespace may hold for requests that seem to have failed, in percent
+	// of a limit.
+	MaxDoubtful int64
 }
 
 // Charger charges quotas: all of them, or none.
@@ -73,6 +80,8 @@ type Charger interface {
 	Reserve(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error)
 	// Judge tells what Reserve would answer.
 	Judge(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error)
+	// Current returns a quota's ledger as it is known.
+	Current(quota string) ledger.State
 }
 
 // Contact is the contact with the API server. Without it nothing can be decided.
@@ -119,12 +128,18 @@ func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequ
 		return metrics.Undecodable, admission.Errored(http.StatusBadRequest, err)
 	}
 	decision, err := h.decide(ctx, request, attributes)
-	if lost, isLost := errors.AsType[*contact.LostError](context.Cause(ctx)); isLost && !isGranted(decision, err) {
+	if lost, isLost := errors.AsType[*contact.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
 		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, lost)
 	}
 	if refusal := (*evaluation.Refusal)(nil); errors.As(err, &refusal) {
 		h.tellOf(request, attributes, incomplete(refusal), refusal.Message)
 		return metrics.Denied, admission.Denied(refusal.Message)
+	}
+	if isNative(err) {
+		return metrics.Denied, admission.Denied(err.Error())
+	}
+	if taken := (*apierrors.StatusError)(nil); isTaken(err) && errors.As(err, &taken) {
+		return metrics.Denied, admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &taken.ErrStatus}}
 	}
 	if err != nil {
 		return metrics.Failed, admission.Errored(status(err), err)
@@ -134,17 +149,14 @@ func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequ
 	return outcome, response
 }
 
-func isGranted(decision ledger.Decision, err error) bool {
-	_, granted := decision.(ledger.Granted)
-	return granted && err == nil
-}
-
 func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {
 	switch decision := decision.(type) {
 	case ledger.Granted:
 		return metrics.Allowed, admission.Allowed("")
 	case ledger.Denied:
 		return metrics.Denied, admission.Denied(exceededMessage(decision))
+	case ledger.Withheld:
+		return metrics.Denied, admission.Denied(withheldMessage(decision))
 	case ledger.Undecided:
 		return metrics.Unknown, admission.Denied(unknownMessage(decision))
 	default:
@@ -165,6 +177,9 @@ func (h *Handler) charge(
 	if err != nil || len(amounts) == 0 {
 		return ledger.Granted{}, err
 	}
+	if err := h.Natives.refuse(ctx, h.Evaluators, attributes); err != nil {
+		return nil, err
+	}
 	held, err := reservation(request, attributes, h.Clock.Now().Add(h.ReservationTTL))
 	if err != nil {
 		return nil, err
@@ -176,10 +191,15 @@ func (h *Handler) charge(
 			return refused, nil
 		}
 		held.Amounts = charge.Amounts
-		charges = append(charges, ledger.Charge{Limits: charged.Limits, Reservation: held, Knowledge: covered.Knowledge})
+		charges = append(charges, ledger.Charge{
+			Limits: charged.Limits, Reservation: held, Knowledge: covered.Knowledge, MaxDoubtful: h.MaxDoubtful,
+		})
 	}
 	if attributes.IsDryRun() {
 		return h.Charger.Judge(ctx, charges)
+	}
+	if err := h.Names.refuse(ctx, request, h.Charger, charges); err != nil {
+		return nil, err
 	}
 	return h.Charger.Reserve(ctx, charges)
 }

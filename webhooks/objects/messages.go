@@ -36,6 +36,13 @@ func exceededMessage(denied ledger.Denied) string {
 		denied.Quota, amounts(denied.Requested), amounts(denied.Used), amounts(denied.Limited))
 }
 
+func withheldMessage(withheld ledger.Withheld) string {
+	return fmt.Sprintf("too much in doubt for quota: %s, requested: %s, held for missing objects: %s, allowed for missing objects: %s "+
+		"(requests in this namespace were admitted and their objects don't appear: find out what refuses them, such as another "+
+		"webhook or a policy, and try again once their reservations have expired)",
+		withheld.Quota, amounts(withheld.Requested), amounts(withheld.Held), amounts(withheld.Limited))
+}
+
 func unknownMessage(undecided ledger.Undecided) string {
 	return fmt.Sprintf("status unknown for quota: %s, resources: %s (%s)",
 		undecided.Quota, names(undecided.Resources), explanation(undecided))

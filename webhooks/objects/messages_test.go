@@ -60,6 +60,14 @@ func TestMessagesWordForWord(t *testing.T) {
 			want: "exceeded quota: team, requested: services=1,services.nodeports=2, used: services=5,services.nodeports=3, " +
 				"limited: services=5,services.nodeports=4",
 		},
+		"a namespace holds too much": {
+			got: withheldMessage(ledger.Withheld{
+				Quota: "team", Requested: list("pods", "1"), Held: list("pods", "5"), Limited: list("pods", "5"),
+			}),
+			want: "too much in doubt for quota: team, requested: pods=1, held for missing objects: pods=5, " +
+				"allowed for missing objects: pods=5 (requests in this namespace were admitted and their objects don't appear: " +
+				"find out what refuses them, such as another webhook or a policy, and try again once their reservations have expired)",
+		},
 		"usage isn't known yet": {
 			got: unknownMessage(ledger.Undecided{
 				Quota: "team", Reason: ledger.NotCounted, Resources: []corev1.ResourceName{"pods", "requests.cpu"},

@@ -21,9 +21,11 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubeadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/clock"
@@ -45,10 +47,13 @@ const (
 	// queued is how many refusals of one quota may wait to be told, and quotasQueued of
 	// how many quotas.
 	queued, quotasQueued = 32, 1000
-	// findWait is how long a view may take to appear before it is named without
-	// its UID, and findPoll how often it is looked for.
-	findWait = 2 * time.Second
-	findPoll = 100 * time.Millisecond
+	// findWait is how long a quota or a view may take to appear before it is named without
+	// its UID, findPoll how often it is looked for in the cache, and livePoll how often with
+	// the API server.
+	findWait           = 2 * time.Second
+	findPoll, livePoll = 100 * time.Millisecond, 500 * time.Millisecond
+	// liveAtOnce bounds the looks with the API server that are made at the same time.
+	liveAtOnce = 8
 )
 
 // Refusals tells people by events what was refused, on the quota and on the view
@@ -56,9 +61,11 @@ const (
 // has a queue of its own, and what has to be waited for, such as a view, keeps nothing else
 // waiting.
 type Refusals struct {
-	clock    clock.Clock
-	client   client.Reader
-	recorder events.Recorder
+	clock clock.Clock
+	// cache has quotas, and live asks the API server.
+	cache, live client.Reader
+	looks       *semaphore.Weighted
+	recorder    events.Recorder
 	// begun has the quotas whose queue has begun.
 	begun chan string
 
@@ -70,10 +77,11 @@ type Refusals struct {
 	queues map[string][]events.Refusal
 }
 
-// NewRefusals makes Refusals. The reader is a cache that has quotas and views.
-func NewRefusals(clock clock.Clock, client client.Reader, recorder events.Recorder) *Refusals {
+// NewRefusals makes Refusals. The cache has quotas. Views are read live, because only the
+// leader watches them, of which there may be many that change all the time.
+func NewRefusals(clock clock.Clock, cache, live client.Reader, recorder events.Recorder) *Refusals {
 	return &Refusals{
-		clock: clock, client: client, recorder: recorder,
+		clock: clock, cache: cache, live: live, looks: semaphore.NewWeighted(liveAtOnce), recorder: recorder,
 		begun: make(chan string, quotasQueued), recent: events.NewRecent(tellEvery, tellMost),
 		queues: map[string][]events.Refusal{},
 	}
@@ -105,7 +113,7 @@ func (r *Refusals) work(ctx context.Context, quota string) {
 		if !more {
 			return
 		}
-		uid := r.find(ctx, client.ObjectKey{Name: quota}, &quotav1.ClusterResourceQuota{})
+		uid := r.find(ctx, findPoll, func(ctx context.Context) types.UID { return r.quota(ctx, quota) })
 		if uid == "" {
 			r.drop(quota)
 			return
@@ -159,26 +167,55 @@ func (r *Refusals) tell(refusal events.Refusal) {
 }
 
 func (r *Refusals) recordInView(ctx context.Context, refusal events.Refusal) {
-	view := r.find(ctx, client.ObjectKey{Namespace: refusal.Namespace, Name: refusal.Quota}, &quotav1.LocalResourceQuota{})
+	view := r.find(ctx, livePoll, func(ctx context.Context) types.UID { return r.view(ctx, refusal.Namespace, refusal.Quota) })
 	events.RefusedInView(view, refusal).Record(r.recorder)
 }
 
 // find returns the UID of an object, without which kubectl describe doesn't show
 // its events. One that doesn't appear in time has none: kubectl get events
 // shows them all the same.
-func (r *Refusals) find(ctx context.Context, key client.ObjectKey, object client.Object) types.UID {
+func (r *Refusals) find(ctx context.Context, poll time.Duration, look func(context.Context) types.UID) types.UID {
 	ctx, cancel := context.WithTimeout(ctx, findWait)
 	defer cancel()
 	for {
-		if r.client.Get(ctx, key, object) == nil {
-			return object.GetUID()
+		if uid := look(ctx); uid != "" {
+			return uid
 		}
 		select {
-		case <-r.clock.After(findPoll):
+		case <-r.clock.After(poll):
 		case <-ctx.Done():
 			return ""
 		}
 	}
+}
+
+// quota returns the UID of a quota; empty if it isn't in the cache.
+func (r *Refusals) quota(ctx context.Context, name string) types.UID {
+	quota := &quotav1.ClusterResourceQuota{}
+	if err := r.cache.Get(ctx, client.ObjectKey{Name: name}, quota); err != nil {
+		return ""
+	}
+	return quota.UID
+}
+
+// view returns the UID of a quota's view in a namespace; empty if there is none, or nobody can
+// tell.
+func (r *Refusals) view(ctx context.Context, namespace, quota string) types.UID {
+	if err := r.looks.Acquire(ctx, 1); err != nil {
+		return ""
+	}
+	defer r.looks.Release(1)
+	views := &metav1.PartialObjectMetadataList{}
+	views.SetGroupVersionKind(quotav1.GroupVersion.WithKind("LocalResourceQuotaList"))
+	if err := r.live.List(ctx, views, client.InNamespace(namespace)); err != nil {
+		return ""
+	}
+	for i := range views.Items {
+		if views.Items[i].Name == quota {
+			return views.Items[i].UID
+		}
+	}
+	return ""
 }
 
 // tellOf tells of the answer to a request, unless it is yes or nobody meant it.
@@ -201,6 +238,8 @@ func refusalOf(decision ledger.Decision) events.Refusal {
 	switch decision := decision.(type) {
 	case ledger.Denied:
 		return events.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonQuotaExceeded, Resource: first(decision.Requested)}
+	case ledger.Withheld:
+		return events.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonTooMuchInDoubt, Resource: first(decision.Requested)}
 	case ledger.Undecided:
 		refusal := events.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonUsageUnknown}
 		if len(decision.Resources) > 0 {

@@ -68,7 +68,7 @@ func viewIn(namespace string) *quotav1.LocalResourceQuota {
 func telling(t *testing.T, served *served, reader client.Reader) *told {
 	t.Helper()
 	told := &told{}
-	served.handler.Refusals = NewRefusals(clock.RealClock{}, reader, told)
+	served.handler.Refusals = NewRefusals(clock.RealClock{}, reader, reader, told)
 	go func() {
 		if err := served.handler.Refusals.Start(t.Context()); err != nil {
 			t.Error(err)
@@ -147,7 +147,8 @@ func TestABurstOfRefusalsIsToldOnce(t *testing.T) {
 func TestARefusalWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota, recorded := quotaOf("team", "pods", "0"), &told{}
-		refusals := NewRefusals(clock.RealClock{}, clientWith(t, quota), recorded)
+		reader := clientWith(t, quota)
+		refusals := NewRefusals(clock.RealClock{}, reader, reader, recorded)
 		refusal := func(i int) events.Refusal {
 			return events.Refusal{Quota: "team", Namespace: fmt.Sprint(i), Reason: quotav1.ReasonQuotaExceeded}
 		}
@@ -170,7 +171,8 @@ func TestARefusalWaitsForNothing(t *testing.T) {
 func TestARefusalIsToldWithinTwoSecondsWhateverOtherQuotasDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calm, busy, recorded := quotaOf("team", "pods", "0"), quotaOf("busy", "pods", "0"), &told{}
-		refusals := NewRefusals(clock.RealClock{}, clientWith(t, calm, busy, viewIn("shop")), recorded)
+		reader := clientWith(t, calm, busy, viewIn("shop"))
+		refusals := NewRefusals(clock.RealClock{}, reader, reader, recorded)
 		go func() { _ = refusals.Start(t.Context()) }()
 		for i := range 100 {
 			for _, quota := range []string{"busy", "gone"} {
@@ -195,7 +197,8 @@ func TestARefusalIsToldWithinTwoSecondsWhateverOtherQuotasDo(t *testing.T) {
 
 // Exhausted quotas refuse thousands of requests a second.
 func BenchmarkARefusalThatIsNotTold(b *testing.B) {
-	refusals := NewRefusals(clock.RealClock{}, clientWith(b), &told{})
+	reader := clientWith(b)
+	refusals := NewRefusals(clock.RealClock{}, reader, reader, &told{})
 	refusal := events.Refusal{Quota: "team", Namespace: "shop", Reason: quotav1.ReasonQuotaExceeded, Resource: "pods"}
 	refusals.tell(refusal)
 	b.ReportAllocs()

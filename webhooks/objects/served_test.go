@@ -159,7 +159,7 @@ func newServed(ctx context.Context, tb testing.TB, quotas ...*quotav1.ClusterRes
 	return &served{
 		handler: NewHandler(Parts{
 			Clock: clock.RealClock{}, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured,
-			Refusals: NewRefusals(clock.RealClock{}, live, nil), Contact: inContact{}, ReservationTTL: 90 * time.Second,
+			Refusals: NewRefusals(clock.RealClock{}, live, live, nil), Contact: inContact{}, ReservationTTL: 90 * time.Second,
 		}),
 		group: group, store: store, registry: registry, metrics: measured, live: live, caches: following,
 	}

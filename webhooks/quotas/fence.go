@@ -70,21 +70,26 @@ func (f *Fences) raise(ctx context.Context, previous, current *quotav1.ClusterRe
 		Hard:       lowered,
 		Until:      f.clock.Now().Add(f.life).Truncate(time.Second),
 	}
+	raise := func(draft *ledger.Draft) {
+		draft.Stored(previous.Generation, previous.Spec.Quota.Hard)
+		draft.Raise(fence)
+	}
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
-	if err := f.ledgers.Impose(ctx, current.Name, current.UID, func(draft *ledger.Draft) { draft.Raise(fence) }); err != nil {
+	if err := f.ledgers.Impose(ctx, current.Name, current.UID, raise); err != nil {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("quota %s is unchanged: a lower limit binds at once, "+
 			"and the quota's ledger could not be written: %v; try again", current.Name, err))
 	}
 	return nil
 }
 
-// loweredLimits returns the limits that are lower than they were. A resource that was
-// not limited before is counted first.
+// loweredLimits returns the limits that are lower than they were, or new. A replica may
+// know a version of the spec before the previous one, by which more was allowed of a
+// resource that is limited anew.
 func loweredLimits(previous, current *quotav1.ClusterResourceQuota) corev1.ResourceList {
 	lowered := corev1.ResourceList{}
 	for name, limit := range current.Spec.Quota.Hard {
-		if before, limited := previous.Spec.Quota.Hard[name]; limited && limit.Cmp(before) < 0 {
+		if before, limited := previous.Spec.Quota.Hard[name]; !limited || limit.Cmp(before) < 0 {
 			lowered[name] = limit
 		}
 	}

@@ -70,13 +70,13 @@ func TestALoweredLimitIsFencedBeforeTheEditIsAllowed(t *testing.T) {
 		dryRun            bool
 		want              ledger.Fence
 	}{
-		"a lower limit binds":                              {previous: edition(3, "pods", "6"), current: edition(4, "pods", "3"), want: fence("3")},
-		"a higher one does not":                            {previous: edition(3, "pods", "3"), current: edition(4, "pods", "6")},
-		"nor the same in other words":                      {previous: edition(3, "pods", "3"), current: edition(4, "pods", "3000m")},
-		"only what is lower binds":                         {previous: edition(3, "pods", "6", "services", "1"), current: edition(4, "pods", "3", "services", "2"), want: fence("3")},
-		"a resource that was not limited is counted first": {previous: edition(3, "services", "1"), current: edition(4, "services", "1", "pods", "3")},
-		"a generation that isn't raised yet is":            {previous: edition(3, "pods", "6"), current: edition(3, "pods", "3"), want: fence("3")},
-		"a trial changes nothing":                          {previous: edition(3, "pods", "6"), current: edition(4, "pods", "3"), dryRun: true},
+		"a lower limit binds":                   {previous: edition(3, "pods", "6"), current: edition(4, "pods", "3"), want: fence("3")},
+		"a higher one does not":                 {previous: edition(3, "pods", "3"), current: edition(4, "pods", "6")},
+		"nor the same in other words":           {previous: edition(3, "pods", "3"), current: edition(4, "pods", "3000m")},
+		"only what is lower binds":              {previous: edition(3, "pods", "6", "services", "1"), current: edition(4, "pods", "3", "services", "2"), want: fence("3")},
+		"a limit that is new binds":             {previous: edition(3, "services", "1"), current: edition(4, "services", "1", "pods", "3"), want: fence("3")},
+		"a generation that isn't raised yet is": {previous: edition(3, "pods", "6"), current: edition(3, "pods", "3"), want: fence("3")},
+		"a trial changes nothing":               {previous: edition(3, "pods", "6"), current: edition(4, "pods", "3"), dryRun: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := &ledgers{state: ledger.State{Basis: ledger.Basis{Quota: "u"}}}
@@ -100,5 +100,22 @@ func TestALimitIsNotLoweredIfItCannotBindAtOnce(t *testing.T) {
 	want := "quota payments is unchanged: a lower limit binds at once, and the quota's ledger could not be written: no answer; try again"
 	if !apierrors.IsServiceUnavailable(err) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// A replica that knows the spec before both edits goes by the higher limit that it had.
+func TestALimitThatIsRemovedAndComesBackLowerBindsAtOnce(t *testing.T) {
+	store := &ledgers{state: ledger.State{Basis: ledger.Basis{Quota: "u"}}}
+	fences := NewFences(clocktesting.NewFakeClock(time.Unix(0, 0)), store, time.Minute)
+	ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{}})
+	first, without, lower := edition(3, "pods", "10", "services", "5"), edition(4, "services", "5"), edition(5, "pods", "3", "services", "5")
+	for _, edit := range [][2]*quotav1.ClusterResourceQuota{{first, without}, {without, lower}} {
+		if err := fences.raise(ctx, edit[0], edit[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := ledger.Fence{Generation: 5, Hard: corev1.ResourceList{"pods": resource.MustParse("3")}, Until: time.Unix(60, 0)}
+	if diff := cmp.Diff(want, store.state.Fence); diff != "" {
+		t.Errorf("fence (-want,+got):\n%s", diff)
 	}
 }

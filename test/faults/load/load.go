@@ -32,9 +32,6 @@ const (
 	// Deadline is how long a client waits for an answer: longer than the API server
 	// waits for a webhook, so that it is told what went wrong.
 	Deadline = 45 * time.Second
-	// RefusingQuota is the name of a ResourceQuota of Kubernetes that refuses
-	// every pod in its namespace, after the webhook has admitted it.
-	RefusingQuota = "refuses-all"
 )
 
 // Plan says who does what where.
@@ -48,7 +45,7 @@ type Plan struct {
 	Widgets []string
 	// WidgetKind is the version of it that is served.
 	WidgetKind func() schema.GroupVersionKind
-	// Refusing are the namespaces with a RefusingQuota.
+	// Refusing are the namespaces in which suite.Refusing refuses every pod.
 	Refusing []string
 	// Orphans lets clients do what leaves reservations behind that nothing but
 	// the end of their life removes: what is refused later, and duplicates.

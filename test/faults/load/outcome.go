@@ -22,6 +22,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // Outcome is how a client's call ended.
@@ -32,8 +34,10 @@ const (
 	Succeeded Outcome = "succeeded"
 	// Exceeded: 403, the quota is exhausted.
 	Exceeded Outcome = "over quota"
-	// RefusedLater: admitted under the quota, and refused by what comes after it.
-	RefusedLater Outcome = "refused by a later step"
+	// RefusedLater: refused by another webhook, whatever the operator says.
+	RefusedLater Outcome = "refused by another webhook"
+	// Withheld: 403, the namespace holds too much for requests that seem to have failed.
+	Withheld Outcome = "too much in doubt"
 	// Expected: 404 or 409 about the client's own doing.
 	Expected Outcome = "404 or 409 as expected"
 	// Unknown: 403, the quota is still being counted.
@@ -73,7 +77,7 @@ func outcomeOf(err error) Outcome {
 		return Disconnected
 	case strings.HasPrefix(text, webhook):
 		return answered(strings.TrimPrefix(text, webhook))
-	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota: "+RefusingQuota):
+	case strings.HasPrefix(text, `admission webhook "`+suite.Refusing+`" denied the request`):
 		return RefusedLater
 	case strings.Contains(text, calling):
 		return uncalled(text)
@@ -87,6 +91,8 @@ func answered(text string) Outcome {
 	switch {
 	case strings.HasPrefix(text, "exceeded quota: "):
 		return Exceeded
+	case strings.HasPrefix(text, "too much in doubt for quota: "):
+		return Withheld
 	case strings.HasPrefix(text, "status unknown for quota: "):
 		return Unknown
 	case strings.HasPrefix(text, "waiting for ") &&

@@ -194,7 +194,7 @@ func (p *pods) resize(ctx context.Context, name string, slot *slot) {
 	}
 }
 
-// refused is a client whose pods a later step refuses.
+// refused is a client whose pods another webhook refuses.
 type refused struct{ *worker }
 
 func newRefused(w *worker) stepper {

@@ -46,8 +46,9 @@ func TestOutcomes(t *testing.T) {
 			err: status(403, metav1.StatusReasonForbidden, strings.Replace(webhook, "objects.", "objects-2.", 1)+
 				"exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1"), want: Exceeded,
 		},
+		"too much in doubt":               {err: status(403, metav1.StatusReasonForbidden, webhook+"too much in doubt for quota: team, requested: pods=1"), want: Withheld},
 		"not counted":                     {err: status(403, metav1.StatusReasonForbidden, webhook+"status unknown for quota: team, resources: pods"), want: Unknown},
-		"refused later":                   {err: status(403, metav1.StatusReasonForbidden, `pods "p" is forbidden: exceeded quota: refuses-all, requested: pods=1, used: pods=0, limited: pods=0`), want: RefusedLater},
+		"refused later":                   {err: status(403, metav1.StatusReasonForbidden, `admission webhook "refuses-all.example.com" denied the request: no pods here`), want: RefusedLater},
 		"forbidden otherwise":             {err: status(403, metav1.StatusReasonForbidden, "you may not"), want: Failed},
 		"the webhook's end is lost":       {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"EOF"), want: CallLost},
 		"nobody accepts":                  {err: status(500, metav1.StatusReasonInternalError, "Internal error occurred: "+post+"dial tcp 10.99.0.11:9443: connect: connection refused"), want: CallLost},

@@ -37,7 +37,8 @@ func newReservations(env *environment) *cobra.Command {
 		Use:   "reservations QUOTA",
 		Short: "List what was admitted and not observed yet, from the quota's ledger",
 		Long: "List what was admitted and not observed yet, from the quota's ledger. A reservation goes as soon as its object " +
-			"is counted; one that expires is checked on, and goes if its object never came to be.",
+			"is counted; one that expires is checked on, and goes if its object never came to be. If its object hasn't appeared " +
+			"after three seconds, a reservation is doubtful: the request seems to have failed after it was admitted.",
 		Example: "  kubectl crq reservations payments\n" +
 			"  kubectl crq reservations payments -o json",
 		Args:              cobra.ExactArgs(1),

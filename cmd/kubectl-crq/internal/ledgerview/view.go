@@ -63,8 +63,18 @@ type View struct {
 	Reserved corev1.ResourceList `json:"reserved"`
 	// Reservations that could be decoded; what expires first comes first.
 	Reservations []Reservation `json:"reservations"`
+	// Suspected are namespaces that may hold a part of what is free, and no more, because their
+	// requests failed after they were admitted; sorted by name.
+	Suspected []Suspected `json:"suspected,omitempty"`
 	// Undecoded are entries that could not be, as they are stored.
 	Undecoded []string `json:"undecoded,omitempty"`
+}
+
+// Suspected is a namespace whose requests failed.
+type Suspected struct {
+	Namespace string `json:"namespace"`
+	// Until is when it may hold as much as any other again.
+	Until metav1.Time `json:"until"`
 }
 
 // Reservation is a charge held for one object.
@@ -84,6 +94,8 @@ type Reservation struct {
 	Amounts corev1.ResourceList `json:"amounts"`
 	// Expires is when the operator looks whether the object came to be.
 	Expires metav1.Time `json:"expires"`
+	// Doubtful: the request seems to have failed, for its object has not appeared.
+	Doubtful bool `json:"doubtful,omitempty"`
 }
 
 // Of decodes a ledger. What can't be decoded is kept as it is.
@@ -113,10 +125,15 @@ func Of(object *quotav1.QuotaLedger) View {
 			view.Undecoded = append(view.Undecoded, text)
 			continue
 		}
+		if decoded.IsMemory() {
+			view.Suspected = append(view.Suspected, Suspected{Namespace: decoded.Namespace, Until: metav1.NewTime(decoded.Expiry)})
+			continue
+		}
 		state.Reservations[decoded.Key()] = decoded
 		view.Reservations = append(view.Reservations, reservationOf(decoded))
 	}
 	view.Reserved = state.Reserved()
+	slices.SortFunc(view.Suspected, func(a, b Suspected) int { return cmp.Compare(a.Namespace, b.Namespace) })
 	slices.SortFunc(view.Reservations, func(a, b Reservation) int {
 		return cmp.Or(a.Expires.Compare(b.Expires.Time), cmp.Compare(a.Namespace, b.Namespace),
 			cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID), cmp.Compare(a.From, b.From))
@@ -133,6 +150,6 @@ func reservationOf(from ledger.Reservation) Reservation {
 		Group: from.Resource.Group, Version: from.Resource.Version, Resource: from.Resource.Resource,
 		Namespace: from.Namespace, Name: from.Name, UID: from.UID,
 		Attempt: attempt, From: from.From,
-		Amounts: from.Amounts, Expires: metav1.NewTime(from.Expiry),
+		Amounts: from.Amounts, Expires: metav1.NewTime(from.Expiry), Doubtful: from.Doubtful,
 	}
 }

@@ -52,18 +52,23 @@ func TestOf(t *testing.T) {
 		Object: ledger.Object{
 			Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespace: "ledgers", Name: "books", UID: "u2",
 		},
-		From: "4711", Attempt: "a", Amounts: pods("2"), Expiry: expiry,
+		From: "4711", Attempt: "a", Amounts: pods("2"), Expiry: expiry, Doubtful: true,
 	})
-	got := Of(stored(2, later, "nonsense", sooner))
+	memory := ledgerstore.Encode(ledger.Reservation{
+		Object: ledger.Object{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "shop", Name: "bad", UID: "u3"},
+		Expiry: expiry.Add(time.Minute), Doubtful: true,
+	})
+	got := Of(stored(2, later, "nonsense", memory, sooner))
 	want := View{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		Quota:    "payments", Generation: 2, Encoding: 2, Known: true, Used: pods("7"), Reserved: pods("3"),
 		Reservations: []Reservation{
 			{Group: "apps", Version: "v1", Resource: "deployments", Namespace: "ledgers", Name: "books", UID: "u2",
-				Attempt: Update, From: "4711", Amounts: pods("2"), Expires: metav1.NewTime(expiry)},
+				Attempt: Update, From: "4711", Amounts: pods("2"), Expires: metav1.NewTime(expiry), Doubtful: true},
 			{Version: "v1", Resource: "pods", Namespace: "shop", Name: "web", UID: "u1",
 				Attempt: Create, Amounts: pods("1"), Expires: metav1.NewTime(expiry.Add(time.Second))},
 		},
+		Suspected: []Suspected{{Namespace: "shop", Until: metav1.NewTime(expiry.Add(time.Minute))}},
 		Undecoded: []string{"nonsense"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

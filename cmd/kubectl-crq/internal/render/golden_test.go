@@ -183,7 +183,7 @@ func TestReservations(t *testing.T) {
 			{Version: "v1", Resource: "pods", Namespace: "shop", Name: "web-1", UID: types.UID("u1"), Attempt: ledgerview.Create,
 				Amounts: list("pods", "1"), Expires: ago(3)},
 			{Group: "apps", Version: "v1", Resource: "deployments", Namespace: "ledgers", Name: "books", UID: types.UID("u2"),
-				Attempt: ledgerview.Update, From: "4711", Amounts: list("requests.storage", "5Gi"), Expires: ago(-75)},
+				Attempt: ledgerview.Update, From: "4711", Amounts: list("requests.storage", "5Gi"), Expires: ago(-75), Doubtful: true},
 		},
 	}
 	for name, style := range styles {
@@ -194,6 +194,10 @@ func TestReservations(t *testing.T) {
 	}
 	sealed := ago(30)
 	for name, view := range map[string]ledgerview.View{
+		"suspected": {
+			Quota: "payments", Known: true, Intact: true,
+			Suspected: []ledgerview.Suspected{{Namespace: "shop", Until: ago(-500)}},
+		},
 		"empty":   {Quota: "payments", Known: true, Intact: true},
 		"sealed":  {Quota: "payments", Known: true, Intact: true, Sealed: &sealed},
 		"edited":  {Quota: "payments", Known: true, Undecoded: []string{"nonsense"}},

@@ -35,6 +35,11 @@ func Reservations(view ledgerview.View, wide bool, style Style, now time.Time) s
 	for _, warning := range ledgerWarnings(view, now) {
 		text.WriteString(style.paint(yellow, warning) + "\n")
 	}
+	for _, suspected := range view.Suspected {
+		fmt.Fprintf(&text, "Namespace %s may hold only a part of what is free for another %s, "+
+			"because requests in it failed after they were admitted.\n",
+			suspected.Namespace, duration.HumanDuration(suspected.Until.Sub(now)))
+	}
 	if len(view.Reservations) > 0 {
 		text.WriteString(reservationsTable(view, wide, style, now).text(""))
 	}
@@ -47,6 +52,8 @@ func Reservations(view ledgerview.View, wide bool, style Style, now time.Time) s
 func reservationsCount(view ledgerview.View) string {
 	count, undecoded := len(view.Reservations), len(view.Undecoded)
 	switch {
+	case count+undecoded == 0 && len(view.Suspected) > 0:
+		return "nothing is reserved."
 	case count+undecoded == 0:
 		return "nothing is reserved; what was admitted has been observed."
 	case undecoded > 0:
@@ -99,11 +106,14 @@ func objectText(of ledgerview.Reservation) string {
 	return schema.GroupResource{Group: of.Group, Resource: of.Resource}.String() + "/" + of.Name
 }
 
-// expiryCell tells of what should have gone and didn't.
+// expiryCell tells of what should have gone and didn't, and of what seems to have failed.
 func expiryCell(of ledgerview.Reservation, style Style, now time.Time) cell {
 	left := of.Expires.Sub(now)
 	if left <= 0 {
 		return style.cell(yellow, duration.HumanDuration(-left)+" ago")
+	}
+	if of.Doubtful {
+		return style.cell(yellow, "in "+duration.HumanDuration(left)+", doubtful")
 	}
 	return plain("in " + duration.HumanDuration(left))
 }

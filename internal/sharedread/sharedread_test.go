@@ -14,11 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package coverage
+package sharedread
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,13 +47,13 @@ func (r *reads) read(_ context.Context, key string) (string, error) {
 func TestCallersShareAReadThatBeganAfterTheirCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reads{}
-		s := newShared("object", r.read)
+		s := New("object", r.read)
 		var callers sync.WaitGroup
 		for i := range 100 {
 			callers.Go(func() {
 				clock.RealClock{}.Sleep(time.Duration(i) * time.Millisecond)
 				called := clock.RealClock{}.Now()
-				value, err := s.get(t.Context(), "team")
+				value, err := s.Get(t.Context(), "team")
 				if value != "team" || err != nil {
 					t.Errorf("got %q, error %v", value, err)
 				}
@@ -71,11 +72,11 @@ func TestCallersShareAReadThatBeganAfterTheirCall(t *testing.T) {
 
 func TestKeysDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShared("object", (&reads{}).read)
+		s := New("object", (&reads{}).read)
 		start := clock.RealClock{}.Now()
 		var callers sync.WaitGroup
 		for _, key := range []string{"a", "b"} {
-			callers.Go(func() { _, _ = s.get(t.Context(), key) })
+			callers.Go(func() { _, _ = s.Get(t.Context(), key) })
 		}
 		callers.Wait()
 		if took := (clock.RealClock{}).Since(start); took != 10*time.Millisecond {
@@ -87,21 +88,43 @@ func TestKeysDoNotWaitForEachOther(t *testing.T) {
 func TestACallerMayGiveUpAndAReadMayFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failure := errors.New("no")
-		s := newShared("object", (&reads{err: failure}).read)
+		s := New("object", (&reads{err: failure}).read)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		var callers sync.WaitGroup
 		callers.Go(func() {
-			if _, err := s.get(ctx, "team"); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "waiting for object team: ") {
+			if _, err := s.Get(ctx, "team"); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "waiting for object team: ") {
 				t.Errorf("who gives up: got %v, want the deadline's error, and what was waited for", err)
 			}
 		})
 		callers.Go(func() {
-			if _, err := s.get(t.Context(), "team"); !errors.Is(err, failure) {
+			if _, err := s.Get(t.Context(), "team"); !errors.Is(err, failure) {
 				t.Errorf("who stays: got %v, want the read's error", err)
 			}
 		})
 		callers.Wait()
 		clock.RealClock{}.Sleep(time.Second) // a read that nobody waits for any more ends too
+	})
+}
+
+func TestReadsOfAKeyAreKeptApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reads{err: errors.New("refused")}
+		s := New("object", r.read).Apart(clock.RealClock{}, time.Second)
+		began := clock.RealClock{}.Now()
+		for range 3 {
+			_, _ = s.Get(t.Context(), "team")
+		}
+		_, _ = s.Get(t.Context(), "other")
+		synctest.Wait()
+		var got []time.Duration
+		for _, begin := range r.begins {
+			got = append(got, begin.Sub(began))
+		}
+		want := []time.Duration{0, time.Second, 2 * time.Second, 2*time.Second + 10*time.Millisecond}
+		if !slices.Equal(got, want) {
+			t.Errorf("reads began after %v, want %v", got, want)
+		}
+		clock.RealClock{}.Sleep(time.Minute)
 	})
 }

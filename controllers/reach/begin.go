@@ -1,0 +1,85 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package reach
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// begin notes which quotas have to be counted anew, because the API server may not have
+// asked about them while nobody counted: objects may have been stored, maybe for long, as
+// where the operator had been removed. Without a configuration these are all. If somebody
+// edited it before this controller started, or added to it, these are those that it doesn't
+// cover. What happens afterwards is counted as it happens.
+func (c *Controller) begin(seen *view) {
+	if c.due == nil {
+		c.due = map[types.UID]bool{}
+	}
+	_, current := seen.settings.Edition(seen.is)
+	edited := !current || seen.found.Touched()
+	for i, quota := range seen.quotas {
+		if seen.missing || !c.begun && edited && seen.coverages[i] == reach.Missing {
+			c.due[quota.UID] = true
+		}
+	}
+}
+
+// forget has what is used forgotten of the quotas of which it is due. It comes before the
+// configuration is written. If it goes on failing for some, the configuration is written
+// all the same, because otherwise nobody would be asked about any quota.
+func (c *Controller) forget(ctx context.Context, quotas []reach.Quota) error {
+	if len(c.due) == 0 {
+		c.waiting = time.Time{}
+		return nil
+	}
+	if c.waiting.IsZero() {
+		c.waiting = c.clock.Now()
+	}
+	still := map[types.UID]bool{}
+	var mu sync.Mutex // guards still and failures
+	var failures []error
+	var writes errgroup.Group
+	writes.SetLimit(forgetsAtOnce)
+	for _, quota := range quotas {
+		if !c.due[quota.UID] {
+			continue
+		}
+		writes.Go(func() error {
+			if err := c.options.Forget(ctx, quota.Name, quota.UID); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				still[quota.UID] = true
+				failures = append(failures, err)
+			}
+			return nil
+		})
+	}
+	_ = writes.Wait() // each failure is kept
+	c.due = still
+	if len(failures) == 0 {
+		c.waiting = time.Time{}
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,109 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// doubted are the names of what is in doubt in the ledger of quota red.
+func (b *expiryBench) doubted() string {
+	b.t.Helper()
+	stored, err := b.store.Load(b.t.Context(), "red")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var names []string
+	for reservation := range maps.Values(stored.State.Reservations) {
+		if reservation.Doubtful {
+			names = append(names, reservation.Name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+func TestARequestWhoseObjectDoesNotAppearIsDoubted(t *testing.T) {
+	const old = time.Minute - doubtAfter // is left of its life
+	synctest.Test(t, func(t *testing.T) {
+		b, forbidden := newExpiryBench(t), errors.New("forbidden")
+		b.watching.cluster.hide("a", "slow") // from the watch
+		b.holds(ledger.Fence{}, ending("missing", "", old), ending("slow", "", old), ending("hidden", "", old),
+			ending("not updated", "11", old), ending("young", "", old+5*time.Second), ending("expired", "", -time.Second))
+		b.before["hidden"] = func() error { return forbidden }
+		if next, err := b.doubt(t.Context(), "red"); !errors.Is(err, forbidden) || next != doubtAgain {
+			t.Errorf("got %v, and another look after %s", err, next)
+		}
+		if got := b.doubted(); got != "missing not updated" {
+			t.Errorf("in doubt is %q", got)
+		}
+	})
+}
+
+func TestWhatIsYoungIsLookedForInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newExpiryBench(t)
+		if next, err := b.doubt(t.Context(), "red"); next != 0 || err != nil {
+			t.Errorf("nothing is held: got a look after %s, %v", next, err)
+		}
+		b.holds(ledger.Fence{}, ending("young", "", time.Minute))
+		b.before["young"] = func() error { return errors.New("looked for too early") }
+		next, err := b.doubt(t.Context(), "red")
+		if next <= 0 || next > doubtAfter || err != nil {
+			t.Fatalf("got a look after %s, %v", next, err)
+		}
+		delete(b.before, "young")
+		clock.RealClock{}.Sleep(next)
+		if _, err := b.doubt(t.Context(), "red"); err != nil || b.doubted() != "young" {
+			t.Errorf("in doubt is %q, %v", b.doubted(), err)
+		}
+		if next, err := b.doubt(t.Context(), "red"); next != 0 || err != nil {
+			t.Errorf("all is in doubt: got a look after %s, %v", next, err)
+		}
+	})
+}
+
+// However many requests fail, the API server is asked at its pace.
+func TestLooksForWhatDoesNotAppearAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newExpiryBench(t)
+		var held []ledger.Reservation
+		for i := range 2 * doubtsAtOnce {
+			held = append(held, ending(fmt.Sprintf("failed-%03d", i), "", time.Duration(i)*time.Millisecond+10*time.Second))
+		}
+		b.holds(ledger.Fence{}, held...)
+		for _, want := range []int{doubtsAtOnce, 2 * doubtsAtOnce} {
+			if _, err := b.doubt(t.Context(), "red"); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(strings.Fields(b.doubted())); got != want {
+				t.Errorf("got %d in doubt, want %d", got, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,71 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deviceclaims
+
+import (
+	"testing"
+
+	"github.com/go-logr/logr"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func offering(resource string) *resourceapi.DeviceClass {
+	return &resourceapi.DeviceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "gpu", Labels: map[string]string{"offers": resource}},
+		Spec:       resourceapi.DeviceClassSpec{ExtendedResourceName: &resource},
+	}
+}
+
+// Whoever measures claims does so again, and must find the change then.
+func TestWhoeverMeasuresClaimsIsToldOnceAClassOffersSomethingElse(t *testing.T) {
+	classes := newClasses(logr.Discard())
+	classes.OnAdd(offering("example.com/a"), true) // nobody listens
+	told := []string{}
+	classes.OnChange(func() { told = append(told, classes.Offers().GetExtendedResource("gpu")) })
+	before := classes.Offers()
+	relabelled := offering("example.com/a")
+	relabelled.Labels = nil
+	classes.OnUpdate(offering("example.com/a"), relabelled)
+	if len(told) > 0 {
+		t.Errorf("nothing has changed, and got %v", told)
+	}
+	classes.OnUpdate(relabelled, offering("example.com/b"))
+	if offered := before.GetExtendedResource("gpu"); offered != "example.com/a" {
+		t.Errorf("what was offered is %q now", offered)
+	}
+	classes.OnDelete(offering("example.com/b"))
+	classes.OnAdd(offering("example.com/c"), false)
+	if len(told) != 3 || told[0] != "example.com/b" || told[1] != "" || told[2] != "example.com/c" {
+		t.Errorf("got %q", told)
+	}
+}
+
+func TestClassesAreKnownOnceTheirListIs(t *testing.T) {
+	classes := newClasses(logr.Discard())
+	if !classes.Synced() {
+		t.Error("where none are served, there are none to know")
+	}
+	known := false
+	classes.synced = func() bool { return known }
+	if classes.Synced() {
+		t.Error("got synced before the list")
+	}
+	if known = true; !classes.Synced() {
+		t.Error("got not synced after the list")
+	}
+}

@@ -1,0 +1,63 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evaluation
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// What was counted of a claim is taken off again when its class has come to offer something
+// else: the same amount, of the same limit.
+func TestAClaimUsesWhatItsClassOfferedAsItWasMeasured(t *testing.T) {
+	offers := deviceClasses("gpu", "vndr.example/gpu")
+	evaluators := New(clocktesting.NewFakeClock(testNow()), ClaimSources{
+		DeviceClasses: func() *extendedresourcecache.ExtendedResourceCache { return offers() },
+	})
+	claims := resourceClaims()
+	measure := func() Footprint {
+		footprint, err := evaluators.Footprint(claims, resourceClaimOf(exactly("gpu", 3)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return footprint
+	}
+	before := measure()
+	if before != measure() {
+		t.Error("claims that use the same are told apart")
+	}
+	offers = deviceClasses("gpu", "vndr.example/other")
+	after := measure()
+	const limit = "requests.vndr.example/gpu"
+	for name, test := range map[string]struct {
+		footprint Footprint
+		want      string
+	}{"before": {before, "3"}, "after": {footprint: after}} {
+		want := amountsOf()
+		if test.want != "" {
+			want = amountsOf(limit, test.want)
+		}
+		got, err := evaluators.Usage(claims, test.footprint, quotaOf("team", limit), time.Time{})
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s (-want,+got):\n%s%v", name, diff, err)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evaluation
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+)
+
+// NativeRefusal is the error of a request that a ResourceQuota of its own namespace is
+// going to refuse.
+//
+//nolint:errname // as for Refusal
+type NativeRefusal struct {
+	// Message is in the words of Kubernetes, as in
+	// "exceeded quota: compute, requested: pods=1, used: pods=2, limited: pods=2".
+	Message string
+}
+
+// Error implements error.
+func (r *NativeRefusal) Error() string { return r.Message }
+
+// CheckNative judges the request as the API server's own admission plugin is going to, which
+// comes after all webhooks. It returns a *NativeRefusal if one of the namespace's
+// ResourceQuotas refuses the request. Any other error means that this isn't known.
+func (e *Evaluators) CheckNative(a admission.Attributes, quotas []corev1.ResourceQuota) error {
+	evaluator := e.evaluator(a.GetResource().GroupResource())
+	if evaluator == nil || len(quotas) == 0 || !canCharge(a) {
+		return nil
+	}
+	if err := checkObjects(a); err != nil {
+		return err
+	}
+	// Nobody can count with quantities beyond all bounds, and there the plugin differs.
+	if hasBeyond(a.GetObject()) || hasBeyond(a.GetOldObject()) || !evaluator.Handles(a) {
+		return nil
+	}
+	if pods, ok := evaluator.(podEvaluator); ok {
+		pods.gullible = true
+		evaluator = pods
+	}
+	_, err := resourcequota.CheckRequest(quotas, a, evaluator, nil)
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return &NativeRefusal{Message: reason(a, err)}
+	default:
+		return fmt.Errorf("checking the ResourceQuotas of namespace %s: %w", a.GetNamespace(), err)
+	}
+}

@@ -1,0 +1,246 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"strings"
+	"time"
+
+	"gopkg.in/inf.v0"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+// Doubts are the reservations of one namespace that are doubtful: its requests were admitted
+// and, as it seems, failed after that, such as by another webhook. They hold room until they
+// expire, because a request may still be under way. If they were too many, one of them stays for a
+// while after that and holds nothing, so that the namespace can't do the same again at once.
+type Doubts struct {
+	// Number of the reservations that hold something.
+	Number int
+	// Amounts are what they hold together.
+	Amounts corev1.ResourceList
+}
+
+// freePart is the part of what is free that one namespace may hold so, if that is more than its
+// share of the limit: a fifth.
+const freePart = 5
+
+// Doubt marks a reservation as doubtful, unless it was renewed since it was looked for.
+func (d *Draft) Doubt(doubtful Reservation) {
+	held, known := d.state.Reservations[doubtful.Key()]
+	if !known || held.Doubtful || !held.Expiry.Equal(doubtful.Expiry) {
+		return
+	}
+	held.Doubtful = true
+	d.put(held)
+	d.changed = true
+}
+
+// DropAll drops expired reservations, as Drop does. Of each namespace that held more in doubt than it
+// may, one doubtful reservation stays until a time, and holds nothing.
+func (d *Draft) DropAll(expired []Reservation, hard corev1.ResourceList, percent int64, until time.Time) {
+	stay := d.excessive(hard, percent)
+	for _, held := range d.state.Reservations {
+		if held.IsMemory() {
+			delete(stay, held.Namespace)
+		}
+	}
+	for _, one := range expired {
+		held := d.state.Reservations[one.Key()]
+		d.Drop(one)
+		if _, renewed := d.state.Reservations[one.Key()]; !renewed && held.Doubtful && !held.IsMemory() && stay[held.Namespace] {
+			held.Amounts, held.Expiry = nil, until
+			d.put(held)
+			delete(stay, held.Namespace)
+		}
+	}
+}
+
+// excessive are the namespaces that hold more in doubt than they may.
+func (d *Draft) excessive(hard corev1.ResourceList, percent int64) map[string]bool {
+	excessive := map[string]bool{}
+	charged := d.Charged()
+	for namespace, doubts := range d.doubts() {
+		for name, held := range doubts.Amounts {
+			limit, limited := hard[name]
+			most := mostInDoubt(name, held, limit, charged[name], percent)
+			if limited && held.Cmp(most) > 0 {
+				excessive[namespace] = true
+			}
+		}
+	}
+	return excessive
+}
+
+// IsMemory reports whether a reservation holds nothing any more and only tells that its namespace is
+// suspected, until it expires: see DropAll.
+func (r Reservation) IsMemory() bool { return r.Doubtful && len(r.Amounts) == 0 }
+
+// InFlight is how many reservations hold something.
+func (s State) InFlight() int {
+	number := len(s.Reservations)
+	for _, reservation := range s.Reservations {
+		if reservation.IsMemory() {
+			number--
+		}
+	}
+	return number
+}
+
+// Doubtful returns what is doubtful, for each namespace that holds any.
+func (s State) Doubtful() map[string]Doubts {
+	return (&Draft{state: s, index: s.Indexed().index}).doubts()
+}
+
+func (r Reservation) doubt() int {
+	if r.Doubtful {
+		return 1
+	}
+	return 0
+}
+
+// doubtMore notes that so many more reservations are doubtful.
+func (d *Draft) doubtMore(number int) {
+	d.index.doubtful += number
+	if number != 0 {
+		d.suspects = nil
+	}
+}
+
+// doubts gathers what is doubtful. A slot is charged as its largest attempt, and so it is here.
+func (d *Draft) doubts() map[string]Doubts {
+	if d.index.doubtful == 0 {
+		return nil
+	}
+	slots := map[slot]corev1.ResourceList{}
+	doubts := map[string]Doubts{}
+	for _, reservation := range d.state.Reservations {
+		if reservation.Doubtful && !reservation.IsMemory() {
+			in := doubts[reservation.Namespace]
+			in.Number++
+			doubts[reservation.Namespace] = in
+			slots[reservation.slot()] = quota.Max(slots[reservation.slot()], reservation.Amounts)
+		}
+	}
+	for slot, amounts := range slots {
+		in := doubts[slot.namespace]
+		in.Amounts = quota.Add(in.Amounts, amounts)
+		doubts[slot.namespace] = in
+	}
+	return doubts
+}
+
+// suspected returns what each namespace holds that has a doubtful reservation: no more is known
+// of its newer reservations than was of that one. A slot is charged as its largest attempt.
+func (d *Draft) suspected() map[string]corev1.ResourceList {
+	suspected := map[string]corev1.ResourceList{}
+	for _, reservation := range d.state.Reservations {
+		if reservation.Doubtful {
+			suspected[reservation.Namespace] = corev1.ResourceList{}
+		}
+	}
+	for slot := range d.index.slots {
+		if held, is := suspected[slot.namespace]; is {
+			suspected[slot.namespace] = quota.Add(held, d.slotAmounts(slot))
+		}
+	}
+	return suspected
+}
+
+// IsTight reports whether a charge fits and leaves less than a fifth of a limit free, or whether its
+// slot holds a doubtful reservation.
+func (s State) IsTight(charge Charge) bool {
+	index := s.Indexed().index
+	for _, key := range index.slots[charge.Reservation.slot()] {
+		if s.Reservations[key].Doubtful {
+			return true
+		}
+	}
+	tight := false
+	for name, amount := range charge.Reservation.Amounts {
+		limit, is := charge.Limits.Hard[name]
+		used, counted := s.Used[name]
+		if !is || !counted {
+			continue
+		}
+		left := limit.DeepCopy()
+		left.Sub(used)
+		left.Sub(index.reserved[name])
+		left.Sub(amount)
+		if left.Sign() < 0 {
+			return false // it is going to be refused
+		}
+		left.Mul(freePart)
+		tight = tight || left.Cmp(limit) < 0
+	}
+	return tight
+}
+
+// withhold tells whether a charge that fits is refused, because its namespace has doubtful
+// reservations and holds too much. One that adds nothing to what its slot holds never is.
+//
+// Together with it, the namespace may hold its share of the limit, in percent, or a fifth of what
+// would be free without what it holds.
+func (d *Draft) withhold(charge Charge, added, charged, hard corev1.ResourceList) (Withheld, bool) {
+	if d.index.doubtful == 0 {
+		return Withheld{}, false
+	}
+	if d.suspects == nil {
+		d.suspects = d.suspected()
+	}
+	suspected := d.suspects[charge.Reservation.Namespace]
+	withheld := Withheld{
+		Quota: charge.Limits.Name, Requested: corev1.ResourceList{}, Held: corev1.ResourceList{}, Limited: corev1.ResourceList{},
+	}
+	for name, amount := range added {
+		held, limit, used := suspected[name], hard[name], charged[name]
+		if held.Sign() <= 0 || amount.Sign() <= 0 {
+			continue
+		}
+		most := mostInDoubt(name, held, limit, used, charge.MaxDoubtful)
+		with := held.DeepCopy()
+		with.Add(amount)
+		if with.Cmp(most) > 0 {
+			withheld.Requested[name], withheld.Held[name], withheld.Limited[name] = amount, held, most
+		}
+	}
+	return withheld, len(withheld.Requested) > 0
+}
+
+// mostInDoubt is the larger of a share of the limit and a part of what would be free, rounded
+// up: to thousandths for CPUs, to whole ones for all else.
+func mostInDoubt(name corev1.ResourceName, held, limit, used resource.Quantity, percent int64) resource.Quantity {
+	scale := inf.Scale(0)
+	if strings.HasSuffix(string(name), string(corev1.ResourceCPU)) {
+		scale = 3
+	}
+	part := func(of resource.Quantity, numerator, denominator int64) resource.Quantity {
+		product := new(inf.Dec).Mul(of.AsDec(), inf.NewDec(numerator, 0))
+		rounded := new(inf.Dec).QuoRound(product, inf.NewDec(denominator, 0), scale, inf.RoundUp)
+		return *resource.NewDecimalQuantity(*rounded, limit.Format)
+	}
+	free := limit.DeepCopy()
+	free.Sub(used)
+	free.Add(held)
+	share, most := part(limit.DeepCopy(), percent, 100), part(free, 1, freePart)
+	if most.Cmp(share) > 0 {
+		return most
+	}
+	return share
+}

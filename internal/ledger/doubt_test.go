@@ -1,0 +1,206 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// in moves a reservation to a namespace.
+func (r Reservation) in(namespace string) Reservation {
+	r.Namespace = namespace
+	return r
+}
+
+// doubtful returns reservations of one pod each, whose requests seem to have failed.
+func doubtful(namespace string, number int, amounts ...string) []Reservation {
+	var all []Reservation
+	for i := range number {
+		name := fmt.Sprint("failed-", i)
+		reservation := creation(types.UID(namespace+name), name, amounts...).in(namespace)
+		reservation.Doubtful = true
+		all = append(all, reservation)
+	}
+	return all
+}
+
+func TestANamespaceHoldsPartOfALimitForRequestsThatSeemToHaveFailed(t *testing.T) {
+	withheld := func(name, requested, doubtful, limited string) Decision {
+		return Withheld{Quota: "team", Requested: list(name, requested), Held: list(name, doubtful), Limited: list(name, limited)}
+	}
+	next := creation("next", "next", "pods", "1").in("a")
+	for name, test := range map[string]struct {
+		used, hard string
+		held       []Reservation
+		next       Reservation
+		resource   string
+		want       Decision
+	}{
+		"a share of the limit":                 {used: "90", hard: "100", held: doubtful("a", 4, "pods", "1"), next: next, want: Granted{}},
+		"and no more":                          {used: "90", hard: "100", held: doubtful("a", 5, "pods", "1"), next: next, want: withheld("pods", "1", "5", "5")},
+		"others as before":                     {used: "90", hard: "100", held: doubtful("a", 5, "pods", "1"), next: next.in("b"), want: Granted{}},
+		"the last one, too":                    {used: "94", hard: "100", held: doubtful("a", 5, "pods", "1"), next: next.in("b"), want: Granted{}},
+		"another attempt at a name adds none":  {used: "90", hard: "100", held: doubtful("a", 5, "pods", "1"), next: creation("again", "failed-0", "pods", "1").in("a"), want: Granted{}},
+		"a fifth of what would be free":        {used: "0", hard: "100", held: doubtful("a", 19, "pods", "1"), next: next, want: Granted{}},
+		"and no more of that":                  {used: "0", hard: "100", held: doubtful("a", 20, "pods", "1"), next: next, want: withheld("pods", "1", "20", "20")},
+		"one object of a small quota":          {used: "0", hard: "3", next: next, want: Granted{}},
+		"and then no other":                    {used: "0", hard: "3", held: doubtful("a", 1, "pods", "1"), next: next, want: withheld("pods", "1", "1", "1")},
+		"what isn't asked for doesn't matter":  {used: "90", hard: "100", held: doubtful("a", 5, "pods", "1"), next: creation("none", "none").in("a"), want: Granted{}},
+		"what is only reserved isn't in doubt": {used: "0", hard: "3", held: []Reservation{creation("x", "x", "pods", "1").in("a")}, next: next, want: Granted{}},
+		"what doesn't fit is denied as ever":   {used: "2", hard: "3", held: doubtful("a", 1, "pods", "1"), next: next, want: Denied{Quota: "team", Requested: list("pods", "1"), Used: list("pods", "3"), Limited: list("pods", "3")}},
+		"CPUs count in thousandths":            {used: "0", hard: "1", held: doubtful("a", 1, "requests.cpu", "150m"), next: creation("n", "n", "requests.cpu", "51m").in("a"), resource: "requests.cpu", want: withheld("requests.cpu", "51m", "150m", "200m")},
+		"newer requests of it count, too": {
+			used: "90", hard: "100", next: next, want: withheld("pods", "1", "5", "5"),
+			held: append(doubtful("a", 4, "pods", "1"), creation("young", "young", "pods", "1").in("a")),
+		},
+		"also if those have ended": {
+			used: "90", hard: "100", next: next, want: withheld("pods", "1", "5", "5"),
+			held: append(doubtful("a", 1), creation("young", "young", "pods", "5").in("a")),
+		},
+		"several attempts count as the largest": {
+			used: "90", hard: "100", next: next, want: Granted{},
+			held: append(doubtful("a", 4, "pods", "1"), doubtful("a", 4, "pods", "1")[3].expiring(expiry)),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resource := test.resource
+			if resource == "" {
+				resource = "pods"
+			}
+			charge := asking(limits(resource, test.hard), test.next)
+			charge.MaxDoubtful = 5
+			got := Edit(counted(resource, test.used).with(test.held...)).Reserve(charge)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("decision (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAChargeIsTightIfItLeavesLittle(t *testing.T) {
+	pod := func(name string) Reservation { return creation(types.UID(name), name, "pods", "1").in("a") }
+	for name, test := range map[string]struct {
+		used string
+		held []Reservation
+		next Reservation
+		want bool
+	}{
+		"a fifth is left":                {used: "79", next: pod("next"), want: false},
+		"less than a fifth is":           {used: "80", next: pod("next"), want: true},
+		"what is reserved counts":        {used: "79", held: []Reservation{pod("held")}, next: pod("next"), want: true},
+		"the last one":                   {used: "99", next: pod("next"), want: true},
+		"one too many":                   {used: "100", next: pod("next"), want: false},
+		"its slot is in doubt":           {used: "0", held: doubtful("a", 1, "pods", "1"), next: pod("failed-0"), want: true},
+		"another slot is":                {used: "0", held: doubtful("a", 1, "pods", "1"), next: pod("failed-1"), want: false},
+		"what isn't limited is no limit": {used: "99", next: creation("n", "n", "services", "1"), want: false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := counted("pods", test.used).with(test.held...)
+			for _, known := range []State{state, Edit(state).State()} {
+				if got := known.IsTight(asking(limits("pods", "100"), test.next)); got != test.want {
+					t.Errorf("got %t, want %t", got, test.want)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsInDoubtIsKnownUntilItEnds(t *testing.T) {
+	held := []Reservation{creation("x", "x", "pods", "1").in("a"), creation("y", "y", "pods", "2").in("a"), creation("z", "z", "pods", "4").in("b")}
+	draft := Edit(counted("pods", "0").with(held...))
+	renewed := held[2].expiring(expiry.Add(-time.Second)) // as it was when its object was looked for
+	for _, reservation := range []Reservation{held[0], held[1], renewed, creation("gone", "gone", "pods", "1")} {
+		draft.Doubt(reservation)
+	}
+	want := map[string]Doubts{"a": {Number: 2, Amounts: list("pods", "3")}}
+	if diff := cmp.Diff(want, draft.State().Doubtful()); diff != "" || !draft.Changed() {
+		t.Errorf("in doubt (-want,+got), changed %t:\n%s", draft.Changed(), diff)
+	}
+	again := Edit(draft.State())
+	again.Doubt(held[0])
+	if again.Changed() {
+		t.Error("what is doubtful already was written again")
+	}
+	again.Release(held[0].Key())
+	again.Release(held[1].Key())
+	if left := again.State().Doubtful(); len(left) > 0 {
+		t.Errorf("got %v in doubt of reservations that have ended", left)
+	}
+}
+
+func TestOneDoubtStaysOfANamespaceThatHeldTooMuch(t *testing.T) {
+	until, hard := expiry.Add(time.Hour), list("pods", "100")
+	held := slices.Concat(doubtful("a", 25, "pods", "1"), doubtful("b", 2, "pods", "1"),
+		[]Reservation{creation("lost", "lost", "pods", "1").in("c")})
+	draft := Edit(counted("pods", "0").with(held...))
+	draft.DropAll(held[:10], hard, 5, until) // what has expired first
+	if left := draft.State().InFlight(); left != 18 {
+		t.Errorf("%d are in flight, want 18", left)
+	}
+	draft = Edit(draft.State())
+	draft.DropAll(held[10:], hard, 5, until)
+	state := draft.State()
+	if len(state.Reservations) != 1 || state.InFlight() > 0 || len(state.Reserved()) > 0 || len(state.Doubtful()) > 0 {
+		t.Errorf("got %v, and reserved %v", state.Reservations, state.Reserved())
+	}
+	for _, reservation := range state.Reservations {
+		if !reservation.Expiry.Equal(until) || !reservation.Doubtful || reservation.Namespace != "a" {
+			t.Errorf("got %v", reservation)
+		}
+	}
+	again := Edit(state)
+	again.DropAll(slices.Collect(maps.Values(state.Reservations)), hard, 5, until)
+	if left := again.State().Reservations; len(left) > 0 {
+		t.Errorf("got %v after its time", left)
+	}
+}
+
+// What a batch grants counts for the rest of it.
+func TestASuspectedNamespaceIsChargedWithinABatch(t *testing.T) {
+	draft := Edit(counted("pods", "0").with(doubtful("a", 1, "pods", "1")...))
+	granted := 0
+	for i := range 30 {
+		name := fmt.Sprint("next-", i)
+		charge := asking(limits("pods", "100"), creation(types.UID(name), name, "pods", "1").in("a"))
+		if IsGranted(draft.Reserve(charge)) {
+			granted++
+		}
+		draft.Reserve(charge) // again, as after a lost write
+	}
+	if granted != 19 {
+		t.Errorf("granted %d besides the one in doubt, want 19", granted)
+	}
+	draft.Release(creation("next-3", "next-3").Key())
+	if next := asking(limits("pods", "100"), creation("late", "late", "pods", "1").in("a")); !IsGranted(draft.Reserve(next)) {
+		t.Error("refused what was released")
+	}
+}
+
+// A decoded ledger has no index yet.
+func TestWhatAnotherReplicaDoubtsIsKnown(t *testing.T) {
+	state := counted("pods", "0").with(doubtful("a", 2, "pods", "1")...)
+	if diff := cmp.Diff(map[string]Doubts{"a": {Number: 2, Amounts: list("pods", "2")}}, state.Doubtful()); diff != "" {
+		t.Errorf("in doubt (-want,+got):\n%s", diff)
+	}
+}

@@ -1,0 +1,110 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+var _ = Describe("A ResourceQuota of one namespace", func() {
+	It("refuses before room of the shared quota is held", func(ctx SpecContext) {
+		const room, attempts, clients = 50, 200, 10
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", fmt.Sprint(room)))
+		narrow, others := team.namespace(ctx), team.namespace(ctx)
+		nativeQuota(ctx, narrow, corev1.ResourceList{"pods": resource.MustParse("1")})
+		mustCreate(ctx, builders.Pod(narrow, "p1").Obj())
+		eventuallyUses(ctx, quota, "pods=1")
+		// The replica's watch shows a moment later that the ResourceQuota is full.
+		const refused = "exceeded quota: narrow, requested: pods=1, used: pods=1, limited: pods=1"
+		Eventually(ctx, func(ctx context.Context) error {
+			return api.Create(ctx, builders.Pod(narrow, "more").Obj())
+		}).Should(MatchError(And(ContainSubstring(refused), ContainSubstring("admission webhook"))))
+		before := reservations(ctx, quota)
+
+		By("letting the tenant create what its own quota refuses")
+		var group sync.WaitGroup
+		for client := range clients {
+			group.Go(func() {
+				defer GinkgoRecover()
+				for range attempts / clients {
+					err := api.Create(ctx, builders.Pod(narrow, fmt.Sprintf("client%d", client)).Generated().Obj())
+					Expect(err).To(MatchError(ContainSubstring(refused)))
+				}
+			})
+		}
+		group.Wait()
+		after := reservations(ctx, quota)
+		held := len(after)
+		AddReportEntry("places held by what is refused", fmt.Sprintf("%d before, %d after %d attempts", len(before), held, attempts))
+		// That of p1 may be settled in between.
+		Expect(before).To(ContainElements(after))
+
+		By("letting others have what is free")
+		for i := range room - 1 - held {
+			mustCreate(ctx, builders.Pod(others, fmt.Sprintf("p%d", i)).Obj())
+		}
+		Expect(held).To(BeNumerically("<=", room/5))
+	})
+
+	It("goes by what is free now, not by what was", func(ctx SpecContext) {
+		team := newTeam()
+		enforce(ctx, team.quota().Hard("pods", "5"))
+		namespace := team.namespace(ctx)
+		native := nativeQuota(ctx, namespace, corev1.ResourceList{"pods": resource.MustParse("1")})
+		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
+		for i := range 10 {
+			Expect(api.Create(ctx, builders.Pod(namespace, fmt.Sprintf("refused%d", i)).Obj())).
+				To(MatchError(ContainSubstring("exceeded quota: narrow")))
+			fill := native.DeepCopy()
+			fill.Status.Used = corev1.ResourceList{"pods": resource.MustParse("0")}
+			fill.ResourceVersion = ""
+			Expect(api.Status().Update(ctx, fill)).To(Succeed())
+			mustCreate(ctx, builders.Pod(namespace, fmt.Sprintf("next%d", i)).Obj())
+			if i == 3 {
+				break // the shared quota is full
+			}
+		}
+	})
+})
+
+// nativeQuota makes a ResourceQuota of which nothing is used. The API server's own admission
+// counts what it admits; what recounts it doesn't run here.
+func nativeQuota(ctx context.Context, namespace string, hard corev1.ResourceList) *corev1.ResourceQuota {
+	GinkgoHelper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "narrow"}, Spec: corev1.ResourceQuotaSpec{Hard: hard},
+	}
+	mustCreate(ctx, quota)
+	none := corev1.ResourceList{}
+	for name := range hard {
+		none[name] = resource.MustParse("0")
+	}
+	quota.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: none}
+	Expect(api.Status().Update(ctx, quota)).To(Succeed())
+	return quota
+}

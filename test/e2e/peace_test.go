@@ -1,0 +1,252 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+// enforcer is the field manager of whoever changes the configuration here.
+const enforcer = "admissionsenforcer"
+
+// excluding are the requirements that AKS adds to the namespaceSelector of every webhook.
+var excluding = []metav1.LabelSelectorRequirement{
+	{Key: "control-plane", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
+	{Key: "kubernetes.azure.com/managedby", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"aks"}},
+}
+
+var _ = Describe("Somebody who changes the webhook configuration again and again", func() {
+	It("is left alone if nothing is taken out, and all that is limited stays so", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "1"))
+		namespace := team.namespace(ctx)
+		mustCreate(ctx, builders.Namespace(team.nextName()).Label("control-plane", "true").Obj()) // no quota selects it
+		Expect(configuration(ctx).Annotations).To(HaveKeyWithValue("admissions.enforcer/disabled", "true"))
+		versions := watchQuota(ctx, quota)
+		change := contend(ctx, exclude)
+		Eventually(ctx, excluded).Should(BeTrue())
+
+		By("writing nothing")
+		was := configuration(ctx)
+		Consistently(ctx, func(ctx context.Context) string { return configuration(ctx).ResourceVersion }).
+			WithTimeout(5 * time.Second).Should(Equal(was.ResourceVersion))
+		mustCreate(ctx, builders.Pod(namespace, "first").Obj())
+		Expect(api.Create(ctx, builders.Pod(namespace, "second").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "1", "1")))
+
+		By("writing once for what is new")
+		other := newTeam()
+		enforce(ctx, other.quota().Hard("pods", "0"))
+		Expect(api.Create(ctx, builders.Pod(other.namespace(ctx), "refused").Obj())).To(MatchError(ContainSubstring("exceeded quota")))
+		Eventually(ctx, func(ctx context.Context) int64 { return change.others(ctx, was) }).Should(BeEquivalentTo(1))
+
+		By("writing for a quota and perhaps a token, and nothing else, when another operator takes over")
+		Eventually(ctx, excluded).Should(BeTrue())
+		was = configuration(ctx)
+		restart(ctx)
+		enforce(ctx, newTeam().quota().Hard("pods", "0"))
+		Eventually(ctx, excluded).Should(BeTrue())
+		Consistently(ctx, func(ctx context.Context) int64 { return change.others(ctx, was) }).
+			WithTimeout(2 * time.Second).Should(BeNumerically("<=", 2))
+		change.stop()
+		Expect(enforcedOver(ctx, versions, quota)).To(Equal([]string{"True"}))
+	})
+
+	It("is named if what it adds takes a selected namespace out", func(ctx SpecContext) {
+		DeferCleanup(restart) // what follows is no fight
+		team, other := newTeam(), newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "0"))
+		unconcerned := enforce(ctx, other.quota().Hard("pods", "0"))
+		change := contend(ctx, exclude)
+		Eventually(ctx, excluded).Should(BeTrue())
+		taken := mustCreate(ctx, builders.Namespace(team.nextName()).Label(teamLabel, team.name).Label("control-plane", "true").Obj())
+		Eventually(ctx, func(ctx context.Context) string {
+			return conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced)
+		}).Should(And(HavePrefix("False WebhookEdited: "), ContainSubstring("reverted its repair"),
+			ContainSubstring(`"%s" changed namespaceSelector of `, enforcer),
+			ContainSubstring("the requirement control-plane notin (true) takes out the namespace "+taken.Name),
+			ContainSubstring("exempt the configuration shared-quota from whatever edits it")))
+		AddReportEntry("what the quota says", conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced))
+		Expect(conditionOf(mustGetQuota(ctx, unconcerned), quotav1.ConditionEnforced)).To(HavePrefix("True"))
+
+		By("leaving it alone again once nothing is taken out")
+		relabel(ctx, taken, map[string]string{teamLabel: other.name + "-none"})
+		waitUntilEnforced(ctx, quota)
+		Eventually(ctx, excluded).Should(BeTrue())
+		version := configuration(ctx).ResourceVersion
+		Consistently(ctx, func(ctx context.Context) string { return configuration(ctx).ResourceVersion }).
+			WithTimeout(2 * time.Second).Should(Equal(version))
+		change.stop()
+	})
+
+	It("is not followed faster and faster, and the quota says so all the time", func(ctx SpecContext) {
+		DeferCleanup(restart) // what follows is no fight
+		restart(ctx)          // and neither was what came before
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "1"))
+		namespace := team.namespace(ctx)
+		versions := watchQuota(ctx, quota)
+		const lasting = 12 * time.Second
+		was := configuration(ctx)
+		change := contend(ctx, failOpen)
+		clock.RealClock{}.Sleep(lasting)
+		change.stop()
+		writes := change.others(ctx, was)
+		AddReportEntry("writes by the operator in a fight of "+lasting.String(), writes)
+		AddReportEntry("what the quota says", conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced))
+		Expect(writes).To(BeNumerically("<=", 6), "at once, after 1 s, 2 s, 4 s and perhaps 8 s")
+		Expect(writes).To(BeNumerically(">=", 3))
+		Expect(conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced)).To(And(HavePrefix("False WebhookEdited: "),
+			ContainSubstring(`"%s" changed failurePolicy of `, enforcer)))
+
+		By("enforcing again in time")
+		began := time.Now()
+		Eventually(ctx, func(ctx context.Context) string {
+			return conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced)
+		}).WithTimeout(deadline).Should(HavePrefix("True"))
+		AddReportEntry("from the end of the fight until the quota was enforced", time.Since(began).Round(100*time.Millisecond))
+		mustCreate(ctx, builders.Pod(namespace, "first").Obj())
+		Expect(api.Create(ctx, builders.Pod(namespace, "second").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "1", "1")))
+		Expect(enforcedOver(ctx, versions, quota)).To(Equal([]string{"True", "False", "True"}))
+	})
+})
+
+// contender is somebody who changes the configuration whenever it is as it shouldn't be.
+type contender struct {
+	// generations are those of the writes.
+	written atomic.Pointer[[]int64]
+	stop    func()
+}
+
+// others returns how many writes others have made since the configuration was this.
+func (c *contender) others(ctx context.Context, was *admissionregistrationv1.ValidatingWebhookConfiguration) int64 {
+	GinkgoHelper()
+	all, own := configuration(ctx).Generation-was.Generation, int64(0)
+	if written := c.written.Load(); written != nil {
+		for _, generation := range *written {
+			if generation > was.Generation {
+				own++
+			}
+		}
+	}
+	return all - own
+}
+
+// contend has somebody follow the configuration until stop is called, or the spec ends. The
+// edit tells whether it changed something.
+func contend(ctx context.Context, edit func(*admissionregistrationv1.ValidatingWebhookConfiguration) bool) *contender {
+	GinkgoHelper()
+	following, end := context.WithCancel(ctx)
+	events, err := api.Watch(following, &admissionregistrationv1.ValidatingWebhookConfigurationList{},
+		client.MatchingFields{"metadata.name": "shared-quota"})
+	Expect(err).NotTo(HaveOccurred())
+	c, ended := &contender{}, make(chan struct{})
+	c.stop = func() { end(); events.Stop(); <-ended }
+	DeferCleanup(func() { c.stop() })
+	go func() {
+		defer GinkgoRecover()
+		defer close(ended)
+		var written []int64
+		for event := range events.ResultChan() {
+			is, ok := event.Object.(*admissionregistrationv1.ValidatingWebhookConfiguration)
+			if !ok || !edit(is) {
+				continue
+			}
+			err := api.Update(following, is, client.FieldOwner(enforcer))
+			if following.Err() != nil {
+				return
+			}
+			if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+				continue // another event follows
+			}
+			Expect(err).NotTo(HaveOccurred())
+			written = append(written, is.Generation)
+			now := slices.Clone(written)
+			c.written.Store(&now)
+		}
+	}()
+	return c
+}
+
+// enforcedOver returns what the condition Enforced of a quota was, in turn, until now.
+func enforcedOver(ctx context.Context, versions <-chan watch.Event, quota *quotav1.ClusterResourceQuota) []string {
+	GinkgoHelper()
+	now := mustGetQuota(ctx, quota).ResourceVersion
+	var turns []string
+	for version := range versions {
+		is, ok := version.Object.(*quotav1.ClusterResourceQuota)
+		Expect(ok).To(BeTrue(), "%v", version)
+		status, _, _ := strings.Cut(conditionOf(is, quotav1.ConditionEnforced), " ")
+		if turns = append(turns, status); is.ResourceVersion == now {
+			break
+		}
+	}
+	return slices.Compact(turns)
+}
+
+// exclude adds the requirements to every entry that lacks them.
+func exclude(is *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+	changed := false
+	for i := range is.Webhooks {
+		if selector := is.Webhooks[i].NamespaceSelector; !excludes(selector) {
+			selector.MatchExpressions = append(selector.MatchExpressions, excluding...)
+			changed = true
+		}
+	}
+	return changed
+}
+
+func excludes(selector *metav1.LabelSelector) bool {
+	return slices.ContainsFunc(selector.MatchExpressions, func(requirement metav1.LabelSelectorRequirement) bool {
+		return requirement.Key == excluding[0].Key
+	})
+}
+
+// excluded tells whether every entry has the requirements.
+func excluded(ctx context.Context) bool {
+	GinkgoHelper()
+	return !slices.ContainsFunc(configuration(ctx).Webhooks, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+		return !excludes(webhook.NamespaceSelector)
+	})
+}
+
+// failOpen has the entries that enforce fail open.
+func failOpen(is *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+	changed := false
+	for i := range is.Webhooks {
+		policy := is.Webhooks[i].FailurePolicy
+		if strings.HasPrefix(is.Webhooks[i].Name, "objects") && *policy != admissionregistrationv1.Ignore {
+			*policy, changed = admissionregistrationv1.Ignore, true
+		}
+	}
+	return changed
+}

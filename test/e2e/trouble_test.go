@@ -1,0 +1,107 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+var _ = Describe("A ledger that can't be written", func() {
+	It("makes the quota not ready for as long, and others aren't affected", func(ctx SpecContext) {
+		team, other := newTeam(), newTeam()
+		quota, unaffected := enforce(ctx, team.quota().Hard("pods", "5")), enforce(ctx, other.quota().Hard("pods", "5"))
+		namespace, elsewhere := team.namespace(ctx), other.namespace(ctx)
+		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
+		eventuallyUses(ctx, quota, "pods=1")
+
+		lift := forbidWritesOf(ctx, quota.Name, "the policy of a test forbids it")
+		Expect(api.Create(ctx, builders.Pod(namespace, "p2").Obj())).To(MatchError(And(
+			ContainSubstring("waiting for quota %s: ", quota.Name), ContainSubstring("the policy of a test forbids it"))))
+		mustCreate(ctx, builders.Pod(elsewhere, "p1").Obj())
+		ready := func(of *quotav1.ClusterResourceQuota) func(context.Context) (string, error) {
+			return func(ctx context.Context) (string, error) {
+				err := api.Get(ctx, client.ObjectKeyFromObject(of), of)
+				return conditionOf(of, quotav1.ConditionReady), err
+			}
+		}
+		Eventually(ctx, ready(quota)).Should(And(
+			HavePrefix("False LedgerUnavailable: the quota's ledger can't be read or written since "),
+			ContainSubstring("the policy of a test forbids it")))
+		Expect(ready(unaffected)(ctx)).To(HavePrefix("True "))
+
+		lift(ctx)
+		Eventually(ctx, ready(quota)).Should(HavePrefix("True "), "though nobody asks for anything")
+		mustCreate(ctx, builders.Pod(namespace, "p2").Obj())
+		eventuallyUses(ctx, quota, "pods=2")
+	})
+})
+
+// forbidWritesOf has a policy refuse every write of a quota's ledger, until it is lifted.
+func forbidWritesOf(ctx context.Context, quota, why string) (lift func(context.Context)) {
+	GinkgoHelper()
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "forbid-" + quota},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+					ResourceNames: []string{quota},
+					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+						Rule: admissionregistrationv1.Rule{
+							APIGroups: []string{quotav1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"quotaledgers"},
+						},
+					},
+				}},
+			},
+			Validations: []admissionregistrationv1.Validation{{
+				Expression: "false", Message: why, Reason: ptr.To(metav1.StatusReasonForbidden),
+			}},
+		},
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+	mustCreate(ctx, policy)
+	mustCreate(ctx, binding)
+	lift = func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(client.IgnoreNotFound(api.Delete(ctx, binding))).To(Succeed())
+		Expect(client.IgnoreNotFound(api.Delete(ctx, policy))).To(Succeed())
+	}
+	DeferCleanup(lift)
+	Eventually(ctx, func(ctx context.Context) error {
+		ledger := &quotav1.QuotaLedger{}
+		if err := api.Get(ctx, client.ObjectKey{Name: quota}, ledger); err != nil {
+			return err
+		}
+		return api.Update(ctx, ledger, client.DryRunAll)
+	}).Should(MatchError(ContainSubstring(why)), "the API server loads a policy a moment later")
+	return lift
+}

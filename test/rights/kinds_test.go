@@ -1,0 +1,89 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package rights
+
+import (
+	"context"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
+)
+
+// listable returns what a quota calls the kinds that the API server serves in namespaces,
+// and lists; without Events, on which Kubernetes keeps no quota, and the operator's own,
+// which nobody else writes.
+func listable(ctx context.Context) []corev1.ResourceName {
+	GinkgoHelper()
+	asking, err := discovery.NewDiscoveryClientForConfig(cluster.Config())
+	Expect(err).NotTo(HaveOccurred())
+	served, err := asking.ServerPreferredNamespacedResourcesWithContext(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	var names []corev1.ResourceName
+	for _, list := range served {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		Expect(err).NotTo(HaveOccurred())
+		for _, kind := range list.APIResources {
+			if version.Group != quotav1.GroupVersion.Group && kind.Kind != "Event" && slices.Contains(kind.Verbs, "list") {
+				names = append(names, corev1.ResourceName("count/"+version.WithResource(kind.Name).GroupResource().String()))
+			}
+		}
+	}
+	Expect(len(names)).To(BeNumerically(">", 30), "%v", names)
+	return names
+}
+
+// countAll has the operator count them all for a while.
+func countAll(ctx context.Context, names []corev1.ResourceName) {
+	GinkgoHelper()
+	mustCreate(ctx, builders.Namespace("kinds").Label("team", "kinds").Obj())
+	limits := builders.Quota("kinds").Label("team", "kinds")
+	for _, name := range names {
+		limits.Hard(name, "1000")
+	}
+	quota := limits.Obj()
+	mustCreate(ctx, quota)
+	counted := suite.WaitUntilEnforced(ctx, admin, quota.Name)
+	Expect(counted).To(beCountable())
+	Expect(counted.Status.Total.Used).To(HaveLen(len(names)))
+	Expect(admin.Delete(ctx, quota)).To(Succeed())
+	Expect(admin.Delete(ctx, builders.Namespace("kinds").Obj())).To(Succeed())
+}
+
+func beCountable() gomegatypes.GomegaMatcher {
+	return haveCondition(quotav1.ConditionResourceUnavailable, HavePrefix("False AllAvailable: "))
+}
+
+// haveCondition matches a quota whose condition says so: STATUS REASON: MESSAGE.
+func haveCondition(kind string, says gomegatypes.GomegaMatcher) gomegatypes.GomegaMatcher {
+	return WithTransform(func(quota *quotav1.ClusterResourceQuota) string {
+		is := meta.FindStatusCondition(quota.Status.Conditions, kind)
+		if is == nil {
+			return ""
+		}
+		return string(is.Status) + " " + is.Reason + ": " + is.Message
+	}, says)
+}

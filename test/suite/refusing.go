@@ -1,0 +1,82 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+// Refusing is the name of a webhook of the tests that refuses every pod. The API server asks
+// it beside the operator, so that the operator holds room for what is never stored.
+const Refusing = "refuses-all.example.com"
+
+// RefuseAll has every pod in a namespace refused, until the spec has ended.
+func RefuseAll(ctx context.Context, api client.Client, namespace string) {
+	GinkgoHelper()
+	server := httptest.NewTLSServer(http.HandlerFunc(refuseReview))
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "refuses-all-" + namespace},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: Refusing,
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+			}},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+	Expect(api.Create(ctx, configuration)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) {
+		Expect(client.IgnoreNotFound(api.Delete(ctx, configuration))).To(Succeed())
+		server.Close()
+	})
+	Eventually(ctx, func(ctx context.Context) error {
+		return api.Create(ctx, builders.Pod(namespace, "probe").Request("cpu", "1m").Obj(), client.DryRunAll)
+	}).WithTimeout(Deadline).Should(MatchError(ContainSubstring(Refusing)), "the API server loads a configuration a moment later")
+}
+
+func refuseReview(writer http.ResponseWriter, request *http.Request) {
+	review := &admissionv1.AdmissionReview{}
+	if err := json.NewDecoder(request.Body).Decode(review); err != nil {
+		http.Error(writer, err.Error(), http.StatusBadRequest)
+		return
+	}
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "no pods here"}}
+	review.Request = nil
+	writer.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(writer).Encode(review) //nolint:errchkjson // the API server notices
+}

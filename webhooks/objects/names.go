@@ -1,0 +1,73 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"context"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// nameTimeout bounds a look whether a name is taken.
+const nameTimeout = time.Second
+
+// Names tell whether a name is taken, by the objects that there are.
+type Names struct {
+	objects metadata.Interface
+}
+
+// NewNames makes Names that ask the API server.
+func NewNames(objects metadata.Interface) *Names { return &Names{objects: objects} }
+
+// refuse returns the API server's error for a name that is taken, if the charges leave little: the
+// creation is going to fail, and what was reserved for it would be held for nobody. If it isn't
+// known, nothing is refused.
+func (n *Names) refuse(ctx context.Context, request *admissionv1.AdmissionRequest, charger Charger, charges []ledger.Charge) error {
+	if n == nil || request.Operation != admissionv1.Create || request.Name == "" || !anyTight(charger, charges) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, nameTimeout)
+	defer cancel()
+	resource := request.Resource
+	in := n.objects.Resource(schema.GroupVersionResource(resource)).Namespace(request.Namespace)
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, request.Name).String()
+	named, err := in.List(ctx, metav1.ListOptions{FieldSelector: selector})
+	if err != nil || len(named.Items) == 0 {
+		return nil // the API server is going to tell
+	}
+	return apierrors.NewAlreadyExists(schema.GroupResource{Group: resource.Group, Resource: resource.Resource}, request.Name)
+}
+
+// isTaken reports whether a request failed because of its name.
+func isTaken(err error) bool { return apierrors.IsAlreadyExists(err) }
+
+func anyTight(charger Charger, charges []ledger.Charge) bool {
+	for _, charge := range charges {
+		if charger.Current(charge.Limits.Name).IsTight(charge) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,97 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// A creation that fails because its name is taken holds room for nobody. Where there is little,
+// that is looked for first.
+func TestANameThatIsTakenHoldsNoneOfTheLastRoom(t *testing.T) {
+	first := func(request *admissionv1.AdmissionRequest) {
+		request.UID, request.Name = "first", "first"
+		request.Object = raw(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"first","namespace":"shop","uid":"first"}}`)
+	}
+	for name, test := range map[string]struct {
+		limit, there string
+		change       func(*admissionv1.AdmissionRequest)
+		failure      error
+		// code is of the refusal; zero if the request is allowed.
+		code  int32
+		looks int
+	}{
+		"a taken one is refused":                  {limit: "2", there: "web", code: http.StatusConflict, looks: 1},
+		"a free one isn't":                        {limit: "2", there: "another", looks: 1},
+		"where there is room, nobody looks":       {limit: "20", there: "web"},
+		"where there is none, nobody looks":       {limit: "1", there: "web", code: http.StatusForbidden},
+		"what can't be read is met later":         {limit: "2", there: "web", failure: errors.New("timeout"), looks: 1},
+		"a name that the API server made is free": {limit: "2", there: "web", change: func(r *admissionv1.AdmissionRequest) { r.Name = "" }},
+		"an update needs no name":                 {limit: "2", there: "web", change: func(r *admissionv1.AdmissionRequest) { *r = *resize() }},
+		"a trial holds nothing":                   {limit: "2", there: "web", change: func(r *admissionv1.AdmissionRequest) { r.DryRun = new(true) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			serve(t, quotas(quotaOf("team", "pods", test.limit)), func(t *testing.T, served *served) {
+				objects := metadatafake.NewSimpleMetadataClient(runtime.NewScheme())
+				looks := 0
+				objects.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					looks++
+					if test.failure != nil {
+						return true, nil, test.failure
+					}
+					list := &metav1.List{}
+					if listed, ok := action.(clienttesting.ListActionImpl); ok && listed.ListRestrictions.Fields.Matches(fieldsOf(test.there)) {
+						list.Items = []runtime.RawExtension{{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: test.there}}}}
+					}
+					return true, list, nil
+				})
+				served.handler.Names = NewNames(objects)
+				before := creation()
+				first(before)
+				if got := served.handle(t.Context(), before); !got.Allowed {
+					t.Fatal(got.Result)
+				}
+				request := creation()
+				if test.change != nil {
+					test.change(request)
+				}
+				got := served.handle(t.Context(), request)
+				if got.Allowed != (test.code == 0) || test.code != 0 && got.Result.Code != test.code || looks != test.looks {
+					t.Errorf("got %v %v after %d looks, want %d after %d", got.Allowed, got.Result, looks, test.code, test.looks)
+				}
+				if test.code == http.StatusConflict && (got.Result.Message != `pods "web" already exists` || len(served.store.reserved("team")) != 1) {
+					t.Errorf("got %q, and reserved %v", got.Result.Message, served.store.reserved("team"))
+				}
+			})
+		})
+	}
+}
+
+// fieldsOf are the fields of an object by which it is listed.
+type fieldsOf string
+
+func (f fieldsOf) Has(string) bool { return true }
+
+func (f fieldsOf) Get(string) string { return string(f) }

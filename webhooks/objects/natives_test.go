@@ -1,0 +1,87 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// A native quota that is full refuses what would otherwise hold room for nobody.
+func TestWhatAResourceQuotaWillRefuseHoldsNoRoom(t *testing.T) {
+	const full = "exceeded quota: compute, requested: pods=1, used: pods=2, limited: pods=2"
+	for name, test := range map[string]struct {
+		cached, live string
+		failure      error
+		behind       bool
+		// message is of the refusal; none if the request is allowed.
+		message string
+		reads   int
+	}{
+		"a full one refuses":                        {cached: "2", live: "2", message: full, reads: 1},
+		"one with room doesn't, and nobody looks":   {cached: "1", live: "1"},
+		"one that has come free doesn't":            {cached: "2", live: "1", reads: 1},
+		"one that is full by now is met later":      {cached: "1", live: "2"},
+		"one that can't be read is met later":       {cached: "2", live: "2", failure: errors.New("timeout"), reads: 1},
+		"nothing is known before it has been shown": {cached: "2", live: "2", behind: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			serve(t, quotas(quotaOf("team", "pods", "5")), func(t *testing.T, served *served) {
+				reads := 0
+				live := interceptor.NewClient(nativeClient(test.live), interceptor.Funcs{
+					List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+						reads++
+						if test.failure != nil {
+							return test.failure
+						}
+						return c.List(ctx, list, options...)
+					},
+				})
+				served.handler.Natives = newNatives(nativeClient(test.cached), func() bool { return !test.behind }, live)
+				got := served.handle(t.Context(), creation())
+				if got.Allowed != (test.message == "") || got.Result.Message != test.message || reads != test.reads {
+					t.Errorf("got %v %q after %d reads, want %q after %d", got.Allowed, got.Result.Message, reads, test.message, test.reads)
+				}
+				held := served.store.reserved("team")
+				if (len(held) == 0) != (test.message != "") {
+					t.Errorf("reserved: got %+v", held)
+				}
+			})
+		})
+	}
+}
+
+// nativeClient has a ResourceQuota of two pods, of which so many are used, and a full one of
+// another namespace.
+func nativeClient(used string) client.WithWatch {
+	of := func(namespace, used string) *corev1.ResourceQuota {
+		hard := corev1.ResourceList{"pods": resource.MustParse("2")}
+		return &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "compute"}, Spec: corev1.ResourceQuotaSpec{Hard: hard},
+			Status: corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{"pods": resource.MustParse(used)}},
+		}
+	}
+	return fake.NewClientBuilder().WithObjects(of("shop", used), of("office", "2")).Build()
+}
