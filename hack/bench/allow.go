@@ -27,6 +27,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
@@ -54,17 +56,22 @@ type status struct {
 }
 
 // serveAllow is the floor of any webhook: it reads nothing but the request's UID
-// and allows it, or at another path refuses it.
-func serveAllow(ctx context.Context, port int, certDir string) error {
+// and allows it, or at another path refuses it. It is probed at another address.
+func serveAllow(ctx context.Context, address, health, certDir string) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/allow", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, true) })
 	mux.HandleFunc("/refuse", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, false) })
-	server := &http.Server{
-		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Handler: mux, ReadHeaderTimeout: 10 * time.Second,
-	}
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	err := server.ListenAndServeTLS(filepath.Join(certDir, "tls.crt"), filepath.Join(certDir, "tls.key"))
+	ready := http.NewServeMux()
+	ready.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
+	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	probed := &http.Server{Addr: health, Handler: ready, ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { _, _ = server.Close(), probed.Close() })
+	var group errgroup.Group
+	group.Go(func() error {
+		return server.ListenAndServeTLS(filepath.Join(certDir, "tls.crt"), filepath.Join(certDir, "tls.key"))
+	})
+	group.Go(probed.ListenAndServe)
+	err := group.Wait()
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was stopped
 	}
@@ -90,20 +97,17 @@ func answerWith(writer http.ResponseWriter, incoming *http.Request, allowed bool
 	_, _ = writer.Write(text) // The API server notices.
 }
 
-// startAllow runs this program as that webhook.
-func startAllow(ctx context.Context, cluster *harness.Cluster, certDir string) (*harness.Process, string, error) {
-	port, err := harness.FreePort()
-	if err != nil {
-		return nil, "", err
-	}
+// startAllow runs this program as that webhook. Its address is an IP address of this machine.
+func (w *world) startAllow(ctx context.Context, address string) (replica *harness.Operator, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	base := "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	process, err := cluster.StartProgram(ctx, harness.ProgramOptions{
-		Name: "allow", Path: self, ReadyURL: base + "/readyz",
-		Args: []string{"-allow-port", strconv.Itoa(port), "-cert-dir", certDir},
+	at := func(port int) string { return net.JoinHostPort(address, strconv.Itoa(port)) }
+	replica = &harness.Operator{Address: address, WebhookPort: floorPort, HealthURL: "http://" + at(floorHealthPort)}
+	replica.Process, err = w.cluster.StartProgram(ctx, harness.ProgramOptions{
+		Name: "allow", Path: self, ReadyURL: replica.HealthURL + "/readyz",
+		Args: []string{"-allow-address", at(floorPort), "-allow-health", at(floorHealthPort), "-cert-dir", w.certDir},
 	})
-	return process, base, err
+	return replica, err
 }

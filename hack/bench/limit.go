@@ -37,7 +37,6 @@ const (
 // namespace. It measures from the answer to a deletion to the answer that
 // grants the next creation elsewhere, and counts the refusals between them.
 func measureRegrant(ctx context.Context, w *world, _ int, into *results) error {
-	const name = "freed capacity"
 	return withOperator(ctx, w, setup{namespaces: 10, pods: "1"}, func(v variant) error {
 		if err := w.create(ctx, 0, "pod-0"); err != nil {
 			return err
@@ -56,7 +55,7 @@ func measureRegrant(ctx context.Context, w *world, _ int, into *results) error {
 			latency = append(latency, time.Since(start))
 			refusals += refused
 		}
-		into.addLimit(name, v.name, limitFigures{Requests: regrants, Refused: refusals, latency: latency})
+		into.addLimit(freed, v.name, limitFigures{Requests: regrants, Refused: refusals, latency: latency})
 		return nil
 	})
 }
@@ -65,7 +64,6 @@ func measureRegrant(ctx context.Context, w *world, _ int, into *results) error {
 // own pod before it creates the next, so that there is room for every request,
 // and no refusal is right.
 func measureChurn(ctx context.Context, w *world, _ int, into *results) error {
-	const name = "churn at the limit"
 	limit := fmt.Sprint(churnClients)
 	return withOperator(ctx, w, setup{namespaces: 10, pods: limit}, func(v variant) error {
 		var mu sync.Mutex
@@ -86,7 +84,7 @@ func measureChurn(ctx context.Context, w *world, _ int, into *results) error {
 			})
 		}
 		clients.Wait()
-		into.addLimit(name, v.name, limitFigures{Requests: churnClients * churnRounds, Refused: refusals, latency: latency})
+		into.addLimit(churned, v.name, limitFigures{Requests: churnClients * churnRounds, Refused: refusals, latency: latency})
 		return failure
 	})
 }

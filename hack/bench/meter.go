@@ -28,6 +28,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 )
 
@@ -46,15 +47,18 @@ type readings struct {
 	commits, conflicts, entries, requests float64
 	// apiServerHeap and variantHeap are bytes allocated since the start.
 	apiServerHeap, variantHeap float64
+	// writes are those of what limits: of ledgers, status and views.
+	writes float64
 }
 
 func newMeter(w *world, r *running) *meter { return &meter{world: w, running: r} }
 
 func (m *meter) begin(ctx context.Context) error {
-	heap, heapErr := m.apiServerHeap(ctx)
-	before, err := m.read()
-	m.before, m.before.apiServerHeap = before, heap
-	return errors.Join(heapErr, err)
+	var err error
+	if m.before, err = m.read(); err != nil {
+		return err
+	}
+	return m.readAPIServer(ctx, &m.before)
 }
 
 // end returns the figures of the turn.
@@ -67,7 +71,7 @@ func (m *meter) end(ctx context.Context, s sample) (turnFigures, error) {
 	if err != nil {
 		return turnFigures{}, err
 	}
-	if after.apiServerHeap, err = m.apiServerHeap(ctx); err != nil {
+	if err := m.readAPIServer(ctx, &after); err != nil {
 		return turnFigures{}, err
 	}
 	allocated := func(before, after float64) float64 { return (after - before) / (1 << 10) / float64(max(s.count, 1)) }
@@ -82,6 +86,7 @@ func (m *meter) end(ctx context.Context, s sample) (turnFigures, error) {
 		Commits: commits / s.took.Seconds(), Conflicts: (after.conflicts - m.before.conflicts) / s.took.Seconds(),
 		APIServerHeap: allocated(m.before.apiServerHeap, after.apiServerHeap),
 		VariantHeap:   allocated(m.before.variantHeap, after.variantHeap),
+		Writes:        (after.writes - m.before.writes) / float64(max(s.count, 1)),
 		LedgerBytes:   size, Requests: (after.requests - m.before.requests) / s.took.Seconds(),
 	}
 	if commits > 0 {
@@ -95,11 +100,6 @@ func (m *meter) read() (readings, error) {
 	etcd, err2 := m.world.cluster.EtcdConsumption()
 	r := readings{apiServer: apiServer.CPU, etcd: etcd.CPU}
 	err := errors.Join(err1, err2)
-	if len(m.world.configs) > 1 {
-		second, secondErr := m.world.second.Consumption()
-		err = errors.Join(err, secondErr)
-		r.apiServer += second.CPU
-	}
 	for _, process := range m.running.processes {
 		used, processErr := process.Consumption()
 		err = errors.Join(err, processErr)
@@ -112,25 +112,39 @@ func (m *meter) read() (readings, error) {
 	return r, err
 }
 
-// apiServerHeap returns what the API servers have allocated, in bytes.
-func (m *meter) apiServerHeap(ctx context.Context) (float64, error) {
-	allocated := 0.0
-	for _, config := range m.world.configs {
-		raw, err := discovery.NewDiscoveryClientForConfig(config)
-		if err != nil {
-			return 0, err
-		}
-		text, err := raw.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-		if err != nil {
-			return 0, fmt.Errorf("reading the API server's metrics: %w", err)
-		}
-		families, err := parse(bytes.NewReader(text))
-		if err != nil {
-			return 0, err
-		}
-		allocated += sum(families[heapAllocated])
+// readAPIServer reads what the API server has allocated and written.
+func (m *meter) readAPIServer(ctx context.Context, into *readings) error {
+	raw, err := discovery.NewDiscoveryClientForConfig(m.world.cluster.Config())
+	if err != nil {
+		return err
 	}
-	return allocated, nil
+	text, err := raw.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	families, err := parse(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	into.apiServerHeap, into.writes = sum(families[heapAllocated]), writes(families["apiserver_request_total"])
+	return nil
+}
+
+// writes adds up the writes of what limits, also those that met a conflict.
+func writes(requests *dto.MetricFamily) float64 {
+	limiting := sets.New("quotaledgers", "clusterresourcequotas", "localresourcequotas", "resourcequotas")
+	writing := sets.New("POST", "PUT", "PATCH", "APPLY")
+	total := 0.0
+	for _, metric := range requests.GetMetric() {
+		labels := map[string]string{}
+		for _, label := range metric.GetLabel() {
+			labels[label.GetName()] = label.GetValue()
+		}
+		if limiting.Has(labels["resource"]) && writing.Has(labels["verb"]) && labels["dry_run"] == "" {
+			total += metric.GetCounter().GetValue()
+		}
+	}
+	return total
 }
 
 // heapAllocated is what every Go process exports.

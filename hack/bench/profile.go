@@ -51,7 +51,7 @@ func (w *world) profile(ctx context.Context, v variant, r *running, l load) <-ch
 	for kind, path := range kinds {
 		group.Go(func() error {
 			pause(ctx, warmUp)
-			raw, err := discovery.NewDiscoveryClientForConfig(w.configs[0])
+			raw, err := discovery.NewDiscoveryClientForConfig(w.cluster.Config())
 			if err != nil {
 				return err
 			}

@@ -47,15 +47,17 @@ type turnFigures struct {
 	Conflicts     float64 `json:"conflictsPerSecond"`
 	Batch         float64 `json:"batch"`
 	LedgerBytes   int     `json:"ledgerBytes"`
+	// Writes are those of ledgers, status and views, or of native quotas, for each request.
+	Writes float64 `json:"writesPerRequest"`
 	// Requests are those of the operator to the API server.
 	Requests float64 `json:"requestsPerSecond"`
 	latency  []time.Duration
 }
 
 func (f turnFigures) String() string {
-	return fmt.Sprintf("%7.1f/s  p50 %6.1f ms  p99 %6.1f ms  API server %.2f ms, %.0f KiB  variant %.2f ms, %.0f KiB",
+	return fmt.Sprintf("%7.1f/s  p50 %6.1f ms  p99 %6.1f ms  API server %.2f ms, %.0f KiB  variant %.2f ms, %.0f KiB  %.2f writes",
 		f.Rate, milliseconds(percentile(f.latency, 50)), milliseconds(percentile(f.latency, 99)),
-		f.APIServerCPU, f.APIServerHeap, f.VariantCPU, f.VariantHeap)
+		f.APIServerCPU, f.APIServerHeap, f.VariantCPU, f.VariantHeap, f.Writes)
 }
 
 // limitFigures are what happened at the limit. Latencies are in milliseconds.
@@ -147,6 +149,7 @@ func (v *variantResult) summarise() {
 		Commits:       of(func(f turnFigures) float64 { return f.Commits }),
 		Conflicts:     of(func(f turnFigures) float64 { return f.Conflicts }),
 		Batch:         of(func(f turnFigures) float64 { return f.Batch }),
+		Writes:        of(func(f turnFigures) float64 { return f.Writes }),
 		Requests:      of(func(f turnFigures) float64 { return f.Requests }),
 		LedgerBytes:   int(of(func(f turnFigures) float64 { return float64(f.LedgerBytes) })),
 	}
@@ -164,11 +167,11 @@ func (r *results) print(out io.Writer) error {
 			continue
 		}
 		fmt.Fprintln(text, "variant\trequests/s\tp50 ms\tp99 ms\tAPI server CPU\tetcd CPU\tits own CPU\tits memory MiB\t"+
-			"API server KiB\tits own KiB\tits requests/s\tcommits/s\tconflicts/s\tbatch\tledger bytes\t")
+			"API server KiB\tits own KiB\twrites/request\tits requests/s\tcommits/s\tconflicts/s\tbatch\tledger bytes\t")
 		for _, v := range s.Variants {
-			fmt.Fprintf(text, "%s\t%.0f\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n",
+			fmt.Fprintf(text, "%s\t%.0f\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.2f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n",
 				v.Name, v.Rate, v.P50, v.P99, v.APIServerCPU, v.EtcdCPU, v.VariantCPU, v.VariantMemory,
-				v.APIServerHeap, v.VariantHeap, v.Requests, v.Commits, v.Conflicts, v.Batch, v.LedgerBytes)
+				v.APIServerHeap, v.VariantHeap, v.Writes, v.Requests, v.Commits, v.Conflicts, v.Batch, v.LedgerBytes)
 		}
 	}
 	if len(r.Ratios) > 0 {
@@ -205,8 +208,8 @@ func (r *results) write(file string) error {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// machine describes where this runs.
-func machine() string {
+// hardware describes where this runs.
+func hardware() string {
 	return fmt.Sprintf("%d × %s, %s/%s, %s", runtime.NumCPU(), cpuModel(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 }
 

@@ -34,25 +34,36 @@ type scenario struct {
 const unlimited = "100M"
 
 func scenarios(duration time.Duration) []scenario {
-	all := []variant{variantNothing, variantAllow, variantNative, variantSingle}
-	pair := []variant{variantAllow, variantSingle}
-	create := func(namespaces, clients int) load {
-		return load{clients: clients, namespaces: namespaces, duration: duration}
-	}
+	few := []variant{variantAllow, variantNative, variantDouble}
+	all := []variant{variantNothing, variantAllow, variantNative, variantSingle, variantDouble}
+	pair := []variant{variantAllow, variantDouble}
+	create := func(clients int) load { return load{clients: clients, namespaces: clients, duration: duration} }
 	return []scenario{
-		turns("100 namespaces", all, create(100, 100)),
-		onTwoAPIServers(turns("100 namespaces, 2 API servers", []variant{variantSingle, variantDouble}, create(100, 100))),
-		turns("1 namespace", pair, create(1, 1)),
-		turns("10 namespaces", pair, create(10, 10)),
-		turns("1000 namespaces", pair, create(1000, 1000)),
-		turns("100 namespaces, 2 clients each", pair, create(100, 200)),
-		turns("a single idle client", pair,
-			load{clients: 1, namespaces: 1, duration: duration, think: 50 * time.Millisecond}),
+		turns(one, few, create(1)),
+		turns(ten, few, create(10)),
+		turns(hundred, all, create(100)),
+		turns(many, pair, create(1000)),
+		turns(idle, pair, load{clients: 1, namespaces: 1, duration: duration, think: 50 * time.Millisecond}),
 		exhausted(duration),
-		onTwoAPIServers(scenario{"freed capacity", measureRegrant}),
-		onTwoAPIServers(scenario{"churn at the limit", measureChurn}),
+		{freed, measureRegrant},
+		{churned, measureChurn},
+		turns(hundredAtURL, []variant{variantAllowURL, variantURL}, create(100)),
+		{"commits of a ledger", measureCommits},
 	}
 }
+
+// The names of the scenarios. Each client has a namespace of its own.
+const (
+	one          = "1 client"
+	ten          = "10 clients"
+	hundred      = "100 clients"
+	many         = "1000 clients"
+	idle         = "a client that pauses"
+	full         = "exhausted quota"
+	freed        = "freed capacity"
+	churned      = "churn at the limit"
+	hundredAtURL = "100 clients, a webhook at a URL"
+)
 
 // turns has each variant in turn bear the load.
 func turns(name string, variants []variant, l load) scenario {
@@ -63,25 +74,12 @@ func turns(name string, variants []variant, l load) scenario {
 	}}
 }
 
-// onTwoAPIServers gives each of two replicas an API server that asks it: one API
-// server has one connection, and with it one replica.
-func onTwoAPIServers(s scenario) scenario {
-	return scenario{s.name, func(ctx context.Context, w *world, rounds int, into *results) (err error) {
-		if err := w.useAPIServers(ctx, 2); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, w.useAPIServers(context.WithoutCancel(ctx), 1)) }()
-		return s.run(ctx, w, rounds, into)
-	}}
-}
-
 // exhausted has quotas refuse everything, while the allowing webhook allows. What
 // refuses everything without a look is the floor of refusals by a webhook.
 func exhausted(duration time.Duration) scenario {
-	const name = "exhausted quota"
-	return scenario{name, func(ctx context.Context, w *world, rounds int, into *results) error {
-		variants := []variant{variantAllow, variantRefuse, variantNative, variantSingle}
-		return takeTurns(ctx, w, name, rounds, variants, into, func(v variant) (setup, load) {
+	return scenario{full, func(ctx context.Context, w *world, rounds int, into *results) error {
+		variants := []variant{variantAllow, variantRefuse, variantNative, variantDouble}
+		return takeTurns(ctx, w, full, rounds, variants, into, func(v variant) (setup, load) {
 			l := load{clients: 100, namespaces: 100, duration: duration, refused: v.name != allowing}
 			return setup{namespaces: l.namespaces, pods: "0"}, l
 		})
@@ -92,7 +90,7 @@ func takeTurns(
 	ctx context.Context, w *world, name string, rounds int, variants []variant, into *results, with func(variant) (setup, load),
 ) error {
 	variants = slices.Clone(variants)
-	if i := slices.IndexFunc(variants, func(v variant) bool { return v.name == single }); i >= 0 && w.compare != "" {
+	if i := slices.IndexFunc(variants, func(v variant) bool { return v.name == double }); i >= 0 && w.compare != "" {
 		variants = slices.Insert(variants, i, variantOther)
 	}
 	variants = slices.DeleteFunc(variants, func(v variant) bool { return !w.variants.MatchString(v.name) })

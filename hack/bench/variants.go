@@ -20,15 +20,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -76,88 +73,46 @@ type variant struct {
 	start func(context.Context, *world, setup) (*running, error)
 }
 
-// The names of the variants.
+// The names of the variants. Those of one replica or two are reached through a Service, as in
+// a cluster.
 const (
-	nothing  = "no quota"
-	allowing = "allowing webhook"
-	refusing = "refusing webhook"
-	native   = "native ResourceQuota"
-	single   = "operator, 1 replica"
-	double   = "operator, 2 replicas"
-	another  = "operator, another build"
+	nothing       = "no quota"
+	allowing      = "allowing webhook, 2 replicas"
+	refusing      = "refusing webhook, 2 replicas"
+	native        = "native ResourceQuota"
+	single        = "operator, 1 replica"
+	double        = "operator, 2 replicas"
+	another       = "another build, 2 replicas"
+	allowingAtURL = "allowing webhook at a URL"
+	atURL         = "operator at a URL"
 )
 
 var (
-	variantNothing = variant{nothing, func(context.Context, *world, setup) (*running, error) { return &running{}, nil }}
-	variantAllow   = variant{allowing, func(ctx context.Context, w *world, _ setup) (*running, error) {
-		return askWebhook(ctx, w, "/allow")
-	}}
-	variantRefuse = variant{refusing, func(ctx context.Context, w *world, _ setup) (*running, error) {
-		return askWebhook(ctx, w, "/refuse")
-	}}
-	variantNative = variant{native, limitNatively}
-	variantSingle = variant{single, func(ctx context.Context, w *world, s setup) (*running, error) {
-		return limitByOperator(ctx, w, s, 1)
-	}}
-	variantDouble = variant{double, func(ctx context.Context, w *world, s setup) (*running, error) {
-		return limitByOperator(ctx, w, s, 2)
-	}}
-	// variantOther takes part in all turns that variantSingle does, where there is another build.
+	variantNothing  = variant{nothing, func(context.Context, *world, setup) (*running, error) { return &running{}, nil }}
+	variantAllow    = variant{allowing, ask("/allow", 2)}
+	variantRefuse   = variant{refusing, ask("/refuse", 2)}
+	variantAllowURL = variant{allowingAtURL, ask("/allow", 0)}
+	variantNative   = variant{native, limitNatively}
+	variantSingle   = variant{single, limitBy(1)}
+	variantDouble   = variant{double, limitBy(2)}
+	variantURL      = variant{atURL, limitBy(0)}
+	// variantOther takes part in all turns that variantDouble does, where there is another build.
 	variantOther = variant{another, func(ctx context.Context, w *world, s setup) (*running, error) {
 		current := w.manager
 		w.manager = w.compare
 		defer func() { w.manager = current }()
-		return limitByOperator(ctx, w, s, 1)
+		return limitByOperator(ctx, w, s, 2)
 	}}
 )
 
-// askWebhook has the API server ask a webhook that always answers the same.
-func askWebhook(ctx context.Context, w *world, path string) (*running, error) {
-	r := &running{}
-	process, url, err := startAllow(ctx, w.cluster, w.certDir)
-	if err != nil {
-		return r, err
-	}
-	url += path
-	r.process(process)
-	authority, err := os.ReadFile(filepath.Join(w.certDir, "ca.crt"))
-	if err != nil {
-		return r, err
-	}
-	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "bench-allow"},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name:         "allow.bench.example.com",
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: authority},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule: admissionregistrationv1.Rule{
-					APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
-				},
-			}},
-			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-			TimeoutSeconds:          ptr.To[int32](10),
-			AdmissionReviewVersions: []string{"v1"},
-		}},
-	}
-	if err := w.api.Create(ctx, configuration); err != nil {
-		return r, err
-	}
-	r.onStop(func(ctx context.Context) error { return w.api.Delete(ctx, configuration) })
-	return r, w.untilAsked(ctx, process)
+func ask(path string, replicas int) func(context.Context, *world, setup) (*running, error) {
+	return func(ctx context.Context, w *world, _ setup) (*running, error) { return w.askFloor(ctx, path, replicas) }
 }
 
-// untilAsked returns once the API server asks a webhook: nothing answers while
-// it is paused.
-func (w *world) untilAsked(ctx context.Context, process *harness.Process) error {
-	process.Pause()
-	defer process.Resume()
-	return until(ctx, "the API server to ask the webhook", func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, settleTimeout/100)
-		defer cancel()
-		err := w.api.Create(ctx, pod(w.namespaces[0], "probe"), client.DryRunAll)
-		return err != nil, nil
-	})
+func limitBy(replicas int) func(context.Context, *world, setup) (*running, error) {
+	return func(ctx context.Context, w *world, s setup) (*running, error) {
+		return limitByOperator(ctx, w, s, replicas)
+	}
 }
 
 // limitNatively makes a ResourceQuota in each namespace, and runs the controller
@@ -203,10 +158,16 @@ func nativeQuota(namespace, pods string) *corev1.ResourceQuota {
 	}
 }
 
-// limitByOperator runs the operator with one quota over all namespaces.
-func limitByOperator(ctx context.Context, w *world, s setup, replicas int) (*running, error) {
-	r := &running{}
-	if err := w.startReplicas(ctx, r, replicas); err != nil {
+// limitByOperator runs the operator with one quota over all namespaces: so many replicas behind
+// its Service, or none of them and one on loopback.
+func limitByOperator(ctx context.Context, w *world, s setup, replicas int) (r *running, err error) {
+	r = &running{}
+	if replicas > 0 {
+		err = w.startInProduction(ctx, r, replicas)
+	} else {
+		err = w.startOnLoopback(ctx, r)
+	}
+	if err != nil {
 		return r, err
 	}
 	if err := w.selectNamespaces(ctx, s.namespaces); err != nil {
@@ -218,45 +179,6 @@ func limitByOperator(ctx context.Context, w *world, s setup, replicas int) (*run
 	}
 	r.onStop(func(ctx context.Context) error { return w.removeQuota(ctx, quota) })
 	return r, until(ctx, "the quota to be enforced", w.enforced(quota.Name))
-}
-
-func (w *world) startReplicas(ctx context.Context, r *running, replicas int) error {
-	var balancer *harness.Balancer
-	options := harness.OperatorOptions{Binary: w.manager, CertDir: w.certDir}
-	if replicas > 1 || len(w.configs) > 1 {
-		var err error
-		if balancer, err = harness.NewBalancer(); err != nil {
-			return err
-		}
-		r.onStop(func(context.Context) error { return balancer.Close() })
-		options.WebhookURL, options.LeaderElect = balancer.URL(), true
-	}
-	r.onStop(func(ctx context.Context) error { return w.removeConfiguration(ctx) })
-	var ports []int
-	for range replicas {
-		port, err := harness.FreePort()
-		if err != nil {
-			return err
-		}
-		options.MetricsPort, options.Args = port, nil
-		if w.profiles != "" && r.pprof == 0 {
-			if r.pprof, err = harness.FreePort(); err != nil {
-				return err
-			}
-			options.Args = []string{"--pprof-bind-address", fmt.Sprintf("127.0.0.1:%d", r.pprof)}
-		}
-		operator, err := w.cluster.StartOperator(ctx, options)
-		if err != nil {
-			return err
-		}
-		r.process(operator.Process)
-		r.metrics = append(r.metrics, port)
-		ports = append(ports, operator.WebhookPort)
-		if balancer != nil {
-			balancer.SetBackends(ports...)
-		}
-	}
-	return nil
 }
 
 func sharedQuota(pods string) *quotav1.ClusterResourceQuota {

@@ -55,16 +55,18 @@ type world struct {
 	manager string
 	// compare is another build of the operator; empty for none.
 	compare string
+	// certDir has the certificate of the floor.
 	certDir string
 	// variants are those that take turns.
 	variants *regexp.Regexp
 	// profiles is where profiles go; empty for nowhere.
 	profiles string
 	api      client.Client
-	// configs are how the API servers are reached. There is one, and a second one
-	// from the first scenario on that asks for it.
-	configs []*rest.Config
-	second  *harness.Process
+	// asOperator is a client with the operator's rights: nobody else may write ledgers.
+	asOperator client.Client
+	// operator and floor are the Services of the operator and of the webhooks that are the floor.
+	operator *harness.Production
+	floor    *harness.Endpoints
 	// clients are kept from one turn to the next, with their connections.
 	clients []kubernetes.Interface
 	// namespaces that exist, in the order of their names.
@@ -72,10 +74,6 @@ type world struct {
 }
 
 func newWorld(cluster *harness.Cluster, manager string) (*world, error) {
-	certDir, err := cluster.Certificate()
-	if err != nil {
-		return nil, err
-	}
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -87,26 +85,9 @@ func newWorld(cluster *harness.Cluster, manager string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &world{cluster: cluster, manager: manager, certDir: certDir, api: api, configs: []*rest.Config{cluster.Config()}}, nil
-}
-
-// useAPIServers makes the control plane one of so many API servers, and shares
-// the clients among them.
-func (w *world) useAPIServers(ctx context.Context, count int) error {
-	if count == len(w.configs) {
-		return nil
-	}
-	w.clients = nil
-	if count == 1 {
-		w.configs = w.configs[:1]
-		return w.second.Stop()
-	}
-	process, config, err := w.cluster.StartAPIServer(ctx)
-	if err != nil {
-		return err
-	}
-	w.second, w.configs = process, append(w.configs, config)
-	return nil
+	w := &world{cluster: cluster, manager: manager, api: api}
+	w.certDir, err = w.makeCertificate()
+	return w, err
 }
 
 // ensure makes as many namespaces and connections as a scenario needs.
@@ -119,8 +100,8 @@ func (w *world) ensure(ctx context.Context, namespaces, clients int) error {
 		}
 		w.namespaces = append(w.namespaces, name)
 	}
-	for len(w.clients) < len(w.configs) || len(w.clients)*clientsPerConnection < clients {
-		made, err := newClient(rest.CopyConfig(w.configs[len(w.clients)%len(w.configs)]))
+	for len(w.clients)*clientsPerConnection < clients {
+		made, err := newClient(rest.CopyConfig(w.cluster.Config()))
 		if err != nil {
 			return err
 		}

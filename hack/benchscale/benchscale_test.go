@@ -19,6 +19,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -49,6 +50,21 @@ func TestWhatIsExpectedOfTheLedgersIsWhatIsLoaded(t *testing.T) {
 	}
 	if sum.pods != 457 || sum.milliCPU < 457*milliCPU(0) {
 		t.Errorf("got %+v of 457 pods", sum)
+	}
+}
+
+func TestAllCustomResourcesAreLimited(t *testing.T) {
+	for custom, want := range map[int][]int{0: nil, 1: {0}, 256: {255}, 500: {255, 244}} {
+		expected := map[string]figures{}
+		options{custom: custom}.customExpected(expected)
+		if len(expected) != len(want) {
+			t.Errorf("%d: got %v", custom, expected)
+		}
+		for i, count := range want {
+			if got := expected[fmt.Sprint(customQuotas, i)].custom; got != count {
+				t.Errorf("%d: quota %d counts %d, want %d", custom, i, got, count)
+			}
+		}
 	}
 }
 

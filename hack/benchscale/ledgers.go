@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +36,11 @@ import (
 const patience = 5 * time.Minute
 
 // figures are what is compared of a ledger.
-type figures struct{ pods, milliCPU int64 }
+type figures struct {
+	pods, milliCPU int64
+	// custom is how many custom resources are counted.
+	custom int
+}
 
 // plus adds the pod of an index, or takes it away.
 func (f figures) plus(index int, pods int64) figures {
@@ -53,6 +58,7 @@ func (w *world) expected() map[string]figures {
 		}
 		expected[quota] = used
 	}
+	w.options.customExpected(expected)
 	return expected
 }
 
@@ -83,7 +89,11 @@ func (w *world) followLedgers(ctx context.Context) (*ledgers, error) {
 
 func (l *ledgers) take(ledger *quotav1.QuotaLedger) {
 	pods, cpu := ledger.Entries.Used[corev1.ResourcePods], ledger.Entries.Used[corev1.ResourceRequestsCPU]
-	l.used[ledger.Name] = figures{pods: pods.Value(), milliCPU: cpu.MilliValue()}
+	is := figures{pods: pods.Value(), milliCPU: cpu.MilliValue()}
+	if strings.HasPrefix(ledger.Name, customQuotas) {
+		is.custom = len(ledger.Entries.Used)
+	}
+	l.used[ledger.Name] = is
 }
 
 // await returns once all ledgers say so.

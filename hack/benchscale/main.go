@@ -60,6 +60,7 @@ type options struct {
 	namespaces int
 	quotas     int
 	tries      int
+	custom     int
 	settle     time.Duration
 	json       string
 }
@@ -73,6 +74,7 @@ func main() {
 	flag.IntVar(&o.pods, "pods", 50000, "pods to measure with; a tenth of them comes first")
 	flag.IntVar(&o.namespaces, "namespaces", 500, "namespaces; the first one holds a tenth of the pods")
 	flag.IntVar(&o.quotas, "quotas", 50, "quotas that the namespaces are shared out to")
+	flag.IntVar(&o.custom, "custom", 0, "custom resources to define, of which one can't be listed; further quotas limit them all")
 	flag.IntVar(&o.tries, "tries", 100, "pods that are created and deleted, one by one, in each of two namespaces")
 	flag.DurationVar(&o.settle, "settle", 20*time.Second, "pause before memory is measured")
 	flag.StringVar(&o.json, "json", os.Getenv("BENCH_JSON"), "file to write the figures to as JSON")
@@ -108,6 +110,8 @@ func (o options) validate() error {
 		return fmt.Errorf("%d namespaces for %d quotas: want at least two a quota", o.namespaces, o.quotas)
 	case o.pods < 10*o.namespaces:
 		return fmt.Errorf("%d pods in %d namespaces: want at least ten each", o.pods, o.namespaces)
+	case o.custom < 0:
+		return errors.New("want no custom resource, or some")
 	case o.tries < 1:
 		return errors.New("want at least one try")
 	}

@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -54,6 +55,9 @@ type world struct {
 func newWorld(cluster *harness.Cluster, o options) (*world, error) {
 	scheme := runtime.NewScheme()
 	if err := quotav1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	quotas, err := client.NewWithWatch(cluster.Config(), client.Options{Scheme: scheme})
@@ -98,7 +102,7 @@ func (w *world) prepare(ctx context.Context) error {
 			return fmt.Errorf("creating quota %s: %w", name, err)
 		}
 	}
-	return nil
+	return w.prepareCustom(ctx)
 }
 
 // share is how many of so many pods a namespace holds: the first one a tenth,

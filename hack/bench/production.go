@@ -1,0 +1,292 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+// What config/default installs.
+const (
+	operatorNamespace  = "shared-quota-system"
+	operatorDeployment = "shared-quota-manager"
+	operatorService    = "shared-quota-webhook"
+)
+
+// The Service of the webhooks that are the floor, and the ports of each of their replicas.
+const (
+	floorService    = "bench-floor"
+	floorPort       = 9443
+	floorHealthPort = 8081
+)
+
+// install installs what the variants that are reached through a Service need: the operator by
+// config/default, without a replica, and the Service of the floor.
+func (w *world) install(ctx context.Context, config string) error {
+	for _, args := range [][]string{
+		{"apply", "-k", filepath.Join(config, "default")},
+		{"wait", "--for=condition=established", "--timeout=60s", "crd", "--all"},
+	} {
+		result, err := w.cluster.KubectlIn(ctx, ".", nil, args...)
+		if err != nil {
+			return err
+		}
+		if result.ExitCode != 0 {
+			return fmt.Errorf("kubectl %v: %s", args, result.Stderr)
+		}
+	}
+	front := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: floorService},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 443, TargetPort: intstr.FromInt32(floorPort)}}},
+	}
+	if err := w.api.Create(ctx, front); err != nil {
+		return err
+	}
+	w.floor = harness.NewEndpoints(w.api, client.ObjectKeyFromObject(front), "https", floorPort)
+	var err error
+	if w.operator, err = w.cluster.StartProduction(ctx, operatorNamespace, operatorDeployment, operatorService); err != nil {
+		return err
+	}
+	w.asOperator, err = client.New(w.operator.Identity(), client.Options{Scheme: w.api.Scheme()})
+	return err
+}
+
+// close ends what install has started.
+func (w *world) close() {
+	if w.floor != nil {
+		w.floor.Close()
+	}
+	if w.operator != nil {
+		w.operator.Close()
+	}
+}
+
+// makeCertificate makes the certificate of the floor, of the kind that costs the least to
+// present, and returns its directory.
+func (w *world) makeCertificate() (dir string, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: floorService},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		DNSNames: []string{floorService + "." + operatorNamespace + ".svc"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return "", err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(w.cluster.Dir(), "floor")
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
+	return dir, errors.Join(
+		os.Mkdir(dir, 0o700),
+		os.WriteFile(filepath.Join(dir, "tls.crt"), public, 0o600),
+		os.WriteFile(filepath.Join(dir, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600),
+		os.WriteFile(filepath.Join(dir, "ca.crt"), public, 0o600),
+	)
+}
+
+// askFloor has the API server ask a webhook that always answers the same: so many replicas
+// through a Service, or none of them and one on loopback.
+func (w *world) askFloor(ctx context.Context, path string, replicas int) (*running, error) {
+	r := &running{}
+	called := admissionregistrationv1.WebhookClientConfig{
+		Service: &admissionregistrationv1.ServiceReference{Namespace: operatorNamespace, Name: floorService, Path: &path},
+	}
+	addresses := []string{"127.0.0.1"}
+	if replicas > 0 {
+		addresses = nil
+	} else {
+		called.Service, called.URL = nil, ptr.To(fmt.Sprintf("https://127.0.0.1:%d%s", floorPort, path))
+	}
+	for i := range replicas {
+		addresses = append(addresses, harness.Address(i))
+	}
+	var started []*harness.Operator
+	for _, address := range addresses {
+		replica, err := w.startAllow(ctx, address)
+		if err != nil {
+			return r, err
+		}
+		started = append(started, replica)
+		r.process(replica.Process)
+		if replicas > 0 {
+			w.floor.Add(replica)
+			r.onStop(func(context.Context) error { w.floor.Terminate(replica); return nil })
+		}
+	}
+	if replicas > 0 {
+		if err := untilReady(ctx, w.floor, started); err != nil {
+			return r, err
+		}
+	}
+	return r, w.register(ctx, r, called, started)
+}
+
+// register has the API server call the floor about pods that are created, until r stops.
+func (w *world) register(
+	ctx context.Context, r *running, called admissionregistrationv1.WebhookClientConfig, replicas []*harness.Operator,
+) (err error) {
+	if called.CABundle, err = os.ReadFile(filepath.Join(w.certDir, "ca.crt")); err != nil {
+		return err
+	}
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "bench-floor"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name:         "floor.bench.example.com",
+			ClientConfig: called,
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
+				},
+			}},
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To[int32](10),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+	if err := w.api.Create(ctx, configuration); err != nil {
+		return err
+	}
+	r.onStop(func(ctx context.Context) error { return w.api.Delete(ctx, configuration) })
+	return w.untilAsked(ctx, replicas)
+}
+
+// untilAsked returns once the API server asks a webhook: nothing answers while
+// its replicas are paused.
+func (w *world) untilAsked(ctx context.Context, replicas []*harness.Operator) error {
+	for _, replica := range replicas {
+		replica.Pause()
+	}
+	defer func() {
+		for _, replica := range replicas {
+			replica.Resume()
+		}
+	}()
+	return until(ctx, "the API server to ask the webhook", func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, settleTimeout/100)
+		defer cancel()
+		err := w.api.Create(ctx, pod(w.namespaces[0], "probe"), client.DryRunAll)
+		return err != nil, nil
+	})
+}
+
+// untilReady returns once the API server was told of exactly these replicas.
+func untilReady(ctx context.Context, endpoints *harness.Endpoints, replicas []*harness.Operator) error {
+	return until(ctx, "the Service to have its replicas", func(context.Context) (bool, error) {
+		ready := endpoints.Ready()
+		return len(ready) == len(replicas) && !slices.ContainsFunc(replicas, func(replica *harness.Operator) bool {
+			return !slices.Contains(ready, replica)
+		}), nil
+	})
+}
+
+// startInProduction runs so many replicas of the operator behind its Service.
+func (w *world) startInProduction(ctx context.Context, r *running, replicas int) error {
+	r.onStop(w.removeConfiguration)
+	var started []*harness.Operator
+	for i := range replicas {
+		args, err := w.observed(r)
+		if err != nil {
+			return err
+		}
+		replica, err := w.operator.Start(ctx, harness.ReplicaOptions{Binary: w.manager, Address: harness.Address(i), Args: args})
+		if err != nil {
+			return err
+		}
+		started = append(started, replica)
+		r.process(replica.Process)
+		r.onStop(func(context.Context) error { w.operator.Terminate(replica); return nil })
+	}
+	return untilReady(ctx, w.operator.Endpoints, started)
+}
+
+// startOnLoopback runs one replica that the API server calls by a URL.
+func (w *world) startOnLoopback(ctx context.Context, r *running) error {
+	r.onStop(w.removeConfiguration)
+	certDir, err := w.cluster.Certificate()
+	if err != nil {
+		return err
+	}
+	args, err := w.observed(r)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := w.cluster.WriteKubeconfig("operator", w.operator.Identity())
+	if err != nil {
+		return err
+	}
+	operator, err := w.cluster.StartOperator(ctx, harness.OperatorOptions{
+		Binary: w.manager, Kubeconfig: kubeconfig, CertDir: certDir, Args: append(args, "--namespace", operatorNamespace),
+	})
+	if err == nil {
+		r.process(operator.Process)
+	}
+	return err
+}
+
+// observed returns the arguments that make a replica's metrics, and its profile, readable here.
+func (w *world) observed(r *running) ([]string, error) {
+	port, err := harness.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	r.metrics = append(r.metrics, port)
+	args := []string{
+		"--metrics-secure=false", "--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", port),
+		"--shutdown-delay-duration", "0s", // nobody calls a variant that stops
+	}
+	if w.profiles != "" && r.pprof == 0 {
+		if r.pprof, err = harness.FreePort(); err != nil {
+			return nil, err
+		}
+		args = append(args, "--pprof-bind-address", fmt.Sprintf("127.0.0.1:%d", r.pprof))
+	}
+	return args, nil
+}

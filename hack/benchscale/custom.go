@@ -1,0 +1,157 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+const (
+	// customQuotas limit the number of objects of the custom resources, in all namespaces. This
+	// begins their names.
+	customQuotas = "custom-"
+	// mostNames is how many resources one quota may limit.
+	mostNames = 256
+	// retryEvery is how often it is tried whether a custom resource is served.
+	retryEvery = 100 * time.Millisecond
+)
+
+func customKind(index int) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "scale.example.com", Version: "v1", Kind: fmt.Sprintf("Thing%d", index)}
+}
+
+func customPlural(index int) string { return fmt.Sprintf("thing%ds", index) }
+
+// customShare are the custom resources that one of the customQuotas limits, as a range.
+func (o options) customShare(quota int) (from, to int) {
+	return quota * mostNames, min((quota+1)*mostNames, o.custom)
+}
+
+// customExpected adds what the ledgers of the customQuotas should come to: all but the first
+// custom resource is counted.
+func (o options) customExpected(expected map[string]figures) {
+	for i := 0; i*mostNames < o.custom; i++ {
+		from, to := o.customShare(i)
+		if i == 0 {
+			from++
+		}
+		expected[fmt.Sprint(customQuotas, i)] = figures{custom: to - from}
+	}
+}
+
+// prepareCustom defines custom resources, of which the first is broken: nobody converts its
+// objects, so that it can't be listed. Quotas limit them all.
+func (w *world) prepareCustom(ctx context.Context) error {
+	if w.options.custom == 0 {
+		return nil
+	}
+	sayf("defining %d custom resources, one of them broken", w.options.custom)
+	err := inParallel(ctx, w.options.custom, func(ctx context.Context, i int) error {
+		definition := builders.CustomResource(customKind(i), customPlural(i))
+		if err := w.quotas.Create(ctx, definition); err != nil {
+			return err
+		}
+		return w.untilServed(ctx, i)
+	})
+	if err != nil {
+		return fmt.Errorf("defining custom resources: %w", err)
+	}
+	if err := w.breakFirst(ctx); err != nil {
+		return fmt.Errorf("breaking a custom resource: %w", err)
+	}
+	for i := 0; i*mostNames < w.options.custom; i++ {
+		if err := w.limitCustom(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) limitCustom(ctx context.Context, number int) error {
+	quota := builders.Quota(fmt.Sprint(customQuotas, number)).Obj()
+	quota.Spec.Selector.LabelSelector = &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: team, Operator: metav1.LabelSelectorOpExists}},
+	}
+	quota.Spec.Quota.Hard = corev1.ResourceList{}
+	from, to := w.options.customShare(number)
+	for i := from; i < to; i++ {
+		name := corev1.ResourceName("count/" + customPlural(i) + "." + customKind(i).Group)
+		quota.Spec.Quota.Hard[name] = resource.MustParse(enough)
+	}
+	if err := w.quotas.Create(ctx, quota); err != nil {
+		return fmt.Errorf("creating quota %s: %w", quota.Name, err)
+	}
+	return nil
+}
+
+// untilServed returns once objects of a custom resource can be listed.
+func (w *world) untilServed(ctx context.Context, index int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(customKind(index))
+		err := w.quotas.List(ctx, list, client.Limit(1))
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if err := pause(ctx, retryEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// breakFirst stores an object of the first custom resource, and has another version stored
+// from then on, to which a webhook converts that isn't there.
+func (w *world) breakFirst(ctx context.Context) error {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(customKind(0))
+	object.SetNamespace(namespaceName(0))
+	object.SetName("old")
+	if err := w.quotas.Create(ctx, object); err != nil {
+		return err
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := w.quotas.Get(ctx, client.ObjectKey{Name: customPlural(0) + "." + customKind(0).Group}, definition); err != nil {
+		return err
+	}
+	next := definition.Spec.Versions[0].DeepCopy()
+	next.Name = "v2"
+	definition.Spec.Versions[0].Storage = false
+	definition.Spec.Versions = append(definition.Spec.Versions, *next)
+	definition.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/convert")},
+			ConversionReviewVersions: []string{"v1"},
+		},
+	}
+	return w.quotas.Update(ctx, definition)
+}
