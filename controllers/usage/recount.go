@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -111,6 +112,7 @@ func (r *Recounts) lockedList(quota *quotav1.ClusterResourceQuota, unlisted []sc
 	if left := r.listed[quota.UID].Add(recountAgain).Sub(now); left > 0 {
 		return left
 	}
+	maps.DeleteFunc(r.listed, func(_ types.UID, at time.Time) bool { return now.Sub(at) > recountTimeout }) // of deleted quotas
 	r.listed[quota.UID] = now
 	go r.list(quota, unlisted)
 	return recountAgain
