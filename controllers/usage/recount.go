@@ -71,7 +71,9 @@ type Recounts struct {
 
 // NewRecounts makes Recounts that work until ctx ends.
 func NewRecounts(ctx context.Context, clock clock.PassiveClock, group *driver.Group, newest NewestLimited) *Recounts {
-	return &Recounts{ctx: ctx, clock: clock, group: group, newest: newest, following: map[string]uint64{}, listed: map[types.UID]time.Time{}}
+	return &Recounts{
+		ctx: ctx, clock: clock, group: group, newest: newest, following: map[string]uint64{}, listed: map[types.UID]time.Time{},
+	}
 }
 
 // Forget has a quota's ledger forget what is used.
