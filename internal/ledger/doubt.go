@@ -92,11 +92,11 @@ func (d *Draft) excessive(hard corev1.ResourceList, percent int64) map[string]bo
 // suspected, until it expires: see DropAll.
 func (r Reservation) IsMemory() bool { return r.Doubtful && len(r.Amounts) == 0 }
 
-// InFlight is how many reservations hold something.
+// InFlight is how many reservations hold something for an object.
 func (s State) InFlight() int {
 	number := len(s.Reservations)
 	for _, reservation := range s.Reservations {
-		if reservation.IsMemory() {
+		if reservation.IsMemory() || reservation.IsEscrow() {
 			number--
 		}
 	}
@@ -226,10 +226,7 @@ func (d *Draft) withhold(charge Charge, added, charged, hard corev1.ResourceList
 // mostInDoubt is the larger of a share of the limit and a part of what would be free, rounded
 // up: to thousandths for CPUs, to whole ones for all else.
 func mostInDoubt(name corev1.ResourceName, held, limit, used resource.Quantity, percent int64) resource.Quantity {
-	scale := inf.Scale(0)
-	if strings.HasSuffix(string(name), string(corev1.ResourceCPU)) {
-		scale = 3
-	}
+	scale := scaleOf(name)
 	part := func(of resource.Quantity, numerator, denominator int64) resource.Quantity {
 		product := new(inf.Dec).Mul(of.AsDec(), inf.NewDec(numerator, 0))
 		rounded := new(inf.Dec).QuoRound(product, inf.NewDec(denominator, 0), scale, inf.RoundUp)
@@ -243,4 +240,12 @@ func mostInDoubt(name corev1.ResourceName, held, limit, used resource.Quantity, 
 		return most
 	}
 	return share
+}
+
+// scaleOf is how many decimals a part of a resource is rounded to.
+func scaleOf(name corev1.ResourceName) inf.Scale {
+	if strings.HasSuffix(string(name), string(corev1.ResourceCPU)) {
+		return 3
+	}
+	return 0
 }

@@ -31,6 +31,8 @@ import (
 type Observation struct {
 	// Basis is what was counted for.
 	Basis
+	// Hard is the limit that was counted for, for each limited resource.
+	Hard corev1.ResourceList
 	// Used is the count, for each limited resource.
 	Used corev1.ResourceList
 	// Sources are what each limited resource is counted from.
@@ -196,6 +198,33 @@ func (s State) Waits(count Observation) bool {
 	draft.Settle(count)
 	return quota.Equals(before, draft.Charged()) && draft.state.Basis == s.Basis &&
 		len(draft.state.Used) == len(s.Used) && draft.state.Counted[Namespaces] == s.Counted[Namespaces]
+}
+
+// farParts: a limit is far while at least one part in so many of it is free.
+const farParts = 4
+
+// IsFarFrom reports whether a settle by the count concerns nobody but who wants more than a part of a limit:
+// every limit is far before and after, and what the ledger knows besides sums stays as it is. It also
+// reports whether the settle frees something, for which somebody may wait.
+func (s State) IsFarFrom(count Observation) (far, frees bool) {
+	draft := Edit(s)
+	before := draft.Charged()
+	draft.Settle(count)
+	after := draft.Charged()
+	rises, _ := quota.LessThanOrEqual(before, after)
+	return !s.Unsettles(draft.state) && isFar(before, count.Hard) && isFar(after, count.Hard), !rises
+}
+
+func isFar(charged, hard corev1.ResourceList) bool {
+	for name, limit := range hard {
+		free := limit.DeepCopy()
+		free.Sub(charged[name])
+		free.Mul(farParts)
+		if free.Cmp(limit) < 0 || limit.IsZero() {
+			return false
+		}
+	}
+	return len(hard) > 0
 }
 
 // HasCounted reports whether the ledger has a count for this basis that includes a version of

@@ -24,8 +24,10 @@ import (
 // comma, when it ends, and whether it is doubtful.
 const separators = 33
 
-// size is how many bytes a reservation takes at most as it is stored; zero for none. What
+// Size is how many bytes a reservation takes at most as it is stored; zero for none. What
 // isn't a letter, a digit or one of -._~ is stored as three bytes, or as itself.
+func (r Reservation) Size() int { return r.size() }
+
 func (r Reservation) size() int {
 	if r.UID == "" {
 		return 0

@@ -108,7 +108,10 @@ type slot struct {
 
 func (r Reservation) slot() slot {
 	made := slot{resource: r.Resource.GroupResource(), namespace: r.Namespace, name: r.Name, from: r.From}
-	if !isUnmistakable(r.Name) {
+	switch {
+	case r.IsEscrow(): // a replica that starts again has the name of the one before
+		made.uid = r.UID + "/" + types.UID(r.Attempt)
+	case !isUnmistakable(r.Name):
 		made.uid = r.UID
 	}
 	return made
@@ -163,8 +166,8 @@ type index struct {
 	reserved corev1.ResourceList
 	// bytes is the sum of all sizes.
 	bytes int
-	// doubtful is how many reservations are.
-	doubtful int
+	// doubtful and escrows are how many reservations are so.
+	doubtful, escrows int
 }
 
 // Indexed returns the same state with its reservations added up, so that whoever asks for their sums
@@ -223,7 +226,7 @@ func Edit(state State) *Draft {
 	if state.index != nil {
 		draft.state.Reservations = maps.Clone(state.Reservations)
 		draft.index = &index{slots: maps.Clone(state.index.slots), reserved: maps.Clone(state.index.reserved),
-			bytes: state.index.bytes, doubtful: state.index.doubtful}
+			bytes: state.index.bytes, doubtful: state.index.doubtful, escrows: state.index.escrows}
 		draft.state.index = nil
 		return draft
 	}
@@ -234,6 +237,7 @@ func Edit(state State) *Draft {
 		draft.index.slots[slot] = append(draft.index.slots[slot], key)
 		draft.index.bytes += reservation.size()
 		draft.index.doubtful += reservation.doubt()
+		draft.index.escrows += reservation.escrow()
 		draft.state.Reservations[key] = reservation
 	}
 	// Once for each slot: a name that is tried again and again has many reservations in one.
@@ -249,6 +253,10 @@ func (d *Draft) State() State {
 	state.index = d.index
 	return state
 }
+
+// Peek returns the state as it is now, for a look at all but its reservations. The draft may be used
+// afterwards.
+func (d *Draft) Peek() State { return d.state }
 
 // Changed tells whether the draft differs from what it was made from in
 // anything that must be stored.
@@ -281,6 +289,7 @@ func (d *Draft) put(reservation Reservation) {
 	}
 	d.index.bytes += reservation.size() - d.state.Reservations[key].size()
 	d.doubtMore(reservation.doubt() - d.state.Reservations[key].doubt())
+	d.index.escrows += reservation.escrow() - d.state.Reservations[key].escrow()
 	d.state.Reservations[key] = reservation
 	d.recharge(slot, before)
 }
@@ -303,6 +312,7 @@ func (d *Draft) remove(key Key) {
 	before := d.slotAmounts(slot)
 	d.index.bytes -= reservation.size()
 	d.doubtMore(-reservation.doubt())
+	d.index.escrows -= reservation.escrow()
 	delete(d.state.Reservations, key)
 	d.index.slots[slot] = without(d.index.slots[slot], key)
 	if len(d.index.slots[slot]) == 0 {

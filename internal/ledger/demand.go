@@ -1,0 +1,70 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+// Demand is what was granted of late: in the time under way, and in one of the same length before.
+type Demand struct {
+	since       time.Time
+	now, before grants
+}
+
+type grants struct {
+	charges int
+	amounts corev1.ResourceList
+}
+
+// Add takes it that a charge was granted.
+func (d *Demand) Add(now time.Time, every time.Duration, charge Charge) {
+	d.roll(now, every)
+	d.now.charges++
+	d.now.amounts = quota.Add(d.now.amounts, charge.Granted().Amounts)
+}
+
+// Charges returns how many were granted in the busier of both times.
+func (d *Demand) Charges(now time.Time, every time.Duration) int {
+	d.roll(now, every)
+	return max(d.now.charges, d.before.charges)
+}
+
+func (d *Demand) roll(now time.Time, every time.Duration) {
+	switch passed := now.Sub(d.since); {
+	case passed >= 2*every:
+		*d = Demand{since: now}
+	case passed >= every:
+		*d = Demand{since: d.since.Add(every), before: d.now}
+	}
+}
+
+// twice returns twice what the busier of both times took.
+func (d *Demand) twice() corev1.ResourceList {
+	most := quota.RemoveZeros(quota.Max(d.now.amounts, d.before.amounts))
+	return quota.Add(most, most)
+}
+
+// Granted is the reservation that the charge makes if it is granted: of what the quota limits.
+func (c Charge) Granted() Reservation {
+	granted := c.Reservation
+	granted.Amounts = quota.Mask(granted.Amounts, quota.ResourceNames(c.Limits.Hard))
+	return granted
+}

@@ -1,0 +1,325 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package ledger
+
+import (
+	"strconv"
+	"time"
+
+	"gopkg.in/inf.v0"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+)
+
+// An escrow is room that one replica has reserved before it is asked: until a stated time it grants
+// from it without a write. It is a reservation, for objects that the replica names later, so that
+// it is charged, sized, stored and shown as any other. O'Neil, The Escrow Transactional Method (1986).
+//
+// What is granted is recorded in one write: the escrow is replaced by reservations for the objects
+// and by the next escrow. Other replicas ask for an escrow back by marking it as recalled; then its
+// holder records, and takes none for a while.
+
+// escrows is the resource that an escrow is a reservation of. Nothing serves it.
+var escrows = schema.GroupVersionResource{Group: "quota.sharedquota.dev", Version: "v1", Resource: "escrows"}
+
+// recalled is the From of an escrow that is asked back.
+const recalled = "recalled"
+
+// NewEscrow returns an escrow. The key's UID is of the process that holds it, and its attempt tells the
+// escrows of one process apart that must not replace each other. Expiry is when nothing that is granted
+// from it can still be stored: a reservation's life after the last grant.
+func NewEscrow(holder string, key Key, amounts corev1.ResourceList, expiry time.Time) Reservation {
+	return Reservation{
+		Object: Object{Resource: escrows, Name: holder, UID: key.UID}, Attempt: key.Attempt, Amounts: amounts, Expiry: expiry,
+	}
+}
+
+// Next is the key of an escrow besides this one, of the same process.
+func (k Key) Next() Key {
+	number, _ := strconv.Atoi(k.Attempt)
+	return Key{UID: k.UID, Attempt: strconv.Itoa(number + 1)}
+}
+
+// IsEscrow reports whether a reservation is a replica's escrow.
+func (r Reservation) IsEscrow() bool { return r.Resource == escrows }
+
+func (r Reservation) escrow() int {
+	if r.IsEscrow() {
+		return 1
+	}
+	return 0
+}
+
+// IsRecalled reports whether an escrow is asked back.
+func (r Reservation) IsRecalled() bool { return r.IsEscrow() && r.From == recalled }
+
+// Escrowed returns what all escrows hold.
+func (s State) Escrowed() corev1.ResourceList {
+	return sumOf(s.index.escrowsOf(s.Reservations))
+}
+
+func sumOf(reservations []Reservation) corev1.ResourceList {
+	var sum corev1.ResourceList
+	for _, one := range reservations {
+		sum = quota.Add(sum, one.Amounts)
+	}
+	return sum
+}
+
+// ForeignEscrows returns the escrows that are not of one process.
+func (s State) ForeignEscrows(own types.UID) []Reservation {
+	var foreign []Reservation
+	for _, one := range s.index.escrowsOf(s.Reservations) {
+		if one.UID != own {
+			foreign = append(foreign, one)
+		}
+	}
+	return foreign
+}
+
+// WithoutEscrows returns the state as it would be if no replica held any.
+func (s State) WithoutEscrows() State {
+	draft := Edit(s)
+	for _, one := range s.index.escrowsOf(s.Reservations) {
+		draft.remove(one.Key())
+	}
+	return draft.State()
+}
+
+// escrowsOf returns the escrows among reservations.
+func (i *index) escrowsOf(reservations map[Key]Reservation) []Reservation {
+	if i != nil && i.escrows == 0 {
+		return nil
+	}
+	var found []Reservation
+	for _, reservation := range reservations {
+		if reservation.IsEscrow() {
+			found = append(found, reservation)
+		}
+	}
+	return found
+}
+
+// Take has an escrow hold twice of what the demand was, in place of the one that has the same key. It returns
+// the escrow; none if the draft can't judge charges by the limits, or if of some resource nothing may be
+// taken: all escrows together hold at most one part in so many of what would be free without any.
+func (d *Draft) Take(escrow Reservation, demand Demand, limits Limits, parts int64) Reservation {
+	wanted := demand.twice()
+	amounts := d.affordable(wanted, limits.Hard, parts)
+	if !d.decides(limits) || len(amounts) == 0 || len(amounts) < len(wanted) {
+		return Reservation{}
+	}
+	escrow.Amounts = amounts
+	d.put(escrow)
+	d.changed = true
+	return escrow
+}
+
+// Return removes an escrow.
+func (d *Draft) Return(escrow Key) { d.remove(escrow) }
+
+// Admit reserves for an object that was granted from an escrow, whatever that comes to: it was
+// charged with the escrow.
+func (d *Draft) Admit(granted Reservation) {
+	d.put(granted)
+	d.changed = true
+}
+
+// Recall asks for all escrows back that are not of one process, and reports whether there were any
+// that weren't asked for.
+func (d *Draft) Recall(own types.UID) bool {
+	asks := false
+	for _, one := range d.state.Reservations {
+		if one.IsEscrow() && one.UID != own && !one.IsRecalled() {
+			one.From = recalled
+			d.put(one)
+			asks, d.changed = true, true
+		}
+	}
+	return asks
+}
+
+// Escrow returns an escrow that the draft has.
+func (d *Draft) Escrow(key Key) (Reservation, bool) {
+	held, known := d.state.Reservations[key]
+	return held, known && held.IsEscrow()
+}
+
+// Spend judges a charge and, if it fits, reserves it from an escrow: what is charged in all stays as it
+// is. A probe is only judged. It doesn't grant updates, and nothing whose slot is taken: what that adds
+// depends on others.
+func (d *Draft) Spend(escrow Key, charge Charge, probe bool) bool {
+	held, is := d.Escrow(escrow)
+	wanted := charge.Reservation
+	_, known := d.state.Reservations[wanted.Key()]
+	if !is || held.IsRecalled() || known || wanted.From != "" || len(d.index.slots[wanted.slot()]) > 0 {
+		return false
+	}
+	rest := held
+	rest.Amounts, is = less(held.Amounts, quota.Mask(wanted.Amounts, quota.ResourceNames(charge.Limits.Hard)))
+	if !is {
+		return false
+	}
+	d.put(rest)
+	if probe {
+		defer d.put(held)
+		return IsGranted(d.Judge(charge))
+	}
+	if IsGranted(d.Reserve(charge)) {
+		return true
+	}
+	d.put(held)
+	return false
+}
+
+// less subtracts amounts, and reports whether there was enough of each.
+func less(from, amounts corev1.ResourceList) (corev1.ResourceList, bool) {
+	left := from.DeepCopy()
+	for name, amount := range amounts {
+		if amount.IsZero() {
+			continue
+		}
+		quantity, has := left[name]
+		quantity.Sub(amount)
+		if !has || quantity.Sign() < 0 {
+			return nil, false
+		}
+		left[name] = quantity
+	}
+	return left, true
+}
+
+// decides reports whether the draft can judge charges by the limits, and no edit of them is under way.
+func (d *Draft) decides(limits Limits) bool {
+	return d.state.Quota == limits.Quota && d.state.Digest == limits.Digest && d.state.Generation <= limits.Generation &&
+		d.state.Forgotten() == 0 && d.state.Sealed.IsZero() && d.state.Fence.Generation == 0
+}
+
+// Unsettles reports whether what was granted on a state must not be granted on another: they differ in
+// more than in amounts.
+func (s State) Unsettles(next State) bool {
+	for name := range s.Used {
+		if _, counted := next.Used[name]; !counted {
+			return true
+		}
+	}
+	return s.Basis != next.Basis || s.Counted[Namespaces] != next.Counted[Namespaces] || !s.Sealed.Equal(next.Sealed) ||
+		s.Fence.Generation != next.Fence.Generation || !s.Fence.Until.Equal(next.Fence.Until) ||
+		!quota.Equals(s.Fence.Hard, next.Fence.Hard)
+}
+
+// Spent leaves an escrow what it has without what was granted from it.
+func (d *Draft) Spent(escrow Key, granted []Reservation) {
+	if held, is := d.Escrow(escrow); is {
+		held.Amounts = rest(held.Amounts, granted)
+		d.put(held)
+	}
+}
+
+// Bound leaves an escrow no more than the next one has, without what was granted from that.
+func (d *Draft) Bound(escrow Key, next Reservation, granted []Reservation) {
+	held, is := d.Escrow(escrow)
+	if !is {
+		return
+	}
+	most, least := rest(next.Amounts, granted), corev1.ResourceList{}
+	for name, amount := range held.Amounts {
+		if limit, has := most[name]; has {
+			least[name] = amount
+			if limit.Cmp(amount) < 0 {
+				least[name] = limit
+			}
+		}
+	}
+	held.Amounts = least
+	d.put(held)
+}
+
+// rest is what is left of amounts.
+func rest(amounts corev1.ResourceList, granted []Reservation) corev1.ResourceList {
+	left := amounts.DeepCopy()
+	for _, one := range granted {
+		for name, amount := range one.Amounts {
+			if quantity, has := left[name]; has {
+				quantity.Sub(amount)
+				left[name] = quantity
+			}
+		}
+	}
+	for name, quantity := range left {
+		if quantity.Sign() <= 0 {
+			delete(left, name)
+		}
+	}
+	return left
+}
+
+// affordable returns how much of the wanted amounts may be taken. What comes to nothing is left out.
+func (d *Draft) affordable(wanted, hard corev1.ResourceList, parts int64) corev1.ResourceList {
+	escrowed := sumOf(d.index.escrowsOf(d.state.Reservations))
+	affordable := corev1.ResourceList{}
+	for name, amount := range wanted {
+		limit, limited := hard[name]
+		used, counted := d.state.Used[name]
+		if !limited || !counted {
+			continue
+		}
+		held := escrowed[name]
+		free := limit.DeepCopy()
+		free.Sub(used)
+		free.Sub(d.index.reserved[name])
+		free.Add(held)
+		part := new(inf.Dec).QuoRound(free.AsDec(), inf.NewDec(parts, 0), scaleOf(name), inf.RoundDown)
+		most := *resource.NewDecimalQuantity(*part, limit.Format)
+		most.Sub(held)
+		if amount.Cmp(most) < 0 {
+			most = amount.DeepCopy()
+		}
+		if most.Sign() > 0 {
+			affordable[name] = most
+		}
+	}
+	return affordable
+}
+
+// SettleEscrow ends an escrow whose holder is gone, once a count is known that includes all that can have
+// been granted from it. Newest is what a live look found after its expiry, for each source. Amounts of
+// sources that have not been counted so far stay.
+func (d *Draft) SettleEscrow(expired Reservation, count Observation, newest map[schema.GroupResource]uint64) {
+	held, is := d.Escrow(expired.Key())
+	if !is || !held.Expiry.Equal(expired.Expiry) || d.state.Quota != count.Quota {
+		return
+	}
+	d.Settle(count)
+	short := func(source schema.GroupResource) bool {
+		version, looked := newest[source]
+		return !looked || d.state.Counted[source] < version
+	}
+	waiting := map[corev1.ResourceName]bool{}
+	for name, sources := range count.Sources {
+		for _, source := range sources {
+			waiting[name] = waiting[name] || short(source)
+		}
+	}
+	if _, counted := count.Counted[Namespaces]; !counted {
+		return
+	}
+	d.settleReservation(held.Key(), held, waiting)
+}
