@@ -43,7 +43,8 @@ type Balance struct {
 	Slices map[string]corev1.ResourceList
 	// Used is the sum of Slices. Don't change it.
 	Used corev1.ResourceList
-	// Reserved is what the ledger holds for objects that aren't in Used.
+	// Reserved is what the ledger holds for objects that aren't in Used. What replicas hold in escrow isn't in
+	// it: that is given back before anybody is refused.
 	Reserved corev1.ResourceList
 	// Doubtful is what of it seems to be for requests that failed.
 	// namespace name -> doubts
@@ -59,7 +60,7 @@ type Balance struct {
 // missing from Reserved, and what was given back since then is still in it: see Torn.
 func Read(count *counting.Count, quota string, uid types.UID, known ledger.State) Balance {
 	// Before the count is locked, because it copies the ledger.
-	draft := ledger.Edit(known)
+	draft := ledger.Edit(known.WithoutEscrows())
 	var balance Balance
 	count.Read(quota, func(view counting.View) {
 		definition := view.Definition()
@@ -111,6 +112,7 @@ func ObservationOf(view counting.View) ledger.Observation {
 	definition := view.Definition()
 	return ledger.Observation{
 		Basis:   BasisOf(definition),
+		Hard:    definition.Quota.Spec.Hard,
 		Used:    view.Total(),
 		Sources: definition.Sources,
 		Counted: view.Counted(),

@@ -17,7 +17,6 @@ limitations under the License.
 package machine
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -35,6 +34,8 @@ const (
 	swapping
 	// resting: the time at which a call is tried again.
 	resting
+	// awaiting: another replica's escrow, which was asked back.
+	awaiting
 )
 
 // batch is what is judged and written together.
@@ -46,6 +47,8 @@ type batch struct {
 	weighing bool
 	// settles: the count is settled, too.
 	settles bool
+	// records: what was granted from escrow is due to be recorded.
+	records bool
 
 	// base is the ledger to judge on, if usable. fresh: it was read after every entry
 	// arrived.
@@ -60,8 +63,12 @@ type batch struct {
 	// next is what is being written, and ends which reservations end by it.
 	next ledger.State
 	ends ledger.Ends
+	// flight is what that makes of the escrow; nil if it leaves it as it is.
+	flight *flight
 	// unchanged: what is being written is what is stored already.
 	unchanged bool
+	// recalls: what is being written only asks for the escrows of others.
+	recalls bool
 	// began is when it did, and restUntil when the rest after a failed call ends.
 	began, restUntil time.Time
 }
@@ -79,20 +86,13 @@ func (b *batch) abandon(which func(*entry) bool) {
 // Parked charges belong to a batch that may have room for them. What they were denied
 // on still holds, unless something newer was seen: charges alone make no room.
 func (m *Machine) beginBatch(s situation) {
-	b := &batch{began: m.now, settles: s.urgent || s.lazy || m.settling.unweighed}
-	for _, entry := range m.queue {
-		if entry.charge == nil {
-			b.entries = append(b.entries, entry)
-		}
+	b := &batch{began: m.now, settles: m.settling.isDue(), records: s.records}
+	edits := slices.DeleteFunc(slices.Clone(m.queue), func(e *entry) bool { return e.charge != nil })
+	charges := slices.DeleteFunc(m.queue, func(e *entry) bool { return e.charge == nil })
+	if len(edits) > 0 || b.settles || s.parked && (s.fresher || !m.now.Before(s.patience)) {
+		edits, m.parked = append(edits, m.parked...), nil
 	}
-	if len(b.entries) > 0 || b.settles || s.parked && (s.fresher || !m.now.Before(s.patience)) {
-		b.entries, m.parked = append(b.entries, m.parked...), nil
-	}
-	for _, entry := range m.queue {
-		if entry.charge != nil {
-			b.entries = append(b.entries, entry)
-		}
-	}
+	b.entries = slices.Concat(edits, charges)
 	b.base, b.usable = m.known.snapshot, m.known.usable()
 	m.known.fresher = false
 	m.lastBatch, m.lastCharges, m.lastWrite = m.now, m.charges, 0
@@ -124,7 +124,7 @@ func (m *Machine) goOn() {
 	switch {
 	case m.ended || b.isEmpty():
 		m.giveUp(b)
-	case b.phase == resting && m.now.Before(b.restUntil):
+	case m.rests(b):
 		m.emit(WakeAt{Time: b.restUntil})
 	case !b.usable:
 		b.phase, b.asked = loading, m.known.snapshot.Version
@@ -136,10 +136,20 @@ func (m *Machine) goOn() {
 		if b.base.void() || m.known.snapshot.Version.After(b.base.Version) {
 			m.settling.weigh(m.now, true) // this batch doesn't settle what is stored by now
 		}
-		m.emit(Observe{Ledger: b.base.State})
+		m.emit(Observe{Ledger: m.escrow.with(b.base.State)})
 	default:
 		m.attempt(b)
 	}
+}
+
+// rests reports whether a batch waits for a time that has not come. One that awaits another replica's escrow
+// goes on as soon as anything newer is known.
+func (m *Machine) rests(b *batch) bool {
+	if b.phase == awaiting && m.known.snapshot.Version.After(b.base.Version) {
+		b.phase = ready
+		m.catchUp(b)
+	}
+	return (b.phase == resting || b.phase == awaiting) && m.now.Before(b.restUntil)
 }
 
 // giveUp ends a batch of which nobody needs anything more, or that nobody answers for.
@@ -171,54 +181,15 @@ func (b *batch) doubt() {
 }
 
 // isCalling reports whether the batch waits for a reply.
-func (b *batch) isCalling() bool { return b.phase != ready && b.phase != resting }
+func (b *batch) isCalling() bool {
+	return b.phase != ready && b.phase != resting && b.phase != awaiting
+}
 
-func (b *batch) isEmpty() bool { return len(b.entries) == 0 && !b.settles }
+func (b *batch) isEmpty() bool { return len(b.entries) == 0 && !b.settles && !b.records }
 
 // drop leaves out what nobody needs any more.
 func (m *Machine) drop(b *batch) {
 	b.entries = slices.DeleteFunc(b.entries, func(e *entry) bool { return e.isOver(m.now) })
-}
-
-// attempt judges the batch.
-func (m *Machine) attempt(b *batch) {
-	b.phase = ready
-	draft := ledger.Edit(b.base.State)
-	edits := 0
-	for edits < len(b.entries) && b.entries[edits].charge == nil {
-		b.entries[edits].apply(draft, &b.base)
-		edits++
-	}
-	if b.count != nil && !b.base.void() {
-		m.settle(draft, b.count)
-	}
-	for _, entry := range b.entries[edits:] {
-		entry.apply(draft, &b.base)
-	}
-	refused := func(e *entry) bool { return !e.granted() && !e.patient(m.now) }
-	if !b.fresh && slices.ContainsFunc(b.entries, refused) {
-		b.usable = false
-		m.goOn()
-		return
-	}
-	if draft.Changed() || b.isToBeWritten() {
-		b.unchanged = !draft.Changed()
-		b.phase, b.ends, b.next = swapping, draft.Ends(), draft.State()
-		m.known.gone = false
-		m.emit(Swap{Previous: b.base.Version, Next: b.next})
-		return
-	}
-	m.conclude(b)
-}
-
-// settle moves the draft to the count. The ledger of a quota that had the same name
-// must not become this one's: it was opened for that one, and is about to be removed.
-func (m *Machine) settle(draft *ledger.Draft, count *ledger.Observation) {
-	if draft.Quota() != count.Quota {
-		m.emit(Impossible{Err: errStranger})
-		return
-	}
-	draft.Settle(*count)
 }
 
 // conclude answers the batch, or parks it. If a read was made for a charge that is
@@ -239,134 +210,5 @@ func (m *Machine) conclude(b *batch) {
 		m.lastBatch = m.now
 	}
 	m.work, m.rest = nil, 0
-}
-
-// reply takes the reply to a call.
-func (m *Machine) reply(event Event) {
-	b := m.work
-	awaited := ready
-	switch event.(type) {
-	case Observed:
-		awaited = observing
-	case Loaded:
-		awaited = loading
-	case Swapped:
-		awaited = swapping
-	}
-	if b == nil || b.phase != awaited {
-		m.emit(Impossible{Err: errUnasked})
-		return
-	}
-	b.phase = ready
-	switch event := event.(type) {
-	case Observed:
-		m.observed(b, event)
-	case Loaded:
-		m.loaded(b, event)
-	case Swapped:
-		m.swapped(b, event)
-	}
-}
-
-func (m *Machine) observed(b *batch, event Observed) {
-	if b.weighing {
-		m.work = nil
-		m.weighed(b.base, event.Observation)
-		return
-	}
-	b.count, b.settles = event.Observation, event.Observation != nil
-	if b.count != nil && b.base.State.IsAhead(*b.count) {
-		m.settling.weighAgain(m.now)
-	}
-}
-
-// weighed notes whether there is something to settle, and whether it may wait.
-func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
-	freed := m.settling.freed
-	m.settling.begin(m.now)
-	if count == nil || base.void() {
-		return
-	}
-	if base.State.Quota != count.Quota {
-		m.emit(Impossible{Err: errStranger})
-		return
-	}
-	if base.State.IsAhead(*count) {
-		m.settling.weighAgain(m.now)
-	}
-	draft := ledger.Edit(base.State)
-	draft.Settle(*count)
-	if draft.Changed() || m.known.unsure {
-		m.settling.lazy = !m.known.unsure && !freed && base.State.Waits(*count)
-		m.settling.urgent = !m.settling.lazy
-	}
-}
-
-func (m *Machine) loaded(b *batch, event Loaded) {
-	switch {
-	case errors.Is(event.Err, ErrUnreadable):
-		m.emit(Failed{Err: event.Err})
-		m.failBatch(b, event.Err)
-	case event.Err != nil:
-		m.failed(b, event.Err)
-	default:
-		before := m.known.snapshot.Version
-		if err := m.known.learn(event.Snapshot, b.asked); err != nil {
-			m.emit(Impossible{Err: err})
-			m.failBatch(b, err)
-			return
-		}
-		b.base, b.usable, b.fresh, b.count = event.Snapshot, true, true, nil
-		m.known.doubt(event.Snapshot.Version)
-		if m.known.snapshot.Version != before {
-			m.settling.weigh(m.now, true) // the watch will show nothing newer
-		}
-	}
-}
-
-func (m *Machine) swapped(b *batch, event Swapped) {
-	switch {
-	case event.Err == nil && b.unchanged && event.Version == b.base.Version:
-		m.conclude(b) // the API server stores no version that says the same
-	case event.Err == nil && !event.Version.After(b.base.Version):
-		m.emit(Impossible{Err: errBackwards})
-		m.known.unsure = true
-		m.failBatch(b, errBackwards)
-	case event.Err == nil:
-		m.known.keep(Snapshot{Version: event.Version, State: b.next})
-		m.known.own(event.Version)
-		m.known.doubt(event.Version)
-		m.lastWrite = event.Took
-		if b.changesCount() {
-			m.settling.weigh(m.now, true)
-		}
-		m.emit(Committed{Batch: len(b.entries), Took: event.Took, Ends: b.ends})
-		m.conclude(b)
-	case errors.Is(event.Err, ErrConflict):
-		m.emit(Conflicted{})
-		m.known.other(Version{}, m.now)
-		m.catchUp(b)
-	case errors.Is(event.Err, ErrRejected):
-		m.rejected(b, event.Err)
-	default:
-		m.known.unsure = true
-		b.usable, b.fresh, b.count = false, false, nil
-		b.doubt()
-		m.failed(b, event.Err)
-	}
-}
-
-// catchUp takes what was seen since the batch was judged, if anything was. Not all that
-// was written may have been seen yet: the swap tells. What is newer than a fresh ledger is
-// fresh, too, and the spec was read when that was.
-func (m *Machine) catchUp(b *batch) {
-	spec := b.base.Spec
-	b.usable = !m.known.unsure && m.known.snapshot.Version.After(b.base.Version)
-	b.fresh, b.count = b.fresh && b.usable, nil
-	if b.usable {
-		b.base = m.known.snapshot
-	}
-	if b.fresh {
-		b.base.Spec = spec
-	}
+	m.spendQueued()
 }

@@ -76,6 +76,14 @@ func (e *entry) isOfOtherSpec(spec *Spec) bool {
 	return spec != nil && *spec != Spec{Quota: limits.Quota, Generation: limits.Generation}
 }
 
+// reserves reports whether the entry is a charge that is not only judged.
+func (e *entry) reserves() bool { return e.charge != nil && !e.probe }
+
+func (e *entry) denied() bool {
+	_, denied := e.pending.(ledger.Denied)
+	return denied
+}
+
 func (e *entry) granted() bool { return ledger.IsGranted(e.pending) }
 
 // patient reports whether the entry is refused for want of room and can wait for some.

@@ -106,6 +106,10 @@ type Swapped struct {
 	Err error
 }
 
+// Return says that the process is about to stop: what is held in escrow is given back, and no more is
+// taken.
+type Return struct{}
+
 // Tick says that time has passed.
 type Tick struct{}
 
@@ -122,6 +126,7 @@ func (Gone) event()     {}
 func (Replaced) event() {}
 func (Loaded) event()   {}
 func (Swapped) event()  {}
+func (Return) event()   {}
 func (Tick) event()     {}
 func (End) event()      {}
 

@@ -44,6 +44,7 @@ type Machine struct {
 	rest     time.Duration
 	known    known
 	settling settling
+	escrow   escrow
 	// ended: nothing is begun any more.
 	ended bool
 
@@ -54,7 +55,7 @@ type Machine struct {
 
 // New makes a Machine that knows nothing yet.
 func New(options Options) *Machine {
-	return &Machine{options: options}
+	return &Machine{options: options, escrow: newEscrow(options.Escrow)}
 }
 
 // Step takes an event that happened now and returns what to do. Time must not go back.
@@ -78,10 +79,11 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 		m.settling.weigh(m.now, event.Freed)
 	case Observed, Loaded, Swapped:
 		m.reply(event)
-	case Tick:
+	case Return:
+		m.escrow.closing = true
 	case End:
 		m.ended = true
-	}
+	} // a Tick only lets time pass
 	m.proceed()
 	return m.effects
 }
@@ -102,6 +104,9 @@ func (m *Machine) Idle() bool { return m.work == nil && len(m.queue)+len(m.parke
 func (m *Machine) emit(effect Effect) { m.effects = append(m.effects, effect) }
 
 func (m *Machine) charge(event Charge) {
+	if m.spend(event.ID, event.Charge, event.Probe) {
+		return
+	}
 	if len(m.queue)+len(m.parked) >= m.options.MaxWaiting {
 		m.emit(Answer{ID: event.ID, Err: ErrBusy})
 		return
@@ -124,12 +129,12 @@ func (m *Machine) enqueue(added *entry) {
 // may be written already, or be in a write that is under way or whose reply was lost.
 func (m *Machine) cancel(event Cancel) {
 	waiting := func(e *entry) bool { return event.ID != 0 && e.id == event.ID }
-	written := true
+	written := !m.escrow.cancel(event.Reserved, m.known)
 	if at := slices.IndexFunc(m.queue, waiting); at >= 0 {
 		if m.queue[at].charge != nil {
 			m.charges--
 		}
-		written = m.queue[at].doubtful // otherwise it was stored in no batch
+		written = written && m.queue[at].doubtful // otherwise it was stored in no batch
 		m.queue = slices.Delete(m.queue, at, at+1)
 	}
 	m.parked = slices.DeleteFunc(m.parked, waiting)
@@ -148,6 +153,7 @@ func (m *Machine) seen(snapshot Snapshot) {
 	if m.known.keep(snapshot) {
 		m.known.fresher = true
 		m.known.other(snapshot.Version, m.now)
+		m.escrow.see(m.now, snapshot.State)
 		m.settling.weigh(m.now, true)
 	}
 }
@@ -183,7 +189,8 @@ func (m *Machine) begin() bool {
 		return true
 	}
 	situation := m.situation()
-	due := m.options.nextBatch(situation)
+	due, records := m.options.nextBatch(situation), m.escrow.due(m.now, m.known.snapshot)
+	situation.records, due = !records.After(m.now), earlier(due, records)
 	if !due.After(m.now) {
 		m.beginBatch(situation)
 		return true
@@ -197,7 +204,8 @@ func (m *Machine) begin() bool {
 func (m *Machine) situation() situation {
 	s := situation{
 		now: m.now, lastBatch: m.lastBatch, lastWrite: m.lastWrite, lastCharges: m.lastCharges,
-		charges: m.charges, edits: len(m.queue) - m.charges, urgent: m.settling.urgent, lazy: m.settling.lazy,
+		charges: m.charges, edits: len(m.queue) - m.charges,
+		urgent: m.settling.urgent, lazy: m.settling.lazy, idle: m.settling.idle,
 		parked: len(m.parked) > 0, patience: never, fresher: m.known.fresher, contended: m.known.contended(m.now),
 	}
 	for _, entry := range m.parked {

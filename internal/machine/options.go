@@ -32,6 +32,8 @@ type Options struct {
 	// MaxWaiting bounds what is queued and parked for one quota. The batch under way comes on
 	// top of that.
 	MaxWaiting int
+	// Escrow bounds what is granted without a write.
+	Escrow EscrowOptions
 }
 
 const (
@@ -43,8 +45,12 @@ const (
 	// lazyPaces is how many paces a settle that may wait does so. Each write of a
 	// leader that only counts may cost a busy replica a conflict.
 	lazyPaces = 4
+	// idlePaces is how many paces a settle waits that concerns nobody: far from every limit.
+	idlePaces = 25
 	// weighEvery is how often at most it is found out whether a settle may wait.
 	weighEvery = 5 * time.Millisecond
+	// weighIdly is the same while every limit is far.
+	weighIdly = 100 * time.Millisecond
 	// behindEvery is how often a count is looked at that was behind the ledger.
 	behindEvery = time.Second
 	// crowd is how many charges that wait halve the patience of one more.

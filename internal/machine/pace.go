@@ -34,6 +34,10 @@ type situation struct {
 	charges, edits int
 	// urgent and lazy are settles that must not wait, and that may.
 	urgent, lazy bool
+	// idle is a settle that changes nothing for anybody.
+	idle bool
+	// records: the ledger is to be written for the sake of what was granted without a write.
+	records bool
 	// parked: charges wait for room; the first of them must be answered at patience.
 	parked   bool
 	patience time.Time
@@ -75,6 +79,8 @@ func (o Options) nextBatch(s situation) time.Time {
 		due = s.lastBatch.Add(max(o.Pace/2, turn))
 	case s.lazy:
 		due = s.lastBatch.Add(lazyPaces * o.Pace)
+	case s.idle:
+		due = s.lastBatch.Add(idlePaces * o.Pace)
 	}
 	if s.parked {
 		due = earlier(due, s.patience)
@@ -96,6 +102,13 @@ func (o Options) beside(s situation) (pace, turn time.Duration) {
 	default:
 		return 2 * o.Pace, min(2*s.lastWrite, maxTurn)
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -16,7 +16,11 @@ limitations under the License.
 
 package machine
 
-import "time"
+import (
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
 
 // settling is what there is to settle, as far as this machine knows.
 type settling struct {
@@ -34,12 +38,18 @@ type settling struct {
 	// urgent: there is something to settle at once. lazy: there is, and it may wait for
 	// other changes to share a write with.
 	urgent, lazy bool
+	// idle: there is, and every limit is far, so that nobody waits for it.
+	idle bool
 }
 
 // weigh has a settle weighed: at once if less may be used, because charges may wait for
-// that; otherwise no sooner than weighEvery after the last time.
+// that; otherwise no sooner than weighEvery after the last time, or weighIdly.
 func (s *settling) weigh(now time.Time, freed bool) {
-	at := s.last.Add(weighEvery)
+	every := weighEvery
+	if s.idle {
+		every = weighIdly
+	}
+	at := s.last.Add(every)
 	if freed || at.Before(now) {
 		at = now
 	}
@@ -68,6 +78,23 @@ func (s *settling) weighAt() time.Time {
 		return never
 	}
 	return s.at
+}
+
+// isDue reports whether a batch settles, too.
+func (s *settling) isDue() bool { return s.urgent || s.lazy || s.idle || s.unweighed }
+
+// classify notes how long a settle may wait that changes something. Far from every limit, what is free is
+// wanted by few; freed, something went since a count was asked for.
+func (s *settling) classify(base ledger.State, count ledger.Observation, freed bool) {
+	far, frees := base.IsFarFrom(count)
+	switch {
+	case far && !frees && !freed:
+		s.idle = true
+	case far, !freed && base.Waits(count):
+		s.lazy = true
+	default:
+		s.urgent = true
+	}
 }
 
 // begin notes that a count is asked for, of which nothing is known to be missing.

@@ -94,6 +94,7 @@ func (w *world) growUnasked(at place) {
 }
 
 // hardOf returns one of the limits that quotas have.
-func (*world) hardOf(n int) figures {
-	return figures{1 + n%3, 1 + n/3%3, 2 + n/9%4}
+func (w *world) hardOf(n int) figures {
+	spare := w.shape.spare
+	return figures{1 + n%3 + spare, 1 + n/3%3 + spare, 2 + n/9%4 + 2*spare}
 }

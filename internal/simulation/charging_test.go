@@ -79,6 +79,23 @@ func (r *request) submit() {
 	c.reply = c.driver.do(func(id machine.RequestID) machine.Event {
 		return machine.Charge{ID: id, Charge: charge, Probe: probe, Patience: patience}
 	})
+	if c.reply.came && !probe && ledger.IsGranted(c.reply.answer.Decision) {
+		r.grantedAtOnce(c.quotas[c.at])
+	}
+}
+
+// grantedAtOnce takes it that a charge was granted without a write, on the ledger that the machine knew.
+func (r *request) grantedAtOnce(q int) {
+	w, by := r.world, r.charging.driver
+	w.counts.atOnce++
+	for _, change := range w.ledgers.changes {
+		if change.value != nil && change.value.snapshot.Version == by.machine.Current().Version {
+			granting := *change.value
+			r.granted[q] = &granting
+		}
+	}
+	w.unrecorded[recording{q, r.key()}] = by
+	w.measureRoom(q)
 }
 
 // charged takes the answer of one machine.

@@ -104,11 +104,31 @@ func (w *world) free(q int) figures {
 	}
 	free = free.minus(w.room[q].live)
 	for key, reservation := range ledger.snapshot.State.Reservations {
+		if reservation.IsEscrow() && w.isHeld(reservation) {
+			continue // it is given back before anybody is refused
+		}
 		if request := w.charged[key]; request == nil || request.status != persisted {
 			free = free.minus(w.amounts(reservation.Amounts))
 		}
 	}
+	for granted := range w.unrecorded {
+		if request := w.charged[granted.key]; granted.quota == q && request.status != persisted {
+			free = free.minus(masked(q, request.rise))
+		}
+	}
 	return masked(q, free)
+}
+
+// isHeld reports whether the holder of an escrow lives.
+func (w *world) isHeld(escrow ledger.Reservation) bool {
+	for _, replica := range w.replicas {
+		for _, driver := range replica.drivers {
+			if driver != nil && driver.replica.alive && driver.holder == escrow.UID {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // reserved takes it that a ledger was written.
@@ -118,6 +138,10 @@ func (w *world) reserved(before, written *stored) {
 			if held, ok := before.snapshot.State.Reservations[key]; ok && held.Expiry.Equal(reservation.Expiry) {
 				continue
 			}
+		}
+		if _, recorded := w.unrecorded[recording{written.quota, key}]; recorded {
+			delete(w.unrecorded, recording{written.quota, key}) // it was granted on an earlier one
+			continue
 		}
 		if request := w.charged[key]; request != nil {
 			granting := *written // what it includes may become known later
@@ -264,7 +288,11 @@ func (d *driver) isBehind() bool {
 		return d.observe(machine.Observe{Ledger: stored.snapshot.State})
 	})
 	d.observed = kept
-	return observation != nil && observation.Quota == stored.snapshot.State.Quota && !stored.snapshot.State.Waits(*observation)
+	if observation == nil || observation.Quota != stored.snapshot.State.Quota {
+		return false
+	}
+	far, _ := stored.snapshot.State.IsFarFrom(*observation)
+	return !far && !stored.snapshot.State.Waits(*observation)
 }
 
 // honestly runs something without the mutation.

@@ -109,6 +109,7 @@ func (c *chooser) replica(r *replica) {
 	for _, driver := range r.all() {
 		if driver.isDue() {
 			c.add(tick, r.id, driver.serial, 0)
+			c.rarely(tick, c.world.shape.sluggish[r.id])
 		}
 		if driver.call == nil {
 			continue
@@ -130,12 +131,17 @@ func (c *chooser) replica(r *replica) {
 	}
 }
 
-func (c *chooser) watch(r *replica, kind kind) {
-	c.add(deliverWatch, r.id, int(kind), 0)
-	if weight := c.weights[deliverWatch]; weight > 1 && c.world.shape.slow[r.id][kind] {
+// rarely makes the choice that was just added an unlikely one, if it is so.
+func (c *chooser) rarely(action action, is bool) {
+	if weight := c.weights[action]; weight > 1 && is {
 		c.choices[len(c.choices)-1].weight = 1
 		c.total -= weight - 1
 	}
+}
+
+func (c *chooser) watch(r *replica, kind kind) {
+	c.add(deliverWatch, r.id, int(kind), 0)
+	c.rarely(deliverWatch, c.world.shape.slow[r.id][kind])
 	// A list is of the present, or of a moment before it.
 	at, newest := r.streams[kind].position, c.world.length(kind)
 	for back := range 3 {

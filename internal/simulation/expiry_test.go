@@ -34,7 +34,18 @@ import (
 func (t *task) beginExpiry(c *counter) {
 	state, now := c.replica.current(t.quota).State, c.replica.now()
 	t.fence, t.forgotten = state.Fence, state.Forgotten()
+	if c.replica.world.mutation.dropsEscrows {
+		for _, one := range state.ForeignEscrows("") {
+			if one.Expiry.Add(-life).Before(now) {
+				t.dropped = append(t.dropped, one)
+			}
+		}
+	}
 	for _, reservation := range state.Expired(now) {
+		if reservation.IsEscrow() {
+			t.escrows = append(t.escrows, reservation)
+			continue
+		}
 		if c.awaits(t.quota, state, reservation) {
 			t.expired = append(t.expired, reservation)
 		} else {
@@ -72,7 +83,7 @@ func (t *task) nextLook(c *counter) {
 		t.stage = taskLook
 	case t.stage != taskGeneration && t.fence.Generation != 0 && !now.Before(t.fence.Until):
 		t.stage = taskGeneration
-	case t.forgotten != 0 && t.newest == nil:
+	case (t.forgotten != 0 || len(t.escrows) > 0) && t.newest == nil:
 		t.stage = taskDemand
 	case len(t.dropped) > 0 || t.vain || t.newest != nil:
 		t.edit(c)
@@ -145,6 +156,10 @@ func (w *world) newestIn(source, namespace int) uint64 {
 
 func (t *task) edit(c *counter) {
 	t.stage = taskEdit
+	driver := c.replica.driver(t.quota)
+	kept := driver.observed
+	count := driver.observe(machine.Observe{Ledger: driver.machine.Current().State})
+	driver.observed = kept
 	t.reply = c.replica.driver(t.quota).do(func(id machine.RequestID) machine.Event {
 		return machine.Edit{ID: id, Change: func(draft *ledger.Draft) {
 			for _, reservation := range t.dropped {
@@ -154,6 +169,11 @@ func (t *task) edit(c *counter) {
 				draft.Lower(t.fence)
 			}
 			draft.Demand(t.forgotten, t.newest)
+			for _, escrow := range t.escrows {
+				if count != nil {
+					draft.SettleEscrow(escrow, *count, t.newest)
+				}
+			}
 		}}
 	})
 }
@@ -174,7 +194,7 @@ func (t *task) goOnExpiry(c *counter, outcome outcome) {
 		t.nextLook(c)
 	case taskDemand:
 		if t.newest = w.newest(); outcome != succeeds {
-			t.forgotten, t.newest = 0, nil
+			t.forgotten, t.newest, t.escrows = 0, nil, nil
 		}
 		t.nextLook(c)
 	default:

@@ -55,6 +55,14 @@ type mutation struct {
 	noProof bool
 	// leftProves: so is one as another one leaves.
 	leftProves bool
+	// endless: a holder ignores that its escrow has ended.
+	endless bool
+	// noRecall: nobody waits for an escrow that was asked back.
+	noRecall bool
+	// dropsEscrows: the escrow of a replica that is gone is dropped at its end.
+	dropsEscrows bool
+	// escrow: replicas take escrows.
+	escrow bool
 	// theme is of all schedules that look for it; zero for any.
 	theme int
 	// first is the seed of the first schedule.

@@ -17,7 +17,10 @@ limitations under the License.
 package simulation
 
 import (
+	"maps"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
@@ -27,6 +30,14 @@ import (
 func options() machine.Options {
 	return machine.Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 150 * time.Millisecond, MaxWaiting: 10000}
 }
+
+// withEscrow in a seed: replicas take escrows.
+const withEscrow = 1 << 63
+
+const (
+	escrowLife   = 2 * time.Second
+	escrowRecall = 2200 * time.Millisecond
+)
 
 // editTimeout is as the driver's.
 const editTimeout = 30 * time.Second
@@ -78,6 +89,26 @@ func newReplica(w *world, id int, offset time.Duration) *replica {
 	return &replica{world: w, id: id, offset: offset}
 }
 
+// options are those of one machine.
+func (r *replica) options() machine.Options {
+	o := options()
+	if r.world.shape.seed&withEscrow == 0 {
+		return o
+	}
+	o.Escrow = machine.EscrowOptions{
+		Holder: "replica" + r.world.number(uint64(r.id)), UID: types.UID("r" + r.world.number(uint64(r.id)) + "-" + r.world.number(uint64(r.serial))),
+		Life: escrowLife, Recall: escrowRecall, Linger: r.world.life(), Every: time.Second,
+		Busy: 1, Parts: int64(1 + r.world.shape.seed%2),
+	}
+	if r.world.mutation.endless {
+		o.Escrow.Life, o.Escrow.Linger = time.Hour, o.Escrow.Linger+escrowLife-time.Hour
+	}
+	if r.world.mutation.noRecall {
+		o.Escrow.Recall = -time.Second
+	}
+	return o
+}
+
 func (r *replica) now() time.Time { return r.world.now.Add(r.offset) }
 
 // start begins a process that knows nothing.
@@ -88,9 +119,10 @@ func (r *replica) start() {
 // crash loses everything but what is on its way.
 func (r *replica) crash() {
 	w := r.world
-	for _, driver := range r.all() {
-		if driver.call != nil {
-			w.orphan(driver.call)
+	for _, lost := range r.all() {
+		maps.DeleteFunc(w.unrecorded, func(_ recording, by *driver) bool { return by == lost })
+		if lost.call != nil {
+			w.orphan(lost.call)
 		}
 	}
 	for _, request := range w.requests {
@@ -128,7 +160,10 @@ func (r *replica) all() []*driver {
 func (r *replica) driver(q int) *driver {
 	if r.drivers[q] == nil {
 		r.serial++
-		r.drivers[q] = &driver{replica: r, quota: q, serial: r.serial, machine: machine.New(options()), wakeAt: r.now()}
+		options := r.options()
+		r.drivers[q] = &driver{
+			replica: r, quota: q, serial: r.serial, holder: options.Escrow.UID, machine: machine.New(options), wakeAt: r.now(),
+		}
 	}
 	return r.drivers[q]
 }
@@ -156,6 +191,8 @@ type driver struct {
 	quota   int
 	serial  int
 	machine *machine.Machine
+	// holder is of its escrows; empty if it takes none.
+	holder types.UID
 	// call is under way; nil for none.
 	call   *call
 	wakeAt time.Time
@@ -293,6 +330,7 @@ func (d *driver) abandon(id machine.RequestID, reserved ledger.Key) {
 			break
 		}
 	}
+	delete(d.replica.world.unrecorded, recording{d.quota, reserved})
 	d.step(machine.Cancel{ID: id, Reserved: reserved, Until: d.replica.now().Add(editTimeout)})
 }
 

@@ -32,9 +32,13 @@ type shape struct {
 	length  int
 	weights [actions]int
 	// slow are watches that rarely show anything.
-	slow   [3][kinds]bool
-	labels [maxNamespaces]int
-	hard   [maxQuotas]int
+	slow [3][kinds]bool
+	// sluggish are replicas whose timers rarely fire.
+	sluggish [3]bool
+	labels   [maxNamespaces]int
+	hard     [maxQuotas]int
+	// spare is added to each limit.
+	spare int
 	// calm: nothing is disturbed. disturbed is when something last was.
 	calm      bool
 	disturbed time.Time
@@ -100,10 +104,16 @@ func newShape(seed uint64, theme int, random *rand.Rand) shape {
 	switch all := themes(); {
 	case theme > 0:
 		all[theme-1](&s)
+	case seed&withEscrow != 0 && seed%4 == 3:
+		all[len(all)-1-int(seed>>2%2)](&s)
 	case seed%16 == 12: // not by a draw, so that kept seeds stay what they were
 		all[drawnThemes](&s)
 	case random.IntN(2) == 0:
 		all[random.IntN(drawnThemes)](&s)
+	}
+	if seed&withEscrow != 0 && random.IntN(3) > 0 { // room for some escrow, and somebody to take it
+		s.spare, s.open = 1+random.IntN(4), s.open+2
+		s.weights[beginRequest], s.weights[advance] = 80, 3
 	}
 	s.labels[0] |= 1
 	s.labels[random.IntN(maxNamespaces)] |= 1
@@ -178,6 +188,26 @@ func themes() []func(*shape) {
 				s.slow[n] = [kinds]bool{countWidgets: n == 1, countClaims: n == 1, countNamespaces: n == 0}
 			}
 			s.quotas = 1
+		},
+		func(s *shape) { // limits go down, and who holds escrow hears of it late
+			only(s, map[action]int{
+				beginEdit: 4, deleteQuota: 0, deleteObject: 1, advance: 8, beginRequest: 60, loadConfiguration: 1, goOnEdit: 60, persistEdit: 60,
+				replyCall: 60, tick: 60, takeRead: 40, goOnRequest: 60, answerRequest: 60, persistObject: 60,
+			})
+			for n := range s.slow {
+				s.slow[n], s.sluggish[n] = [kinds]bool{watchLedgers: n > 0, watchQuotas: n > 0}, n > 0
+			}
+			s.quotas, s.open = 1, 6
+		},
+		func(s *shape) { // who holds escrow is gone, and what was granted from it comes late
+			only(s, map[action]int{
+				crash: 3, deleteObject: 4, advance: 8, beginRequest: 60, persistObject: 2, beginEdit: 0, deleteQuota: 0, label: 0, beginTask: 20,
+				goOnTask: 20,
+			})
+			for n := range s.slow {
+				s.slow[n] = [kinds]bool{countWidgets: true, countClaims: true}
+			}
+			s.quotas, s.open = 1, 8
 		},
 	}
 }

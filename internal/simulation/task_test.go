@@ -46,8 +46,10 @@ type task struct {
 	// expired are looked up one after the other; those that nothing is awaited for are
 	// dropped.
 	expired, dropped []ledger.Reservation
-	fence            ledger.Fence
-	vain             bool
+	// escrows are those whose holders are gone.
+	escrows []ledger.Reservation
+	fence   ledger.Fence
+	vain    bool
 	// joined are the namespaces of which it is looked up what they brought.
 	joined []counting.Joined
 	// forgotten is which Forget is being followed; zero for none.

@@ -25,8 +25,8 @@ import (
 
 // counts are what happened, for the log.
 type counts struct {
-	steps, settling, asked, commits, exempt, denied, judged, undecided, conflicts, writes, impossible int
-	by                                                                                                [actions]int
+	steps, settling, asked, commits, exempt, atOnce, denied, judged, undecided, conflicts, writes, impossible int
+	by                                                                                                        [actions]int
 }
 
 func (c *counts) add(other *counts) {
@@ -35,6 +35,7 @@ func (c *counts) add(other *counts) {
 	c.asked += other.asked
 	c.commits += other.commits
 	c.exempt += other.exempt
+	c.atOnce += other.atOnce
 	c.denied += other.denied
 	c.judged += other.judged
 	c.undecided += other.undecided

@@ -78,6 +78,8 @@ type world struct {
 	orphans []*call
 	// charged are the requests that something is reserved for.
 	charged map[ledger.Key]*request
+	// unrecorded is what was granted from escrow and is in no ledger, and by whom.
+	unrecorded map[recording]*driver
 
 	room [maxQuotas]room
 	// remembers: what happened is remembered, and written is what was stored.
@@ -88,6 +90,12 @@ type world struct {
 	failure  *failure
 	counts   counts
 	trace    *trace
+}
+
+// recording is a charge of one quota.
+type recording struct {
+	quota int
+	key   ledger.Key
 }
 
 // configuration is a version of the webhook configuration: what it asks about. It is
@@ -120,7 +128,7 @@ func newWorld(words *vocabulary, shape shape, mutation mutation) *world {
 	w := &world{
 		vocabulary: words, shape: shape, mutation: mutation, now: words.start, leader: -1, revision: 1,
 		namespaces: newHistory[namespace](maxNamespaces), quotas: newHistory[quota](maxQuotas),
-		ledgers: newHistory[stored](maxQuotas), charged: map[ledger.Key]*request{},
+		ledgers: newHistory[stored](maxQuotas), charged: map[ledger.Key]*request{}, unrecorded: map[recording]*driver{},
 		configurations: []configuration{{version: 1}},
 	}
 	for source := range w.objects {

@@ -1,0 +1,297 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// EscrowOptions bound what a Machine grants without a write. Without a Holder it takes no escrow, and
+// asks others for theirs.
+type EscrowOptions struct {
+	// Holder is this process, for people; UID is its own, and no other's.
+	Holder string
+	UID    types.UID
+	// Life is how long is granted from an escrow, from when the write began that took it.
+	Life time.Duration
+	// Recall is how long the holder of another escrow is waited for, from when it is known that the ledger
+	// asks for it back. It is longer than Life: then nothing is granted from it any more.
+	Recall time.Duration
+	// Linger is how long after its end an escrow stays charged at least: a reservation's life.
+	Linger time.Duration
+	// Every is the time between two writes that record what was granted.
+	Every time.Duration
+	// Busy is how many charges in that time make an escrow worth a write.
+	Busy int
+	// Parts: all escrows together hold at most one part in so many of what is free.
+	Parts int64
+}
+
+// maxUnrecorded bounds the bytes of what is granted and not recorded. A ledger may be larger than
+// ledger.MaxBytes by as much for each replica.
+const maxUnrecorded = ledger.MaxBytes / 8
+
+// escrow is what the machine grants from without a write.
+type escrow struct {
+	options EscrowOptions
+	// key is of the escrow that is held, or taken next.
+	key ledger.Key
+	// granted is what was granted from it and isn't recorded yet, as far as is known.
+	granted []ledger.Reservation
+	// bytes is the size of that.
+	bytes int
+	// until is when nothing more is granted.
+	until time.Time
+	// written is when the last write began that recorded what was granted.
+	written time.Time
+	// notBefore is when the next one may be taken.
+	notBefore time.Time
+	// local is the known ledger with what was granted since; nil if it is to be made. It is of
+	// version localOf.
+	local   *ledger.Draft
+	localOf Version
+	// flight is what the write under way makes of the escrow; nil if it leaves it as it is.
+	flight *flight
+	// limits are those of the newest charge that was granted.
+	limits ledger.Limits
+	demand ledger.Demand
+	// closing: none is taken any more.
+	closing bool
+	// recalls are the escrows of others that are asked back: since when that is known.
+	recalls map[ledger.Key]time.Time
+}
+
+// flight is a write that records what was granted and takes the next escrow.
+type flight struct {
+	recorded map[ledger.Key]bool
+	// next is the escrow that is taken; zero for none.
+	next         ledger.Reservation
+	began, until time.Time
+}
+
+func newEscrow(options EscrowOptions) escrow {
+	return escrow{options: options, key: ledger.Key{UID: options.UID, Attempt: "1"}, recalls: map[ledger.Key]time.Time{}}
+}
+
+func (e *escrow) isOff() bool { return e.options.UID == "" }
+
+// isValid reports whether time is left. The clocks on the wall and in the process must both say so: the
+// one may be set back, and the other may stand still while a machine sleeps.
+func (e *escrow) isValid(now time.Time) bool {
+	return now.Before(e.until) && now.Round(0).Before(e.until.Round(0))
+}
+
+// spend grants a charge from the escrow, if there is enough, and reports whether it did.
+func (m *Machine) spend(id RequestID, charge ledger.Charge, probe bool) bool {
+	e := &m.escrow
+	if e.isOff() || m.ended || e.closing || !m.known.usable() || !e.isValid(m.now) || e.bytes >= maxUnrecorded {
+		return false
+	}
+	e.localise(m.known.snapshot)
+	if !e.local.Spend(e.key, charge, probe) {
+		return false
+	}
+	if !probe {
+		granted := charge.Granted()
+		e.granted = append(e.granted, granted)
+		e.bytes += granted.Size()
+		e.note(m.now, charge)
+	}
+	m.emit(Answer{ID: id, Decision: ledger.Granted{}})
+	return true
+}
+
+// spendQueued grants what has come while an escrow was being taken.
+func (m *Machine) spendQueued() {
+	if m.charges == 0 || m.escrow.isOff() {
+		return
+	}
+	m.queue = slices.DeleteFunc(m.queue, func(waits *entry) bool {
+		granted := waits.charge != nil && !waits.doubtful && m.spend(waits.id, *waits.charge, waits.probe)
+		if granted {
+			m.charges--
+		}
+		return granted
+	})
+}
+
+// note takes it that charges were granted.
+func (e *escrow) note(now time.Time, charges ...ledger.Charge) {
+	if e.isOff() {
+		return
+	}
+	for _, charge := range charges {
+		e.limits = charge.Limits
+		e.demand.Add(now, e.options.Every, charge)
+	}
+}
+
+// localise makes local of the newest ledger that is known.
+func (e *escrow) localise(known Snapshot) {
+	if e.local != nil && e.localOf == known.Version {
+		return
+	}
+	e.local, e.localOf = ledger.Edit(known.State), known.Version
+	e.local.Spent(e.key, e.granted)
+	if e.flight != nil {
+		recorded := func(one ledger.Reservation) bool { return e.flight.recorded[one.Key()] }
+		e.local.Bound(e.key, e.flight.next, slices.DeleteFunc(slices.Clone(e.granted), recorded))
+	}
+	for _, granted := range e.granted {
+		e.local.Admit(granted)
+	}
+}
+
+// due returns when the ledger is to be written for the escrow's sake. What was granted
+// from an escrow of a ledger that is lost is recorded once there is one again.
+func (e *escrow) due(now time.Time, known Snapshot) time.Time {
+	if e.isOff() || known.void() {
+		return never
+	}
+	held, holds := known.State.Reservations[e.key]
+	switch {
+	case !holds && len(e.granted) == 0:
+		return never
+	case e.closing, holds && held.IsRecalled(), e.bytes >= maxUnrecorded:
+		return now
+	default:
+		return e.written.Add(e.options.Every)
+	}
+}
+
+// isHeld reports whether there is something to record or to return.
+func (e *escrow) isHeld(base ledger.State) bool {
+	_, holds := base.Reservations[e.key]
+	return holds || len(e.granted) > 0
+}
+
+// with returns a ledger with what was granted.
+func (e *escrow) with(base ledger.State) ledger.State {
+	if len(e.granted) == 0 {
+		return base
+	}
+	draft := ledger.Edit(base)
+	e.record(draft)
+	return draft.State()
+}
+
+// record puts what was granted in place of the escrow.
+func (e *escrow) record(draft *ledger.Draft) {
+	draft.Return(e.key)
+	for _, granted := range e.granted {
+		draft.Admit(granted)
+	}
+}
+
+// take has a draft, in which what was granted is recorded, hold the next escrow, if it may. The charges are
+// granted by the same write.
+func (e *escrow) take(now time.Time, draft *ledger.Draft, charges []ledger.Charge, may bool) *flight {
+	made := &flight{recorded: map[ledger.Key]bool{}, began: now, until: now.Add(e.options.Life)}
+	for _, granted := range e.granted {
+		made.recorded[granted.Key()] = true
+	}
+	then := escrow{options: e.options, demand: e.demand, limits: e.limits} // as it is once that is written
+	then.note(now, charges...)
+	if !may || e.closing || now.Before(e.notBefore) || then.demand.Charges(now, e.options.Every) < e.options.Busy {
+		return made
+	}
+	next := ledger.NewEscrow(e.options.Holder, e.key, nil, made.until.Add(e.options.Linger+time.Second).Truncate(time.Second))
+	made.next = draft.Take(next, then.demand, then.limits, e.options.Parts)
+	return made
+}
+
+// begin notes that a write is under way.
+func (e *escrow) begin(made *flight) { e.flight, e.local = made, nil }
+
+// end takes it that the write is over; written, if it happened.
+func (e *escrow) end(written bool) {
+	made := e.flight
+	e.flight, e.local = nil, nil
+	if made == nil || !written {
+		return
+	}
+	e.granted = slices.DeleteFunc(e.granted, func(one ledger.Reservation) bool { return made.recorded[one.Key()] })
+	e.bytes = 0
+	for _, one := range e.granted {
+		e.bytes += one.Size()
+	}
+	e.written, e.until = made.began, time.Time{}
+	if made.next.IsEscrow() {
+		e.until = made.until
+	}
+}
+
+// abandon leaves the escrow to its end, with all that was granted from it: the API server doesn't store
+// something of that.
+func (e *escrow) abandon() {
+	if e.flight == nil || len(e.flight.recorded) == 0 {
+		return
+	}
+	e.key = e.key.Next()
+	e.granted, e.bytes, e.until, e.flight, e.local = nil, 0, time.Time{}, nil, nil
+}
+
+// cancel takes back what was granted, and reports whether the ledger can't have it.
+func (e *escrow) cancel(key ledger.Key, known known) bool {
+	at := slices.IndexFunc(e.granted, func(one ledger.Reservation) bool { return one.Key() == key })
+	if at < 0 {
+		return false
+	}
+	e.bytes -= e.granted[at].Size()
+	e.granted, e.local = slices.Delete(slices.Clone(e.granted), at, at+1), nil
+	_, recorded := known.snapshot.State.Reservations[key]
+	return !recorded && !known.unsure && (e.flight == nil || !e.flight.recorded[key])
+}
+
+// see takes it that a ledger was seen: from now on, those are waited for that it asks for an escrow.
+// One that is held and asked back is not followed by another for a while, so that who asked has a turn.
+func (e *escrow) see(now time.Time, seen ledger.State) {
+	if e.isOff() && len(e.recalls) == 0 && len(seen.ForeignEscrows(e.options.UID)) == 0 {
+		return
+	}
+	e.standing(now, seen)
+	if held, holds := seen.Reservations[e.key]; holds && held.IsRecalled() {
+		e.notBefore = now.Add(e.options.Every)
+	}
+}
+
+// standing reports whether anything may still be granted from escrows of others and, if all of those are
+// asked for, until when.
+func (e *escrow) standing(now time.Time, base ledger.State) (standing bool, over time.Time) {
+	known := e.recalls
+	e.recalls = map[ledger.Key]time.Time{}
+	for _, one := range base.ForeignEscrows(e.options.UID) {
+		if !one.IsRecalled() {
+			standing = true
+			continue
+		}
+		since, is := known[one.Key()]
+		if !is {
+			since = now
+		}
+		e.recalls[one.Key()] = since
+		if end := since.Add(e.options.Recall); now.Before(end) {
+			standing, over = true, later(over, end)
+		}
+	}
+	return standing, over
+}

@@ -1,0 +1,267 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+func escrowing() Options {
+	return Options{Pace: 40 * ms, Escrow: EscrowOptions{
+		Holder: "replica", UID: "own", Life: 2 * time.Second, Recall: 2200 * ms, Linger: time.Minute, Every: time.Second, Busy: 1, Parts: 4,
+	}}
+}
+
+// holding is a ledger of which 10 pods are used, with escrows.
+func holding(version uint64, escrows ...ledger.Reservation) Snapshot {
+	snapshot := stored(version, 10)
+	draft := ledger.Edit(snapshot.State)
+	for _, escrow := range escrows {
+		draft.Admit(escrow)
+	}
+	snapshot.State = draft.State()
+	return snapshot
+}
+
+func foreign(number int64, recalled bool) ledger.Reservation {
+	escrow := ledger.NewEscrow("other", ledger.Key{UID: "other", Attempt: "1"}, podsList(number), at(0).Add(time.Hour))
+	if recalled {
+		draft := ledger.Edit(ledger.State{})
+		draft.Admit(escrow)
+		draft.Recall("own")
+		escrow, _ = draft.Escrow(escrow.Key())
+	}
+	return escrow
+}
+
+// taken tells a story up to where the machine holds an escrow of two pods, taken at 0, in version 8 of a
+// ledger that has one reservation besides.
+func taken(t *testing.T, limit int64) *story {
+	t.Helper()
+	s := tell(t, escrowing())
+	s.step(0, Seen{Snapshot: stored(7, 10)})
+	s.step(0, charge(1, limit), "swap 7: used 10, 2 reserved")
+	s.step(0, written(8), "committed", "answer 1: Granted", "wake after 1s")
+	return s
+}
+
+// What was granted is recorded in one write, which takes twice as much as was granted of late.
+func TestGrantsFromEscrow(t *testing.T) {
+	s := taken(t, 100)
+	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+	s.step(ms, charge(3, 100), "answer 3: Granted", "wake after 998ms")
+	s.step(ms, charge(4, 100), "swap 8: used 10, 5 reserved")
+	s.step(ms, charge(5, 100)) // the next escrow is not more than the last, until it is stored
+	s.step(ms, written(9), "committed", "answer 4: Granted", "answer 5: Granted", "wake after 998ms")
+	if got := s.machine.Current().State.Escrowed(); got.Pods().Value() != 8 {
+		t.Errorf("escrow: got %v, want twice what was granted", got)
+	}
+	s.step(ms, charge(6, 100), "answer 6: Granted", "wake after 997ms")
+}
+
+// Nobody who asks seldom causes a write more than before.
+func TestAnEscrowIsReturned(t *testing.T) {
+	s := taken(t, 100)
+	s.step(time.Second, Tick{}, "swap 8: used 10, 2 reserved")
+	s.step(ms, written(9), "committed", "wake after 999ms")
+	s.step(1999*ms, Tick{}, "swap 9: used 10, 1 reserved")
+	s.step(ms, written(10), "committed")
+
+	s = taken(t, 100)
+	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+	s.step(ms, Return{}, "swap 8: used 10, 2 reserved")
+	s.step(ms, charge(3, 100))
+	s.step(ms, written(9), "committed", "swap 9: used 10, 3 reserved")
+}
+
+// Near the limit there is none.
+func TestAnEscrowIsAPartOfWhatIsFree(t *testing.T) {
+	for limit, want := range map[int64]int{18: 2, 15: 2, 14: 1, 11: 1} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			s := tell(t, escrowing())
+			s.step(0, Seen{Snapshot: stored(7, 10)})
+			s.step(0, charge(1, limit), fmt.Sprintf("swap 7: used 10, %d reserved", want))
+		})
+	}
+}
+
+// Nothing is granted on knowledge that is older than an escrow's life.
+func TestAnEscrowEnds(t *testing.T) {
+	s := taken(t, 100)
+	s.step(1999*ms, charge(2, 100), "answer 2: Granted", "swap 8: used 10, 3 reserved")
+	s = taken(t, 100)
+	s.step(2*time.Second, charge(2, 100), "swap 8: used 10, 3 reserved")
+
+	s = taken(t, 100)
+	s.now = s.now.Add(3 * time.Second).Round(0) // the machine slept, and its own clock with it
+	s.step(0, charge(2, 100), "swap 8: used 10, 3 reserved")
+}
+
+// Whether a write happened is not known if its reply was lost, and so is not what may be granted.
+func TestNothingIsGrantedInDoubt(t *testing.T) {
+	s := taken(t, 100)
+	s.step(time.Second, Tick{}, "swap 8: used 10, 2 reserved")
+	s.step(ms, charge(2, 100), "answer 2: Granted")
+	s.step(ms, Swapped{Err: errors.New("lost")}, "failed", "wake after 2ms")
+	s.step(ms, charge(3, 100), "wake after 1ms")
+	s.step(ms, Tick{}, "load")
+	s.step(ms, Loaded{Snapshot: holding(9, ledger.NewEscrow("replica", ledger.Key{UID: "own", Attempt: "1"}, podsList(2), at(0)))},
+		"swap 9: used 10, 2 reserved")
+	s.step(ms, charge(4, 100), "answer 4: Granted")
+}
+
+// What is not needed is given back: to the escrow, or in the ledger if it may have it.
+func TestAChargeFromEscrowIsCancelled(t *testing.T) {
+	key := func(id RequestID) ledger.Key { return charge(id, 0).Charge.Reservation.Key() }
+	s := taken(t, 100)
+	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+	s.step(ms, charge(3, 100), "answer 3: Granted", "wake after 998ms")
+	s.step(ms, Cancel{Reserved: key(2)}, "wake after 997ms")
+	s.step(ms, charge(4, 100), "answer 4: Granted", "wake after 996ms")
+	s.step(996*ms, Tick{}, "swap 8: used 10, 4 reserved")
+	s.step(ms, Cancel{Reserved: key(3)})
+	s.step(ms, written(9), "committed", "wake after 20ms")
+	s.step(20*ms, Tick{}, "swap 9: used 10, 3 reserved")
+}
+
+// A probe is answered from escrow, and holds nothing.
+func TestAProbeOfEscrow(t *testing.T) {
+	s := taken(t, 100)
+	for id := range RequestID(5) {
+		probe := charge(10+id, 100)
+		probe.Probe = true
+		s.step(0, probe, fmt.Sprintf("answer %d: Granted", 10+id), "wake after 1s")
+	}
+}
+
+// Whoever would be denied while another replica holds escrow asks for it, and waits for it.
+func TestADenialAsksForEscrow(t *testing.T) {
+	s := tell(t, escrowing())
+	s.step(0, Seen{Snapshot: holding(7, foreign(2, false))})
+	s.step(0, charge(1, 12), "swap 7: used 10, 1 reserved")
+	if !s.asksBack() {
+		t.Error("want it asked back")
+	}
+	s.step(ms, written(8), "committed", "wake after 2.199s")
+	s.step(ms, Seen{Snapshot: holding(9)}, "wake after 9ms")
+	s.step(9*ms, Tick{}, "swap 9: used 10, 1 reserved")
+	s.step(ms, written(10), "committed", "answer 1: Granted")
+
+	s = tell(t, escrowing())
+	s.step(0, Seen{Snapshot: holding(7, foreign(2, true))})
+	s.step(0, charge(1, 12), "wake after 2.2s")
+	s.step(2200*ms, Tick{}, "load")
+	s.step(ms, Loaded{Snapshot: holding(7, foreign(2, true))}, "answer 1: Denied") // who holds it doesn't answer
+}
+
+// asksBack reports whether the write under way asks for an escrow.
+func (s *story) asksBack() bool {
+	for _, escrow := range s.machine.work.next.ForeignEscrows("own") {
+		if !escrow.IsRecalled() {
+			return false
+		}
+	}
+	return true
+}
+
+// What is granted on must not change while somebody grants on it: the limits, the namespaces.
+func TestAChangeAwaitsEscrows(t *testing.T) {
+	fence := Edit{ID: 1, Change: func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 2, Hard: podsList(11)}) }}
+	s := tell(t, escrowing())
+	s.step(0, Seen{Snapshot: holding(7, foreign(2, false))})
+	s.step(0, fence, "swap 7: used 10, 1 reserved")
+	if !s.asksBack() || s.machine.work.next.Fence.Generation != 0 {
+		t.Error("want it asked back before anything is changed")
+	}
+	s.step(ms, written(8), "committed", "wake after 2.2s", "wake after 2.2s")
+	s.step(ms, Seen{Snapshot: holding(9)}, "swap 9: used 10, 0 reserved")
+	s.step(ms, written(10), "committed", "answer 1: Granted")
+
+	s = tell(t, escrowing())
+	s.step(0, Seen{Snapshot: holding(7, foreign(2, true))})
+	s.step(20*ms, fence, "wake after 2.18s")
+	s.step(2180*ms, Tick{}, "swap 7: used 10, 1 reserved") // nothing is granted from it any more
+	s.step(ms, written(8), "committed", "answer 1: Granted")
+}
+
+// The own escrow goes with such a change, and first if another replica's is waited for: that may wait, too.
+func TestAChangeReturnsTheOwnEscrow(t *testing.T) {
+	fence := Edit{ID: 5, Change: func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 2, Hard: podsList(11)}) }}
+	s := taken(t, 100)
+	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+	s.step(20*ms, fence, "swap 8: used 10, 2 reserved")
+	s.step(ms, charge(3, 100))
+	s.step(ms, written(9), "committed", "answer 5: Granted", "load") // it would be denied
+
+	s = taken(t, 100)
+	both := s.machine.Current()
+	draft := ledger.Edit(both.State)
+	draft.Admit(foreign(3, false))
+	both.State, both.Version.ResourceVersion = draft.State(), 9
+	s.step(ms, Seen{Snapshot: both}, "wake after 999ms")
+	s.step(40*ms, fence, "swap 9: used 10, 2 reserved")
+	s.step(ms, written(10), "committed", "wake after 2.2s", "wake after 2.2s")
+}
+
+// An escrow that is asked back is returned at once, and none follows for a second.
+func TestARecalledEscrowIsReturned(t *testing.T) {
+	s := taken(t, 100)
+	recalled := s.machine.Current()
+	draft := ledger.Edit(recalled.State)
+	draft.Recall("other")
+	recalled.State, recalled.Version.ResourceVersion = draft.State(), 9
+	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+	s.step(ms, Seen{Snapshot: recalled}, "swap 9: used 10, 2 reserved")
+	s.step(ms, written(10), "committed")
+	s.step(40*ms, charge(3, 100), "swap 10: used 10, 3 reserved")
+}
+
+// If the API server won't store what was granted, the escrow holds the room until it ends.
+func TestWhatCanNotBeRecorded(t *testing.T) {
+	s := taken(t, 100)
+	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+	s.step(999*ms, Tick{}, "swap 8: used 10, 3 reserved")
+	s.step(ms, Swapped{Err: ErrRejected}, "failed", "wake after 2ms")
+	s.step(2*ms, Tick{}, "swap 8: used 10, 3 reserved") // with another escrow
+	if got := s.machine.Current().State.Escrowed(); got.Pods().Value() != 2 {
+		t.Errorf("got %v, want the escrow charged", got)
+	}
+}
+
+// A settle that concerns nobody waits for a second.
+func TestASettleFarFromTheLimit(t *testing.T) {
+	s := tell(t, Options{Pace: 40 * ms})
+	s.step(0, Seen{Snapshot: stored(7, 10)})
+	s.step(0, charge(1, 100), "swap 7: used 10, 1 reserved")
+	s.step(0, written(8), "committed", "answer 1: Granted")
+	s.counting = true
+	count := counted(12, 1)
+	count.Hard = podsList(100)
+	s.step(0, Counted{}, "wake after 5ms")
+	s.step(5*ms, Tick{}, "observe 1")
+	s.step(0, Observed{Observation: count}, "wake after 995ms")
+	near := counted(12, 1)
+	near.Hard = podsList(12)
+	s.step(ms, Counted{}, "wake after 99ms")
+	s.step(99*ms, Tick{}, "observe 1")
+	s.step(0, Observed{Observation: near}, "observe 1")
+}

@@ -1,0 +1,150 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// attempt judges the batch, and writes what comes of it. What was granted from escrow is recorded in the
+// same write, and what is left of it is free to be granted. That is not by itself a reason for a write
+// before it is due, unless there are charges: those could not be granted from it.
+func (m *Machine) attempt(b *batch) {
+	b.phase, b.recalls = ready, false
+	draft, records, writes := m.judgeWithEscrow(b)
+	standing, over := m.escrow.standing(m.now, b.base.State)
+	if standing && b.base.State.Unsettles(draft.Peek()) {
+		m.await(b, over)
+		return
+	}
+	asks := standing && m.awaitRoom(b, draft, over)
+	refused := func(e *entry) bool { return !e.granted() && !e.patient(m.now) }
+	switch {
+	case !b.fresh && slices.ContainsFunc(b.entries, refused):
+		b.usable = false
+		m.goOn()
+	case writes || asks:
+		m.write(b, draft, records)
+	case b.isToBeWritten():
+		m.write(b, ledger.Edit(b.base.State), false)
+	default:
+		m.conclude(b)
+	}
+}
+
+// judgeWithEscrow judges all entries. It reports whether what was granted from escrow is recorded in the
+// draft, and whether there is a reason to write it.
+func (m *Machine) judgeWithEscrow(b *batch) (draft *ledger.Draft, records, writes bool) {
+	records, writes = b.records || !m.escrow.isOff() && slices.ContainsFunc(b.entries, (*entry).reserves), true
+	if !records && m.escrow.isHeld(b.base.State) {
+		records, writes = true, m.judge(b, false).Changed()
+	}
+	return m.judge(b, records), records, writes
+}
+
+// judge judges all entries on the base of a batch. If it records, what was granted from escrow is in the
+// draft, and the escrow isn't.
+func (m *Machine) judge(b *batch, records bool) *ledger.Draft {
+	draft := ledger.Edit(b.base.State)
+	if records && !b.base.void() {
+		m.escrow.record(draft)
+	}
+	edits := 0
+	for edits < len(b.entries) && b.entries[edits].charge == nil {
+		b.entries[edits].apply(draft, &b.base)
+		edits++
+	}
+	if b.count != nil && !b.base.void() {
+		m.settle(draft, b.count)
+	}
+	for _, entry := range b.entries[edits:] {
+		entry.apply(draft, &b.base)
+	}
+	return draft
+}
+
+// write writes a draft, if anything is changed in it, and answers otherwise. If what was granted from escrow
+// is recorded in it, the next escrow is taken.
+func (m *Machine) write(b *batch, draft *ledger.Draft, records bool) {
+	b.flight = nil
+	if records {
+		may := len(m.parked) == 0 && !slices.ContainsFunc(b.entries, (*entry).denied) && !b.base.State.Unsettles(draft.Peek())
+		b.flight = m.escrow.take(m.now, draft, b.granted(), may)
+	}
+	if draft.Changed() || b.isToBeWritten() {
+		b.unchanged = !draft.Changed()
+		m.swap(b, draft)
+		return
+	}
+	m.conclude(b)
+}
+
+func (m *Machine) swap(b *batch, draft *ledger.Draft) {
+	b.phase, b.ends, b.next = swapping, draft.Ends(), draft.State()
+	m.known.gone = false
+	m.escrow.begin(b.flight)
+	m.emit(Swap{Previous: b.base.Version, Next: b.next})
+}
+
+// await asks for the escrows of others, and has the batch wait until they are returned or over. The own one
+// is returned first: another replica may wait for that.
+func (m *Machine) await(b *batch, over time.Time) {
+	draft := ledger.Edit(b.base.State)
+	b.flight = nil
+	held := m.escrow.isHeld(b.base.State)
+	if held {
+		m.escrow.record(draft)
+		b.flight = m.escrow.take(m.now, draft, nil, false)
+	}
+	if b.recalls = draft.Recall(m.escrow.options.UID) || held; b.recalls {
+		m.swap(b, draft)
+		return
+	}
+	b.phase, b.restUntil = awaiting, over
+	m.emit(WakeAt{Time: over})
+}
+
+// awaitRoom asks for the escrows of others if somebody is to be denied, who then waits for them. It
+// reports whether they were not asked for before.
+func (m *Machine) awaitRoom(b *batch, draft *ledger.Draft, over time.Time) bool {
+	if !slices.ContainsFunc(b.entries, (*entry).denied) {
+		return false
+	}
+	asks := draft.Recall(m.escrow.options.UID)
+	if asks {
+		over = later(over, m.now.Add(m.options.Escrow.Recall))
+	}
+	for _, entry := range b.entries {
+		if entry.denied() {
+			entry.patience = later(entry.patience, over)
+		}
+	}
+	return asks
+}
+
+// settle moves the draft to the count. The ledger of a quota that had the same name
+// must not become this one's: it was opened for that one, and is about to be removed.
+func (m *Machine) settle(draft *ledger.Draft, count *ledger.Observation) {
+	if draft.Quota() != count.Quota {
+		m.emit(Impossible{Err: errStranger})
+		return
+	}
+	draft.Settle(*count)
+}

@@ -1,0 +1,184 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package machine
+
+import (
+	"errors"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// reply takes the reply to a call.
+func (m *Machine) reply(event Event) {
+	b := m.work
+	awaited := ready
+	switch event.(type) {
+	case Observed:
+		awaited = observing
+	case Loaded:
+		awaited = loading
+	case Swapped:
+		awaited = swapping
+	}
+	if b == nil || b.phase != awaited {
+		m.emit(Impossible{Err: errUnasked})
+		return
+	}
+	b.phase = ready
+	switch event := event.(type) {
+	case Observed:
+		m.observed(b, event)
+	case Loaded:
+		m.loaded(b, event)
+	case Swapped:
+		m.swapped(b, event)
+	}
+}
+
+func (m *Machine) observed(b *batch, event Observed) {
+	if b.weighing {
+		m.work = nil
+		m.weighed(b.base, event.Observation)
+		return
+	}
+	b.count, b.settles = event.Observation, event.Observation != nil
+	if b.count != nil && b.base.State.IsAhead(*b.count) {
+		m.settling.weighAgain(m.now)
+	}
+}
+
+// weighed notes whether there is something to settle, and whether it may wait.
+func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
+	freed := m.settling.freed
+	m.settling.begin(m.now)
+	if count == nil || base.void() {
+		return
+	}
+	if base.State.Quota != count.Quota {
+		m.emit(Impossible{Err: errStranger})
+		return
+	}
+	if base.State.IsAhead(*count) {
+		m.settling.weighAgain(m.now)
+	}
+	draft := ledger.Edit(base.State)
+	draft.Settle(*count)
+	switch {
+	case m.known.unsure:
+		m.settling.urgent = true
+	case draft.Changed():
+		m.settling.classify(base.State, *count, freed)
+	}
+}
+
+func (m *Machine) loaded(b *batch, event Loaded) {
+	switch {
+	case errors.Is(event.Err, ErrUnreadable):
+		m.emit(Failed{Err: event.Err})
+		m.failBatch(b, event.Err)
+	case event.Err != nil:
+		m.failed(b, event.Err)
+	default:
+		before := m.known.snapshot.Version
+		if err := m.known.learn(event.Snapshot, b.asked); err != nil {
+			m.emit(Impossible{Err: err})
+			m.failBatch(b, err)
+			return
+		}
+		b.base, b.usable, b.fresh, b.count = event.Snapshot, true, true, nil
+		m.known.doubt(event.Snapshot.Version)
+		if m.known.snapshot.Version != before {
+			m.settling.weigh(m.now, true) // the watch will show nothing newer
+		}
+	}
+}
+
+func (m *Machine) swapped(b *batch, event Swapped) {
+	if errors.Is(event.Err, ErrRejected) {
+		m.escrow.abandon()
+	}
+	m.escrow.end(event.Err == nil)
+	switch {
+	case event.Err == nil && b.unchanged && event.Version == b.base.Version:
+		m.conclude(b) // the API server stores no version that says the same
+	case event.Err == nil && !event.Version.After(b.base.Version):
+		m.emit(Impossible{Err: errBackwards})
+		m.known.unsure = true
+		m.failBatch(b, errBackwards)
+	case event.Err == nil:
+		m.committed(b, event)
+	case errors.Is(event.Err, ErrConflict):
+		m.emit(Conflicted{})
+		m.known.other(Version{}, m.now)
+		m.catchUp(b)
+	case errors.Is(event.Err, ErrRejected):
+		m.rejected(b, event.Err)
+	default:
+		m.known.unsure = true
+		b.usable, b.fresh, b.count = false, false, nil
+		b.doubt()
+		m.failed(b, event.Err)
+	}
+}
+
+// committed takes it that the ledger was written.
+func (m *Machine) committed(b *batch, event Swapped) {
+	written := Snapshot{Version: event.Version, State: b.next}
+	m.known.keep(written)
+	m.known.own(event.Version)
+	m.known.doubt(event.Version)
+	m.escrow.see(m.now, b.next)
+	m.lastWrite = event.Took
+	if b.changesCount() {
+		m.settling.weigh(m.now, true)
+	}
+	m.emit(Committed{Batch: len(b.entries), Took: event.Took, Ends: b.ends})
+	if b.recalls {
+		written.Spec = b.base.Spec
+		b.recalls, b.base = false, written
+		m.goOn()
+		return
+	}
+	m.escrow.note(m.now, b.granted()...)
+	m.conclude(b)
+}
+
+// granted returns the charges that are.
+func (b *batch) granted() []ledger.Charge {
+	var granted []ledger.Charge
+	for _, entry := range b.entries {
+		if entry.reserves() && entry.granted() {
+			granted = append(granted, *entry.charge)
+		}
+	}
+	return granted
+}
+
+// catchUp takes what was seen since the batch was judged, if anything was. Not all that
+// was written may have been seen yet: the swap tells. What is newer than a fresh ledger is
+// fresh, too, and the spec was read when that was.
+func (m *Machine) catchUp(b *batch) {
+	spec := b.base.Spec
+	b.usable = !m.known.unsure && m.known.snapshot.Version.After(b.base.Version)
+	b.fresh, b.count = b.fresh && b.usable, nil
+	if b.usable {
+		b.base = m.known.snapshot
+	}
+	if b.fresh {
+		b.base.Spec = spec
+	}
+}
