@@ -43,12 +43,16 @@ type flags struct {
 type reservationFlags struct {
 	life        time.Duration
 	maxDoubtful int64
+	escrow      bool
 }
 
 func (f *reservationFlags) bind() {
 	flag.DurationVar(&f.life, "reservation-ttl", 60*time.Second,
 		"How long what was admitted holds room if its object doesn't appear. Then it is looked for a last time. "+
-			"At least 54s: for 34s the API server works on a request, and clocks of replicas may differ by the rest.")
+			"At least 56s: for 34s the API server works on a request, for 2s a replica grants from escrow, "+
+			"and clocks of replicas may differ by the rest.")
+	flag.BoolVar(&f.escrow, "escrow", true,
+		"Have each replica reserve some room before it is asked, while limits are far, and grant from it without a write.")
 	flag.Int64Var(&f.maxDoubtful, "max-doubtful-percent", 5,
 		"How much of a limit one namespace may hold for objects that don't appear, once one of its requests has failed. "+
 			"A fifth of what would be free without them is always allowed. 100 turns this off.")

@@ -62,7 +62,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/events"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/limited"
-	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
@@ -79,14 +78,12 @@ import (
 
 // minReservationTTL is how long the API server works on a request that changes something, 34
 // seconds (requestTimeoutUpperBound in k8s.io/apiserver/pkg/endpoints/handlers), and by how
-// much the clocks of replicas may differ. test/e2e finds that bound on the real API server.
-const minReservationTTL = 54 * time.Second
+// much the clocks of replicas may differ, and the life of an escrow. test/e2e finds that bound on the real
+// API server.
+const minReservationTTL = 54*time.Second + escrowLife
 
 // discoveryTimeout is for the API server to say what it serves.
 const discoveryTimeout = 10 * time.Second
-
-// drainTimeout bounds the writes of ledgers after the webhooks' last answer.
-const drainTimeout = 2 * time.Second
 
 // gcPercent lets the heap grow to four times what is in use.
 const gcPercent = 300
@@ -185,7 +182,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	// It ends after the manager has: what the webhooks still answer is charged.
 	charging, stop := context.WithCancel(context.WithoutCancel(ctx))
-	group := driver.New(charging, clock, store, observing{measured}, driverOptions())
+	group := driver.New(charging, clock, store, observing{measured}, driverOptions(f, contact.Replica()))
 	defer group.Wait()
 	defer stop()
 	defer drain(charging, group)
@@ -232,33 +229,6 @@ func newMetrics(contact *contact.Contact) *metrics.Metrics {
 	measured := metrics.New(metricsregistry.Registry)
 	measured.Contact(contact.Silence)
 	return measured
-}
-
-// drain writes what the last requests left, such as the release of what their callers
-// don't need any more.
-func drain(ctx context.Context, group *driver.Group) {
-	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
-	group.Drain(ctx)
-}
-
-// observing counts what happens to ledgers, and logs what cannot have happened.
-type observing struct{ *metrics.Metrics }
-
-// Impossible implements driver.Observer.
-func (o observing) Impossible(quota string, err error) {
-	o.Metrics.Impossible(quota, err)
-	ctrl.Log.WithName("ledgers").Error(err, "Ignored an event that cannot happen", "quota", quota)
-}
-
-// driverOptions say how charges are written.
-func driverOptions() driver.Options {
-	return driver.Options{
-		Options: machine.Options{
-			Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 150 * time.Millisecond, MaxWaiting: 10000,
-		},
-		CallTimeout: 2 * time.Second, EditTimeout: 30 * time.Second,
-	}
 }
 
 // settings are what the flags say of what the webhooks are called for, and of what

@@ -97,6 +97,10 @@ type controller interface {
 	Register(mgr ctrl.Manager) error
 }
 
+// lookWithin is how soon controllers look at a quota whose count or ledger has changed, which may be hundreds
+// of times a second. What must be settled at once, the quota's machine settles.
+const lookWithin = 25 * time.Millisecond
+
 // Register makes all controllers and adds them to the manager.
 func Register(
 	ctx context.Context, mgr ctrl.Manager, clock clock.WithTicker, evaluators *evaluation.Evaluators,
@@ -112,9 +116,9 @@ func Register(
 	shown := newProjections(clock, mgr.Elected())
 	counted := func(quotas []string) {
 		shown.changed(quotas)
-		settle.Fire(quotas)
-		status.Fire(quotas)
-		views.Fire(quotas)
+		for _, reconcile := range []*trigger.Trigger{settle, status, views} {
+			reconcile.FireWithin(quotas, lookWithin)
+		}
 	}
 	group.OnTrouble(func(quota string) { status.Fire([]string{quota}) })
 	count := newCount(ctx, evaluators, counted, group, metrics)
@@ -142,8 +146,9 @@ func Register(
 
 	problems, degraded := problemsOf(watches)
 	for _, controller := range []controller{
-		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, recounts, joins, watches, objectsNow,
-			metrics, settle, options.ReservationTTL, options.MaxDoubtful),
+		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, recounts,
+			usage.NewEscrows(ctx, clock, group, count, newest.Limited), joins, watches, objectsNow, metrics, settle,
+			options.ReservationTTL, options.MaxDoubtful),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
 		quotastatus.NewController(clock, mgr.GetClient(),
 			quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach,

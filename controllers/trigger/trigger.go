@@ -22,6 +22,7 @@ package trigger
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -61,5 +62,18 @@ func (t *Trigger) Fire(names []string) {
 	}
 	for _, name := range names {
 		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+}
+
+// FireWithin asks for the same in so long. What is asked for several times meanwhile is done once.
+func (t *Trigger) FireWithin(names []string, delay time.Duration) {
+	t.mu.Lock()
+	queue := t.queue
+	t.mu.Unlock()
+	if queue == nil {
+		return
+	}
+	for _, name := range names {
+		queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, delay)
 	}
 }

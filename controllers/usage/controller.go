@@ -70,6 +70,7 @@ type Controller struct {
 	group      *driver.Group
 	recovery   *Recovery
 	recounts   *Recounts
+	escrows    *Escrows
 	joins      *Joins
 	watches    *Watches
 	objects    *Lookup
@@ -86,12 +87,12 @@ type Controller struct {
 func NewController(
 	clock clock.Clock, client client.Client,
 	evaluators *evaluation.Evaluators, count *counting.Count, group *driver.Group, recovery *Recovery,
-	recounts *Recounts, joins *Joins, watches *Watches, objects *Lookup, metrics *metrics.Metrics, changed *trigger.Trigger,
-	life time.Duration, maxDoubtful int64,
+	recounts *Recounts, escrows *Escrows, joins *Joins, watches *Watches, objects *Lookup, metrics *metrics.Metrics,
+	changed *trigger.Trigger, life time.Duration, maxDoubtful int64,
 ) *Controller {
 	return &Controller{
 		clock: clock, client: client, evaluators: evaluators, count: count, group: group, recovery: recovery,
-		recounts: recounts, joins: joins, watches: watches, objects: objects, metrics: metrics, changed: changed,
+		recounts: recounts, escrows: escrows, joins: joins, watches: watches, objects: objects, metrics: metrics, changed: changed,
 		life: life, maxDoubtful: maxDoubtful,
 	}
 }
@@ -150,7 +151,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	//nolint:contextcheck // a look outlives the reconcile that asks for it
 	c.joins.Follow(quota.Name)
-	again := c.recounts.Follow(quota) //nolint:contextcheck // the same
+	again := c.recounts.Follow(quota)               //nolint:contextcheck // the same
+	again = earlier(again, c.escrows.Follow(quota)) //nolint:contextcheck // the same
 	next, err := c.expire(ctx, quota.Name)
 	doubts, failed := c.doubt(ctx, quota.Name)
 	if err := errors.Join(err, failed); err != nil {

@@ -68,7 +68,7 @@ func (c *Controller) old(state ledger.State, now time.Time) (old []ledger.Reserv
 	for _, reservation := range state.Reservations {
 		left := reservation.Expiry.Add(doubtAfter - c.life).Sub(now)
 		switch {
-		case reservation.Doubtful || reservation.Expiry.Before(now):
+		case reservation.Doubtful || reservation.IsEscrow() || reservation.Expiry.Before(now):
 		case left <= 0:
 			old = append(old, reservation)
 		default:

@@ -60,7 +60,8 @@ func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, e
 // expired returns the reservations that nothing is awaited for any more. A look that
 // fails keeps its reservation alone.
 func (c *Controller) expired(ctx context.Context, quota string, state ledger.State, now time.Time) ([]ledger.Reservation, error) {
-	return lookEach(state.Expired(now), func(reservation ledger.Reservation) (bool, error) {
+	_, expired := expiredEscrows(state, now)
+	return lookEach(expired, func(reservation ledger.Reservation) (bool, error) {
 		return c.awaited(ctx, quota, state, reservation)
 	})
 }

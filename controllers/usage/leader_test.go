@@ -82,7 +82,7 @@ func newExpiryBench(t *testing.T) *expiryBench {
 	options := driver.Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: time.Second}
 	group := driver.New(t.Context(), clock.RealClock{}, b.store, figures, options)
 	joins := NewJoins(t.Context(), clock.RealClock{}, b.watching.count, group, b.watching.Version, newNewest(t, world))
-	b.Controller = NewController(clock.RealClock{}, server, evaluators, b.watching.count, group, nil, nil, joins, b.watching.Watches,
+	b.Controller = NewController(clock.RealClock{}, server, evaluators, b.watching.count, group, nil, nil, nil, joins, b.watching.Watches,
 		NewLookup(liveLooks{bench: b}, b.watching.discovery), figures, nil, time.Minute, 5)
 	if err := b.defines(red); err != nil {
 		t.Fatal(err)

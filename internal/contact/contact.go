@@ -67,6 +67,9 @@ func (e *LostError) Error() string {
 		"try again in a moment", e.Replica, e.Silence.Truncate(time.Second))
 }
 
+// Replica is the name of this replica.
+func (c *Contact) Replica() string { return c.replica }
+
 // New begins with contact.
 func New(clock clock.Clock, replica string) *Contact {
 	c := &Contact{clock: clock, replica: replica, start: clock.Now()}

@@ -189,6 +189,9 @@ func (g *Group) Impose(ctx context.Context, quota string, uid types.UID, change 
 		draft := ledger.Edit(ledger.State{Basis: ledger.Basis{Quota: uid}, Sealed: g.clock.Now().Truncate(time.Second)})
 		own(draft)
 		if _, err = g.Replace(ctx, quota, machine.Version{}, draft.State()); !errors.Is(err, machine.ErrConflict) {
+			if err == nil {
+				err = g.outlive(ctx)
+			}
 			break
 		}
 	}
@@ -196,6 +199,23 @@ func (g *Group) Impose(ctx context.Context, quota string, uid types.UID, change 
 		return fmt.Errorf("ledger %s is still that of a quota of the same name that was deleted", quota)
 	}
 	return err
+}
+
+// outlive waits until nothing is granted any more from escrows of a ledger that is gone: who holds them
+// may not know that yet.
+func (g *Group) outlive(ctx context.Context) error {
+	if g.options.Escrow.Recall == 0 {
+		return nil
+	}
+	over := make(chan struct{})
+	timer := g.clock.AfterFunc(g.options.Escrow.Recall, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for what replicas hold in escrow: %w", context.Cause(ctx))
+	}
 }
 
 // Counted tells the machines of the quotas whose count has changed, which settle it;
@@ -288,8 +308,8 @@ func (g *Group) Forget(quota string) {
 	}
 }
 
-// Drain returns once everything that was asked for so far is written, such as the
-// release of charges whose callers have just gone, or when ctx ends.
+// Drain gives back what is held in escrow. It returns once that and everything that was asked for so far
+// is written, such as the release of charges whose callers have just gone, or when ctx ends.
 func (g *Group) Drain(ctx context.Context) {
 	g.mu.Lock()
 	quotas := slices.Collect(maps.Keys(g.drivers))
@@ -298,6 +318,7 @@ func (g *Group) Drain(ctx context.Context) {
 	for _, quota := range quotas {
 		// An edit is in the batch of all that was queued before it, or in a later one, and is
 		// answered once that is written.
+		g.tell(quota, machine.Return{})
 		all.Go(func() { _ = g.Edit(ctx, quota, func(*ledger.Draft) {}) })
 	}
 	all.Wait()

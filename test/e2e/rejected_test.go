@@ -42,6 +42,9 @@ var _ = Describe("A request that a ledger cannot have", func() {
 	}
 
 	It("fails alone", func(ctx SpecContext) {
+		// What is granted from escrow is written later, when nobody can be told any more.
+		DeferCleanup(func(ctx context.Context) { replaceOperator(ctx) })
+		replaceOperator(ctx, "--escrow=false")
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("configmaps", "50"))
 		namespace := team.namespace(ctx)

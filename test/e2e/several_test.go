@@ -54,7 +54,8 @@ var _ = Describe("Several quotas over one namespace", func() {
 				BeRefused(exceeded(tight.Name, "requests.memory", "60Mi", "60Mi", "100Mi")))
 		}
 		for _, quota := range []*quotav1.ClusterResourceQuota{first, tight, last} {
-			Expect(reservations(ctx, quota)).To(BeEmpty())
+			// That of p1 settles a moment after it was counted.
+			Eventually(ctx, func(ctx context.Context) []string { return reservations(ctx, quota) }).Should(BeEmpty())
 		}
 		eventuallyUses(ctx, first, "pods=1,requests.cpu=1")
 		eventuallyUses(ctx, tight, "requests.memory=60Mi")

@@ -39,7 +39,7 @@ const (
 	deadline = 30 * time.Second
 	poll     = 20 * time.Millisecond
 	// reservationTTL is the shortest that the operator takes.
-	reservationTTL = 54 * time.Second
+	reservationTTL = 56 * time.Second
 )
 
 // What the whole suite shares.

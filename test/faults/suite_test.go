@@ -43,7 +43,7 @@ import (
 
 const (
 	// reservationTTL is the shortest that the operator takes.
-	reservationTTL = 54 * time.Second
+	reservationTTL = 56 * time.Second
 	// clockAhead is by how much the second replica's clock is wrong.
 	clockAhead = 20 * time.Second
 	// buildTimeout covers builds of the operator from nothing.

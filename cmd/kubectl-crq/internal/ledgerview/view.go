@@ -40,6 +40,8 @@ const (
 const (
 	Create = "create"
 	Update = "update"
+	// Escrow is no attempt yet: a replica of the operator holds room for what it is going to be asked.
+	Escrow = "escrow"
 )
 
 // View is a decoded ledger.
@@ -86,7 +88,7 @@ type Reservation struct {
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
-	// Attempt is create or update.
+	// Attempt is create, update or escrow.
 	Attempt string `json:"attempt"`
 	// From is the resourceVersion that an update started from.
 	From string `json:"from,omitempty"`
@@ -143,7 +145,10 @@ func Of(object *quotav1.QuotaLedger) View {
 
 func reservationOf(from ledger.Reservation) Reservation {
 	attempt := Create
-	if from.From != "" {
+	switch {
+	case from.IsEscrow():
+		attempt = Escrow
+	case from.From != "":
 		attempt = Update
 	}
 	return Reservation{

@@ -58,15 +58,18 @@ func TestOf(t *testing.T) {
 		Object: ledger.Object{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "shop", Name: "bad", UID: "u3"},
 		Expiry: expiry.Add(time.Minute), Doubtful: true,
 	})
-	got := Of(stored(2, later, "nonsense", memory, sooner))
+	escrow := ledgerstore.Encode(ledger.NewEscrow("replica-1", ledger.Key{UID: "u4", Attempt: "1"}, pods("5"), expiry.Add(time.Hour)))
+	got := Of(stored(2, later, "nonsense", escrow, memory, sooner))
 	want := View{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
-		Quota:    "payments", Generation: 2, Encoding: 2, Known: true, Used: pods("7"), Reserved: pods("3"),
+		Quota:    "payments", Generation: 2, Encoding: 2, Known: true, Used: pods("7"), Reserved: pods("8"),
 		Reservations: []Reservation{
 			{Group: "apps", Version: "v1", Resource: "deployments", Namespace: "ledgers", Name: "books", UID: "u2",
 				Attempt: Update, From: "4711", Amounts: pods("2"), Expires: metav1.NewTime(expiry), Doubtful: true},
 			{Version: "v1", Resource: "pods", Namespace: "shop", Name: "web", UID: "u1",
 				Attempt: Create, Amounts: pods("1"), Expires: metav1.NewTime(expiry.Add(time.Second))},
+			{Group: "quota.sharedquota.dev", Version: "v1", Resource: "escrows", Name: "replica-1", UID: "u4",
+				Attempt: Escrow, Amounts: pods("5"), Expires: metav1.NewTime(expiry.Add(time.Hour))},
 		},
 		Suspected: []Suspected{{Namespace: "shop", Until: metav1.NewTime(expiry.Add(time.Minute))}},
 		Undecoded: []string{"nonsense"},

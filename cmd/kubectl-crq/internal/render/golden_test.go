@@ -198,6 +198,13 @@ func TestReservations(t *testing.T) {
 			Quota: "payments", Known: true, Intact: true,
 			Suspected: []ledgerview.Suspected{{Namespace: "shop", Until: ago(-500)}},
 		},
+		"escrow": {
+			Quota: "payments", Known: true, Intact: true, Reserved: list("pods", "20"),
+			Reservations: []ledgerview.Reservation{
+				{Group: "quota.sharedquota.dev", Version: "v1", Resource: "escrows", Name: "shared-quota-operator-1", UID: types.UID("u3"),
+					Attempt: ledgerview.Escrow, Amounts: list("pods", "20"), Expires: ago(-62)},
+			},
+		},
 		"empty":   {Quota: "payments", Known: true, Intact: true},
 		"sealed":  {Quota: "payments", Known: true, Intact: true, Sealed: &sealed},
 		"edited":  {Quota: "payments", Known: true, Undecoded: []string{"nonsense"}},

@@ -92,7 +92,8 @@ func reservationsTable(view ledgerview.View, wide bool, style Style, now time.Ti
 	}
 	made.add(style.headings(heading)...)
 	for _, one := range view.Reservations {
-		cells := append(plains(one.Namespace, objectText(one), one.Attempt), expiryCell(one, style, now), plain(amountsText(one.Amounts)))
+		cells := plains(orDash(one.Namespace), objectText(one), one.Attempt)
+		cells = append(cells, expiryCell(one, style, now), plain(amountsText(one.Amounts)))
 		if wide {
 			cells = append(cells, plains(orDash(one.From), string(one.UID))...)
 		}
@@ -101,8 +102,11 @@ func reservationsTable(view ledgerview.View, wide bool, style Style, now time.Ti
 	return made
 }
 
-// objectText is as in kubectl get -o name: "deployments.apps/web".
+// objectText is as in kubectl get -o name: "deployments.apps/web". Of an escrow it is the replica.
 func objectText(of ledgerview.Reservation) string {
+	if of.Attempt == ledgerview.Escrow {
+		return "replica/" + of.Name
+	}
 	return schema.GroupResource{Group: of.Group, Resource: of.Resource}.String() + "/" + of.Name
 }
 

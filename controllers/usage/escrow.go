@@ -1,0 +1,113 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
+
+const (
+	// escrowTimeout bounds the look and the write for one ledger.
+	escrowTimeout = 30 * time.Second
+	// escrowAgain is after which time it is tried again to end an escrow.
+	escrowAgain = time.Second
+)
+
+// Escrows ends the escrows of replicas that are gone. Nobody knows what they have granted. So an escrow
+// stays charged until nothing of that can be stored any more, and then until a count includes all that is
+// stored.
+type Escrows struct {
+	// ctx ends all looks.
+	ctx    context.Context //nolint:containedctx // the process's, for looks that outlive a reconcile
+	clock  clock.PassiveClock
+	group  *driver.Group
+	count  *counting.Count
+	newest NewestLimited
+
+	// mu guards what follows.
+	mu sync.Mutex
+	// quota names whose escrows are being ended
+	ending map[string]bool
+}
+
+// NewEscrows makes Escrows that work until ctx ends.
+func NewEscrows(ctx context.Context, clock clock.PassiveClock, group *driver.Group, count *counting.Count, newest NewestLimited) *Escrows {
+	return &Escrows{ctx: ctx, clock: clock, group: group, count: count, newest: newest, ending: map[string]bool{}}
+}
+
+// Follow ends, in the background, the escrows of a quota that have expired. It returns after which time to
+// call it again; zero if there is nothing to do.
+func (e *Escrows) Follow(quota *quotav1.ClusterResourceQuota) time.Duration {
+	expired, _ := expiredEscrows(e.group.Current(quota.Name), e.clock.Now())
+	if len(expired) == 0 {
+		return 0
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.ending[quota.Name] {
+		e.ending[quota.Name] = true
+		go e.end(quota, expired)
+	}
+	return escrowAgain
+}
+
+func (e *Escrows) end(quota *quotav1.ClusterResourceQuota, expired []ledger.Reservation) {
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.ending, quota.Name)
+	}()
+	ctx, cancel := context.WithTimeout(e.ctx, escrowTimeout)
+	defer cancel()
+	newest, err := e.newest(ctx, quota)
+	count := NewCounter(e.count).Observe(quota.Name, e.group.Current(quota.Name))
+	if err == nil && count != nil {
+		err = e.group.Edit(ctx, quota.Name, func(draft *ledger.Draft) {
+			for _, escrow := range expired {
+				draft.SettleEscrow(escrow, *count, newest)
+			}
+		})
+	}
+	if err != nil && !errors.Is(err, machine.ErrNoLedger) && e.ctx.Err() == nil {
+		log.FromContext(e.ctx).Error(err, "The escrow of a replica that is gone can't be ended, and holds room until it is",
+			"quota", quota.Name)
+	}
+}
+
+// expiredEscrows returns the escrows whose life has ended, and the other reservations of which that is so.
+func expiredEscrows(state ledger.State, now time.Time) (escrows, others []ledger.Reservation) {
+	for _, reservation := range state.Expired(now) {
+		if reservation.IsEscrow() {
+			escrows = append(escrows, reservation)
+		} else {
+			others = append(others, reservation)
+		}
+	}
+	return escrows, others
+}

@@ -1,0 +1,140 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+// escrowed returns how many pods the replicas hold in escrow.
+func escrowed(ctx context.Context, quota client.Object) int64 {
+	GinkgoHelper()
+	held := int64(0)
+	for _, text := range reservations(ctx, quota) {
+		reservation, err := ledgerstore.Decode(text)
+		Expect(err).NotTo(HaveOccurred())
+		if reservation.IsEscrow() {
+			held += reservation.Amounts.Pods().Value()
+		}
+	}
+	return held
+}
+
+// writes returns how often the quota's ledger was written.
+func writes(ctx context.Context, quota client.Object) int64 {
+	GinkgoHelper()
+	ledger := &quotav1.QuotaLedger{}
+	Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), ledger)).To(Succeed())
+	return ledger.Generation
+}
+
+var _ = Describe("A replica that is asked often, far from the limit", Ordered, func() {
+	burst := func(ctx context.Context, namespace, prefix string, pods int) {
+		GinkgoHelper()
+		for i := range pods {
+			mustCreate(ctx, builders.Pod(namespace, fmt.Sprintf("%s%d", prefix, i)).Obj())
+		}
+	}
+
+	It("grants from an escrow, and gives it back", func(ctx SpecContext) {
+		const pods = 60
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "1000"))
+		namespace := team.namespace(ctx)
+		before := writes(ctx, quota)
+		burst(ctx, namespace, "p", pods)
+		after := writes(ctx, quota)
+		AddReportEntry("writes of the ledger", fmt.Sprintf("%d for %d pods", after-before, pods))
+		Expect(after - before).To(BeNumerically("<", pods/2))
+		Expect(escrowed(ctx, quota)).To(BeNumerically(">", 0))
+		eventuallyUses(ctx, quota, fmt.Sprintf("pods=%d", pods))
+		Eventually(ctx, func(ctx context.Context) []string { return reservations(ctx, quota) }).Should(BeEmpty())
+		settled := writes(ctx, quota)
+		Consistently(ctx, func(ctx context.Context) int64 { return writes(ctx, quota) }).WithTimeout(2 * time.Second).Should(Equal(settled))
+	})
+
+	It("has a lowered limit bind from when the edit is answered", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "1000"))
+		namespace := team.namespace(ctx)
+		burst(ctx, namespace, "p", 20)
+		Expect(escrowed(ctx, quota)).To(BeNumerically(">", 0))
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+		quota.Spec.Quota.Hard["pods"] = resource.MustParse("21")
+		Expect(api.Update(ctx, quota)).To(Succeed())
+		burst(ctx, namespace, "last", 1)
+		Expect(api.Create(ctx, builders.Pod(namespace, "late").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "21", "21")))
+	})
+
+	It("gives it back when it stops", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "1000"))
+		namespace := team.namespace(ctx)
+		burst(ctx, namespace, "p", 20)
+		Expect(escrowed(ctx, quota)).To(BeNumerically(">", 0))
+		Expect(running.Stop()).To(Succeed())
+		Expect(escrowed(ctx, quota)).To(BeZero())
+		start(ctx)
+		eventuallyUses(ctx, quota, "pods=20")
+	})
+
+	It("has it charged when it dies, until nothing of it can come any more", func(ctx SpecContext) {
+		const limit = 100
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", fmt.Sprint(limit)))
+		namespace := team.namespace(ctx)
+		burst(ctx, namespace, "p", 20)
+		Expect(running.Kill()).To(Succeed())
+		held := escrowed(ctx, quota)
+		Expect(held).To(And(BeNumerically(">", 0), BeNumerically("<=", limit/4)))
+		start(ctx)
+
+		By("taking all that is free without it")
+		admitted, refused := 20, ""
+		Eventually(ctx, func(ctx context.Context) error {
+			err := api.Create(ctx, builders.Pod(namespace, "more").Generated().Obj())
+			switch {
+			case err == nil:
+				admitted++
+			case !strings.Contains(err.Error(), "status unknown"):
+				refused = err.Error()
+			}
+			return err
+		}).WithPolling(time.Millisecond).WithTimeout(time.Minute).Should(MatchError(ContainSubstring("exceeded quota: " + quota.Name)))
+		AddReportEntry("held for the dead", fmt.Sprintf("%d of %d, %d admitted: %s", held, limit, admitted, refused))
+		Expect(admitted).To(BeNumerically(">=", limit-int(held)))
+		Expect(admitted).To(BeNumerically("<", limit))
+
+		By("waiting until its escrow is over")
+		Eventually(ctx, func(ctx context.Context) int64 { return escrowed(ctx, quota) }).WithTimeout(reservationTTL + deadline).Should(BeZero())
+		burst(ctx, namespace, "last", limit-admitted)
+		Expect(api.Create(ctx, builders.Pod(namespace, "late").Obj())).
+			To(BeRefused(exceeded(quota.Name, "pods", "1", fmt.Sprint(limit), fmt.Sprint(limit))))
+	})
+})
