@@ -63,8 +63,9 @@ type escrow struct {
 	until time.Time
 	// written is when the last write began that recorded what was granted.
 	written time.Time
-	// notBefore is when the next one may be taken.
-	notBefore time.Time
+	// notBefore is when the next one may be taken. It expires after that which was asked back last, so that
+	// others, who know since when that was, don't take the one for the other.
+	notBefore, after time.Time
 	// local is the known ledger with what was granted since; nil if it is to be made. It is of
 	// version localOf.
 	local   *ledger.Draft
@@ -77,7 +78,13 @@ type escrow struct {
 	// closing: none is taken any more.
 	closing bool
 	// recalls are the escrows of others that are asked back: since when that is known.
-	recalls map[ledger.Key]time.Time
+	recalls map[recall]time.Time
+}
+
+// recall is one escrow that is asked back.
+type recall struct {
+	key    ledger.Key
+	expiry int64
 }
 
 // flight is a write that records what was granted and takes the next escrow.
@@ -89,7 +96,7 @@ type flight struct {
 }
 
 func newEscrow(options EscrowOptions) escrow {
-	return escrow{options: options, key: ledger.Key{UID: options.UID, Attempt: "1"}, recalls: map[ledger.Key]time.Time{}}
+	return escrow{options: options, key: ledger.Key{UID: options.UID, Attempt: "1"}, recalls: map[recall]time.Time{}}
 }
 
 func (e *escrow) isOff() bool { return e.options.UID == "" }
@@ -214,7 +221,8 @@ func (e *escrow) take(now time.Time, draft *ledger.Draft, charges []ledger.Charg
 	if !may || e.closing || now.Before(e.notBefore) || then.demand.Charges(now, e.options.Every) < e.options.Busy {
 		return made
 	}
-	next := ledger.NewEscrow(e.options.Holder, e.key, nil, made.until.Add(e.options.Linger+time.Second).Truncate(time.Second))
+	expiry := later(made.until.Add(e.options.Linger), e.after).Add(time.Second).Truncate(time.Second)
+	next := ledger.NewEscrow(e.options.Holder, e.key, nil, expiry)
 	made.next = draft.Take(next, then.demand, then.limits, e.options.Parts)
 	return made
 }
@@ -270,7 +278,7 @@ func (e *escrow) see(now time.Time, seen ledger.State) {
 	}
 	e.standing(now, seen)
 	if held, holds := seen.Reservations[e.key]; holds && held.IsRecalled() {
-		e.notBefore = now.Add(e.options.Every)
+		e.notBefore, e.after = now.Add(e.options.Every), held.Expiry
 	}
 }
 
@@ -278,17 +286,18 @@ func (e *escrow) see(now time.Time, seen ledger.State) {
 // asked for, until when.
 func (e *escrow) standing(now time.Time, base ledger.State) (standing bool, over time.Time) {
 	known := e.recalls
-	e.recalls = map[ledger.Key]time.Time{}
+	e.recalls = map[recall]time.Time{}
 	for _, one := range base.ForeignEscrows(e.options.UID) {
 		if !one.IsRecalled() {
 			standing = true
 			continue
 		}
-		since, is := known[one.Key()]
+		this := recall{one.Key(), one.Expiry.Unix()}
+		since, is := known[this]
 		if !is {
 			since = now
 		}
-		e.recalls[one.Key()] = since
+		e.recalls[this] = since
 		if end := since.Add(e.options.Recall); now.Before(end) {
 			standing, over = true, later(over, end)
 		}

@@ -227,12 +227,21 @@ func TestARecalledEscrowIsReturned(t *testing.T) {
 	s := taken(t, 100)
 	recalled := s.machine.Current()
 	draft := ledger.Edit(recalled.State)
+	held, _ := draft.Escrow(ledger.Key{UID: "own", Attempt: "1"})
+	held.Expiry = held.Expiry.Add(time.Hour) // as if the clock has been set back since
+	draft.Admit(held)
 	draft.Recall("other")
 	recalled.State, recalled.Version.ResourceVersion = draft.State(), 9
 	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
 	s.step(ms, Seen{Snapshot: recalled}, "swap 9: used 10, 2 reserved")
 	s.step(ms, written(10), "committed")
 	s.step(40*ms, charge(3, 100), "swap 10: used 10, 3 reserved")
+	s.step(ms, written(11), "committed", "answer 3: Granted")
+	s.step(time.Second, charge(4, 100), "swap 11: used 10, 5 reserved")
+	next := s.machine.work.next.ForeignEscrows("other")
+	if len(next) != 1 || !next[0].Expiry.After(recalled.State.ForeignEscrows("other")[0].Expiry) {
+		t.Errorf("got %v, want one that nobody takes for the one that was asked back", next)
+	}
 }
 
 // If the API server won't store what was granted, the escrow holds the room until it ends.

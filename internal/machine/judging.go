@@ -28,6 +28,7 @@ import (
 // before it is due, unless there are charges: those could not be granted from it.
 func (m *Machine) attempt(b *batch) {
 	b.phase, b.recalls = ready, false
+	m.escrow.see(m.now, b.base.State)
 	draft, records, writes := m.judgeWithEscrow(b)
 	standing, over := m.escrow.standing(m.now, b.base.State)
 	if standing && b.base.State.Unsettles(draft.Peek()) {
