@@ -1,0 +1,78 @@
+/*
+Copyright The Shared Quota Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package usage
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+// The escrow of a replica that is gone ends once its time is over, and all that is stored is counted.
+func TestTheEscrowOfAReplicaThatIsGone(t *testing.T) {
+	gone := func(left time.Duration) ledger.Reservation {
+		return ledger.NewEscrow("gone", ledger.Key{UID: "e", Attempt: "1"}, corev1.ResourceList{countGadgets: resource.MustParse("3")},
+			clock.RealClock{}.Now().Add(left).Truncate(time.Second))
+	}
+	for name, test := range map[string]struct {
+		left time.Duration
+		// newest is how far a count must have come; that of this process has come to 11.
+		newest uint64
+		err    error
+		want   string
+	}{
+		"it goes if all is counted":          {left: -time.Minute, newest: 11, want: "q"},
+		"it stays while something isn't":     {left: -time.Minute, newest: 12, want: "q, gone"},
+		"it stays while it can't be listed":  {left: -time.Minute, newest: ledger.Unlisted, want: "q, gone"},
+		"it stays if nobody can tell":        {left: -time.Minute, err: errors.New("it is down"), want: "q, gone"},
+		"it stays before its time, unlooked": {left: time.Minute, newest: 11, want: "q, gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newExpiryBench(t)
+				b.holds(ledger.Fence{}, gone(test.left))
+				b.settles()
+				looks := 0
+				escrows := NewEscrows(t.Context(), clock.RealClock{}, b.group, b.watching.count,
+					func(context.Context, *quotav1.ClusterResourceQuota, ...schema.GroupResource) (map[schema.GroupResource]uint64, error) {
+						looks++
+						return map[schema.GroupResource]uint64{gadgets: test.newest}, test.err
+					})
+				again := escrows.Follow(limiting(countGadgets))
+				synctest.Wait()
+				b.wantStored(test.want)
+				if waits := again > 0; waits != (test.left < 0) || looks > 0 != waits {
+					t.Errorf("looked %d times, and again after %v", looks, again)
+				}
+				if _, err := b.expire(t.Context(), "red"); err != nil {
+					t.Error(err)
+				}
+				b.wantStored(test.want) // nobody else ends it
+			})
+		})
+	}
+}
