@@ -24,6 +24,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -58,10 +59,15 @@ type driver struct {
 	forgotten bool
 }
 
-func newDriver(group *Group, quota string) *driver {
+func newDriver(group *Group, quota string, number int) *driver {
+	options := group.options.Options
+	if options.Escrow.UID != "" {
+		// What one machine holds, another knows nothing of: a quota may be forgotten and come again.
+		options.Escrow.UID += types.UID(fmt.Sprint("-", number))
+	}
 	d := &driver{
 		group: group, quota: quota, call: group.call,
-		machine: machine.New(group.options.Options), waiting: map[machine.RequestID]chan<- machine.Answer{},
+		machine: machine.New(options), waiting: map[machine.RequestID]chan<- machine.Answer{},
 	}
 	d.current.Store(&machine.Snapshot{})
 	return d

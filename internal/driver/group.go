@@ -52,6 +52,8 @@ type Group struct {
 	ended bool
 	// quota name -> driver
 	drivers map[string]*driver
+	// made is how many drivers were.
+	made int
 }
 
 // New makes a Group that works until ctx ends.
@@ -175,7 +177,9 @@ func (g *Group) Impose(ctx context.Context, quota string, uid types.UID, change 
 	// The machine sets it before it answers, and runs no edit that it has answered. Without
 	// an answer, nobody reads it.
 	var stranger types.UID
+	sealed := false
 	own := func(draft *ledger.Draft) {
+		sealed = !draft.Peek().Sealed.IsZero()
 		if stranger = draft.Quota(); stranger == uid {
 			stranger = ""
 			change(draft)
@@ -189,11 +193,11 @@ func (g *Group) Impose(ctx context.Context, quota string, uid types.UID, change 
 		draft := ledger.Edit(ledger.State{Basis: ledger.Basis{Quota: uid}, Sealed: g.clock.Now().Truncate(time.Second)})
 		own(draft)
 		if _, err = g.Replace(ctx, quota, machine.Version{}, draft.State()); !errors.Is(err, machine.ErrConflict) {
-			if err == nil {
-				err = g.outlive(ctx)
-			}
 			break
 		}
+	}
+	if err == nil && sealed {
+		err = g.outlive(ctx)
 	}
 	if err == nil && stranger != "" {
 		return fmt.Errorf("ledger %s is still that of a quota of the same name that was deleted", quota)
@@ -358,7 +362,8 @@ func (g *Group) driver(quota string) *driver {
 	defer g.mu.Unlock()
 	known, ok := g.drivers[quota]
 	if !ok {
-		known = newDriver(g, quota)
+		g.made++
+		known = newDriver(g, quota, g.made)
 		g.drivers[quota] = known
 		if g.ended {
 			known.machine.Step(g.clock.Now(), machine.End{})

@@ -18,6 +18,7 @@ package ledger
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"gopkg.in/inf.v0"
@@ -42,12 +43,14 @@ var escrows = schema.GroupVersionResource{Group: "quota.sharedquota.dev", Versio
 // recalled is the From of an escrow that is asked back.
 const recalled = "recalled"
 
-// NewEscrow returns an escrow. The key's UID is of the process that holds it, and its attempt tells the
+// NewEscrow returns an escrow. It has a slot of its own, by a name that no other has: a container that starts
+// again has the hostname of the one before. The key's UID is of the process that holds it, and its attempt tells the
 // escrows of one process apart that must not replace each other. Expiry is when nothing that is granted
 // from it can still be stored: a reservation's life after the last grant.
 func NewEscrow(holder string, key Key, amounts corev1.ResourceList, expiry time.Time) Reservation {
+	name := strings.Join([]string{holder, string(key.UID), key.Attempt}, "/")
 	return Reservation{
-		Object: Object{Resource: escrows, Name: holder, UID: key.UID}, Attempt: key.Attempt, Amounts: amounts, Expiry: expiry,
+		Object: Object{Resource: escrows, Name: name, UID: key.UID}, Attempt: key.Attempt, Amounts: amounts, Expiry: expiry,
 	}
 }
 
@@ -65,6 +68,12 @@ func (r Reservation) escrow() int {
 		return 1
 	}
 	return 0
+}
+
+// Holder is who holds an escrow.
+func (r Reservation) Holder() string {
+	holder, _, _ := strings.Cut(r.Name, "/")
+	return holder
 }
 
 // IsRecalled reports whether an escrow is asked back.

@@ -130,6 +130,9 @@ func (s State) Replacing(before State) State {
 	if mark := s.Forgotten(); mark != 0 {
 		draft.forget(mark)
 	}
+	for _, recorded := range s.Reservations { // what a replica had granted from escrow before it was lost
+		draft.Admit(recorded)
+	}
 	whole := draft.State()
 	whole.Sealed = s.Sealed
 	return whole

@@ -108,10 +108,7 @@ type slot struct {
 
 func (r Reservation) slot() slot {
 	made := slot{resource: r.Resource.GroupResource(), namespace: r.Namespace, name: r.Name, from: r.From}
-	switch {
-	case r.IsEscrow(): // a replica that starts again has the name of the one before
-		made.uid = r.UID + "/" + types.UID(r.Attempt)
-	case !isUnmistakable(r.Name):
+	if !isUnmistakable(r.Name) {
 		made.uid = r.UID
 	}
 	return made

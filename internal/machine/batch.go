@@ -95,6 +95,9 @@ func (m *Machine) beginBatch(s situation) {
 	b.entries = slices.Concat(edits, charges)
 	b.base, b.usable = m.known.snapshot, m.known.usable()
 	m.known.fresher = false
+	if b.records {
+		m.escrow.tried = m.now
+	}
 	m.lastBatch, m.lastCharges, m.lastWrite = m.now, m.charges, 0
 	m.queue, m.charges = nil, 0
 	m.work = b
@@ -145,9 +148,11 @@ func (m *Machine) goOn() {
 // rests reports whether a batch waits for a time that has not come. One that awaits another replica's escrow
 // goes on as soon as anything newer is known.
 func (m *Machine) rests(b *batch) bool {
-	if b.phase == awaiting && m.known.snapshot.Version.After(b.base.Version) {
-		b.phase = ready
-		m.catchUp(b)
+	if b.phase == awaiting && (m.known.snapshot.Version.After(b.base.Version) || !m.now.Before(b.restUntil)) {
+		b.phase, b.began = ready, m.now
+		if m.known.snapshot.Version.After(b.base.Version) {
+			m.catchUp(b)
+		}
 	}
 	return (b.phase == resting || b.phase == awaiting) && m.now.Before(b.restUntil)
 }

@@ -30,7 +30,10 @@ type entry struct {
 	probe  bool
 	// patience is until when a denial is withheld.
 	patience time.Time
-	change   func(*ledger.Draft)
+	// awaits is until when it is withheld while others hold escrow; isAwaiting, if they do.
+	awaits     time.Time
+	isAwaiting bool
+	change     func(*ledger.Draft)
 	// until is when an edit without a caller is given up; zero for never.
 	until time.Time
 	// written: the ledger is written even if nothing changes.
@@ -90,7 +93,15 @@ func (e *entry) granted() bool { return ledger.IsGranted(e.pending) }
 func (e *entry) patient(now time.Time) bool {
 	_, denied := e.pending.(ledger.Denied)
 	_, withheld := e.pending.(ledger.Withheld)
-	return (denied || withheld) && now.Before(e.patience)
+	return (denied || withheld) && now.Before(e.deadline())
+}
+
+// deadline is when a charge that can't be granted is denied.
+func (e *entry) deadline() time.Time {
+	if e.isAwaiting {
+		return later(e.patience, e.awaits)
+	}
+	return e.patience
 }
 
 // isOver reports whether nobody needs the entry any more.

@@ -48,7 +48,7 @@ type EscrowOptions struct {
 
 // maxUnrecorded bounds the bytes of what is granted and not recorded. A ledger may be larger than
 // ledger.MaxBytes by as much for each replica.
-const maxUnrecorded = ledger.MaxBytes / 8
+const maxUnrecorded = ledger.MaxBytes / 16
 
 // escrow is what the machine grants from without a write.
 type escrow struct {
@@ -75,6 +75,11 @@ type escrow struct {
 	// limits are those of the newest charge that was granted.
 	limits ledger.Limits
 	demand ledger.Demand
+	// unsure: a write failed that may still happen, also after the ledger was read. Only a later write that
+	// succeeds rules that out.
+	unsure bool
+	// tried is when the last batch began that was to record, unless it did.
+	tried time.Time
 	// closing: none is taken any more.
 	closing bool
 	// recalls are the escrows of others that are asked back: since when that is known.
@@ -110,7 +115,7 @@ func (e *escrow) isValid(now time.Time) bool {
 // spend grants a charge from the escrow, if there is enough, and reports whether it did.
 func (m *Machine) spend(id RequestID, charge ledger.Charge, probe bool) bool {
 	e := &m.escrow
-	if e.isOff() || m.ended || e.closing || !m.known.usable() || !e.isValid(m.now) || e.bytes >= maxUnrecorded {
+	if e.isOff() || m.ended || e.closing || e.unsure || !m.known.usable() || !e.isValid(m.now) || e.bytes >= maxUnrecorded {
 		return false
 	}
 	e.localise(m.known.snapshot)
@@ -175,13 +180,17 @@ func (e *escrow) due(now time.Time, known Snapshot) time.Time {
 		return never
 	}
 	held, holds := known.State.Reservations[e.key]
+	again := now
+	if !e.tried.IsZero() {
+		again = e.tried.Add(e.options.Every)
+	}
 	switch {
 	case !holds && len(e.granted) == 0:
 		return never
 	case e.closing, holds && held.IsRecalled(), e.bytes >= maxUnrecorded:
-		return now
+		return again
 	default:
-		return e.written.Add(e.options.Every)
+		return later(again, e.written.Add(e.options.Every))
 	}
 }
 
@@ -234,9 +243,13 @@ func (e *escrow) begin(made *flight) { e.flight, e.local = made, nil }
 func (e *escrow) end(written bool) {
 	made := e.flight
 	e.flight, e.local = nil, nil
+	if written {
+		e.unsure = false
+	}
 	if made == nil || !written {
 		return
 	}
+	e.tried = time.Time{}
 	e.granted = slices.DeleteFunc(e.granted, func(one ledger.Reservation) bool { return made.recorded[one.Key()] })
 	e.bytes = 0
 	for _, one := range e.granted {
@@ -251,12 +264,14 @@ func (e *escrow) end(written bool) {
 // abandon leaves the escrow to its end, with all that was granted from it: the API server doesn't store
 // something of that.
 func (e *escrow) abandon() {
-	if e.flight == nil || len(e.flight.recorded) == 0 {
-		return
-	}
 	e.key = e.key.Next()
-	e.granted, e.bytes, e.until, e.flight, e.local = nil, 0, time.Time{}, nil, nil
+	e.forget()
 }
+
+func (e *escrow) forget() { e.granted, e.bytes, e.until, e.local = nil, 0, time.Time{}, nil }
+
+// records reports whether a write has something in it that was granted from escrow.
+func (f *flight) records() bool { return f != nil && len(f.recorded) > 0 }
 
 // cancel takes back what was granted, and reports whether the ledger can't have it.
 func (e *escrow) cancel(key ledger.Key, known known) bool {
@@ -267,18 +282,19 @@ func (e *escrow) cancel(key ledger.Key, known known) bool {
 	e.bytes -= e.granted[at].Size()
 	e.granted, e.local = slices.Delete(slices.Clone(e.granted), at, at+1), nil
 	_, recorded := known.snapshot.State.Reservations[key]
-	return !recorded && !known.unsure && (e.flight == nil || !e.flight.recorded[key])
+	return !recorded && !e.unsure && (e.flight == nil || !e.flight.recorded[key])
 }
 
 // see takes it that a ledger was seen: from now on, those are waited for that it asks for an escrow.
-// One that is held and asked back is not followed by another for a while, so that who asked has a turn.
+// None is taken for a while then, so that who asked has a turn.
 func (e *escrow) see(now time.Time, seen ledger.State) {
-	if e.isOff() && len(e.recalls) == 0 && len(seen.ForeignEscrows(e.options.UID)) == 0 {
-		return
-	}
 	e.standing(now, seen)
+	if seen.Quota != "" && e.limits.Quota != "" && seen.Quota != e.limits.Quota {
+		e.forget() // it was granted under a quota of the same name that is gone
+		e.limits = ledger.Limits{}
+	}
 	if held, holds := seen.Reservations[e.key]; holds && held.IsRecalled() {
-		e.notBefore, e.after = now.Add(e.options.Every), held.Expiry
+		e.notBefore, e.after = later(e.notBefore, now.Add(e.options.Every)), held.Expiry
 	}
 }
 
@@ -294,8 +310,8 @@ func (e *escrow) standing(now time.Time, base ledger.State) (standing bool, over
 		}
 		this := recall{one.Key(), one.Expiry.Unix()}
 		since, is := known[this]
-		if !is {
-			since = now
+		if !is { // whoever asked for it has a turn before anybody takes another
+			since, e.notBefore = now, later(e.notBefore, now.Add(e.options.Recall))
 		}
 		e.recalls[this] = since
 		if end := since.Add(e.options.Recall); now.Before(end) {

@@ -126,7 +126,8 @@ func TestNothingIsGrantedInDoubt(t *testing.T) {
 	s.step(ms, Tick{}, "load")
 	s.step(ms, Loaded{Snapshot: holding(9, ledger.NewEscrow("replica", ledger.Key{UID: "own", Attempt: "1"}, podsList(2), at(0)))},
 		"swap 9: used 10, 2 reserved")
-	s.step(ms, charge(4, 100), "answer 4: Granted")
+	s.step(ms, charge(4, 100)) // the write that was lost may still happen
+	s.step(ms, written(10), "committed", "answer 3: Granted", "answer 4: Granted", "wake after 998ms")
 }
 
 // What is not needed is given back: to the escrow, or in the ledger if it may have it.
@@ -249,11 +250,69 @@ func TestWhatCanNotBeRecorded(t *testing.T) {
 	s := taken(t, 100)
 	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
 	s.step(999*ms, Tick{}, "swap 8: used 10, 3 reserved")
-	s.step(ms, Swapped{Err: ErrRejected}, "failed", "wake after 2ms")
-	s.step(2*ms, Tick{}, "swap 8: used 10, 3 reserved") // with another escrow
+	s.step(ms, Swapped{Err: ErrRejected}, "failed")
 	if got := s.machine.Current().State.Escrowed(); got.Pods().Value() != 2 {
 		t.Errorf("got %v, want the escrow charged", got)
 	}
+	s.step(ms, charge(3, 100), "swap 8: used 10, 4 reserved") // with another escrow
+}
+
+// A charge that the API server rejects doesn't cost the escrow.
+func TestARejectedChargeBesideEscrow(t *testing.T) {
+	s := taken(t, 100)
+	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+	update := charge(3, 100) // which is not granted from escrow
+	update.Charge.Reservation.From = "7"
+	s.step(ms, update, "swap 8: used 10, 4 reserved")
+	s.step(ms, Swapped{Err: ErrRejected}, "failed", "swap 8: used 10, 3 reserved")
+	s.step(ms, written(9), "committed", "swap 9: used 10, 4 reserved")
+	s.step(ms, Swapped{Err: ErrRejected}, "failed", "answer 3: the ledger can't be stored so", "wake after 998ms")
+	if got := s.machine.Current().State.Escrowed(); got.Pods().Value() != 4 {
+		t.Errorf("got %v, want the escrow as it was taken", got)
+	}
+}
+
+// A request that would never fit is refused in time, whatever others hold.
+func TestAHopelessChargeAsksForNothing(t *testing.T) {
+	s := tell(t, escrowing())
+	s.step(0, Seen{Snapshot: holding(7, foreign(2, false))})
+	big := charge(1, 12)
+	big.Charge.Reservation.Amounts = podsList(3)
+	s.step(0, big, "load")
+	s.step(ms, Loaded{Snapshot: holding(7, foreign(2, false))}, "answer 1: Denied")
+}
+
+// Who waits for escrow waits once: others may take another one again and again.
+func TestADenialWaitsOnce(t *testing.T) {
+	s := tell(t, escrowing())
+	s.step(0, Seen{Snapshot: holding(7, foreign(2, false))})
+	s.step(0, charge(1, 12), "swap 7: used 10, 1 reserved")
+	s.step(ms, written(8), "committed", "wake after 2.199s")
+	again := foreign(2, false)
+	again.Expiry = again.Expiry.Add(time.Second)
+	s.step(time.Second, Seen{Snapshot: holding(9, again)}, "swap 9: used 10, 1 reserved")
+	s.step(ms, written(10), "committed", "wake after 1.198s")
+	s.step(1198*ms, Tick{}, "load")
+	s.step(ms, Loaded{Snapshot: holding(10, again)}, "answer 1: Denied")
+}
+
+// A ledger that can't be read is tried again once a second.
+func TestARecordThatFailsIsTriedAgain(t *testing.T) {
+	s := taken(t, 100)
+	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+	s.step(999*ms, Tick{}, "swap 8: used 10, 3 reserved")
+	s.step(ms, Swapped{Err: ErrConflict}, "conflicted", "load")
+	s.step(ms, Loaded{Err: ErrUnreadable}, "failed", "wake after 998ms")
+}
+
+// What was granted under a quota that is gone is not charged to one of the same name.
+func TestEscrowOfAQuotaThatIsGone(t *testing.T) {
+	s := taken(t, 100)
+	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+	next := stored(20, 0)
+	next.State.Quota = "next"
+	s.step(ms, Seen{Snapshot: next})
+	s.step(time.Minute, Tick{})
 }
 
 // A settle that concerns nobody waits for a second.

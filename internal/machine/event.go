@@ -141,6 +141,8 @@ type Load struct{}
 type Swap struct {
 	Previous Version
 	Next     ledger.State
+	// Recalls: it only asks for the escrows of others. What was counted is settled later.
+	Recalls bool
 }
 
 // Observe asks for the count that a ledger can settle by, and which of its reservations the

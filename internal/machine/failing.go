@@ -79,6 +79,10 @@ func (m *Machine) failBatch(b *batch, err error) {
 func (m *Machine) rejected(b *batch, err error) {
 	settled := b.count != nil
 	b.count, b.settles = nil, false
+	if b.flight.records() {
+		m.rejectedRecord(b, err)
+		return
+	}
 	switch half := (len(b.entries) + 1) / 2; {
 	case len(b.entries) == 0:
 		b.settles = true
@@ -97,6 +101,17 @@ func (m *Machine) rejected(b *batch, err error) {
 	if settled {
 		m.settling.weigh(m.now, true)
 	}
+}
+
+// rejectedRecord finds out whether what was granted from escrow is to blame: it is tried without anything else.
+func (m *Machine) rejectedRecord(b *batch, err error) {
+	m.emit(Failed{Err: err})
+	m.settling.weigh(m.now, true)
+	if len(b.entries) == 0 {
+		m.escrow.abandon()
+	}
+	m.putBack(b.entries)
+	b.entries, b.records = nil, len(b.entries) > 0
 }
 
 // putBack puts entries before all that wait.

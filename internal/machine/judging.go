@@ -35,7 +35,7 @@ func (m *Machine) attempt(b *batch) {
 		m.await(b, over)
 		return
 	}
-	asks := standing && m.awaitRoom(b, draft, over)
+	asks := m.awaitRoom(b, draft, standing, over)
 	refused := func(e *entry) bool { return !e.granted() && !e.patient(m.now) }
 	switch {
 	case !b.fresh && slices.ContainsFunc(b.entries, refused):
@@ -101,7 +101,7 @@ func (m *Machine) swap(b *batch, draft *ledger.Draft) {
 	b.phase, b.ends, b.next = swapping, draft.Ends(), draft.State()
 	m.known.gone = false
 	m.escrow.begin(b.flight)
-	m.emit(Swap{Previous: b.base.Version, Next: b.next})
+	m.emit(Swap{Previous: b.base.Version, Next: b.next, Recalls: b.recalls})
 }
 
 // await asks for the escrows of others, and has the batch wait until they are returned or over. The own one
@@ -122,19 +122,30 @@ func (m *Machine) await(b *batch, over time.Time) {
 	m.emit(WakeAt{Time: over})
 }
 
-// awaitRoom asks for the escrows of others if somebody is to be denied, who then waits for them. It
-// reports whether they were not asked for before.
-func (m *Machine) awaitRoom(b *batch, draft *ledger.Draft, over time.Time) bool {
-	if !slices.ContainsFunc(b.entries, (*entry).denied) {
-		return false
-	}
-	asks := draft.Recall(m.escrow.options.UID)
-	if asks {
-		over = later(over, m.now.Add(m.options.Escrow.Recall))
-	}
+// awaitRoom asks for the escrows of others if somebody is to be denied who would fit without them, and who
+// then waits for them, once. It reports whether they were not asked for before, or whether there is something
+// to record: what was granted may be counted already, and is charged twice until it is.
+func (m *Machine) awaitRoom(b *batch, draft *ledger.Draft, standing bool, over time.Time) bool {
+	var without *ledger.Draft
+	asks := false
 	for _, entry := range b.entries {
-		if entry.denied() {
-			entry.patience = later(entry.patience, over)
+		entry.isAwaiting = false
+		asks = asks || entry.denied() && len(m.escrow.granted) > 0
+		if hasWaited := !entry.awaits.IsZero() && !m.now.Before(entry.awaits); !standing || !entry.denied() || hasWaited {
+			continue
+		}
+		if without == nil {
+			without = ledger.Edit(m.escrow.with(b.base.State).WithoutEscrows())
+		}
+		if _, denied := without.Judge(*entry.charge).(ledger.Denied); denied {
+			continue
+		}
+		if draft.Recall(m.escrow.options.UID) {
+			asks, over = true, later(over, m.now.Add(m.options.Escrow.Recall))
+		}
+		entry.isAwaiting = true
+		if entry.awaits.IsZero() {
+			entry.awaits = over
 		}
 	}
 	return asks

@@ -205,11 +205,11 @@ func (m *Machine) situation() situation {
 	s := situation{
 		now: m.now, lastBatch: m.lastBatch, lastWrite: m.lastWrite, lastCharges: m.lastCharges,
 		charges: m.charges, edits: len(m.queue) - m.charges,
-		urgent: m.settling.urgent, lazy: m.settling.lazy, idle: m.settling.idle,
+		urgent: m.settling.urgent, lazy: m.settling.lazy, freed: m.settling.freed, idle: m.settling.idle,
 		parked: len(m.parked) > 0, patience: never, fresher: m.known.fresher, contended: m.known.contended(m.now),
 	}
 	for _, entry := range m.parked {
-		s.patience = earlier(s.patience, entry.patience)
+		s.patience = earlier(s.patience, entry.deadline())
 	}
 	return s
 }

@@ -45,6 +45,9 @@ const (
 	// lazyPaces is how many paces a settle that may wait does so. Each write of a
 	// leader that only counts may cost a busy replica a conflict.
 	lazyPaces = 4
+	// freedPaces is how many paces a settle waits that frees something far from every limit, for whoever
+	// wants more than a part of it: less than a charge's Patience.
+	freedPaces = 2
 	// idlePaces is how many paces a settle waits that concerns nobody: far from every limit.
 	idlePaces = 25
 	// weighEvery is how often at most it is found out whether a settle may wait.

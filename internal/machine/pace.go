@@ -34,6 +34,8 @@ type situation struct {
 	charges, edits int
 	// urgent and lazy are settles that must not wait, and that may.
 	urgent, lazy bool
+	// freed: what is settled frees something, far from every limit.
+	freed bool
 	// idle is a settle that changes nothing for anybody.
 	idle bool
 	// records: the ledger is to be written for the sake of what was granted without a write.
@@ -78,7 +80,7 @@ func (o Options) nextBatch(s situation) time.Time {
 	case changes:
 		due = s.lastBatch.Add(max(o.Pace/2, turn))
 	case s.lazy:
-		due = s.lastBatch.Add(lazyPaces * o.Pace)
+		due = s.lastBatch.Add(o.laziness(s))
 	case s.idle:
 		due = s.lastBatch.Add(idlePaces * o.Pace)
 	}
@@ -102,6 +104,14 @@ func (o Options) beside(s situation) (pace, turn time.Duration) {
 	default:
 		return 2 * o.Pace, min(2*s.lastWrite, maxTurn)
 	}
+}
+
+// laziness is how long a settle waits that may wait for other changes.
+func (o Options) laziness(s situation) time.Duration {
+	if s.freed {
+		return freedPaces * o.Pace
+	}
+	return lazyPaces * o.Pace
 }
 
 func later(a, b time.Time) time.Time {

@@ -108,16 +108,13 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 }
 
 func (m *Machine) swapped(b *batch, event Swapped) {
-	if errors.Is(event.Err, ErrRejected) {
-		m.escrow.abandon()
-	}
 	m.escrow.end(event.Err == nil)
 	switch {
 	case event.Err == nil && b.unchanged && event.Version == b.base.Version:
 		m.conclude(b) // the API server stores no version that says the same
 	case event.Err == nil && !event.Version.After(b.base.Version):
 		m.emit(Impossible{Err: errBackwards})
-		m.known.unsure = true
+		m.known.unsure, m.escrow.unsure = true, true
 		m.failBatch(b, errBackwards)
 	case event.Err == nil:
 		m.committed(b, event)
@@ -128,7 +125,7 @@ func (m *Machine) swapped(b *batch, event Swapped) {
 	case errors.Is(event.Err, ErrRejected):
 		m.rejected(b, event.Err)
 	default:
-		m.known.unsure = true
+		m.known.unsure, m.escrow.unsure = true, true
 		b.usable, b.fresh, b.count = false, false, nil
 		b.doubt()
 		m.failed(b, event.Err)

@@ -90,7 +90,9 @@ func (s *settling) classify(base ledger.State, count ledger.Observation, freed b
 	switch {
 	case far && !frees && !freed:
 		s.idle = true
-	case far, !freed && base.Waits(count):
+	case far:
+		s.lazy, s.freed = true, true // what takes its place meanwhile doesn't put it off
+	case !freed && base.Waits(count):
 		s.lazy = true
 	default:
 		s.urgent = true

@@ -272,8 +272,10 @@ func (d *driver) step(event machine.Event) {
 
 func (d *driver) beginSwap(swap machine.Swap) {
 	w := d.replica.world
-	d.call = &call{quota: d.quota, replica: d.replica.id, swap: &swap, began: w.now, observed: d.observed, reader: d}
-	d.observed = nil
+	d.call = &call{quota: d.quota, replica: d.replica.id, swap: &swap, began: w.now, reader: d}
+	if !swap.Recalls {
+		d.call.observed, d.observed = d.observed, nil
+	}
 	if w.mutation.answersEarly {
 		w.answerEarly(d, swap.Next)
 	}

@@ -59,7 +59,7 @@ var (
 var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 
 func TestE2E(t *testing.T) {
-	suite.Run(t, "A quota over many namespaces", 15*time.Minute)
+	suite.Run(t, "A quota over many namespaces", 19*time.Minute)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

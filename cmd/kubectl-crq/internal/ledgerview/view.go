@@ -147,7 +147,7 @@ func reservationOf(from ledger.Reservation) Reservation {
 	attempt := Create
 	switch {
 	case from.IsEscrow():
-		attempt = Escrow
+		attempt, from.Name = Escrow, from.Holder()
 	case from.From != "":
 		attempt = Update
 	}
