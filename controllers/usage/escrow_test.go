@@ -46,10 +46,10 @@ func TestTheEscrowOfAReplicaThatIsGone(t *testing.T) {
 		want   string
 	}{
 		"it goes if all is counted":          {left: -time.Minute, newest: 11, want: "q"},
-		"it stays while something isn't":     {left: -time.Minute, newest: 12, want: "q, gone"},
-		"it stays while it can't be listed":  {left: -time.Minute, newest: ledger.Unlisted, want: "q, gone"},
-		"it stays if nobody can tell":        {left: -time.Minute, err: errors.New("it is down"), want: "q, gone"},
-		"it stays before its time, unlooked": {left: time.Minute, newest: 11, want: "q, gone"},
+		"it stays while something isn't":     {left: -time.Minute, newest: 12, want: "q, gone/e/1"},
+		"it stays while it can't be listed":  {left: -time.Minute, newest: ledger.Unlisted, want: "q, gone/e/1"},
+		"it stays if nobody can tell":        {left: -time.Minute, err: errors.New("it is down"), want: "q, gone/e/1"},
+		"it stays before its time, unlooked": {left: time.Minute, newest: 11, want: "q, gone/e/1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

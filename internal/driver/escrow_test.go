@@ -123,13 +123,43 @@ func TestDrainReturnsEscrow(t *testing.T) {
 	})
 }
 
-// Who holds escrow of a ledger that somebody has deleted may not know that yet.
+// Who holds escrow of a ledger that somebody has deleted may not know that yet, also if another one has been
+// made since.
 func TestImposeOutlivesEscrow(t *testing.T) {
-	paced(t, newMemoryStore(), escrowing("a"), func(t *testing.T, group *Group) {
-		began := time.Now()
-		raise := func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 9}) }
-		if err := group.Impose(t.Context(), "team", "q", raise); err != nil || time.Since(began) < 2200*time.Millisecond {
-			t.Errorf("got %v after %v, want it once nothing is granted any more", err, time.Since(began))
+	sealed := newMemoryStore()
+	sealed.put("team", ledger.State{Basis: ledger.Basis{Quota: "q"}, Sealed: time.Unix(1, 0)})
+	for name, store := range map[string]*memoryStore{"no ledger": newMemoryStore(), "a sealed ledger": sealed} {
+		t.Run(name, func(t *testing.T) {
+			paced(t, store, escrowing("a"), func(t *testing.T, group *Group) {
+				began := time.Now()
+				raise := func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 9}) }
+				if err := group.Impose(t.Context(), "team", "q", raise); err != nil || time.Since(began) < 2200*time.Millisecond {
+					t.Errorf("got %v after %v, want it once nothing is granted any more", err, time.Since(began))
+				}
+			})
+		})
+	}
+}
+
+// What one machine holds, the next of the same name knows nothing of.
+func TestEachMachineHasItsOwnEscrow(t *testing.T) {
+	store := newMemoryStore("team")
+	paced(t, store, escrowing("a"), func(t *testing.T, group *Group) {
+		holders := map[types.UID]bool{}
+		for round := range 2 {
+			for i := range 5 {
+				charge := onePod("team", 1000, fmt.Sprint(round, "-", i))
+				if decision, err := group.Reserve(t.Context(), []ledger.Charge{charge}); !ledger.IsGranted(decision) {
+					t.Fatalf("got %v, %v", decision, err)
+				}
+			}
+			for _, escrow := range store.state("team").ForeignEscrows("") {
+				holders[escrow.UID] = true
+			}
+			group.Forget("team")
+		}
+		if len(holders) != 2 {
+			t.Errorf("got escrows of %v, want two holders", holders)
 		}
 	})
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
 var (
@@ -353,6 +354,10 @@ func TestReplacing(t *testing.T) {
 	}
 	if whole.Forgotten() != imposed.State().Forgotten() || whole.Used != nil || len(whole.Reservations) != 1 || !whole.Sealed.Equal(time.Unix(30, 0)) {
 		t.Errorf("want what is used forgotten, what is in flight kept, and the seal, got %+v", whole)
+	}
+	imposed.Admit(creation("b", "b", "pods", "1"))
+	if got := imposed.State().Replacing(before).Reserved(); !quota.Equals(got, list("pods", "2")) {
+		t.Errorf("got %v reserved, want what a replica had granted from escrow, too", got)
 	}
 }
 
