@@ -24,7 +24,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -85,9 +84,7 @@ var _ = Describe("A replica that is asked often, far from the limit", Ordered, f
 		namespace := team.namespace(ctx)
 		burst(ctx, namespace, "p", 20)
 		Expect(escrowed(ctx, quota)).To(BeNumerically(">", 0))
-		Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
-		quota.Spec.Quota.Hard["pods"] = resource.MustParse("21")
-		Expect(api.Update(ctx, quota)).To(Succeed())
+		limitPods(ctx, api, quota, "21")
 		burst(ctx, namespace, "last", 1)
 		Expect(api.Create(ctx, builders.Pod(namespace, "late").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "21", "21")))
 	})

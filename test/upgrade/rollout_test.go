@@ -137,7 +137,7 @@ var _ = Describe("Replicas of two releases", func() {
 			Expect(judged.Peak.Pods().Value()).To(BeNumerically("<", limit), "one is in flight all the time")
 			Eventually(ctx, t.used(ctx)).Should(Equal("0"))
 			// What came and went while nobody counted stays reserved as long as what is in flight.
-			held := len(t.ledger(ctx).Entries.Reservations)
+			held := t.reserved(ctx)
 			for i := range limit - held {
 				Expect(t.create(ctx, fmt.Sprintf("p%d", i))).To(Succeed())
 			}

@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
@@ -85,6 +86,20 @@ func (t *team) ledger(ctx context.Context) *quotav1.QuotaLedger {
 	ledger := &quotav1.QuotaLedger{}
 	Expect(api.Get(ctx, client.ObjectKey{Name: t.name}, ledger)).To(Succeed())
 	return ledger
+}
+
+// reserved is how many pods are reserved, apart from what a replica holds in escrow.
+func (t *team) reserved(ctx context.Context) int {
+	GinkgoHelper()
+	count := 0
+	for _, text := range t.ledger(ctx).Entries.Reservations {
+		reservation, err := ledgerstore.Decode(text)
+		Expect(err).NotTo(HaveOccurred())
+		if !reservation.IsEscrow() {
+			count++
+		}
+	}
+	return count
 }
 
 // used is how many pods the ledger says live.
