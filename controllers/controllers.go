@@ -99,7 +99,7 @@ type controller interface {
 
 // lookWithin is how soon controllers look at a quota whose count or ledger has changed, which may be hundreds
 // of times a second. What must be settled at once, the quota's machine settles.
-const lookWithin = 25 * time.Millisecond
+const lookWithin = 50 * time.Millisecond
 
 // Register makes all controllers and adds them to the manager.
 func Register(

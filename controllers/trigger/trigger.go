@@ -21,6 +21,8 @@ package trigger
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,10 +36,12 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Trigger is a source of a controller's requests.
 type Trigger struct {
-	// mu guards queue.
+	// mu guards the rest.
 	mu sync.Mutex
 	// queue is nil until the controller has started.
 	queue queue
+	// soon are the names that are waited with.
+	soon map[string]bool
 }
 
 // Source returns what the controller watches.
@@ -65,15 +69,26 @@ func (t *Trigger) Fire(names []string) {
 	}
 }
 
-// FireWithin asks for the same in so long. What is asked for several times meanwhile is done once.
+// FireWithin asks for the same after a delay. What is asked for several times meanwhile is done once.
 func (t *Trigger) FireWithin(names []string, delay time.Duration) {
 	t.mu.Lock()
-	queue := t.queue
-	t.mu.Unlock()
-	if queue == nil {
+	defer t.mu.Unlock()
+	if t.queue == nil || len(names) == 0 {
 		return
 	}
-	for _, name := range names {
-		queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, delay)
+	if t.soon == nil {
+		t.soon = map[string]bool{}
+		time.AfterFunc(delay, t.fireSoon)
 	}
+	for _, name := range names {
+		t.soon[name] = true
+	}
+}
+
+func (t *Trigger) fireSoon() {
+	t.mu.Lock()
+	names := slices.Collect(maps.Keys(t.soon))
+	t.soon = nil
+	t.mu.Unlock()
+	t.Fire(names)
 }

@@ -49,6 +49,8 @@ type readings struct {
 	apiServerHeap, variantHeap float64
 	// writes are those of what limits: of ledgers, status and views.
 	writes float64
+	// calls are how long the API server waited for webhooks, in milliseconds.
+	calls float64
 }
 
 func newMeter(w *world, r *running) *meter { return &meter{world: w, running: r} }
@@ -87,6 +89,7 @@ func (m *meter) end(ctx context.Context, s sample) (turnFigures, error) {
 		APIServerHeap: allocated(m.before.apiServerHeap, after.apiServerHeap),
 		VariantHeap:   allocated(m.before.variantHeap, after.variantHeap),
 		Writes:        (after.writes - m.before.writes) / float64(max(s.count, 1)),
+		Call:          (after.calls - m.before.calls) / float64(max(s.count, 1)),
 		LedgerBytes:   size, Requests: (after.requests - m.before.requests) / s.took.Seconds(),
 	}
 	if commits > 0 {
@@ -127,6 +130,7 @@ func (m *meter) readAPIServer(ctx context.Context, into *readings) error {
 		return err
 	}
 	into.apiServerHeap, into.writes = sum(families[heapAllocated]), writes(families["apiserver_request_total"])
+	into.calls = 1000 * sum(families["apiserver_admission_webhook_admission_duration_seconds"])
 	return nil
 }
 

@@ -49,14 +49,16 @@ type turnFigures struct {
 	LedgerBytes   int     `json:"ledgerBytes"`
 	// Writes are those of ledgers, status and views, or of native quotas, for each request.
 	Writes float64 `json:"writesPerRequest"`
+	// Call is how long the API server waited for webhooks, in milliseconds for each request.
+	Call float64 `json:"callMilliseconds"`
 	// Requests are those of the operator to the API server.
 	Requests float64 `json:"requestsPerSecond"`
 	latency  []time.Duration
 }
 
 func (f turnFigures) String() string {
-	return fmt.Sprintf("%7.1f/s  p50 %6.1f ms  p99 %6.1f ms  API server %.2f ms, %.0f KiB  variant %.2f ms, %.0f KiB  %.2f writes",
-		f.Rate, milliseconds(percentile(f.latency, 50)), milliseconds(percentile(f.latency, 99)),
+	return fmt.Sprintf("%7.1f/s  p50 %6.1f ms  p99 %6.1f ms  call %5.1f ms  API server %.2f ms, %.0f KiB  variant %.2f ms, %.0f KiB  %.2f writes",
+		f.Rate, milliseconds(percentile(f.latency, 50)), milliseconds(percentile(f.latency, 99)), f.Call,
 		f.APIServerCPU, f.APIServerHeap, f.VariantCPU, f.VariantHeap, f.Writes)
 }
 
@@ -150,6 +152,7 @@ func (v *variantResult) summarise() {
 		Conflicts:     of(func(f turnFigures) float64 { return f.Conflicts }),
 		Batch:         of(func(f turnFigures) float64 { return f.Batch }),
 		Writes:        of(func(f turnFigures) float64 { return f.Writes }),
+		Call:          of(func(f turnFigures) float64 { return f.Call }),
 		Requests:      of(func(f turnFigures) float64 { return f.Requests }),
 		LedgerBytes:   int(of(func(f turnFigures) float64 { return float64(f.LedgerBytes) })),
 	}
@@ -166,11 +169,11 @@ func (r *results) print(out io.Writer) error {
 			printLimits(text, s)
 			continue
 		}
-		fmt.Fprintln(text, "variant\trequests/s\tp50 ms\tp99 ms\tAPI server CPU\tetcd CPU\tits own CPU\tits memory MiB\t"+
+		fmt.Fprintln(text, "variant\trequests/s\tp50 ms\tp99 ms\tcall ms\tAPI server CPU\tetcd CPU\tits own CPU\tits memory MiB\t"+
 			"API server KiB\tits own KiB\twrites/request\tits requests/s\tcommits/s\tconflicts/s\tbatch\tledger bytes\t")
 		for _, v := range s.Variants {
-			fmt.Fprintf(text, "%s\t%.0f\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.2f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n",
-				v.Name, v.Rate, v.P50, v.P99, v.APIServerCPU, v.EtcdCPU, v.VariantCPU, v.VariantMemory,
+			fmt.Fprintf(text, "%s\t%.0f\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.2f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n",
+				v.Name, v.Rate, v.P50, v.P99, v.Call, v.APIServerCPU, v.EtcdCPU, v.VariantCPU, v.VariantMemory,
 				v.APIServerHeap, v.VariantHeap, v.Writes, v.Requests, v.Commits, v.Conflicts, v.Batch, v.LedgerBytes)
 		}
 	}

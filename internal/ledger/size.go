@@ -18,6 +18,7 @@ package ledger
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // separators are what a stored reservation has besides its fields: quotes, blanks, slashes, a
@@ -44,20 +45,51 @@ func (r Reservation) size() int {
 func amountsSize(amounts corev1.ResourceList) int {
 	size := 0
 	for name, amount := range amounts {
-		size += escaped(string(name)) + len(amount.String()) + len("=,")
+		size += escaped(string(name)) + digits(amount) + len("=,")
 	}
 	return size
 }
 
+// digits is how long an amount is at most as text. For the usual ones, the text isn't made for that.
+func digits(amount resource.Quantity) int {
+	if amount.Format == resource.DecimalExponent {
+		return len(amount.String())
+	}
+	if value, whole := amount.AsInt64(); whole {
+		return decimals(value)
+	}
+	if milli := amount.MilliValue(); amount.Cmp(*resource.NewMilliQuantity(milli, amount.Format)) == 0 {
+		return decimals(milli) + len("m")
+	}
+	return len(amount.String())
+}
+
+// decimals is how long a number is as text.
+func decimals(value int64) int {
+	length := 1
+	if value < 0 {
+		length++
+	}
+	for ; value <= -10 || value >= 10; value /= 10 {
+		length++
+	}
+	return length
+}
+
+// kept are the bytes that are stored as one.
+var kept = func() (kept [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~") {
+		kept[c] = true
+	}
+	return kept
+}()
+
 func escaped(field string) int {
-	size := 0
+	size := len(field)
 	for i := range len(field) {
-		switch c := field[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', c == '~':
-			size++
-		default:
-			size += len("%00")
+		if !kept[field[i]] {
+			size += len("%00") - 1
 		}
 	}
-	return max(size, len("%2D")) // an empty field, or a dash
+	return size
 }

@@ -82,6 +82,32 @@ func TestSizeIsThatOfTheStoredLedger(t *testing.T) {
 	}
 }
 
+// A full ledger is refused before it is written, by what each reservation takes at most.
+func TestAReservationTakesNoMoreThanItsSize(t *testing.T) {
+	for _, amount := range []string{
+		"0", "1", "10", "1000", "1001", "-1", "-20", "100m", "1500m", "-250m", "1u", "1001n", "12345678901n", "1Ki", "1Gi", "1.5Gi", "1536",
+		"1e3", "1e-3", "100e-3", "9223372036854775807", "9223372036854775807e3", "9223372036854775.807", "1E", "8Ei", "16Ei",
+	} {
+		for _, format := range []resource.Format{resource.DecimalSI, resource.BinarySI, resource.DecimalExponent} {
+			quantity := resource.MustParse(amount)
+			quantity = *quantity.ToDec()
+			for _, quantity := range []resource.Quantity{resource.MustParse(amount), quantity} {
+				quantity.Format = format
+				quantity.Add(resource.Quantity{}) // forgets the text
+				one := ledger.Reservation{
+					Object:  ledger.Object{UID: "1-2", Namespace: "a/b", Name: "\xff", Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}},
+					Attempt: "~", Expiry: time.Unix(1_800_000_000, 0), Doubtful: true,
+					Amounts: corev1.ResourceList{"requests.cpu": quantity},
+				}
+				stored := len(Encode(one)) + len(`"",`)
+				if size := one.Size(); size < stored || size > stored+32 {
+					t.Errorf("amount %s as %s: got a size of %d, and it takes %d: %s", amount, format, size, stored, Encode(one))
+				}
+			}
+		}
+	}
+}
+
 // What is reserved is bounded by bytes, whatever it consists of.
 func TestAFullLedgerIsBelowAMebibyte(t *testing.T) {
 	short := ledger.Reservation{Object: ledger.Object{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "a"}}
