@@ -90,7 +90,7 @@ const lookWithin = 50 * time.Millisecond
 
 // Register makes all controllers and adds them to the manager.
 func Register(
-	ctx context.Context, mgr ctrl.Manager, clock clock.WithTicker, evaluators *evaluation.Evaluators,
+	ctx context.Context, mgr ctrl.Manager, clock clock.WithTickerAndDelayedExecution, evaluators *evaluation.Evaluators,
 	group *driver.Group, metrics *metrics.Metrics, options Options,
 ) error {
 	source, err := eventSource(mgr)
@@ -98,7 +98,7 @@ func Register(
 		return err
 	}
 	recorder := mgr.GetEventRecorder(events.Name)
-	settle, status, views, configure := &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}, &trigger.Trigger{}
+	settle, status, views, configure := trigger.New(clock), trigger.New(clock), trigger.New(clock), trigger.New(clock)
 	options.Serving.Certificates.OnChange(func() { configure.Fire([]string{reach.ConfigurationName}) })
 	shown := newProjections(clock, mgr.Elected())
 	counted := func(quotas []string) {

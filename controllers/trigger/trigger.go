@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
@@ -23,6 +24,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Trigger is a source of a controller's requests.
 type Trigger struct {
+	clock clock.WithDelayedExecution
 	// mu guards the rest.
 	mu sync.Mutex
 	// queue is nil until the controller has started.
@@ -30,6 +32,9 @@ type Trigger struct {
 	// soon are the names that are waited with.
 	soon map[string]bool
 }
+
+// New makes a Trigger.
+func New(clock clock.WithDelayedExecution) *Trigger { return &Trigger{clock: clock} }
 
 // Source returns what the controller watches.
 func (t *Trigger) Source() source.Source {
@@ -65,7 +70,7 @@ func (t *Trigger) FireWithin(names []string, delay time.Duration) {
 	}
 	if t.soon == nil {
 		t.soon = map[string]bool{}
-		time.AfterFunc(delay, t.fireSoon)
+		t.clock.AfterFunc(delay, t.fireSoon)
 	}
 	for _, name := range names {
 		t.soon[name] = true

@@ -6,10 +6,10 @@ package trigger
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -34,29 +34,24 @@ func drained(queue queue) (names []string) {
 }
 
 func TestFireWithinMergesWhatComesMeanwhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		trigger := &Trigger{}
-		trigger.FireWithin([]string{"too early"}, time.Second)
-		queue := started(t, trigger)
-		trigger.FireWithin([]string{"a"}, time.Second)
-		time.Sleep(900 * time.Millisecond)
-		trigger.FireWithin([]string{"a", "b"}, time.Second)
-		trigger.FireWithin(nil, time.Second)
-		synctest.Wait()
-		if got := drained(queue); len(got) > 0 {
-			t.Errorf("got %v after less than the delay, want nothing", got)
+	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+	trigger := New(clock)
+	trigger.FireWithin([]string{"too early"}, time.Second)
+	queue := started(t, trigger)
+	fired := func(want ...string) {
+		t.Helper()
+		if got := drained(queue); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
 		}
-		time.Sleep(100 * time.Millisecond)
-		synctest.Wait()
-		if got := drained(queue); !slices.Equal(got, []string{"a", "b"}) {
-			t.Errorf("got %v after the delay, want a and b", got)
-		}
-		trigger.FireWithin([]string{"c"}, time.Second)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if got := drained(queue); !slices.Equal(got, []string{"c"}) {
-			t.Errorf("got %v after the next delay, want c", got)
-		}
-		queue.ShutDown()
-	})
+	}
+	trigger.FireWithin([]string{"a"}, time.Second)
+	clock.Step(900 * time.Millisecond)
+	trigger.FireWithin([]string{"a", "b"}, time.Second)
+	trigger.FireWithin(nil, time.Second)
+	fired()
+	clock.Step(100 * time.Millisecond)
+	fired("a", "b")
+	trigger.FireWithin([]string{"c"}, time.Second)
+	clock.Step(time.Second)
+	fired("c")
 }
