@@ -44,7 +44,8 @@ type turnFigures struct {
 }
 
 func (f turnFigures) String() string {
-	return fmt.Sprintf("%7.1f/s  p50 %6.1f ms  p99 %6.1f ms  call %5.1f ms  API server %.2f ms, %.0f KiB  variant %.2f ms, %.0f KiB  %.2f writes",
+	return fmt.Sprintf("%7.1f/s  p50 %6.1f ms  p99 %6.1f ms  call %5.1f ms  "+
+		"API server %.2f ms, %.0f KiB  variant %.2f ms, %.0f KiB  %.2f writes",
 		f.Rate, milliseconds(percentile(f.latency, 50)), milliseconds(percentile(f.latency, 99)), f.Call,
 		f.APIServerCPU, f.APIServerHeap, f.VariantCPU, f.VariantHeap, f.Writes)
 }

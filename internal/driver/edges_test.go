@@ -44,7 +44,7 @@ func TestAReleaseFindsAChargeWhoseReplyWasLost(t *testing.T) {
 		if got := <-reserveLater(impatient, group, onePod("team", 1, "lost")); !errors.Is(got.err, context.DeadlineExceeded) {
 			t.Errorf("want it to give up, got %v, error %v", got.decision, got.err)
 		}
-		pass(time.Second)
+		passUntilQuiet(time.Second)
 		if held := store.reserved("team"); held != 0 {
 			t.Errorf("want nothing reserved, got %d", held)
 		}
@@ -127,7 +127,7 @@ func TestWhatWasChargedBeforeARefusalIsGivenBack(t *testing.T) {
 		if denied, ok := decision.(ledger.Denied); !ok || denied.Quota != "pods" || err != nil {
 			t.Errorf("want pods to deny it, got %v, error %v", decision, err)
 		}
-		pass(time.Second)
+		passUntilQuiet(time.Second)
 		// The write of cpu, that of pods which meets a conflict, and the release.
 		if attempts, held := store.swapCount(), store.reserved("cpu"); attempts != 3 || held != 0 {
 			t.Errorf("want cpu charged and given back, got %d writes and %d reserved", attempts, held)
@@ -146,7 +146,7 @@ func TestWhatWasChargedBeforeTheDeadlineIsGivenBack(t *testing.T) {
 		if _, err := group.Reserve(ctx, []ledger.Charge{onePod("cpu", 5, "p"), onePod("pods", 5, "p")}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("want the deadline's error, got %v", err)
 		}
-		pass(time.Second)
+		passUntilQuiet(time.Second)
 		for _, quota := range []string{"cpu", "pods"} {
 			if held := store.reserved(quota); held != 0 {
 				t.Errorf("quota %s: want nothing reserved, got %d", quota, held)
@@ -327,7 +327,7 @@ func TestARefusalAfterALostReplyHoldsNothing(t *testing.T) {
 				if got := <-reserveLater(t.Context(), group, onePod("team", 5, "p")); got.err != nil || ledger.IsGranted(got.decision) {
 					t.Fatalf("want it refused, got %v, error %v", got.decision, got.err)
 				}
-				pass(time.Second)
+				passUntilQuiet(time.Second)
 				if held := store.reserved("team"); held != 0 {
 					t.Errorf("want nothing reserved, got %d", held)
 				}

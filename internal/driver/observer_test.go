@@ -46,10 +46,10 @@ func TestNothingIsCountedForAQuotaThatWasForgotten(t *testing.T) {
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
 		group.Follow(counted)
 		group.Saw("team", store.snapshot("team"))
-		pass(10 * time.Second)
+		passUntilQuiet(10 * time.Second)
 		before := counted.observed.Load()
 		group.Forget("team")
-		pass(time.Minute)
+		passUntilQuiet(time.Minute)
 		if after := counted.observed.Load(); before < 5 || after != before {
 			t.Errorf("want the count asked for again and again, and never once it was forgotten, got %d and then %d", before, after)
 		}
@@ -65,13 +65,13 @@ func TestNothingIsToldOfAQuotaThatWasForgotten(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		answer := reserveLater(ctx, group, onePod("team", 5, "p"))
-		pass(250 * time.Millisecond)
+		passUntilQuiet(250 * time.Millisecond)
 		group.Forget("team")
 		before := seen.conflicts
 		if got := <-answer; got.err == nil {
 			t.Errorf("want the deadline's error, got %v", got.decision)
 		}
-		pass(time.Second)
+		passUntilQuiet(time.Second)
 		if seen.conflicts != before || before == 0 {
 			t.Errorf("want some conflicts, and none after it was forgotten, got %d and then %d", before, seen.conflicts)
 		}

@@ -148,7 +148,7 @@ func TestASettleThatChangesWhatIsChargedIsWrittenAtOnce(t *testing.T) {
 				group.Saw("team", store.snapshot("team"))
 				counted.pods.Store(to)
 				group.Counted([]string{"team"}, false)
-				pass(machineDelay + 2*store.latency)
+				passUntilQuiet(machineDelay + 2*store.latency)
 				if got := usedPods(store); got != to {
 					t.Errorf("after %s %d pods are used, want %d", machineDelay, got, to)
 				}
@@ -173,11 +173,11 @@ func TestASettleThatChangesNothingForAnyChargeWaitsForOthers(t *testing.T) {
 		}
 		writes := store.swapCount()
 		group.Counted([]string{"team"}, false)
-		pass(100 * time.Millisecond)
+		passUntilQuiet(100 * time.Millisecond)
 		if got := store.swapCount(); got != writes {
 			t.Errorf("%d writes within 100ms, want none", got-writes)
 		}
-		pass(100 * time.Millisecond)
+		passUntilQuiet(100 * time.Millisecond)
 		if got := store.swapCount(); got != writes+1 {
 			t.Errorf("%d writes within 200ms, want 1", got-writes)
 		}

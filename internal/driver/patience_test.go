@@ -156,7 +156,7 @@ func TestWhoIsParkedObeysTheirContext(t *testing.T) {
 		if err := group.Edit(t.Context(), "team", settleTo(0)); err != nil {
 			t.Fatal(err)
 		}
-		pass(time.Second)
+		passUntilQuiet(time.Second)
 		if held := store.reserved("team"); held != 0 {
 			t.Errorf("want nothing reserved for who has gone, got %d", held)
 		}
@@ -170,7 +170,7 @@ func TestTheEndReachesWhoIsParked(t *testing.T) {
 		options.Patience, options.CallTimeout, options.MaxWaiting = time.Hour, time.Second, 10
 		group := New(ctx, clock.RealClock{}, full(1), &watcher{}, options)
 		answer := reserveLater(t.Context(), group, onePod("team", 1, "parked"))
-		pass(time.Second)
+		passUntilQuiet(time.Second)
 		stop()
 		group.Wait()
 		if got := <-answer; !errors.Is(got.err, machine.ErrEnded) {
@@ -194,7 +194,7 @@ func TestOfTwoThatWantTheLastOfTwoQuotasOneGetsBoth(t *testing.T) {
 				granted++
 			}
 		}
-		pass(time.Second)
+		passUntilQuiet(time.Second)
 		if granted != 1 || store.reserved("cpu") != 1 || store.reserved("pods") != 1 {
 			t.Errorf("want one to get both, got %d granted, %d and %d reserved", granted, store.reserved("cpu"), store.reserved("pods"))
 		}

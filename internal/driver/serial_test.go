@@ -128,7 +128,7 @@ func (p plan) play(t *testing.T) history {
 		watches.Go(func() { watch(ctx, store.memoryStore, replicas[:]) })
 	}
 	operations := p.chargeAll(replicas)
-	pass(10 * time.Second) // until what was given up is released
+	passUntilQuiet(10 * time.Second) // until what was given up is released
 	stop()
 	watches.Wait()
 	for _, replica := range replicas {
@@ -284,3 +284,10 @@ func sortedUIDs(reservations []ledger.Reservation) []types.UID {
 
 // pass lets time pass within the bubble.
 func pass(by time.Duration) { <-clock.RealClock{}.After(by) }
+
+// passUntilQuiet lets time pass, and then everybody do what is due at that very moment. One
+// goroutine at a time may call it.
+func passUntilQuiet(by time.Duration) {
+	pass(by)
+	synctest.Wait()
+}

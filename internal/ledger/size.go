@@ -63,20 +63,22 @@ func decimals(value int64) int {
 	return length
 }
 
-// kept are the bytes that are stored as one.
-var kept = func() (kept [256]bool) {
-	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~") {
-		kept[c] = true
-	}
-	return kept
-}()
-
+// escaped is how long a field is as it is stored. Every byte is escaped but letters, digits and -._~
 func escaped(field string) int {
 	size := len(field)
 	for i := range len(field) {
-		if !kept[field[i]] {
+		if !unreserved(field[i]) {
 			size += len("%00") - 1
 		}
 	}
 	return size
+}
+
+func unreserved(c byte) bool {
+	switch c {
+	case '-', '.', '_', '~':
+		return true
+	default:
+		return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	}
 }
