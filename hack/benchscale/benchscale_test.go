@@ -6,7 +6,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,18 +40,31 @@ func TestWhatIsExpectedOfTheLedgersIsWhatIsLoaded(t *testing.T) {
 	}
 }
 
-func TestAllCustomResourcesAreLimited(t *testing.T) {
-	for custom, want := range map[int][]int{0: nil, 1: {0}, 256: {255}, 500: {255, 244}} {
-		expected := map[string]figures{}
-		options{custom: custom}.customExpected(expected)
-		if len(expected) != len(want) {
-			t.Errorf("%d: got %v", custom, expected)
-		}
-		for i, count := range want {
-			if got := expected[fmt.Sprint(customQuotas, i)].custom; got != count {
-				t.Errorf("%d: quota %d counts %d, want %d", custom, i, got, count)
+// Pods that are loaded stay.
+func TestWithMorePodsNoNamespaceHoldsLess(t *testing.T) {
+	o := options{namespaces: 500, quotas: 50}
+	for namespace := range o.namespaces {
+		for pods := range 2000 {
+			if o.share(namespace, pods) > o.share(namespace, pods+1) {
+				t.Fatalf("namespace %d holds less of %d pods than of %d", namespace, pods+1, pods)
 			}
 		}
+	}
+}
+
+func TestAllCustomResourcesButTheBrokenOneAreExpected(t *testing.T) {
+	expected := map[string]figures{}
+	options{quotas: 3, custom: 8}.customExpected(expected)
+	want := map[string]figures{"team-000": {custom: 2}, "team-001": {custom: 3}, "team-002": {custom: 2}}
+	if !maps.Equal(expected, want) {
+		t.Errorf("got %v", expected)
+	}
+}
+
+func TestAPodLeavesTheCustomResourcesAsTheyAre(t *testing.T) {
+	before := figures{pods: 3, milliCPU: 700, custom: 9}
+	if after := before.plus(4, 1); after.custom != 9 || after.plus(4, -1) != before {
+		t.Errorf("got %+v with a pod more", after)
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -20,15 +18,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
-const (
-	// customQuotas limit the number of objects of the custom resources, in all namespaces. This
-	// begins their names.
-	customQuotas = "custom-"
-	// mostNames is how many resources one quota may limit.
-	mostNames = 256
-	// retryEvery is how often it is tried whether a custom resource is served.
-	retryEvery = 100 * time.Millisecond
-)
+// retryEvery is how often it is tried whether a custom resource is served.
+const retryEvery = 100 * time.Millisecond
 
 func customKind(index int) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "scale.example.com", Version: "v1", Kind: fmt.Sprintf("Thing%d", index)}
@@ -36,25 +27,23 @@ func customKind(index int) schema.GroupVersionKind {
 
 func customPlural(index int) string { return fmt.Sprintf("thing%ds", index) }
 
-// customShare are the custom resources that one of the customQuotas limits, as a range.
-func (o options) customShare(quota int) (from, to int) {
-	return quota * mostNames, min((quota+1)*mostNames, o.custom)
+// customLimit is the name by which a quota limits the number of a custom resource's objects.
+func customLimit(index int) corev1.ResourceName {
+	return corev1.ResourceName("count/" + customPlural(index) + "." + customKind(index).Group)
 }
 
-// customExpected adds what the ledgers of the customQuotas should come to: all but the first
-// custom resource is counted.
+// customExpected adds what the ledgers should come to: all but the first custom resource is counted.
 func (o options) customExpected(expected map[string]figures) {
-	for i := 0; i*mostNames < o.custom; i++ {
-		from, to := o.customShare(i)
-		if i == 0 {
-			from++
-		}
-		expected[fmt.Sprint(customQuotas, i)] = figures{custom: to - from}
+	for i := 1; i < o.custom; i++ {
+		quota := o.quotaOf(i)
+		used := expected[quota]
+		used.custom++
+		expected[quota] = used
 	}
 }
 
 // prepareCustom defines custom resources, of which the first is broken: nobody converts its
-// objects, so that it can't be listed. Quotas limit them all.
+// objects, so that it can't be listed.
 func (w *world) prepareCustom(ctx context.Context) error {
 	if w.options.custom == 0 {
 		return nil
@@ -72,28 +61,6 @@ func (w *world) prepareCustom(ctx context.Context) error {
 	}
 	if err := w.breakFirst(ctx); err != nil {
 		return fmt.Errorf("breaking a custom resource: %w", err)
-	}
-	for i := 0; i*mostNames < w.options.custom; i++ {
-		if err := w.limitCustom(ctx, i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *world) limitCustom(ctx context.Context, number int) error {
-	quota := builders.Quota(fmt.Sprint(customQuotas, number)).Obj()
-	quota.Spec.Selector.LabelSelector = &metav1.LabelSelector{
-		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: team, Operator: metav1.LabelSelectorOpExists}},
-	}
-	quota.Spec.Quota.Hard = corev1.ResourceList{}
-	from, to := w.options.customShare(number)
-	for i := from; i < to; i++ {
-		name := corev1.ResourceName("count/" + customPlural(i) + "." + customKind(i).Group)
-		quota.Spec.Quota.Hard[name] = resource.MustParse(enough)
-	}
-	if err := w.quotas.Create(ctx, quota); err != nil {
-		return fmt.Errorf("creating quota %s: %w", quota.Name, err)
 	}
 	return nil
 }

@@ -31,7 +31,8 @@ type figures struct {
 
 // plus adds the pod of an index, or takes it away.
 func (f figures) plus(index int, pods int64) figures {
-	return figures{pods: f.pods + pods, milliCPU: f.milliCPU + pods*milliCPU(index)}
+	f.pods, f.milliCPU = f.pods+pods, f.milliCPU+pods*milliCPU(index)
+	return f
 }
 
 // expected is what the ledger of each quota should come to, by its name.
@@ -77,8 +78,10 @@ func (w *world) followLedgers(ctx context.Context) (*ledgers, error) {
 func (l *ledgers) take(ledger *quotav1.QuotaLedger) {
 	pods, cpu := ledger.Entries.Used[corev1.ResourcePods], ledger.Entries.Used[corev1.ResourceRequestsCPU]
 	is := figures{pods: pods.Value(), milliCPU: cpu.MilliValue()}
-	if strings.HasPrefix(ledger.Name, customQuotas) {
-		is.custom = len(ledger.Entries.Used)
+	for name := range ledger.Entries.Used {
+		if strings.HasPrefix(string(name), "count/") {
+			is.custom++
+		}
 	}
 	l.used[ledger.Name] = is
 }

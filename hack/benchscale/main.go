@@ -61,7 +61,7 @@ func main() {
 	flag.IntVar(&o.pods, "pods", 50000, "pods to measure with; a tenth of them comes first")
 	flag.IntVar(&o.namespaces, "namespaces", 500, "namespaces; the first one holds a tenth of the pods")
 	flag.IntVar(&o.quotas, "quotas", 50, "quotas that the namespaces are shared out to")
-	flag.IntVar(&o.custom, "custom", 0, "custom resources to define, of which one can't be listed; further quotas limit them all")
+	flag.IntVar(&o.custom, "custom", 0, "custom resources to define, of which one can't be listed; the quotas limit them, each its share")
 	flag.IntVar(&o.tries, "tries", 100, "pods that are created and deleted, one by one, in each of two namespaces")
 	flag.DurationVar(&o.settle, "settle", 20*time.Second, "pause before memory is measured")
 	flag.StringVar(&o.json, "json", os.Getenv("BENCH_JSON"), "file to write the figures to as JSON")

@@ -80,31 +80,36 @@ func (w *world) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("creating namespaces: %w", err)
 	}
+	if err := w.prepareCustom(ctx); err != nil {
+		return err
+	}
 	for i := range w.options.quotas {
 		name := w.options.quotaOf(i)
 		quota := builders.Quota(name).Label(team, name).
 			Hard("pods", enough).Hard("requests.cpu", enough).Hard("requests.memory", enough+"Mi").
-			Hard("limits.cpu", enough).Hard("limits.memory", enough+"Mi").Obj()
-		if err := w.quotas.Create(ctx, quota); err != nil {
+			Hard("limits.cpu", enough).Hard("limits.memory", enough+"Mi")
+		for custom := i; custom < w.options.custom; custom += w.options.quotas {
+			quota.Hard(customLimit(custom), enough)
+		}
+		if err := w.quotas.Create(ctx, quota.Obj()); err != nil {
 			return fmt.Errorf("creating quota %s: %w", name, err)
 		}
 	}
-	return w.prepareCustom(ctx)
+	return nil
 }
 
-// share is how many of so many pods a namespace holds: the first one a tenth,
-// the others the same each, and the second one what doesn't divide.
+// share is how many of so many pods a namespace holds: the first one a tenth, the others the same
+// each, or one more. It is never less for more pods.
 func (o options) share(namespace, pods int) int {
 	many := pods / 10
-	others := o.namespaces - 1
-	switch namespace {
-	case 0:
+	if namespace == 0 {
 		return many
-	case 1:
-		return (pods-many)/others + (pods-many)%others
-	default:
-		return (pods - many) / others
 	}
+	each, left := (pods-many)/(o.namespaces-1), (pods-many)%(o.namespaces-1)
+	if namespace <= left {
+		return each + 1
+	}
+	return each
 }
 
 // load creates pods until there are so many. No operator may run.
