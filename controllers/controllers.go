@@ -22,11 +22,8 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers/certificates"
-	"github.com/sharedquota/shared-quota-operator/controllers/figures"
-	"github.com/sharedquota/shared-quota-operator/controllers/lag"
 	"github.com/sharedquota/shared-quota-operator/controllers/ledgers"
-	"github.com/sharedquota/shared-quota-operator/controllers/localview"
-	"github.com/sharedquota/shared-quota-operator/controllers/quotastatus"
+	"github.com/sharedquota/shared-quota-operator/controllers/status"
 	reachcontroller "github.com/sharedquota/shared-quota-operator/controllers/reach"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/controllers/usage"
@@ -98,16 +95,16 @@ func Register(
 		return err
 	}
 	recorder := mgr.GetEventRecorder(events.Name)
-	settle, status, views, configure := trigger.New(clock), trigger.New(clock), trigger.New(clock), trigger.New(clock)
+	settle, statuses, views, configure := trigger.New(clock), trigger.New(clock), trigger.New(clock), trigger.New(clock)
 	options.Serving.Certificates.OnChange(func() { configure.Fire([]string{reach.ConfigurationName}) })
 	shown := newProjections(clock, mgr.Elected())
 	counted := func(quotas []string) {
 		shown.changed(quotas)
-		for _, reconcile := range []*trigger.Trigger{settle, status, views} {
+		for _, reconcile := range []*trigger.Trigger{settle, statuses, views} {
 			reconcile.FireWithin(quotas, lookWithin)
 		}
 	}
-	group.OnTrouble(func(quota string) { status.Fire([]string{quota}) })
+	group.OnTrouble(func(quota string) { statuses.Fire([]string{quota}) })
 	count := newCount(ctx, evaluators, counted, group, metrics)
 	shown.follow(mgr, metrics, count, group, &options)
 	discovery, err := usage.NewDiscovery(clock, mgr.GetConfig(), mgr.GetHTTPClient())
@@ -117,7 +114,7 @@ func Register(
 	objectsNow, seen := usage.NewLookup(source.Metadata, discovery), trail.New(options.Intact)
 	newest := usage.NewNewest(ctx, clock, evaluators, discovery, objectsNow)
 	recounts := usage.NewRecounts(ctx, clock, group, newest.Limited)
-	proofs, reached, err := newReach(ctx, mgr, clock, evaluators, metrics, &options, recounts, status, configure)
+	proofs, reached, err := newReach(ctx, mgr, clock, evaluators, metrics, &options, recounts, statuses, configure)
 	if err != nil {
 		return err
 	}
@@ -137,10 +134,10 @@ func Register(
 			usage.NewEscrows(ctx, clock, group, count, newest.Limited), joins, watches, objectsNow, metrics, settle,
 			options.ReservationTTL, options.MaxDoubtful),
 		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
-		quotastatus.NewController(clock, mgr.GetClient(),
-			quotastatus.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach,
-			proofs, status, shown.status, recorder, options.StatusEvery),
-		localview.NewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
+		status.NewQuotaController(clock, mgr.GetClient(),
+			status.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach,
+			proofs, statuses, shown.status, recorder, options.StatusEvery),
+		status.NewViewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
 		reached,
 	} {
 		if err := controller.Register(mgr); err != nil {
@@ -154,7 +151,7 @@ func Register(
 // the configuration is loaded.
 func newReach(
 	ctx context.Context, mgr ctrl.Manager, clock clock.Clock, evaluators *evaluation.Evaluators,
-	metrics *metrics.Metrics, options *Options, recounts *usage.Recounts, status, changed *trigger.Trigger,
+	metrics *metrics.Metrics, options *Options, recounts *usage.Recounts, statuses, changed *trigger.Trigger,
 ) (*reach.Proofs, *reachcontroller.Controller, error) {
 	owners, err := reachcontroller.Owners(ctx, mgr.GetAPIReader(), options.Namespace)
 	if err != nil {
@@ -162,7 +159,7 @@ func newReach(
 	}
 	proofs := &reach.Proofs{}
 	var controller *reachcontroller.Controller
-	prober, err := reachcontroller.NewProber(mgr, clock, proofs, metrics, status.Fire, func() { controller.Exposed() })
+	prober, err := reachcontroller.NewProber(mgr, clock, proofs, metrics, statuses.Fire, func() { controller.Exposed() })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -170,7 +167,7 @@ func newReach(
 		Settings: options.reach, Owners: owners, Forget: recounts.Forget, SettingsChanged: changed,
 		Proofs: proofs, Observed: func(quotas []string) {
 			prober.Wake()
-			status.Fire(quotas)
+			statuses.Fire(quotas)
 		},
 	})
 	return proofs, controller, addRunnables(mgr, prober)
@@ -207,10 +204,10 @@ func newCount(
 }
 
 // projections tell how far lags what people read.
-type projections struct{ status, views *lag.Lag }
+type projections struct{ status, views *status.Lag }
 
 func newProjections(clock clock.PassiveClock, elected <-chan struct{}) projections {
-	return projections{status: lag.New(clock, elected), views: lag.New(clock, elected)}
+	return projections{status: status.NewLag(clock, elected), views: status.NewLag(clock, elected)}
 }
 
 func (p projections) changed(quotas []string) {
@@ -220,12 +217,12 @@ func (p projections) changed(quotas []string) {
 
 // follow has the figures of every quota read at each scrape.
 func (p projections) follow(mgr ctrl.Manager, metrics *metrics.Metrics, count *counting.Count, group *driver.Group, options *Options) {
-	metrics.Follow(mgr.Elected(), figures.NewReader(mgr.GetClient(), count, group,
+	metrics.Follow(mgr.Elected(), status.NewFiguresReader(mgr.GetClient(), count, group,
 		p.byName(), options.LedgerSize, options.NamespaceMetrics).Read)
 }
 
-func (p projections) byName() map[metrics.Projection]*lag.Lag {
-	return map[metrics.Projection]*lag.Lag{metrics.Status: p.status, metrics.Views: p.views}
+func (p projections) byName() map[metrics.Projection]*status.Lag {
+	return map[metrics.Projection]*status.Lag{metrics.Status: p.status, metrics.Views: p.views}
 }
 
 // registerCertificates adds the controller of certificates that change.
@@ -257,12 +254,12 @@ func addRunnables(mgr ctrl.Manager, runnables ...manager.Runnable) error {
 
 // problemsOf returns what tells why something of a quota isn't counted, and what tells
 // whether that is so.
-func problemsOf(watches *usage.Watches) (problems func(quota string) []quotastatus.Problem, degraded func(quota string) bool) {
-	problems = func(quota string) []quotastatus.Problem {
+func problemsOf(watches *usage.Watches) (problems func(quota string) []status.Problem, degraded func(quota string) bool) {
+	problems = func(quota string) []status.Problem {
 		all := watches.Problems(quota)
-		known := make([]quotastatus.Problem, 0, len(all))
+		known := make([]status.Problem, 0, len(all))
 		for _, problem := range all {
-			known = append(known, quotastatus.Problem{Reason: problem.Reason, Message: problem.Message})
+			known = append(known, status.Problem{Reason: problem.Reason, Message: problem.Message})
 		}
 		return known
 	}

@@ -58,7 +58,7 @@ type Trouble struct {
 }
 
 // checkEvery is the time between calls that find out whether a ledger can be read and
-// written again. It is shorter than controllers/quotastatus waits before it tells of trouble.
+// written again. It is shorter than controllers/status waits before it tells of trouble.
 // So if the API server rejected a single request, the trouble has ended before.
 const checkEvery = 3 * time.Second
 

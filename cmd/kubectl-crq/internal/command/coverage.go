@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/covering"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 )
 
@@ -21,15 +21,15 @@ func fromQuotas(namespace *corev1.Namespace, all *quotav1.ClusterResourceQuotaLi
 	found := &quotav1.ClusterResourceQuotaList{}
 	for i := range all.Items {
 		quota := &all.Items[i]
-		verdict, err := covering.Judge(quota.Spec.Selector, namespace.Labels, namespace.Annotations)
+		match, err := reading.MatchSelector(quota.Spec.Selector, namespace.Labels, namespace.Annotations)
 		switch {
 		case err != nil:
 			return explanation, nil, fmt.Errorf("quota %s: %w", quota.Name, err)
-		case verdict.Covered:
-			explanation.Coverages = append(explanation.Coverages, coverageBy(quota, namespace.Name, verdict))
+		case match.Covered:
+			explanation.Coverages = append(explanation.Coverages, coverageBy(quota, namespace.Name, match))
 			found.Items = append(found.Items, *quota)
-		case verdict.NearMiss():
-			miss := verdict.Unmet[0]
+		case match.NearMiss():
+			miss := match.Unmet[0]
 			explanation.NearMisses = append(explanation.NearMisses, render.NearMiss{Quota: quota.Name, Wants: miss.Text, Has: miss.Has})
 		}
 	}
@@ -37,7 +37,7 @@ func fromQuotas(namespace *corev1.Namespace, all *quotav1.ClusterResourceQuotaLi
 	return explanation, found, nil
 }
 
-func coverageBy(quota *quotav1.ClusterResourceQuota, namespace string, verdict covering.Verdict) render.Coverage {
+func coverageBy(quota *quotav1.ClusterResourceQuota, namespace string, match reading.Match) render.Coverage {
 	coverage := render.Coverage{
 		Quota:         quota.Name,
 		Scopes:        quota.Spec.Quota.Scopes,
@@ -45,7 +45,7 @@ func coverageBy(quota *quotav1.ClusterResourceQuota, namespace string, verdict c
 		Figures:       render.OfQuota(quota),
 		Notes:         notes(quota),
 	}
-	for _, met := range verdict.Met {
+	for _, met := range match.Met {
 		coverage.By = append(coverage.By, met.Text)
 	}
 	for _, slice := range quota.Status.Namespaces {

@@ -17,11 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/defaulting"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/expansion"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/fitting"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/manifests"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
@@ -76,8 +72,8 @@ func (f *fit) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("finding the namespace: %w", err)
 	}
-	target := manifests.Target{Namespace: namespace, Enforced: enforced}
-	objects, notes, err := manifests.Read(&files, target, cluster.RESTMapper())
+	target := reading.Target{Namespace: namespace, Enforced: enforced}
+	objects, notes, err := reading.Read(&files, target, cluster.RESTMapper())
 	if err != nil {
 		return err
 	}
@@ -102,14 +98,14 @@ func (f *fit) validate() error {
 // question is all that was read.
 type question struct {
 	namespaces []string
-	demands    []expansion.Demand
+	demands    []fitting.Demand
 	limits     []fitting.Limit
-	rules      *defaulting.Rules
+	rules      *fitting.Rules
 	notes      []string
 }
 
-func (f *fit) ask(ctx context.Context, cluster client.Client, objects []manifests.Object) (question, error) {
-	types := defaulting.NewTypes()
+func (f *fit) ask(ctx context.Context, cluster client.Client, objects []reading.Object) (question, error) {
+	types := fitting.NewTypes()
 	reader := reading.NewReader(cluster, types)
 	found, notes, err := f.read(ctx, reader, objects)
 	if err != nil {
@@ -117,7 +113,7 @@ func (f *fit) ask(ctx context.Context, cluster client.Client, objects []manifest
 	}
 	asked := question{namespaces: namespacesOf(objects), notes: notes}
 	for _, manifest := range found {
-		demand, err := expansion.Expand(manifest)
+		demand, err := fitting.Expand(manifest)
 		if err != nil {
 			return question{}, err
 		}
@@ -133,7 +129,7 @@ func (f *fit) ask(ctx context.Context, cluster client.Client, objects []manifest
 	if err != nil {
 		return question{}, err
 	}
-	asked.rules = defaulting.NewRules(types, surroundings)
+	asked.rules = fitting.NewRules(types, surroundings)
 	if limits.NotInstalled {
 		asked.notes = append(asked.notes, notInstalledNote)
 	}
@@ -142,7 +138,7 @@ func (f *fit) ask(ctx context.Context, cluster client.Client, objects []manifest
 }
 
 // read reads what is there of the objects already.
-func (f *fit) read(ctx context.Context, reader *reading.Reader, objects []manifests.Object) ([]expansion.Manifest, []string, error) {
+func (f *fit) read(ctx context.Context, reader *reading.Reader, objects []reading.Object) ([]fitting.Manifest, []string, error) {
 	var nodes func(*appsv1.DaemonSet) (int64, bool)
 	if slices.ContainsFunc(objects, isDaemonSet) { // Nodes are many and large.
 		counted, err := reader.NodesOf(ctx, f.nodes)
@@ -152,7 +148,7 @@ func (f *fit) read(ctx context.Context, reader *reading.Reader, objects []manife
 		nodes = counted
 	}
 	var notes []string
-	present := map[string]expansion.Present{}
+	present := map[string]fitting.Present{}
 	for _, namespace := range namespacesOf(objects) {
 		holds, unread, err := reader.Present(ctx, namespace)
 		if err != nil {
@@ -162,7 +158,7 @@ func (f *fit) read(ctx context.Context, reader *reading.Reader, objects []manife
 		present[namespace] = holds
 		notes = append(notes, unread...)
 	}
-	found := make([]expansion.Manifest, 0, len(objects))
+	found := make([]fitting.Manifest, 0, len(objects))
 	for _, object := range objects {
 		manifest, note, err := reader.Manifest(ctx, object)
 		if err != nil {
@@ -180,11 +176,11 @@ func (f *fit) read(ctx context.Context, reader *reading.Reader, objects []manife
 	return found, notes, nil
 }
 
-func isDaemonSet(object manifests.Object) bool {
+func isDaemonSet(object reading.Object) bool {
 	return object.Resource.GroupResource() == appsv1.Resource("daemonsets")
 }
 
-func namespacesOf(objects []manifests.Object) []string {
+func namespacesOf(objects []reading.Object) []string {
 	namespaces := map[string]struct{}{}
 	for _, object := range objects {
 		namespaces[object.GetNamespace()] = struct{}{}

@@ -10,9 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/expansion"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 )
 
@@ -50,13 +48,13 @@ func unreadNotes(unread reading.Unread, asked question) []string {
 	return notes
 }
 
-func made(demands []expansion.Demand, matters func(client.Object) bool) bool {
-	return slices.ContainsFunc(demands, func(demand expansion.Demand) bool {
+func made(demands []fitting.Demand, matters func(client.Object) bool) bool {
+	return slices.ContainsFunc(demands, func(demand fitting.Demand) bool {
 		items := demand.Items
 		if demand.Pods != nil {
 			items = slices.Concat(items, demand.Pods.New)
 		}
-		return slices.ContainsFunc(items, func(item expansion.Item) bool { return matters(item.Object) })
+		return slices.ContainsFunc(items, func(item fitting.Item) bool { return matters(item.Object) })
 	})
 }
 
@@ -81,7 +79,7 @@ func byStorageClass(limit fitting.Limit) bool {
 
 // rolloutNotes tell where a limit stands in the way of replacing pods, and not of
 // what there is in the end.
-func rolloutNotes(verdict fitting.Verdict, demands []expansion.Demand) []string {
+func rolloutNotes(verdict fitting.Verdict, demands []fitting.Demand) []string {
 	rollouts := rolloutNames(demands)
 	if len(rollouts) == 0 {
 		return nil
@@ -119,7 +117,7 @@ func tightRollout(rollouts, of []string) string {
 		"some are refused and tried again. Short of: %s.", strings.Join(rollouts, ", "), strings.Join(of, ", "))
 }
 
-func rolloutNames(demands []expansion.Demand) []string {
+func rolloutNames(demands []fitting.Demand) []string {
 	var names []string
 	for _, demand := range demands {
 		if demand.Pods != nil && len(demand.Pods.Old) > 0 && demand.Pods.Surge > 0 {

@@ -9,9 +9,7 @@ import (
 	"io"
 
 	"sigs.k8s.io/yaml"
-
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/expansion"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
 // fitResult is the answer for programs.
@@ -87,9 +85,9 @@ func rowOf(row fitting.Row) fitRow {
 	return found
 }
 
-func countedOf(demand expansion.Demand) []fitCounted {
+func countedOf(demand fitting.Demand) []fitCounted {
 	var counted []fitCounted
-	add := func(item expansion.Item, count, replaces int64) {
+	add := func(item fitting.Item, count, replaces int64) {
 		if count > 0 && item.Old == nil {
 			counted = append(counted, fitCounted{
 				Manifest: manifestName(demand.Kind, demand.Namespace, demand.Name),

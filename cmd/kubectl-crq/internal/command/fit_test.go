@@ -17,10 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/defaulting"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/expansion"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 )
 
@@ -43,12 +40,12 @@ func row(limit *fitting.Limit, name corev1.ResourceName, requested, inTheEnd, wi
 	return made
 }
 
-func item(object client.Object, count int64, when expansion.When) expansion.Item {
+func item(object client.Object, count int64, when fitting.When) fitting.Item {
 	kind := "Job"
 	if _, ok := object.(*corev1.Pod); ok {
 		kind = "Pod"
 	}
-	return expansion.Item{Kind: kind, Object: object, Count: count, When: when}
+	return fitting.Item{Kind: kind, Object: object, Count: count, When: when}
 }
 
 func TestFitText(t *testing.T) {
@@ -56,10 +53,10 @@ func TestFitText(t *testing.T) {
 	own := &fitting.Limit{Source: fitting.Native, Name: "own", Namespaces: []string{"shop"}}
 	other := &fitting.Limit{Source: fitting.Native, Name: "own", Namespaces: []string{"shop-test"}}
 	pod := &corev1.Pod{}
-	demands := []expansion.Demand{
-		{Kind: "Deployment", Namespace: "shop", Name: "web", Items: []expansion.Item{{Kind: "Deployment", Object: pod, Old: pod, Count: 1}},
-			Pods: &expansion.Pods{New: []expansion.Item{item(pod, 1, "")}, Old: make([][]expansion.Item, 2), Wanted: 5, Present: 1}},
-		{Kind: "CronJob", Namespace: "shop", Name: "nightly", Items: []expansion.Item{item(pod, 3, expansion.AtEachRun)}},
+	demands := []fitting.Demand{
+		{Kind: "Deployment", Namespace: "shop", Name: "web", Items: []fitting.Item{{Kind: "Deployment", Object: pod, Old: pod, Count: 1}},
+			Pods: &fitting.Pods{New: []fitting.Item{item(pod, 1, "")}, Old: make([][]fitting.Item, 2), Wanted: 5, Present: 1}},
+		{Kind: "CronJob", Namespace: "shop", Name: "nightly", Items: []fitting.Item{item(pod, 3, fitting.AtEachRun)}},
 	}
 	for name, test := range map[string]struct {
 		verdict fitting.Verdict
@@ -156,10 +153,10 @@ func TestFitForPrograms(t *testing.T) {
 }
 
 func TestFitAnswers(t *testing.T) {
-	pods := func(count int64) []expansion.Demand {
+	pods := func(count int64) []fitting.Demand {
 		pod := item(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}, 1, "")
 		pod.Resource = corev1.SchemeGroupVersion.WithResource("pods")
-		return []expansion.Demand{{Namespace: "shop", Pods: &expansion.Pods{New: []expansion.Item{pod}, Wanted: count}}}
+		return []fitting.Demand{{Namespace: "shop", Pods: &fitting.Pods{New: []fitting.Item{pod}, Wanted: count}}}
 	}
 	limits := func(left corev1.ResourceList) []fitting.Limit {
 		hard := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}
@@ -179,7 +176,7 @@ func TestFitAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			streams, _, out, _ := genericiooptions.NewTestIOStreams()
-			test.asked.rules = defaulting.NewRules(defaulting.NewTypes(), defaulting.Surroundings{})
+			test.asked.rules = fitting.NewRules(fitting.NewTypes(), fitting.Surroundings{})
 			err := (&fit{env: &environment{streams: streams, clock: clock.RealClock{}}}).answer(test.asked)
 			text := ""
 			if err != nil {
@@ -203,12 +200,12 @@ func TestNotCounted(t *testing.T) {
 
 func TestRolloutNotes(t *testing.T) {
 	team := &fitting.Limit{Source: fitting.Shared, Name: "team"}
-	rollout := []expansion.Demand{{
-		Kind: "Deployment", Namespace: "shop", Name: "web", Pods: &expansion.Pods{Old: make([][]expansion.Item, 1), Surge: 1},
+	rollout := []fitting.Demand{{
+		Kind: "Deployment", Namespace: "shop", Name: "web", Pods: &fitting.Pods{Old: make([][]fitting.Item, 1), Surge: 1},
 	}}
 	for name, test := range map[string]struct {
 		rows    []fitting.Row
-		demands []expansion.Demand
+		demands []fitting.Demand
 		want    []string
 	}{
 		"it gets stuck": {
@@ -237,12 +234,12 @@ func TestRolloutNotes(t *testing.T) {
 
 func TestUnreadNotes(t *testing.T) {
 	none := reading.Unread{PriorityClasses: true, RuntimeClasses: true, StorageClasses: true}
-	demand := func(objects ...client.Object) []expansion.Demand {
-		made := expansion.Demand{Pods: &expansion.Pods{}}
+	demand := func(objects ...client.Object) []fitting.Demand {
+		made := fitting.Demand{Pods: &fitting.Pods{}}
 		for _, object := range objects {
-			made.Pods.New = append(made.Pods.New, expansion.Item{Object: object})
+			made.Pods.New = append(made.Pods.New, fitting.Item{Object: object})
 		}
-		return []expansion.Demand{made}
+		return []fitting.Demand{made}
 	}
 	byClass := fitting.Limit{Spec: corev1.ResourceQuotaSpec{Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopePriorityClass}}}
 	bySelector := fitting.Limit{Spec: corev1.ResourceQuotaSpec{ScopeSelector: &corev1.ScopeSelector{
@@ -254,7 +251,7 @@ func TestUnreadNotes(t *testing.T) {
 	for name, test := range map[string]struct {
 		unread  reading.Unread
 		limits  []fitting.Limit
-		demands []expansion.Demand
+		demands []fitting.Demand
 		want    []string
 	}{
 		"all could be read":                     {limits: []fitting.Limit{byClass, storage}, demands: demand(plain, claim)},

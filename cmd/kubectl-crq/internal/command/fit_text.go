@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/expansion"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
 const (
@@ -57,7 +55,7 @@ func quotaName(limit *fitting.Limit) string { return string(limit.Source) + "/" 
 
 func manifestName(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-func whenText(when expansion.When) string { return cmp.Or(string(when), "now") }
+func whenText(when fitting.When) string { return cmp.Or(string(when), "now") }
 
 // fitText is the answer for people.
 func fitText(result fitResult, wide bool) []byte {

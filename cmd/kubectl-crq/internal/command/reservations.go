@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/ledgerview"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 )
 
@@ -50,7 +49,7 @@ func reservations(ctx context.Context, env *environment, out *output, name strin
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
 		return ledgerError(ctx, reader, name, err)
 	}
-	view := ledgerview.Of(object)
+	view := render.LedgerOf(object)
 	if table, wide := out.asTable(); table {
 		return env.print(render.Reservations(view, wide, env.style(), env.clock.Now()))
 	}

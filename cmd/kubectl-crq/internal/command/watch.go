@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/live"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 )
 
 // watchTop shows quotas until ctx ends. A quota that isn't there at the start is an
@@ -26,8 +26,8 @@ func watchTop(ctx context.Context, env *environment, flags *topFlags, name strin
 	if err := shown.open(); err != nil {
 		return err
 	}
-	options := live.Options{Name: name, Interval: flags.interval, Timeout: timeout}
-	err = live.Follow(ctx, env.clock, reader, options, func(state live.State) error {
+	options := reading.FollowOptions{Name: name, Interval: flags.interval, Timeout: timeout}
+	err = reading.Follow(ctx, env.clock, reader, options, func(state reading.Snapshot) error {
 		return shown.show(topText(state.Quotas, name, flags.options(env.style())), state.Lost)
 	})
 	if closed := shown.close(); err == nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/expansion"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
 // Nodes is on how many nodes a DaemonSet runs, if somebody said so.
@@ -26,7 +26,7 @@ type Nodes struct {
 
 // Present reads what a namespace holds of what workloads made. What may not be
 // read is noted, and taken for new.
-func (r *Reader) Present(ctx context.Context, namespace string) (present expansion.Present, notes []string, err error) {
+func (r *Reader) Present(ctx context.Context, namespace string) (present fitting.Present, notes []string, err error) {
 	pods, sets, claims, templates := &corev1.PodList{}, &appsv1.ReplicaSetList{}, &corev1.PersistentVolumeClaimList{},
 		&resourceapi.ResourceClaimTemplateList{}
 	for _, part := range []struct {
@@ -53,8 +53,8 @@ func (r *Reader) Present(ctx context.Context, namespace string) (present expansi
 func presentOf(
 	pods *corev1.PodList, replicaSets *appsv1.ReplicaSetList, claims *corev1.PersistentVolumeClaimList,
 	templates *resourceapi.ResourceClaimTemplateList,
-) expansion.Present {
-	present := expansion.Present{Claims: sets.New[string](), ClaimTemplates: map[string]*resourceapi.ResourceClaimTemplate{}}
+) fitting.Present {
+	present := fitting.Present{Claims: sets.New[string](), ClaimTemplates: map[string]*resourceapi.ResourceClaimTemplate{}}
 	for i := range pods.Items {
 		if isActive(&pods.Items[i]) {
 			present.Pods = append(present.Pods, &pods.Items[i])

@@ -16,17 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/defaulting"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
 // Reader reads. It is made by NewReader.
 type Reader struct {
 	client client.Reader
-	types  *defaulting.Types
+	types  *fitting.Types
 }
 
 // NewReader makes a reader.
-func NewReader(client client.Reader, types *defaulting.Types) *Reader {
+func NewReader(client client.Reader, types *fitting.Types) *Reader {
 	return &Reader{client: client, types: types}
 }
 
@@ -87,7 +87,7 @@ type Unread struct {
 
 // Surroundings reads what admission goes by in the namespaces, as far as it can
 // be read.
-func (r *Reader) Surroundings(ctx context.Context, namespaces []string) (found defaulting.Surroundings, unread Unread, err error) {
+func (r *Reader) Surroundings(ctx context.Context, namespaces []string) (found fitting.Surroundings, unread Unread, err error) {
 	for _, namespace := range namespaces {
 		ranges := &corev1.LimitRangeList{}
 		refused, err := r.tryList(ctx, ranges, client.InNamespace(namespace))

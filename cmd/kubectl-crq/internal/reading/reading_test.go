@@ -26,8 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/defaulting"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/manifests"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
 // cluster holds these objects. Lists of the kinds of refused are refused as they are told.
@@ -58,12 +57,12 @@ func cluster(t *testing.T, refused map[string]error, objects ...client.Object) *
 			}
 			return c.List(ctx, list, options...)
 		},
-	}), defaulting.NewTypes())
+	}), fitting.NewTypes())
 }
 
 var forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", nil)
 
-func objectOf(t *testing.T, text string) manifests.Object {
+func objectOf(t *testing.T, text string) Object {
 	t.Helper()
 	raw := &unstructured.Unstructured{}
 	asJSON, err := yaml.YAMLToJSON([]byte(text))
@@ -74,7 +73,7 @@ func objectOf(t *testing.T, text string) manifests.Object {
 		t.Fatal(err)
 	}
 	raw.SetNamespace("shop")
-	return manifests.Object{Unstructured: raw, Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Served: true}
+	return Object{Unstructured: raw, Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Served: true}
 }
 
 const manifest = `

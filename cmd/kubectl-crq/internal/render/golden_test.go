@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/ledgerview"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
@@ -164,32 +163,32 @@ func TestExplain(t *testing.T) {
 }
 
 func TestReservations(t *testing.T) {
-	view := ledgerview.View{
+	ledger := Ledger{
 		Quota: "payments", Known: true, Intact: true, Reserved: list("pods", "1", "requests.storage", "5Gi"),
-		Reservations: []ledgerview.Reservation{
-			{Version: "v1", Resource: "pods", Namespace: "shop", Name: "web-1", UID: types.UID("u1"), Attempt: ledgerview.Create,
+		Reservations: []Reservation{
+			{Version: "v1", Resource: "pods", Namespace: "shop", Name: "web-1", UID: types.UID("u1"), Attempt: Create,
 				Amounts: list("pods", "1"), Expires: ago(3)},
 			{Group: "apps", Version: "v1", Resource: "deployments", Namespace: "ledgers", Name: "books", UID: types.UID("u2"),
-				Attempt: ledgerview.Update, From: "4711", Amounts: list("requests.storage", "5Gi"), Expires: ago(-75), Doubtful: true},
+				Attempt: Update, From: "4711", Amounts: list("requests.storage", "5Gi"), Expires: ago(-75), Doubtful: true},
 		},
 	}
 	for name, style := range styles {
 		t.Run(name, func(t *testing.T) {
-			wantGolden(t, "reservations-"+name, Reservations(view, false, style, now))
-			wantGolden(t, "reservations-wide-"+name, Reservations(view, true, style, now))
+			wantGolden(t, "reservations-"+name, Reservations(ledger, false, style, now))
+			wantGolden(t, "reservations-wide-"+name, Reservations(ledger, true, style, now))
 		})
 	}
 	sealed := ago(30)
-	for name, view := range map[string]ledgerview.View{
+	for name, ledger := range map[string]Ledger{
 		"suspected": {
 			Quota: "payments", Known: true, Intact: true,
-			Suspected: []ledgerview.Suspected{{Namespace: "shop", Until: ago(-500)}},
+			Suspected: []Suspected{{Namespace: "shop", Until: ago(-500)}},
 		},
 		"escrow": {
 			Quota: "payments", Known: true, Intact: true, Reserved: list("pods", "20"),
-			Reservations: []ledgerview.Reservation{
+			Reservations: []Reservation{
 				{Group: "quota.sharedquota.dev", Version: "v1", Resource: "escrows", Name: "shared-quota-operator-1", UID: types.UID("u3"),
-					Attempt: ledgerview.Escrow, Amounts: list("pods", "20"), Expires: ago(-62)},
+					Attempt: Escrow, Amounts: list("pods", "20"), Expires: ago(-62)},
 			},
 		},
 		"empty":   {Quota: "payments", Known: true, Intact: true},
@@ -197,6 +196,6 @@ func TestReservations(t *testing.T) {
 		"edited":  {Quota: "payments", Known: true, Undecoded: []string{"nonsense"}},
 		"unknown": {Quota: "payments", Encoding: 9, Intact: true, Undecoded: []string{"a", "b"}},
 	} {
-		t.Run(name, func(t *testing.T) { wantGolden(t, "reservations-"+name, Reservations(view, false, Style{}, now)) })
+		t.Run(name, func(t *testing.T) { wantGolden(t, "reservations-"+name, Reservations(ledger, false, Style{}, now)) })
 	}
 }

@@ -1,0 +1,108 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+)
+
+// Manifest reads what is there of an object, and returns what applying it makes of
+// the two. The note isn't empty where it may not be read: it is taken for new.
+func (r *Reader) Manifest(ctx context.Context, object Object) (manifest fitting.Manifest, note string, err error) {
+	live, note, err := r.live(ctx, object)
+	if err != nil {
+		return fitting.Manifest{}, "", err
+	}
+	manifest = fitting.Manifest{Resource: object.Resource, Kind: object.GetKind()}
+	applied := object.Unstructured
+	if live != nil {
+		if applied, err = r.applied(object.Unstructured, live); err != nil {
+			return fitting.Manifest{}, "", err
+		}
+		if manifest.Live, err = r.types.Typed(live); err != nil {
+			return fitting.Manifest{}, "", err
+		}
+	}
+	if manifest.Object, err = r.types.Typed(applied); err != nil {
+		return fitting.Manifest{}, "", err
+	}
+	return manifest, note, nil
+}
+
+// live returns nil where there is no such object.
+func (r *Reader) live(ctx context.Context, object Object) (live *unstructured.Unstructured, note string, err error) {
+	if object.GetName() == "" || !object.Served {
+		return nil, "", nil
+	}
+	live = &unstructured.Unstructured{}
+	live.SetGroupVersionKind(object.GroupVersionKind())
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(object), live)
+	switch {
+	case err == nil:
+		return live, "", nil
+	case isNotServed(err):
+		return nil, "", nil
+	case apierrors.IsForbidden(err):
+		return nil, unreadLive(object.GetKind(), object.GetNamespace(), object.GetName()), nil
+	}
+	return nil, "", fmt.Errorf("reading %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+}
+
+// applied returns what kubectl apply would make of the live object: what the
+// manifest says, without what the manifest said the last time and no longer says,
+// and with what others have set.
+func (r *Reader) applied(object, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	kind := object.GroupVersionKind()
+	if !r.types.Known(kind) {
+		return object, nil // Nobody looks into it.
+	}
+	merged, err := r.merge(object, live)
+	if err != nil {
+		return nil, fmt.Errorf("merging %s %s/%s with what is there: %w", kind.Kind, object.GetNamespace(), object.GetName(), err)
+	}
+	return merged, nil
+}
+
+//nolint:wrapcheck // the caller says what was being done
+func (r *Reader) merge(object, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	structure, err := r.types.Empty(object.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	schema, err := strategicpatch.NewPatchMetaFromStruct(structure)
+	if err != nil {
+		return nil, err
+	}
+	modified, err := object.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	current, err := live.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	original := []byte(live.GetAnnotations()[corev1.LastAppliedConfigAnnotation])
+	patch, err := strategicpatch.CreateThreeWayMergePatch(original, modified, current, schema, true)
+	if err != nil {
+		return nil, err
+	}
+	text, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, schema)
+	if err != nil {
+		return nil, err
+	}
+	merged := &unstructured.Unstructured{}
+	if err := merged.UnmarshalJSON(text); err != nil {
+		return nil, err
+	}
+	return merged, nil
+}

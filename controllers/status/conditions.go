@@ -1,0 +1,193 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// All text of the conditions is built here. What isn't as it should be says what
+// to do next; docs/conditions.md says more.
+
+// lookAtLog is the last resort.
+const lookAtLog = "if it lasts, the log of the operator's leader says why"
+
+func (f facts) conditions(total corev1.ResourceQuotaStatus) []metav1.Condition {
+	return []metav1.Condition{f.ready(), f.enforced(), f.exceeded(total), f.resourceUnavailable(), f.protectedSelected()}
+}
+
+func (f facts) ready() metav1.Condition {
+	switch {
+	case f.invalid != nil:
+		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
+			f.invalid.Error()+": correct the spec")
+	case f.trouble != nil:
+		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerUnavailable, fmt.Sprintf(
+			"the quota's ledger can't be read or written since %s, so what the quota limits is refused: %s: "+
+				"see what makes the API server answer so, such as a missing right, "+
+				"a policy or webhook that refuses the operator, or a full etcd",
+			f.trouble.Since.UTC().Format(time.RFC3339), f.trouble.Err))
+	case f.lost:
+		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerLost, fmt.Sprintf(
+			"somebody deleted or edited the ledger at about %s: until all that was being admitted then has arrived or failed, nothing is; "+
+				"it ends by itself within minutes: find out who may write QuotaLedgers, and let nobody",
+			f.ledger.Sealed.UTC().Format(time.RFC3339)))
+	case f.countedGeneration != f.generation:
+		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
+			"counting what the selected namespaces use: what is limited is refused until then; wait, and "+lookAtLog)
+	case len(f.uncounted) > 0:
+		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
+			"not counted yet: "+join(f.uncounted)+": it is refused until then; wait, and if it lasts, "+
+				"look at the condition ResourceUnavailable, and at the log of the operator's leader")
+	default:
+		return condition(quotav1.ConditionReady, metav1.ConditionTrue, quotav1.ReasonCounted,
+			"usage is counted and follows every change")
+	}
+}
+
+func (f facts) enforced() metav1.Condition {
+	switch {
+	case f.invalid != nil && f.refusing:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
+			"every request for what spec.quota.hard names is refused, in the namespaces that the valid part of the selector selects, "+
+				"because nobody can tell how much the spec allows: correct it; the condition Ready says what is wrong")
+	case f.invalid != nil:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
+			"nothing is limited, because no part of the selector is valid, or Kubernetes keeps no quota on what spec.quota.hard names: "+
+				"correct the spec; the condition Ready says what is wrong")
+	case f.verdict.Enforcement == reach.Proved:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, f.enforcedHow())
+	case f.verdict.Enforcement == reach.Disputed:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookEdited, f.verdict.Dispute+
+			"; requests that the quota limits may pass unchecked: unless the operator's repair lasts, exempt the configuration "+
+			reach.ConfigurationName+" from whatever edits it, or stop that")
+	case f.verdict.Enforcement == reach.Unprovable:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonProbeFailed, probeFailed(f.verdict.Failure))
+	case f.verdict.Enforcement == reach.Unknown && f.before != nil && f.before.ObservedGeneration == f.generation:
+		return *f.before // another leader knew; this one finds out within seconds
+	case f.verdict.Enforcement == reach.Unproved:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
+			"the webhook configuration covers the quota, and the API server has not loaded it yet: wait, and "+lookAtLog)
+	default:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
+			"the webhook is not called yet for every resource that is limited, in every namespace that is selected: wait, and "+lookAtLog)
+	}
+}
+
+// probeFailed says why nobody knows whether requests are checked.
+func probeFailed(failure string) string {
+	return "it is not known whether requests are checked, because the operator's own test request fails: " +
+		cmp.Or(failure, "it gets no answer") + ": see that the API server reaches the operator's Service, and that no other webhook " +
+		"or policy refuses the dry run of a QuotaLedger"
+}
+
+// enforcedHow tells what an administrator may not expect of how it is enforced.
+func (f facts) enforcedHow() string {
+	parts := []string{"every request that the quota limits is checked"}
+	if f.verdict.Coverage == reach.Wide {
+		parts = append(parts, "the webhook is called in namespaces that are not selected too, "+
+			"and requests there for what is limited need the operator: no webhook can select by annotations, nor by too many selectors; "+
+			"select by a label that several quotas share to avoid it")
+	}
+	if f.ignoring {
+		parts = append(parts, "while no operator answers, requests are admitted unchecked: the failure policy is Ignore; "+
+			"start the operator with --failure-policy=Fail to refuse them")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// exceeded says of which resources more is used than is allowed. What is reserved is
+// not used yet: if a limit is lowered below what is used and reserved, the condition
+// becomes True once enough of it is used.
+func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
+	var above []string
+	for _, name := range slices.Sorted(maps.Keys(total.Used)) {
+		used, hard := total.Used[name], total.Hard[name]
+		if used.Cmp(hard) > 0 {
+			above = append(above, fmt.Sprintf("%s: used %s, hard %s", name, used.String(), hard.String()))
+		}
+	}
+	switch {
+	case len(above) > 0:
+		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, quotav1.ReasonUsedAboveHard, strings.Join(above, ", ")+
+			"; nothing is removed, and requests for more are refused, until used is below hard: "+
+			"delete what is not needed, or raise spec.quota.hard")
+	case f.invalid != nil:
+		return condition(quotav1.ConditionExceeded, metav1.ConditionUnknown, quotav1.ReasonInvalidSpec,
+			"nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong")
+	case f.countedGeneration != f.generation, len(f.uncounted) > 0:
+		return condition(quotav1.ConditionExceeded, metav1.ConditionUnknown, quotav1.ReasonCounting,
+			"not everything is counted yet: wait; the condition Ready says for what")
+	default:
+		return condition(quotav1.ConditionExceeded, metav1.ConditionFalse, quotav1.ReasonWithinLimits,
+			"used is nowhere above hard")
+	}
+}
+
+// protectedSelected says which of the selected namespaces no quota limits.
+func (f facts) protectedSelected() metav1.Condition {
+	if len(f.protected) == 0 {
+		return condition(quotav1.ConditionProtectedSelected, metav1.ConditionFalse, quotav1.ReasonNoneProtected,
+			"no protected namespace is selected")
+	}
+	return condition(quotav1.ConditionProtectedSelected, metav1.ConditionTrue, quotav1.ReasonProtectedNamespaces,
+		"selected and counted, but never limited, so that the cluster can heal itself: "+strings.Join(f.protected, ", ")+
+			"; exclude them by the selector")
+}
+
+func (f facts) resourceUnavailable() metav1.Condition {
+	var reason string
+	var messages []string
+	if len(f.unlimitable) > 0 {
+		reason = quotav1.ReasonNotLimitable
+		messages = append(messages, fmt.Sprintf("Kubernetes keeps no quota on %s: remove it from spec.quota.hard, "+
+			"or correct the name; an extended resource is limited as requests.NAME", join(f.unlimitable)))
+	}
+	for _, problem := range f.problems {
+		if reason == "" {
+			reason = problem.Reason
+		}
+		messages = append(messages, problem.Message)
+	}
+	if reason == "" {
+		return condition(quotav1.ConditionResourceUnavailable, metav1.ConditionFalse, quotav1.ReasonAllAvailable,
+			"every limited resource can be counted")
+	}
+	return condition(quotav1.ConditionResourceUnavailable, metav1.ConditionTrue, reason, strings.Join(messages, "; "))
+}
+
+func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: shorten(message)}
+}
+
+// maxMessage is as much as a person reads, and well below what the API server
+// takes (32768 bytes).
+const maxMessage = 4096
+
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + " …"
+}
+
+func join(names []corev1.ResourceName) string {
+	parts := make([]string, 0, len(names))
+	for _, name := range names {
+		parts = append(parts, string(name))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,95 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// everything are facts that bring about every reason of every condition.
+func everything() []facts {
+	return []facts{
+		good(),
+		good(func(f *facts) { f.countedGeneration = 1 }),
+		good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services"} }),
+		good(func(f *facts) { f.lost, f.ledger.Sealed = true, moment }),
+		good(func(f *facts) { f.trouble = &driver.Trouble{Since: moment, Err: errors.New("etcd is full")} }),
+		good(func(f *facts) { f.invalid, f.slices, f.countedGeneration = errors.New("no selector"), nil, 0 }),
+		good(func(f *facts) { f.invalid, f.refusing, f.slices, f.countedGeneration = errors.New("-1"), true, nil, 0 }),
+		good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }),
+		good(func(f *facts) { f.verdict.Enforcement = reach.Unproved }),
+		good(func(f *facts) {
+			f.verdict = reach.Verdict{Enforcement: reach.Disputed, Dispute: "somebody else edited it"}
+		}),
+		good(func(f *facts) { f.verdict.Enforcement, f.verdict.Failure = reach.Unprovable, "connection refused" }),
+		good(func(f *facts) { f.verdict.Coverage = reach.Wide }),
+		good(func(f *facts) { f.ignoring = true }),
+		good(func(f *facts) { f.slices = map[string]corev1.ResourceList{"a": list("pods", "11")} }),
+		good(func(f *facts) { f.protected = []string{"kube-system"} }),
+		good(func(f *facts) { f.unlimitable = []corev1.ResourceName{"storage"} }),
+		good(func(f *facts) {
+			f.problems = []Problem{{Reason: quotav1.ReasonNotServed, Message: "no widgets: install them"}}
+		}),
+		good(func(f *facts) {
+			f.problems = []Problem{{Reason: quotav1.ReasonNotWatchable, Message: "no gadgets: see why"}}
+		}),
+	}
+}
+
+// nextStep is how a message tells somebody to do something.
+var nextStep = regexp.MustCompile(`(: |; |, or |, and |and |lasts, )(correct|exempt|find out|wait|look|have|raise|exclude|remove|select|start|install|see) ?`)
+
+func TestWhatIsNotAsItShouldBeSaysWhatToDoNext(t *testing.T) {
+	// Conditions that are good when they are true; the others when they are false.
+	good := map[string]bool{quotav1.ConditionReady: true, quotav1.ConditionEnforced: true}
+	for _, facts := range everything() {
+		for _, condition := range facts.status(team("pods", "10", "services", "5")).Conditions {
+			asItShould := condition.Status == metav1.ConditionTrue == good[condition.Type] && condition.Status != metav1.ConditionUnknown
+			// One that is enforced with a reservation has a step, too.
+			reserved := strings.Contains(condition.Message, "; ")
+			if (!asItShould || reserved) && !nextStep.MatchString(condition.Message) {
+				t.Errorf("%s=%s %s doesn't say what to do next: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
+			}
+		}
+	}
+}
+
+func TestEveryReasonIsDocumentedUnderItsCondition(t *testing.T) {
+	text, err := os.ReadFile("../../docs/conditions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented, used []string
+	var kind string
+	for line := range strings.Lines(string(text)) {
+		if heading, is := strings.CutPrefix(line, "## "); is {
+			kind = strings.TrimSpace(heading)
+		}
+		if heading, is := strings.CutPrefix(line, "### "); is {
+			documented = append(documented, kind+" "+strings.TrimSpace(heading))
+		}
+	}
+	for _, facts := range everything() {
+		for _, condition := range facts.status(team("pods", "10", "services", "5")).Conditions {
+			used = append(used, condition.Type+" "+condition.Reason)
+		}
+	}
+	slices.Sort(documented)
+	slices.Sort(used)
+	if used = slices.Compact(used); !slices.Equal(documented, used) {
+		t.Errorf("documented %q\nused       %q", documented, used)
+	}
+}

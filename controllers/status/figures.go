@@ -1,0 +1,96 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"time"
+
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+)
+
+// readTimeout bounds the wait for a cache that is only being filled.
+const readTimeout = time.Second
+
+// FiguresReader reads the figures of all quotas.
+type FiguresReader struct {
+	client client.Reader
+	count  *counting.Count
+	group  *driver.Group
+	// projection -> how far it lags
+	lags map[metrics.Projection]*Lag
+	// size tells how large a stored ledger is. It is asked at each scrape.
+	size func(*quotav1.QuotaLedger) int
+	// namespaces: what each namespace uses is wanted too.
+	namespaces bool
+}
+
+// NewFiguresReader makes a FiguresReader. The client must read from a cache.
+func NewFiguresReader(
+	client client.Reader, count *counting.Count, group *driver.Group,
+	lags map[metrics.Projection]*Lag, size func(*quotav1.QuotaLedger) int, namespaces bool,
+) *FiguresReader {
+	return &FiguresReader{client: client, count: count, group: group, lags: lags, size: size, namespaces: namespaces}
+}
+
+// Read returns the figures of every quota there is.
+func (r *FiguresReader) Read() []metrics.Figures {
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	list := &quotav1.ClusterResourceQuotaList{}
+	if err := r.client.List(ctx, list); err != nil {
+		return nil // the cache has not been filled: nothing is known of any quota
+	}
+	all := make([]metrics.Figures, 0, len(list.Items))
+	for i := range list.Items {
+		all = append(all, r.of(ctx, &list.Items[i]))
+	}
+	return all
+}
+
+func (r *FiguresReader) of(ctx context.Context, object *quotav1.ClusterResourceQuota) metrics.Figures {
+	figures := metrics.Figures{
+		Quota: object.Name, Hard: object.Spec.Quota.Hard, Conditions: object.Status.Conditions,
+		Lag: map[metrics.Projection]time.Duration{},
+	}
+	state := r.group.Current(object.Name)
+	if state.Quota == object.UID {
+		figures.Reservations = state.InFlight()
+	}
+	is := balance.Read(r.count, object.Name, object.UID, state)
+	figures.Used, figures.Reserved = quota.Mask(is.Used, is.Complete), is.Reserved
+	if len(is.Doubtful) > 0 {
+		figures.Doubtful = map[string]int{}
+	}
+	for namespace, doubts := range is.Doubtful {
+		figures.Doubtful[namespace] = doubts.Number
+	}
+	if r.namespaces {
+		figures.Namespaces = is.Slices
+		for namespace, used := range is.Slices {
+			figures.Namespaces[namespace] = quota.Mask(used, is.Complete)
+		}
+	}
+	figures.LedgerBytes = r.ledgerBytes(ctx, object.Name)
+	for projection, lag := range r.lags {
+		figures.Lag[projection] = lag.Of(object.Name)
+	}
+	return figures
+}
+
+// ledgerBytes is how large the quota's ledger is; zero where there is none.
+func (r *FiguresReader) ledgerBytes(ctx context.Context, quota string) int {
+	stored := &quotav1.QuotaLedger{}
+	if r.client.Get(ctx, client.ObjectKey{Name: quota}, stored) != nil {
+		return 0 // it is being made, or the cache is being filled
+	}
+	return r.size(stored)
+}

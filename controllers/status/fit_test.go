@@ -1,0 +1,62 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// slicesOf are so many slices, of so many resources each, of which every other is used.
+func slicesOf(namespaces, resources int) []quotav1.ResourceQuotaStatusByNamespace {
+	hard, used := corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range resources {
+		name := corev1.ResourceName(fmt.Sprintf("count/thing%ds.example.com", i))
+		hard[name], used[name] = resource.MustParse("1000000"), *resource.NewQuantity(int64(i%2*1234), resource.DecimalSI)
+	}
+	all := make([]quotav1.ResourceQuotaStatusByNamespace, namespaces)
+	for i := range all {
+		all[i].Namespace = fmt.Sprintf("namespace-%05d", i)
+		all[i].Status = corev1.ResourceQuotaStatus{Hard: hard, Used: used}
+	}
+	return all
+}
+
+// etcd takes 1.5 MiB. A status that can't be stored tells nobody anything.
+func TestSlicesCanBeStored(t *testing.T) {
+	for name, test := range map[string]struct {
+		namespaces, resources int
+		// hard and used are how many entries the first slice has, and last the last one.
+		hard, used, last int
+	}{
+		"few":                             {namespaces: 100, resources: 10, hard: 10, used: 10, last: 10},
+		"many namespaces":                 {namespaces: 2000, resources: 8, used: 8, last: 8},
+		"many resources":                  {namespaces: 150, resources: 256, used: 128, last: 128},
+		"many of both":                    {namespaces: 500, resources: 256, used: 128},
+		"more namespaces than most ever":  {namespaces: 10_000, resources: 20, used: 10},
+		"namespaces without any resource": {namespaces: 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fitted := fit(slicesOf(test.namespaces, test.resources))
+			text, err := json.Marshal(fitted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if estimated := bytesOf(fitted); len(text) > maxSlices || estimated < len(text) {
+				t.Errorf("%d bytes, and %d by the estimate; want %d at most, and no less by the estimate", len(text), estimated, maxSlices)
+			}
+			first, last := fitted[0].Status, fitted[len(fitted)-1].Status
+			if len(first.Hard) != test.hard || len(first.Used) != test.used || len(last.Used) != test.last || len(fitted) != test.namespaces {
+				t.Errorf("got %d slices, the first of %d limits and %d amounts, the last of %d amounts",
+					len(fitted), len(first.Hard), len(first.Used), len(last.Used))
+			}
+		})
+	}
+}

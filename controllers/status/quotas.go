@@ -1,0 +1,283 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/events"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
+)
+
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas/status,verbs=patch
+// +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=quotaledgers,verbs=get;list;watch
+
+// Problem is what keeps a resource from being counted.
+type Problem struct{ Reason, Message string }
+
+// Problems tells what can't be counted of what a quota limits.
+type Problems func(quota string) []Problem
+
+// callTimeout bounds one call of the API server.
+const callTimeout = 10 * time.Second
+
+const (
+	// troubledAfter is for how long a ledger can't be read or written before the quota isn't
+	// ready. A request is tried for three seconds.
+	troubledAfter = 5 * time.Second
+	// troubledEvery is how often it is looked at meanwhile.
+	troubledEvery = time.Second
+)
+
+const (
+	// sliceCost is how long the API server works on the part of a status for one namespace,
+	// each time that the status is written. It was measured.
+	sliceCost = 250 * time.Microsecond
+	// maxShare is which part of the time the API server works on one quota's status at most:
+	// one part of so many.
+	maxShare = 100
+)
+
+// QuotaController writes statuses.
+type QuotaController struct {
+	clock      clock.Clock
+	client     client.Client
+	ledgers    Ledgers
+	evaluators *evaluation.Evaluators
+	count      *counting.Count
+	group      *driver.Group
+	problems   Problems
+	settings   func() reach.Settings
+	proofs     *reach.Proofs
+	changed    *trigger.Trigger
+	recorder   events.Recorder
+	// every is the least time between two writes of one quota's status.
+	every time.Duration
+
+	// pace is when a status is made again, and whole when it is written again if nothing
+	// presses.
+	pace, whole *Pace
+	lag         *Lag
+}
+
+// NewQuotaController makes the controller. The trigger must be fired with every
+// quota whose count or ledger changes, and of which the proofs conclude something else.
+func NewQuotaController(
+	clock clock.Clock, client client.Client, ledgers Ledgers, evaluators *evaluation.Evaluators, count *counting.Count,
+	group *driver.Group, problems Problems, settings func() reach.Settings, proofs *reach.Proofs,
+	changed *trigger.Trigger, lag *Lag, recorder events.Recorder, every time.Duration,
+) *QuotaController {
+	return &QuotaController{
+		clock: clock, client: client, ledgers: ledgers, evaluators: evaluators, count: count, group: group,
+		problems: problems, settings: settings, proofs: proofs, changed: changed, recorder: recorder, every: every,
+		pace: NewPace(clock), whole: NewPace(clock), lag: lag,
+	}
+}
+
+// Name returns the controller's name.
+func (*QuotaController) Name() string { return "quotastatus" }
+
+// Register adds the controller to the manager.
+func (c *QuotaController) Register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(c.Name()).
+		For(&quotav1.ClusterResourceQuota{}).
+		WatchesRawSource(c.changed.Source()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		Complete(c)
+}
+
+// Reconcile writes one quota's status, unless it was written a moment ago.
+func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if wait := c.pace.Left(request.Name); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	quota := &quotav1.ClusterResourceQuota{}
+	err := c.client.Get(ctx, request.NamespacedName, quota)
+	if apierrors.IsNotFound(err) {
+		c.pace.Forget(request.Name)
+		c.whole.Forget(request.Name)
+		c.lag.Forget(request.Name)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading quota %s: %w", request.Name, err)
+	}
+	facts, err := c.gather(ctx, quota)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	status := facts.status(quota)
+	torn := balance.Torn(status.Total.Hard, status.Total.Used, status.Reserved)
+	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	if wait := c.whole.Left(request.Name); wait > 0 && !presses(quota.Status, status) {
+		c.pace.Rest(request.Name, min(c.every, wait))
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	written, err := c.write(ctx, quota, status)
+	if written {
+		c.lag.Shown(request.Name, facts.now)
+	}
+	return reconcile.Result{RequeueAfter: c.again(request.Name)}, err
+}
+
+// again returns when the quota's ledger is looked at next, because its calls fail; zero if
+// they don't.
+func (c *QuotaController) again(quota string) time.Duration {
+	if c.group.Trouble(quota) == nil {
+		return 0
+	}
+	return troubledEvery
+}
+
+// gather takes all that a status is made of.
+func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterResourceQuota) (facts, error) {
+	gathered := facts{now: c.clock.Now(), generation: quota.Generation, problems: c.problems(quota.Name)}
+	gathered.verdict = c.proofs.Of(quota.Name, quota.UID, quota.Generation, gathered.now)
+	gathered.before = meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionEnforced)
+	tracked, unlimitable := c.evaluators.Resources(quota.Spec.Quota.Hard)
+	gathered.unlimitable = unlimitable
+	defined := definition.Salvage(quota)
+	if gathered.invalid = defined.Invalid; defined.Invalid == nil {
+		gathered.selector = defined.Selector.String()
+	} else {
+		gathered.refusing = len(tracked) > 0 && defined.Selector.String() != ""
+	}
+	settings := c.settings()
+	gathered.ignoring = settings.FailurePolicy == admissionregistrationv1.Ignore
+	gathered.ledger = c.group.Current(quota.Name)
+	gathered.trouble = c.trouble(quota.Name, gathered.now)
+	var err error
+	if gathered.lost, err = c.lost(ctx, quota, gathered.ledger); err != nil {
+		return facts{}, err
+	}
+	if gathered.named, err = c.named(ctx, quota, gathered.ledger); err != nil && gathered.trouble == nil {
+		return facts{}, err // otherwise the name stays, and the condition Ready tells of the trouble
+	}
+	figures := balance.Read(c.count, quota.Name, quota.UID, gathered.ledger)
+	gathered.countedGeneration, gathered.slices = figures.Definition.Generation, figures.Slices
+	gathered.reserved, gathered.doubtful = figures.Reserved, figures.Doubtful
+	for name := range figures.Definition.Sources {
+		if !slices.Contains(figures.Complete, name) || !settled(gathered.ledger, figures.Definition, name) {
+			gathered.uncounted = append(gathered.uncounted, name)
+		}
+	}
+	for _, name := range slices.Sorted(slices.Values(settings.Protected)) {
+		if _, selected := gathered.slices[name]; selected {
+			gathered.protected = append(gathered.protected, name)
+		}
+	}
+	return gathered, nil
+}
+
+// trouble returns that the quota's ledger can't be read or written, unless that has only
+// been so for a moment.
+func (c *QuotaController) trouble(quota string, now time.Time) *driver.Trouble {
+	if trouble := c.group.Trouble(quota); trouble != nil && now.Sub(trouble.Since) >= troubledAfter {
+		return trouble
+	}
+	return nil
+}
+
+// lost tells whether requests have been admitted by another ledger before this one.
+func (c *QuotaController) lost(ctx context.Context, quota *quotav1.ClusterResourceQuota, state ledger.State) (bool, error) {
+	if state.Sealed.IsZero() || quota.Status.Ledger == "" {
+		return false, nil
+	}
+	sealed, err := c.read(ctx, c.client, quota.Name)
+	return err == nil && (sealed == nil || sealed.UID != quota.Status.Ledger), err
+}
+
+// settled tells whether the ledger has the count of a resource. Admission goes
+// by the ledger: before that, nothing is ready.
+func settled(state ledger.State, counted counting.Definition, name corev1.ResourceName) bool {
+	_, known := state.Used[name]
+	return known && state.Sealed.IsZero() && state.Quota == counted.UID && state.Digest == counted.Digest
+}
+
+// write makes the stored status this one, and tells whether it is.
+func (c *QuotaController) write(
+	ctx context.Context, quota *quotav1.ClusterResourceQuota, status quotav1.ClusterResourceQuotaStatus,
+) (written bool, err error) {
+	if apiequality.Semantic.DeepEqual(quota.Status, status) {
+		return true, nil
+	}
+	changed := quota.DeepCopy()
+	changed.Status = *status.DeepCopy() // its parts are others' too
+	// A patch leaves alone what a newer operator's CRD has in a status, and this one
+	// doesn't know.
+	patch := client.MergeFromWithOptions(quota, client.MergeFromWithOptimisticLock{})
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := c.client.Status().Patch(ctx, changed, patch); err != nil {
+		// After a conflict the newer version asks for another reconcile.
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("writing the status of quota %s: %w", quota.Name, err)
+	}
+	c.pace.Rest(quota.Name, c.every)
+	c.whole.Rest(quota.Name, max(c.every, maxShare*sliceCost*time.Duration(len(status.Namespaces))))
+	c.tell(changed, quota.Status.Levels)
+	return true, nil
+}
+
+// tell tells of the levels that the status that was just written has, and the one
+// before it had not. What was written is told by nobody else.
+func (c *QuotaController) tell(quota *quotav1.ClusterResourceQuota, before map[corev1.ResourceName]quotav1.Level) {
+	for _, name := range report.Risen(before, quota.Status.Levels) {
+		events.LevelReached(quota, events.UseOf(name, quota.Status.Levels[name], quota.Status.Total)).Record(c.recorder)
+	}
+}
+
+// presses reports whether people wait for what a status says and the one before it doesn't:
+// that something has just run out or come free, another condition, or another spec.
+func presses(before, is quotav1.ClusterResourceQuotaStatus) bool {
+	return !maps.Equal(before.Levels, is.Levels) || !maps.Equal(exhausted(before), exhausted(is)) ||
+		!slices.EqualFunc(before.Conditions, is.Conditions, func(a, b metav1.Condition) bool {
+			return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.ObservedGeneration == b.ObservedGeneration
+		})
+}
+
+// exhausted are the resources of which nothing is left.
+func exhausted(status quotav1.ClusterResourceQuotaStatus) map[corev1.ResourceName]bool {
+	exhausted := map[corev1.ResourceName]bool{}
+	for name, hard := range status.Total.Hard {
+		left := hard.DeepCopy()
+		left.Sub(status.Total.Used[name])
+		left.Sub(status.Reserved[name])
+		if left.Sign() <= 0 {
+			exhausted[name] = true
+		}
+	}
+	return exhausted
+}

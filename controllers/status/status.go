@@ -1,0 +1,113 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
+)
+
+// facts are what a status is made of, gathered at one moment.
+type facts struct {
+	now time.Time
+	// generation of the spec that the status describes.
+	generation int64
+	// invalid is why the spec can't be enforced; nil when it can.
+	invalid error
+	// refusing: what an invalid spec limits is refused.
+	refusing bool
+	selector string
+	// countedGeneration is what slices were counted for; zero for nothing yet.
+	countedGeneration int64
+	slices            map[string]corev1.ResourceList
+	// uncounted are the resources whose first count is under way.
+	uncounted   []corev1.ResourceName
+	unlimitable []corev1.ResourceName
+	problems    []Problem
+	ledger      ledger.State
+	// reserved is what the ledger holds for objects that aren't in slices.
+	reserved corev1.ResourceList
+	// doubtful is what of it is for requests that seem to have failed.
+	// namespace name -> doubts
+	doubtful map[string]ledger.Doubts
+	// named is the UID of the ledger that requests are admitted by.
+	named types.UID
+	// trouble is that the ledger can't be read or written; nil if it can, or if it has been
+	// so for a moment only.
+	trouble *driver.Trouble
+	// lost: the ledger is another one than requests were admitted by before.
+	lost bool
+	// verdict is how far the webhook is known to be called for what the quota limits.
+	verdict reach.Verdict
+	// before is the condition Enforced that the status has; nil for none.
+	before *metav1.Condition
+	// protected are the selected namespaces that are never limited, sorted.
+	protected []string
+	// ignoring: while no operator answers, requests are admitted.
+	ignoring bool
+}
+
+// status returns the whole status. Conditions keep their transition times.
+func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResourceQuotaStatus {
+	hard := object.Spec.Quota.Hard
+	status := quotav1.ClusterResourceQuotaStatus{
+		ObservedGeneration: object.Generation,
+		Ledger:             f.named,
+		Reserved:           f.reserved,
+		Selector:           f.selector,
+		NamespaceCount:     int32(len(f.slices)), //nolint:gosec // no cluster has 2^31 namespaces
+		Conditions:         slices.Clone(object.Status.Conditions),
+	}
+	status.Total.Hard = hard
+	status.Total.Used = corev1.ResourceList{}
+	if f.countedGeneration == f.generation {
+		status.Total.Used = f.counted(quota.Subtract(hard, hard))
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(f.slices)) {
+		used := f.counted(quota.Mask(f.slices[namespace], quota.ResourceNames(hard)))
+		status.Total.Used = quota.Add(status.Total.Used, used)
+		status.Namespaces = append(status.Namespaces, quotav1.ResourceQuotaStatusByNamespace{
+			Namespace: namespace,
+			Status:    corev1.ResourceQuotaStatus{Hard: hard, Used: used},
+		})
+	}
+	status.Namespaces = fit(status.Namespaces)
+	for _, namespace := range slices.Sorted(maps.Keys(f.doubtful)) {
+		doubts := f.doubtful[namespace]
+		status.Doubtful = append(status.Doubtful, quotav1.DoubtfulReservations{
+			Namespace: namespace, Count: int32(doubts.Number), Amounts: doubts.Amounts, //nolint:gosec // no ledger holds 2^31
+		})
+	}
+	status.Summary = report.Summary(status.Total.Used, hard)
+	status.Levels = report.Levels(object.Status.Levels, status.Total.Used, hard)
+	for _, condition := range f.conditions(status.Total) {
+		condition.ObservedGeneration = object.Generation
+		condition.LastTransitionTime = metav1.NewTime(f.now)
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	return status
+}
+
+// counted leaves out what has not been counted: zero would be a claim.
+func (f facts) counted(used corev1.ResourceList) corev1.ResourceList {
+	result := maps.Clone(used)
+	maps.DeleteFunc(result, func(name corev1.ResourceName, _ resource.Quantity) bool {
+		return slices.Contains(f.uncounted, name) || slices.Contains(f.unlimitable, name)
+	})
+	return result
+}

@@ -1,0 +1,360 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+var moment = time.Unix(5000, 0)
+
+func list(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return list
+}
+
+func team(hard ...string) *quotav1.ClusterResourceQuota {
+	return &quotav1.ClusterResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid", Generation: 2},
+		Spec: quotav1.ClusterResourceQuotaSpec{
+			Selector: quotav1.ClusterResourceQuotaSelector{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}},
+			},
+			Quota: quotav1.ResourceQuotaSpec{Hard: list(hard...)},
+		},
+	}
+}
+
+// good are facts of a quota that works, with whatever is changed in them.
+func good(changes ...func(*facts)) facts {
+	facts := facts{
+		now: moment, generation: 2, selector: "team=shop", countedGeneration: 2,
+		verdict:  reach.Verdict{Enforcement: reach.Proved, Coverage: reach.Exact},
+		slices:   map[string]corev1.ResourceList{"b": list("pods", "2"), "a": list("pods", "1")},
+		ledger:   ledger.State{Basis: ledger.Basis{Quota: "uid", Generation: 2}, Used: list("pods", "3")},
+		reserved: list("pods", "1"),
+	}
+	for _, change := range changes {
+		change(&facts)
+	}
+	return facts
+}
+
+func TestTheStatusOfAQuotaThatWorks(t *testing.T) {
+	got := good().status(team("pods", "10"))
+	want := quotav1.ClusterResourceQuotaStatus{
+		ObservedGeneration: 2, Selector: "team=shop", NamespaceCount: 2, Summary: "pods: 3/10",
+		Total:    corev1.ResourceQuotaStatus{Hard: list("pods", "10"), Used: list("pods", "3")},
+		Reserved: list("pods", "1"),
+		Namespaces: []quotav1.ResourceQuotaStatusByNamespace{
+			{Namespace: "a", Status: corev1.ResourceQuotaStatus{Hard: list("pods", "10"), Used: list("pods", "1")}},
+			{Namespace: "b", Status: corev1.ResourceQuotaStatus{Hard: list("pods", "10"), Used: list("pods", "2")}},
+		},
+		Conditions: []metav1.Condition{
+			conditionAt(moment, quotav1.ConditionReady, metav1.ConditionTrue, quotav1.ReasonCounted, "usage is counted and follows every change"),
+			conditionAt(moment, quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured,
+				"every request that the quota limits is checked"),
+			conditionAt(moment, quotav1.ConditionExceeded, metav1.ConditionFalse, quotav1.ReasonWithinLimits, "used is nowhere above hard"),
+			conditionAt(moment, quotav1.ConditionResourceUnavailable, metav1.ConditionFalse, quotav1.ReasonAllAvailable,
+				"every limited resource can be counted"),
+			conditionAt(moment, quotav1.ConditionProtectedSelected, metav1.ConditionFalse, quotav1.ReasonNoneProtected,
+				"no protected namespace is selected"),
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-want,+got):\n%s", diff)
+	}
+}
+
+func conditionAt(since time.Time, kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: 2, LastTransitionTime: metav1.NewTime(since),
+	}
+}
+
+func TestFiguresOfAStatus(t *testing.T) {
+	for name, test := range map[string]struct {
+		quota    *quotav1.ClusterResourceQuota
+		facts    facts
+		used     corev1.ResourceList
+		reserved corev1.ResourceList
+		summary  string
+	}{
+		"nothing is used of a quota without namespaces": {
+			quota: team("pods", "10"), facts: good(func(f *facts) { f.slices = nil }),
+			used: list("pods", "0"), reserved: list("pods", "1"), summary: "pods: 0/10",
+		},
+		"what is being counted is left out": {
+			quota: team("pods", "10", "services", "5"), facts: good(func(f *facts) {
+				f.slices = map[string]corev1.ResourceList{"a": list("pods", "1", "services", "0")}
+				f.uncounted = []corev1.ResourceName{"services"}
+			}),
+			used: list("pods", "1"), reserved: list("pods", "1"), summary: "pods: 1/10, services: ?/5",
+		},
+		"so is what can't be limited": {
+			quota: team("pods", "10", "count/events", "5"), facts: good(func(f *facts) {
+				f.slices = map[string]corev1.ResourceList{"a": list("pods", "1", "count/events", "0")}
+				f.unlimitable = []corev1.ResourceName{"count/events"}
+			}),
+			used: list("pods", "1"), reserved: list("pods", "1"), summary: "count/events: ?/5, pods: 1/10",
+		},
+		"before the first count nothing is claimed": {
+			quota: team("pods", "10"), facts: good(func(f *facts) {
+				f.slices, f.countedGeneration, f.ledger, f.reserved = nil, 0, ledger.State{}, nil
+			}),
+			summary: "pods: ?/10",
+		},
+		"nor for what an invalid spec limits": {
+			quota: team("pods", "10"), facts: good(func(f *facts) {
+				f.invalid, f.slices, f.countedGeneration = errors.New("no selector"), nil, 0
+				f.ledger, f.reserved = ledger.State{}, nil
+			}),
+			summary: "pods: ?/10",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := test.facts.status(test.quota)
+			if !quota.Equals(test.used, got.Total.Used) || !quota.Equals(test.reserved, got.Reserved) {
+				t.Errorf("got used %v, reserved %v, want %v and %v", got.Total.Used, got.Reserved, test.used, test.reserved)
+			}
+			if got.Summary != test.summary {
+				t.Errorf("summary: got %s, want %s", got.Summary, test.summary)
+			}
+		})
+	}
+}
+
+const correctIt = ": remove it from spec.quota.hard, or correct the name; an extended resource is limited as requests.NAME"
+
+func TestConditions(t *testing.T) {
+	for name, test := range map[string]struct {
+		facts           facts
+		kind            string
+		want            metav1.ConditionStatus
+		reason, message string
+	}{
+		"it isn't ready before the first count": {
+			facts: good(func(f *facts) { f.countedGeneration = 0 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: what is limited is refused until then; " +
+				"wait, and if it lasts, the log of the operator's leader says why",
+		},
+		"nor before a resource was counted": {
+			facts: good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services", "pods"} }),
+			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonCounting, message: "not counted yet: pods, services: it is refused until then; wait, and if it lasts, " +
+				"look at the condition ResourceUnavailable, and at the log of the operator's leader",
+		},
+		"nor while the count is for an older spec": {
+			facts: good(func(f *facts) { f.countedGeneration = 1 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: what is limited is refused until then; " +
+				"wait, and if it lasts, the log of the operator's leader says why",
+		},
+		"nor when its spec is invalid": {
+			facts: good(func(f *facts) { f.invalid = errors.New("quota team: spec.selector: Required value") }),
+			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonInvalidSpec, message: "quota team: spec.selector: Required value: correct the spec",
+		},
+		"an invalid spec refuses what it names": {
+			facts: good(func(f *facts) { f.invalid, f.refusing = errors.New("invalid"), true }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonInvalidSpec, message: "every request for what spec.quota.hard names is refused, " +
+				"in the namespaces that the valid part of the selector selects, because nobody can tell how much the spec allows: " +
+				"correct it; the condition Ready says what is wrong",
+		},
+		"or limits nothing": {
+			facts: good(func(f *facts) { f.invalid = errors.New("invalid") }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonInvalidSpec, message: "nothing is limited, because no part of the selector is valid, " +
+				"or Kubernetes keeps no quota on what spec.quota.hard names: correct the spec; the condition Ready says what is wrong",
+		},
+		"nor is one whose rules are missing": {
+			facts: good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, " +
+				"in every namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
+		},
+		"nor is one that somebody else edits": {
+			facts: good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Disputed, Dispute: "it was edited by x"} }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWebhookEdited, message: "it was edited by x; requests that the quota limits may pass unchecked: " +
+				"unless the operator's repair lasts, exempt the configuration shared-quota from whatever edits it, or stop that",
+		},
+		"nor is one that nobody has looked at yet": {
+			facts: good(func(f *facts) { f.verdict = reach.Verdict{} }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, " +
+				"in every namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
+		},
+		"nor is one of which that is known of an older spec": {
+			facts: good(func(f *facts) {
+				f.verdict, f.before = reach.Verdict{}, &metav1.Condition{Status: metav1.ConditionTrue, ObservedGeneration: 1}
+			}),
+			kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, " +
+				"in every namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
+		},
+		"what the leader before knew is known until this one knows more": {
+			facts: good(func(f *facts) {
+				before := conditionAt(moment, quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, "checked")
+				f.verdict, f.before = reach.Verdict{}, &before
+			}),
+			kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue, reason: quotav1.ReasonWebhookConfigured, message: "checked",
+		},
+		"what the API server hasn't loaded isn't enforced": {
+			facts: good(func(f *facts) { f.verdict.Enforcement = reach.Unproved }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWebhookPending, message: "the webhook configuration covers the quota, and the API server has not loaded it yet: " +
+				"wait, and if it lasts, the log of the operator's leader says why",
+		},
+		"a probe that fails says how": {
+			facts: good(func(f *facts) { f.verdict.Enforcement, f.verdict.Failure = reach.Unprovable, "connection refused" }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonProbeFailed, message: "it is not known whether requests are checked, " +
+				"because the operator's own test request fails: connection refused: see that the API server reaches the operator's Service, " +
+				"and that no other webhook or policy refuses the dry run of a QuotaLedger",
+		},
+		"and one that never ends": {
+			facts: good(func(f *facts) { f.verdict.Enforcement = reach.Unprovable }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonProbeFailed, message: "it is not known whether requests are checked, " +
+				"because the operator's own test request fails: it gets no answer: see that the API server reaches the operator's Service, " +
+				"and that no other webhook or policy refuses the dry run of a QuotaLedger",
+		},
+		"what is asked in other namespaces is said": {
+			facts: good(func(f *facts) { f.verdict.Coverage = reach.Wide }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
+			reason: quotav1.ReasonWebhookConfigured, message: "every request that the quota limits is checked; " +
+				"the webhook is called in namespaces that are not selected too, and requests there for what is limited need the operator: " +
+				"no webhook can select by annotations, nor by too many selectors; select by a label that several quotas share to avoid it",
+		},
+		"and what is admitted while nobody answers": {
+			facts: good(func(f *facts) { f.ignoring = true }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
+			reason: quotav1.ReasonWebhookConfigured, message: "every request that the quota limits is checked; " +
+				"while no operator answers, requests are admitted unchecked: the failure policy is Ignore; " +
+				"start the operator with --failure-policy=Fail to refuse them",
+		},
+		"a ledger that can't be written says since when, and why": {
+			facts: good(func(f *facts) { f.trouble = &driver.Trouble{Since: moment, Err: errors.New("etcd is full")} }),
+			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse, reason: quotav1.ReasonLedgerUnavailable,
+			message: "the quota's ledger can't be read or written since 1970-01-01T01:23:20Z, so what the quota limits is refused: etcd is full: " +
+				"see what makes the API server answer so, such as a missing right, a policy or webhook that refuses the operator, or a full etcd",
+		},
+		"a ledger that was lost": {
+			facts: good(func(f *facts) { f.lost, f.ledger.Sealed = true, moment }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonLedgerLost, message: "somebody deleted or edited the ledger at about 1970-01-01T01:23:20Z: " +
+				"until all that was being admitted then has arrived or failed, nothing is; " +
+				"it ends by itself within minutes: find out who may write QuotaLedgers, and let nobody",
+		},
+		"what is used may reach the limit": {
+			facts: good(func(f *facts) { f.slices = map[string]corev1.ResourceList{"a": list("pods", "10", "services", "5")} }),
+			kind:  quotav1.ConditionExceeded, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWithinLimits, message: "used is nowhere above hard",
+		},
+		"what is reserved with it doesn't exceed": {
+			facts: good(func(f *facts) {
+				f.slices = map[string]corev1.ResourceList{"a": list("pods", "10")}
+				f.ledger.Reservations = map[ledger.Key]ledger.Reservation{{UID: "x"}: {Amounts: list("pods", "5")}}
+			}),
+			kind: quotav1.ConditionExceeded, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonWithinLimits, message: "used is nowhere above hard",
+		},
+		"what is used above the limit is named, by all namespaces together": {
+			facts: good(func(f *facts) {
+				f.slices = map[string]corev1.ResourceList{"a": list("pods", "8", "services", "6"), "b": list("pods", "3")}
+			}),
+			kind: quotav1.ConditionExceeded, want: metav1.ConditionTrue, reason: quotav1.ReasonUsedAboveHard,
+			message: "pods: used 11, hard 10, services: used 6, hard 5; nothing is removed, and requests for more are refused, " +
+				"until used is below hard: delete what is not needed, or raise spec.quota.hard",
+		},
+		"also while something else is counted": {
+			facts: good(func(f *facts) {
+				f.slices = map[string]corev1.ResourceList{"a": list("pods", "11", "services", "0")}
+				f.uncounted = []corev1.ResourceName{"services"}
+			}),
+			kind: quotav1.ConditionExceeded, want: metav1.ConditionTrue, reason: quotav1.ReasonUsedAboveHard,
+			message: "pods: used 11, hard 10; nothing is removed, and requests for more are refused, " +
+				"until used is below hard: delete what is not needed, or raise spec.quota.hard",
+		},
+		"nobody knows before everything is counted": {
+			facts: good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services"} }),
+			kind:  quotav1.ConditionExceeded, want: metav1.ConditionUnknown, reason: quotav1.ReasonCounting,
+			message: "not everything is counted yet: wait; the condition Ready says for what",
+		},
+		"nor before anything is": {
+			facts: good(func(f *facts) { f.slices, f.countedGeneration = nil, 0 }),
+			kind:  quotav1.ConditionExceeded, want: metav1.ConditionUnknown, reason: quotav1.ReasonCounting,
+			message: "not everything is counted yet: wait; the condition Ready says for what",
+		},
+		"nor while the spec is invalid": {
+			facts: good(func(f *facts) { f.invalid, f.slices, f.countedGeneration = errors.New("invalid"), nil, 0 }),
+			kind:  quotav1.ConditionExceeded, want: metav1.ConditionUnknown, reason: quotav1.ReasonInvalidSpec,
+			message: "nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong",
+		},
+		"no protected namespace is selected": {
+			facts: good(func(*facts) {}), kind: quotav1.ConditionProtectedSelected, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonNoneProtected, message: "no protected namespace is selected",
+		},
+		"those that are, are named": {
+			facts: good(func(f *facts) { f.protected = []string{"kube-public", "kube-system"} }),
+			kind:  quotav1.ConditionProtectedSelected, want: metav1.ConditionTrue, reason: quotav1.ReasonProtectedNamespaces,
+			message: "selected and counted, but never limited, so that the cluster can heal itself: kube-public, kube-system; " +
+				"exclude them by the selector",
+		},
+		"what can't be limited is named": {
+			facts: good(func(f *facts) { f.unlimitable = []corev1.ResourceName{"storage", "count/events"} }),
+			kind:  quotav1.ConditionResourceUnavailable, want: metav1.ConditionTrue,
+			reason: quotav1.ReasonNotLimitable, message: "Kubernetes keeps no quota on count/events, storage" + correctIt,
+		},
+		"so is what can't be counted": {
+			facts: good(func(f *facts) { f.problems = []Problem{{Reason: quotav1.ReasonNotServed, Message: "no widgets"}} }),
+			kind:  quotav1.ConditionResourceUnavailable, want: metav1.ConditionTrue, reason: quotav1.ReasonNotServed, message: "no widgets",
+		},
+		"and all of it at a time, by the first reason": {
+			facts: good(func(f *facts) {
+				f.unlimitable = []corev1.ResourceName{"storage"}
+				f.problems = []Problem{{Reason: quotav1.ReasonNotServed, Message: "no widgets"}, {Reason: quotav1.ReasonNotWatchable, Message: "no gadgets"}}
+			}),
+			kind: quotav1.ConditionResourceUnavailable, want: metav1.ConditionTrue, reason: quotav1.ReasonNotLimitable,
+			message: "Kubernetes keeps no quota on storage" + correctIt + "; no widgets; no gadgets",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := test.facts.status(team("pods", "10", "services", "5"))
+			want := conditionAt(moment, test.kind, test.want, test.reason, test.message)
+			if diff := cmp.Diff(&want, meta.FindStatusCondition(status.Conditions, test.kind)); diff != "" {
+				t.Errorf("condition (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAConditionKeepsTheTimeOfItsTransition(t *testing.T) {
+	object := team("pods", "10")
+	object.Status = good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }).status(object)
+	later := good(func(f *facts) { f.now = moment.Add(time.Hour) }).status(object)
+	for kind, want := range map[string]time.Time{
+		quotav1.ConditionReady: moment, quotav1.ConditionResourceUnavailable: moment, quotav1.ConditionEnforced: moment.Add(time.Hour),
+	} {
+		if got := meta.FindStatusCondition(later.Conditions, kind).LastTransitionTime; !got.Time.Equal(want) {
+			t.Errorf("%s: got since %s, want since %s", kind, got, want)
+		}
+	}
+	if got := meta.FindStatusCondition(object.Status.Conditions, quotav1.ConditionEnforced).Status; got != metav1.ConditionFalse {
+		t.Errorf("the object's own condition was changed to %s", got)
+	}
+}

@@ -1,0 +1,69 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
+)
+
+// totals are the figures that all views of a quota share.
+type totals struct{ used, reserved corev1.ResourceList }
+
+func (t totals) equal(other totals) bool {
+	return quota.Equals(t.used, other.used) && quota.Equals(t.reserved, other.reserved)
+}
+
+// figures are what the views of one quota are made of.
+type figures struct {
+	// selection is zero as long as it isn't known which namespaces are selected.
+	selection uint64
+	// counted tells whether there is anything to show: a count that has only begun,
+	// as a new leader's, would take back what the views say.
+	counted bool
+	totals  totals
+	// complete are the resources that have been counted.
+	complete []corev1.ResourceName
+	// namespace name -> used
+	slices map[string]corev1.ResourceList
+}
+
+// figures returns those of the quota as it is now: the same that its status shows.
+func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
+	state, degraded := c.group.Current(object.Name), c.degraded(object.Name)
+	read := balance.Read(c.count, object.Name, object.UID, state)
+	ready := len(read.Complete) == len(read.Definition.Sources) || degraded
+	return figures{
+		selection: read.Selection, complete: read.Complete, slices: read.Slices,
+		counted: ready && state.Quota == object.UID,
+		totals:  totals{used: quota.Mask(read.Used, read.Complete), reserved: read.Reserved},
+	}
+}
+
+// views returns what each selected namespace should be shown.
+func (f figures) views(object *quotav1.ClusterResourceQuota) map[string]quotav1.LocalResourceQuotaStatus {
+	spec := object.Spec.Quota
+	common := quotav1.LocalResourceQuotaStatus{
+		Total:           corev1.ResourceQuotaStatus{Hard: spec.Hard, Used: f.totals.used},
+		Reserved:        f.totals.reserved,
+		Available:       report.Available(spec.Hard, f.totals.used, f.totals.reserved),
+		Scopes:          spec.Scopes,
+		ScopeSelector:   spec.ScopeSelector,
+		Summary:         report.Summary(f.totals.used, spec.Hard),
+		ReservedSummary: report.Amounts(f.totals.reserved),
+		ScopeSummary:    report.Scopes(spec.Scopes, spec.ScopeSelector),
+	}
+	views := make(map[string]quotav1.LocalResourceQuotaStatus, len(f.slices))
+	for namespace, used := range f.slices {
+		view := common
+		view.Used = quota.Mask(used, f.complete)
+		view.UsedSummary = report.Amounts(view.Used)
+		views[namespace] = view
+	}
+	return views
+}

@@ -1,0 +1,90 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/events"
+)
+
+// writesAtOnce bounds the writes of one round that are under way together.
+const writesAtOnce = 4
+
+// writeTimeout bounds one write, so that one that is never answered leaves time for
+// the rest of its round.
+const writeTimeout = 10 * time.Second
+
+func (c *ViewController) remove(ctx context.Context, views []*quotav1.LocalResourceQuota) error {
+	return each(views, func(view *quotav1.LocalResourceQuota) error {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		return client.IgnoreNotFound(c.client.Delete(ctx, view))
+	})
+}
+
+// each does something with every view, also where it fails for others: one
+// namespace must not keep the rest from their views.
+func each(views []*quotav1.LocalResourceQuota, do func(*quotav1.LocalResourceQuota) error) error {
+	failures := make([]error, len(views))
+	var group errgroup.Group
+	group.SetLimit(writesAtOnce)
+	for i, view := range views {
+		group.Go(func() error {
+			failures[i] = do(view)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return errors.Join(failures...)
+}
+
+// write stores a view, and tells of the resources whose level has risen by it.
+func (c *ViewController) write(ctx context.Context, view *quotav1.LocalResourceQuota, risen []corev1.ResourceName) error {
+	stored, err := c.store(ctx, view)
+	if stored {
+		c.tell(view, risen)
+	}
+	return err
+}
+
+// tell tells the owner of the namespace which levels a view that was just written
+// has reached. They are in the view now: nobody else tells.
+func (c *ViewController) tell(view *quotav1.LocalResourceQuota, risen []corev1.ResourceName) {
+	for _, name := range risen {
+		events.LevelReachedInView(view, events.UseOf(name, view.Status.Levels[name], view.Status.Total)).Record(c.recorder)
+	}
+}
+
+// store tells whether the view is stored.
+func (c *ViewController) store(ctx context.Context, view *quotav1.LocalResourceQuota) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if view.ResourceVersion != "" {
+		err := c.client.Update(ctx, view)
+		// Whoever changed or deleted it meanwhile asks for another round by that.
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return false, nil
+		}
+		return err == nil, err //nolint:wrapcheck // the error names the view
+	}
+	err := c.client.Create(ctx, view)
+	// A namespace that is going takes no new objects, and needs none.
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("creating the view in namespace %s: %w", view.Namespace, err)
+	}
+	return true, nil
+}

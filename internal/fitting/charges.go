@@ -1,0 +1,99 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fitting
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// charge returns what one of an item's objects costs a quota. The refusal isn't
+// empty where the quota refuses it whatever is left.
+func (j *Judge) charge(item Item, limit *Limit) (amounts corev1.ResourceList, refusal string, err error) {
+	charges, err := j.evaluators.Charges(attributes(item), []evaluation.Quota{{Name: limit.Name, Spec: limit.Spec}})
+	if refused := (*evaluation.Refusal)(nil); errors.As(err, &refused) {
+		return nil, refused.Message, nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("charging quota %s: %w", limit.Name, err)
+	}
+	if len(charges) == 0 {
+		return nil, "", nil
+	}
+	return charges[0].Amounts, "", nil
+}
+
+// attributes of the request that would bring one of the objects about.
+func attributes(item Item) admission.Attributes {
+	operation, old, options := admission.Create, runtime.Object(nil), runtime.Object(&metav1.CreateOptions{})
+	if item.Old != nil {
+		operation, old, options = admission.Update, item.Old, &metav1.UpdateOptions{}
+	}
+	return admission.NewAttributesRecord(
+		item.Object, old, item.Resource.GroupVersion().WithKind(item.Kind), item.Object.GetNamespace(), item.Object.GetName(),
+		item.Resource, "", operation, options, false, nil,
+	)
+}
+
+// Complete returns an object as admission would leave it, or why it would be
+// refused.
+type Complete func(object client.Object) (completed client.Object, refusal string)
+
+// completed returns the demand with all that is to be made as it would be made.
+// What is refused is left out, and told.
+func (j *Judge) completed(demand Demand) (completed Demand, refusals []Refusal) {
+	complete := func(items []Item) []Item {
+		var kept []Item
+		for _, item := range items {
+			refusal := ""
+			if item.Old == nil {
+				item.Object, refusal = j.complete(item.Object)
+			}
+			if refusal != "" {
+				refusals = append(refusals, refusalOf(demand, item, refusal))
+				continue
+			}
+			kept = append(kept, item)
+		}
+		return kept
+	}
+	completed = demand
+	completed.Items = complete(demand.Items)
+	if demand.Pods != nil {
+		pods := *demand.Pods
+		if pods.Missing() > 0 || len(pods.Old) > 0 {
+			pods.New = complete(pods.New)
+		}
+		completed.Pods = &pods
+	}
+	return completed, refusals
+}
+
+// chargeAll returns what one each of the items costs a quota together.
+func (j *Judge) chargeAll(demand Demand, items []Item, limit *Limit) (corev1.ResourceList, []Refusal, error) {
+	total := corev1.ResourceList{}
+	var refusals []Refusal
+	for _, item := range items {
+		amounts, refusal, err := j.charge(item, limit)
+		if err != nil {
+			return nil, nil, err
+		}
+		if refusal != "" {
+			refusals = append(refusals, refusalOf(demand, item, refusal))
+		}
+		total = sum(total, timesAll(amounts, item.Count))
+	}
+	return total, refusals, nil
+}
+
+func refusalOf(demand Demand, item Item, message string) Refusal {
+	return Refusal{Kind: demand.Kind, Namespace: demand.Namespace, Name: demand.Name, Refused: item.Kind, Message: message}
+}

@@ -1,0 +1,163 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fitting
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// isDefaultClass is the annotation of a default storage class; the second is its
+// older name.
+const (
+	isDefaultClass      = "storageclass.kubernetes.io/is-default-class"
+	isDefaultClassOlder = "storageclass.beta.kubernetes.io/is-default-class"
+)
+
+// Surroundings are what admission goes by. What can't be read is left out.
+type Surroundings struct {
+	LimitRanges     []corev1.LimitRange
+	PriorityClasses []schedulingv1.PriorityClass
+	RuntimeClasses  []nodev1.RuntimeClass
+	StorageClasses  []storagev1.StorageClass
+}
+
+// Rules are what admission makes of new objects.
+type Rules struct {
+	types       *Types
+	limitRanges map[string][]*corev1.LimitRange // namespace -> its limit ranges
+	// priorityClass and storageClass are the defaults, empty for none.
+	priorityClass, storageClass string
+	overheads                   map[string]corev1.ResourceList // runtime class -> its overhead
+}
+
+// NewRules returns the rules that follow from the surroundings.
+func NewRules(types *Types, surroundings Surroundings) *Rules {
+	rules := &Rules{
+		types: types, limitRanges: map[string][]*corev1.LimitRange{}, overheads: map[string]corev1.ResourceList{},
+		priorityClass: defaultPriorityClass(surroundings.PriorityClasses),
+		storageClass:  defaultStorageClass(surroundings.StorageClasses),
+	}
+	for i := range surroundings.LimitRanges {
+		limitRange := &surroundings.LimitRanges[i]
+		rules.limitRanges[limitRange.Namespace] = append(rules.limitRanges[limitRange.Namespace], limitRange)
+	}
+	for i := range surroundings.RuntimeClasses {
+		if class := &surroundings.RuntimeClasses[i]; class.Overhead != nil {
+			rules.overheads[class.Name] = class.Overhead.PodFixed
+		}
+	}
+	return rules
+}
+
+// defaultPriorityClass returns the one of least value, if there are several.
+func defaultPriorityClass(classes []schedulingv1.PriorityClass) string {
+	var least *schedulingv1.PriorityClass
+	for i := range classes {
+		if classes[i].GlobalDefault && (least == nil || classes[i].Value < least.Value) {
+			least = &classes[i]
+		}
+	}
+	if least == nil {
+		return ""
+	}
+	return least.Name
+}
+
+// defaultStorageClass returns the latest one, if there are several.
+func defaultStorageClass(classes []storagev1.StorageClass) string {
+	var defaults []storagev1.StorageClass
+	for _, class := range classes {
+		if class.Annotations[isDefaultClass] == "true" || class.Annotations[isDefaultClassOlder] == "true" {
+			defaults = append(defaults, class)
+		}
+	}
+	if len(defaults) == 0 {
+		return ""
+	}
+	latest := slices.MinFunc(defaults, func(a, b storagev1.StorageClass) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return latest.Name
+}
+
+// Complete returns a new object as admission would leave it. The refusal isn't
+// empty where a LimitRange would refuse it.
+func (r *Rules) Complete(object client.Object) (completed client.Object, refusal string) {
+	switch object := object.(type) {
+	case *corev1.Pod:
+		return r.pod(object)
+	case *corev1.PersistentVolumeClaim:
+		return r.claim(object)
+	}
+	return object, ""
+}
+
+func (r *Rules) pod(object *corev1.Pod) (completed client.Object, refusal string) {
+	pod := object.DeepCopy()
+	r.types.scheme.Default(pod)
+	if pod.Spec.PriorityClassName == "" {
+		pod.Spec.PriorityClassName = r.priorityClass
+	}
+	if pod.Spec.RuntimeClassName != nil && pod.Spec.Overhead == nil {
+		pod.Spec.Overhead = r.overheads[*pod.Spec.RuntimeClassName]
+	}
+	err := r.applyLimitRanges(pod, &core.Pod{}, "pods")
+	return pod, reasonOf(err)
+}
+
+func (r *Rules) claim(object *corev1.PersistentVolumeClaim) (completed client.Object, refusal string) {
+	claim := object.DeepCopy()
+	r.types.scheme.Default(claim)
+	_, older := claim.Annotations[corev1.BetaStorageClassAnnotation]
+	if !older && claim.Spec.StorageClassName == nil && r.storageClass != "" {
+		claim.Spec.StorageClassName = &r.storageClass
+	}
+	err := r.applyLimitRanges(claim, &core.PersistentVolumeClaim{}, "persistentvolumeclaims")
+	return claim, reasonOf(err)
+}
+
+// applyLimitRanges lets Kubernetes' own plugin change and then validate the
+// object, in the type that it takes.
+func (r *Rules) applyLimitRanges(object client.Object, internal runtime.Object, resource string) error {
+	limitRanges := r.limitRanges[object.GetNamespace()]
+	if len(limitRanges) == 0 {
+		return nil
+	}
+	if err := r.types.scheme.Convert(object, internal, nil); err != nil {
+		return fmt.Errorf("converting it: %w", err)
+	}
+	plugin := &limitranger.DefaultLimitRangerActions{}
+	for _, limitRange := range limitRanges {
+		if err := plugin.MutateLimit(limitRange, resource, internal); err != nil {
+			return fmt.Errorf("applying LimitRange %s: %w", limitRange.Name, err)
+		}
+	}
+	for _, limitRange := range limitRanges {
+		if err := plugin.ValidateLimit(limitRange, resource, internal); err != nil {
+			return err //nolint:wrapcheck // in Kubernetes' words
+		}
+	}
+	if err := r.types.scheme.Convert(internal, object, nil); err != nil {
+		return fmt.Errorf("converting it back: %w", err)
+	}
+	return nil
+}
+
+func reasonOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

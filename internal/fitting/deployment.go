@@ -1,0 +1,86 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fitting
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/utils/ptr"
+)
+
+// deployment makes a ReplicaSet for each template, and pods by it. Pods of older
+// ones are replaced as the strategy says.
+func (d *Demand) deployment(m Manifest, deployment *appsv1.Deployment) error {
+	replicaSets := ownedBy(m.Live, m.Present.ReplicaSets)
+	current := currentReplicaSet(deployment, replicaSets)
+	var pods, old []*corev1.Pod
+	for _, set := range replicaSets {
+		of := controlledBy(set.UID, m.Present.Pods)
+		if set == current {
+			pods = of
+		} else {
+			old = append(old, of...)
+		}
+	}
+	wanted := int64(ptr.Deref(deployment.Spec.Replicas, 1))
+	if deployment.Spec.Paused {
+		d.paused(m, deployment, wanted, int64(len(pods)+len(old)))
+		return nil
+	}
+	if current == nil {
+		d.add(Item{Resource: replicaResource, Kind: "ReplicaSet", Object: d.replicaSet(deployment), Count: 1})
+	}
+	surge, unavailable, err := fenceposts(deployment, wanted)
+	if err != nil {
+		return err
+	}
+	d.Pods = &Pods{
+		New: d.ofTemplate(&deployment.Spec.Template, m.Present), Old: d.replaced(old, m.Present),
+		Wanted: wanted, Present: int64(len(pods)), Surge: surge, Unavailable: unavailable,
+	}
+	return nil
+}
+
+// paused is scaled, and not rolled out. What is new stays without a ReplicaSet.
+func (d *Demand) paused(m Manifest, deployment *appsv1.Deployment, wanted, present int64) {
+	d.note(pausedDeployment(d.Namespace, d.Name))
+	if len(ownedBy(m.Live, m.Present.ReplicaSets)) > 0 {
+		d.Pods = &Pods{New: d.ofTemplate(&deployment.Spec.Template, m.Present), Wanted: wanted, Present: present}
+	}
+}
+
+func currentReplicaSet(deployment *appsv1.Deployment, sets []*appsv1.ReplicaSet) *appsv1.ReplicaSet {
+	for _, set := range sets {
+		if util.EqualIgnoreHash(&deployment.Spec.Template, &set.Spec.Template) {
+			return set
+		}
+	}
+	return nil
+}
+
+func (d *Demand) replicaSet(deployment *appsv1.Deployment) *appsv1.ReplicaSet {
+	set := &appsv1.ReplicaSet{}
+	set.Namespace, set.Labels = d.Namespace, deployment.Spec.Template.Labels
+	return set
+}
+
+// fenceposts returns how many pods more and how many fewer than wanted there may
+// be while pods are replaced. Recreate does without all of them.
+func fenceposts(deployment *appsv1.Deployment, wanted int64) (surge, unavailable int64, err error) {
+	rolling := deployment.Spec.Strategy.RollingUpdate
+	if deployment.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		return 0, wanted, nil
+	}
+	if rolling == nil {
+		return 0, 1, nil
+	}
+	more, fewer, err := util.ResolveFenceposts(rolling.MaxSurge, rolling.MaxUnavailable, int32(wanted)) //nolint:gosec // it was an int32
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading its strategy: %w", err)
+	}
+	return int64(more), int64(fewer), nil
+}

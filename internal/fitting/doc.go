@@ -1,0 +1,30 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fitting reports whether the objects of manifests fit into what quotas leave.
+//
+// Three steps, each pure:
+//
+//   - Expand lists what a manifest makes: the object itself, and the pods and claims that
+//     Kubernetes' controllers make of it.
+//   - Rules complete each object as the API server does before quotas are charged, by Kubernetes'
+//     own code: the defaults of the API types, LimitRanges, default priority and storage classes,
+//     a runtime class's overhead. Webhooks that change objects are not asked.
+//   - Judge has internal/evaluation charge each object to each quota, as admission would, and
+//     compares the sums with what is available.
+//
+// It judges what must be free at the worst moment, so that all objects come to be in the end.
+// Controllers try again: what one of them frees on the way it may use again. But one manifest
+// doesn't count on what another frees.
+//
+// Invariants:
+//
+//   - An object that is said to fit can be admitted, one object after another.
+//   - More to make, or less available, never turns "doesn't fit" into "fits".
+//   - What isn't counted yet is never taken for available.
+//   - Nothing is made once for each pod: 10,000 pods are one object and a number.
+//   - If the number can't be exact it is too high rather than too low, and a note says so.
+//   - Arguments are not changed.
+//
+// It knows no client.
+package fitting

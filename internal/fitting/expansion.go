@@ -1,0 +1,148 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fitting
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Manifest is an object as applying it would leave it, with Kubernetes'
+// defaults, and what is there of it already.
+type Manifest struct {
+	// Resource is what the object is counted as.
+	Resource schema.GroupVersionResource
+	Kind     string
+	// Object has Kubernetes' own type where its costs depend on its fields.
+	Object client.Object
+	// Live is the object as it is, nil where there is none.
+	Live client.Object
+	// Present is what its namespace holds.
+	Present Present
+}
+
+// Present is what a namespace holds of what its workloads made.
+type Present struct {
+	// Pods that have not ended and are not being deleted.
+	Pods []*corev1.Pod
+	// ReplicaSets of the namespace.
+	ReplicaSets []*appsv1.ReplicaSet
+	// Claims are the names of the PersistentVolumeClaims.
+	Claims sets.Set[string]
+	// ClaimTemplates maps the names of ResourceClaimTemplates, those of the
+	// manifests among them.
+	ClaimTemplates map[string]*resourceapi.ResourceClaimTemplate
+	// Nodes tells how many nodes a DaemonSet's pods run on; false where it
+	// can't be told. May be nil.
+	Nodes func(set *appsv1.DaemonSet) (int64, bool)
+}
+
+// When tells at which time something is asked for.
+type When string
+
+const (
+	// Now: as soon as the manifest is applied.
+	Now When = ""
+	// AsPodsEnd: while a Job goes on, and its finished pods stay.
+	AsPodsEnd When = "as pods end"
+	// AtEachRun: when a CronJob's schedule says so.
+	AtEachRun When = "at each run"
+)
+
+// Item is objects that are alike, and how many of them are asked for.
+type Item struct {
+	Resource schema.GroupVersionResource
+	Kind     string
+	Object   client.Object
+	// Old is what an update starts from, nil for a creation.
+	Old   client.Object
+	Count int64
+	When  When
+}
+
+// Pods are the pods of one workload, and how they replace older ones.
+type Pods struct {
+	// New is what one new pod takes: the pod, and what is made for it.
+	New []Item
+	// Old holds, for each pod that is to be replaced, the same.
+	Old [][]Item
+	// Wanted is how many new pods there are in the end, Present how many there
+	// are already.
+	Wanted, Present int64
+	// Surge is how many pods more than Wanted there may be on the way, and
+	// Unavailable how many fewer. They matter only where Old isn't empty.
+	Surge, Unavailable int64
+}
+
+// Missing returns how many new pods are still to be made, never below zero.
+func (p *Pods) Missing() int64 {
+	return max(0, p.Wanted-p.Present)
+}
+
+// Demand is what one manifest asks for.
+type Demand struct {
+	Kind, Namespace, Name string
+	Items                 []Item
+	// Pods is nil where it makes none.
+	Pods *Pods
+	// Notes tell what was assumed.
+	Notes []string
+}
+
+// UnknownNodesError is returned for a DaemonSet of which nobody can tell on how
+// many nodes it runs.
+type UnknownNodesError struct{ Namespace, Name string }
+
+// Error implements error.
+func (e *UnknownNodesError) Error() string { return unknownNodes(e.Namespace, e.Name) }
+
+// Expand returns what the manifest asks for. The error is an *UnknownNodesError,
+// or tells what is wrong with the manifest.
+func Expand(m Manifest) (Demand, error) {
+	demand := Demand{Kind: m.Kind, Namespace: m.Object.GetNamespace(), Name: m.Object.GetName()}
+	demand.Items = append(demand.Items, Item{Resource: m.Resource, Kind: m.Kind, Object: m.Object, Old: m.Live, Count: 1})
+	var err error
+	switch object := m.Object.(type) {
+	case *appsv1.Deployment:
+		err = demand.deployment(m, object)
+	case *appsv1.StatefulSet:
+		demand.statefulSet(m, object)
+	case *appsv1.DaemonSet:
+		err = demand.daemonSet(m, object)
+	case *appsv1.ReplicaSet:
+		demand.copies(m, &object.Spec.Template, object.Spec.Replicas)
+	case *corev1.ReplicationController:
+		demand.copies(m, object.Spec.Template, object.Spec.Replicas)
+	case *batchv1.Job:
+		demand.job(m, object)
+	case *batchv1.CronJob:
+		demand.cronJob(m, object)
+	case *corev1.Pod:
+		demand.pod(m, object)
+	}
+	if err != nil {
+		return Demand{}, fmt.Errorf("expanding %s %s/%s: %w", m.Kind, demand.Namespace, demand.Name, err)
+	}
+	if m.Kind == "HorizontalPodAutoscaler" {
+		demand.note(autoscaler(m.Object))
+	}
+	return demand, nil
+}
+
+func (d *Demand) add(item Item) {
+	if item.Count > 0 {
+		d.Items = append(d.Items, item)
+	}
+}
+
+func (d *Demand) note(note string) {
+	d.Notes = append(d.Notes, note)
+}

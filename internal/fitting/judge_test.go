@@ -1,0 +1,387 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fitting
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+)
+
+var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+
+func list(pairs ...string) corev1.ResourceList {
+	made := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		made[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return made
+}
+
+func podOf(namespace string, requests ...string) Item {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: list(requests...)}}}
+	return Item{Resource: pods, Kind: "Pod", Object: pod, Count: 1}
+}
+
+// ended are pods of which only the objects are left.
+func ended(namespace string, count int64) Item {
+	item := podOf(namespace)
+	item.Object = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}
+	item.Count = count
+	return item
+}
+
+func service(namespace string, kind corev1.ServiceType) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", ResourceVersion: "1"},
+		Spec:       corev1.ServiceSpec{Type: kind, AllocateLoadBalancerNodePorts: ptr.To(false)},
+	}
+}
+
+// workload makes so many pods.
+func workload(namespace, name string, count int64, requests ...string) Demand {
+	return Demand{
+		Kind: "ReplicaSet", Namespace: namespace, Name: name,
+		Pods: &Pods{New: []Item{podOf(namespace, requests...)}, Wanted: count},
+	}
+}
+
+func limit(name string, left corev1.ResourceList, namespaces ...string) Limit {
+	return Limit{Source: Shared, Name: name, Namespaces: namespaces, Spec: corev1.ResourceQuotaSpec{Hard: left}, Left: left}
+}
+
+func asItIs(object client.Object) (completed client.Object, refusal string) { return object, "" }
+
+func judged(t require, demands []Demand, limits []Limit) Verdict {
+	t.Helper()
+	verdict, err := NewJudge(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), asItIs).Judge(demands, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verdict
+}
+
+// require is what tests and properties have in common.
+type require interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func TestJudge(t *testing.T) {
+	for name, test := range map[string]struct {
+		demands  []Demand
+		limits   []Limit
+		rows     []string
+		refusals []string
+		want     Outcome
+	}{
+		"there is room to the last pod": {
+			demands: []Demand{workload("a", "web", 3)},
+			limits:  []Limit{limit("team", list("pods", "3"), "a")},
+			rows:    []string{"team pods 3 of 3"}, want: Fits,
+		},
+		"one is too many": {
+			demands: []Demand{workload("a", "web", 4)},
+			limits:  []Limit{limit("team", list("pods", "3"), "a")},
+			rows:    []string{"team pods 4 of 3 short 1"}, want: DoesNot,
+		},
+		"two workloads take from the same": {
+			demands: []Demand{workload("a", "web", 2, "cpu", "300m"), workload("a", "api", 2, "cpu", "100m")},
+			limits:  []Limit{limit("team", list("requests.cpu", "500m"), "a")},
+			rows:    []string{"team requests.cpu 800m of 500m short 300m"}, want: DoesNot,
+		},
+		"two namespaces share a quota, and have one each": {
+			demands: []Demand{workload("a", "web", 2), workload("b", "web", 3)},
+			limits: []Limit{
+				limit("team", list("pods", "5"), "a", "b"), limit("own-a", list("pods", "2"), "a"), limit("own-b", list("pods", "2"), "b"),
+			},
+			rows: []string{"team pods 5 of 5", "own-a pods 2 of 2", "own-b pods 3 of 2 short 1"}, want: DoesNot,
+		},
+		"more is used than is allowed": {
+			demands: []Demand{workload("a", "web", 1)},
+			limits:  []Limit{limit("team", list("pods", "-2"), "a")},
+			rows:    []string{"team pods 1 of -2 short 3"}, want: DoesNot,
+		},
+		"what is over its limit and isn't asked for doesn't matter": {
+			demands: []Demand{workload("a", "web", 1)},
+			limits:  []Limit{limit("team", list("pods", "1", "services", "-2"), "a")},
+			rows:    []string{"team pods 1 of 1"}, want: Fits,
+		},
+		"a pod must say what it requests": {
+			demands:  []Demand{workload("a", "web", 3)},
+			limits:   []Limit{limit("team", list("requests.cpu", "9"), "a")},
+			refusals: []string{"ReplicaSet a/web Pod failed quota: team: must specify requests.cpu for: main"}, want: DoesNot,
+		},
+		"none of the pods is missing, so none is refused": {
+			demands: []Demand{{Namespace: "a", Pods: &Pods{New: []Item{podOf("a")}, Wanted: 2, Present: 2}}},
+			limits:  []Limit{limit("team", list("requests.cpu", "9"), "a")}, want: Fits,
+		},
+		"what isn't counted yet isn't available": {
+			demands: []Demand{workload("a", "web", 1, "cpu", "1")},
+			limits: []Limit{{Source: Shared, Name: "team", Namespaces: []string{"a"}, Left: list("pods", "5"),
+				Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "5", "requests.cpu", "9")}}},
+			rows: []string{"team pods 1 of 5", "team requests.cpu 1 of ?"}, want: Unknown,
+		},
+		"what doesn't fit doesn't, whatever isn't counted": {
+			demands: []Demand{workload("a", "web", 6, "cpu", "1")},
+			limits: []Limit{{Source: Shared, Name: "team", Namespaces: []string{"a"}, Left: list("pods", "5"),
+				Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "5", "requests.cpu", "9")}}},
+			rows: []string{"team pods 6 of 5 short 1", "team requests.cpu 6 of ?"}, want: DoesNot,
+		},
+		"what one frees isn't there for another": {
+			demands: []Demand{
+				{Namespace: "a", Pods: &Pods{
+					New: []Item{podOf("a", "cpu", "1")}, Old: [][]Item{{podOf("a", "cpu", "4")}},
+					Wanted: 1, Unavailable: 1,
+				}},
+				workload("a", "web", 1, "cpu", "1"),
+			},
+			limits: []Limit{limit("team", list("requests.cpu", "0"), "a")},
+			rows:   []string{"team requests.cpu 1 of 0 short 1"}, want: DoesNot,
+		},
+		"a quota of another scope isn't charged": {
+			demands: []Demand{workload("a", "web", 3, "cpu", "1")},
+			limits: []Limit{{Source: Shared, Name: "team", Namespaces: []string{"a"}, Left: list("pods", "0"),
+				Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "0"), Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}}}},
+			want: Fits,
+		},
+		"pods that have ended are objects all the same": {
+			demands: []Demand{{Namespace: "a", Kind: "Job", Name: "import",
+				Items: []Item{ended("a", 7)}, Pods: &Pods{New: []Item{podOf("a")}, Wanted: 2}}},
+			limits: []Limit{limit("team", list("pods", "2", "count/pods", "8"), "a")},
+			rows:   []string{"team count/pods 9 of 8 short 1", "team pods 2 of 2"}, want: DoesNot,
+		},
+		"an update costs what it adds": {
+			demands: []Demand{{Namespace: "a", Items: []Item{{
+				Resource: schema.GroupVersionResource{Version: "v1", Resource: "services"}, Kind: "Service", Count: 1,
+				Object: service("a", corev1.ServiceTypeLoadBalancer), Old: service("a", corev1.ServiceTypeClusterIP),
+			}}}},
+			limits: []Limit{limit("team", list("services", "0", "services.loadbalancers", "1"), "a")},
+			rows:   []string{"team services.loadbalancers 1 of 1"}, want: Fits,
+		},
+		"nothing limits it": {demands: []Demand{workload("a", "web", 3)}, want: Fits},
+	} {
+		t.Run(name, func(t *testing.T) {
+			verdict := judged(t, test.demands, test.limits)
+			if diff := cmp.Diff(test.rows, rowTexts(verdict)); diff != "" {
+				t.Errorf("rows (-want,+got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.refusals, refusalTexts(verdict)); diff != "" {
+				t.Errorf("refusals (-want,+got):\n%s", diff)
+			}
+			if got := verdict.Outcome(); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func rowTexts(verdict Verdict) []string {
+	var texts []string
+	for _, row := range verdict.Rows {
+		text := fmt.Sprintf("%s %s %s of ", row.Limit.Name, row.Resource, row.Requested.String())
+		if row.Counted {
+			text += row.Available.String()
+		} else {
+			text += "?"
+		}
+		if !row.Shortfall.IsZero() {
+			text += " short " + row.Shortfall.String()
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func refusalTexts(verdict Verdict) []string {
+	var texts []string
+	for _, r := range verdict.Refusals {
+		texts = append(texts, fmt.Sprintf("%s %s/%s %s %s", r.Kind, r.Namespace, r.Name, r.Refused, r.Message))
+	}
+	return texts
+}
+
+func TestWhatAdmissionWouldRefuseIsLeftOutAndTold(t *testing.T) {
+	refuse := func(object client.Object) (client.Object, string) {
+		return object, "maximum cpu usage per Container is 1, but limit is 2"
+	}
+	judge := NewJudge(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), refuse)
+	verdict, err := judge.Judge([]Demand{workload("a", "web", 3)}, []Limit{limit("team", list("pods", "1"), "a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"ReplicaSet a/web Pod maximum cpu usage per Container is 1, but limit is 2"}
+	if diff := cmp.Diff(want, refusalTexts(verdict)); diff != "" || len(verdict.Rows) > 0 || verdict.Outcome() != DoesNot {
+		t.Errorf("got %v, refusals (-want,+got):\n%s", verdict, diff)
+	}
+}
+
+func drawDemands(t *rapid.T) []Demand {
+	demands := make([]Demand, rapid.IntRange(1, 3).Draw(t, "demands"))
+	for i := range demands {
+		namespace := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace")
+		cpu := fmt.Sprintf("%dm", rapid.Int64Range(0, 700).Draw(t, "cpu"))
+		demands[i] = workload(namespace, fmt.Sprint("web-", i), rapid.Int64Range(0, 5).Draw(t, "count"), "cpu", cpu)
+		demands[i].Pods.Present = rapid.Int64Range(0, 2).Draw(t, "present")
+	}
+	return demands
+}
+
+func drawLimits(t *rapid.T) []Limit {
+	draw := func(name string, namespaces ...string) Limit {
+		return limit(name, corev1.ResourceList{
+			corev1.ResourcePods:        *resource.NewQuantity(rapid.Int64Range(0, 12).Draw(t, name+" pods"), resource.DecimalSI),
+			corev1.ResourceRequestsCPU: *resource.NewMilliQuantity(rapid.Int64Range(0, 6000).Draw(t, name+" cpu"), resource.DecimalSI),
+		}, namespaces...)
+	}
+	return []Limit{draw("team", "a", "b"), draw("own", "a")}
+}
+
+// What fits is admitted by the ledger that enforces the quotas, pod by pod in any
+// order; of what doesn't fit, it refuses something.
+func TestFittingIsBeingAdmitted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		demands, limits := drawDemands(t), drawLimits(t)
+		said := judged(t, demands, limits).Outcome()
+		admitted := admittedByLedgers(t, demands, limits)
+		if (said == Fits) != admitted {
+			t.Fatalf("said %q, admitted: %t", said, admitted)
+		}
+	})
+}
+
+func admittedByLedgers(t *rapid.T, demands []Demand, limits []Limit) bool {
+	var each []Item
+	for _, demand := range demands {
+		for range demand.Pods.Missing() {
+			each = append(each, demand.Pods.New[0])
+		}
+	}
+	each = rapid.Permutation(each).Draw(t, "order")
+	evaluators := evaluation.New(clock.RealClock{}, evaluation.ClaimSources{})
+	for i := range limits {
+		basis := ledger.Basis{Quota: "quota", Generation: 1, Digest: "digest"}
+		draft := ledger.Edit(ledger.State{Basis: basis, Used: timesAll(limits[i].Left, 0)})
+		for n, item := range each {
+			if !slices.Contains(limits[i].Namespaces, item.Object.GetNamespace()) {
+				continue
+			}
+			charges, err := evaluators.Charges(attributes(item), []evaluation.Quota{{Name: limits[i].Name, Spec: limits[i].Spec}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(charges) == 0 {
+				continue
+			}
+			reservation := ledger.Reservation{
+				Object: ledger.Object{
+					Resource: pods, Namespace: item.Object.GetNamespace(), Name: fmt.Sprint("pod-", n), UID: types.UID(fmt.Sprint(n)),
+				},
+				Amounts: charges[0].Amounts,
+			}
+			decision := draft.Reserve(ledger.Charge{
+				Limits:      ledger.Limits{Name: limits[i].Name, Basis: basis, Hard: limits[i].Left},
+				Reservation: reservation,
+			})
+			if _, granted := decision.(ledger.Granted); !granted {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// What is short is exactly that: with so much more it fits, and with any less it
+// doesn't.
+func TestTheShortfallIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		demands, limits := drawDemands(t), drawLimits(t)
+		verdict := judged(t, demands, limits)
+		for _, row := range verdict.Rows {
+			left := row.Limit.Left[row.Resource]
+			left.Add(row.Shortfall)
+			row.Limit.Left[row.Resource] = left
+		}
+		if got := judged(t, demands, limits).Outcome(); got != Fits {
+			t.Fatalf("with what was short it %s", got)
+		}
+		for _, row := range verdict.Rows {
+			if row.Shortfall.IsZero() {
+				continue
+			}
+			left := row.Limit.Left[row.Resource]
+			left.Sub(resource.MustParse("1m"))
+			row.Limit.Left[row.Resource] = left
+			if got := judged(t, demands, limits).Outcome(); got != DoesNot {
+				t.Fatalf("with less than what was short it %s", got)
+			}
+			return
+		}
+	})
+}
+
+func TestMoreToMakeOrLessAvailableNeverFitsBetter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		demands, limits := drawDemands(t), drawLimits(t)
+		before := judged(t, demands, limits).Outcome()
+		demands = append(demands, drawDemands(t)...)
+		for i := range limits {
+			for name, left := range limits[i].Left {
+				left.Sub(*resource.NewQuantity(rapid.Int64Range(0, 2).Draw(t, "less"), resource.DecimalSI))
+				limits[i].Left[name] = left
+			}
+		}
+		if after := judged(t, demands, limits).Outcome(); before == DoesNot && after == Fits {
+			t.Fatal("it fits now")
+		}
+	})
+}
+
+func TestLimitsOf(t *testing.T) {
+	view := func(namespace, name string, hard, used, reserved corev1.ResourceList) quotav1.LocalResourceQuota {
+		return quotav1.LocalResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Status: quotav1.LocalResourceQuotaStatus{
+				Total: corev1.ResourceQuotaStatus{Hard: hard, Used: used}, Reserved: reserved,
+				Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeNotBestEffort},
+			},
+		}
+	}
+	native := corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "own"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: list("pods", "9", "services", "2", "secrets", "3")},
+		Status:     corev1.ResourceQuotaStatus{Hard: list("pods", "5", "services", "2"), Used: list("pods", "4", "services", "3")},
+	}
+	got := LimitsOf([]quotav1.LocalResourceQuota{
+		view("b", "team", list("pods", "10", "services", "3"), list("pods", "6"), nil),
+		view("a", "team", list("pods", "10", "services", "3"), list("pods", "5", "services", "1"), list("pods", "2")),
+		view("a", "all", list("pods", "10"), list("pods", "12"), list("pods", "1")),
+	}, []corev1.ResourceQuota{native})
+
+	scopes := []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeNotBestEffort}
+	want := []Limit{
+		{Shared, "all", []string{"a"}, corev1.ResourceQuotaSpec{Hard: list("pods", "10"), Scopes: scopes}, list("pods", "-3")},
+		{Shared, "team", []string{"a", "b"}, corev1.ResourceQuotaSpec{Hard: list("pods", "10", "services", "3"), Scopes: scopes}, list("pods", "3")},
+		{Native, "own", []string{"a"}, native.Spec, list("pods", "5", "services", "-1")},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+}

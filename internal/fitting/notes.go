@@ -1,0 +1,50 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fitting
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func unknownNodes(namespace, name string) string {
+	return fmt.Sprintf("can't tell on how many nodes DaemonSet %s/%s would run: say so with --nodes N", namespace, name)
+}
+
+func unreadTemplate(namespace, name string) string {
+	return fmt.Sprintf("ResourceClaimTemplate %s/%s can't be read: its claims are counted, their devices aren't.", namespace, name)
+}
+
+func pausedDeployment(namespace, name string) string {
+	return fmt.Sprintf("Deployment %s/%s is paused: only scaling is counted; what is new waits until it is resumed.", namespace, name)
+}
+
+func suspended(kind, namespace, name string) string {
+	return fmt.Sprintf("%s %s/%s is suspended: its pods aren't counted.", kind, namespace, name)
+}
+
+func managedElsewhere(namespace, name string) string {
+	return fmt.Sprintf("Job %s/%s is managed by another controller than Kubernetes' own: its pods aren't counted.", namespace, name)
+}
+
+func oneRun(namespace, name string, alone bool) string {
+	note := fmt.Sprintf("CronJob %s/%s: one run is counted, as if it began now", namespace, name)
+	if alone {
+		return note + "."
+	}
+	return note + "; its policy lets runs overlap, which takes more."
+}
+
+func autoscaler(object client.Object) string {
+	name := object.GetNamespace() + "/" + object.GetName()
+	note := fmt.Sprintf("HorizontalPodAutoscaler %s may ask for more pods than are counted here", name)
+	if raw, ok := object.(*unstructured.Unstructured); ok {
+		if most, found, err := unstructured.NestedInt64(raw.Object, "spec", "maxReplicas"); found && err == nil {
+			return fmt.Sprintf("%s: up to %d.", note, most)
+		}
+	}
+	return note + "."
+}

@@ -1,0 +1,138 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fitting
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// What workloads make.
+var (
+	podResource      = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	claimResource    = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	devicesResource  = schema.GroupVersionResource{Group: resourceapi.GroupName, Version: "v1", Resource: "resourceclaims"}
+	replicaResource  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
+	revisionResource = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "controllerrevisions"}
+	jobResource      = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+)
+
+// ofTemplate returns what one pod of a template takes.
+func (d *Demand) ofTemplate(template *corev1.PodTemplateSpec, present Present) []Item {
+	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name, pod.GenerateName = d.Namespace, "", d.Name+"-"
+	return append([]Item{podItem(pod)}, d.madeFor(pod, present)...)
+}
+
+func podItem(pod *corev1.Pod) Item {
+	return Item{Resource: podResource, Kind: "Pod", Object: pod, Count: 1}
+}
+
+// pod is a pod that stands alone. One that is there already has what is made
+// for it.
+func (d *Demand) pod(m Manifest, pod *corev1.Pod) {
+	if m.Live == nil {
+		d.Items = append(d.Items, d.madeFor(pod, m.Present)...)
+	}
+}
+
+// madeFor returns what controllers make for a pod: claims of its ephemeral
+// volumes, and claims of its devices. They go with the pod.
+func (d *Demand) madeFor(pod *corev1.Pod, present Present) []Item {
+	var items []Item
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Ephemeral != nil && volume.Ephemeral.VolumeClaimTemplate != nil {
+			template := volume.Ephemeral.VolumeClaimTemplate
+			items = append(items, d.volumeClaim(template.ObjectMeta, template.Spec))
+		}
+	}
+	for _, claim := range pod.Spec.ResourceClaims {
+		if claim.ResourceClaimTemplateName != nil {
+			items = append(items, d.deviceClaim(*claim.ResourceClaimTemplateName, present))
+		}
+	}
+	return items
+}
+
+func (d *Demand) volumeClaim(meta metav1.ObjectMeta, spec corev1.PersistentVolumeClaimSpec) Item {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: *meta.DeepCopy(), Spec: *spec.DeepCopy()}
+	claim.Namespace = d.Namespace
+	return Item{Resource: claimResource, Kind: "PersistentVolumeClaim", Object: claim, Count: 1}
+}
+
+// deviceClaim counts a claim whose template nobody can read as one without devices.
+func (d *Demand) deviceClaim(name string, present Present) Item {
+	claim := &resourceapi.ResourceClaim{}
+	if template := present.ClaimTemplates[name]; template != nil {
+		claim.ObjectMeta = *template.Spec.ObjectMeta.DeepCopy()
+		claim.Spec = *template.Spec.Spec.DeepCopy()
+	} else if note := unreadTemplate(d.Namespace, name); !slices.Contains(d.Notes, note) {
+		d.note(note)
+	}
+	claim.Namespace = d.Namespace
+	return Item{Resource: devicesResource, Kind: "ResourceClaim", Object: claim, Count: 1}
+}
+
+// replaced returns what goes with each of the pods.
+func (d *Demand) replaced(pods []*corev1.Pod, present Present) [][]Item {
+	old := make([][]Item, 0, len(pods))
+	for _, pod := range pods {
+		old = append(old, append([]Item{podItem(pod)}, d.madeFor(pod, present)...))
+	}
+	return old
+}
+
+// copies are pods that are replaced only when they end, whatever the template
+// says by then.
+func (d *Demand) copies(m Manifest, template *corev1.PodTemplateSpec, replicas *int32) {
+	if template == nil {
+		return
+	}
+	d.Pods = &Pods{
+		New: d.ofTemplate(template, m.Present), Wanted: int64(ptr.Deref(replicas, 1)),
+		Present: int64(len(ownedBy(m.Live, m.Present.Pods))),
+	}
+}
+
+// ownedBy returns those that the owner controls. There are none without an owner.
+func ownedBy[T client.Object](owner client.Object, objects []T) []T {
+	if owner == nil {
+		return nil
+	}
+	return controlledBy(owner.GetUID(), objects)
+}
+
+func controlledBy[T client.Object](owner types.UID, objects []T) []T {
+	var owned []T
+	for _, object := range objects {
+		if controller := metav1.GetControllerOf(object); controller != nil && controller.UID == owner {
+			owned = append(owned, object)
+		}
+	}
+	return owned
+}
+
+// split sorts pods into those that stay and those that are to be replaced.
+func split(pods []*corev1.Pod, stays func(*corev1.Pod) bool) (current, old []*corev1.Pod) {
+	for _, pod := range pods {
+		if stays(pod) {
+			current = append(current, pod)
+		} else {
+			old = append(old, pod)
+		}
+	}
+	return current, old
+}
+
+func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
+	return apiequality.Semantic.DeepEqual(a, b)
+}
