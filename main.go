@@ -41,6 +41,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers"
+	"github.com/sharedquota/shared-quota-operator/internal/certs"
 	"github.com/sharedquota/shared-quota-operator/internal/contact"
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
@@ -291,7 +292,7 @@ func mapperWithin(timeout time.Duration) func(*rest.Config, *http.Client) (meta.
 // metricsOptions protect the metrics as the API server's own are protected, because they
 // name quotas and, with --metrics-namespaces, namespaces. The API server says who asks,
 // and whether they may.
-func metricsOptions(f metricsFlags, certificates *serving.Certificates) metricsserver.Options {
+func metricsOptions(f metricsFlags, certificates *certs.Certificates) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: f.address, SecureServing: f.secure, CertDir: f.certDir}
 	if !f.secure {
 		return options

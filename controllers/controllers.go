@@ -21,18 +21,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/controllers/certificates"
-	"github.com/sharedquota/shared-quota-operator/controllers/ledgers"
-	"github.com/sharedquota/shared-quota-operator/controllers/status"
 	reachcontroller "github.com/sharedquota/shared-quota-operator/controllers/reach"
+	"github.com/sharedquota/shared-quota-operator/controllers/status"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/controllers/usage"
+	"github.com/sharedquota/shared-quota-operator/internal/certs"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/events"
-	"github.com/sharedquota/shared-quota-operator/internal/issuing"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
@@ -133,7 +131,7 @@ func Register(
 		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, recounts,
 			usage.NewEscrows(ctx, clock, group, count, newest.Limited), joins, watches, objectsNow, metrics, settle,
 			options.ReservationTTL, options.MaxDoubtful),
-		ledgers.NewController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
+		usage.NewLedgerController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
 		status.NewQuotaController(clock, mgr.GetClient(),
 			status.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach,
 			proofs, statuses, shown.status, recorder, options.StatusEvery),
@@ -227,16 +225,16 @@ func (p projections) byName() map[metrics.Projection]*status.Lag {
 
 // registerCertificates adds the controller of certificates that change.
 func registerCertificates(mgr ctrl.Manager, clock clock.PassiveClock, setup *serving.Setup, metrics *metrics.Metrics) error {
-	var from certificates.Source
+	var from certs.Source
 	switch {
 	case setup.Directory != "":
 		from = setup.Directory
 	case setup.Secret.Name != "":
-		from = certificates.NewSecret(clock, mgr.GetClient(), setup.Secret, issuing.NewIssuer(setup.Hosts[0], setup.Hosts[1:]...))
+		from = certs.NewSecret(clock, mgr.GetClient(), setup.Secret, certs.NewIssuer(setup.Hosts[0], setup.Hosts[1:]...))
 	default:
 		return nil // the only one lives as long as the process
 	}
-	controller := certificates.NewController(mgr.GetClient(), setup.Certificates, from, metrics)
+	controller := certs.NewController(mgr.GetClient(), setup.Certificates, from, metrics)
 	if err := controller.Register(mgr); err != nil {
 		return fmt.Errorf("registering controller %s: %w", controller.Name(), err)
 	}

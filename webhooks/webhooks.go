@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhooks lists all webhook endpoints.
+// Package webhooks lists all webhook endpoints, and has the one that answers the operator's own probes.
 package webhooks
 
 import (
@@ -18,13 +18,12 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
-	"github.com/sharedquota/shared-quota-operator/webhooks/probe"
 	"github.com/sharedquota/shared-quota-operator/webhooks/quotas"
 )
 
 // Paths returns where the endpoints are served.
 func Paths() reach.Paths {
-	return reach.Paths{Objects: objects.Path, Quotas: quotas.Path, Probe: probe.Path}
+	return reach.Paths{Objects: objects.Path, Quotas: quotas.Path, Probe: probePath}
 }
 
 // Register adds all endpoints to the manager's server, and what tells of refusals
@@ -53,7 +52,7 @@ func Register(
 	endpoint := objects.NewEndpoint(objects.NewHandler(parts), parts.Metrics)
 	server.Register(objects.Path+"/", endpoint)
 	server.Register(objects.Path, endpoint) // an older release wrote entries without a question
-	server.Register(probe.Path+"/", probe.NewEndpoint())
+	server.Register(probePath+"/", newProbe())
 	validating := admission.WithValidator(mgr.GetScheme(), validator)
 	validating.Handler = inContact{handler: validating.Handler, contact: contact}
 	server.Register(quotas.Path, validating)

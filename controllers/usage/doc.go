@@ -10,6 +10,9 @@
 // objects a live look doesn't find. It has quotas counted anew (Recounts), and finds out
 // what namespaces brought that came under a quota (Joins).
 //
+// LedgerController tells the machines of this process what other processes write, so that the
+// next batch starts from it. It runs in every replica.
+//
 // Only the leader counts. Every change of a count, of a ledger or of a quota
 // asks for a reconcile of that quota; those that come while one is under way
 // are merged by the work queue.

@@ -8,6 +8,8 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+
+	"github.com/sharedquota/shared-quota-operator/internal/certs"
 )
 
 // clientAuthorities is the file of the authorities of the certificates that callers present.
@@ -40,7 +42,7 @@ func (c clientAuthorities) read() (*x509.CertPool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--client-ca-file: %w", err)
 	}
-	certificates, err := parseBundle(text)
+	certificates, err := certs.ParseBundle(text)
 	if err != nil {
 		return nil, fmt.Errorf("--client-ca-file %s: %w", c, err)
 	}

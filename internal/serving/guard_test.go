@@ -22,6 +22,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
+
+	"github.com/sharedquota/shared-quota-operator/internal/certs"
 )
 
 // unread is a body that nobody may read.
@@ -201,8 +203,8 @@ func TestTheAuthoritiesOfCallersAreReadAgain(t *testing.T) {
 	if _, err := clientAuthorities(file).verify(); err == nil || err.Error() != "--client-ca-file "+file+": there is no certificate in it" {
 		t.Errorf("no certificate: got error %v", err)
 	}
-	issued := content(t, nil)
-	write(issued["ca.crt"])
+	given := issued(t)
+	write(given["ca.crt"])
 	change, err := clientAuthorities(file).verify()
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +215,7 @@ func TestTheAuthoritiesOfCallersAreReadAgain(t *testing.T) {
 	if err != nil || first.ClientAuth != tls.VerifyClientCertIfGiven {
 		t.Fatalf("got %v, error %v", first, err)
 	}
-	write(content(t, nil)["ca.crt"])
+	write(issued(t)["ca.crt"])
 	second, err := config.GetConfigForClient(nil)
 	if err != nil || second.ClientCAs.Equal(first.ClientCAs) {
 		t.Errorf("the authorities were not read again, error %v", err)
@@ -222,4 +224,14 @@ func TestTheAuthoritiesOfCallersAreReadAgain(t *testing.T) {
 	if _, err := config.GetConfigForClient(nil); err == nil {
 		t.Error("want nobody served while there are none")
 	}
+}
+
+// issued is what a Secret with a new authority holds.
+func issued(t *testing.T) map[string][]byte {
+	t.Helper()
+	renewed, err := certs.NewIssuer("webhook.operator.svc").Renew(nil, clock.RealClock{}.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return renewed.Data
 }

@@ -14,10 +14,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/sharedquota/shared-quota-operator/internal/certs"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
@@ -63,9 +63,9 @@ type Setup struct {
 	// Endpoint is where the API server calls. Whom it must trust, Certificates
 	// tell.
 	Endpoint     reach.Endpoint
-	Certificates *Certificates
+	Certificates *certs.Certificates
 	// Directory is where the certificate comes from; empty for elsewhere.
-	Directory Directory
+	Directory certs.Directory
 	// Secret is where the certificate is kept; its name is empty for nowhere.
 	Secret types.NamespacedName
 	// Hosts are the names that the certificate is for, first that by which the
@@ -77,7 +77,7 @@ type Setup struct {
 
 // New says how the webhooks are to be served.
 func New(clock clock.Clock, options Options) (*Setup, error) {
-	setup := &Setup{Certificates: NewCertificates(clock), Callers: NewCallers(clock)}
+	setup := &Setup{Certificates: certs.NewCertificates(clock), Callers: NewCallers(clock)}
 	if err := setup.place(options); err != nil {
 		return nil, err
 	}
@@ -105,13 +105,13 @@ func (s *Setup) certify(options Options) (listen string, err error) {
 	case options.CertDir != "" && options.CertSecret != "":
 		return "", errBoth
 	case options.CertDir != "":
-		s.Directory = Directory(options.CertDir)
-		return options.BindAddress, s.Certificates.first(s.Directory)
+		s.Directory = certs.Directory(options.CertDir)
+		return options.BindAddress, s.Certificates.PresentFrom(s.Directory)
 	case options.CertSecret != "" || options.Service != "":
 		return options.BindAddress, s.keep(options)
 	default:
 		// The certificate is for this host alone.
-		return cmp.Or(options.BindAddress, s.Hosts[0]), s.Certificates.selfSign(s.Hosts[0])
+		return cmp.Or(options.BindAddress, s.Hosts[0]), s.Certificates.SelfSign(s.Hosts[0])
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *Setup) place(options Options) error {
 			return fmt.Errorf("--webhook-service %q: want NAMESPACE/NAME", options.Service)
 		}
 		s.Endpoint.Namespace, s.Endpoint.Name = namespace, name
-		host := serviceHost(namespace, name)
+		host := certs.ServiceHost(namespace, name)
 		s.Hosts = []string{host, host + ".cluster.local", name + "." + namespace}
 	}
 	return nil
@@ -168,31 +168,10 @@ func hostOf(text string) (string, error) {
 	return base.Hostname(), nil
 }
 
-// first presents what the installation provides from the start, and finds out
-// early that it can't be read.
-func (c *Certificates) first(directory Directory) error {
-	material, err := directory.read()
-	if err != nil {
-		return err
+// addressOf is where this process reaches a server that listens on a host.
+func addressOf(host, port string) string {
+	if host == "" {
+		host = "127.0.0.1"
 	}
-	c.presented.Store(material)
-	return nil
-}
-
-// selfSign makes a certificate for one host.
-func (c *Certificates) selfSign(host string) error {
-	var addresses []net.IP
-	if address := net.ParseIP(host); address != nil {
-		addresses = append(addresses, address)
-	}
-	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(host, addresses, nil)
-	if err != nil {
-		return fmt.Errorf("making a certificate for %s: %w", host, err)
-	}
-	material, err := NewMaterial(certPEM, keyPEM, certPEM)
-	if err != nil {
-		return err
-	}
-	c.Update(material, nil)
-	return nil
+	return net.JoinHostPort(host, port)
 }

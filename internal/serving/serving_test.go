@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/clock"
 
-	"github.com/sharedquota/shared-quota-operator/internal/issuing"
+	"github.com/sharedquota/shared-quota-operator/internal/certs"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
@@ -25,7 +25,7 @@ import (
 func directory(t *testing.T, content map[string][]byte) string {
 	t.Helper()
 	path := t.TempDir()
-	for _, name := range []string{issuing.CertKey, issuing.KeyKey, issuing.AuthorityKey} {
+	for _, name := range []string{certs.CertKey, certs.KeyKey, certs.AuthorityKey} {
 		if err := os.WriteFile(filepath.Join(path, name), content[name], 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func directory(t *testing.T, content map[string][]byte) string {
 }
 
 func TestWhereWebhooksAreServedAndTheirCertificateIsKept(t *testing.T) {
-	given := directory(t, content(t, nil))
+	given := directory(t, issued(t))
 	service := reach.Endpoint{Namespace: "operator", Name: "webhook"}
 	serviceHosts := []string{"webhook.operator.svc", "webhook.operator.svc.cluster.local", "webhook.operator"}
 	for name, test := range map[string]struct {
@@ -58,7 +58,7 @@ func TestWhereWebhooksAreServedAndTheirCertificateIsKept(t *testing.T) {
 		},
 		"a Service, and a certificate from outside": {
 			options: Options{Service: "operator/webhook", CertDir: given},
-			want:    Setup{Endpoint: service, Hosts: serviceHosts, Address: "127.0.0.1:9443", Directory: Directory(given)},
+			want:    Setup{Endpoint: service, Hosts: serviceHosts, Address: "127.0.0.1:9443", Directory: certs.Directory(given)},
 		},
 		"a Service, at one address of several": {
 			options: Options{Service: "operator/webhook", Namespace: "own", BindAddress: "192.0.2.9"},
@@ -86,7 +86,7 @@ func TestWhereWebhooksAreServedAndTheirCertificateIsKept(t *testing.T) {
 			options: Options{URL: "https://quota.example", CertDir: given},
 			want: Setup{
 				Endpoint: reach.Endpoint{URL: "https://quota.example"}, Hosts: []string{"quota.example"}, Address: "127.0.0.1:9443",
-				Directory: Directory(given),
+				Directory: certs.Directory(given),
 			},
 		},
 		"a URL, and a Secret": {
@@ -118,7 +118,7 @@ func TestWhereWebhooksAreServedAndTheirCertificateIsKept(t *testing.T) {
 // The API server takes no webhook with some of these. Better to say so at the
 // start than to fail at every write of the configuration.
 func TestWhatCannotBeServed(t *testing.T) {
-	given := directory(t, content(t, nil))
+	given := directory(t, issued(t))
 	url := func(text string) string { return `--webhook-url "` + text + `": want https://HOST:PORT` }
 	service := func(text string) string { return `--webhook-service "` + text + `": want NAMESPACE/NAME` }
 	for name, test := range map[string]struct {
@@ -221,21 +221,21 @@ func TestACertificateFromADirectoryIsPresentedFromTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	given := map[string][]byte{issuing.CertKey: certPEM, issuing.KeyKey: keyPEM, issuing.AuthorityKey: certPEM}
+	given := map[string][]byte{certs.CertKey: certPEM, certs.KeyKey: keyPEM, certs.AuthorityKey: certPEM}
 	path := directory(t, given)
 	setup, err := New(clock.RealClock{}, Options{URL: "https://quota.example", CertDir: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := handshake(t, setup, given[issuing.AuthorityKey], "quota.example"); err != nil {
+	if err := handshake(t, setup, given[certs.AuthorityKey], "quota.example"); err != nil {
 		t.Error(err)
 	}
 
 	loaded, again, err := setup.Directory.Load(t.Context())
-	if err != nil || again <= 0 || !loaded.equal(setup.Certificates.presented.Load()) {
+	if err != nil || again <= 0 || !loaded.NotAfter().Equal(setup.Certificates.NotAfter()) {
 		t.Errorf("got %v again after %s, error %v, want what is presented", loaded, again, err)
 	}
-	if err := os.WriteFile(filepath.Join(path, issuing.CertKey), []byte("half of it"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(path, certs.CertKey), []byte("half of it"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := setup.Directory.Load(t.Context()); err == nil {

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+package certs
 
 import (
 	"maps"
@@ -11,8 +11,6 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
-
-	"github.com/sharedquota/shared-quota-operator/internal/issuing"
 )
 
 const testHost = "webhook.operator.svc"
@@ -24,8 +22,8 @@ var start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 func content(t *testing.T, previous map[string][]byte) map[string][]byte {
 	t.Helper()
 	previous = maps.Clone(previous)
-	delete(previous, issuing.CertKey)
-	renewed, err := issuing.NewIssuer(testHost).Renew(previous, start)
+	delete(previous, CertKey)
+	renewed, err := NewIssuer(testHost).Renew(previous, start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +32,7 @@ func content(t *testing.T, previous map[string][]byte) map[string][]byte {
 
 func material(t *testing.T, content map[string][]byte) *Material {
 	t.Helper()
-	made, err := NewMaterial(content[issuing.CertKey], content[issuing.KeyKey], content[issuing.AuthorityKey])
+	made, err := NewMaterial(content[CertKey], content[KeyKey], content[AuthorityKey])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +47,7 @@ func TestOneCertificateFollowsAnother(t *testing.T) {
 	contents["A2"] = content(t, contents["A"])
 	authorities := map[string]string{}
 	for _, name := range []string{"A", "B", "C"} {
-		authorities[name] = string(contents[name][issuing.AuthorityKey])
+		authorities[name] = string(contents[name][AuthorityKey])
 	}
 	materials := map[string]*Material{}
 	for name, content := range contents {
@@ -196,18 +194,18 @@ func TestWhatIsNoMaterial(t *testing.T) {
 	good := content(t, nil)
 	for name, test := range map[string]struct{ cert, key, authority, want string }{
 		"no certificate": {
-			key: string(good[issuing.KeyKey]), authority: string(good[issuing.AuthorityKey]), want: "reading the webhook's certificate: ",
+			key: string(good[KeyKey]), authority: string(good[AuthorityKey]), want: "reading the webhook's certificate: ",
 		},
 		"another's key": {
-			cert: string(good[issuing.CertKey]), key: string(good[issuing.AuthorityPrivateKey]),
-			authority: string(good[issuing.AuthorityKey]), want: "reading the webhook's certificate: ",
+			cert: string(good[CertKey]), key: string(good[AuthorityPrivateKey]),
+			authority: string(good[AuthorityKey]), want: "reading the webhook's certificate: ",
 		},
 		"no authority": {
-			cert: string(good[issuing.CertKey]), key: string(good[issuing.KeyKey]), authority: "garbage",
+			cert: string(good[CertKey]), key: string(good[KeyKey]), authority: "garbage",
 			want: "reading the webhook's certificate authority: there is no certificate in it",
 		},
 		"an authority that is broken": {
-			cert: string(good[issuing.CertKey]), key: string(good[issuing.KeyKey]),
+			cert: string(good[CertKey]), key: string(good[KeyKey]),
 			authority: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
 			want:      "reading the webhook's certificate authority: reading a certificate: ",
 		},

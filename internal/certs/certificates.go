@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+package certs
 
 import (
 	"bytes"
@@ -138,4 +138,15 @@ func (c *Certificates) lockedExchange(calls []Call, now time.Time) Progress {
 	}
 	c.presented.Store(c.newest)
 	return Progress{Exchanged: true}
+}
+
+// PresentFrom presents what the installation provides from the start, and fails
+// at once if it can't be read.
+func (c *Certificates) PresentFrom(directory Directory) error {
+	material, err := directory.read()
+	if err != nil {
+		return err
+	}
+	c.presented.Store(material)
+	return nil
 }

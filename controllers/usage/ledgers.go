@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ledgers
+package usage
 
 import (
 	"context"
@@ -21,17 +21,13 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 	"github.com/sharedquota/shared-quota-operator/internal/trail"
 )
 
-// Decode reads a stored ledger.
-type Decode func(*quotav1.QuotaLedger) (machine.Snapshot, error)
-
-// Controller follows the ledgers.
-type Controller struct {
+// LedgerController follows the ledgers.
+type LedgerController struct {
 	client  client.Reader
 	group   *driver.Group
 	trail   *trail.Trail
@@ -40,21 +36,21 @@ type Controller struct {
 	changed func(quotas []string)
 }
 
-// NewController makes the controller. The function changed is told of every
+// NewLedgerController makes the controller. The function changed is told of every
 // ledger that was written, by whomever.
-func NewController(
+func NewLedgerController(
 	client client.Reader, group *driver.Group, trail *trail.Trail, decode Decode, metrics *metrics.Metrics,
 	changed func(quotas []string),
-) *Controller {
-	return &Controller{client: client, group: group, trail: trail, decode: decode, metrics: metrics, changed: changed}
+) *LedgerController {
+	return &LedgerController{client: client, group: group, trail: trail, decode: decode, metrics: metrics, changed: changed}
 }
 
 // Name returns the controller's name.
-func (*Controller) Name() string { return "ledgers" }
+func (*LedgerController) Name() string { return "ledgers" }
 
 // Register adds the controller to the manager. Of a ledger and its quota, either
 // may be seen to go first.
-func (c *Controller) Register(mgr ctrl.Manager) error {
+func (c *LedgerController) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		Watches(&quotav1.QuotaLedger{}, c.followed()).
@@ -73,7 +69,7 @@ func deletions() predicate.Predicate {
 
 // followed hands every event, in order, to the trail, and then asks for a
 // reconcile. These are merged by the work queue, and would pass over versions.
-func (c *Controller) followed() handler.EventHandler {
+func (c *LedgerController) followed() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	saw := func(object client.Object, queue queue) {
 		if ledger, is := object.(*quotav1.QuotaLedger); is {
@@ -98,7 +94,7 @@ func requestOf(object client.Object) reconcile.Request {
 }
 
 // Reconcile hands one ledger to its quota's machine.
-func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (c *LedgerController) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	// Whoever counts looks whether the ledger still agrees, or is still there.
 	defer c.changed([]string{request.Name})
 	object := &quotav1.QuotaLedger{}
@@ -123,7 +119,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // forget drops what this replica, which may not be the leader, knows of a ledger
 // that went with its quota.
-func (c *Controller) forget(ctx context.Context, quota string) error {
+func (c *LedgerController) forget(ctx context.Context, quota string) error {
 	err := c.client.Get(ctx, client.ObjectKey{Name: quota}, &quotav1.ClusterResourceQuota{})
 	if apierrors.IsNotFound(err) {
 		c.trail.Forget(quota)

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package probe
+package webhooks
 
 import (
 	"context"
@@ -13,21 +13,21 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
-// Path is where the endpoint is served; an edition follows after a slash.
-const Path = "/probe"
+// probePath is where the endpoint is served; an edition follows after a slash.
+const probePath = "/probe"
 
-type pathKey struct{}
+type probedPath struct{}
 
-// NewEndpoint serves probes over HTTP. It allows each, with the warning of the edition
+// newProbe serves probes over HTTP. It allows each, with the warning of the edition
 // that is in its path. It repeats nothing else, whoever asks.
-func NewEndpoint() http.Handler {
+func newProbe() http.Handler {
 	return &admission.Webhook{
 		WithContextFunc: func(ctx context.Context, request *http.Request) context.Context {
-			return context.WithValue(ctx, pathKey{}, request.URL.Path)
+			return context.WithValue(ctx, probedPath{}, request.URL.Path)
 		},
 		Handler: admission.HandlerFunc(func(ctx context.Context, _ admission.Request) admission.Response {
-			path, _ := ctx.Value(pathKey{}).(string)
-			edition, err := reach.ParseEdition(strings.TrimPrefix(path, Path+"/"))
+			path, _ := ctx.Value(probedPath{}).(string)
+			edition, err := reach.ParseEdition(strings.TrimPrefix(path, probePath+"/"))
 			if err != nil {
 				return admission.Errored(http.StatusBadRequest, err)
 			}

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package probe
+package webhooks
 
 import (
 	"encoding/json"
@@ -34,7 +34,7 @@ func TestAProbeIsAnsweredWithTheEditionThatIsAskedAbout(t *testing.T) {
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://localhost"+test.path, strings.NewReader(review))
 			request.Header.Set("Content-Type", "application/json")
 			recorder := httptest.NewRecorder()
-			NewEndpoint().ServeHTTP(recorder, request)
+			newProbe().ServeHTTP(recorder, request)
 			answer := &admissionv1.AdmissionReview{}
 			if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil {
 				t.Fatalf("reading %s: %v", recorder.Body, err)

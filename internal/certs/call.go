@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+package certs
 
 import (
 	"context"
@@ -51,15 +51,15 @@ func Calls(ctx context.Context, reader client.Reader) ([]Call, error) {
 func callOf(config admissionregistrationv1.WebhookClientConfig) Call {
 	call := Call{Bundle: string(config.CABundle)}
 	if config.Service != nil {
-		call.Host = serviceHost(config.Service.Namespace, config.Service.Name)
+		call.Host = ServiceHost(config.Service.Namespace, config.Service.Name)
 	} else if base, err := url.Parse(ptr.Deref(config.URL, "")); err == nil {
 		call.Host = base.Hostname()
 	}
 	return call
 }
 
-// serviceHost is the name that the API server expects of a Service.
-func serviceHost(namespace, name string) string {
+// ServiceHost is the name that the API server expects of a Service.
+func ServiceHost(namespace, name string) string {
 	return name + "." + namespace + ".svc"
 }
 
@@ -98,7 +98,7 @@ func trusted(calls []Call, material *Material, now time.Time) bool {
 func trustedBy(calls []Call) []*x509.Certificate {
 	var all []*x509.Certificate
 	for _, call := range calls {
-		if some, err := parseBundle([]byte(call.Bundle)); err == nil {
+		if some, err := ParseBundle([]byte(call.Bundle)); err == nil {
 			all = with(all, some...)
 		}
 	}

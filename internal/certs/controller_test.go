@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package certificates
+package certs
 
 import (
 	"bytes"
@@ -25,14 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/sharedquota/shared-quota-operator/internal/issuing"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
-	"github.com/sharedquota/shared-quota-operator/internal/serving"
 )
 
 var (
-	start   = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	key     = types.NamespacedName{Namespace: "operator", Name: "webhook-cert"}
 	secrets = schema.GroupResource{Resource: "secrets"}
 )
@@ -49,7 +46,7 @@ func secretOf(t *testing.T, api client.Client) *corev1.Secret {
 func TestTheSecretIsMadeKeptAndRenewed(t *testing.T) {
 	api := fake.NewClientBuilder().Build()
 	clock := clocktesting.NewFakePassiveClock(start)
-	secret := NewSecret(clock, api, key, issuing.NewIssuer("webhook.operator.svc"))
+	secret := NewSecret(clock, api, key, NewIssuer("webhook.operator.svc"))
 	load := func() time.Duration {
 		t.Helper()
 		material, again, err := secret.Load(t.Context())
@@ -58,15 +55,15 @@ func TestTheSecretIsMadeKeptAndRenewed(t *testing.T) {
 		}
 		return again
 	}
-	if again := load(); again != lookEvery {
-		t.Errorf("again after %s, want %s", again, lookEvery)
+	if again := load(); again != secretEvery {
+		t.Errorf("again after %s, want %s", again, secretEvery)
 	}
 	made := secretOf(t, api)
 	if made.Type != corev1.SecretTypeTLS {
 		t.Errorf("got type %s, want %s", made.Type, corev1.SecretTypeTLS)
 	}
 
-	nearly := 365*24*time.Hour - issuing.Lookahead - time.Minute
+	nearly := 365*24*time.Hour - Lookahead - time.Minute
 	clock.SetTime(start.Add(nearly))
 	if again := load(); again != time.Minute+time.Second {
 		t.Errorf("a minute before it is due, again after %s", again)
@@ -77,10 +74,10 @@ func TestTheSecretIsMadeKeptAndRenewed(t *testing.T) {
 	clock.SetTime(start.Add(nearly + time.Minute + time.Second))
 	load()
 	renewed := secretOf(t, api)
-	if bytes.Equal(renewed.Data[issuing.CertKey], made.Data[issuing.CertKey]) {
+	if bytes.Equal(renewed.Data[CertKey], made.Data[CertKey]) {
 		t.Error("the certificate was not renewed when due")
 	}
-	if diff := cmp.Diff(made.Data[issuing.AuthorityKey], renewed.Data[issuing.AuthorityKey]); diff != "" {
+	if diff := cmp.Diff(made.Data[AuthorityKey], renewed.Data[AuthorityKey]); diff != "" {
 		t.Errorf("authority (-want,+got):\n%s", diff)
 	}
 }
@@ -96,7 +93,7 @@ func TestOfTwoReplicasOneWins(t *testing.T) {
 			}
 			api := building.Build()
 			clock := clocktesting.NewFakePassiveClock(start)
-			first := NewSecret(clock, api, key, issuing.NewIssuer("webhook"))
+			first := NewSecret(clock, api, key, NewIssuer("webhook"))
 			raced := false
 			race := func(ctx context.Context) {
 				if raced {
@@ -117,7 +114,7 @@ func TestOfTwoReplicasOneWins(t *testing.T) {
 					return api.Update(ctx, object, options...)
 				},
 			})
-			second := NewSecret(clock, late, key, issuing.NewIssuer("webhook"))
+			second := NewSecret(clock, late, key, NewIssuer("webhook"))
 			if _, _, err := second.Load(t.Context()); !errors.Is(err, errElsewhere) {
 				t.Fatalf("got error %v, want that someone else wrote it", err)
 			}
@@ -160,7 +157,7 @@ func TestWhatFailsIsTold(t *testing.T) {
 					return test.write
 				},
 			})
-			_, _, err := NewSecret(clocktesting.NewFakePassiveClock(start), api, key, issuing.NewIssuer("webhook")).Load(t.Context())
+			_, _, err := NewSecret(clocktesting.NewFakePassiveClock(start), api, key, NewIssuer("webhook")).Load(t.Context())
 			if errors.Is(err, errElsewhere) != test.elsewhere || err == nil || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("got error %v, want %q", err, test.want)
 			}
@@ -170,12 +167,12 @@ func TestWhatFailsIsTold(t *testing.T) {
 
 // canned is a source that answers what it is told to.
 type canned struct {
-	material *serving.Material
+	material *Material
 	again    time.Duration
 	err      error
 }
 
-func (c *canned) Load(context.Context) (*serving.Material, time.Duration, error) {
+func (c *canned) Load(context.Context) (*Material, time.Duration, error) {
 	return c.material, c.again, c.err
 }
 
@@ -197,17 +194,17 @@ func gauged(t *testing.T, registry *prometheus.Registry) float64 {
 
 func TestReconcileTakesUpWhatTheAPIServerAccepts(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(start)
-	material := func(host string) (*serving.Material, []byte) {
-		renewed, err := issuing.NewIssuer(host).Renew(nil, start)
+	material := func(host string) (*Material, []byte) {
+		renewed, err := NewIssuer(host).Renew(nil, start)
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := serving.NewMaterial(
-			renewed.Data[issuing.CertKey], renewed.Data[issuing.KeyKey], renewed.Data[issuing.AuthorityKey])
+		made, err := NewMaterial(
+			renewed.Data[CertKey], renewed.Data[KeyKey], renewed.Data[AuthorityKey])
 		if err != nil {
 			t.Fatal(err)
 		}
-		return made, renewed.Data[issuing.AuthorityKey]
+		return made, renewed.Data[AuthorityKey]
 	}
 	old, oldAuthority := material("webhook.operator.svc")
 	next, nextAuthority := material("webhook.operator.svc")
@@ -220,7 +217,7 @@ func TestReconcileTakesUpWhatTheAPIServerAccepts(t *testing.T) {
 	}
 	api := fake.NewClientBuilder().WithObjects(configuration).Build()
 	registry := prometheus.NewRegistry()
-	certificates := serving.NewCertificates(clock)
+	certificates := NewCertificates(clock)
 	source := &canned{material: old, again: time.Hour}
 	controller := NewController(api, certificates, source, metrics.New(registry))
 	reconciled := func(want time.Duration) {

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+package certs
 
 import (
 	"bytes"
@@ -13,9 +13,6 @@ import (
 	"slices"
 	"time"
 )
-
-// certificateType is what PEM calls a certificate.
-const certificateType = "CERTIFICATE"
 
 // Material is a certificate to present, and the authorities that vouch for it.
 type Material struct {
@@ -29,7 +26,7 @@ func NewMaterial(certPEM, keyPEM, authorityPEM []byte) (*Material, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the webhook's certificate: %w", err)
 	}
-	authorities, err := parseBundle(authorityPEM)
+	authorities, err := ParseBundle(authorityPEM)
 	if err != nil {
 		return nil, fmt.Errorf("reading the webhook's certificate authority: %w", err)
 	}
@@ -58,8 +55,8 @@ func (m *Material) chain() []*x509.Certificate {
 
 var errNoAuthority = errors.New("there is no certificate in it")
 
-// parseBundle reads all certificates in a text of PEM, each once.
-func parseBundle(text []byte) ([]*x509.Certificate, error) {
+// ParseBundle reads all certificates in a text of PEM, each once.
+func ParseBundle(text []byte) ([]*x509.Certificate, error) {
 	var certificates []*x509.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != certificateType {

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+package certs
 
 import (
 	"context"
@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/sharedquota/shared-quota-operator/internal/issuing"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
@@ -65,7 +64,7 @@ func serve(t *testing.T, certificates *Certificates) string {
 
 func TestAReplicaIsReadyWhenTheAPIServerWouldAcceptIt(t *testing.T) {
 	mine, another := content(t, nil), content(t, nil)
-	authority, foreign := mine[issuing.AuthorityKey], another[issuing.AuthorityKey]
+	authority, foreign := mine[AuthorityKey], another[AuthorityKey]
 	both := append(append([]byte{}, foreign...), authority...)
 	const distrust = "the ValidatingWebhookConfiguration shared-quota does not trust the webhook's certificate for "
 	for name, test := range map[string]struct {
@@ -105,7 +104,7 @@ func TestAReplicaThatDoesNotServeIsNotReady(t *testing.T) {
 	certificates := NewCertificates(clocktesting.NewFakePassiveClock(start))
 	address := serve(t, certificates)
 	mine := content(t, nil)
-	reader := fake.NewClientBuilder().WithObjects(configured(byService(mine[issuing.AuthorityKey]))).Build()
+	reader := fake.NewClientBuilder().WithObjects(configured(byService(mine[AuthorityKey]))).Build()
 	ready := certificates.Ready(reader, address)
 	requireError(t, ready(probe(t)), errNoCertificate.Error())
 	certificates.Update(material(t, mine), nil)

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package certificates
+package certs
 
 import (
 	"context"
@@ -25,7 +25,6 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
-	"github.com/sharedquota/shared-quota-operator/internal/serving"
 )
 
 // retry is after how long to look again at what someone else has just written,
@@ -35,20 +34,20 @@ const retry = time.Second
 // Source is where the certificate comes from.
 type Source interface {
 	// Load returns the newest, and after how long to load again.
-	Load(ctx context.Context) (*serving.Material, time.Duration, error)
+	Load(ctx context.Context) (*Material, time.Duration, error)
 }
 
 // Controller takes up certificates.
 type Controller struct {
 	reader       client.Reader
-	certificates *serving.Certificates
+	certificates *Certificates
 	source       Source
 	metrics      *metrics.Metrics
 }
 
 // NewController makes the controller.
 func NewController(
-	reader client.Reader, certificates *serving.Certificates, source Source, metrics *metrics.Metrics,
+	reader client.Reader, certificates *Certificates, source Source, metrics *metrics.Metrics,
 ) *Controller {
 	return &Controller{reader: reader, certificates: certificates, source: source, metrics: metrics}
 }
@@ -89,7 +88,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("loading the webhook's certificate: %w", err)
 	}
-	calls, err := serving.Calls(ctx, c.reader)
+	calls, err := Calls(ctx, c.reader)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package certificates
+package certs
 
 import (
 	"context"
@@ -16,9 +16,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/sharedquota/shared-quota-operator/internal/issuing"
-	"github.com/sharedquota/shared-quota-operator/internal/serving"
 )
 
 // The Role is for the one Secret. Only a creation can't be told by its name.
@@ -28,9 +25,9 @@ import (
 const (
 	// callTimeout is for one write of the Secret.
 	callTimeout = 10 * time.Second
-	// lookEvery bounds the time between two looks at the Secret: what is due in
+	// secretEvery bounds the time between two looks at the Secret: what is due in
 	// months is computed with a clock that may be set.
-	lookEvery = 12 * time.Hour
+	secretEvery = 12 * time.Hour
 )
 
 // errElsewhere tells that another replica wrote the Secret at the same time.
@@ -41,11 +38,11 @@ type Secret struct {
 	clock  clock.PassiveClock
 	client client.Client
 	key    types.NamespacedName
-	issuer *issuing.Issuer
+	issuer *Issuer
 }
 
 // NewSecret keeps what the issuer makes in the Secret of that name.
-func NewSecret(clock clock.PassiveClock, client client.Client, key types.NamespacedName, issuer *issuing.Issuer) *Secret {
+func NewSecret(clock clock.PassiveClock, client client.Client, key types.NamespacedName, issuer *Issuer) *Secret {
 	return &Secret{clock: clock, client: client, key: key, issuer: issuer}
 }
 
@@ -53,7 +50,7 @@ func NewSecret(clock clock.PassiveClock, client client.Client, key types.Namespa
 // isn't valid, or not for much longer, it replaces; every write names the
 // version that it replaces, so that of several replicas one wins and the others
 // take over what it wrote.
-func (s *Secret) Load(ctx context.Context) (*serving.Material, time.Duration, error) {
+func (s *Secret) Load(ctx context.Context) (*Material, time.Duration, error) {
 	secret, err := s.read(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -70,13 +67,13 @@ func (s *Secret) Load(ctx context.Context) (*serving.Material, time.Duration, er
 		}
 		log.FromContext(ctx).Info("renewed the webhook's certificate", "secret", s.key.String(), "because", renewed.Why)
 	}
-	material, err := serving.NewMaterial(
-		renewed.Data[issuing.CertKey], renewed.Data[issuing.KeyKey], renewed.Data[issuing.AuthorityKey])
+	material, err := NewMaterial(
+		renewed.Data[CertKey], renewed.Data[KeyKey], renewed.Data[AuthorityKey])
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading Secret %s: %w", s.key, err)
 	}
 	// An end is given in whole seconds.
-	return material, min(renewed.Due.Sub(now)+time.Second, lookEvery), nil
+	return material, min(renewed.Due.Sub(now)+time.Second, secretEvery), nil
 }
 
 // read returns a copy of the Secret, or an empty one where there is none.

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+package certs
 
 import (
 	"context"
@@ -9,13 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"time"
-
-	"github.com/sharedquota/shared-quota-operator/internal/issuing"
 )
 
-// lookEvery is how often files are read again. A kubelet brings a new Secret
+// directoryEvery is how often files are read again. A kubelet brings a new Secret
 // within a minute.
-const lookEvery = 10 * time.Second
+const directoryEvery = 10 * time.Second
 
 // Directory holds a certificate that the installation provides: tls.crt,
 // tls.key and ca.crt, each of which may change.
@@ -24,17 +22,17 @@ type Directory string
 // Load reads the files, and says after how long to read them again.
 func (d Directory) Load(context.Context) (*Material, time.Duration, error) {
 	material, err := d.read()
-	return material, lookEvery, err
+	return material, directoryEvery, err
 }
 
 func (d Directory) read() (*Material, error) {
 	content := map[string][]byte{}
-	for _, name := range []string{issuing.CertKey, issuing.KeyKey, issuing.AuthorityKey} {
+	for _, name := range []string{CertKey, KeyKey, AuthorityKey} {
 		text, err := fs.ReadFile(os.DirFS(string(d)), name)
 		if err != nil {
 			return nil, fmt.Errorf("reading the webhook's certificate in %s: %w", string(d), err)
 		}
 		content[name] = text
 	}
-	return NewMaterial(content[issuing.CertKey], content[issuing.KeyKey], content[issuing.AuthorityKey])
+	return NewMaterial(content[CertKey], content[KeyKey], content[AuthorityKey])
 }

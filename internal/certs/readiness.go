@@ -1,14 +1,13 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+package certs
 
 import (
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -102,12 +101,4 @@ func (l *lastSaid) say(ctx context.Context, err error) {
 		return
 	}
 	log.FromContext(ctx).Info("the webhooks are not ready", "reason", reason)
-}
-
-// addressOf is where this process reaches a server that listens on a host.
-func addressOf(host, port string) string {
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port)
 }
