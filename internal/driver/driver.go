@@ -22,9 +22,6 @@ import (
 type driver struct {
 	group *Group
 	quota string
-	// call makes a call of the store in a goroutine of its own, which outlives whatever
-	// event has caused it.
-	call func(func(context.Context))
 	// current is the newest ledger that the machine knows.
 	current atomic.Pointer[machine.Snapshot]
 	// trouble is nil while the store can be read and written.
@@ -36,6 +33,8 @@ type driver struct {
 	// request -> who waits for its answer
 	waiting map[machine.RequestID]chan<- machine.Answer
 	last    machine.RequestID
+	// hurry has the latest call made at once, if it waits for its turn.
+	hurry func()
 	// timer fires at wakeAt; nil before the first.
 	timer  clock.Timer
 	wakeAt time.Time
@@ -53,7 +52,7 @@ func newDriver(group *Group, quota string, number int) *driver {
 		options.Escrow.UID += types.UID(fmt.Sprint("-", number))
 	}
 	d := &driver{
-		group: group, quota: quota, call: group.call,
+		group: group, quota: quota, hurry: func() {},
 		machine: machine.New(options), waiting: map[machine.RequestID]chan<- machine.Answer{},
 	}
 	d.current.Store(&machine.Snapshot{})
@@ -109,9 +108,18 @@ func (d *driver) lockedAnswer(answer machine.Answer) {
 	}
 }
 
-// lockedCall makes a call and hands its reply to the machine.
+// lockedCall makes a call in a goroutine of its own, which outlives the event that has caused
+// it, and hands its reply to the machine. A machine makes one call at a time.
 func (d *driver) lockedCall(call func(context.Context) machine.Event) {
-	d.call(func(ctx context.Context) { d.step(call(ctx)) })
+	awaited, hurry := context.WithCancel(d.group.ctx)
+	d.hurry = hurry
+	if len(d.waiting) > 0 {
+		hurry()
+	}
+	d.group.call(awaited, func(ctx context.Context) {
+		defer hurry()
+		d.step(call(ctx))
+	})
 }
 
 func (d *driver) load(ctx context.Context) machine.Event {
@@ -207,6 +215,9 @@ func (d *driver) do(ctx context.Context, event func(machine.RequestID) machine.E
 	id := d.last
 	d.waiting[id] = answers
 	d.lockedStep(event(id))
+	if _, waits := d.waiting[id]; waits {
+		d.hurry()
+	}
 	d.mu.Unlock()
 	select {
 	case answer := <-answers:

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -33,6 +34,8 @@ type Group struct {
 
 	// running are the calls of the store.
 	running sync.WaitGroup
+	// background bounds those for which nobody waits.
+	background *semaphore.Weighted
 	// mu guards what follows.
 	mu sync.Mutex
 	// ended: every machine is told that the process stops.
@@ -47,7 +50,7 @@ type Group struct {
 func New(ctx context.Context, clock Clock, store Store, observer Observer, options Options) *Group {
 	group := &Group{
 		ctx: ctx, clock: clock, store: store, counter: nobody{}, observer: observer, troubled: func(string) {}, options: options,
-		drivers: map[string]*driver{},
+		background: semaphore.NewWeighted(backgroundCalls), drivers: map[string]*driver{},
 	}
 	context.AfterFunc(ctx, group.end)
 	return group
@@ -335,9 +338,18 @@ func (g *Group) end() {
 	}
 }
 
-// call makes a call of the store.
-func (g *Group) call(call func(context.Context)) {
+// backgroundCalls is how many calls of the store are made at once for which nobody waits. When a
+// leader begins to count a thousand quotas, it would write a thousand ledgers at once, the calls
+// would take longer than their timeout, and each would be made again.
+const backgroundCalls = 32
+
+// call makes a call of the store. One for which nobody waits waits for its turn among the others,
+// until awaited is done.
+func (g *Group) call(awaited context.Context, call func(context.Context)) {
 	g.running.Go(func() {
+		if g.background.Acquire(awaited, 1) == nil {
+			defer g.background.Release(1)
+		}
 		ctx, cancel := context.WithTimeout(g.ctx, g.options.CallTimeout)
 		defer cancel()
 		call(ctx)
