@@ -6,7 +6,7 @@ package main
 import (
 	"k8s.io/client-go/rest"
 
-	"github.com/sharedquota/shared-quota-operator/internal/deadline"
+	"github.com/sharedquota/shared-quota-operator/internal/contact"
 )
 
 // tuned returns how the API server is called.
@@ -16,6 +16,6 @@ func tuned(config *rest.Config) *rest.Config {
 	// The API server would compress each event of a watch on its own, for more CPU
 	// time than the event costs otherwise.
 	config.DisableCompression = true
-	config.Wrap(deadline.Within(deadline.Limit))
+	config.Wrap(contact.Within(contact.RequestLimit))
 	return config
 }

@@ -47,9 +47,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/events"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
-	"github.com/sharedquota/shared-quota-operator/internal/limited"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
@@ -180,7 +179,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	parts := objects.Parts{
 		Clock: clock, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured, Contact: contact,
-		Refusals:       objects.NewRefusals(clock, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(events.Name)),
+		Refusals:       objects.NewRefusals(clock, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(report.RecorderName)),
 		ReservationTTL: f.reservations.life, MaxDoubtful: f.reservations.maxDoubtful,
 	}
 	err = webhooks.Register(ctx, mgr, parts, index, quotas.NewFences(clock, group, f.reservations.life), contact, reached.Protected)
@@ -221,16 +220,16 @@ func newMetrics(contact *contact.Contact) *metrics.Metrics {
 
 // settings are what the flags say of what the webhooks are called for, and of what
 // is limited by default. It is an error if they say what can't be.
-func settings(f flags) (reach.Settings, limited.Configuration, error) {
+func settings(f flags) (reach.Settings, evaluation.LimitedConfiguration, error) {
 	if err := f.reservations.check(); err != nil {
-		return reach.Settings{}, limited.Configuration{}, err
+		return reach.Settings{}, evaluation.LimitedConfiguration{}, err
 	}
 	policy := admissionregistrationv1.FailurePolicyType(f.failurePolicy)
 	if policy != admissionregistrationv1.Fail && policy != admissionregistrationv1.Ignore {
-		return reach.Settings{}, limited.Configuration{}, fmt.Errorf("--failure-policy %q: want Fail or Ignore", f.failurePolicy)
+		return reach.Settings{}, evaluation.LimitedConfiguration{}, fmt.Errorf("--failure-policy %q: want Fail or Ignore", f.failurePolicy)
 	}
 	protected, err := protected(f.protected, f.namespace)
-	byDefault, loadErr := limited.Load(f.limited)
+	byDefault, loadErr := evaluation.LoadLimited(f.limited)
 	return reach.Settings{
 		Paths: webhooks.Paths(), Protected: protected, FailurePolicy: policy, Everywhere: byDefault.Resources(),
 	}, byDefault, errors.Join(err, loadErr)

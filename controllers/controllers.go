@@ -30,7 +30,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/events"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
@@ -92,7 +92,7 @@ func Register(
 	if err != nil {
 		return err
 	}
-	recorder := mgr.GetEventRecorder(events.Name)
+	recorder := mgr.GetEventRecorder(report.RecorderName)
 	settle, statuses, views, configure := trigger.New(clock), trigger.New(clock), trigger.New(clock), trigger.New(clock)
 	options.Serving.Certificates.OnChange(func() { configure.Fire([]string{reach.ConfigurationName}) })
 	shown := newProjections(clock, mgr.Elected())

@@ -29,7 +29,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/events"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
@@ -77,7 +76,7 @@ type QuotaController struct {
 	settings   func() reach.Settings
 	proofs     *reach.Proofs
 	changed    *trigger.Trigger
-	recorder   events.Recorder
+	recorder   report.Recorder
 	// every is the least time between two writes of one quota's status.
 	every time.Duration
 
@@ -92,7 +91,7 @@ type QuotaController struct {
 func NewQuotaController(
 	clock clock.Clock, client client.Client, ledgers Ledgers, evaluators *evaluation.Evaluators, count *counting.Count,
 	group *driver.Group, problems Problems, settings func() reach.Settings, proofs *reach.Proofs,
-	changed *trigger.Trigger, lag *Lag, recorder events.Recorder, every time.Duration,
+	changed *trigger.Trigger, lag *Lag, recorder report.Recorder, every time.Duration,
 ) *QuotaController {
 	return &QuotaController{
 		clock: clock, client: client, ledgers: ledgers, evaluators: evaluators, count: count, group: group,
@@ -255,7 +254,7 @@ func (c *QuotaController) write(
 // before it had not. What was written is told by nobody else.
 func (c *QuotaController) tell(quota *quotav1.ClusterResourceQuota, before map[corev1.ResourceName]quotav1.Level) {
 	for _, name := range report.Risen(before, quota.Status.Levels) {
-		events.LevelReached(quota, events.UseOf(name, quota.Status.Levels[name], quota.Status.Total)).Record(c.recorder)
+		report.LevelReached(quota, report.UseOf(name, quota.Status.Levels[name], quota.Status.Total)).Record(c.recorder)
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/events"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=localresourcequotas,verbs=list;watch;create;update;delete
@@ -43,7 +43,7 @@ type ViewController struct {
 	// degraded tells whether something that a quota limits can't be counted.
 	degraded func(quota string) bool
 	// recorder is told of each level that a view reaches.
-	recorder events.Recorder
+	recorder report.Recorder
 	// every is the least time between two rounds of writes for one quota.
 	every time.Duration
 
@@ -63,7 +63,7 @@ type ViewController struct {
 // quota whose count or ledger changes.
 func NewViewController(
 	clock clock.Clock, client client.Client, count *counting.Count, group *driver.Group,
-	degraded func(quota string) bool, changed *trigger.Trigger, lag *Lag, recorder events.Recorder, every time.Duration,
+	degraded func(quota string) bool, changed *trigger.Trigger, lag *Lag, recorder report.Recorder, every time.Duration,
 ) *ViewController {
 	return &ViewController{
 		clock: clock, client: client, count: count, group: group, degraded: degraded, changed: changed, recorder: recorder, every: every,

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/events"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // writesAtOnce bounds the writes of one round that are under way together.
@@ -62,7 +62,7 @@ func (c *ViewController) write(ctx context.Context, view *quotav1.LocalResourceQ
 // has reached. They are in the view now: nobody else tells.
 func (c *ViewController) tell(view *quotav1.LocalResourceQuota, risen []corev1.ResourceName) {
 	for _, name := range risen {
-		events.LevelReachedInView(view, events.UseOf(name, view.Status.Levels[name], view.Status.Total)).Record(c.recorder)
+		report.LevelReachedInView(view, report.UseOf(name, view.Status.Levels[name], view.Status.Total)).Record(c.recorder)
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/objectname"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
@@ -82,7 +81,7 @@ func (l *Lookup) named(ctx context.Context, reservation ledger.Reservation) ([]m
 func (l *Lookup) namedIn(ctx context.Context, reservation ledger.Reservation, version string) ([]metav1.PartialObjectMetadata, error) {
 	in := l.client.Resource(reservation.Resource.GroupResource().WithVersion(version)).Namespace(reservation.Namespace)
 	options := metav1.ListOptions{}
-	if !objectname.IsDigest(reservation.Name) {
+	if !ledger.IsShortened(reservation.Name) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, reservation.Name).String()
 	}
 	var found []metav1.PartialObjectMetadata
@@ -90,7 +89,7 @@ func (l *Lookup) namedIn(ctx context.Context, reservation ledger.Reservation, ve
 		return in.List(ctx, options)
 	})
 	err := pages.EachListItem(ctx, options, func(object runtime.Object) error {
-		if is, ok := object.(*metav1.PartialObjectMetadata); ok && objectname.Short(is.Name) == reservation.Name {
+		if is, ok := object.(*metav1.PartialObjectMetadata); ok && ledger.ShortName(is.Name) == reservation.Name {
 			found = append(found, *is)
 		}
 		return nil

@@ -1,13 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deadline gives each request to the API server a deadline that its caller
-// hasn't given one.
-//
-// Callers bound their requests as their purpose asks for. But libraries make requests
-// too, such as the lists of watches and the writes of events, and give them no end.
-// One that the API server takes and never answers would hold its worker for good.
-package deadline
+package contact
 
 import (
 	"context"
@@ -15,16 +9,16 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/client-go/transport"
+	roundtrip "k8s.io/client-go/transport"
 )
 
-// Limit is for all that an answer takes, its body included. By default the API server
+// RequestLimit is for all that an answer takes, its body included. By default the API server
 // itself ends a request after a minute, so that this one ends only what is stuck.
-const Limit = 2 * time.Minute
+const RequestLimit = 2 * time.Minute
 
 // Within returns a wrapper that ends a request without a deadline after the limit. A
 // watch stays open for as long as its caller wants.
-func Within(limit time.Duration) transport.WrapperFunc {
+func Within(limit time.Duration) roundtrip.WrapperFunc {
 	return func(next http.RoundTripper) http.RoundTripper { return &roundTripper{next: next, limit: limit} }
 }
 

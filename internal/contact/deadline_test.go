@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package deadline
+package contact
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// server answers a request, or doesn't.
-type server func(*http.Request) (*http.Response, error)
+// slowServer answers a request, or doesn't.
+type slowServer func(*http.Request) (*http.Response, error)
 
-func (s server) RoundTrip(request *http.Request) (*http.Response, error) { return s(request) }
+func (s slowServer) RoundTrip(request *http.Request) (*http.Response, error) { return s(request) }
 
 // silent takes a request and never answers.
 func silent(request *http.Request) (*http.Response, error) {
@@ -42,7 +42,7 @@ func request(ctx context.Context, path string) *http.Request {
 }
 
 // ask sends a request and reads its answer. It returns how long that took.
-func ask(ctx context.Context, of server, path string) (time.Duration, error) {
+func ask(ctx context.Context, of slowServer, path string) (time.Duration, error) {
 	start := time.Now() //nolint:forbidigo // the time of the bubble
 	response, err := Within(time.Minute)(of).RoundTrip(request(ctx, path))
 	if err == nil {
@@ -54,17 +54,17 @@ func ask(ctx context.Context, of server, path string) (time.Duration, error) {
 
 func TestWhatIsNeverAnsweredEnds(t *testing.T) {
 	for name, test := range map[string]struct {
-		server server
+		slowServer slowServer
 		path   string
 		// own is the caller's deadline; zero for none.
 		own, want time.Duration
 	}{
-		"without an answer":              {server: silent, path: "/api/v1/pods", want: time.Minute},
-		"without a body":                 {server: stalled, path: "/api/v1/pods", want: time.Minute},
-		"a list says that it's no watch": {server: silent, path: "/api/v1/pods?watch=false", want: time.Minute},
-		"sooner if the caller says so":   {server: silent, path: "/api/v1/pods", own: time.Second, want: time.Second},
-		"later if the caller says so":    {server: silent, path: "/api/v1/pods", own: time.Hour, want: time.Hour},
-		"a watch when its caller ends":   {server: stalled, path: "/api/v1/pods?watch=true", own: 24 * time.Hour, want: 24 * time.Hour},
+		"without an answer":              {slowServer: silent, path: "/api/v1/pods", want: time.Minute},
+		"without a body":                 {slowServer: stalled, path: "/api/v1/pods", want: time.Minute},
+		"a list says that it's no watch": {slowServer: silent, path: "/api/v1/pods?watch=false", want: time.Minute},
+		"sooner if the caller says so":   {slowServer: silent, path: "/api/v1/pods", own: time.Second, want: time.Second},
+		"later if the caller says so":    {slowServer: silent, path: "/api/v1/pods", own: time.Hour, want: time.Hour},
+		"a watch when its caller ends":   {slowServer: stalled, path: "/api/v1/pods?watch=true", own: 24 * time.Hour, want: 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestWhatIsNeverAnsweredEnds(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, test.own)
 					defer cancel()
 				}
-				took, err := ask(ctx, test.server, test.path)
+				took, err := ask(ctx, test.slowServer, test.path)
 				if took != test.want || !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("got %v after %s, want it to end after %s", err, took, test.want)
 				}
@@ -98,7 +98,7 @@ func TestAWatchStaysOpen(t *testing.T) {
 
 func TestAnAnswerIsReadToItsEnd(t *testing.T) {
 	var ended func() error
-	answering := Within(time.Minute)(server(func(request *http.Request) (*http.Response, error) {
+	answering := Within(time.Minute)(slowServer(func(request *http.Request) (*http.Response, error) {
 		ended = request.Context().Err
 		return &http.Response{Body: io.NopCloser(strings.NewReader("all of it"))}, nil
 	}))

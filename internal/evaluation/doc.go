@@ -18,6 +18,11 @@
 //   - Footprint and Usage: what does an existing object use of a quota? This is
 //     for counting, which keeps the footprint instead of the object.
 //
+// LoadLimited reads the file of what is limited by default, which is the configuration of
+// kube-apiserver's own ResourceQuota plugin. A file that is accepted means here what it means to
+// kube-apiserver. What kube-apiserver would take and then ignore, or match with other objects
+// than the file says, is an error.
+//
 // Resources, Rules and NeedsObject tell what must be watched, which requests
 // must be seen, and whether metadata is enough.
 //

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package limited
+package evaluation
 
 import (
 	"os"
@@ -97,7 +97,7 @@ func TestWhatAFileLimits(t *testing.T) {
 		"a document among blanks": {text: "\n---\n" + header + "---\n\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Load(fileOf(t, test.text))
+			got, err := LoadLimited(fileOf(t, test.text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,14 +112,14 @@ func TestWhatAFileLimits(t *testing.T) {
 }
 
 func TestWithoutAFileNothingIsLimited(t *testing.T) {
-	got, err := Load("")
+	got, err := LoadLimited("")
 	if err != nil || len(got.Limited()) != 0 || len(got.Resources()) != 0 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
 func TestAFileThatIsNotThereIsNamed(t *testing.T) {
-	_, err := Load("nowhere/limited.yaml")
+	_, err := LoadLimited("nowhere/limited.yaml")
 	if want := "reading limited resources: open nowhere/limited.yaml: no such file or directory"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -176,7 +176,7 @@ func TestWhatIsWrongIsToldByFileAndField(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := fileOf(t, test.text)
-			got, err := Load(path)
+			got, err := LoadLimited(path)
 			if err == nil {
 				t.Fatalf("accepted, and limits %v", got.Limited())
 			}

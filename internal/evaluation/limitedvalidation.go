@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package limited
+package evaluation
 
 import (
 	"bufio"
@@ -21,8 +21,6 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core/helper"
 	corev1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
-
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
 // checkSingle refuses a file of several documents: all but the first would be
@@ -82,7 +80,7 @@ func validateResource(limited resourcequotaapi.LimitedResource, path *field.Path
 			errs = append(errs, field.Invalid(path.Child("apiGroup"), limited.APIGroup, reason))
 		}
 	}
-	if len(errs) == 0 && len(evaluation.Rules(resourceOf(limited))) == 0 {
+	if len(errs) == 0 && len(Rules(resourceOf(limited))) == 0 {
 		errs = append(errs, field.Invalid(path.Child("resource"), limited.Resource, "Kubernetes keeps no quota on it"))
 	}
 	return errs
@@ -110,7 +108,7 @@ func validateScope(
 }
 
 func hasScope(limited resourcequotaapi.LimitedResource, scope corev1.ResourceQuotaScope) bool {
-	return evaluation.NeedsObject(resourceOf(limited)) &&
+	return NeedsObject(resourceOf(limited)) &&
 		helper.IsResourceQuotaScopeValidForResource(core.ResourceQuotaScope(scope), core.ResourceName(limited.Resource))
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package objectname
+package ledger
 
 import (
 	"strings"
@@ -21,16 +21,16 @@ func TestALongNameBecomesADigest(t *testing.T) {
 		"a megabyte":         {name: strings.Repeat("a", 1<<20), digest: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			short := Short(test.name)
-			if IsDigest(short) != test.digest || (short == test.name) == test.digest || len(short) > longest {
+			short := ShortName(test.name)
+			if IsShortened(short) != test.digest || (short == test.name) == test.digest || len(short) > longest {
 				t.Errorf("got %q", short)
 			}
-			if Short(short) != short {
-				t.Errorf("want %q to stay as it is, got %q", short, Short(short))
+			if ShortName(short) != short {
+				t.Errorf("want %q to stay as it is, got %q", short, ShortName(short))
 			}
 		})
 	}
-	if Short(strings.Repeat("a", 300)) == Short(strings.Repeat("a", 301)) {
+	if ShortName(strings.Repeat("a", 300)) == ShortName(strings.Repeat("a", 301)) {
 		t.Error("want two names not to share a digest")
 	}
 }

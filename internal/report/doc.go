@@ -1,16 +1,15 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package events says in which words people are told of what happens to a quota:
-// one constructor for each event, on the quota for who administers it, and on a
-// namespace's view of it for who owns that. What stands on a view names no other
-// namespace.
+// Package report has the words and figures in which people are told of a quota: the summary of
+// its use, the levels that it reaches, and one constructor for each event, on the quota for its
+// administrator, and on a namespace's view of it for the namespace's owner. An event on a view
+// names no other namespace.
 //
-// It doesn't know clients, nor when something is to be told; Recent says of what
-// happens often whether it was told lately.
+// It doesn't know clients, nor when to tell something; Recent reports whether something that
+// happens often was told lately.
 //
-// A recorder takes two events for one that differ in their notes alone, and shows
-// the first one's note. So what an event is about stands in its reason, in the
-// path of its object, which names the resource, and in its related object, which
-// is the namespace.
-package events
+// A recorder takes two events for one if they differ in their notes alone, and shows the first
+// one's note. So the subject of an event is in its reason, in the path of its object, which names
+// the resource, and in its related object, which is the namespace.
+package report

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package events
+package report
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
-// Name is who reports all events.
-const Name = "shared-quota-operator"
+// RecorderName is who reports all events.
+const RecorderName = "shared-quota-operator"
 
 // What the operator was doing.
 const (

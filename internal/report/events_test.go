@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package events
+package report
 
 import (
 	"strings"
@@ -24,8 +24,8 @@ func refusal(reason, message string) Refusal {
 }
 
 var (
-	quota = &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "u1", ResourceVersion: "5"}}
-	view  = &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: "shop", UID: "u2", ResourceVersion: "6"}}
+	team = &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "u1", ResourceVersion: "5"}}
+	view = &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: "shop", UID: "u2", ResourceVersion: "6"}}
 )
 
 func use(level quotav1.Level, used string) Use {
@@ -80,17 +80,17 @@ func TestEventsWordForWord(t *testing.T) {
 				"the quota limits; the events of the local views, in their namespaces, say more",
 		},
 		"a limit comes near": {
-			got: LevelReached(quota, use(quotav1.LevelNearLimit, "8")),
+			got: LevelReached(team, use(quotav1.LevelNearLimit, "8")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: NearLimit Counting: requests.cpu: used 8, hard 10; " +
 				"delete what is not needed, or raise spec.quota.hard, before requests are refused",
 		},
 		"it is reached": {
-			got: LevelReached(quota, use(quotav1.LevelLimitReached, "10")),
+			got: LevelReached(team, use(quotav1.LevelLimitReached, "10")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: LimitReached Counting: requests.cpu: used 10, hard 10; " +
 				"requests for more are refused: delete what is not needed, or raise spec.quota.hard",
 		},
 		"it is below what is used": {
-			got: LevelReached(quota, use(quotav1.LevelUsedAboveHard, "12")),
+			got: LevelReached(team, use(quotav1.LevelUsedAboveHard, "12")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: UsedAboveHard Counting: requests.cpu: used 12, hard 10; " +
 				"nothing is removed, and requests for more are refused: delete what is not needed, or raise spec.quota.hard",
 		},

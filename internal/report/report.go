@@ -1,7 +1,6 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report puts a quota's figures into the forms that people read.
 package report
 
 import (

@@ -20,7 +20,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/events"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -52,25 +52,25 @@ type Refusals struct {
 	// cache has quotas, and live asks the API server.
 	cache, live client.Reader
 	looks       *semaphore.Weighted
-	recorder    events.Recorder
+	recorder    report.Recorder
 	// begun has the quotas whose queue has begun.
 	begun chan string
 
 	// mu guards what follows.
 	mu     sync.Mutex
-	recent *events.Recent
+	recent *report.Recent
 	// Invariant: each quota in it is in begun, or being told of.
 	// quota name -> what waits to be told
-	queues map[string][]events.Refusal
+	queues map[string][]report.Refusal
 }
 
 // NewRefusals makes Refusals. The cache has quotas. Views are read live, because only the
 // leader watches them, of which there may be many that change all the time.
-func NewRefusals(clock clock.Clock, cache, live client.Reader, recorder events.Recorder) *Refusals {
+func NewRefusals(clock clock.Clock, cache, live client.Reader, recorder report.Recorder) *Refusals {
 	return &Refusals{
 		clock: clock, cache: cache, live: live, looks: semaphore.NewWeighted(liveAtOnce), recorder: recorder,
-		begun: make(chan string, quotasQueued), recent: events.NewRecent(tellEvery, tellMost),
-		queues: map[string][]events.Refusal{},
+		begun: make(chan string, quotasQueued), recent: report.NewRecent(tellEvery, tellMost),
+		queues: map[string][]report.Refusal{},
 	}
 }
 
@@ -105,18 +105,18 @@ func (r *Refusals) work(ctx context.Context, quota string) {
 			r.drop(quota)
 			return
 		}
-		events.Refused(uid, refusal).Record(r.recorder)
+		report.Refused(uid, refusal).Record(r.recorder)
 		views.Go(func() { r.recordInView(ctx, refusal) })
 	}
 }
 
-func (r *Refusals) next(quota string) (next events.Refusal, more bool) {
+func (r *Refusals) next(quota string) (next report.Refusal, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	queue := r.queues[quota]
 	if len(queue) == 0 {
 		delete(r.queues, quota)
-		return events.Refusal{}, false
+		return report.Refusal{}, false
 	}
 	r.queues[quota] = queue[1:]
 	return queue[0], true
@@ -131,7 +131,7 @@ func (r *Refusals) drop(quota string) {
 // tell lets a refusal be told, unless this replica told the same within the last 15
 // minutes (tellEvery), and waits for nothing. What finds no room in the queue is told
 // with the next of its kind.
-func (r *Refusals) tell(refusal events.Refusal) {
+func (r *Refusals) tell(refusal report.Refusal) {
 	now := r.clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,9 +153,9 @@ func (r *Refusals) tell(refusal events.Refusal) {
 	r.recent.Told(&refusal, now)
 }
 
-func (r *Refusals) recordInView(ctx context.Context, refusal events.Refusal) {
+func (r *Refusals) recordInView(ctx context.Context, refusal report.Refusal) {
 	view := r.find(ctx, livePoll, func(ctx context.Context) types.UID { return r.view(ctx, refusal.Namespace, refusal.Quota) })
-	events.RefusedInView(view, refusal).Record(r.recorder)
+	report.RefusedInView(view, refusal).Record(r.recorder)
 }
 
 // find returns the UID of an object, without which kubectl describe doesn't show
@@ -207,7 +207,7 @@ func (r *Refusals) view(ctx context.Context, namespace, quota string) types.UID 
 
 // tellOf tells of the answer to a request, unless it is yes or nobody meant it.
 func (h *Handler) tellOf(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, refusal events.Refusal, message string,
+	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, refusal report.Refusal, message string,
 ) {
 	if refusal.Quota == "" || attributes.IsDryRun() {
 		return
@@ -221,25 +221,25 @@ func (h *Handler) tellOf(
 }
 
 // refusalOf returns who refuses, why, and what; nobody for a request that is granted.
-func refusalOf(decision ledger.Decision) events.Refusal {
+func refusalOf(decision ledger.Decision) report.Refusal {
 	switch decision := decision.(type) {
 	case ledger.Denied:
-		return events.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonQuotaExceeded, Resource: first(decision.Requested)}
+		return report.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonQuotaExceeded, Resource: first(decision.Requested)}
 	case ledger.Withheld:
-		return events.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonTooMuchInDoubt, Resource: first(decision.Requested)}
+		return report.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonTooMuchInDoubt, Resource: first(decision.Requested)}
 	case ledger.Undecided:
-		refusal := events.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonUsageUnknown}
+		refusal := report.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonUsageUnknown}
 		if len(decision.Resources) > 0 {
 			refusal.Resource = decision.Resources[0]
 		}
 		return refusal
 	default:
-		return events.Refusal{}
+		return report.Refusal{}
 	}
 }
 
-func incomplete(refusal *evaluation.Refusal) events.Refusal {
-	return events.Refusal{Quota: refusal.Quota, Reason: quotav1.ReasonRequestIncomplete}
+func incomplete(refusal *evaluation.Refusal) report.Refusal {
+	return report.Refusal{Quota: refusal.Quota, Reason: quotav1.ReasonRequestIncomplete}
 }
 
 // first returns the first name in alphabetical order.

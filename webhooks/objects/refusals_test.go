@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/events"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // told are the events that were recorded, each as its object and its reason.
@@ -136,8 +136,8 @@ func TestARefusalWaitsForNothing(t *testing.T) {
 		quota, recorded := quotaOf("team", "pods", "0"), &told{}
 		reader := clientWith(t, quota)
 		refusals := NewRefusals(clock.RealClock{}, reader, reader, recorded)
-		refusal := func(i int) events.Refusal {
-			return events.Refusal{Quota: "team", Namespace: fmt.Sprint(i), Reason: quotav1.ReasonQuotaExceeded}
+		refusal := func(i int) report.Refusal {
+			return report.Refusal{Quota: "team", Namespace: fmt.Sprint(i), Reason: quotav1.ReasonQuotaExceeded}
 		}
 		for i := range queued + 10 {
 			refusals.tell(refusal(i))
@@ -163,10 +163,10 @@ func TestARefusalIsToldWithinTwoSecondsWhateverOtherQuotasDo(t *testing.T) {
 		go func() { _ = refusals.Start(t.Context()) }()
 		for i := range 100 {
 			for _, quota := range []string{"busy", "gone"} {
-				refusals.tell(events.Refusal{Quota: quota, Namespace: fmt.Sprint(i), Reason: quotav1.ReasonQuotaExceeded})
+				refusals.tell(report.Refusal{Quota: quota, Namespace: fmt.Sprint(i), Reason: quotav1.ReasonQuotaExceeded})
 			}
 		}
-		refusals.tell(events.Refusal{Quota: "team", Namespace: "shop", Reason: quotav1.ReasonQuotaExceeded})
+		refusals.tell(report.Refusal{Quota: "team", Namespace: "shop", Reason: quotav1.ReasonQuotaExceeded})
 		synctest.Wait()
 		recorded.mu.Lock()
 		atOnce := slices.Clone(recorded.events)
@@ -186,7 +186,7 @@ func TestARefusalIsToldWithinTwoSecondsWhateverOtherQuotasDo(t *testing.T) {
 func BenchmarkARefusalThatIsNotTold(b *testing.B) {
 	reader := clientWith(b)
 	refusals := NewRefusals(clock.RealClock{}, reader, reader, &told{})
-	refusal := events.Refusal{Quota: "team", Namespace: "shop", Reason: quotav1.ReasonQuotaExceeded, Resource: "pods"}
+	refusal := report.Refusal{Quota: "team", Namespace: "shop", Reason: quotav1.ReasonQuotaExceeded, Resource: "pods"}
 	refusals.tell(refusal)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -19,7 +19,6 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/objectname"
 )
 
 var errNoRequest = errors.New("the AdmissionReview holds no request")
@@ -95,7 +94,7 @@ func reservation(request *admissionv1.AdmissionRequest, attributes admission.Att
 		Object: ledger.Object{
 			Resource:  attributes.GetResource(),
 			Namespace: request.Namespace,
-			Name:      objectname.Short(object.GetName()),
+			Name:      ledger.ShortName(object.GetName()),
 			UID:       object.GetUID(),
 		},
 		Attempt: string(request.UID),
