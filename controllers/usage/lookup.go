@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
@@ -81,7 +82,7 @@ func (l *Lookup) named(ctx context.Context, reservation ledger.Reservation) ([]m
 func (l *Lookup) namedIn(ctx context.Context, reservation ledger.Reservation, version string) ([]metav1.PartialObjectMetadata, error) {
 	in := l.client.Resource(reservation.Resource.GroupResource().WithVersion(version)).Namespace(reservation.Namespace)
 	options := metav1.ListOptions{}
-	if !ledger.IsShortened(reservation.Name) {
+	if !evaluation.IsShortened(reservation.Name) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, reservation.Name).String()
 	}
 	var found []metav1.PartialObjectMetadata
@@ -89,7 +90,7 @@ func (l *Lookup) namedIn(ctx context.Context, reservation ledger.Reservation, ve
 		return in.List(ctx, options)
 	})
 	err := pages.EachListItem(ctx, options, func(object runtime.Object) error {
-		if is, ok := object.(*metav1.PartialObjectMetadata); ok && ledger.ShortName(is.Name) == reservation.Name {
+		if is, ok := object.(*metav1.PartialObjectMetadata); ok && evaluation.ShortName(is.Name) == reservation.Name {
 			found = append(found, *is)
 		}
 		return nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -76,7 +77,7 @@ func TestAnObjectOfALongNameIsFound(t *testing.T) {
 	world.create("g1")
 	lookup := NewLookup(metadataOf{world}, world)
 	for uid, want := range map[types.UID]bool{types.UID("uid-" + name): true, "uid-g1": false, "uid": false} {
-		if got, err := lookup.There(t.Context(), reservationOf(ledger.ShortName(name), uid, "")); got != want || err != nil {
+		if got, err := lookup.There(t.Context(), reservationOf(evaluation.ShortName(name), uid, "")); got != want || err != nil {
 			t.Errorf("UID %.10s: got %t, error %v, want %t", uid, got, err, want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
@@ -40,7 +40,7 @@ func (s *Source) Measure(object runtime.Object, now time.Time) (*Measured, error
 	if err != nil {
 		return nil, fmt.Errorf("reading metadata of a %s: %w", s.resource, err)
 	}
-	key := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: ledger.ShortName(accessor.GetName())}
+	key := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: evaluation.ShortName(accessor.GetName())}
 	footprint, err := s.count.evaluators.Footprint(s.resource, object)
 	if err != nil {
 		return nil, fmt.Errorf("evaluating %s %s: %w", s.resource, key, err)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
@@ -89,7 +89,7 @@ func (s *Source) Delete(object runtime.Object, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("reading metadata of a deleted %s: %w", s.resource, err)
 	}
-	key := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: ledger.ShortName(accessor.GetName())}
+	key := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: evaluation.ShortName(accessor.GetName())}
 	s.update(key.Namespace, resourceversion.Parse(accessor.GetResourceVersion()), func() {
 		s.lockedRemove(key)
 		s.gone.add(accessor.GetUID(), now)

@@ -94,7 +94,7 @@ func reservation(request *admissionv1.AdmissionRequest, attributes admission.Att
 		Object: ledger.Object{
 			Resource:  attributes.GetResource(),
 			Namespace: request.Namespace,
-			Name:      ledger.ShortName(object.GetName()),
+			Name:      evaluation.ShortName(object.GetName()),
 			UID:       object.GetUID(),
 		},
 		Attempt: string(request.UID),
