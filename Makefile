@@ -1,5 +1,5 @@
 # A target writes or checks, never both. Nothing is needed but Go, make and
-# git. Where each version is pinned:
+# git; a C compiler for the race detector and prose. Where each version is pinned:
 #   a tool:       hack/tools/NAME/go.mod
 #   Kubernetes:   hack/controlplane/go.mod (verify compares go.mod with it)
 #   Go:           go.mod
@@ -63,6 +63,7 @@ CRD_REF_DOCS := bin/tools/crd-ref-docs
 GOLANGCI_LINT := bin/tools/golangci-lint
 KUSTOMIZE := bin/tools/kustomize
 PROMTOOL := bin/tools/promtool
+VALE := bin/tools/vale
 
 # Directories with a Go module of their own.
 MODULES := . hack/bundle hack/controlplane $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
@@ -72,6 +73,8 @@ KUSTOMIZATIONS := config/crd config/default config/manifests config/network-poli
 	config/roles config/samples
 # Everything that is ours and formatted.
 GO_FILES = $(shell find . -name '*.go' -not -path './bin/*')
+# The files whose prose is checked. .vale.ini has the exceptions.
+PROSE = $(wildcard *.md docs/*.md) $(filter-out hack/vale/testdata/%,$(GO_FILES:./%=%))
 
 ##@ General
 
@@ -155,8 +158,12 @@ bin/k8s/.stamp: hack/controlplane/go.mod hack/controlplane/go.sum $(wildcard hac
 
 # Without what it discovers targets by: half of promtool.
 bin/tools/promtool: TAGS := remove_all_sd
+# Vale has a parser in C for each language. Without optimization it builds in three quarters of
+# the time, and without C in the standard library it shares that with the other tools.
+bin/tools/vale: TAGS := netgo osusergo
+bin/tools/vale: TOOL_ENV := CGO_ENABLED=1 CGO_CFLAGS="-O0 -w"
 bin/tools/%: hack/tools/%/go.mod hack/tools/%/go.sum
-	cd hack/tools/$* && $(PLAIN) GOWORK=off go build -tags '$(TAGS)' -o $(CURDIR)/$@ tool
+	cd hack/tools/$* && $(PLAIN) $(TOOL_ENV) GOWORK=off go build -tags '$(TAGS)' -o $(CURDIR)/$@ tool
 	@touch $@
 
 .PHONY: docker-build
@@ -280,7 +287,7 @@ vulnerabilities: bin/tools/govulncheck ## Look for vulnerabilities that VULNDB k
 verify: verify-quick lint ## Run all checks below.
 
 .PHONY: verify-quick
-verify-quick: verify-licence verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle ## Run all checks below but lint.
+verify-quick: verify-licence verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle prose ## Run all checks below but lint.
 
 .PHONY: verify-licence
 verify-licence: ## Check that every Go file has the licence header.
@@ -335,6 +342,20 @@ verify-bundle: $(KUSTOMIZE) ## Check that the OLM bundle is up to date, for the 
 	@bad=0; for made in bundle bundle.Dockerfile config/olm/extras.yaml; do \
 		diff -ru $$made $(VERIFY_DIR)/$$made || { echo "$$made: run make bundle"; bad=1; }; \
 	done; rm -rf $(VERIFY_DIR); exit $$bad
+
+# Only the configuration in this directory counts, and nothing is downloaded. The rules are
+# tested first: they must find exactly testdata/findings.txt, and each error must make vale fail.
+.PHONY: prose
+prose: CHECK := $(VALE) --no-global --output=line
+prose: RULES := hack/vale/styles/Plain
+prose: $(VALE) ## Check the documentation and the comments in Go code against the rules of hack/vale/styles.
+	@diff -u hack/vale/testdata/findings.txt <($(CHECK) --minAlertLevel=suggestion hack/vale/testdata/*.{go,md} | LC_ALL=C sort -t: -k1,1 -k2,2n -k3,3n) || { \
+		echo "hack/vale/testdata: the rules of hack/vale/styles find something else"; exit 1; }
+	@for rule in $$(grep -l '^level: error$$' $(RULES)/*.yml); do \
+		name="Plain.$$(basename "$$rule" .yml)"; \
+		! $(CHECK) --filter=".Name == \"$$name\"" hack/vale/testdata/bad.md >/dev/null || { echo "$$rule: finds nothing in hack/vale/testdata/bad.md"; exit 1; }; \
+	done
+	@$(CHECK) $(PROSE)
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Check the Go code against .golangci.yml.
