@@ -46,7 +46,7 @@ type Options struct {
 	Reach reach.Settings
 	// Namespace is the operator's own; empty where it has none.
 	Namespace string
-	// DecodeLedger reads a stored ledger; Intact tells whether it is as it was written.
+	// DecodeLedger reads a stored ledger; Intact reports whether it is as it was written.
 	DecodeLedger func(*quotav1.QuotaLedger) (machine.Snapshot, error)
 	Intact       func(*quotav1.QuotaLedger) bool
 	// LedgerSize tells how large a stored ledger is, in bytes.
@@ -250,7 +250,7 @@ func addRunnables(mgr ctrl.Manager, runnables ...manager.Runnable) error {
 	return nil
 }
 
-// problemsOf returns what tells why something of a quota isn't counted, and what tells
+// problemsOf returns what tells why something of a quota isn't counted, and what reports
 // whether that is so.
 func problemsOf(watches *usage.Watches) (problems func(quota string) []status.Problem, degraded func(quota string) bool) {
 	problems = func(quota string) []status.Problem {

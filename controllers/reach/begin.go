@@ -15,7 +15,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
-// begin notes which quotas have to be counted anew, because the API server may not have
+// begin notes which quotas have to be counted again, because the API server may not have
 // asked about them while nobody counted: objects may have been stored, maybe for long, as
 // where the operator had been removed. Without a configuration these are all. If somebody
 // edited it before this controller started, or added to it, these are those that it doesn't

@@ -25,7 +25,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
-// forgets notes which quotas are to be counted anew.
+// forgets notes which quotas must be counted again.
 type forgets struct {
 	quotas []string
 	err    error

@@ -26,7 +26,7 @@ type cadence struct {
 	due   time.Time
 }
 
-// wait returns how long to wait until the edition is to be probed.
+// wait returns how long to wait until the edition must be probed.
 func (c *cadence) wait(edition reach.Edition, now time.Time) time.Duration {
 	if edition != c.edition {
 		c.edition, c.tries, c.due = edition, 0, now

@@ -59,7 +59,7 @@ type Options struct {
 	Settings func() reach.Settings
 	// Owners are the configuration's: it is deleted with them.
 	Owners []metav1.OwnerReference
-	// Forget has a quota's ledger forget what is used, so that it is counted anew before
+	// Forget has a quota's ledger forget what is used, so that it is counted again before
 	// anything is granted.
 	Forget func(ctx context.Context, quota string, uid types.UID) error
 	// SettingsChanged is fired when the settings have changed.
@@ -83,7 +83,7 @@ type Controller struct {
 	exposed atomic.Bool
 	// begun: what was in the cluster when this controller started was dealt with.
 	begun bool
-	// due are the quotas of which what is used is to be forgotten, and waiting is since
+	// due are the quotas of which what is used must be forgotten, and waiting is since
 	// when the configuration waits for that.
 	due     map[types.UID]bool
 	waiting time.Time
@@ -140,7 +140,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 }
 
 // atTheStart asks for the configuration where there is no quota yet: the first
-// one is to be validated too.
+// one must be validated too.
 func atTheStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: reach.ConfigurationName}})
 	return nil
@@ -237,7 +237,7 @@ func (c *Controller) observe(seen *view) {
 		seen.is.UID, generation, edition, seen.quotas, c.standings(seen), c.clock.Now()))
 }
 
-// wanted returns the configuration that is to replace the one in the cluster. If that
+// wanted returns the configuration that must replace the one in the cluster. If that
 // asks about the same, it is upToDate, and wanted is of the same edition; otherwise it is
 // of the next.
 func (c *Controller) wanted(
@@ -266,7 +266,7 @@ func (c *Controller) wanted(
 	return wanted, false
 }
 
-// alike tells whether two configurations ask about the same, and go with the same.
+// alike reports whether two configurations ask about the same, and go with the same.
 func alike(is, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
 	return apiequality.Semantic.DeepEqual(is.Webhooks, wanted.Webhooks) &&
 		apiequality.Semantic.DeepEqual(is.OwnerReferences, wanted.OwnerReferences) &&

@@ -85,7 +85,7 @@ func newProber(
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (*Prober) NeedLeaderElection() bool { return true }
 
-// Wake has the Prober look at what is to be proved now. It never blocks.
+// Wake has the Prober look at what must be proved now. It never blocks.
 func (p *Prober) Wake() {
 	select {
 	case p.woken <- struct{}{}:

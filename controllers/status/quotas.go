@@ -207,7 +207,7 @@ func (c *QuotaController) trouble(quota string, now time.Time) *driver.Trouble {
 	return nil
 }
 
-// lost tells whether requests have been admitted by another ledger before this one.
+// lost reports whether requests have been admitted by another ledger before this one.
 func (c *QuotaController) lost(ctx context.Context, quota *quotav1.ClusterResourceQuota, state ledger.State) (bool, error) {
 	if state.Sealed.IsZero() || quota.Status.Ledger == "" {
 		return false, nil
@@ -216,14 +216,14 @@ func (c *QuotaController) lost(ctx context.Context, quota *quotav1.ClusterResour
 	return err == nil && (sealed == nil || sealed.UID != quota.Status.Ledger), err
 }
 
-// settled tells whether the ledger has the count of a resource. Admission goes
+// settled reports whether the ledger has the count of a resource. Admission goes
 // by the ledger: before that, nothing is ready.
 func settled(state ledger.State, counted counting.Definition, name corev1.ResourceName) bool {
 	_, known := state.Used[name]
 	return known && state.Sealed.IsZero() && state.Quota == counted.UID && state.Digest == counted.Digest
 }
 
-// write makes the stored status this one, and tells whether it is.
+// write makes the stored status this one, and reports whether it is.
 func (c *QuotaController) write(
 	ctx context.Context, quota *quotav1.ClusterResourceQuota, status quotav1.ClusterResourceQuotaStatus,
 ) (written bool, err error) {

@@ -23,7 +23,7 @@ func (t totals) equal(other totals) bool {
 type figures struct {
 	// selection is zero as long as it isn't known which namespaces are selected.
 	selection uint64
-	// counted tells whether there is anything to show: a count that has only begun,
+	// counted reports whether there is anything to show: a count that has only begun,
 	// as a new leader's, would take back what the views say.
 	counted bool
 	totals  totals

@@ -31,7 +31,7 @@ const (
 
 // plannedViews are what makes the views that are present those that are wanted.
 type plannedViews struct {
-	// outdated are to be written: for each urgency the views, that which has not
+	// outdated must be written: for each urgency the views, that which has not
 	// been written for longest first.
 	outdated [urgencies][]*quotav1.LocalResourceQuota
 	unwanted []*quotav1.LocalResourceQuota
@@ -91,7 +91,7 @@ func levelsOf(object *quotav1.ClusterResourceQuota, view *quotav1.LocalResourceQ
 	return view.Status.Levels
 }
 
-// count is how many views are to be written.
+// count is how many views must be written.
 func (p plannedViews) count() int {
 	count := 0
 	for _, views := range p.outdated {

@@ -40,7 +40,7 @@ type ViewController struct {
 	count   *counting.Count
 	group   *driver.Group
 	changed *trigger.Trigger
-	// degraded tells whether something that a quota limits can't be counted.
+	// degraded reports whether something that a quota limits can't be counted.
 	degraded func(quota string) bool
 	// recorder is told of each level that a view reaches.
 	recorder report.Recorder
@@ -93,7 +93,7 @@ func (c *ViewController) Register(mgr ctrl.Manager) error {
 }
 
 // Reconcile writes the views of one quota, unless some were written a moment ago.
-// What is to go doesn't wait.
+// What must go doesn't wait.
 func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	wait := c.pace.Left(request.Name)
 	if wait > 0 && c.isCleared(request.Name) {
@@ -149,7 +149,7 @@ func (c *ViewController) present(ctx context.Context, name string) (map[string]*
 	return present, nil
 }
 
-// isCleared tells whether the namespaces are still those outside of which no view
+// isCleared reports whether the namespaces are still those outside of which no view
 // is left.
 func (c *ViewController) isCleared(name string) bool {
 	var selection uint64
@@ -170,7 +170,7 @@ func (c *ViewController) clear(ctx context.Context, name string, selection uint6
 	return nil
 }
 
-// changing tells whether the totals are others than those of the round before,
+// changing reports whether the totals are others than those of the round before,
 // and remembers them for the next.
 func (c *ViewController) changing(name string, is totals) bool {
 	c.mu.Lock()

@@ -66,7 +66,7 @@ func (c *ViewController) tell(view *quotav1.LocalResourceQuota, risen []corev1.R
 	}
 }
 
-// store tells whether the view is stored.
+// store reports whether the view is stored.
 func (c *ViewController) store(ctx context.Context, view *quotav1.LocalResourceQuota) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()

@@ -7,7 +7,7 @@
 //
 // It looks after the ledgers. It makes each quota's, and makes good one that somebody
 // deleted or edited: see Recovery. It drops reservations whose life has ended and whose
-// objects a live look doesn't find. It has quotas counted anew (Recounts), and finds out
+// objects a live look doesn't find. It has quotas counted again (Recounts), and finds out
 // what namespaces brought that came under a quota (Joins).
 //
 // LedgerController tells the machines of this process what other processes write, so that the

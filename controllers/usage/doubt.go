@@ -49,7 +49,7 @@ func (c *Controller) doubt(ctx context.Context, quota string) (time.Duration, er
 	return doubtAgain, failed
 }
 
-// old returns the oldest reservations that are to be looked for, and how long until the next one
+// old returns the oldest reservations that must be looked for, and how long until the next one
 // is; zero for none.
 func (c *Controller) old(state ledger.State, now time.Time) (old []ledger.Reservation, next time.Duration) {
 	for _, reservation := range state.Reservations {

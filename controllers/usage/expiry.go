@@ -79,7 +79,7 @@ func lookEach(reservations []ledger.Reservation, finds func(ledger.Reservation) 
 	return missing, errors.Join(failures...)
 }
 
-// awaited tells whether an expired reservation must be kept because its object
+// awaited reports whether an expired reservation must be kept because its object
 // is there and counting has yet to see it.
 func (c *Controller) awaited(
 	ctx context.Context, quota string, state ledger.State, reservation ledger.Reservation,

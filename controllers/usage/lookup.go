@@ -38,7 +38,7 @@ func NewLookup(client metadata.Interface, discovery Discovery) *Lookup {
 	return &Lookup{client: client, discovery: discovery}
 }
 
-// There tells whether the write that a reservation was made for has happened:
+// There reports whether the write that a reservation was made for has happened:
 // the object lives with its UID and, for an update, in a later version than the
 // update started from.
 //

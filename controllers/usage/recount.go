@@ -30,7 +30,7 @@ const (
 	recountAgain = 5 * time.Second
 )
 
-// Recounts have quotas counted anew before anything is granted under them, because what
+// Recounts have quotas counted again before anything is granted under them, because what
 // a ledger says is used may be from before the API server stopped to ask. There are two
 // steps:
 //
@@ -132,7 +132,7 @@ func (r *Recounts) edit(quota *quotav1.ClusterResourceQuota, err error, change f
 		err = r.group.Edit(ctx, quota.Name, change)
 	}
 	if errors.Is(err, machine.ErrNoLedger) {
-		return // whoever makes another one has it counted
+		return // another one is counted when it is made
 	}
 	if err != nil && r.ctx.Err() == nil {
 		log.FromContext(r.ctx).Error(err, "A quota can't be counted anew, and grants nothing until it is", "quota", quota.Name)

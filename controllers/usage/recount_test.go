@@ -92,7 +92,7 @@ func (b *recountsBench) follows(n int) {
 	}
 }
 
-// A ledger that is counted anew takes no count that lacks what was stored by then.
+// A ledger that is counted again takes no count that lacks what was stored by then.
 func TestARecountDemandsWhatIsStoredNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRecountsBench(t)

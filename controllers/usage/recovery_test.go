@@ -286,7 +286,7 @@ func TestALedgerThatNobodyKnowsIsSealedForTheLifeOfAReservation(t *testing.T) {
 				}
 				b.wantSealed()
 				b.clock.Step(10 * time.Second)
-				b.restart(b.client) // which must not begin it anew, nor end it
+				b.restart(b.client) // which must not begin it again, nor end it
 			}
 			b.clock.Step(life - 30*time.Second)
 			b.recovers()

@@ -445,7 +445,7 @@ func TestWhatIsNotKnownIsNeitherServedNorCounted(t *testing.T) {
 }
 
 // What is known not to be served stays so while discovery fails: a definition
-// that goes back and forth would be counted anew each time.
+// that goes back and forth would be counted again each time.
 func TestAFailureOfDiscoverySaysNothingNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster())

@@ -49,7 +49,7 @@ func newCount() *counting.Count {
 	return count
 }
 
-// define has the quota counted anew. It limits config maps and secrets, or some of them.
+// define has the quota counted again. It limits config maps and secrets, or some of them.
 func define(count *counting.Count, names ...corev1.ResourceName) {
 	sources := map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}, "secrets": {secrets}}
 	if names != nil {

@@ -202,7 +202,7 @@ func TestALookForAnEarlierDefinitionProvesNothing(t *testing.T) {
 	}
 }
 
-// A quota that is defined anew goes on from what it knows of its namespaces.
+// A quota that is defined again goes on from what it knows of its namespaces.
 func TestALimitThatIsRaisedForgetsNoNamespaceThatLeft(t *testing.T) {
 	count := joining()
 	count.SetNamespace("a", nil, nil, 11, moment)

@@ -85,7 +85,7 @@ func (c Call) verify(chain []*x509.Certificate, now time.Time) error {
 	return err //nolint:wrapcheck // it names the host and the reason
 }
 
-// trusted tells whether the API server is told to call, and would accept the
+// trusted reports whether the API server is told to call, and would accept the
 // certificate each time.
 func trusted(calls []Call, material *Material, now time.Time) bool {
 	return len(calls) > 0 && !slices.ContainsFunc(calls, func(call Call) bool {

@@ -96,7 +96,7 @@ func (c *Certificates) Update(newest *Material, calls []Call) Progress {
 	return progress
 }
 
-// update also returns who is to be told, once the lock is free, that the bundle
+// update also returns who must be told, once the lock is free, that the bundle
 // is another.
 func (c *Certificates) update(newest *Material, calls []Call, now time.Time) (progress Progress, tell []func()) {
 	c.mu.Lock()

@@ -17,7 +17,7 @@ const testHost = "webhook.operator.svc"
 
 var start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// content is what a Secret holds: issued anew, or with another certificate of
+// content is what a Secret holds: issued again, or with another certificate of
 // the same authority.
 func content(t *testing.T, previous map[string][]byte) map[string][]byte {
 	t.Helper()

@@ -68,7 +68,7 @@ type pair struct {
 	certPEM, keyPEM []byte
 }
 
-// Renewed is what the Secret is to hold.
+// Renewed is what the Secret must hold.
 type Renewed struct {
 	Data map[string][]byte
 	// Why is empty where the Secret holds it already.

@@ -51,7 +51,7 @@ func (m *Monitor) Start(ctx context.Context) error {
 	}
 }
 
-// pause is how long there is nothing to do: until the API server is to be asked
+// pause is how long there is nothing to do: until the API server must be asked
 // again, or the contact is lost.
 func (m *Monitor) pause(asking bool, untilNext time.Duration) time.Duration {
 	silence, pause := m.contact.Silence(), askTimeout

@@ -47,7 +47,7 @@ func (c *Count) beginAudit(name string, now time.Time) []string {
 	return concerned
 }
 
-// auditSlice counts one namespace anew.
+// auditSlice counts one namespace again.
 func (c *Count) auditSlice(name, namespace string, now time.Time) corev1.ResourceList {
 	c.mu.Lock()
 	defer c.unlock()

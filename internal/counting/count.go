@@ -138,7 +138,7 @@ func (c *Count) lockedTouchAll() {
 	}
 }
 
-// Define adds a quota, or replaces its definition, and counts it anew.
+// Define adds a quota, or replaces its definition, and counts it again.
 func (c *Count) Define(definition Definition, now time.Time) {
 	c.mu.Lock()
 	defer c.unlock()

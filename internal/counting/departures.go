@@ -14,7 +14,7 @@ type departures struct {
 	// UID -> when it was last seen to be gone
 	since map[types.UID]time.Time
 	// order holds what is in since, the oldest first. An object that was seen to
-	// be gone again stands in it twice, and only the later one counts.
+	// be gone again is in it twice, and only the later one counts.
 	order []departure
 }
 

@@ -109,7 +109,7 @@ func (v View) Unproved(counted func(version uint64) bool) []Joined {
 	return unproved
 }
 
-// has tells whether each source has come so far.
+// has reports whether each source has come so far.
 func (v View) has(brought map[schema.GroupResource]uint64) bool {
 	for resource, version := range brought {
 		if source, known := v.count.sources[resource]; !known || !source.listed || source.version < version {

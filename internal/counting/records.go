@@ -35,7 +35,7 @@ func (r record) used() evaluation.Footprint {
 	return r.footprint.At(time.Unix(0, r.asOf))
 }
 
-// willChange tells whether time alone will change what is used.
+// willChange reports whether time alone will change what is used.
 func (r record) willChange() bool {
 	at, ages := r.footprint.ChangesAt()
 	return ages && r.asOf < at.UnixNano()

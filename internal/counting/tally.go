@@ -66,12 +66,12 @@ func (t *tally) miss(is namespace) {
 	}
 }
 
-// selects tells whether a namespace is to be counted.
+// selects reports whether a namespace must be counted.
 func (t *tally) selects(is namespace) bool {
 	return t.definition.Selector.Matches(is.labels, is.annotations)
 }
 
-// countedFrom tells whether anything that is limited is counted from a resource.
+// countedFrom reports whether anything that is limited is counted from a resource.
 func (d Definition) countedFrom(resource schema.GroupResource) bool {
 	for _, sources := range d.Sources {
 		if slices.Contains(sources, resource) {

@@ -74,7 +74,7 @@ func (t *teller) requireToldOf(rt *rapid.T, w *world, name string, step func()) 
 	}
 }
 
-// fell tells whether less of anything is used anywhere.
+// fell reports whether less of anything is used anywhere.
 func fell(was, is map[string]corev1.ResourceList) bool {
 	for where, before := range was {
 		if grown, _ := quota.LessThanOrEqual(before, is[where]); !grown {

@@ -41,7 +41,7 @@ func (v View) Total() corev1.ResourceList { return v.tally.total }
 func (v View) Slices() map[string]corev1.ResourceList { return maps.Clone(v.tally.slices) }
 
 // Selection tells apart which namespaces are selected: it is another whenever one
-// came or went, or the quota was defined anew. Zero before namespaces are known.
+// came or went, or the quota was defined again. Zero before namespaces are known.
 func (v View) Selection() uint64 {
 	if v.count.namespacesVersion == 0 {
 		return 0
@@ -70,7 +70,7 @@ func (v View) Counted() map[schema.GroupResource]uint64 {
 // changed what is counted.
 func (v View) Touched() map[schema.GroupResource]uint64 { return maps.Clone(v.tally.touched) }
 
-// Complete tells whether everything that the resource is counted from has been
+// Complete reports whether everything that the resource is counted from has been
 // listed.
 func (v View) Complete(resource corev1.ResourceName) bool {
 	counted := v.Counted()
@@ -94,7 +94,7 @@ func (v View) CompleteNames() []corev1.ResourceName {
 	return names
 }
 
-// Includes tells whether the figures include an object of a UID in a version
+// Includes reports whether the figures include an object of a UID in a version
 // later than the one given (zero: in any), or will never include it, because the
 // object is known to be gone or was stored in a namespace that isn't selected any more.
 func (v View) Includes(resource schema.GroupResource, namespace, name string, uid types.UID, after uint64) bool {
@@ -109,13 +109,13 @@ func (v View) Includes(resource schema.GroupResource, namespace, name string, ui
 	return known && record.uid == uid && (after == 0 || record.version > after)
 }
 
-// Limits tells whether the quota limits anything that the objects of a resource
+// Limits reports whether the quota limits anything that the objects of a resource
 // use.
 func (v View) Limits(resource schema.GroupResource) bool {
 	return v.tally.definition.countedFrom(resource)
 }
 
-// Selects tells whether the quota selects a namespace.
+// Selects reports whether the quota selects a namespace.
 func (v View) Selects(namespace string) bool {
 	_, selected := v.tally.slices[namespace]
 	return selected

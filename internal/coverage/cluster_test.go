@@ -250,7 +250,7 @@ func (c *cluster) whatWasRead() []string {
 	return reads
 }
 
-// answered lets happen what is to happen while an answer is on its way.
+// answered lets happen what must happen while an answer is on its way.
 func (c *cluster) answered() {
 	c.mu.Lock()
 	interrupt := c.interrupt

@@ -209,7 +209,7 @@ func (i *Index) covered(known state) Covered {
 }
 
 // covering returns the quotas that cover a version of a namespace. They are found
-// anew only if a quota's spec has changed.
+// again only if a quota's spec has changed.
 func (i *Index) covering(namespace *namespace) *covering {
 	found := namespace.covered.Load()
 	if found == nil || found.edition != i.quotas.edition.Load() {

@@ -74,7 +74,7 @@ func (i *Index) readNamespace(ctx context.Context, name string) (*metav1.Partial
 	return object, nil
 }
 
-// readQuota makes sure of one quota. Its metadata tells whether what is known of
+// readQuota makes sure of one quota. Its metadata reports whether what is known of
 // it still holds: the whole object, with what every namespace uses, would be most
 // of a refusal's cost.
 func (i *Index) readQuota(ctx context.Context, name string) (struct{}, error) {

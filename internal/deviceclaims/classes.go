@@ -26,7 +26,7 @@ type Classes struct {
 	logger logr.Logger
 	// offers never change: others take their place.
 	offers atomic.Pointer[extendedresourcecache.ExtendedResourceCache]
-	// synced tells whether all classes are known; nil if the cluster serves none.
+	// synced reports whether all classes are known; nil if the cluster serves none.
 	synced func() bool
 
 	mu sync.Mutex

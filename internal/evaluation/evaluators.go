@@ -138,7 +138,7 @@ func (e *Evaluators) evaluator(resource schema.GroupResource) quota.Evaluator {
 	return generic.NewObjectCountEvaluator(resource, nil, "")
 }
 
-// isIgnored tells whether Kubernetes keeps no quota on a resource: events, and
+// isIgnored reports whether Kubernetes keeps no quota on a resource: events, and
 // what is never stored.
 func isIgnored(resource schema.GroupResource) bool {
 	_, ignored := install.DefaultIgnoredResources()[resource]

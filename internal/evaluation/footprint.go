@@ -58,7 +58,7 @@ func (f Footprint) At(now time.Time) Footprint {
 	return Footprint{usage: f.usage, facts: f.facts}
 }
 
-// Equal tells whether two footprints of the same Evaluators and resource use
+// Equal reports whether two footprints of the same Evaluators and resource use
 // the same of every quota at every moment.
 func (f Footprint) Equal(other Footprint) bool {
 	return f.usage == other.usage && f.facts == other.facts && f.change.equal(other.change)

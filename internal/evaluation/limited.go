@@ -24,7 +24,7 @@ func (e *Evaluators) checkLimitedScopes(a admission.Attributes, evaluator quota.
 	return nil
 }
 
-// isUncovered tells whether a request that failed does so only for want of a
+// isUncovered reports whether a request that failed does so only for want of a
 // quota: without what is limited by default it wouldn't. Upstream's errors don't
 // tell. One of the two isn't even a refusal by its type.
 func (e *Evaluators) isUncovered(quotas []corev1.ResourceQuota, a admission.Attributes, evaluator quota.Evaluator) bool {

@@ -296,7 +296,7 @@ func TestWhatIsLimitedByDefaultIsWhatItIsToKubernetes(t *testing.T) {
 	outcomes.require(t, 5, "uncovered", "covered", "charged", "free", "refused", "exceeded")
 }
 
-// isUncoveredAlone tells whether the request needs a quota.
+// isUncoveredAlone reports whether the request needs a quota.
 func isUncoveredAlone(evaluators *Evaluators, request admission.Attributes) bool {
 	_, err := evaluators.Charges(request, nil)
 	refusal, isRefusal := errors.AsType[*Refusal](err)

@@ -88,7 +88,7 @@ func validateResource(limited resourcequotaapi.LimitedResource, path *field.Path
 
 // validateScope validates a scope as that of a ResourceQuota, and makes sure of
 // two things more. Kubernetes matches a scope with pods or claims whatever
-// resource it stands under, so it must stand under the right one. And it admits
+// resource it is under, so it must be under the right one. And it admits
 // every object while it can't match a scope, as where a value is no label value.
 func validateScope(
 	limited resourcequotaapi.LimitedResource, scope corev1.ScopedResourceSelectorRequirement, path *field.Path, index int,

@@ -24,7 +24,7 @@ const (
 	beyondExponent = 30
 )
 
-// IsBeyond tells whether a quantity is Beyond or more, in either direction, or
+// IsBeyond reports whether a quantity is Beyond or more, in either direction, or
 // another one that shouldn't be counted with. It doesn't compute with it.
 func IsBeyond(q resource.Quantity) bool {
 	if q.IsZero() {

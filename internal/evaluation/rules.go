@@ -48,14 +48,14 @@ func Rules(resource schema.GroupResource) []Rule {
 	return []Rule{create}
 }
 
-// canCharge tells whether one of the rules of its resource names a request.
+// canCharge reports whether one of the rules of its resource names a request.
 func canCharge(a admission.Attributes) bool {
 	return slices.ContainsFunc(Rules(a.GetResource().GroupResource()), func(rule Rule) bool {
 		return rule.Subresource == a.GetSubresource() && slices.Contains(rule.Operations, a.GetOperation())
 	})
 }
 
-// NeedsObject tells whether only the whole object shows what it costs. For
+// NeedsObject reports whether only the whole object shows what it costs. For
 // all other resources metadata is enough.
 func NeedsObject(resource schema.GroupResource) bool {
 	return neededObject(resource) != nil

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// scopeTest tells whether a quota with this scope limits an object.
+// scopeTest reports whether a quota with this scope limits an object.
 type scopeTest struct {
 	scope    corev1.ResourceQuotaScope
 	operator corev1.ScopeSelectorOperator // empty for Exists, which scopes without a selector mean

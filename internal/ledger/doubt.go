@@ -179,7 +179,7 @@ func (s State) IsTight(charge Charge) bool {
 	return tight
 }
 
-// withhold tells whether a charge that fits is refused, because its namespace has doubtful
+// withhold reports whether a charge that fits is refused, because its namespace has doubtful
 // reservations and holds too much. One that adds nothing to what its slot holds never is.
 //
 // Together with it, the namespace may hold its share of the limit, in percent, or a fifth of what

@@ -255,7 +255,7 @@ func (m *model) checkQuiet(t *rapid.T) {
 	}
 }
 
-// mayBeGranted judges by counting everything anew.
+// mayBeGranted judges by counting everything from scratch.
 func (m *model) mayBeGranted(limits Limits, asked Reservation) bool {
 	if m.state.Quota != limits.Quota || m.state.Generation > limits.Generation || m.state.Digest != limits.Digest {
 		return false

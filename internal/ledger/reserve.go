@@ -129,7 +129,7 @@ func (d *Draft) Reserve(charge Charge) Decision {
 	return decision
 }
 
-// Judge tells whether a charge would fit, and reserves nothing.
+// Judge reports whether a charge would fit, and reserves nothing.
 func (d *Draft) Judge(charge Charge) Decision {
 	decision, _ := d.judge(charge)
 	return decision

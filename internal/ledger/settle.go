@@ -32,7 +32,7 @@ type Observation struct {
 	// what is counted. An older view of the source counts something else, even if the
 	// sums are equal. It is at most Counted.
 	Touched map[schema.GroupResource]uint64
-	// Seen tells whether the count includes the reservation's object in a
+	// Seen reports whether the count includes the reservation's object in a
 	// version that settles it, or knows the object to be gone.
 	Seen func(Reservation) bool
 }
@@ -107,7 +107,7 @@ func (d *Draft) forget(mark uint64) {
 	d.state.Used, d.state.Counted, d.changed = nil, counted, true
 }
 
-// Replacing returns what a sealed ledger is to have before it is opened: what the ledger
+// Replacing returns what a sealed ledger must have before it is opened: what the ledger
 // before it had last, and what was imposed on this one.
 func (s State) Replacing(before State) State {
 	draft := Edit(before)

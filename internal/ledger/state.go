@@ -58,7 +58,7 @@ type Object struct {
 type Reservation struct {
 	Object
 	// From is the resourceVersion that an update started from; empty for a
-	// creation. It tells whether an observed version is later than the update.
+	// creation. It reports whether an observed version is later than the update.
 	From string
 	// Attempt is the UID of the AdmissionRequest. Nothing but the attempt itself changes
 	// or releases its reservation, whoever else claims the object's UID.
@@ -139,7 +139,7 @@ type State struct {
 	index *index
 }
 
-// index is what every batch needs to know of all reservations. Made anew for
+// index is what every batch needs to know of all reservations. Made again for
 // each batch, it took most of the batch's time.
 //
 // Invariant: it agrees with the Reservations of the State that it belongs to.
@@ -242,7 +242,7 @@ func (d *Draft) State() State {
 // afterwards.
 func (d *Draft) Peek() State { return d.state }
 
-// Changed tells whether the draft differs from what it was made from in
+// Changed reports whether the draft differs from what it was made from in
 // anything that must be stored.
 func (d *Draft) Changed() bool {
 	return d.changed

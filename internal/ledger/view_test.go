@@ -22,7 +22,7 @@ type view struct {
 	since uint64
 }
 
-// sight is a view with all that is to be seen in it.
+// sight is a view with all that must be seen in it.
 type sight struct {
 	view
 	objects  map[place]thing

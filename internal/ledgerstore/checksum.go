@@ -21,7 +21,7 @@ import (
 // castagnoli is the polynomial that processors compute themselves.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // a constant, which Go has no literal for
 
-// Intact tells whether the ledger is as a Store wrote it. It is no defence
+// Intact reports whether the ledger is as a Store wrote it. It is no defence
 // against an attacker, who can compute the checksum too, but detects what people
 // and tools do: an edit of any entry, and an older ledger that is put back, for
 // the checksum holds for one generation of one object alone.

@@ -94,7 +94,7 @@ func (m *Machine) beginBatch(s situation) {
 // goOn takes the batch as far as it goes without a reply:
 //
 //  1. read the ledger live, unless what is known of it may do;
-//  2. ask for the count, if it is to be settled;
+//  2. ask for the count, if it must be settled;
 //  3. judge all in order; if any is refused for good on what may be old, go back to 1;
 //  4. write, if there is anything to write;
 //  5. answer all but those that are denied and still have patience: there may be
@@ -153,8 +153,8 @@ func (m *Machine) giveUp(b *batch) {
 }
 
 // changesCount reports whether there may be something to settle once the batch is
-// written, though nothing new is counted: an edit may have the ledger counted anew, and
-// an object that is to be updated may have been seen in a later version already.
+// written, though nothing new is counted: an edit may have the ledger counted again, and
+// an object that must be updated may have been seen in a later version already.
 func (b *batch) changesCount() bool {
 	return slices.ContainsFunc(b.entries, func(e *entry) bool { return e.charge == nil || e.charge.Reservation.From != "" })
 }

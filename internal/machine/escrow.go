@@ -53,7 +53,7 @@ type escrow struct {
 	// notBefore is when the next one may be taken. It expires after that which was asked back last, so that
 	// others, who know since when that was, don't take the one for the other.
 	notBefore, after time.Time
-	// local is the known ledger with what was granted since; nil if it is to be made. It is of
+	// local is the known ledger with what was granted since; nil if it must be made. It is of
 	// version localOf.
 	local   *ledger.Draft
 	localOf Version
@@ -160,7 +160,7 @@ func (e *escrow) localise(known Snapshot) {
 	}
 }
 
-// due returns when the ledger is to be written for the escrow's sake. What was granted
+// due returns when the ledger must be written for the escrow's sake. What was granted
 // from an escrow of a ledger that is lost is recorded once there is one again.
 func (e *escrow) due(now time.Time, known Snapshot) time.Time {
 	if e.isOff() || known.void() {

@@ -15,7 +15,7 @@ const (
 	// firstRest and longestRest bound the pauses between calls that fail. Each pause is
 	// twice as long as the one before.
 	firstRest, longestRest = 2 * time.Millisecond, time.Second
-	// triedFor is how long a batch is tried whose calls fail. Those who wait are to hear of
+	// triedFor is how long a batch is tried whose calls fail. Those who wait must hear of
 	// it before their own time is up.
 	triedFor = 3 * time.Second
 	// releasedFor is how long it is tried to release what a batch may have reserved.

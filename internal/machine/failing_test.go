@@ -14,7 +14,7 @@ import (
 
 var errNoAnswer = errors.New("no answer")
 
-// What may have been reserved is released, and what is to be released still is.
+// What may have been reserved is released, and what must be released still is.
 func TestABatchWhoseCallsFailIsTriedForThreeSeconds(t *testing.T) {
 	const refusal = "answer 1: its ledger can't be read or written: no answer"
 	s := tell(t, Options{})

@@ -109,7 +109,7 @@ func (m *Machine) await(b *batch, over time.Time) {
 	m.emit(WakeAt{Time: over})
 }
 
-// awaitRoom asks for the escrows of others if somebody is to be denied who would fit without them, and who
+// awaitRoom asks for the escrows of others if somebody must be denied who would fit without them, and who
 // then waits for them, once. It reports whether they were not asked for before, or whether there is something
 // to record: what was granted may be counted already, and is charged twice until it is.
 func (m *Machine) awaitRoom(b *batch, draft *ledger.Draft, standing bool, over time.Time) bool {

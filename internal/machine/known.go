@@ -43,7 +43,7 @@ func (k *known) keep(snapshot Snapshot) bool {
 }
 
 // doubt forgets a version that a call returned, if the ledger was seen to be gone
-// meanwhile. The next that is to be known of it is read.
+// meanwhile. The next that must be known of it is read.
 func (k *known) doubt(returned Version) {
 	if k.gone && k.snapshot.Version == returned {
 		k.snapshot = Snapshot{}

@@ -25,7 +25,7 @@ type situation struct {
 	freed bool
 	// idle is a settle that changes nothing for anybody.
 	idle bool
-	// records: the ledger is to be written for the sake of what was granted without a write.
+	// records: the ledger must be written for the sake of what was granted without a write.
 	records bool
 	// parked: charges wait for room; the first of them must be answered at patience.
 	parked   bool

@@ -55,7 +55,7 @@ func (s *settling) weighAgain(now time.Time) {
 	}
 }
 
-// isToWeigh reports whether a settle is to be weighed now. An urgent one needs no weighing.
+// isToWeigh reports whether a settle must be weighed now. An urgent one needs no weighing.
 func (s *settling) isToWeigh(now time.Time) bool {
 	return s.unweighed && !s.urgent && !s.at.After(now)
 }

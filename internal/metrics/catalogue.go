@@ -11,7 +11,7 @@ import (
 type Type string
 
 const (
-	// Counter: it only rises, or begins anew at zero with the process.
+	// Counter: it only rises, or begins again at zero with the process.
 	Counter Type = "counter"
 	// Gauge: it rises and falls.
 	Gauge Type = "gauge"

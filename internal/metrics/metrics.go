@@ -141,7 +141,7 @@ func newAdmission(c *catalogue) map[Outcome]answers {
 	return byOutcome
 }
 
-// Contact has it measured for how long the API server has not answered.
+// Contact sets the function that measures for how long the API server has not answered.
 func (m *Metrics) Contact(silence func() time.Duration) { m.silence.Store(&silence) }
 
 func (m *Metrics) silent() float64 {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Found is a configuration as it stands in the cluster, taken apart into what this
+// Found is a configuration as it is in the cluster, taken apart into what this
 // operator asks for, and what others require besides.
 type Found struct {
 	// Own is the configuration without what Added and Harmless say of it.
@@ -27,7 +27,7 @@ type Found struct {
 	Harmless bool
 }
 
-// Touched tells whether somebody has added something.
+// Touched reports whether somebody has added something.
 func (f Found) Touched() bool { return f.Harmless || len(f.Added) > 0 }
 
 // Keys are those by which the quotas and the entries of a configuration select
@@ -59,7 +59,7 @@ func Keys(quotas []Quota, written *admissionregistrationv1.ValidatingWebhookConf
 //     which the API server doesn't look at it.
 //   - One of objects takes out objects in every namespace, and whoever creates an object
 //     chooses its labels. So none is taken for harmless, but for those that the objects
-//     of probes meet, where nothing else is to be asked about.
+//     of probes meet, where nothing else needs to be asked about.
 func (s Settings) Find(is *admissionregistrationv1.ValidatingWebhookConfiguration, keys sets.Set[string]) Found {
 	found := Found{Own: is.DeepCopy()}
 	for i := range found.Own.Webhooks {
@@ -186,7 +186,7 @@ func (s Settings) Cover(found Found, quota Quota, outside []Namespace) (coverage
 		few("the requirement", "requirements", sets.List(by)), few("the namespace", "namespaces", out))
 }
 
-// takesOut tells whether no entry is asked about a namespace, and by which requirement.
+// takesOut reports whether no entry is asked about a namespace, and by which requirement.
 func (f Found) takesOut(namespace Namespace, asking []admissionregistrationv1.ValidatingWebhook) (requirement string, taken bool) {
 	of := labels.Set(namespace.Labels)
 	for _, webhook := range asking {

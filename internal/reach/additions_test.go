@@ -126,7 +126,7 @@ func TestWhatOthersAddIsTold(t *testing.T) {
 	}
 }
 
-// Requirements of quotas that are gone stand in the configuration until it is written.
+// Requirements of quotas that are gone are in the configuration until it is written.
 func TestRequirementsOfBeforeAreNotTakenForAdded(t *testing.T) {
 	settings := testSettings()
 	was := written(settings, teamQuota("shop", pods))
@@ -169,7 +169,7 @@ func TestAQuotaIsCoveredIfAllItsNamespacesAreAskedAbout(t *testing.T) {
 	})
 }
 
-// isAsked tells whether the API server asks about what a quota limits in a namespace.
+// isAsked reports whether the API server asks about what a quota limits in a namespace.
 func isAsked(is *admissionregistrationv1.ValidatingWebhookConfiguration, quota Quota, namespace Namespace) bool {
 	return slices.ContainsFunc(is.Webhooks, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
 		selector, err := metav1.LabelSelectorAsSelector(webhook.NamespaceSelector)

@@ -51,7 +51,7 @@ func (b *Brake) Edited(now time.Time) bool {
 	return true
 }
 
-// IsEdited tells whether there is an edit that is not repaired.
+// IsEdited reports whether there is an edit that is not repaired.
 func (b *Brake) IsEdited() bool { return !b.edited.IsZero() }
 
 // Repaired notes that the configuration was written as it should be.

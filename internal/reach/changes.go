@@ -143,7 +143,7 @@ func owners(managed []metav1.ManagedFieldsEntry, own, entry, field string) strin
 	return strings.Join(slices.Compact(names), " and ")
 }
 
-// has tells whether managed fields have a path.
+// has reports whether managed fields have a path.
 func has(fields []byte, path []string) bool {
 	for _, step := range path {
 		var level map[string]json.RawMessage
@@ -159,7 +159,7 @@ func has(fields []byte, path []string) bool {
 	return true
 }
 
-// SameIntent tells whether two configurations that this operator makes ask about the same.
+// SameIntent reports whether two configurations that this operator makes ask about the same.
 // They may do so by other tokens, and be of other editions.
 func SameIntent(one, other *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
 	return one.Annotations[WideAnnotation] == other.Annotations[WideAnnotation] &&

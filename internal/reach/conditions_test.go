@@ -42,7 +42,7 @@ func (u update) attributes() admission.Attributes {
 		u.operation, nil, false, nil)
 }
 
-// asked tells whether the webhook of objects is asked about an update.
+// asked reports whether the webhook of objects is asked about an update.
 func asked(t fataler, u update) bool {
 	t.Helper()
 	return matches(t, matchConditions(objectRules([]schema.GroupResource{u.resource.GroupResource()})), u)

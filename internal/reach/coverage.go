@@ -28,7 +28,7 @@ const (
 	Exact
 )
 
-// Coverage tells how far the configuration, as it stands in the cluster, asks about
+// Coverage tells how far the configuration, as it is in the cluster, asks about
 // what the quota limits outside of the protected namespaces. An entry that was
 // generated before the quota had its present spec doesn't count: a replica that is
 // asked by it need not know the spec.

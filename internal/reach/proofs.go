@@ -98,7 +98,7 @@ func (p *Proofs) Observe(
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if configuration != p.configuration {
-		// Generations begin anew, and what there was before has been deleted.
+		// Generations begin again, and what there was before has been deleted.
 		p.configuration, p.proved, p.runs = configuration, 0, nil
 	}
 	p.edition = edition
@@ -115,7 +115,7 @@ func (p *Proofs) Observe(
 	return p.lockedConclude(now)
 }
 
-// Wanted returns the edition that is to be proved now. It is false if there is
+// Wanted returns the edition that must be proved now. It is false if there is
 // nothing to prove: no quota, or no configuration.
 func (p *Proofs) Wanted() (Edition, bool) {
 	p.mu.Lock()

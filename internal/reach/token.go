@@ -49,7 +49,7 @@ const optOut = "admissions.enforcer/disabled"
 // Token begins the path of every entry of the webhook configuration. A caller that has it
 // can read the configuration, as API servers can; the roles of tenants don't allow that.
 // It is 32 hexadecimal digits, which are a DNS subdomain, as the API server demands of each
-// segment of a path. The zero Token stands in no path.
+// segment of a path. The zero Token is in no path.
 type Token string
 
 // NewToken returns a token of 128 random bits.
@@ -59,8 +59,8 @@ func NewToken() Token {
 	return Token(hex.EncodeToString(bits))
 }
 
-// WithToken returns the settings with the token by which the API server is to call from now
-// on, and when it is to be replaced. That of the configuration in the cluster stays for an
+// WithToken returns the settings with the token by which the API server must call from now
+// on, and when it must be replaced. That of the configuration in the cluster stays for an
 // hour, or for a minute if it was exposed. Another one is made sooner if the authorities
 // change, which they do if the Secret of the certificate is deleted. A token is exposed if a
 // call of a webhook fails, because the API server then tells its client the URL. The tokens
@@ -111,7 +111,7 @@ func (s Settings) retired() string {
 	return strings.Join(fields[:min(len(fields), maxRetired)], " ")
 }
 
-// trusts tells whether the API server trusts the authorities that it is to trust.
+// trusts reports whether the API server trusts the authorities that it must trust.
 func (s Settings) trusts(is *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
 	return bytes.Equal(is.Webhooks[0].ClientConfig.CABundle, s.Endpoint.CABundle)
 }
@@ -131,7 +131,7 @@ func (s Settings) Annotations(exact bool) map[string]string {
 	return annotations
 }
 
-// Annotated tells whether a configuration has the annotations of another.
+// Annotated reports whether a configuration has the annotations of another.
 func Annotated(is, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
 	for _, key := range []string{tokenAnnotation, retiredAnnotation, WideAnnotation, optOut} {
 		if is.Annotations[key] != wanted.Annotations[key] {

@@ -34,7 +34,7 @@ func NewRecent(interval time.Duration, most int) *Recent {
 	return &Recent{interval: interval, most: most, current: map[topic]time.Time{}}
 }
 
-// Due tells whether a refusal is to be told now: no refusal by this quota, in this
+// Due reports whether a refusal must be told now: no refusal by this quota, in this
 // namespace, for this reason and for want of this resource was told within the
 // interval, and there is room to remember it.
 func (r *Recent) Due(refusal *Refusal, now time.Time) bool {

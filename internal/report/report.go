@@ -29,7 +29,7 @@ func Summary(used, hard corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// none stands in a column that would be empty otherwise.
+// none is in a column that would be empty otherwise.
 const none = "none"
 
 // Amounts returns the amount of each resource, sorted by name, without what there

@@ -11,14 +11,14 @@ import (
 // Everything returns the Selector that matches every namespace.
 func Everything() Selector { return Selector{labels: labels.Everything()} }
 
-// HasAnnotations tells whether the selector asks for annotations too, which no
+// HasAnnotations reports whether the selector asks for annotations too, which no
 // label selector can.
 func (s Selector) HasAnnotations() bool { return len(s.annotations) > 0 }
 
 // maxPieces bounds the work of Covered and of Entry.LiesIn.
 const maxPieces = 10000
 
-// Covered tells whether the label selectors together match every namespace that
+// Covered reports whether the label selectors together match every namespace that
 // the selector matches by its labels, but for the protected ones. What would take
 // too long to tell, it takes for uncovered.
 func Covered(selector Selector, protected []string, by []metav1.LabelSelector) bool {

@@ -106,7 +106,7 @@ func (r region) including(other region) []region {
 	return parts
 }
 
-// includes tells whether all of some are there. Both are sorted.
+// includes reports whether all of some are there. Both are sorted.
 func includes(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(rule string) bool {
 		_, found := slices.BinarySearch(all, rule)

@@ -26,7 +26,7 @@ type asking struct {
 	owner    string
 }
 
-// wants tells whether the rules are wanted for these labels, in the plainest
+// wants reports whether the rules are wanted for these labels, in the plainest
 // words.
 func (a asking) wants(set map[string]string) bool {
 	byLabels := a.selector

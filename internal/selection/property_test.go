@@ -76,7 +76,7 @@ func selects(selector quotav1.ClusterResourceQuotaSelector, namespaceLabels, ann
 	return true
 }
 
-// A selector matches as if it was read anew for each namespace.
+// A selector matches as if it was read again for each namespace.
 func TestSelectorsMatchAsBruteForceDoes(t *testing.T) {
 	outcomes := map[bool]int{} // matches -> cases
 	rapid.Check(t, func(t *rapid.T) {

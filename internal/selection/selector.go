@@ -61,7 +61,7 @@ func isEmpty(selector quotav1.ClusterResourceQuotaSelector) bool {
 		len(selector.AnnotationSelector) == 0
 }
 
-// Matches tells whether a namespace with these labels and annotations is
+// Matches reports whether a namespace with these labels and annotations is
 // selected.
 func (s Selector) Matches(namespaceLabels, namespaceAnnotations map[string]string) bool {
 	if s.labels == nil || !s.labels.Matches(labels.Set(namespaceLabels)) {

@@ -16,9 +16,9 @@ import (
 // There are too many values to list them all, so that a set may instead list
 // those that it lacks.
 type valueSet struct {
-	// absent tells whether an absent label is in the set.
+	// absent reports whether an absent label is in the set.
 	absent bool
-	// except tells whether listed are the values that are not in the set.
+	// except reports whether listed are the values that are not in the set.
 	except bool
 	// listed is sorted and has no duplicates.
 	// Invariant: it isn't changed, for sets share it.
@@ -47,7 +47,7 @@ func allowedBy(requirement labels.Requirement) valueSet {
 
 func (v valueSet) isAnything() bool { return v.absent && v.except && len(v.listed) == 0 }
 
-// isExpressible tells whether requirements of a LabelSelector can express the
+// isExpressible reports whether requirements of a LabelSelector can express the
 // set. Absent or one of these values is what they can't.
 func (v valueSet) isExpressible() bool { return !v.absent || v.except || len(v.listed) == 0 }
 

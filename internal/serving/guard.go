@@ -132,7 +132,7 @@ func (g *guard) unserved(writer http.ResponseWriter, request *http.Request, bega
 	http.Error(writer, err.Error(), http.StatusServiceUnavailable)
 }
 
-// wait tells whether others have left so much of the budget soon enough.
+// wait reports whether others have left so much of the budget soon enough.
 func wait(ctx context.Context, budget *semaphore.Weighted, size int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, budgetWait)
 	defer cancel()

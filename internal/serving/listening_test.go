@@ -92,7 +92,7 @@ func (s *listening) waitUntil(t *testing.T, reached func() bool) {
 	t.Fatal("not reached within ten seconds")
 }
 
-// stopsListening waits until the server has seen that it is to stop.
+// stopsListening waits until the server has seen that it must stop.
 func (s *listening) stopsListening(t *testing.T) {
 	t.Helper()
 	s.waitUntil(t, func() bool {

@@ -75,7 +75,7 @@ type Setup struct {
 	Address string
 }
 
-// New says how the webhooks are to be served.
+// New says how the webhooks must be served.
 func New(clock clock.Clock, options Options) (*Setup, error) {
 	setup := &Setup{Certificates: certs.NewCertificates(clock), Callers: NewCallers(clock)}
 	if err := setup.place(options); err != nil {

@@ -84,7 +84,7 @@ type exploration struct {
 	failed string
 }
 
-// begin makes the world anew and takes the steps.
+// begin makes the world from scratch and takes the steps.
 func (e *exploration) begin(path []step) *schedule {
 	shape := shape{replicas: 2, quotas: 1, open: 4, labels: [maxNamespaces]int{0: 1}, hard: [maxQuotas]int{1}}
 	s := &schedule{world: newWorld(e.words, shape, e.mutation), random: rand.New(rand.NewPCG(1, 1))}

@@ -57,7 +57,7 @@ func (c *counter) awaits(q int, state ledger.State, reservation ledger.Reservati
 	return awaits
 }
 
-// nextLook goes on with the next reservation, then the fence, then what is to be written.
+// nextLook goes on with the next reservation, then the fence, then what must be written.
 func (t *task) nextLook(c *counter) {
 	w, now := c.replica.world, c.replica.now()
 	if w.mutation.dropsBlindly {

@@ -32,7 +32,7 @@ type mutation struct {
 	answersEarly bool
 	// overwrites: a replica's writes meet no conflict.
 	overwrites bool
-	// opensAtOnce: a ledger is made anew without regard to what is in flight.
+	// opensAtOnce: a ledger is made again without regard to what is in flight.
 	opensAtOnce bool
 	// trustsMachine: that a machine knows a ledger is taken for its being there.
 	trustsMachine bool

@@ -16,7 +16,7 @@ import (
 // Trail holds what was last seen of each ledger. Its methods may be called
 // concurrently.
 type Trail struct {
-	// intact tells whether a ledger is as the operator wrote it.
+	// intact reports whether a ledger is as the operator wrote it.
 	intact func(*quotav1.QuotaLedger) bool
 
 	mu sync.Mutex // guards what follows
@@ -83,7 +83,7 @@ func (t *Trail) lockedSaw(ledger *quotav1.QuotaLedger) {
 	t.sights[ledger.Name] = is
 }
 
-// precedes tells whether no operator has written between what was seen last and
+// precedes reports whether no operator has written between what was seen last and
 // this edit. Had one, the generation would be higher by one, and with the edit of
 // an entry by two. With that of the owner alone it would not, which is why the owner
 // must still be the same.

@@ -55,7 +55,7 @@ func read(request *http.Request) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// usual decodes what an API server sends, and tells whether it is that.
+// usual decodes what an API server sends, and reports whether it is that.
 func usual(request *http.Request, body []byte, review *admissionv1.AdmissionReview) bool {
 	return request.Header.Get("Content-Type") == "application/json" &&
 		unmarshal(body, review) == nil &&

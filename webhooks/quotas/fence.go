@@ -72,7 +72,7 @@ func (f *Fences) raise(ctx context.Context, previous, current *quotav1.ClusterRe
 
 // loweredLimits returns the limits that are lower than they were, or new. A replica may
 // know a version of the spec before the previous one, by which more was allowed of a
-// resource that is limited anew.
+// resource that is newly limited.
 func loweredLimits(previous, current *quotav1.ClusterResourceQuota) corev1.ResourceList {
 	lowered := corev1.ResourceList{}
 	for name, limit := range current.Spec.Quota.Hard {

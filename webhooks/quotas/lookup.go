@@ -77,7 +77,7 @@ func (l *Lookup) Places(ctx context.Context, resources []schema.GroupResource) (
 	return places, nil
 }
 
-// undefined tells whether nothing defines the resource. What was defined a moment
+// undefined reports whether nothing defines the resource. What was defined a moment
 // ago, often together with the quota, is served a moment later.
 func (l *Lookup) undefined(ctx context.Context, resource schema.GroupResource) bool {
 	_, err := l.objects.Resource(definitions).Get(ctx, resource.String(), metav1.GetOptions{})

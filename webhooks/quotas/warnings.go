@@ -111,7 +111,7 @@ func (f *findings) limitsClusterScoped() string {
 		list(f.clusterScoped))
 }
 
-// selectsAnew tells whether the request says which namespaces are selected.
+// selectsAnew reports whether the request says which namespaces are selected.
 func selectsAnew(was, is *quotav1.ClusterResourceQuota) bool {
 	return was == nil || !apiequality.Semantic.DeepEqual(was.Spec.Selector, is.Spec.Selector)
 }
@@ -148,7 +148,7 @@ func belowUsed(was, is *quotav1.ClusterResourceQuota) []string {
 	return below
 }
 
-// countsAnew tells whether the request changes which objects count.
+// countsAnew reports whether the request changes which objects count.
 func countsAnew(was, is *quotav1.ClusterResourceQuota) bool {
 	return selectsAnew(was, is) ||
 		!apiequality.Semantic.DeepEqual(was.Spec.Quota.ScopeSelector, is.Spec.Quota.ScopeSelector) // scopes can't be changed
