@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -52,27 +51,34 @@ func (w *world) expected() map[string]figures {
 
 // ledgers follows what the ledgers in the API say is used.
 type ledgers struct {
+	client client.WithWatch
 	events watch.Interface
 	// quota name -> figures
 	used map[string]figures
 }
 
 func (w *world) followLedgers(ctx context.Context) (*ledgers, error) {
+	l := &ledgers{client: w.quotas, used: map[string]figures{}}
+	return l, l.follow(ctx)
+}
+
+// follow begins to follow, from what the ledgers say now.
+func (l *ledgers) follow(ctx context.Context) error {
 	list := &quotav1.QuotaLedgerList{}
-	if err := w.quotas.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("listing ledgers: %w", err)
+	if err := l.client.List(ctx, list); err != nil {
+		return fmt.Errorf("listing ledgers: %w", err)
 	}
-	l := &ledgers{used: map[string]figures{}}
+	clear(l.used)
 	for i := range list.Items {
 		l.take(&list.Items[i])
 	}
 	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
-	events, err := w.quotas.Watch(ctx, &quotav1.QuotaLedgerList{}, from)
+	events, err := l.client.Watch(ctx, &quotav1.QuotaLedgerList{}, from)
 	if err != nil {
-		return nil, fmt.Errorf("watching ledgers: %w", err)
+		return fmt.Errorf("watching ledgers: %w", err)
 	}
 	l.events = events
-	return l, nil
+	return nil
 }
 
 func (l *ledgers) take(ledger *quotav1.QuotaLedger) {
@@ -104,8 +110,11 @@ func (l *ledgers) until(ctx context.Context, done func() bool) error {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for ledgers, which say %v: %w", l.used, ctx.Err())
 		case event, open := <-l.events.ResultChan():
-			if !open {
-				return errors.New("the watch of ledgers has ended")
+			if !open { // an API server ends watches that can't keep up
+				if err := l.follow(ctx); err != nil {
+					return err
+				}
+				continue
 			}
 			if ledger, ok := event.Object.(*quotav1.QuotaLedger); ok {
 				l.take(ledger)

@@ -95,8 +95,8 @@ func (o options) validate() error {
 	switch {
 	case o.quotas < 1, o.namespaces < 2*o.quotas:
 		return fmt.Errorf("%d namespaces for %d quotas: want at least two a quota", o.namespaces, o.quotas)
-	case o.pods < 10*o.namespaces:
-		return fmt.Errorf("%d pods in %d namespaces: want at least ten each", o.pods, o.namespaces)
+	case o.pods < o.namespaces:
+		return fmt.Errorf("%d pods in %d namespaces: want at least one each", o.pods, o.namespaces)
 	case o.custom < 0:
 		return errors.New("want no custom resource, or some")
 	case o.tries < 1:

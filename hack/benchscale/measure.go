@@ -19,7 +19,7 @@ func (w *world) measure(ctx context.Context) (row, error) {
 	if err != nil {
 		return measured, err
 	}
-	defer ledgers.events.Stop()
+	defer func() { ledgers.events.Stop() }()
 	sayf("counting %d pods", w.loaded)
 	took, err := w.count(ctx, ledgers)
 	if err != nil {

@@ -99,7 +99,7 @@ func (r rollout) need(fresh resource.Quantity, old []resource.Quantity) moments 
 	return result.neverBelowZero()
 }
 
-// added returns how many pods are to be made until there are so many new ones.
+// added returns how many pods must be made until there are so many new ones.
 func (r rollout) added(count int64) int64 {
 	return max(0, min(count, r.wanted)-r.present)
 }

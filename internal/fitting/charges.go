@@ -47,7 +47,7 @@ func attributes(item Item) admission.Attributes {
 // refused.
 type Complete func(object client.Object) (completed client.Object, refusal string)
 
-// completed returns the demand with all that is to be made as it would be made.
+// completed returns the demand with all that must be made as it would be made.
 // What is refused is left out, and told.
 func (j *Judge) completed(demand Demand) (completed Demand, refusals []Refusal) {
 	complete := func(items []Item) []Item {

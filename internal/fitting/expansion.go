@@ -72,7 +72,7 @@ type Item struct {
 type Pods struct {
 	// New is what one new pod takes: the pod, and what is made for it.
 	New []Item
-	// Old holds, for each pod that is to be replaced, the same.
+	// Old holds, for each pod that must be replaced, the same.
 	Old [][]Item
 	// Wanted is how many new pods there are in the end, Present how many there
 	// are already.

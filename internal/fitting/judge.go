@@ -87,7 +87,7 @@ func NewJudge(evaluators *evaluation.Evaluators, complete Complete) *Judge {
 	return &Judge{evaluators: evaluators, complete: complete}
 }
 
-// Judge tells whether all of the demands fit together.
+// Judge reports whether all of the demands fit together.
 func (j *Judge) Judge(demands []Demand, limits []Limit) (Verdict, error) {
 	verdict := Verdict{}
 	completed := make([]Demand, 0, len(demands))

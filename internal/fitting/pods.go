@@ -121,7 +121,7 @@ func controlledBy[T client.Object](owner types.UID, objects []T) []T {
 	return owned
 }
 
-// split sorts pods into those that stay and those that are to be replaced.
+// split sorts pods into those that stay and those that must be replaced.
 func split(pods []*corev1.Pod, stays func(*corev1.Pod) bool) (current, old []*corev1.Pod) {
 	for _, pod := range pods {
 		if stays(pod) {

@@ -64,7 +64,7 @@ func presentClaims(present Present, stem string, numbers ordinals) int64 {
 	return count
 }
 
-// isReplaced tells whether a changed template comes to this pod by itself.
+// isReplaced reports whether a changed template comes to this pod by itself.
 func isReplaced(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		return false

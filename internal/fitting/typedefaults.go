@@ -32,7 +32,7 @@ func NewTypes() *Types {
 	return &Types{scheme: scheme}
 }
 
-// Known tells whether a kind is one of them.
+// Known reports whether a kind is one of them.
 func (t *Types) Known(kind schema.GroupVersionKind) bool {
 	return t.scheme.Recognizes(kind)
 }

@@ -75,16 +75,16 @@ sharedquota_projection_lag_seconds{projection="status",quota="team"} 1.5
 sharedquota_quota_condition{quota="team",status="False",type="Enforced"} 1
 sharedquota_quota_condition{quota="team",status="True",type="Enforced"} 0
 sharedquota_quota_condition{quota="team",status="Unknown",type="Enforced"} 0
-# HELP sharedquota_quota_hard What the selected namespaces may use together, in cores, bytes or objects. Exported by the leader alone.
+# HELP sharedquota_quota_hard Limit on what the selected namespaces use together, in cores, bytes or objects. Exported by the leader alone.
 # TYPE sharedquota_quota_hard gauge
 sharedquota_quota_hard{quota="team",resource="requests.cpu"} 2
-# HELP sharedquota_quota_namespace_used What one selected namespace uses, in cores, bytes or objects; with --metrics-namespaces. Exported by the leader alone.
+# HELP sharedquota_quota_namespace_used Observed use of one selected namespace, in cores, bytes or objects; with --metrics-namespaces. Exported by the leader alone.
 # TYPE sharedquota_quota_namespace_used gauge
 sharedquota_quota_namespace_used{namespace="shop",quota="team",resource="requests.cpu"} 1
-# HELP sharedquota_quota_reserved What was admitted and has not been observed yet, in cores, bytes or objects. Exported by the leader alone.
+# HELP sharedquota_quota_reserved Reserved for requests that were admitted and not observed yet, in cores, bytes or objects. Exported by the leader alone.
 # TYPE sharedquota_quota_reserved gauge
 sharedquota_quota_reserved{quota="team",resource="requests.cpu"} 0.25
-# HELP sharedquota_quota_used What is observed in the selected namespaces, in cores, bytes or objects; only of what has been counted. Exported by the leader alone.
+# HELP sharedquota_quota_used Observed use of the selected namespaces, in cores, bytes or objects; only of resources that have been counted. Exported by the leader alone.
 # TYPE sharedquota_quota_used gauge
 sharedquota_quota_used{quota="team",resource="requests.cpu"} 1.5
 `
