@@ -50,7 +50,7 @@ const (
 	// forgotten.
 	forgetPatience = 10 * time.Second
 	// forgetsAtOnce bounds the ledgers that are written for that at the same time.
-	forgetsAtOnce = 50
+	forgetsAtOnce = 200
 )
 
 // Options are what the controller needs to be told.

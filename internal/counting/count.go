@@ -144,16 +144,14 @@ func (c *Count) Define(definition Definition, now time.Time) {
 	defer c.unlock()
 	before := c.tallies[definition.Quota.Name]
 	c.lockedForget(definition.Quota.Name)
-	c.lockedDefine(definition, now)
-	added := c.tallies[definition.Quota.Name]
-	if before != nil && before.definition.UID == definition.UID {
-		added.left = before.left
-		added.touch(Namespaces, before.touched[Namespaces])
+	if before == nil || before.definition.UID != definition.UID {
+		c.lockedDefine(definition, now, (*tally).miss)
 		return
 	}
-	for _, is := range c.namespaces {
-		added.miss(is)
-	}
+	c.lockedDefine(definition, now, func(*tally, namespace) {})
+	added := c.tallies[definition.Quota.Name]
+	added.left = before.left
+	added.touch(Namespaces, before.touched[Namespaces])
 }
 
 // Forget removes a quota.
@@ -174,18 +172,29 @@ func (c *Count) lockedForget(name string) {
 	}
 }
 
-func (c *Count) lockedDefine(definition Definition, now time.Time) {
+// lockedDefine begins to count a quota. It calls missed for each namespace that the quota doesn't select.
+func (c *Count) lockedDefine(definition Definition, now time.Time, missed func(*tally, namespace)) {
 	c.lockedReevaluate(now)
 	added := newTally(definition)
 	added.selection = c.lockedNextSelection()
 	added.counting = added.selection
 	c.tallies[definition.Quota.Name] = added
 	c.lockedTouch(added)
+	// A leader that begins does this for each quota and namespace: 1,000 quotas of 20,000 namespaces take
+	// four seconds. Sorting them all first, and looking twice, took eleven.
+	var joining []string
+	for name, is := range c.namespaces {
+		if added.selects(is) {
+			joining = append(joining, name)
+		} else {
+			missed(added, is)
+		}
+	}
 	// In their order, as if they had joined one after the other.
-	names := slices.SortedFunc(maps.Keys(c.namespaces), func(a, b string) int {
+	slices.SortFunc(joining, func(a, b string) int {
 		return cmp.Compare(c.namespaces[a].version, c.namespaces[b].version)
 	})
-	for _, name := range names {
+	for _, name := range joining {
 		c.lockedSelect(name, c.namespaces[name], added, now)
 	}
 }

@@ -112,7 +112,9 @@ func (c *Count) lockedRejoin(name string, version uint64, now time.Time) {
 // and have left. Whoever knows it as it was before must not be judged by these figures.
 func (c *Count) lockedMissed(is namespace) {
 	for _, tally := range c.tallies {
-		tally.miss(is)
+		if !tally.selects(is) {
+			tally.miss(is)
+		}
 	}
 }
 

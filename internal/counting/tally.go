@@ -58,12 +58,10 @@ func (t *tally) touch(source schema.GroupResource, version uint64) {
 	t.touched[source] = max(t.touched[source], version)
 }
 
-// miss notes a namespace of which earlier versions are unknown.
+// miss notes a namespace that isn't selected, and of which earlier versions are unknown.
 func (t *tally) miss(is namespace) {
-	if !t.selects(is) {
-		t.touch(Namespaces, is.version)
-		t.left = max(t.left, is.version)
-	}
+	t.touch(Namespaces, is.version)
+	t.left = max(t.left, is.version)
 }
 
 // selects reports whether a namespace must be counted.
