@@ -59,7 +59,10 @@ type ledgers struct {
 
 func (w *world) followLedgers(ctx context.Context) (*ledgers, error) {
 	l := &ledgers{client: w.quotas, used: map[string]figures{}}
-	return l, l.follow(ctx)
+	if err := l.follow(ctx); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // follow begins to follow, from what the ledgers say now.

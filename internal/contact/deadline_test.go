@@ -55,7 +55,7 @@ func ask(ctx context.Context, of slowServer, path string) (time.Duration, error)
 func TestWhatIsNeverAnsweredEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		slowServer slowServer
-		path   string
+		path       string
 		// own is the caller's deadline; zero for none.
 		own, want time.Duration
 	}{

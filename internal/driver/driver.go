@@ -22,6 +22,9 @@ import (
 type driver struct {
 	group *Group
 	quota string
+	// call makes a call of the store in a goroutine of its own, which outlives the event that has
+	// caused it. The function that it returns has it made at once, if it waits for its turn.
+	call func(func(context.Context)) (hurry func())
 	// current is the newest ledger that the machine knows.
 	current atomic.Pointer[machine.Snapshot]
 	// trouble is nil while the store can be read and written.
@@ -33,7 +36,7 @@ type driver struct {
 	// request -> who waits for its answer
 	waiting map[machine.RequestID]chan<- machine.Answer
 	last    machine.RequestID
-	// hurry has the latest call made at once, if it waits for its turn.
+	// hurry is for the latest call.
 	hurry func()
 	// timer fires at wakeAt; nil before the first.
 	timer  clock.Timer
@@ -52,7 +55,7 @@ func newDriver(group *Group, quota string, number int) *driver {
 		options.Escrow.UID += types.UID(fmt.Sprint("-", number))
 	}
 	d := &driver{
-		group: group, quota: quota, hurry: func() {},
+		group: group, quota: quota, call: group.call, hurry: func() {},
 		machine: machine.New(options), waiting: map[machine.RequestID]chan<- machine.Answer{},
 	}
 	d.current.Store(&machine.Snapshot{})
@@ -108,18 +111,12 @@ func (d *driver) lockedAnswer(answer machine.Answer) {
 	}
 }
 
-// lockedCall makes a call in a goroutine of its own, which outlives the event that has caused
-// it, and hands its reply to the machine. A machine makes one call at a time.
+// lockedCall makes a call and hands its reply to the machine, which makes one call at a time.
 func (d *driver) lockedCall(call func(context.Context) machine.Event) {
-	awaited, hurry := context.WithCancel(d.group.ctx)
-	d.hurry = hurry
+	d.hurry = d.call(func(ctx context.Context) { d.step(call(ctx)) })
 	if len(d.waiting) > 0 {
-		hurry()
+		d.hurry()
 	}
-	d.group.call(awaited, func(ctx context.Context) {
-		defer hurry()
-		d.step(call(ctx))
-	})
 }
 
 func (d *driver) load(ctx context.Context) machine.Event {

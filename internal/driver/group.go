@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -34,8 +33,8 @@ type Group struct {
 
 	// running are the calls of the store.
 	running sync.WaitGroup
-	// background bounds those for which nobody waits.
-	background *semaphore.Weighted
+	// background has one element for each of them for which nobody waits.
+	background chan struct{}
 	// mu guards what follows.
 	mu sync.Mutex
 	// ended: every machine is told that the process stops.
@@ -50,7 +49,7 @@ type Group struct {
 func New(ctx context.Context, clock Clock, store Store, observer Observer, options Options) *Group {
 	group := &Group{
 		ctx: ctx, clock: clock, store: store, counter: nobody{}, observer: observer, troubled: func(string) {}, options: options,
-		background: semaphore.NewWeighted(backgroundCalls), drivers: map[string]*driver{},
+		background: make(chan struct{}, backgroundCalls), drivers: map[string]*driver{},
 	}
 	context.AfterFunc(ctx, group.end)
 	return group
@@ -343,17 +342,22 @@ func (g *Group) end() {
 // would take longer than their timeout, and each would be made again.
 const backgroundCalls = 32
 
-// call makes a call of the store. One for which nobody waits waits for its turn among the others,
-// until awaited is done.
-func (g *Group) call(awaited context.Context, call func(context.Context)) {
+// call makes a call of the store, in its turn among those for which nobody waits. The function
+// that it returns has it made at once.
+func (g *Group) call(call func(context.Context)) (hurry func()) {
+	awaited := make(chan struct{})
 	g.running.Go(func() {
-		if g.background.Acquire(awaited, 1) == nil {
-			defer g.background.Release(1)
+		select {
+		case g.background <- struct{}{}:
+			defer func() { <-g.background }()
+		case <-awaited:
+		case <-g.ctx.Done():
 		}
 		ctx, cancel := context.WithTimeout(g.ctx, g.options.CallTimeout)
 		defer cancel()
 		call(ctx)
 	})
+	return sync.OnceFunc(func() { close(awaited) })
 }
 
 func (g *Group) driver(quota string) *driver {

@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
 // charge returns what one of an item's objects costs a quota. The refusal isn't

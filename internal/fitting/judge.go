@@ -7,10 +7,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	quota "k8s.io/apiserver/pkg/quota/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
 // Outcome is the answer.

@@ -63,7 +63,7 @@ func decimals(value int64) int {
 	return length
 }
 
-// escaped is how long a field is as it is stored. Every byte is escaped but letters, digits and -._~
+// escaped is how long a field is as it is stored. Letters, digits and the bytes -._~ are stored as one byte.
 func escaped(field string) int {
 	size := len(field)
 	for i := range len(field) {

@@ -94,7 +94,7 @@ func newNewcomer(t *testing.T, root string) newcomer {
 	return n
 }
 
-// runs runs a command line. It must fail if the page shows a test that fails.
+// runs executes a command line. It must fail if the page shows a test that fails.
 func (n newcomer) runs(t *testing.T, line int, command command) {
 	t.Helper()
 	shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command.line)

@@ -10,8 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
 const (

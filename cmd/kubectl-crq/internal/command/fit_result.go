@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"sigs.k8s.io/yaml"
+
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 

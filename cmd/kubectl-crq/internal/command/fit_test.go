@@ -17,8 +17,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
 // row takes what is requested, in the end, with the whole surge, and available;

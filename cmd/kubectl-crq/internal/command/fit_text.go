@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
