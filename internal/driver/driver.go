@@ -23,7 +23,7 @@ type driver struct {
 	group *Group
 	quota string
 	// call makes a call of the store in a goroutine of its own, which outlives the event that has
-	// caused it. The function that it returns has it made at once, if it waits for its turn.
+	// caused it. The function that it returns ends the wait for the call's turn.
 	call func(func(context.Context)) (hurry func())
 	// current is the newest ledger that the machine knows.
 	current atomic.Pointer[machine.Snapshot]

@@ -343,7 +343,7 @@ func (g *Group) end() {
 const backgroundCalls = 32
 
 // call makes a call of the store, in its turn among those for which nobody waits. The function
-// that it returns has it made at once.
+// that it returns ends the wait for its turn.
 func (g *Group) call(call func(context.Context)) (hurry func()) {
 	awaited := make(chan struct{})
 	g.running.Go(func() {
