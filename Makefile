@@ -296,7 +296,7 @@ verify-licence: ## Check that every Go file has the licence header.
 		[[ "$$(head -n 5 "$$file")" == *"$$header"* ]] || { echo "$$file: lacks the header of hack/boilerplate.go.txt"; bad=1; }; \
 	done; exit $$bad
 
-# A newcomer finds the package of any line within a minute. Whoever adds one more merges two, or argues here.
+# A newcomer finds the package of any line within a minute. If you add one, merge two, or argue here.
 .PHONY: verify-packages
 verify-packages: ## Check that there are few packages outside of test/.
 	@most=45; count="$$(git ls-files '*.go' ':!:test/*' ':!:*_test.go' ':!:*/testdata/*' | xargs -n1 dirname | sort -u | wc -l)"; \

@@ -49,7 +49,9 @@ const (
 	// forgetPatience is for how long the configuration waits until what the quotas use is
 	// forgotten.
 	forgetPatience = 10 * time.Second
-	// forgetsAtOnce bounds the ledgers that are written for that at the same time.
+	// forgetsAtOnce bounds the ledgers that are written for that at the same time. Each of them may wait two
+	// seconds for the end of escrows (driver.Group.Impose): with fewer, a thousand quotas would wait for longer
+	// than forgetPatience.
 	forgetsAtOnce = 200
 )
 

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,18 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/counting"
-	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
-
-var secrets = schema.GroupResource{Resource: "secrets"}
 
 func number(name corev1.ResourceName, amount string) corev1.ResourceList {
 	return corev1.ResourceList{name: resource.MustParse(amount)}
@@ -43,30 +37,15 @@ func number(name corev1.ResourceName, amount string) corev1.ResourceList {
 // newReader reads what has been counted of a quota: config maps, but not yet secrets.
 func newReader(t *testing.T, namespaces bool, uid types.UID, calls interceptor.Funcs) *FiguresReader {
 	t.Helper()
-	known := runtime.NewScheme()
-	if err := quotav1.AddToScheme(known); err != nil {
-		t.Fatal(err)
-	}
 	quota := builders.Quota("team").Label("team", "shop").Hard("configmaps", "5").Hard("secrets", "5").Obj()
 	quota.UID = "counted"
-	compiled, err := definition.Compile(quota)
-	if err != nil {
-		t.Fatal(err)
-	}
 	stored := quota.DeepCopy()
 	stored.UID = uid
 	stored.Status.Conditions = []metav1.Condition{{Type: quotav1.ConditionReady, Status: metav1.ConditionFalse}}
-	reader := fake.NewClientBuilder().WithScheme(known).WithObjects(stored).WithInterceptorFuncs(calls).Build()
+	reader := fake.NewClientBuilder().WithScheme(knownTypes(t)).WithObjects(stored).WithInterceptorFuncs(calls).Build()
 
 	clock := clocktesting.NewFakeClock(moment)
-	evaluators := evaluation.New(clock, evaluation.ClaimSources{})
-	ignore := func([]string) {}
-	count := counting.New(evaluators, ignore, ignore)
-	count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "shop"}}}, 1, moment)
-	count.Define(counting.Definition{
-		UID: "counted", Quota: compiled.Quota, Selector: compiled.Selector,
-		Sources: map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}, "secrets": {secrets}},
-	}, moment)
+	count, _ := countOf(t, clock, quota)
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "c", UID: "c", ResourceVersion: "5"}}
 	if err := count.Source(configMaps).Replace([]runtime.Object{object}, 5, moment); err != nil {
 		t.Fatal(err)
@@ -153,7 +132,7 @@ func TestTheSizeOfALedgerGrowsWithWhatIsInFlight(t *testing.T) {
 	stored := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
 	sizeWith := func(reservations ...string) int {
 		stored.Entries.Reservations = reservations
-		reader := fake.NewClientBuilder().WithScheme(known).WithObjects(stored.DeepCopy()).Build()
+		reader := fake.NewClientBuilder().WithScheme(knownTypes(t)).WithObjects(stored.DeepCopy()).Build()
 		return (&FiguresReader{client: reader, size: ledgerstore.Size}).ledgerBytes(t.Context(), "team")
 	}
 	empty, one, two := sizeWith(), sizeWith(strings.Repeat("r", 100)), sizeWith(strings.Repeat("r", 100), strings.Repeat("r", 100))
@@ -161,7 +140,7 @@ func TestTheSizeOfALedgerGrowsWithWhatIsInFlight(t *testing.T) {
 	if empty == 0 || two-one != 103 || one-empty != 103 {
 		t.Errorf("sizes %d, %d, %d", empty, one, two)
 	}
-	if none := (&FiguresReader{client: fake.NewClientBuilder().WithScheme(known).Build(), size: ledgerstore.Size}).ledgerBytes(t.Context(), "team"); none != 0 {
+	if none := (&FiguresReader{client: fake.NewClientBuilder().WithScheme(knownTypes(t)).Build(), size: ledgerstore.Size}).ledgerBytes(t.Context(), "team"); none != 0 {
 		t.Errorf("without a ledger %d", none)
 	}
 }

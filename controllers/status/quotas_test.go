@@ -67,13 +67,14 @@ type untimed struct{ *clocktesting.FakeClock }
 
 func (u untimed) AfterFunc(time.Duration, func()) clock.Timer { return u.NewTimer(time.Hour) }
 
-// Eventf implements events.Recorder.
+// Eventf implements report.Recorder.
 func (b *bench) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, args ...any) {
 	about := regarding.(*corev1.ObjectReference)
 	b.told = append(b.told, fmt.Sprintf("%s %s %s: %s", about.Name, about.FieldPath, reason, args[0]))
 }
 
-func newBench(t *testing.T, objects ...client.Object) *bench {
+// knownTypes are those that the fake client reads and writes.
+func knownTypes(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{quotav1.AddToScheme, admissionregistrationv1.AddToScheme} {
@@ -81,8 +82,33 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			t.Fatal(err)
 		}
 	}
+	return known
+}
+
+// countOf counts for one quota, in namespace a of team shop.
+func countOf(t *testing.T, clock clock.Clock, quota *quotav1.ClusterResourceQuota) (*counting.Count, ledger.Basis) {
+	t.Helper()
+	compiled, err := definition.Compile(quota)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ignore := func([]string) {}
+	count := counting.New(evaluation.New(clock, evaluation.ClaimSources{}), ignore, ignore)
+	count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "shop"}}}, 1, moment)
+	sources := map[corev1.ResourceName][]schema.GroupResource{}
+	for name := range quota.Spec.Quota.Hard {
+		sources[name] = []schema.GroupResource{{Resource: string(name)}}
+	}
+	count.Define(counting.Definition{
+		UID: quota.UID, Digest: compiled.Limits.Digest, Quota: compiled.Quota, Selector: compiled.Selector, Sources: sources,
+	}, moment)
+	return count, compiled.Limits.Basis
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
 	b := &bench{clock: clocktesting.NewFakeClock(moment)}
-	b.client = fake.NewClientBuilder().WithScheme(known).WithObjects(objects...).
+	b.client = fake.NewClientBuilder().WithScheme(knownTypes(t)).WithObjects(objects...).
 		WithStatusSubresource(&quotav1.ClusterResourceQuota{}).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.write, Get: b.get, Update: b.update}).Build()
 	evaluators := evaluation.New(b.clock, evaluation.ClaimSources{})

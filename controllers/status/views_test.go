@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,10 +22,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
-	"github.com/sharedquota/shared-quota-operator/internal/counting"
-	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
@@ -45,36 +41,21 @@ type viewBench struct {
 
 func newViewBench(t *testing.T, hard string, calls interceptor.Funcs) *viewBench {
 	t.Helper()
-	known := runtime.NewScheme()
-	if err := quotav1.AddToScheme(known); err != nil {
-		t.Fatal(err)
-	}
 	quota := builders.Quota("team").Label("team", "shop").Hard("configmaps", hard).Obj()
 	quota.UID = "uid"
 	b := &viewBench{clock: clocktesting.NewFakeClock(moment), quota: quota}
-	b.client = fake.NewClientBuilder().WithScheme(known).WithObjects(quota).WithInterceptorFuncs(calls).
+	b.client = fake.NewClientBuilder().WithScheme(knownTypes(t)).WithObjects(quota).WithInterceptorFuncs(calls).
 		WithIndex(&quotav1.LocalResourceQuota{}, nameIndex, func(view client.Object) []string { return []string{view.GetName()} }).
 		Build()
-	evaluators := evaluation.New(b.clock, evaluation.ClaimSources{})
-	ignore := func([]string) {}
-	count := counting.New(evaluators, ignore, ignore)
-	compiled, err := definition.Compile(quota)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.basis = compiled.Limits.Basis
-	count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "shop"}}}, 1, moment)
-	count.Define(counting.Definition{
-		UID: quota.UID, Digest: compiled.Limits.Digest, Quota: compiled.Quota, Selector: compiled.Selector,
-		Sources: map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}},
-	}, moment)
+	count, basis := countOf(t, b.clock, quota)
+	b.basis = basis
 	group := driver.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, driver.Options{})
 	b.ViewController = NewViewController(b.clock, b.client, count, group, func(string) bool { return false },
 		&trigger.Trigger{}, NewLag(b.clock, t.Context().Done()), b, time.Second)
 	return b
 }
 
-// Eventf implements events.Recorder. Nobody is told.
+// Eventf implements report.Recorder. Nobody is told.
 func (*viewBench) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
 
 // counts lets the count have seen config maps of these names.

@@ -33,7 +33,7 @@ type Group struct {
 
 	// running are the calls of the store.
 	running sync.WaitGroup
-	// background has one element for each of them for which nobody waits.
+	// background has one element for each of them that took a turn.
 	background chan struct{}
 	// mu guards what follows.
 	mu sync.Mutex
@@ -344,6 +344,10 @@ const backgroundCalls = 32
 
 // call makes a call of the store, in its turn among those for which nobody waits. The function
 // that it returns ends the wait for its turn.
+//
+// Its turn may come long after the machine asked for it. The call may be made even so: a Swap takes place
+// only if the ledger is still what the machine knew, an escrow ends so long after the machine decided on
+// it, and not after it was written, and whoever waits for a charge or an edit hurries it.
 func (g *Group) call(call func(context.Context)) (hurry func()) {
 	awaited := make(chan struct{})
 	g.running.Go(func() {

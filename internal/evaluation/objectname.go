@@ -24,7 +24,7 @@ func ShortName(name string) string {
 	return digested + hex.EncodeToString(sum[:])
 }
 
-// IsShortened reports whether Short may have returned it for a longer name. An object may have
+// IsShortened reports whether ShortName may have returned it for a longer name. An object may have
 // been given such a name, too.
 func IsShortened(name string) bool {
 	return strings.HasPrefix(name, digested) && len(name) == len(digested)+hex.EncodedLen(sha256.Size)

@@ -103,6 +103,17 @@ func TestAnEscrowEnds(t *testing.T) {
 	s.step(0, charge(2, 100), "swap 8: used 10, 3 reserved")
 }
 
+// A write may be begun long after it was asked for, because others are before it. The escrow that it takes
+// ends no later.
+func TestAnEscrowThatIsTakenLateHasEnded(t *testing.T) {
+	s := taken(t, 100)
+	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+	s.step(999*ms, Tick{}, "swap 8: used 10, 3 reserved")
+	s.step(1500*ms, charge(3, 100))
+	s.step(500*ms, written(9), "committed", "swap 9: used 10, 4 reserved")
+	s.step(ms, written(10), "committed", "answer 3: Granted", "wake after 999ms")
+}
+
 // Whether a write happened is not known if its reply was lost, and so is not what may be granted.
 func TestNothingIsGrantedInDoubt(t *testing.T) {
 	s := taken(t, 100)

@@ -174,11 +174,9 @@ var _ = Describe("The reach of the webhook", func() {
 	})
 
 	It("is also that of a quota that is invalid, and the quota says what is refused", func(ctx SpecContext) {
-		Expect(running.Kill()).To(Succeed())
-		mustDelete(ctx, configuration(ctx))
 		team := newTeam()
-		quota := createQuota(ctx, team.quota().Hard("pods", "500m").Obj())
-		start(ctx)
+		quota := team.quota().Hard("pods", "500m").Obj()
+		createUnvalidated(ctx, quota)
 		Eventually(ctx, func(g Gomega, ctx context.Context) {
 			g.Expect(conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced)).To(
 				HavePrefix("False InvalidSpec: every request for what spec.quota.hard names is refused"))
