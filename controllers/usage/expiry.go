@@ -27,17 +27,17 @@ const lookupsAtOnce = 10
 func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, error) {
 	state, now := c.group.Current(quota), c.clock.Now()
 	dropped, failed := c.expired(ctx, quota, state, now)
-	lowered, err := c.isVain(ctx, quota, state.Fence, now)
+	vain, stored, err := c.isVain(ctx, quota, state.Fence, now)
 	failed = errors.Join(failed, err)
 	var hard corev1.ResourceList
 	c.count.Read(quota, func(view counting.View) { hard = view.Definition().Quota.Spec.Hard })
-	if len(dropped) > 0 || lowered {
+	if len(dropped) > 0 || vain {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		failed = errors.Join(failed, c.group.Edit(ctx, quota, func(draft *ledger.Draft) {
 			draft.DropAll(dropped, hard, c.maxDoubtful, now.Add(suspectFor).Truncate(time.Second))
-			if lowered {
-				draft.Lower(state.Fence)
+			if vain {
+				draft.Lower(state.Fence, stored)
 			}
 		}))
 	}
@@ -93,16 +93,18 @@ func (c *Controller) awaited(
 }
 
 // isVain reports whether a fence is for a spec that can't be stored any more: the API
-// server has given up on the edit, and the spec that it has now is an older one.
-func (c *Controller) isVain(ctx context.Context, quota string, fence ledger.Fence, now time.Time) (bool, error) {
+// server has given up on the edit, and the spec that it has stored is of an older generation.
+func (c *Controller) isVain(
+	ctx context.Context, quota string, fence ledger.Fence, now time.Time,
+) (vain bool, stored int64, err error) {
 	if fence.Generation == 0 || now.Before(fence.Until) {
-		return false, nil
+		return false, 0, nil
 	}
-	generation, err := c.objects.Generation(ctx, quota)
+	stored, err = c.objects.Generation(ctx, quota)
 	if err != nil {
-		return false, fmt.Errorf("looking whether a limit was lowered: %w", err)
+		return false, 0, fmt.Errorf("looking whether a limit was lowered: %w", err)
 	}
-	return generation < fence.Generation, nil
+	return stored < fence.Generation, stored, nil
 }
 
 func untilNextExpiry(state ledger.State, now time.Time) time.Duration {

@@ -4,6 +4,7 @@
 package usage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"testing"
@@ -89,15 +90,17 @@ func TestAFenceIsLoweredOnceItsSpecCanNoLongerBeStored(t *testing.T) {
 	later := func(state *ledger.State) { state.Fence.Until = state.Fence.Until.Add(time.Minute) }
 	raises := func(b *expiryBench) error { return b.rewrites(later) }
 	for name, test := range map[string]struct {
-		left   time.Duration
-		stored int64
-		during func(*expiryBench) error
-		want   string
-		err    error
+		left time.Duration
+		// of and stored are generations: that of the fence, 2 if it is zero, and the stored one.
+		of, stored int64
+		during     func(*expiryBench) error
+		want       string
+		err        error
 	}{
 		"it goes if its spec isn't stored":                   {stored: 1, want: "q"},
 		"it goes if its quota is gone":                       {want: "q"},
 		"it stays until it is counted if its spec is stored": {stored: 2, want: "q, fence 2"},
+		"it stays until one before it is counted, too":       {of: 3, stored: 2, want: "q, fence 3"},
 		"it stays before its time, and nothing is looked at": {left: time.Second, during: fails, want: "q, fence 2"},
 		"it stays if the look fails":                         {during: fails, want: "q, fence 2", err: down},
 		"it stays if it is raised during the look":           {stored: 1, during: raises, want: "q, fence 2"},
@@ -112,7 +115,7 @@ func TestAFenceIsLoweredOnceItsSpecCanNoLongerBeStored(t *testing.T) {
 				if test.during != nil {
 					b.before["red"] = func() error { return test.during(b) }
 				}
-				b.holds(ledger.Fence{Generation: 2, Until: clock.RealClock{}.Now().Add(test.left)})
+				b.holds(ledger.Fence{Generation: cmp.Or(test.of, 2), Until: clock.RealClock{}.Now().Add(test.left)})
 				if _, err := b.expire(t.Context(), "red"); !errors.Is(err, test.err) {
 					t.Errorf("want error %v, got %v", test.err, err)
 				}

@@ -107,10 +107,10 @@ func (b *expiryBench) defines(quota *quotav1.ClusterResourceQuota) error {
 	return errors.Join(err, b.define(defined))
 }
 
-// holds makes the ledger of quota red.
+// holds stores the ledger of quota red, which has counted for generation 1.
 func (b *expiryBench) holds(fence ledger.Fence, reservations ...ledger.Reservation) {
 	b.t.Helper()
-	state := ledger.State{Basis: ledger.Basis{Quota: "q"}, Fence: fence, Reservations: map[ledger.Key]ledger.Reservation{}}
+	state := ledger.State{Basis: ledger.Basis{Quota: "q", Generation: 1}, Fence: fence, Reservations: map[ledger.Key]ledger.Reservation{}}
 	for _, reservation := range reservations {
 		state.Reservations[reservation.Key()] = reservation
 	}

@@ -48,10 +48,12 @@ func (d *Draft) Stored(generation int64, hard corev1.ResourceList) {
 	d.state.Fence, d.changed = standing, true
 }
 
-// Lower removes the fence of a spec that was never stored. One that was raised again
-// since stays.
-func (d *Draft) Lower(fence Fence) {
-	if standing := d.state.Fence; standing.Generation == fence.Generation && standing.Until.Equal(fence.Until) {
+// Lower removes the fence of a spec that was never stored, as the generation of the stored spec shows. One
+// that was raised again since stays. So does one if used is not counted for the stored spec yet: its limits
+// may be among those that the fence has, and bind whoever judges by a spec before it.
+func (d *Draft) Lower(fence Fence, stored int64) {
+	standing := d.state.Fence
+	if standing.Generation == fence.Generation && standing.Until.Equal(fence.Until) && stored <= d.state.Generation {
 		d.state.Fence, d.changed = Fence{}, true
 	}
 }

@@ -79,14 +79,31 @@ func TestAFenceOfAnEditThatFailedIsLowered(t *testing.T) {
 	first, again := fence(4, "pods", "3"), fence(4, "pods", "3")
 	again.Until = again.Until.Add(time.Minute)
 	draft := Edit(raised(counted("pods", "1"), first, again))
-	draft.Lower(first)
+	draft.Lower(first, 3)
 	if draft.State().Fence.Generation == 0 {
 		t.Error("want a fence kept that was raised again")
 	}
 	draft = Edit(draft.State())
-	draft.Lower(again)
+	draft.Lower(again, 3)
 	if draft.State().Fence.Generation != 0 || !draft.Changed() {
 		t.Error("want it gone, and that stored")
+	}
+}
+
+// One edit was stored, and the one after it failed: until used is counted for the first, its limits bind.
+func TestAFenceStaysUntilTheStoredSpecIsCounted(t *testing.T) {
+	state := raised(counted("pods", "3"), fence(4, "pods", "3"), fence(5, "cpu", "1"))
+	draft := Edit(state)
+	draft.Lower(state.Fence, 4)
+	asked := creation("a", "a", "pods", "1")
+	if decision := draft.Judge(asking(limits("pods", "6"), asked)); IsGranted(decision) {
+		t.Errorf("by the limit before: got %v", decision)
+	}
+	state.Generation = 4
+	draft = Edit(state)
+	draft.Lower(state.Fence, 4)
+	if draft.State().Fence.Generation != 0 {
+		t.Error("want it gone: who judges by the limit before is known to be behind")
 	}
 }
 

@@ -153,7 +153,7 @@ func (t *task) edit(c *counter) {
 				draft.Drop(reservation)
 			}
 			if t.vain {
-				draft.Lower(t.fence)
+				draft.Lower(t.fence, t.generation)
 			}
 			draft.Demand(t.forgotten, t.newest)
 			for _, escrow := range t.escrows {
@@ -185,11 +185,11 @@ func (t *task) goOnExpiry(c *counter, outcome outcome) {
 		}
 		t.nextLook(c)
 	default:
-		generation := int64(0)
+		t.generation = 0
 		if found := w.quotas.newest[t.quota]; found != nil {
-			generation = found.generation
+			t.generation = found.generation
 		}
-		t.vain = outcome == succeeds && generation < t.fence.Generation
+		t.vain = outcome == succeeds && t.generation < t.fence.Generation
 		t.nextLook(c)
 	}
 	if outcome != succeeds {

@@ -29,7 +29,8 @@ func keptSeeds() []uint64 {
 		10491, 13536, 16538, // counts that were behind, and came up unnoticed
 		1795336917868654008, 1795336917868675079, 1795336917868775534, 103610, // replies from before a deletion
 		167852, 299564, 741084, 816380, 861244, // sources that were behind when a namespace joined
-		527180, // a namespace that came and left unseen
+		527180,               // a namespace that came and left unseen
+		11018846017545156207, // a fence of two edits, of which the first was stored
 	}
 }
 

@@ -35,8 +35,10 @@ type task struct {
 	expired, dropped []ledger.Reservation
 	// escrows are those whose holders are gone.
 	escrows []ledger.Reservation
-	fence   ledger.Fence
-	vain    bool
+	// vain: the fence is of a spec that is never going to be stored. The stored one is of this generation.
+	fence      ledger.Fence
+	vain       bool
+	generation int64
 	// joined are the namespaces of which it is looked up what they brought.
 	joined []counting.Joined
 	// forgotten is which Forget is being followed; zero for none.
