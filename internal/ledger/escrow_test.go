@@ -205,12 +205,12 @@ func TestIsFarFrom(t *testing.T) {
 			observed := count(list("pods", test.after), versions{namespaceResource: 5, pods: 9})
 			observed.Sources = map[corev1.ResourceName][]schema.GroupResource{"pods": {pods}}
 			observed.Hard = list("pods", test.hard)
-			if far, frees := state.IsFarFrom(observed); far != test.far || frees != test.frees {
-				t.Errorf("got %v and %v, want %v and %v", far, frees, test.far, test.frees)
+			if weight := state.Weigh(observed); weight.Far != test.far || weight.Frees != test.frees {
+				t.Errorf("got %v and %v, want %v and %v", weight.Far, weight.Frees, test.far, test.frees)
 			}
 			observed.Touched = versions{namespaceResource: 7}
 			observed.Counted[namespaceResource] = 7
-			if far, _ := state.IsFarFrom(observed); far {
+			if state.Weigh(observed).Far {
 				t.Error("want a namespace that joined settled at once")
 			}
 		})

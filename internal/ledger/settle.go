@@ -178,32 +178,39 @@ func (d *Draft) Demand(mark uint64, newest map[schema.GroupResource]uint64) {
 	d.state.Counted, d.changed = counted, true
 }
 
-// Waits reports whether a settle by the count may wait for other changes to share a
-// write with. It may, if it leaves used + reserved as it is: then every charge is
-// judged alike before and after. It may not, if somebody waits for it: a quota that
-// is not counted, and a namespace that joined.
-func (s State) Waits(count Observation) bool {
-	draft := Edit(s)
-	before := draft.Charged()
-	draft.Settle(count)
-	return quota.Equals(before, draft.Charged()) && draft.state.Basis == s.Basis &&
-		len(draft.state.Used) == len(s.Used) && draft.state.Counted[Namespaces] == s.Counted[Namespaces]
+// Weight tells what a settle changes, and who waits for that.
+type Weight struct {
+	// Changes: the settle changes something.
+	Changes bool
+	// Waits: it may wait for other changes to share a write with, because it leaves used + reserved as it is:
+	// then every charge is judged alike before and after. It may not if somebody waits for it: a quota that
+	// is not counted, and a namespace that joined.
+	Waits bool
+	// Far: it concerns nobody but who wants more than a part of a limit, because every limit is far before
+	// and after, and what the ledger knows besides sums stays as it is.
+	Far bool
+	// Frees: it frees something, for which somebody may wait.
+	Frees bool
 }
 
-// farParts: a limit is far while at least one part in so many of it is free.
-const farParts = 4
-
-// IsFarFrom reports whether a settle by the count concerns nobody but who wants more than a part of a limit:
-// every limit is far before and after, and what the ledger knows besides sums stays as it is. It also
-// reports whether the settle frees something, for which somebody may wait.
-func (s State) IsFarFrom(count Observation) (far, frees bool) {
+// Weigh returns the weight of a settle by the count.
+func (s State) Weigh(count Observation) Weight {
 	draft := Edit(s)
 	before := draft.Charged()
 	draft.Settle(count)
 	after := draft.Charged()
 	rises, _ := quota.LessThanOrEqual(before, after)
-	return !s.Unsettles(draft.state) && isFar(before, count.Hard) && isFar(after, count.Hard), !rises
+	return Weight{
+		Changes: draft.Changed(),
+		Waits: quota.Equals(before, after) && draft.state.Basis == s.Basis &&
+			len(draft.state.Used) == len(s.Used) && draft.state.Counted[Namespaces] == s.Counted[Namespaces],
+		Far:   !s.Unsettles(draft.state) && isFar(before, count.Hard) && isFar(after, count.Hard),
+		Frees: !rises,
+	}
 }
+
+// farParts: a limit is far while at least one part in so many of it is free.
+const farParts = 4
 
 func isFar(charged, hard corev1.ResourceList) bool {
 	for name, limit := range hard {

@@ -315,7 +315,7 @@ func TestForget(t *testing.T) {
 	again = Edit(again.State())
 	seen := count(list("pods", "3"), versions{namespaceResource: 20, pods: 20, claims: 20})
 	seen.Seen = func(Reservation) bool { return false }
-	if again.State().Waits(seen) {
+	if again.State().Weigh(seen).Waits {
 		t.Error("want the count at once")
 	}
 	again.Settle(seen)
@@ -388,7 +388,7 @@ func TestWaits(t *testing.T) {
 			state := counted("pods", "2", "claims", "1", "devices", "0").with(held).upTo(pods, 10).upTo(namespaceResource, 10)
 			observed := count(list("pods", "2", "claims", "1", "devices", "0"), versions{namespaceResource: 10, pods: 10, claims: 10})
 			test.count(&observed)
-			if got := state.Waits(observed); got != test.want {
+			if got := state.Weigh(observed).Waits; got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

@@ -62,13 +62,12 @@ func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
 	if base.State.IsAhead(*count) {
 		m.settling.weighAgain(m.now)
 	}
-	draft := ledger.Edit(base.State)
-	draft.Settle(*count)
-	switch {
-	case m.known.unsure:
+	if m.known.unsure {
 		m.settling.urgent = true
-	case draft.Changed():
-		m.settling.classify(base.State, *count, freed)
+		return
+	}
+	if weight := base.State.Weigh(*count); weight.Changes {
+		m.settling.classify(weight, freed)
 	}
 }
 

@@ -72,14 +72,13 @@ func (s *settling) isDue() bool { return s.urgent || s.lazy || s.idle || s.unwei
 
 // classify notes how long a settle may wait that changes something. Far from every limit, what is free is
 // wanted by few; freed, something went since a count was asked for.
-func (s *settling) classify(base ledger.State, count ledger.Observation, freed bool) {
-	far, frees := base.IsFarFrom(count)
+func (s *settling) classify(weight ledger.Weight, freed bool) {
 	switch {
-	case far && !frees && !freed:
+	case weight.Far && !weight.Frees && !freed:
 		s.idle = true
-	case far:
+	case weight.Far:
 		s.lazy, s.freed = true, true // what takes its place meanwhile doesn't put it off
-	case !freed && base.Waits(count):
+	case !freed && weight.Waits:
 		s.lazy = true
 	default:
 		s.urgent = true

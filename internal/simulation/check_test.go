@@ -278,8 +278,8 @@ func (d *driver) isBehind() bool {
 	if observation == nil || observation.Quota != stored.snapshot.State.Quota {
 		return false
 	}
-	far, _ := stored.snapshot.State.IsFarFrom(*observation)
-	return !far && !stored.snapshot.State.Waits(*observation)
+	weight := stored.snapshot.State.Weigh(*observation)
+	return !weight.Far && !weight.Waits
 }
 
 // honestly runs something without the mutation.

@@ -88,7 +88,7 @@ func (m mutation) observation(d *driver, observation *ledger.Observation) *ledge
 // isToWait holds back an observation that raises what is charged.
 func (d *driver) isToWait(observation *ledger.Observation, wait time.Duration) bool {
 	now := d.replica.now()
-	if d.machine.Current().State.Waits(*observation) {
+	if d.machine.Current().State.Weigh(*observation).Waits {
 		d.held = time.Time{}
 		return false
 	}
