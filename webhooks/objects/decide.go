@@ -37,9 +37,8 @@ type outcome struct {
 // after a look at what the API server has now; and what is about to be known,
 // such as usage that is being counted, is waited for briefly.
 func (h *Handler) decide(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
+	ctx context.Context, question reach.Question, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 ) (ledger.Decision, error) {
-	question := questionOf(ctx)
 	covered, err := h.Coverage.Covering(ctx, question, request.Namespace, 0)
 	if err != nil {
 		return nil, err

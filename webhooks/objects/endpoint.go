@@ -10,41 +10,40 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
-// call is what the HTTP layer knows of a request.
-type call struct {
-	timeout time.Duration
-	// start is when the request arrived.
-	start time.Time
-	// question is what the path says of the quotas that the entry was made for.
-	question reach.Question
-	// handled: the AdmissionReview was decoded and reached the Handler.
-	handled bool
+// Call is how an admission request arrived.
+type Call struct {
+	// Start is when it arrived.
+	Start time.Time
+	// Timeout is how long its caller waits from then on.
+	Timeout time.Duration
+	// Question is what the path says of the quotas that the entry was made for.
+	Question reach.Question
 }
-
-type callKey struct{}
 
 // NewEndpoint serves a Handler over HTTP. A review that can't be decoded is
 // refused before it reaches the Handler, and counted. A request's context must end
 // when its caller goes, and not when the server is told to stop: then what is under
 // way is still answered, and what a caller who has gone was admitted is released.
 func NewEndpoint(handler *Handler, counters *metrics.Metrics) http.Handler {
-	webhook := direct{&admission.Webhook{
-		Handler: handler,
-		// The Handler says what a line is about: no logger is made for each request.
-		LogConstructor: func(base logr.Logger, _ *admission.Request) logr.Logger { return base },
-	}}
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
-		state := &call{timeout: timeoutOf(request), start: handler.Clock.Now(), question: questionIn(request.URL.Path)}
-		webhook.ServeHTTP(writer, request.WithContext(context.WithValue(request.Context(), callKey{}, state)))
-		if !state.handled {
-			counters.Requested(metrics.Undecodable, handler.Clock.Since(state.start))
+		call := Call{Start: handler.Clock.Now(), Timeout: timeoutOf(request), Question: questionIn(request.URL.Path)}
+		decoded := false
+		direct{&admission.Webhook{
+			Handler: admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+				decoded = true
+				return handler.Handle(ctx, call, &request.AdmissionRequest)
+			}),
+			// The Handler says what a line is about: no logger is made for each request.
+			LogConstructor: func(base logr.Logger, _ *admission.Request) logr.Logger { return base },
+		}}.ServeHTTP(writer, request)
+		if !decoded {
+			counters.Requested(metrics.Undecodable, handler.Clock.Since(call.Start))
 		}
 	})
 }
@@ -67,30 +66,4 @@ func questionIn(path string) reach.Question {
 		return reach.Question{Witness: reach.WitnessNone}
 	}
 	return question
-}
-
-// questionOf returns the request's question; one of no witness if nobody noted it.
-func questionOf(ctx context.Context) reach.Question {
-	if state, ok := ctx.Value(callKey{}).(*call); ok {
-		return state.question
-	}
-	return reach.Question{Witness: reach.WitnessNone}
-}
-
-// startOf returns when the request arrived, which is now where nobody noted it.
-func startOf(ctx context.Context, clock clock.PassiveClock) time.Time {
-	if state, ok := ctx.Value(callKey{}).(*call); ok {
-		return state.start
-	}
-	return clock.Now()
-}
-
-// withDeadline bounds the work on a request by its caller's patience.
-func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	timeout := reach.Timeout
-	if state, ok := ctx.Value(callKey{}).(*call); ok {
-		state.handled = true
-		timeout = state.timeout
-	}
-	return context.WithTimeout(ctx, timeout-reach.AnswerMargin)
 }

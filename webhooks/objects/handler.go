@@ -27,6 +27,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
 // Path is where the endpoint is served.
@@ -80,21 +81,18 @@ type Contact interface {
 	While(ctx context.Context) (while context.Context, stop func())
 }
 
-var _ admission.Handler = &Handler{}
-
 // NewHandler makes a Handler.
 func NewHandler(parts Parts) *Handler { return &Handler{Parts: parts, decoder: newDecoder()} }
 
-// Handle answers one request within the deadline of its context. Without contact to
-// the API server it answers at once.
-func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
-	start := startOf(ctx, h.Clock)
-	ctx, cancel := withDeadline(ctx)
+// Handle answers one request before its caller gives up. Without contact to the API server
+// it answers at once.
+func (h *Handler) Handle(ctx context.Context, call Call, request *admissionv1.AdmissionRequest) admission.Response {
+	ctx, cancel := context.WithTimeout(ctx, call.Timeout-reach.AnswerMargin)
 	defer cancel()
 	ctx, stop := h.Contact.While(ctx)
 	defer stop()
-	outcome, response := h.answer(ctx, &request.AdmissionRequest)
-	h.Metrics.Requested(outcome, h.Clock.Since(start))
+	outcome, response := h.answer(ctx, call.Question, request)
+	h.Metrics.Requested(outcome, h.Clock.Since(call.Start))
 	if outcome == metrics.Failed || outcome == metrics.Undecodable {
 		log.FromContext(ctx).Info("Refused a request that could not be decided",
 			"resource", request.Resource, "namespace", request.Namespace, "name", request.Name,
@@ -103,7 +101,9 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	return response
 }
 
-func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequest) (metrics.Outcome, admission.Response) {
+func (h *Handler) answer(
+	ctx context.Context, question reach.Question, request *admissionv1.AdmissionRequest,
+) (metrics.Outcome, admission.Response) {
 	if err := h.Contact.Err(); err != nil {
 		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, err)
 	}
@@ -114,7 +114,7 @@ func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequ
 	if err != nil {
 		return metrics.Undecodable, admission.Errored(http.StatusBadRequest, err)
 	}
-	decision, err := h.decide(ctx, request, attributes)
+	decision, err := h.decide(ctx, question, request, attributes)
 	if lost, isLost := errors.AsType[*contact.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
 		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, lost)
 	}

@@ -28,7 +28,8 @@ import (
 func quotas(quotas ...*quotav1.ClusterResourceQuota) []*quotav1.ClusterResourceQuota { return quotas }
 
 func (s *served) handle(ctx context.Context, request *admissionv1.AdmissionRequest) admission.Response {
-	return s.handler.Handle(ctx, admission.Request{AdmissionRequest: *request})
+	call := Call{Start: now(), Timeout: reach.Timeout, Question: reach.Question{Witness: reach.WitnessNone}}
+	return s.handler.Handle(ctx, call, request)
 }
 
 func in(namespace string, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionRequest {
