@@ -4,9 +4,11 @@
 package counting
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,4 +96,23 @@ func TestANamespaceMayHaveLeftUnseen(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A ledger that has counted a namespace that isn't selected has not counted what joined before that.
+func TestANamespaceThatIsNotSelectedProvesNoJoin(t *testing.T) {
+	red := map[string]string{"team": "red"}
+	count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
+	count.ReplaceNamespaces([]NamespaceLabels{
+		{Name: "a", Labels: red, Version: 1}, {Name: "b", Version: 2}, {Name: "c", Labels: red, Version: 3}, {Name: "d", Version: 4},
+	}, 4, start)
+	count.Define(redDefinition(t), start)
+	count.Read("red", func(view View) {
+		var got []string
+		for _, one := range view.Unproved(func(uint64) bool { return false }) {
+			got = append(got, fmt.Sprintf("%s@%d before %d", one.Namespace, one.Version, one.Before))
+		}
+		if diff := cmp.Diff([]string{"a@1 before 0", "c@3 before 1"}, got); diff != "" {
+			t.Errorf("joins (-want,+got):\n%s", diff)
+		}
+	})
 }

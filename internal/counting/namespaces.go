@@ -113,7 +113,7 @@ func (c *Count) lockedRejoin(name string, version uint64, now time.Time) {
 func (c *Count) lockedMissed(is namespace) {
 	for _, tally := range c.tallies {
 		if !tally.selects(is) {
-			tally.miss(is)
+			tally.miss(is.version)
 		}
 	}
 }

@@ -58,10 +58,11 @@ func (t *tally) touch(source schema.GroupResource, version uint64) {
 	t.touched[source] = max(t.touched[source], version)
 }
 
-// miss notes a namespace that isn't selected, and of which earlier versions are unknown.
-func (t *tally) miss(is namespace) {
-	t.touch(Namespaces, is.version)
-	t.left = max(t.left, is.version)
+// miss notes a namespace that isn't selected, in this version, and of which earlier ones are unknown: it may have
+// left. The joins of the same moment must be noted before it, because it doesn't prove them.
+func (t *tally) miss(version uint64) {
+	t.touch(Namespaces, version)
+	t.left = max(t.left, version)
 }
 
 // selects reports whether a namespace must be counted.

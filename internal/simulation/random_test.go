@@ -31,6 +31,7 @@ func keptSeeds() []uint64 {
 		167852, 299564, 741084, 816380, 861244, // sources that were behind when a namespace joined
 		527180,               // a namespace that came and left unseen
 		11018846017545156207, // a fence of two edits, of which the first was stored
+		1795474587249524556,  // a namespace that joined before one changed that isn't selected
 	}
 }
 
