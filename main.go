@@ -186,7 +186,7 @@ func run(ctx context.Context, f flags) error {
 	if err := errors.Join(err, setup.Callers.Follow(ctx, mgr.GetCache(), mgr.GetAPIReader())); err != nil {
 		return err
 	}
-	options := controllerOptions(f, setup, reached, classes)
+	options := controllerOptions(f, setup, reached, index, classes)
 	if err := controllers.Register(ctx, mgr, clock, evaluators, group, measured, options); err != nil {
 		return err
 	}
@@ -196,8 +196,11 @@ func run(ctx context.Context, f flags) error {
 	return mgr.Start(ctx)
 }
 
-func controllerOptions(f flags, setup *serving.Setup, reached reach.Settings, classes *deviceclaims.Classes) controllers.Options {
+func controllerOptions(
+	f flags, setup *serving.Setup, reached reach.Settings, index *coverage.Index, classes *deviceclaims.Classes,
+) controllers.Options {
 	return controllers.Options{
+		Define:           index.Define,
 		Serving:          setup,
 		Reach:            reached,
 		Namespace:        f.namespace,

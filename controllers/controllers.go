@@ -27,6 +27,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/usage"
 	"github.com/sharedquota/shared-quota-operator/internal/certs"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
@@ -46,6 +47,8 @@ type Options struct {
 	Reach reach.Settings
 	// Namespace is the operator's own; empty where it has none.
 	Namespace string
+	// Define returns the definition of a quota.
+	Define func(*quotav1.ClusterResourceQuota) definition.Definition
 	// DecodeLedger reads a stored ledger; Intact reports whether it is as it was written.
 	DecodeLedger func(*quotav1.QuotaLedger) (machine.Snapshot, error)
 	Intact       func(*quotav1.QuotaLedger) bool
@@ -128,14 +131,23 @@ func Register(
 
 	problems, degraded := problemsOf(watches)
 	for _, controller := range []controller{
-		usage.NewController(clock, mgr.GetClient(), evaluators, count, group, recovery, recounts,
-			usage.NewEscrows(ctx, clock, group, count, newest.Limited), joins, watches, objectsNow, metrics, settle,
-			options.ReservationTTL, options.MaxDoubtful),
+		usage.NewController(usage.Parts{
+			Clock: clock, Client: mgr.GetClient(), Evaluators: evaluators, Define: options.Define, Count: count, Group: group,
+			Recovery: recovery, Recounts: recounts, Escrows: usage.NewEscrows(ctx, clock, group, count, newest.Limited),
+			Joins: joins, Watches: watches, Objects: objectsNow, Metrics: metrics, Changed: settle,
+			Life: options.ReservationTTL, MaxDoubtful: options.MaxDoubtful,
+		}),
 		usage.NewLedgerController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
-		status.NewQuotaController(clock, mgr.GetClient(),
-			status.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact}, evaluators, count, group, problems, options.reach,
-			proofs, statuses, shown.status, recorder, options.StatusEvery),
-		status.NewViewController(clock, mgr.GetClient(), count, group, degraded, views, shown.views, recorder, options.StatusEvery),
+		status.NewQuotaController(status.QuotaParts{
+			Clock: clock, Client: mgr.GetClient(), Ledgers: status.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact},
+			Evaluators: evaluators, Define: options.Define, Count: count, Group: group, Problems: problems,
+			Settings: options.reach, Proofs: proofs, Changed: statuses, Lag: shown.status, Recorder: recorder,
+			Every: options.StatusEvery,
+		}),
+		status.NewViewController(status.ViewParts{
+			Clock: clock, Client: mgr.GetClient(), Count: count, Group: group, Degraded: degraded, Changed: views,
+			Lag: shown.views, Recorder: recorder, Every: options.StatusEvery,
+		}),
 		reached,
 	} {
 		if err := controller.Register(mgr); err != nil {
@@ -162,7 +174,7 @@ func newReach(
 		return nil, nil, err
 	}
 	controller = reachcontroller.NewController(clock, mgr.GetClient(), evaluators, reachcontroller.Options{
-		Settings: options.reach, Owners: owners, Forget: recounts.Forget, SettingsChanged: changed,
+		Settings: options.reach, Owners: owners, Define: options.Define, Forget: recounts.Forget, SettingsChanged: changed,
 		Proofs: proofs, Observed: func(quotas []string) {
 			prober.Wake()
 			statuses.Fire(quotas)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
@@ -140,6 +141,7 @@ func TestTheConfigurationWaitsALittleForWhatIsForgotten(t *testing.T) {
 	server := fake.NewClientBuilder().WithScheme(known).WithObjects(quota).Build()
 	now, seen := clocktesting.NewFakeClock(time.Unix(0, 0)), &forgets{err: errors.New("no answer")}
 	controller := NewController(now, server, evaluation.New(now, evaluation.ClaimSources{}), Options{
+		Define:   definition.Salvage,
 		Settings: settings, Forget: seen.forget, Proofs: &reach.Proofs{}, Observed: func([]string) {},
 	})
 	reconciles := func(failing, written bool) {

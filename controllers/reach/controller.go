@@ -61,6 +61,8 @@ type Options struct {
 	Settings func() reach.Settings
 	// Owners are the configuration's: it is deleted with them.
 	Owners []metav1.OwnerReference
+	// Define returns the definition of a quota.
+	Define func(*quotav1.ClusterResourceQuota) definition.Definition
 	// Forget has a quota's ledger forget what is used, so that it is counted again before
 	// anything is granted.
 	Forget func(ctx context.Context, quota string, uid types.UID) error
@@ -326,7 +328,7 @@ func (c *Controller) quotas(ctx context.Context) ([]reach.Quota, error) {
 }
 
 func (c *Controller) quota(object *quotav1.ClusterResourceQuota) reach.Quota {
-	defined := definition.Salvage(object)
+	defined := c.options.Define(object)
 	tracked, _ := c.evaluators.Resources(defined.Limits.Hard)
 	return reach.Quota{
 		Name: object.Name, UID: object.UID, Generation: object.Generation,

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
@@ -92,7 +93,9 @@ func TestAQuotaThatIsInvalidIsAskedAbout(t *testing.T) {
 			object.Spec.Selector.LabelSelector = byTeam.DeepCopy()
 			object.Spec.Quota.Hard = corev1.ResourceList{"pods": resource.MustParse("1")}
 			test.change(&object.Spec)
-			c := &Controller{evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{})}
+			c := &Controller{
+				evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), options: Options{Define: definition.Salvage},
+			}
 			got := c.quota(object)
 			if diff := cmp.Diff(test.limited, got.Limited); diff != "" || got.Selector.String() != test.where {
 				t.Errorf("in %q, limited (-want,+got):\n%s", got.Selector.String(), diff)

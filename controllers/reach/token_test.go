@@ -21,6 +21,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
@@ -75,6 +76,7 @@ func newTokened(t *testing.T, objects ...client.Object) *tokened {
 func (c *tokened) restart() {
 	c.proofs = &reach.Proofs{}
 	c.Controller = NewController(c.now, c.server, evaluation.New(c.now, evaluation.ClaimSources{}), Options{
+		Define: definition.Salvage,
 		Settings: func() reach.Settings {
 			current := settings()
 			current.Endpoint.CABundle = c.bundle

@@ -18,7 +18,7 @@ import (
 // reserves puts charges of one config map each, for objects of these names, into the
 // ledger that this process knows, instead of those that it has.
 func (b *bench) reserves(names ...string) {
-	known := b.group.Current("team")
+	known := b.Group.Current("team")
 	state := ledger.State{
 		Basis: known.Basis, Used: known.Used, Counted: known.Counted, Reservations: map[ledger.Key]ledger.Reservation{},
 	}
@@ -29,8 +29,8 @@ func (b *bench) reserves(names ...string) {
 		}
 		state.Reservations[reservation.Key()] = reservation
 	}
-	b.group.Gone("team")
-	b.group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
+	b.Group.Gone("team")
+	b.Group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
 }
 
 func TestAnObjectIsEitherUsedOrReserved(t *testing.T) {

@@ -50,13 +50,13 @@ func (c *QuotaController) named(ctx context.Context, quota *quotav1.ClusterResou
 		return current, nil
 	}
 	// Nearly always the cache has the ledger that the status names.
-	ledger, err := c.read(ctx, c.client, quota.Name)
+	ledger, err := c.read(ctx, c.Client, quota.Name)
 	if err != nil || ledger == nil || ledger.UID == current {
 		return current, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	ledger, err = c.read(ctx, c.ledgers.Live, quota.Name)
+	ledger, err = c.read(ctx, c.Ledgers.Live, quota.Name)
 	if err != nil || ledger == nil || !c.open(ledger, quota) {
 		return current, err
 	}
@@ -78,5 +78,5 @@ func (*QuotaController) read(ctx context.Context, from client.Reader, quota stri
 
 // open reports whether requests are admitted by a ledger of this quota.
 func (c *QuotaController) open(ledger *quotav1.QuotaLedger, quota *quotav1.ClusterResourceQuota) bool {
-	return metav1.IsControlledBy(ledger, quota) && ledger.Entries.Sealed == nil && c.ledgers.Intact(ledger)
+	return metav1.IsControlledBy(ledger, quota) && ledger.Entries.Sealed == nil && c.Ledgers.Intact(ledger)
 }

@@ -38,8 +38,8 @@ func newNamingBench(t *testing.T, named types.UID, stored *quotav1.QuotaLedger, 
 	}
 	b := newBench(t, objects...)
 	b.counts(t, quota, 1)
-	b.ledgers.Intact = func(ledger *quotav1.QuotaLedger) bool { return ledger.Entries.Checksum != "edited" }
-	b.ledgers.Live = interceptor.NewClient(b.client.(client.WithWatch), interceptor.Funcs{
+	b.Ledgers.Intact = func(ledger *quotav1.QuotaLedger) bool { return ledger.Entries.Checksum != "edited" }
+	b.Ledgers.Live = interceptor.NewClient(b.client.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			read(b)
 			if _, bounded := ctx.Deadline(); !bounded {
@@ -83,10 +83,10 @@ func TestTheStatusNamesTheLedgerThatIsOpen(t *testing.T) {
 		// While a ledger is rebuilt, the name of the one before it is what Recovery goes by.
 		"not while this process knows of none that is open": {
 			named: "before", stored: openLedger(), change: func(b *bench) {
-				state := b.group.Current("team")
+				state := b.Group.Current("team")
 				state.Sealed = moment
-				b.group.Gone("team")
-				b.group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
+				b.Group.Gone("team")
+				b.Group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
 			}, want: "before",
 		},
 	} {

@@ -64,40 +64,40 @@ const (
 	maxShare = 100
 )
 
+// QuotaParts are what a QuotaController works with.
+type QuotaParts struct {
+	Clock      clock.Clock
+	Client     client.Client
+	Ledgers    Ledgers
+	Evaluators *evaluation.Evaluators
+	// Define returns the definition of a quota.
+	Define   func(*quotav1.ClusterResourceQuota) definition.Definition
+	Count    *counting.Count
+	Group    *driver.Group
+	Problems Problems
+	Settings func() reach.Settings
+	Proofs   *reach.Proofs
+	// Changed must be fired with every quota whose count or ledger changes, and of which the proofs conclude
+	// something else.
+	Changed  *trigger.Trigger
+	Lag      *Lag
+	Recorder report.Recorder
+	// Every is the least time between two writes of one quota's status.
+	Every time.Duration
+}
+
 // QuotaController writes statuses.
 type QuotaController struct {
-	clock      clock.Clock
-	client     client.Client
-	ledgers    Ledgers
-	evaluators *evaluation.Evaluators
-	count      *counting.Count
-	group      *driver.Group
-	problems   Problems
-	settings   func() reach.Settings
-	proofs     *reach.Proofs
-	changed    *trigger.Trigger
-	recorder   report.Recorder
-	// every is the least time between two writes of one quota's status.
-	every time.Duration
+	QuotaParts
 
 	// pace is when a status is made again, and whole when it is written again if nothing
 	// presses.
 	pace, whole *Pace
-	lag         *Lag
 }
 
-// NewQuotaController makes the controller. The trigger must be fired with every
-// quota whose count or ledger changes, and of which the proofs conclude something else.
-func NewQuotaController(
-	clock clock.Clock, client client.Client, ledgers Ledgers, evaluators *evaluation.Evaluators, count *counting.Count,
-	group *driver.Group, problems Problems, settings func() reach.Settings, proofs *reach.Proofs,
-	changed *trigger.Trigger, lag *Lag, recorder report.Recorder, every time.Duration,
-) *QuotaController {
-	return &QuotaController{
-		clock: clock, client: client, ledgers: ledgers, evaluators: evaluators, count: count, group: group,
-		problems: problems, settings: settings, proofs: proofs, changed: changed, recorder: recorder, every: every,
-		pace: NewPace(clock), whole: NewPace(clock), lag: lag,
-	}
+// NewQuotaController makes the controller.
+func NewQuotaController(parts QuotaParts) *QuotaController {
+	return &QuotaController{QuotaParts: parts, pace: NewPace(parts.Clock), whole: NewPace(parts.Clock)}
 }
 
 // Name returns the controller's name.
@@ -108,7 +108,7 @@ func (c *QuotaController) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		For(&quotav1.ClusterResourceQuota{}).
-		WatchesRawSource(c.changed.Source()).
+		WatchesRawSource(c.Changed.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(c)
 }
@@ -119,11 +119,11 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	quota := &quotav1.ClusterResourceQuota{}
-	err := c.client.Get(ctx, request.NamespacedName, quota)
+	err := c.Client.Get(ctx, request.NamespacedName, quota)
 	if apierrors.IsNotFound(err) {
 		c.pace.Forget(request.Name)
 		c.whole.Forget(request.Name)
-		c.lag.Forget(request.Name)
+		c.Lag.Forget(request.Name)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -139,12 +139,12 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	if wait := c.whole.Left(request.Name); wait > 0 && !presses(quota.Status, status) {
-		c.pace.Rest(request.Name, min(c.every, wait))
+		c.pace.Rest(request.Name, min(c.Every, wait))
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	written, err := c.write(ctx, quota, status)
 	if written {
-		c.lag.Shown(request.Name, facts.now)
+		c.Lag.Shown(request.Name, facts.now)
 	}
 	return reconcile.Result{RequeueAfter: c.again(request.Name)}, err
 }
@@ -152,7 +152,7 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 // again returns when the quota's ledger is looked at next, because its calls fail; zero if
 // they don't.
 func (c *QuotaController) again(quota string) time.Duration {
-	if c.group.Trouble(quota) == nil {
+	if c.Group.Trouble(quota) == nil {
 		return 0
 	}
 	return troubledEvery
@@ -160,20 +160,20 @@ func (c *QuotaController) again(quota string) time.Duration {
 
 // gather takes all that a status is made of.
 func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterResourceQuota) (facts, error) {
-	gathered := facts{now: c.clock.Now(), generation: quota.Generation, problems: c.problems(quota.Name)}
-	gathered.verdict = c.proofs.Of(quota.Name, quota.UID, quota.Generation, gathered.now)
+	gathered := facts{now: c.Clock.Now(), generation: quota.Generation, problems: c.Problems(quota.Name)}
+	gathered.verdict = c.Proofs.Of(quota.Name, quota.UID, quota.Generation, gathered.now)
 	gathered.before = meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionEnforced)
-	tracked, unlimitable := c.evaluators.Resources(quota.Spec.Quota.Hard)
+	tracked, unlimitable := c.Evaluators.Resources(quota.Spec.Quota.Hard)
 	gathered.unlimitable = unlimitable
-	defined := definition.Salvage(quota)
+	defined := c.Define(quota)
 	if gathered.invalid = defined.Invalid; defined.Invalid == nil {
 		gathered.selector = defined.Selector.String()
 	} else {
 		gathered.refusing = len(tracked) > 0 && defined.Selector.String() != ""
 	}
-	settings := c.settings()
+	settings := c.Settings()
 	gathered.ignoring = settings.FailurePolicy == admissionregistrationv1.Ignore
-	gathered.ledger = c.group.Current(quota.Name)
+	gathered.ledger = c.Group.Current(quota.Name)
 	gathered.trouble = c.trouble(quota.Name, gathered.now)
 	var err error
 	if gathered.lost, err = c.lost(ctx, quota, gathered.ledger); err != nil {
@@ -182,7 +182,7 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 	if gathered.named, err = c.named(ctx, quota, gathered.ledger); err != nil && gathered.trouble == nil {
 		return facts{}, err // otherwise the name stays, and the condition Ready tells of the trouble
 	}
-	figures := balance.Read(c.count, quota.Name, quota.UID, gathered.ledger)
+	figures := balance.Read(c.Count, quota.Name, quota.UID, gathered.ledger)
 	gathered.countedGeneration, gathered.slices = figures.Definition.Generation, figures.Slices
 	gathered.reserved, gathered.doubtful = figures.Reserved, figures.Doubtful
 	for name := range figures.Definition.Sources {
@@ -201,7 +201,7 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 // trouble returns that the quota's ledger can't be read or written, unless that has only
 // been so for a moment.
 func (c *QuotaController) trouble(quota string, now time.Time) *driver.Trouble {
-	if trouble := c.group.Trouble(quota); trouble != nil && now.Sub(trouble.Since) >= troubledAfter {
+	if trouble := c.Group.Trouble(quota); trouble != nil && now.Sub(trouble.Since) >= troubledAfter {
 		return trouble
 	}
 	return nil
@@ -212,7 +212,7 @@ func (c *QuotaController) lost(ctx context.Context, quota *quotav1.ClusterResour
 	if state.Sealed.IsZero() || quota.Status.Ledger == "" {
 		return false, nil
 	}
-	sealed, err := c.read(ctx, c.client, quota.Name)
+	sealed, err := c.read(ctx, c.Client, quota.Name)
 	return err == nil && (sealed == nil || sealed.UID != quota.Status.Ledger), err
 }
 
@@ -237,15 +237,15 @@ func (c *QuotaController) write(
 	patch := client.MergeFromWithOptions(quota, client.MergeFromWithOptimisticLock{})
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := c.client.Status().Patch(ctx, changed, patch); err != nil {
+	if err := c.Client.Status().Patch(ctx, changed, patch); err != nil {
 		// After a conflict the newer version asks for another reconcile.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return false, nil
 		}
 		return false, fmt.Errorf("writing the status of quota %s: %w", quota.Name, err)
 	}
-	c.pace.Rest(quota.Name, c.every)
-	c.whole.Rest(quota.Name, max(c.every, maxShare*sliceCost*time.Duration(len(status.Namespaces))))
+	c.pace.Rest(quota.Name, c.Every)
+	c.whole.Rest(quota.Name, max(c.Every, maxShare*sliceCost*time.Duration(len(status.Namespaces))))
 	c.tell(changed, quota.Status.Levels)
 	return true, nil
 }
@@ -254,7 +254,7 @@ func (c *QuotaController) write(
 // before it had not. What was written is told by nobody else.
 func (c *QuotaController) tell(quota *quotav1.ClusterResourceQuota, before map[corev1.ResourceName]quotav1.Level) {
 	for _, name := range report.Risen(before, quota.Status.Levels) {
-		report.LevelReached(quota, report.UseOf(name, quota.Status.Levels[name], quota.Status.Total)).Record(c.recorder)
+		report.LevelReached(quota, report.UseOf(name, quota.Status.Levels[name], quota.Status.Total)).Record(c.Recorder)
 	}
 }
 

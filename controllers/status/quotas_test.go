@@ -116,9 +116,12 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		driver.Options{Options: machine.Options{MaxWaiting: 1}, CallTimeout: time.Minute})
 	elected := make(chan struct{})
 	close(elected)
-	b.QuotaController = NewQuotaController(b.clock, b.client, Ledgers{Live: b.client, Intact: ledgerstore.Intact}, evaluators,
-		counting.New(evaluators, func([]string) {}, func([]string) {}), group,
-		func(string) []Problem { return nil }, settings, loaded(objects), &trigger.Trigger{}, NewLag(b.clock, elected), b, time.Second)
+	b.QuotaController = NewQuotaController(QuotaParts{
+		Clock: b.clock, Client: b.client, Ledgers: Ledgers{Live: b.client, Intact: ledgerstore.Intact}, Evaluators: evaluators,
+		Define: definition.Salvage, Count: counting.New(evaluators, func([]string) {}, func([]string) {}), Group: group,
+		Problems: func(string) []Problem { return nil }, Settings: settings, Proofs: loaded(objects),
+		Changed: &trigger.Trigger{}, Lag: NewLag(b.clock, elected), Recorder: b, Every: time.Second,
+	})
 	return b
 }
 
@@ -171,8 +174,8 @@ func (b *bench) counts(t *testing.T, quota *quotav1.ClusterResourceQuota, number
 	for i := range b.others {
 		namespaces = append(namespaces, counting.NamespaceLabels{Name: fmt.Sprintf("other-%d", i), Labels: map[string]string{"team": "shop"}})
 	}
-	b.count.ReplaceNamespaces(namespaces, 1, moment)
-	b.count.Define(counting.Definition{
+	b.Count.ReplaceNamespaces(namespaces, 1, moment)
+	b.Count.Define(counting.Definition{
 		UID: quota.UID, Generation: quota.Generation, Digest: compiled.Limits.Digest, Quota: compiled.Quota, Selector: compiled.Selector,
 		Sources: map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}},
 	}, moment)
@@ -182,10 +185,10 @@ func (b *bench) counts(t *testing.T, quota *quotav1.ClusterResourceQuota, number
 			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: string(rune('a' + i)), UID: types.UID(rune('a' + i)), ResourceVersion: "5"},
 		})
 	}
-	if err := b.count.Source(configMaps).Replace(objects, 5, moment); err != nil {
+	if err := b.Count.Source(configMaps).Replace(objects, 5, moment); err != nil {
 		t.Fatal(err)
 	}
-	b.group.Saw(quota.Name, machine.Snapshot{Version: machine.Version{ResourceVersion: 1}, State: ledger.State{
+	b.Group.Saw(quota.Name, machine.Snapshot{Version: machine.Version{ResourceVersion: 1}, State: ledger.State{
 		Basis: compiled.Limits.Basis, Used: list("configmaps", "0"),
 	}})
 }
@@ -287,10 +290,10 @@ func TestAQuotaIsNotReadyBeforeItsLedgerIs(t *testing.T) {
 			quota := team("configmaps", "5")
 			b := newBench(t, quota, registered())
 			b.counts(t, quota, 3)
-			state := b.group.Current("team")
+			state := b.Group.Current("team")
 			change(&state)
-			b.group.Gone("team")
-			b.group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
+			b.Group.Gone("team")
+			b.Group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
 			b.reconcile(t)
 			ready := meta.FindStatusCondition(b.status(t).Conditions, quotav1.ConditionReady)
 			if ready.Status != metav1.ConditionFalse || ready.Reason != quotav1.ReasonCounting {
@@ -315,7 +318,7 @@ func TestALedgerThatWasLostIsToldOf(t *testing.T) {
 			quota.Status.Ledger = test.named
 			b := newBench(t, quota, registered(), &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "ledger"}})
 			b.counts(t, quota, 3)
-			b.group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: ledger.State{
+			b.Group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: ledger.State{
 				Basis: ledger.Basis{Quota: quota.UID}, Sealed: moment,
 			}})
 			b.reconcile(t)
@@ -336,10 +339,10 @@ func TestALedgerThatCannotBeWrittenForFiveSecondsMakesTheQuotaNotReady(t *testin
 	b.counts(t, quota, 3)
 	b.unwritable = true
 	begun := make(chan struct{})
-	b.group.OnTrouble(func(string) { close(begun) })
+	b.Group.OnTrouble(func(string) { close(begun) })
 	ctx, leave := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
-	asking.Go(func() { _ = b.group.Edit(ctx, "team", func(draft *ledger.Draft) { draft.Forget(moment) }) })
+	asking.Go(func() { _ = b.Group.Edit(ctx, "team", func(draft *ledger.Draft) { draft.Forget(moment) }) })
 	<-begun
 	leave()
 	asking.Wait()

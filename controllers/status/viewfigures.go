@@ -35,8 +35,8 @@ type figures struct {
 
 // figures returns those of the quota as it is now: the same that its status shows.
 func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
-	state, degraded := c.group.Current(object.Name), c.degraded(object.Name)
-	read := balance.Read(c.count, object.Name, object.UID, state)
+	state, degraded := c.Group.Current(object.Name), c.Degraded(object.Name)
+	read := balance.Read(c.Count, object.Name, object.UID, state)
 	ready := len(read.Complete) == len(read.Definition.Sources) || degraded
 	return figures{
 		selection: read.Selection, complete: read.Complete, slices: read.Slices,

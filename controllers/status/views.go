@@ -33,22 +33,28 @@ import (
 // roundTimeout bounds one round; after it the work queue tries again.
 const roundTimeout = 30 * time.Second
 
+// ViewParts are what a ViewController works with.
+type ViewParts struct {
+	Clock  clock.Clock
+	Client client.Client
+	Count  *counting.Count
+	Group  *driver.Group
+	// Degraded reports whether something that a quota limits can't be counted.
+	Degraded func(quota string) bool
+	// Changed must be fired with every quota whose count or ledger changes.
+	Changed *trigger.Trigger
+	Lag     *Lag
+	// Recorder is told of each level that a view reaches.
+	Recorder report.Recorder
+	// Every is the least time between two rounds of writes for one quota.
+	Every time.Duration
+}
+
 // ViewController writes local views.
 type ViewController struct {
-	clock   clock.Clock
-	client  client.Client
-	count   *counting.Count
-	group   *driver.Group
-	changed *trigger.Trigger
-	// degraded reports whether something that a quota limits can't be counted.
-	degraded func(quota string) bool
-	// recorder is told of each level that a view reaches.
-	recorder report.Recorder
-	// every is the least time between two rounds of writes for one quota.
-	every time.Duration
+	ViewParts
 
 	pace *Pace
-	lag  *Lag
 
 	// mu guards written and cleared.
 	mu sync.Mutex
@@ -59,15 +65,10 @@ type ViewController struct {
 	cleared map[string]uint64
 }
 
-// NewViewController makes the controller. The trigger must be fired with every
-// quota whose count or ledger changes.
-func NewViewController(
-	clock clock.Clock, client client.Client, count *counting.Count, group *driver.Group,
-	degraded func(quota string) bool, changed *trigger.Trigger, lag *Lag, recorder report.Recorder, every time.Duration,
-) *ViewController {
+// NewViewController makes the controller.
+func NewViewController(parts ViewParts) *ViewController {
 	return &ViewController{
-		clock: clock, client: client, count: count, group: group, degraded: degraded, changed: changed, recorder: recorder, every: every,
-		pace: NewPace(clock), lag: lag, written: map[string]totals{}, cleared: map[string]uint64{},
+		ViewParts: parts, pace: NewPace(parts.Clock), written: map[string]totals{}, cleared: map[string]uint64{},
 	}
 }
 
@@ -87,7 +88,7 @@ func (c *ViewController) Register(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Func(func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			return addIndex(ctx, mgr.GetFieldIndexer())
 		})).
-		WatchesRawSource(c.changed.Source()).
+		WatchesRawSource(c.Changed.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4, ReconciliationTimeout: roundTimeout}).
 		Complete(c)
 }
@@ -99,13 +100,13 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 	if wait > 0 && c.isCleared(request.Name) {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	asOf := c.clock.Now()
+	asOf := c.Clock.Now()
 	present, err := c.present(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	object := &quotav1.ClusterResourceQuota{}
-	err = c.client.Get(ctx, request.NamespacedName, object)
+	err = c.Client.Get(ctx, request.NamespacedName, object)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("reading quota %s: %w", request.Name, err)
 	}
@@ -131,7 +132,7 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 	due := planned.due(c.changing(request.Name, is.totals))
 	result, err := c.project(ctx, request.Name, planned, due)
 	if err == nil {
-		c.lag.Shown(request.Name, asOf, planned.left(due)...)
+		c.Lag.Shown(request.Name, asOf, planned.left(due)...)
 	}
 	return result, err
 }
@@ -139,7 +140,7 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 // present returns the views that there are, by namespace.
 func (c *ViewController) present(ctx context.Context, name string) (map[string]*quotav1.LocalResourceQuota, error) {
 	list := &quotav1.LocalResourceQuotaList{}
-	if err := c.client.List(ctx, list, client.MatchingFields{nameIndex: name}); err != nil {
+	if err := c.Client.List(ctx, list, client.MatchingFields{nameIndex: name}); err != nil {
 		return nil, fmt.Errorf("listing the views of quota %s: %w", name, err)
 	}
 	present := make(map[string]*quotav1.LocalResourceQuota, len(list.Items))
@@ -153,7 +154,7 @@ func (c *ViewController) present(ctx context.Context, name string) (map[string]*
 // is left.
 func (c *ViewController) isCleared(name string) bool {
 	var selection uint64
-	c.count.Read(name, func(view counting.View) { selection = view.Selection() })
+	c.Count.Read(name, func(view counting.View) { selection = view.Selection() })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return selection != 0 && selection == c.cleared[name]
@@ -188,19 +189,19 @@ func (c *ViewController) project(
 		return reconcile.Result{}, nil
 	}
 	err := each(due, func(view *quotav1.LocalResourceQuota) error { return c.write(ctx, view, planned.risen[view]) })
-	c.pace.Rest(name, c.every)
+	c.pace.Rest(name, c.Every)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the views of quota %s: %w", name, err)
 	}
 	if len(due) < planned.count() {
-		return reconcile.Result{RequeueAfter: c.every}, nil
+		return reconcile.Result{RequeueAfter: c.Every}, nil
 	}
 	return reconcile.Result{}, nil
 }
 
 func (c *ViewController) forget(quota string) {
 	c.pace.Forget(quota)
-	c.lag.Forget(quota)
+	c.Lag.Forget(quota)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.written, quota)

@@ -50,8 +50,10 @@ func newViewBench(t *testing.T, hard string, calls interceptor.Funcs) *viewBench
 	count, basis := countOf(t, b.clock, quota)
 	b.basis = basis
 	group := driver.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, driver.Options{})
-	b.ViewController = NewViewController(b.clock, b.client, count, group, func(string) bool { return false },
-		&trigger.Trigger{}, NewLag(b.clock, t.Context().Done()), b, time.Second)
+	b.ViewController = NewViewController(ViewParts{
+		Clock: b.clock, Client: b.client, Count: count, Group: group, Degraded: func(string) bool { return false },
+		Changed: &trigger.Trigger{}, Lag: NewLag(b.clock, t.Context().Done()), Recorder: b, Every: time.Second,
+	})
 	return b
 }
 
@@ -67,7 +69,7 @@ func (b *viewBench) counts(t *testing.T, names ...string) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "5"},
 		})
 	}
-	if err := b.count.Source(configMaps).Replace(objects, 5, moment); err != nil {
+	if err := b.Count.Source(configMaps).Replace(objects, 5, moment); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,8 +84,8 @@ func (b *viewBench) holds(used string, names ...string) {
 		}
 		state.Reservations[held.Key()] = held
 	}
-	b.group.Gone("team")
-	b.group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 1}, State: state})
+	b.Group.Gone("team")
+	b.Group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 1}, State: state})
 }
 
 func configMapList(configMaps string) corev1.ResourceList {

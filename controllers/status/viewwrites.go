@@ -29,7 +29,7 @@ func (c *ViewController) remove(ctx context.Context, views []*quotav1.LocalResou
 	return each(views, func(view *quotav1.LocalResourceQuota) error {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		return client.IgnoreNotFound(c.client.Delete(ctx, view))
+		return client.IgnoreNotFound(c.Client.Delete(ctx, view))
 	})
 }
 
@@ -62,7 +62,7 @@ func (c *ViewController) write(ctx context.Context, view *quotav1.LocalResourceQ
 // has reached. They are in the view now: nobody else tells.
 func (c *ViewController) tell(view *quotav1.LocalResourceQuota, risen []corev1.ResourceName) {
 	for _, name := range risen {
-		report.LevelReachedInView(view, report.UseOf(name, view.Status.Levels[name], view.Status.Total)).Record(c.recorder)
+		report.LevelReachedInView(view, report.UseOf(name, view.Status.Levels[name], view.Status.Total)).Record(c.Recorder)
 	}
 }
 
@@ -71,14 +71,14 @@ func (c *ViewController) store(ctx context.Context, view *quotav1.LocalResourceQ
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if view.ResourceVersion != "" {
-		err := c.client.Update(ctx, view)
+		err := c.Client.Update(ctx, view)
 		// Whoever changed or deleted it meanwhile asks for another round by that.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return false, nil
 		}
 		return err == nil, err //nolint:wrapcheck // the error names the view
 	}
-	err := c.client.Create(ctx, view)
+	err := c.Client.Create(ctx, view)
 	// A namespace that is going takes no new objects, and needs none.
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
 		return false, nil

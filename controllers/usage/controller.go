@@ -47,42 +47,38 @@ const (
 	reconcilesAtOnce = 50
 )
 
+// Parts are what a Controller works with.
+type Parts struct {
+	Clock      clock.Clock
+	Client     client.Client
+	Evaluators *evaluation.Evaluators
+	// Define returns the definition of a quota.
+	Define   func(*quotav1.ClusterResourceQuota) definition.Definition
+	Count    *counting.Count
+	Group    *driver.Group
+	Recovery *Recovery
+	Recounts *Recounts
+	Escrows  *Escrows
+	Joins    *Joins
+	Watches  *Watches
+	Objects  *Lookup
+	Metrics  *metrics.Metrics
+	// Changed must be fired with every quota whose count or ledger changes.
+	Changed *trigger.Trigger
+	// Life of a reservation.
+	Life time.Duration
+	// MaxDoubtful is what one namespace may hold in doubt, in percent of a limit.
+	MaxDoubtful int64
+}
+
 // Controller defines what is counted, and looks after ledgers and what expires in them.
 // The quotas' machines settle what was counted.
 type Controller struct {
-	clock      clock.Clock
-	client     client.Client
-	evaluators *evaluation.Evaluators
-	count      *counting.Count
-	group      *driver.Group
-	recovery   *Recovery
-	recounts   *Recounts
-	escrows    *Escrows
-	joins      *Joins
-	watches    *Watches
-	objects    *Lookup
-	metrics    *metrics.Metrics
-	changed    *trigger.Trigger
-	// life of a reservation.
-	life time.Duration
-	// maxDoubtful is what one namespace may hold in doubt, in percent of a limit.
-	maxDoubtful int64
+	Parts
 }
 
-// NewController makes the controller. The trigger must be fired with every
-// quota whose count or ledger changes.
-func NewController(
-	clock clock.Clock, client client.Client,
-	evaluators *evaluation.Evaluators, count *counting.Count, group *driver.Group, recovery *Recovery,
-	recounts *Recounts, escrows *Escrows, joins *Joins, watches *Watches, objects *Lookup, metrics *metrics.Metrics,
-	changed *trigger.Trigger, life time.Duration, maxDoubtful int64,
-) *Controller {
-	return &Controller{
-		clock: clock, client: client, evaluators: evaluators, count: count, group: group, recovery: recovery,
-		recounts: recounts, escrows: escrows, joins: joins, watches: watches, objects: objects, metrics: metrics, changed: changed,
-		life: life, maxDoubtful: maxDoubtful,
-	}
-}
+// NewController makes the controller.
+func NewController(parts Parts) *Controller { return &Controller{Parts: parts} }
 
 // Name returns the controller's name.
 func (*Controller) Name() string { return "usage" }
@@ -95,7 +91,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Named(c.Name()).
 		For(&quotav1.ClusterResourceQuota{}).
 		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(c.redefined)).
-		WatchesRawSource(c.changed.Source()).
+		WatchesRawSource(c.Changed.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
 		Complete(c)
 }
@@ -103,43 +99,43 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 // redefined has what a CustomResourceDefinition defines looked up again. The
 // quotas are told once the outcome is known.
 func (c *Controller) redefined(_ context.Context, definition client.Object) []reconcile.Request {
-	c.watches.Redefined(schema.ParseGroupResource(definition.GetName()), !definition.GetDeletionTimestamp().IsZero())
+	c.Watches.Redefined(schema.ParseGroupResource(definition.GetName()), !definition.GetDeletionTimestamp().IsZero())
 	return nil
 }
 
 // Reconcile brings one quota's count and ledger up to date.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	quota := &quotav1.ClusterResourceQuota{}
-	err := c.client.Get(ctx, request.NamespacedName, quota)
+	err := c.Client.Get(ctx, request.NamespacedName, quota)
 	if apierrors.IsNotFound(err) || err == nil && !quota.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, c.forget(ctx, request.Name)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading quota %s: %w", request.Name, err)
 	}
-	defined, err := definition.Compile(quota)
-	if err != nil {
+	defined := c.Define(quota)
+	if defined.Invalid != nil {
 		// It can't be counted. Admission refuses what it names (definition.Salvage), and its
 		// conditions say so.
-		log.FromContext(ctx).Info("Quota is invalid", "error", err.Error())
+		log.FromContext(ctx).Info("Quota is invalid", "error", defined.Invalid.Error())
 		return reconcile.Result{}, nil
 	}
 	if err := c.remember(ctx, quota); err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := c.define(defined); err != nil { //nolint:contextcheck // a watch outlives the reconcile that asks for it
+	if err := c.follow(defined); err != nil { //nolint:contextcheck // a watch outlives the reconcile that asks for it
 		return reconcile.Result{}, err
 	}
-	switch wait, err := c.recovery.Ensure(ctx, quota); {
+	switch wait, err := c.Recovery.Ensure(ctx, quota); {
 	case err != nil:
 		return reconcile.Result{}, err
 	case wait > 0:
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	//nolint:contextcheck // a look outlives the reconcile that asks for it
-	c.joins.Follow(quota.Name)
-	again := c.recounts.Follow(quota)               //nolint:contextcheck // the same
-	again = earlier(again, c.escrows.Follow(quota)) //nolint:contextcheck // the same
+	c.Joins.Follow(quota.Name)
+	again := c.Recounts.Follow(quota)               //nolint:contextcheck // the same
+	again = earlier(again, c.Escrows.Follow(quota)) //nolint:contextcheck // the same
 	next, err := c.expire(ctx, quota.Name)
 	doubts, failed := c.doubt(ctx, quota.Name)
 	if err := errors.Join(err, failed); err != nil {
@@ -151,35 +147,35 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 // remember sees to it that what the quota's ledger has counted isn't taken for gone, before it is
 // looked up on behalf of the quota.
 func (c *Controller) remember(ctx context.Context, quota *quotav1.ClusterResourceQuota) error {
-	if defined := c.count.Read(quota.Name, func(counting.View) {}); defined {
+	if defined := c.Count.Read(quota.Name, func(counting.View) {}); defined {
 		return nil
 	}
-	counted, err := c.recovery.Counted(ctx, quota)
+	counted, err := c.Recovery.Counted(ctx, quota)
 	for resource := range counted {
-		c.watches.Counted(resource)
+		c.Watches.Counted(resource)
 	}
 	return err
 }
 
-// define starts to count what the spec limits, unless that is under way.
-func (c *Controller) define(defined definition.Definition) error {
+// follow starts to count what the spec limits, unless that is under way.
+func (c *Controller) follow(defined definition.Definition) error {
 	name := defined.Quota.Name
-	tracked, _ := c.evaluators.Resources(defined.Quota.Spec.Hard)
-	if err := c.watches.Want(name, slices.Collect(maps.Keys(tracked))); err != nil {
+	tracked, _ := c.Evaluators.Resources(defined.Quota.Spec.Hard)
+	if err := c.Watches.Want(name, slices.Collect(maps.Keys(tracked))); err != nil {
 		return fmt.Errorf("watching what quota %s limits: %w", name, err)
 	}
 	wanted := counting.Definition{
 		UID: defined.Limits.Quota, Generation: defined.Limits.Generation, Digest: defined.Limits.Digest,
 		Quota: defined.Quota, Selector: defined.Selector,
-		Sources: sources(tracked, c.watches.Served),
+		Sources: sources(tracked, c.Watches.Served),
 	}
 	underway := false
-	c.count.Read(name, func(view counting.View) {
+	c.Count.Read(name, func(view counting.View) {
 		is := view.Definition()
 		underway = basisOf(is) == basisOf(wanted) && maps.EqualFunc(is.Sources, wanted.Sources, slices.Equal)
 	})
 	if !underway {
-		c.count.Define(wanted, c.clock.Now())
+		c.Count.Define(wanted, c.Clock.Now())
 	}
 	return nil
 }
@@ -189,24 +185,24 @@ func (c *Controller) define(defined definition.Definition) error {
 // quota of this name must not find it. If there is such a quota already, though no watch
 // has shown it, the ledger may be that one's and stays.
 func (c *Controller) forget(ctx context.Context, quota string) error {
-	c.count.Forget(quota)
-	c.watches.Forget(quota)
-	c.group.Forget(quota)
-	c.metrics.Forget(quota)
+	c.Count.Forget(quota)
+	c.Watches.Forget(quota)
+	c.Group.Forget(quota)
+	c.Metrics.Forget(quota)
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	ledger := &quotav1.QuotaLedger{}
-	err := c.client.Get(ctx, client.ObjectKey{Name: quota}, ledger)
+	err := c.Client.Get(ctx, client.ObjectKey{Name: quota}, ledger)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading the ledger of quota %s: %w", quota, err)
 	}
-	if generation, err := c.objects.Generation(ctx, quota); err != nil || generation != 0 {
+	if generation, err := c.Objects.Generation(ctx, quota); err != nil || generation != 0 {
 		return err
 	}
-	err = c.client.Delete(ctx, ledger, client.Preconditions{UID: &ledger.UID, ResourceVersion: &ledger.ResourceVersion})
+	err = c.Client.Delete(ctx, ledger, client.Preconditions{UID: &ledger.UID, ResourceVersion: &ledger.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the ledger of quota %s: %w", quota, err)
 	}

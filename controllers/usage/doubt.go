@@ -30,17 +30,17 @@ const (
 // ledger.Withheld. If such a request is only slow, its object settles the reservation as any
 // other. It returns how long until the next reservation is old enough; zero for none.
 func (c *Controller) doubt(ctx context.Context, quota string) (time.Duration, error) {
-	old, next := c.old(c.group.Current(quota), c.clock.Now())
+	old, next := c.old(c.Group.Current(quota), c.Clock.Now())
 	if len(old) == 0 {
 		return next, nil
 	}
 	missing, failed := lookEach(old, func(reservation ledger.Reservation) (bool, error) {
-		return c.objects.There(ctx, reservation)
+		return c.Objects.There(ctx, reservation)
 	})
 	if len(missing) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		failed = errors.Join(failed, c.group.Edit(ctx, quota, func(draft *ledger.Draft) {
+		failed = errors.Join(failed, c.Group.Edit(ctx, quota, func(draft *ledger.Draft) {
 			for _, reservation := range missing {
 				draft.Doubt(reservation)
 			}
@@ -53,7 +53,7 @@ func (c *Controller) doubt(ctx context.Context, quota string) (time.Duration, er
 // is; zero for none.
 func (c *Controller) old(state ledger.State, now time.Time) (old []ledger.Reservation, next time.Duration) {
 	for _, reservation := range state.Reservations {
-		left := reservation.Expiry.Add(doubtAfter - c.life).Sub(now)
+		left := reservation.Expiry.Add(doubtAfter - c.Life).Sub(now)
 		switch {
 		case reservation.Doubtful || reservation.IsEscrow() || reservation.Expiry.Before(now):
 		case left <= 0:

@@ -44,7 +44,7 @@ func TestTheEscrowOfAReplicaThatIsGone(t *testing.T) {
 				b.holds(ledger.Fence{}, gone(test.left))
 				b.settles()
 				looks := 0
-				escrows := NewEscrows(t.Context(), clock.RealClock{}, b.group, b.watching.count,
+				escrows := NewEscrows(t.Context(), clock.RealClock{}, b.Group, b.watching.count,
 					func(context.Context, *quotav1.ClusterResourceQuota, ...schema.GroupResource) (map[schema.GroupResource]uint64, error) {
 						looks++
 						return map[schema.GroupResource]uint64{gadgets: test.newest}, test.err

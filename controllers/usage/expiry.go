@@ -25,23 +25,23 @@ const lookupsAtOnce = 10
 // look doesn't find, and the fence of an edit that was never stored. It returns how long
 // until the next one ends; zero for none.
 func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, error) {
-	state, now := c.group.Current(quota), c.clock.Now()
+	state, now := c.Group.Current(quota), c.Clock.Now()
 	dropped, failed := c.expired(ctx, quota, state, now)
 	vain, stored, err := c.isVain(ctx, quota, state.Fence, now)
 	failed = errors.Join(failed, err)
 	var hard corev1.ResourceList
-	c.count.Read(quota, func(view counting.View) { hard = view.Definition().Quota.Spec.Hard })
+	c.Count.Read(quota, func(view counting.View) { hard = view.Definition().Quota.Spec.Hard })
 	if len(dropped) > 0 || vain {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		failed = errors.Join(failed, c.group.Edit(ctx, quota, func(draft *ledger.Draft) {
-			draft.DropAll(dropped, hard, c.maxDoubtful, now.Add(suspectFor).Truncate(time.Second))
+		failed = errors.Join(failed, c.Group.Edit(ctx, quota, func(draft *ledger.Draft) {
+			draft.DropAll(dropped, hard, c.MaxDoubtful, now.Add(suspectFor).Truncate(time.Second))
 			if vain {
 				draft.Lower(state.Fence, stored)
 			}
 		}))
 	}
-	return untilNextExpiry(c.group.Current(quota), now), failed
+	return untilNextExpiry(c.Group.Current(quota), now), failed
 }
 
 // expired returns the reservations that nothing is awaited for any more. A look that
@@ -85,11 +85,11 @@ func (c *Controller) awaited(
 	ctx context.Context, quota string, state ledger.State, reservation ledger.Reservation,
 ) (bool, error) {
 	awaits := true
-	c.count.Read(quota, func(view counting.View) { awaits = balance.Awaits(view, state, reservation) })
+	c.Count.Read(quota, func(view counting.View) { awaits = balance.Awaits(view, state, reservation) })
 	if !awaits {
 		return false, nil // what lives there is never going to be counted
 	}
-	return c.objects.There(ctx, reservation)
+	return c.Objects.There(ctx, reservation)
 }
 
 // isVain reports whether a fence is for a spec that can't be stored any more: the API
@@ -100,7 +100,7 @@ func (c *Controller) isVain(
 	if fence.Generation == 0 || now.Before(fence.Until) {
 		return false, 0, nil
 	}
-	stored, err = c.objects.Generation(ctx, quota)
+	stored, err = c.Objects.Generation(ctx, quota)
 	if err != nil {
 		return false, 0, fmt.Errorf("looking whether a limit was lowered: %w", err)
 	}

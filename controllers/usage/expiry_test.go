@@ -165,14 +165,14 @@ func TestAQuotaIsCountedAnewOnlyIfItsDefinitionChanges(t *testing.T) {
 		"nothing changes":                    {change: func(*expiryBench, *quota) {}},
 		"its generation changes":             {change: func(_ *expiryBench, red *quota) { red.Generation++ }, anew: true},
 		"its digest changes":                 {change: func(_ *expiryBench, red *quota) { red.Spec.Selector.LabelSelector.MatchLabels["b"] = "c" }, anew: true},
-		"pods are served, and claims aren't": {change: func(b *expiryBench, _ *quota) { b.watches.keepers[pods].problem = nil }, anew: true},
-		"watches don't run":                  {change: func(b *expiryBench, red *quota) { b.watches.ctx, red.Generation = nil, 2 }, err: errNotRunning},
+		"pods are served, and claims aren't": {change: func(b *expiryBench, _ *quota) { b.Watches.keepers[pods].problem = nil }, anew: true},
+		"watches don't run":                  {change: func(b *expiryBench, red *quota) { b.Watches.ctx, red.Generation = nil, 2 }, err: errNotRunning},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, red := newExpiryBench(t), limiting(countGadgets, "requests.example.com/gpu") // of pods and of claims
 				counted := func() (selection uint64) {
-					b.count.Read("red", func(view counting.View) { selection = view.Selection() })
+					b.Count.Read("red", func(view counting.View) { selection = view.Selection() })
 					return selection
 				}
 				first := b.defines(red)
@@ -205,8 +205,8 @@ func TestAQuotaIsForgottenWithItsLedger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, registry := newExpiryBench(t), prometheus.NewRegistry()
-				b.metrics = metrics.New(registry)
-				b.metrics.Lost("red", metrics.Edited)
+				b.Metrics = metrics.New(registry)
+				b.Metrics.Lost("red", metrics.Edited)
 				b.holds(ledger.Fence{})
 				b.before["delete"] = func() error { return test.during(b) }
 				if test.anew {
@@ -217,7 +217,7 @@ func TestAQuotaIsForgottenWithItsLedger(t *testing.T) {
 				}
 				b.wantStored(test.want)
 				figures, err := testutil.GatherAndCount(registry, "sharedquota_ledger_lost_total")
-				if err != nil || figures+len(b.count.Quotas())+len(b.watches.keepers) > 0 || b.group.Current("red").Quota != "" {
+				if err != nil || figures+len(b.Count.Quotas())+len(b.Watches.keepers) > 0 || b.Group.Current("red").Quota != "" {
 					t.Errorf("want no figures, count, watches or known ledger, got %d figures, error %v", figures, err)
 				}
 			})

@@ -29,7 +29,7 @@ func newSettledBench(t *testing.T) *expiryBench {
 // follows looks what namespaces brought, to the end.
 func (b *expiryBench) follows() {
 	b.t.Helper()
-	b.joins.Follow("red")
+	b.Joins.Follow("red")
 	synctest.Wait()
 }
 
@@ -37,7 +37,7 @@ func (b *expiryBench) follows() {
 func (b *expiryBench) wantSettled(version uint64) {
 	b.t.Helper()
 	synctest.Wait()
-	is := NewCounter(b.watching.count).Observe("red", b.group.Current("red"))
+	is := NewCounter(b.watching.count).Observe("red", b.Group.Current("red"))
 	if is == nil || is.Touched[ledger.Namespaces] < version {
 		b.t.Errorf("want namespaces counted up to %d, got %+v", version, is)
 	}
@@ -47,7 +47,7 @@ func (b *expiryBench) wantSettled(version uint64) {
 func (b *expiryBench) wantNotSettled(version uint64) {
 	b.t.Helper()
 	synctest.Wait()
-	is := NewCounter(b.watching.count).Observe("red", b.group.Current("red"))
+	is := NewCounter(b.watching.count).Observe("red", b.Group.Current("red"))
 	if is != nil && is.Touched[ledger.Namespaces] >= version {
 		b.t.Errorf("want version %d not counted, got %v", version, is.Touched)
 	}
@@ -131,10 +131,10 @@ func TestAJoinDuringALookDoesNotWaitForAnEvent(t *testing.T) {
 		b.follows()
 		clock.RealClock{}.Sleep(150 * time.Millisecond)
 		b.wantSettled(101)
-		b.joins.mu.Lock()
-		defer b.joins.mu.Unlock()
-		if len(b.joins.looking) > 0 {
-			t.Errorf("want no look any more, got %v", b.joins.looking)
+		b.Joins.mu.Lock()
+		defer b.Joins.mu.Unlock()
+		if len(b.Joins.looking) > 0 {
+			t.Errorf("want no look any more, got %v", b.Joins.looking)
 		}
 	})
 }
@@ -168,5 +168,5 @@ func (b *expiryBench) counts() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.group.Saw("red", stored)
+	b.Group.Saw("red", stored)
 }

@@ -69,8 +69,11 @@ func newExpiryBench(t *testing.T) *expiryBench {
 	options := driver.Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: time.Second}
 	group := driver.New(t.Context(), clock.RealClock{}, b.store, figures, options)
 	joins := NewJoins(t.Context(), clock.RealClock{}, b.watching.count, group, b.watching.Version, newNewest(t, world))
-	b.Controller = NewController(clock.RealClock{}, server, evaluators, b.watching.count, group, nil, nil, nil, joins, b.watching.Watches,
-		NewLookup(liveLooks{bench: b}, b.watching.discovery), figures, nil, time.Minute, 5)
+	b.Controller = NewController(Parts{
+		Clock: clock.RealClock{}, Client: server, Evaluators: evaluators, Define: definition.Salvage,
+		Count: b.watching.count, Group: group, Joins: joins, Watches: b.watching.Watches,
+		Objects: NewLookup(liveLooks{bench: b}, b.watching.discovery), Metrics: figures, Life: time.Minute, MaxDoubtful: 5,
+	})
 	if err := b.defines(red); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +107,7 @@ func limiting(names ...corev1.ResourceName) *quotav1.ClusterResourceQuota {
 func (b *expiryBench) defines(quota *quotav1.ClusterResourceQuota) error {
 	defer synctest.Wait()
 	defined, err := definition.Compile(quota)
-	return errors.Join(err, b.define(defined))
+	return errors.Join(err, b.follow(defined))
 }
 
 // holds stores the ledger of quota red, which has counted for generation 1.
@@ -114,7 +117,7 @@ func (b *expiryBench) holds(fence ledger.Fence, reservations ...ledger.Reservati
 	for _, reservation := range reservations {
 		state.Reservations[reservation.Key()] = reservation
 	}
-	if _, err := b.group.Replace(b.t.Context(), "red", machine.Version{}, state); err != nil {
+	if _, err := b.Group.Replace(b.t.Context(), "red", machine.Version{}, state); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -123,9 +126,9 @@ func (b *expiryBench) holds(fence ledger.Fence, reservations ...ledger.Reservati
 func (b *expiryBench) settles() {
 	b.t.Helper()
 	var observed ledger.Observation
-	b.count.Read("red", func(view counting.View) { observed = balance.ObservationOf(view) })
+	b.Count.Read("red", func(view counting.View) { observed = balance.ObservationOf(view) })
 	observed.Seen = func(ledger.Reservation) bool { return false }
-	if err := b.group.Edit(b.t.Context(), "red", func(draft *ledger.Draft) { draft.Settle(observed) }); err != nil {
+	if err := b.Group.Edit(b.t.Context(), "red", func(draft *ledger.Draft) { draft.Settle(observed) }); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -143,7 +146,7 @@ func (b *expiryBench) rewrites(change func(*ledger.State)) error {
 // deletes is somebody who deletes the ledger.
 func (b *expiryBench) deletes() error {
 	delete(b.before, "delete")
-	return b.client.Delete(b.t.Context(), &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "red"}})
+	return b.Client.Delete(b.t.Context(), &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "red"}})
 }
 
 // replaces makes the ledger of a new quota, in another version than that of the old one.

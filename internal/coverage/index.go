@@ -120,6 +120,12 @@ func follow[T client.Object](
 // it must not be asked: a quota that it doesn't know would be passed by.
 func (i *Index) Synced() bool { return i.synced() }
 
+// Define returns a quota's definition, which nobody may change. All parts of a process share that of the spec
+// that the Index knows.
+func (i *Index) Define(object *quotav1.ClusterResourceQuota) definition.Definition {
+	return i.quotas.define(object)
+}
+
 // SeenQuotas returns the resourceVersion up to which all quotas are known.
 func (i *Index) SeenQuotas() uint64 { return i.quotas.seen.Load() }
 

@@ -43,6 +43,28 @@ func inCluster(t *testing.T, test func(t *testing.T, c *cluster)) {
 
 func now() time.Time { return clock.RealClock{}.Now() }
 
+// A spec is compiled once, and what was compiled is shared. What the watch hasn't shown is compiled as it is.
+func TestAKnownSpecIsNotCompiledAgain(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		for name, test := range map[string]struct {
+			change func(*quotav1.ClusterResourceQuota)
+			want   string
+		}{
+			"the known one":               {change: func(*quotav1.ClusterResourceQuota) {}, want: "team=shop"},
+			"a generation to come":        {change: func(q *quotav1.ClusterResourceQuota) { q.Generation++ }, want: "team=other"},
+			"another quota's of its name": {change: func(q *quotav1.ClusterResourceQuota) { q.UID = "another" }, want: "team=other"},
+			"a quota's that isn't known":  {change: func(q *quotav1.ClusterResourceQuota) { q.Name = "new" }, want: "team=other"},
+		} {
+			object := c.quotas["shop"].DeepCopy()
+			object.Spec.Selector.LabelSelector.MatchLabels["team"] = "other" // tells whether it is looked at
+			test.change(object)
+			if got := c.index.Define(object).Selector.String(); got != test.want {
+				t.Errorf("%s: got the selector %s, want %s", name, got, test.want)
+			}
+		}
+	})
+}
+
 // mustCover fails unless these quotas cover the namespace, and these reads tell so.
 func (c *cluster) mustCover(t *testing.T, question reach.Question, namespace string, want, reads []string) Covered {
 	t.Helper()

@@ -118,6 +118,17 @@ func (q *quotas) merge(list *metav1.PartialObjectMetadataList, whole map[string]
 	q.lockedSee(version)
 }
 
+// define returns a quota's definition. One of the spec that is known isn't compiled again.
+func (q *quotas) define(object *quotav1.ClusterResourceQuota) definition.Definition {
+	q.mu.RLock()
+	known, ok := q.byName[object.Name]
+	q.mu.RUnlock()
+	if ok && known.isOf(object.UID, object.Generation) {
+		return known.definition
+	}
+	return definition.Salvage(object)
+}
+
 // isCurrent reports whether this version of a quota's spec is the one that is known.
 func (q *quotas) isCurrent(version *metav1.PartialObjectMetadata) bool {
 	q.mu.RLock()
