@@ -134,7 +134,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	narrowing := predicate.NewPredicateFuncs(func(client.Object) bool { return c.narrowing.Load() })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
-		Watches(&quotav1.ClusterResourceQuota{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&quotav1.ClusterResourceQuota{}, all, builder.WithPredicates(trigger.SpecChanged())).
 		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, all, builder.WithPredicates(ours)).
 		WatchesMetadata(&corev1.Namespace{}, all, builder.WithPredicates(narrowing,
 			predicate.Or(predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).

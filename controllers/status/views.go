@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -80,7 +81,7 @@ func (*ViewController) Name() string { return "localview" }
 func (c *ViewController) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
-		For(&quotav1.ClusterResourceQuota{}).
+		For(&quotav1.ClusterResourceQuota{}, builder.WithPredicates(trigger.SpecChanged())).
 		Watches(&quotav1.LocalResourceQuota{}, handler.EnqueueRequestsFromMapFunc(
 			func(_ context.Context, view client.Object) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: view.GetName()}}}

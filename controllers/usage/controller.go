@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -89,7 +90,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	crd.SetGroupVersionKind(customResourceDefinition)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
-		For(&quotav1.ClusterResourceQuota{}).
+		For(&quotav1.ClusterResourceQuota{}, builder.WithPredicates(trigger.SpecOrLedgerChanged())).
 		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(c.redefined)).
 		WatchesRawSource(c.Changed.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).

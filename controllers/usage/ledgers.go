@@ -68,13 +68,18 @@ func deletions() predicate.Predicate {
 }
 
 // followed hands every event, in order, to the trail, and then asks for a
-// reconcile. These are merged by the work queue, and would pass over versions.
+// reconcile, unless the quota's machine knows that version: nearly always this process wrote it.
+// Reconciles are merged by the work queue, and would pass over versions.
 func (c *LedgerController) followed() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	saw := func(object client.Object, queue queue) {
 		if ledger, is := object.(*quotav1.QuotaLedger); is {
 			c.trail.Saw(ledger)
-			queue.Add(requestOf(ledger))
+			if c.group.Knows(ledger.Name, resourceversion.Parse(ledger.ResourceVersion)) {
+				c.changed([]string{ledger.Name})
+			} else {
+				queue.Add(requestOf(ledger))
+			}
 		}
 	}
 	return handler.Funcs{
@@ -107,7 +112,7 @@ func (c *LedgerController) Reconcile(ctx context.Context, request reconcile.Requ
 		return reconcile.Result{}, fmt.Errorf("reading ledger %s: %w", request.Name, err)
 	}
 	if c.group.Knows(request.Name, resourceversion.Parse(object.ResourceVersion)) {
-		return reconcile.Result{}, nil // nearly always this process wrote it
+		return reconcile.Result{}, nil // since it was asked for
 	}
 	snapshot, err := c.decode(object)
 	if err != nil {
