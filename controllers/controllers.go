@@ -86,70 +86,65 @@ type controller interface {
 // of times a second. What must be settled at once, the quota's machine settles.
 const lookWithin = 50 * time.Millisecond
 
+// parts are what controllers share.
+type parts struct {
+	mgr        ctrl.Manager
+	clock      clock.WithTickerAndDelayedExecution
+	evaluators *evaluation.Evaluators
+	count      *counting.Count
+	group      *driver.Group
+	metrics    *metrics.Metrics
+	options    *Options
+	// ledgers, statuses, views and configuration wake the controllers of those.
+	ledgers, statuses, views, configuration *trigger.Trigger
+	shown                                   projections
+}
+
+// changed wakes the controllers of quotas whose count or ledger has changed.
+func (p *parts) changed(quotas []string) {
+	p.shown.changed(quotas)
+	for _, reconcile := range []*trigger.Trigger{p.ledgers, p.statuses, p.views} {
+		reconcile.FireWithin(quotas, lookWithin)
+	}
+}
+
 // Register makes all controllers and adds them to the manager.
 func Register(
 	ctx context.Context, mgr ctrl.Manager, clock clock.WithTickerAndDelayedExecution, evaluators *evaluation.Evaluators,
 	group *driver.Group, metrics *metrics.Metrics, options Options,
 ) error {
+	p := &parts{
+		mgr: mgr, clock: clock, evaluators: evaluators, group: group, metrics: metrics, options: &options,
+		ledgers: trigger.New(clock), statuses: trigger.New(clock), views: trigger.New(clock), configuration: trigger.New(clock),
+		shown: newProjections(clock, mgr.Elected()),
+	}
+	options.Serving.Certificates.OnChange(func() { p.configuration.Fire([]string{reach.ConfigurationName}) })
+	group.OnTrouble(func(quota string) { p.statuses.Fire([]string{quota}) })
+	p.count = newCount(ctx, evaluators, p.changed, group, metrics)
+	p.shown.follow(mgr, metrics, p.count, group, &options)
 	source, err := eventSource(mgr)
 	if err != nil {
 		return err
 	}
-	recorder := mgr.GetEventRecorder(report.RecorderName)
-	settle, statuses, views, configure := trigger.New(clock), trigger.New(clock), trigger.New(clock), trigger.New(clock)
-	options.Serving.Certificates.OnChange(func() { configure.Fire([]string{reach.ConfigurationName}) })
-	shown := newProjections(clock, mgr.Elected())
-	counted := func(quotas []string) {
-		shown.changed(quotas)
-		for _, reconcile := range []*trigger.Trigger{settle, statuses, views} {
-			reconcile.FireWithin(quotas, lookWithin)
-		}
-	}
-	group.OnTrouble(func(quota string) { statuses.Fire([]string{quota}) })
-	count := newCount(ctx, evaluators, counted, group, metrics)
-	shown.follow(mgr, metrics, count, group, &options)
 	discovery, err := usage.NewDiscovery(clock, mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
 	}
-	objectsNow, seen := usage.NewLookup(source.Metadata, discovery), trail.New(options.Intact)
-	newest := usage.NewNewest(ctx, clock, evaluators, discovery, objectsNow)
-	recounts := usage.NewRecounts(ctx, clock, group, newest.Limited)
-	proofs, reached, err := newReach(ctx, mgr, clock, evaluators, metrics, &options, recounts, statuses, configure)
-	if err != nil {
-		return err
-	}
-	watches := usage.NewWatches(clock, discovery, source, count, counted)
+	watches := usage.NewWatches(clock, discovery, source, p.count, p.changed)
 	options.DeviceClasses.OnChange(func() { watches.Remeasure(usage.DeviceClaims) })
-	err = addRunnables(mgr, watches, usage.NewHousekeeping(clock, count, metrics, 2*options.ReservationTTL))
+	err = addRunnables(mgr, watches, usage.NewHousekeeping(clock, p.count, metrics, 2*options.ReservationTTL))
 	if err := errors.Join(err, registerCertificates(mgr, clock, options.Serving, metrics)); err != nil {
 		return err
 	}
-	joins := usage.NewJoins(ctx, clock, count, group, watches.Version, newest)
-	recovery := usage.NewRecovery(clock, mgr.GetClient(), mgr.GetAPIReader(), group, seen, options.DecodeLedger,
-		newest.Limited, metrics, options.ReservationTTL)
-
-	problems, degraded := problemsOf(watches)
-	for _, controller := range []controller{
-		usage.NewController(usage.Parts{
-			Clock: clock, Client: mgr.GetClient(), Evaluators: evaluators, Define: options.Define, Count: count, Group: group,
-			Recovery: recovery, Recounts: recounts, Escrows: usage.NewEscrows(ctx, clock, group, count, newest.Limited),
-			Joins: joins, Watches: watches, Objects: objectsNow, Metrics: metrics, Changed: settle,
-			Life: options.ReservationTTL, MaxDoubtful: options.MaxDoubtful,
-		}),
-		usage.NewLedgerController(mgr.GetClient(), group, seen, options.DecodeLedger, metrics, counted),
-		status.NewQuotaController(status.QuotaParts{
-			Clock: clock, Client: mgr.GetClient(), Ledgers: status.Ledgers{Live: mgr.GetAPIReader(), Intact: options.Intact},
-			Evaluators: evaluators, Define: options.Define, Count: count, Group: group, Problems: problems,
-			Settings: options.reach, Proofs: proofs, Changed: statuses, Lag: shown.status, Recorder: recorder,
-			Every: options.StatusEvery,
-		}),
-		status.NewViewController(status.ViewParts{
-			Clock: clock, Client: mgr.GetClient(), Count: count, Group: group, Degraded: degraded, Changed: views,
-			Lag: shown.views, Recorder: recorder, Every: options.StatusEvery,
-		}),
-		reached,
-	} {
+	objects := usage.NewLookup(source.Metadata, discovery)
+	newest := usage.NewNewest(ctx, clock, evaluators, discovery, objects)
+	recounts := usage.NewRecounts(ctx, clock, group, newest.Limited)
+	proofs, configured, err := p.reach(ctx, recounts)
+	if err != nil {
+		return err
+	}
+	controllers := append(p.usage(ctx, watches, objects, newest, recounts), configured)
+	for _, controller := range append(controllers, p.status(watches, proofs)...) {
 		if err := controller.Register(mgr); err != nil {
 			return fmt.Errorf("registering controller %s: %w", controller.Name(), err)
 		}
@@ -157,30 +152,65 @@ func Register(
 	return nil
 }
 
-// newReach makes the controller of the webhook configuration, and adds what proves that
+// usage makes the controllers of what is counted and of ledgers.
+func (p *parts) usage(
+	ctx context.Context, watches *usage.Watches, objects *usage.Lookup, newest *usage.Newest, recounts *usage.Recounts,
+) []controller {
+	seen := trail.New(p.options.Intact)
+	return []controller{
+		usage.NewController(usage.Parts{
+			Clock: p.clock, Client: p.mgr.GetClient(), Evaluators: p.evaluators, Define: p.options.Define, Count: p.count, Group: p.group,
+			Recovery: usage.NewRecovery(p.clock, p.mgr.GetClient(), p.mgr.GetAPIReader(), p.group, seen, p.options.DecodeLedger,
+				newest.Limited, p.metrics, p.options.ReservationTTL),
+			Recounts: recounts, Escrows: usage.NewEscrows(ctx, p.clock, p.group, p.count, newest.Limited),
+			Joins:   usage.NewJoins(ctx, p.clock, p.count, p.group, watches.Version, newest),
+			Watches: watches, Objects: objects, Metrics: p.metrics, Changed: p.ledgers,
+			Life: p.options.ReservationTTL, MaxDoubtful: p.options.MaxDoubtful,
+		}),
+		usage.NewLedgerController(p.mgr.GetClient(), p.group, seen, p.options.DecodeLedger, p.metrics, p.changed),
+	}
+}
+
+// status makes the controllers of what people read.
+func (p *parts) status(watches *usage.Watches, proofs *reach.Proofs) []controller {
+	recorder := p.mgr.GetEventRecorder(report.RecorderName)
+	problems, degraded := problemsOf(watches)
+	return []controller{
+		status.NewQuotaController(status.QuotaParts{
+			Clock: p.clock, Client: p.mgr.GetClient(),
+			Ledgers:    status.Ledgers{Live: p.mgr.GetAPIReader(), Intact: p.options.Intact},
+			Evaluators: p.evaluators, Define: p.options.Define, Count: p.count, Group: p.group, Problems: problems,
+			Settings: p.options.reach, Proofs: proofs, Changed: p.statuses, Lag: p.shown.status, Recorder: recorder,
+			Every: p.options.StatusEvery,
+		}),
+		status.NewViewController(status.ViewParts{
+			Clock: p.clock, Client: p.mgr.GetClient(), Count: p.count, Group: p.group, Degraded: degraded, Changed: p.views,
+			Lag: p.shown.views, Recorder: recorder, Every: p.options.StatusEvery,
+		}),
+	}
+}
+
+// reach makes the controller of the webhook configuration, and adds what proves that
 // the configuration is loaded.
-func newReach(
-	ctx context.Context, mgr ctrl.Manager, clock clock.Clock, evaluators *evaluation.Evaluators,
-	metrics *metrics.Metrics, options *Options, recounts *usage.Recounts, statuses, changed *trigger.Trigger,
-) (*reach.Proofs, *reachcontroller.Controller, error) {
-	owners, err := reachcontroller.Owners(ctx, mgr.GetAPIReader(), options.Namespace)
+func (p *parts) reach(ctx context.Context, recounts *usage.Recounts) (*reach.Proofs, controller, error) {
+	owners, err := reachcontroller.Owners(ctx, p.mgr.GetAPIReader(), p.options.Namespace)
 	if err != nil {
 		return nil, nil, err
 	}
 	proofs := &reach.Proofs{}
 	var controller *reachcontroller.Controller
-	prober, err := reachcontroller.NewProber(mgr, clock, proofs, metrics, statuses.Fire, func() { controller.Exposed() })
+	prober, err := reachcontroller.NewProber(p.mgr, p.clock, proofs, p.metrics, p.statuses.Fire, func() { controller.Exposed() })
 	if err != nil {
 		return nil, nil, err
 	}
-	controller = reachcontroller.NewController(clock, mgr.GetClient(), evaluators, reachcontroller.Options{
-		Settings: options.reach, Owners: owners, Define: options.Define, Forget: recounts.Forget, SettingsChanged: changed,
-		Proofs: proofs, Observed: func(quotas []string) {
+	controller = reachcontroller.NewController(p.clock, p.mgr.GetClient(), p.evaluators, reachcontroller.Options{
+		Settings: p.options.reach, Owners: owners, Define: p.options.Define, Forget: recounts.Forget,
+		SettingsChanged: p.configuration, Proofs: proofs, Observed: func(quotas []string) {
 			prober.Wake()
-			statuses.Fire(quotas)
+			p.statuses.Fire(quotas)
 		},
 	})
-	return proofs, controller, addRunnables(mgr, prober)
+	return proofs, controller, addRunnables(p.mgr, prober)
 }
 
 // eventSource makes the clients of what is counted.

@@ -63,8 +63,8 @@ func constants(t *testing.T, comment string) []string {
 			t.Fatal(err)
 		}
 		for _, declaration := range file.Decls {
-			group, is := declaration.(*ast.GenDecl)
-			if !is || group.Tok != token.CONST {
+			group, ok := declaration.(*ast.GenDecl)
+			if !ok || group.Tok != token.CONST {
 				continue
 			}
 			for _, spec := range group.Specs {

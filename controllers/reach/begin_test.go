@@ -41,33 +41,33 @@ func (f *forgets) forget(_ context.Context, quota string, _ types.UID) error {
 func TestAQuotaIsCountedAnewBeforeItIsEnforcedAgain(t *testing.T) {
 	generated := func(t *testing.T) *admissionregistrationv1.ValidatingWebhookConfiguration {
 		t.Helper()
-		is, _ := (&Controller{}).wanted(settings(), viewOf(&admissionregistrationv1.ValidatingWebhookConfiguration{}, team(t, 7)))
-		is.Generation = 1
-		return is
+		current, _ := (&Controller{}).wanted(settings(), viewOf(&admissionregistrationv1.ValidatingWebhookConfiguration{}, team(t, 7)))
+		current.Generation = 1
+		return current
 	}
 	edited := func(t *testing.T) *admissionregistrationv1.ValidatingWebhookConfiguration {
 		t.Helper()
-		is := generated(t)
-		is.Webhooks, is.Generation = nil, 2
-		return is
+		current := generated(t)
+		current.Webhooks, current.Generation = nil, 2
+		return current
 	}
 	// Others have added a requirement, after it was written and while it was.
 	narrowed := func(t *testing.T, values string, operator metav1.LabelSelectorOperator) *admissionregistrationv1.ValidatingWebhookConfiguration {
 		t.Helper()
-		is := generated(t)
-		is.Generation = 2
-		for i := range is.Webhooks {
-			selector := is.Webhooks[i].NamespaceSelector
+		current := generated(t)
+		current.Generation = 2
+		for i := range current.Webhooks {
+			selector := current.Webhooks[i].NamespaceSelector
 			selector.MatchExpressions = append(selector.MatchExpressions,
 				metav1.LabelSelectorRequirement{Key: "kind", Operator: operator, Values: []string{values}})
 		}
-		return is
+		return current
 	}
 	mutated := func(t *testing.T) *admissionregistrationv1.ValidatingWebhookConfiguration {
 		t.Helper()
-		is := narrowed(t, "shop", "NotIn")
-		is.Generation = 1
-		return is
+		current := narrowed(t, "shop", "NotIn")
+		current.Generation = 1
+		return current
 	}
 	for name, test := range map[string]struct {
 		is      *admissionregistrationv1.ValidatingWebhookConfiguration
@@ -150,8 +150,8 @@ func TestTheConfigurationWaitsALittleForWhatIsForgotten(t *testing.T) {
 		if (err != nil) != failing {
 			t.Errorf("error: got %v, want one: %t", err, failing)
 		}
-		is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-		err = server.Get(t.Context(), client.ObjectKey{Name: reach.ConfigurationName}, is)
+		current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		err = server.Get(t.Context(), client.ObjectKey{Name: reach.ConfigurationName}, current)
 		if (err == nil) != written || client.IgnoreNotFound(err) != nil {
 			t.Errorf("after %s: got %v, want it written: %t", now.Since(time.Unix(0, 0)), err, written)
 		}
@@ -169,9 +169,9 @@ func TestTheConfigurationWaitsALittleForWhatIsForgotten(t *testing.T) {
 		t.Errorf("want five attempts, got %d", len(seen.quotas))
 	}
 
-	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	is.Name = reach.ConfigurationName
-	if err := server.Delete(t.Context(), is); err != nil {
+	current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	current.Name = reach.ConfigurationName
+	if err := server.Delete(t.Context(), current); err != nil {
 		t.Fatal(err)
 	}
 	seen.err = errors.New("no answer")

@@ -271,10 +271,10 @@ func (c *Controller) wanted(
 }
 
 // alike reports whether two configurations ask about the same, and go with the same.
-func alike(is, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
-	return apiequality.Semantic.DeepEqual(is.Webhooks, wanted.Webhooks) &&
-		apiequality.Semantic.DeepEqual(is.OwnerReferences, wanted.OwnerReferences) &&
-		reach.Annotated(is, wanted)
+func alike(current, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+	return apiequality.Semantic.DeepEqual(current.Webhooks, wanted.Webhooks) &&
+		apiequality.Semantic.DeepEqual(current.OwnerReferences, wanted.OwnerReferences) &&
+		reach.Annotated(current, wanted)
 }
 
 // write applies the configuration, unless somebody else has written it meanwhile, and
@@ -295,20 +295,20 @@ func (c *Controller) write(
 	if err != nil {
 		return "", fmt.Errorf("applying it: %w", err)
 	}
-	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, is); err != nil {
+	current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, current); err != nil {
 		return "", fmt.Errorf("reading what was applied: %w", err)
 	}
-	if alike(settings.Find(is, keys).Own, wanted) {
-		return is.ResourceVersion, nil
+	if alike(settings.Find(current, keys).Own, wanted) {
+		return current.ResourceVersion, nil
 	}
 	generated := len(wanted.Webhooks) - 1 // the last is that of the edition
-	wanted.Webhooks[generated] = settings.Probe(reach.NextEdition(is))
-	is.Webhooks, is.OwnerReferences = wanted.DeepCopy().Webhooks, wanted.OwnerReferences
-	if err := c.client.Update(ctx, is, client.FieldOwner(fieldOwner)); err != nil {
+	wanted.Webhooks[generated] = settings.Probe(reach.NextEdition(current))
+	current.Webhooks, current.OwnerReferences = wanted.DeepCopy().Webhooks, wanted.OwnerReferences
+	if err := c.client.Update(ctx, current, client.FieldOwner(fieldOwner)); err != nil {
 		return "", fmt.Errorf("removing what others added: %w", err)
 	}
-	return is.ResourceVersion, nil
+	return current.ResourceVersion, nil
 }
 
 // quotas are what there is to ask about. A quota that is invalid limits what can be

@@ -43,9 +43,9 @@ func team(t *testing.T, version uint64) []reach.Quota {
 }
 
 // viewOf is what a reconcile sees that finds the configuration. There is one namespace.
-func viewOf(is *admissionregistrationv1.ValidatingWebhookConfiguration, quotas []reach.Quota) *view {
-	seen := &view{settings: settings(), is: is, quotas: quotas}
-	seen.found = seen.settings.Find(is, reach.Keys(quotas, nil))
+func viewOf(current *admissionregistrationv1.ValidatingWebhookConfiguration, quotas []reach.Quota) *view {
+	seen := &view{settings: settings(), is: current, quotas: quotas}
+	seen.found = seen.settings.Find(current, reach.Keys(quotas, nil))
 	outside := seen.found.Outside([]reach.Namespace{{
 		Name: "shop", Labels: map[string]string{"team": "shop", "kind": "shop", corev1.LabelMetadataName: "shop"},
 	}})

@@ -20,22 +20,22 @@ import (
 )
 
 // edit is what somebody else does to the configuration.
-type edit func(is *admissionregistrationv1.ValidatingWebhookConfiguration)
+type edit func(current *admissionregistrationv1.ValidatingWebhookConfiguration)
 
 // requires adds a requirement to every selector of namespaces that lacks it.
 func requires(key string) edit {
-	return func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
-		for i := range is.Webhooks {
-			selector := is.Webhooks[i].NamespaceSelector
+	return func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
+		for i := range current.Webhooks {
+			selector := current.Webhooks[i].NamespaceSelector
 			selector.MatchExpressions = append(selector.MatchExpressions,
 				metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpDoesNotExist})
 		}
 	}
 }
 
-func failsOpen(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
+func failsOpen(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	ignore := admissionregistrationv1.Ignore
-	is.Webhooks[1].FailurePolicy = &ignore
+	current.Webhooks[1].FailurePolicy = &ignore
 }
 
 func namespace(name string, labels map[string]string) *corev1.Namespace {
@@ -57,20 +57,20 @@ func newContested(t *testing.T) *tokened {
 
 func (c *tokened) configuration(t *testing.T) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	t.Helper()
-	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := c.server.Get(t.Context(), client.ObjectKey{Name: reach.ConfigurationName}, is); err != nil {
+	current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := c.server.Get(t.Context(), client.ObjectKey{Name: reach.ConfigurationName}, current); err != nil {
 		t.Fatal(err)
 	}
-	return is
+	return current
 }
 
 // edits has somebody else edit the configuration.
 func (c *tokened) edits(t *testing.T, edit edit) {
 	t.Helper()
-	is := c.configuration(t)
-	edit(is)
-	is.Generation++
-	if err := c.server.Update(t.Context(), is, client.FieldOwner("enforcer")); err != nil {
+	current := c.configuration(t)
+	edit(current)
+	current.Generation++
+	if err := c.server.Update(t.Context(), current, client.FieldOwner("enforcer")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -108,8 +108,8 @@ func TestWhatOthersAddIsLeftAloneIfItTakesNothingOut(t *testing.T) {
 	if got := c.loads(t); got.Enforcement != reach.Proved || len(c.forgets.quotas) != 0 {
 		t.Errorf("another leader concludes %+v and has %v counted anew; want it proved, and none", got, c.forgets.quotas)
 	}
-	if is := c.configuration(t); c.writes > 0 || len(is.Webhooks[1].NamespaceSelector.MatchExpressions) != 3 {
-		t.Errorf("after %d writes, got %v", c.writes, is.Webhooks[1].NamespaceSelector)
+	if current := c.configuration(t); c.writes > 0 || len(current.Webhooks[1].NamespaceSelector.MatchExpressions) != 3 {
+		t.Errorf("after %d writes, got %v", c.writes, current.Webhooks[1].NamespaceSelector)
 	}
 }
 
@@ -132,8 +132,8 @@ func TestANamespaceThatIsTakenOutLaterIsNotCovered(t *testing.T) {
 		!strings.Contains(got.Dispute, `"enforcer" changed namespaceSelector of 3 entries`) {
 		t.Errorf("got %+v", got)
 	}
-	if is := c.configuration(t); c.writes != 1 || len(is.Webhooks[1].NamespaceSelector.MatchExpressions) != 1 {
-		t.Errorf("after %d writes, got %v; want it repaired at once", c.writes, is.Webhooks[1].NamespaceSelector)
+	if current := c.configuration(t); c.writes != 1 || len(current.Webhooks[1].NamespaceSelector.MatchExpressions) != 1 {
+		t.Errorf("after %d writes, got %v; want it repaired at once", c.writes, current.Webhooks[1].NamespaceSelector)
 	}
 	if len(c.forgets.quotas) > 0 {
 		t.Error("what happens while somebody counts is counted as it happens")
@@ -154,8 +154,8 @@ func TestAnEditThatIsWithdrawnNeedsAnotherEdition(t *testing.T) {
 	c.reconciles(t)
 	c.edits(t, failsOpen)
 	c.reconciles(t) // it waits
-	c.edits(t, func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
-		is.Webhooks[1].FailurePolicy = is.Webhooks[0].FailurePolicy
+	c.edits(t, func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
+		current.Webhooks[1].FailurePolicy = current.Webhooks[0].FailurePolicy
 	})
 	c.reconciles(t)
 	writes := c.writes
@@ -171,8 +171,8 @@ func TestRepairsThatAreRevertedArePaced(t *testing.T) {
 	c := newContested(t)
 	began, flips, last := c.now.Now(), 0, reach.Proved
 	observes := func() {
-		if is := c.proofs.Of("team", "uid", 1, c.now.Now()).Enforcement; (is == reach.Proved) != (last == reach.Proved) {
-			flips, last = flips+1, is
+		if current := c.proofs.Of("team", "uid", 1, c.now.Now()).Enforcement; (current == reach.Proved) != (last == reach.Proved) {
+			flips, last = flips+1, current
 		}
 	}
 	const lasting = 30 * time.Minute

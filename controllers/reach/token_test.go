@@ -53,19 +53,19 @@ func newTokened(t *testing.T, objects ...client.Object) *tokened {
 			if c.conflict {
 				return apierrors.NewConflict(schema.GroupResource{}, reach.ConfigurationName, nil)
 			}
-			before, is := &admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			before, current := &admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
 			if err := client.IgnoreNotFound(api.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, before)); err != nil {
 				return err
 			}
 			if err := api.Apply(ctx, object, options...); err != nil {
 				return err
 			}
-			if err := api.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, is); err != nil {
+			if err := api.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, current); err != nil {
 				return err
 			}
 			c.writes++
-			is.Generation = before.Generation + 1 // the API server counts, and this one doesn't
-			return api.Update(ctx, is)
+			current.Generation = before.Generation + 1 // the API server counts, and this one doesn't
+			return api.Update(ctx, current)
 		},
 	}).Build()
 	c.restart()
@@ -97,11 +97,11 @@ func (c *tokened) reconciled(t *testing.T) (reach.Token, time.Duration) {
 			t.Fatal(err)
 		}
 	}
-	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := c.server.Get(t.Context(), client.ObjectKey{Name: reach.ConfigurationName}, is); err != nil {
+	current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := c.server.Get(t.Context(), client.ObjectKey{Name: reach.ConfigurationName}, current); err != nil {
 		t.Fatal(err)
 	}
-	tokens := reach.Tokens(is)
+	tokens := reach.Tokens(current)
 	if len(tokens) != 1 {
 		t.Fatalf("got %d tokens", len(tokens))
 	}

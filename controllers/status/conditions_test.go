@@ -75,10 +75,10 @@ func TestEveryReasonIsDocumentedUnderItsCondition(t *testing.T) {
 	var documented, used []string
 	var kind string
 	for line := range strings.Lines(string(text)) {
-		if heading, is := strings.CutPrefix(line, "## "); is {
+		if heading, ok := strings.CutPrefix(line, "## "); ok {
 			kind = strings.TrimSpace(heading)
 		}
-		if heading, is := strings.CutPrefix(line, "### "); is {
+		if heading, ok := strings.CutPrefix(line, "### "); ok {
 			documented = append(documented, kind+" "+strings.TrimSpace(heading))
 		}
 	}

@@ -65,18 +65,18 @@ func (r *FiguresReader) of(ctx context.Context, object *quotav1.ClusterResourceQ
 	if state.Quota == object.UID {
 		figures.Reservations = state.InFlight()
 	}
-	is := balance.Read(r.count, object.Name, object.UID, state)
-	figures.Used, figures.Reserved = quota.Mask(is.Used, is.Complete), is.Reserved
-	if len(is.Doubtful) > 0 {
+	current := balance.Read(r.count, object.Name, object.UID, state)
+	figures.Used, figures.Reserved = quota.Mask(current.Used, current.Complete), current.Reserved
+	if len(current.Doubtful) > 0 {
 		figures.Doubtful = map[string]int{}
 	}
-	for namespace, doubts := range is.Doubtful {
+	for namespace, doubts := range current.Doubtful {
 		figures.Doubtful[namespace] = doubts.Number
 	}
 	if r.namespaces {
-		figures.Namespaces = is.Slices
-		for namespace, used := range is.Slices {
-			figures.Namespaces[namespace] = quota.Mask(used, is.Complete)
+		figures.Namespaces = current.Slices
+		for namespace, used := range current.Slices {
+			figures.Namespaces[namespace] = quota.Mask(used, current.Complete)
 		}
 	}
 	figures.LedgerBytes = r.ledgerBytes(ctx, object.Name)

@@ -106,12 +106,12 @@ func TestAnObjectThatIsCountedIsNotReservedAsWell(t *testing.T) {
 	}
 	reader.group.Gone("team")
 	reader.group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
-	is := reader.Read()[0]
-	if diff := cmp.Diff(number("configmaps", "1"), is.Used); diff != "" {
+	current := reader.Read()[0]
+	if diff := cmp.Diff(number("configmaps", "1"), current.Used); diff != "" {
 		t.Errorf("used (-want,+got):\n%s", diff)
 	}
-	if diff := cmp.Diff(number("configmaps", "1"), is.Reserved); diff != "" || is.Reservations != 2 {
-		t.Errorf("of %d reservations reserved (-want,+got):\n%s", is.Reservations, diff)
+	if diff := cmp.Diff(number("configmaps", "1"), current.Reserved); diff != "" || current.Reservations != 2 {
+		t.Errorf("of %d reservations reserved (-want,+got):\n%s", current.Reservations, diff)
 	}
 }
 

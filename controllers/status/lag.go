@@ -73,20 +73,20 @@ func (l *Lag) Forget(quota string) {
 func (l *Lag) Of(quota string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	is := l.behind[quota]
-	if is == nil || is.first.IsZero() {
+	current := l.behind[quota]
+	if current == nil || current.first.IsZero() {
 		return 0
 	}
-	return max(l.clock.Since(is.first), 0)
+	return max(l.clock.Since(current.first), 0)
 }
 
 func (l *Lag) locked(quota string) *behind {
-	is, known := l.behind[quota]
+	current, known := l.behind[quota]
 	if !known {
-		is = &behind{}
-		l.behind[quota] = is
+		current = &behind{}
+		l.behind[quota] = current
 	}
-	return is
+	return current
 }
 
 func (b *behind) changed(now time.Time) {

@@ -260,9 +260,9 @@ func (c *QuotaController) tell(quota *quotav1.ClusterResourceQuota, before map[c
 
 // presses reports whether people wait for what a status says and the one before it doesn't:
 // that something has just run out or come free, another condition, or another spec.
-func presses(before, is quotav1.ClusterResourceQuotaStatus) bool {
-	return !maps.Equal(before.Levels, is.Levels) || !maps.Equal(exhausted(before), exhausted(is)) ||
-		!slices.EqualFunc(before.Conditions, is.Conditions, func(a, b metav1.Condition) bool {
+func presses(before, current quotav1.ClusterResourceQuotaStatus) bool {
+	return !maps.Equal(before.Levels, current.Levels) || !maps.Equal(exhausted(before), exhausted(current)) ||
+		!slices.EqualFunc(before.Conditions, current.Conditions, func(a, b metav1.Condition) bool {
 			return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.ObservedGeneration == b.ObservedGeneration
 		})
 }

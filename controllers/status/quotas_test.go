@@ -159,8 +159,8 @@ func (b *bench) update(ctx context.Context, c client.WithWatch, object client.Ob
 var errFull = errors.New("etcd is full")
 
 func isLedger(object client.Object) bool {
-	_, is := object.(*quotav1.QuotaLedger)
-	return is
+	_, ok := object.(*quotav1.QuotaLedger)
+	return ok
 }
 
 // counts lets the count have seen so many config maps, and the ledger as well.
@@ -225,13 +225,13 @@ func loaded(objects []client.Object) *reach.Proofs {
 	var quotas []reach.Quota
 	var standings []reach.Standing
 	for _, object := range objects {
-		if quota, is := object.(*quotav1.ClusterResourceQuota); is {
+		if quota, ok := object.(*quotav1.ClusterResourceQuota); ok {
 			quotas = append(quotas, reach.Quota{Name: quota.Name, UID: quota.UID, Generation: quota.Generation})
 			standings = append(standings, reach.Standing{Coverage: reach.Exact})
 		}
 	}
 	for _, object := range objects {
-		if object, is := object.(*admissionregistrationv1.ValidatingWebhookConfiguration); is {
+		if object, ok := object.(*admissionregistrationv1.ValidatingWebhookConfiguration); ok {
 			edition := reach.NextEdition(&admissionregistrationv1.ValidatingWebhookConfiguration{})
 			proofs.Observe(object.UID, object.Generation, edition, quotas, standings, moment)
 			proofs.Answered(edition, moment)
@@ -526,11 +526,11 @@ func TestALevelIsNotToldAgainByAnotherLeader(t *testing.T) {
 	if told := b.toldOf(t); told != "LimitReached:" {
 		t.Fatalf("told %q", told)
 	}
-	is := &quotav1.ClusterResourceQuota{}
-	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "team"}, is); err != nil {
+	current := &quotav1.ClusterResourceQuota{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "team"}, current); err != nil {
 		t.Fatal(err)
 	}
-	next := newBench(t, is, registered())
+	next := newBench(t, current, registered())
 	if told := next.toldOf(t); told != "" || next.status(t).Summary != "configmaps: ?/10" {
 		t.Fatalf("before it has counted: told %q, summary %s", told, next.status(t).Summary)
 	}

@@ -61,11 +61,11 @@ func plan(
 ) plannedViews {
 	planned := plannedViews{risen: map[*quotav1.LocalResourceQuota][]corev1.ResourceName{}}
 	for namespace, status := range wanted {
-		is := present[namespace]
-		before := levelsOf(object, is)
+		current := present[namespace]
+		before := levelsOf(object, current)
 		status.Levels = report.Levels(before, status.Total.Used, status.Total.Hard)
-		if is == nil || !metav1.IsControlledBy(is, object) || !apiequality.Semantic.DeepEqual(is.Status, status) {
-			view, urgency := newView(object, namespace, status, is), urgencyOf(object, is, status)
+		if current == nil || !metav1.IsControlledBy(current, object) || !apiequality.Semantic.DeepEqual(current.Status, status) {
+			view, urgency := newView(object, namespace, status, current), urgencyOf(object, current, status)
 			planned.outdated[urgency] = append(planned.outdated[urgency], view)
 			if risen := report.Risen(before, status.Levels); len(risen) > 0 {
 				planned.risen[view] = risen
@@ -136,14 +136,14 @@ func writtenAt(view *quotav1.LocalResourceQuota) uint64 {
 }
 
 func urgencyOf(
-	object *quotav1.ClusterResourceQuota, is *quotav1.LocalResourceQuota, wanted quotav1.LocalResourceQuotaStatus,
+	object *quotav1.ClusterResourceQuota, current *quotav1.LocalResourceQuota, wanted quotav1.LocalResourceQuotaStatus,
 ) urgency {
 	switch {
-	case is == nil || !metav1.IsControlledBy(is, object):
+	case current == nil || !metav1.IsControlledBy(current, object):
 		return missing
-	case !quota.Equals(is.Status.Total.Hard, wanted.Total.Hard), !sameNames(exhaustedIn(is.Status), exhaustedIn(wanted)):
+	case !quota.Equals(current.Status.Total.Hard, wanted.Total.Hard), !sameNames(exhaustedIn(current.Status), exhaustedIn(wanted)):
 		return turned
-	case !quota.Equals(is.Status.Used, wanted.Used):
+	case !quota.Equals(current.Status.Used, wanted.Used):
 		return moved
 	default:
 		return drifted

@@ -30,8 +30,8 @@ func status(total, available, own string) quotav1.LocalResourceQuotaStatus {
 
 func TestPlanWritesWhatMisleadsMostFirst(t *testing.T) {
 	object := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "u1"}}
-	view := func(namespace, version string, is quotav1.LocalResourceQuotaStatus) *quotav1.LocalResourceQuota {
-		made := newView(object, namespace, is, nil)
+	view := func(namespace, version string, current quotav1.LocalResourceQuotaStatus) *quotav1.LocalResourceQuota {
+		made := newView(object, namespace, current, nil)
 		made.ResourceVersion = version
 		return made
 	}

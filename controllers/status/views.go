@@ -115,22 +115,22 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 		c.forget(request.Name)
 		return reconcile.Result{}, c.remove(ctx, slices.Collect(maps.Values(present)))
 	}
-	is := c.figures(object)
-	if is.selection == 0 {
+	current := c.figures(object)
+	if current.selection == 0 {
 		return reconcile.Result{}, nil // the count will ask again
 	}
-	planned := plan(object, is.views(object), present)
-	if err := c.clear(ctx, request.Name, is.selection, planned.unwanted); err != nil {
+	planned := plan(object, current.views(object), present)
+	if err := c.clear(ctx, request.Name, current.selection, planned.unwanted); err != nil {
 		return reconcile.Result{}, err
 	}
-	if wait > 0 || !is.counted {
+	if wait > 0 || !current.counted {
 		return reconcile.Result{RequeueAfter: max(wait, 0)}, nil
 	}
-	torn := balance.Torn(object.Spec.Quota.Hard, is.totals.used, is.totals.reserved)
+	torn := balance.Torn(object.Spec.Quota.Hard, current.totals.used, current.totals.reserved)
 	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
-	due := planned.due(c.changing(request.Name, is.totals))
+	due := planned.due(c.changing(request.Name, current.totals))
 	result, err := c.project(ctx, request.Name, planned, due)
 	if err == nil {
 		c.Lag.Shown(request.Name, asOf, planned.left(due)...)
@@ -174,12 +174,12 @@ func (c *ViewController) clear(ctx context.Context, name string, selection uint6
 
 // changing reports whether the totals are others than those of the round before,
 // and remembers them for the next.
-func (c *ViewController) changing(name string, is totals) bool {
+func (c *ViewController) changing(name string, current totals) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	was, known := c.written[name]
-	c.written[name] = is
-	return known && !was.equal(is)
+	previous, known := c.written[name]
+	c.written[name] = current
+	return known && !previous.equal(current)
 }
 
 // project makes the views that are due in this round what they should be.

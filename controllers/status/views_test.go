@@ -119,9 +119,9 @@ func TestAnObjectThatIsCountedIsUsedInTheTotal(t *testing.T) {
 	b.holds("0", "m", "n", "x")
 	b.reconcile(t)
 	want := map[string]corev1.ResourceList{"total": configMapList("2"), "here": configMapList("2"), "reserved": configMapList("1"), "available": configMapList("2")}
-	is := b.view(t)
+	current := b.view(t)
 	got := map[string]corev1.ResourceList{
-		"total": is.Total.Used, "here": is.Used, "reserved": is.Reserved, "available": is.Available,
+		"total": current.Total.Used, "here": current.Used, "reserved": current.Reserved, "available": current.Available,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("view (-want,+got):\n%s", diff)

@@ -115,7 +115,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("reading quota %s: %w", request.Name, err)
 	}
 	defined := c.Define(quota)
-	if defined.Invalid != nil {
+	if defined.IsInvalid() {
 		// It can't be counted. Admission refuses what it names (definition.Salvage), and its
 		// conditions say so.
 		log.FromContext(ctx).Info("Quota is invalid", "error", defined.Invalid.Error())
@@ -172,8 +172,8 @@ func (c *Controller) follow(defined definition.Definition) error {
 	}
 	underway := false
 	c.Count.Read(name, func(view counting.View) {
-		is := view.Definition()
-		underway = basisOf(is) == basisOf(wanted) && maps.EqualFunc(is.Sources, wanted.Sources, slices.Equal)
+		current := view.Definition()
+		underway = basisOf(current) == basisOf(wanted) && maps.EqualFunc(current.Sources, wanted.Sources, slices.Equal)
 	})
 	if !underway {
 		c.Count.Define(wanted, c.Clock.Now())

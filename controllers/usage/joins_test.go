@@ -37,9 +37,9 @@ func (b *expiryBench) follows() {
 func (b *expiryBench) wantSettled(version uint64) {
 	b.t.Helper()
 	synctest.Wait()
-	is := NewCounter(b.watching.count).Observe("red", b.Group.Current("red"))
-	if is == nil || is.Touched[ledger.Namespaces] < version {
-		b.t.Errorf("want namespaces counted up to %d, got %+v", version, is)
+	current := NewCounter(b.watching.count).Observe("red", b.Group.Current("red"))
+	if current == nil || current.Touched[ledger.Namespaces] < version {
+		b.t.Errorf("want namespaces counted up to %d, got %+v", version, current)
 	}
 }
 
@@ -47,9 +47,9 @@ func (b *expiryBench) wantSettled(version uint64) {
 func (b *expiryBench) wantNotSettled(version uint64) {
 	b.t.Helper()
 	synctest.Wait()
-	is := NewCounter(b.watching.count).Observe("red", b.Group.Current("red"))
-	if is != nil && is.Touched[ledger.Namespaces] >= version {
-		b.t.Errorf("want version %d not counted, got %v", version, is.Touched)
+	current := NewCounter(b.watching.count).Observe("red", b.Group.Current("red"))
+	if current != nil && current.Touched[ledger.Namespaces] >= version {
+		b.t.Errorf("want version %d not counted, got %v", version, current.Touched)
 	}
 }
 

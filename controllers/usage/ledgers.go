@@ -73,7 +73,7 @@ func deletions() predicate.Predicate {
 func (c *LedgerController) followed() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	saw := func(object client.Object, queue queue) {
-		if ledger, is := object.(*quotav1.QuotaLedger); is {
+		if ledger, ok := object.(*quotav1.QuotaLedger); ok {
 			c.trail.Saw(ledger)
 			if c.group.Knows(ledger.Name, resourceversion.Parse(ledger.ResourceVersion)) {
 				c.changed([]string{ledger.Name})
@@ -86,7 +86,7 @@ func (c *LedgerController) followed() handler.EventHandler {
 		CreateFunc: func(_ context.Context, event event.CreateEvent, queue queue) { saw(event.Object, queue) },
 		UpdateFunc: func(_ context.Context, event event.UpdateEvent, queue queue) { saw(event.ObjectNew, queue) },
 		DeleteFunc: func(_ context.Context, event event.DeleteEvent, queue queue) {
-			if ledger, is := event.Object.(*quotav1.QuotaLedger); is {
+			if ledger, ok := event.Object.(*quotav1.QuotaLedger); ok {
 				c.trail.Deleted(ledger, !event.DeleteStateUnknown)
 				queue.Add(requestOf(ledger))
 			}

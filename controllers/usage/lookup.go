@@ -90,8 +90,8 @@ func (l *Lookup) namedIn(ctx context.Context, reservation ledger.Reservation, ve
 		return in.List(ctx, options)
 	})
 	err := pages.EachListItem(ctx, options, func(object runtime.Object) error {
-		if is, ok := object.(*metav1.PartialObjectMetadata); ok && evaluation.ShortName(is.Name) == reservation.Name {
-			found = append(found, *is)
+		if current, ok := object.(*metav1.PartialObjectMetadata); ok && evaluation.ShortName(current.Name) == reservation.Name {
+			found = append(found, *current)
 		}
 		return nil
 	})
@@ -131,8 +131,8 @@ func (l *Lookup) Newest(
 		return l.client.Resource(resource).Namespace(namespace).List(ctx, options)
 	})
 	err = pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-		known, is := object.(metav1.Object)
-		if !is {
+		known, ok := object.(metav1.Object)
+		if !ok {
 			return fmt.Errorf("%T has no metadata", object)
 		}
 		version := resourceversion.Parse(known.GetResourceVersion())

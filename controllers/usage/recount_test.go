@@ -102,16 +102,16 @@ func TestARecountDemandsWhatIsStoredNow(t *testing.T) {
 		if err := b.Forget(t.Context(), "team", "q"); err != nil {
 			t.Fatal(err)
 		}
-		if is := b.stored(); is.Used != nil || is.Forgotten() == 0 {
-			t.Errorf("want what is used forgotten, got %+v", is)
+		if current := b.stored(); current.Used != nil || current.Forgotten() == 0 {
+			t.Errorf("want what is used forgotten, got %+v", current)
 		}
 		b.follows(2)
-		is := b.stored()
-		if diff := cmp.Diff(map[schema.GroupResource]uint64{{Resource: "pods"}: 77, ledger.Namespaces: 88}, is.Counted); diff != "" {
+		current := b.stored()
+		if diff := cmp.Diff(map[schema.GroupResource]uint64{{Resource: "pods"}: 77, ledger.Namespaces: 88}, current.Counted); diff != "" {
 			t.Errorf("counted (-want,+got):\n%s", diff)
 		}
-		if is.Used != nil {
-			t.Errorf("want nothing used before the count, got %v", is.Used)
+		if current.Used != nil {
+			t.Errorf("want nothing used before the count, got %v", current.Used)
 		}
 	})
 }
@@ -124,13 +124,13 @@ func TestAQuotaGrantsNothingWhileNobodyKnowsTheNewestObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.follows(3)
-		if is := b.stored(); is.Used != nil || is.Forgotten() == 0 {
-			t.Errorf("want it to stay forgotten, got %+v", is)
+		if current := b.stored(); current.Used != nil || current.Forgotten() == 0 {
+			t.Errorf("want it to stay forgotten, got %+v", current)
 		}
 		b.failing = nil
 		b.follows(2)
-		if is := b.stored(); is.Forgotten() != 0 {
-			t.Errorf("want it followed once the objects can be listed, got %+v", is)
+		if current := b.stored(); current.Forgotten() != 0 {
+			t.Errorf("want it followed once the objects can be listed, got %+v", current)
 		}
 	})
 }
@@ -144,9 +144,9 @@ func TestWhatCanNotBeListedIsDemandedLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.follows(4)
-		is := b.stored()
-		if is.Forgotten() != 0 || len(is.Unlisted()) != 1 {
-			t.Errorf("want all but pods demanded, got %+v", is)
+		current := b.stored()
+		if current.Forgotten() != 0 || len(current.Unlisted()) != 1 {
+			t.Errorf("want all but pods demanded, got %+v", current)
 		}
 		last := b.asked[len(b.asked)-1]
 		if diff := cmp.Diff([]schema.GroupResource{{Resource: "pods"}}, last); diff != "" {
@@ -154,8 +154,8 @@ func TestWhatCanNotBeListedIsDemandedLater(t *testing.T) {
 		}
 		b.broken = false
 		b.follows(3)
-		if is := b.stored(); len(is.Unlisted()) != 0 || is.Counted[schema.GroupResource{Resource: "pods"}] != 77 {
-			t.Errorf("want pods demanded once they can be listed, got %+v", is)
+		if current := b.stored(); len(current.Unlisted()) != 0 || current.Counted[schema.GroupResource{Resource: "pods"}] != 77 {
+			t.Errorf("want pods demanded once they can be listed, got %+v", current)
 		}
 		if wait := b.Follow(b.quota); wait != 0 {
 			t.Errorf("want nothing more to do, got a wait of %s", wait)
@@ -169,8 +169,8 @@ func TestAnotherQuotaOfTheNameIsNotForgotten(t *testing.T) {
 		if err := b.Forget(t.Context(), "team", "another"); err == nil {
 			t.Error("want an error")
 		}
-		if is := b.stored(); is.Used == nil {
-			t.Errorf("want it kept, got %+v", is)
+		if current := b.stored(); current.Used == nil {
+			t.Errorf("want it kept, got %+v", current)
 		}
 	})
 }

@@ -87,12 +87,12 @@ func (b *recoveryBench) create(ctx context.Context, c client.WithWatch, object c
 }
 
 func (b *recoveryBench) update(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
-	is := &quotav1.QuotaLedger{}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(object), is); err != nil {
+	current := &quotav1.QuotaLedger{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
 		return err
 	}
-	object.SetUID(is.UID)
-	object.SetGeneration(is.Generation + 1)
+	object.SetUID(current.UID)
+	object.SetGeneration(current.Generation + 1)
 	return c.Update(ctx, object, options...)
 }
 
@@ -178,12 +178,12 @@ func (b *recoveryBench) deletes(seen bool) {
 
 // garble makes an entry of this version of the ledger one that can't be read. Either all
 // others can, or nothing.
-func (b *recoveryBench) garble(was *quotav1.QuotaLedger, remains bool) {
+func (b *recoveryBench) garble(previous *quotav1.QuotaLedger, remains bool) {
 	b.t.Helper()
 	b.group.Gone("team")
 	b.decode = func(object *quotav1.QuotaLedger) (machine.Snapshot, error) {
 		snapshot, err := ledgerstore.Snapshot(object)
-		if object.UID != was.UID || object.ResourceVersion != was.ResourceVersion {
+		if object.UID != previous.UID || object.ResourceVersion != previous.ResourceVersion {
 			return snapshot, err
 		}
 		edited := machine.Snapshot{Version: snapshot.Version, Edited: true}
@@ -211,23 +211,23 @@ func (b *recoveryBench) edits(seen bool) {
 // wantOpen wants the stored ledger intact, open and named, with so many reservations.
 func (b *recoveryBench) wantOpen(reservations int) {
 	b.t.Helper()
-	is := b.ledger()
-	snapshot, err := ledgerstore.Snapshot(is)
+	current := b.ledger()
+	snapshot, err := ledgerstore.Snapshot(current)
 	if err != nil || snapshot.Edited || !snapshot.State.Sealed.IsZero() || snapshot.State.Quota != "q" ||
 		len(snapshot.State.Reservations) != reservations {
 		b.t.Errorf("want it open with %d reservations, got %+v, error %v", reservations, snapshot, err)
 	}
-	if named := b.named(); named != is.UID {
-		b.t.Errorf("the status names %q, want %q", named, is.UID)
+	if named := b.named(); named != current.UID {
+		b.t.Errorf("the status names %q, want %q", named, current.UID)
 	}
 }
 
 // wantSealed wants a ledger that grants nothing, and that the status doesn't name.
 func (b *recoveryBench) wantSealed() {
 	b.t.Helper()
-	is := b.ledger()
-	if !ledgerstore.Intact(is) || is.Entries.Sealed == nil || b.named() == is.UID {
-		b.t.Errorf("want it sealed and not named, got %+v, named %q", is, b.named())
+	current := b.ledger()
+	if !ledgerstore.Intact(current) || current.Entries.Sealed == nil || b.named() == current.UID {
+		b.t.Errorf("want it sealed and not named, got %+v, named %q", current, b.named())
 	}
 }
 
@@ -241,27 +241,27 @@ func TestAFirstLedgerIsOpenedAtOnce(t *testing.T) {
 
 func TestADeletedLedgerThatWasSeenToItsEndIsBackAtOnce(t *testing.T) {
 	b := newRecoveryBench(t)
-	was := b.serves()
+	previous := b.serves()
 	b.deletes(true)
 	if wait := b.recovers(); wait != 0 {
 		t.Errorf("want no wait, got %s", wait)
 	}
 	b.wantOpen(1)
-	if is := b.ledger(); is.UID == was.UID || is.Entries.Counted["pods"] != "55" || is.Entries.Used.Pods().Value() != 3 {
-		t.Errorf("want another object that says the same, got %+v", is)
+	if current := b.ledger(); current.UID == previous.UID || current.Entries.Counted["pods"] != "55" || current.Entries.Used.Pods().Value() != 3 {
+		t.Errorf("want another object that says the same, got %+v", current)
 	}
 }
 
 // The deletion's event may come after the ledger was found missing.
 func TestADeletedLedgerIsBackOnceItsEndWasSeen(t *testing.T) {
 	b := newRecoveryBench(t)
-	was := b.serves()
+	previous := b.serves()
 	b.deletes(false)
 	if wait := b.recovers(); wait <= lookSoon {
 		t.Errorf("want to wait, got %s", wait)
 	}
 	b.wantSealed()
-	b.trail.Deleted(was, true)
+	b.trail.Deleted(previous, true)
 	b.trail.Saw(b.ledger())
 	if wait := b.recovers(); wait != 0 {
 		t.Errorf("want no more wait, got %s", wait)
@@ -296,8 +296,8 @@ func TestALedgerThatNobodyKnowsIsSealedForTheLifeOfAReservation(t *testing.T) {
 				t.Errorf("want no more wait, got %s", wait)
 			}
 			b.wantOpen(0)
-			if is := b.ledger(); is.Entries.Used != nil || is.Entries.Counted["pods"] != "77" {
-				t.Errorf("want nothing used until a count includes version 77, got %+v", is.Entries)
+			if current := b.ledger(); current.Entries.Used != nil || current.Entries.Counted["pods"] != "77" {
+				t.Errorf("want nothing used until a count includes version 77, got %+v", current.Entries)
 			}
 		})
 	}
@@ -305,13 +305,13 @@ func TestALedgerThatNobodyKnowsIsSealedForTheLifeOfAReservation(t *testing.T) {
 
 func TestAnEditThatWasSeenIsTakenBack(t *testing.T) {
 	b := newRecoveryBench(t)
-	was := b.serves()
+	previous := b.serves()
 	b.edits(true)
 	if wait := b.recovers(); wait != 0 {
 		t.Errorf("want no wait, got %s", wait)
 	}
 	b.wantOpen(1)
-	if is := b.ledger(); is.UID != was.UID {
+	if current := b.ledger(); current.UID != previous.UID {
 		t.Error("want the same object")
 	}
 }
@@ -325,15 +325,15 @@ func TestEntriesThatCannotBeReadAreLeftOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newRecoveryBench(t)
-			was := b.serves()
-			b.garble(was, true)
+			previous := b.serves()
+			b.garble(previous, true)
 			lose(b)
 			if wait := b.recovers(); wait != 0 {
 				t.Errorf("want no wait, got %s", wait)
 			}
 			b.wantOpen(1)
-			if is := b.ledger(); is.ResourceVersion == was.ResourceVersion && is.UID == was.UID {
-				t.Errorf("want it written anew, got %+v", is)
+			if current := b.ledger(); current.ResourceVersion == previous.ResourceVersion && current.UID == previous.UID {
+				t.Errorf("want it written anew, got %+v", current)
 			}
 		})
 	}
@@ -424,8 +424,8 @@ func TestWhatWasImposedMeanwhileHolds(t *testing.T) {
 	}
 	b.recovers()
 	b.wantOpen(1)
-	if is := b.group.Current("team").Fence; is.Generation != 9 {
-		t.Errorf("want the fence kept, got %+v", is)
+	if current := b.group.Current("team").Fence; current.Generation != 9 {
+		t.Errorf("want the fence kept, got %+v", current)
 	}
 }
 

@@ -204,10 +204,10 @@ func TestALedgerThatIsOldTearsTheFigures(t *testing.T) {
 	old, newest := holding(none, "failed"), holding(none, "next")
 	count := newCount()
 	mustReplace(count, configMaps, 5, object("next", "5"))
-	if is := Read(count, "team", basis.Quota, old); !Torn(hard, is.Used, is.Reserved) {
-		t.Errorf("by the old ledger: %v used and %v reserved of 1", is.Used, is.Reserved)
+	if current := Read(count, "team", basis.Quota, old); !Torn(hard, current.Used, current.Reserved) {
+		t.Errorf("by the old ledger: %v used and %v reserved of 1", current.Used, current.Reserved)
 	}
-	if is := Read(count, "team", basis.Quota, newest); Torn(hard, is.Used, is.Reserved) {
-		t.Errorf("by the newest: %v used and %v reserved of 1", is.Used, is.Reserved)
+	if current := Read(count, "team", basis.Quota, newest); Torn(hard, current.Used, current.Reserved) {
+		t.Errorf("by the newest: %v used and %v reserved of 1", current.Used, current.Reserved)
 	}
 }

@@ -133,7 +133,7 @@ func (w *world) look(t *rapid.T) {
 	for _, event := range w.events[:w.seen] {
 		counted[event.name], gone[event.name] = !event.gone, event.gone
 	}
-	maps.DeleteFunc(counted, func(_ string, is bool) bool { return !is })
+	maps.DeleteFunc(counted, func(_ string, ok bool) bool { return !ok })
 	unseen := 0
 	for _, held := range w.ledgers[w.known].Reservations {
 		if !counted[held.Name] && !gone[held.Name] {
@@ -150,8 +150,8 @@ func (w *world) look(t *rapid.T) {
 		t.Fatalf("%d used and %d reserved of %d: torn is %v", used, reserved, w.hard, torn)
 	}
 	// Whoever looks again when the newest ledger has arrived sees figures of one moment.
-	if is := Read(w.count, "team", basis.Quota, w.newest()); Torn(hard, is.Used, is.Reserved) {
-		t.Fatalf("%d used and %d reserved of %d, by the newest ledger", value(is.Used), value(is.Reserved), w.hard)
+	if current := Read(w.count, "team", basis.Quota, w.newest()); Torn(hard, current.Used, current.Reserved) {
+		t.Fatalf("%d used and %d reserved of %d, by the newest ledger", value(current.Used), value(current.Reserved), w.hard)
 	}
 }
 

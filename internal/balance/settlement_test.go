@@ -197,8 +197,8 @@ func TestALookForAnEarlierDefinitionProvesNothing(t *testing.T) {
 	for _, one := range before {
 		count.Prove("team", one, map[schema.GroupResource]uint64{secrets: 0})
 	}
-	if is := unproved(count); len(is) != len(before) || is[0].Seen {
-		t.Errorf("got %v, want the joins unproved", is)
+	if current := unproved(count); len(current) != len(before) || current[0].Seen {
+		t.Errorf("got %v, want the joins unproved", current)
 	}
 }
 

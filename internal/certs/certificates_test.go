@@ -118,7 +118,7 @@ func TestOneCertificateFollowsAnother(t *testing.T) {
 			certificates := NewCertificates(clock)
 			told := 0
 			certificates.OnChange(func() { told++ })
-			var was string
+			var previous string
 			for i, step := range steps {
 				clock.SetTime(clock.Now().Add(step.after))
 				var calls []Call
@@ -137,10 +137,10 @@ func TestOneCertificateFollowsAnother(t *testing.T) {
 				if progress.Again != step.again {
 					t.Errorf("step %d: again after %s, want %s", i, progress.Again, step.again)
 				}
-				if want := bundle != was; (told > toldBefore) != want {
+				if want := bundle != previous; (told > toldBefore) != want {
 					t.Errorf("step %d: told of a change: %t, want %t", i, told > toldBefore, want)
 				}
-				was = bundle
+				previous = bundle
 			}
 		})
 	}

@@ -88,7 +88,7 @@ func TestAllNewKeysAreECDSA(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, is := pair.PrivateKey.(*ecdsa.PrivateKey); !is {
+		if _, ok := pair.PrivateKey.(*ecdsa.PrivateKey); !ok {
 			t.Errorf("%s: got a key of type %T", key, pair.PrivateKey)
 		}
 	}

@@ -48,9 +48,9 @@ func (c *Count) lockedForgetLeft(now time.Time, remember time.Duration) {
 func (c *Count) lockedReevaluate(now time.Time) {
 	for _, source := range c.sources {
 		for key := range source.aging {
-			was, _ := source.objects.get(key)
-			if is := was.at(now); was.used() != is.used() {
-				source.lockedPut(key, is, now)
+			previous, _ := source.objects.get(key)
+			if current := previous.at(now); previous.used() != current.used() {
+				source.lockedPut(key, current, now)
 			}
 		}
 	}
@@ -60,8 +60,8 @@ func (c *Count) lockedReevaluate(now time.Time) {
 //
 // An event that was measured before the latest look at the time may come after
 // it, and bring back a record whose grace is over: it then ages once more.
-func (s *Source) lockedAge(key types.NamespacedName, is record) {
-	if is.willChange() {
+func (s *Source) lockedAge(key types.NamespacedName, current record) {
+	if current.willChange() {
 		s.aging[key] = struct{}{}
 		return
 	}

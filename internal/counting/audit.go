@@ -39,8 +39,8 @@ func (c *Count) beginAudit(name string, now time.Time) []string {
 		return nil
 	}
 	concerned := slices.Collect(maps.Keys(tally.slices))
-	for name, is := range c.namespaces {
-		if _, covered := tally.slices[name]; !covered && tally.selects(is) {
+	for name, current := range c.namespaces {
+		if _, covered := tally.slices[name]; !covered && tally.selects(current) {
 			concerned = append(concerned, name)
 		}
 	}
@@ -56,8 +56,8 @@ func (c *Count) auditSlice(name, namespace string, now time.Time) corev1.Resourc
 		return nil
 	}
 	running, covered := tally.slices[namespace]
-	is, exists := c.namespaces[namespace]
-	switch selected := exists && tally.selects(is); {
+	current, exists := c.namespaces[namespace]
+	switch selected := exists && tally.selects(current); {
 	case selected && covered:
 		used := c.lockedUsed(namespace, tally)
 		if drift := quota.RemoveZeros(quota.Subtract(used, running)); len(drift) > 0 {
@@ -67,7 +67,7 @@ func (c *Count) auditSlice(name, namespace string, now time.Time) corev1.Resourc
 		}
 		return nil // all is as it was: there is nothing to tell
 	case selected:
-		c.lockedSelect(namespace, is, tally, now)
+		c.lockedSelect(namespace, current, tally, now)
 	case covered:
 		c.lockedUncover(namespace, tally)
 	}

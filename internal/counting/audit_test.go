@@ -62,8 +62,8 @@ func TestAnAuditThatFindsNothingTellsNobody(t *testing.T) {
 	if drift := count.Audit("red", start.Add(time.Hour)); len(drift) > 0 || len(heard.told) > 0 {
 		t.Errorf("want no drift and nobody told, got %v, told %v", drift, heard.told)
 	}
-	if is := count.tallies["red"].selection; is != selection || len(count.left) > 0 {
-		t.Errorf("want no namespace that came or went, got %v, and selection %d after %d", count.left, is, selection)
+	if current := count.tallies["red"].selection; current != selection || len(count.left) > 0 {
+		t.Errorf("want no namespace that came or went, got %v, and selection %d after %d", count.left, current, selection)
 	}
 }
 
@@ -73,11 +73,11 @@ func TestAMeasuredListIsTheSameAsTheListItself(t *testing.T) {
 	plain, small := redQuota(t), redQuota(t)
 	var measured []runtime.Object
 	for _, object := range objects {
-		is, err := small.Source(pods).Measure(object, start)
+		current, err := small.Source(pods).Measure(object, start)
 		if err != nil {
 			t.Fatal(err)
 		}
-		measured = append(measured, is.DeepCopyObject())
+		measured = append(measured, current.DeepCopyObject())
 	}
 	late := start.Add(time.Minute) // The grace of one ends while the list is read.
 	for count, list := range map[*Count][]runtime.Object{plain: objects, small: measured} {

@@ -183,11 +183,11 @@ func (c *Count) lockedDefine(definition Definition, now time.Time) (missed uint6
 	// A leader that begins does this for each quota and namespace. Sorting all of them took four times as
 	// long (BenchmarkDefine: 11 ms, and 2.7 ms now).
 	var joining []string
-	for name, is := range c.namespaces {
-		if added.selects(is) {
+	for name, current := range c.namespaces {
+		if added.selects(current) {
 			joining = append(joining, name)
 		} else {
-			missed = max(missed, is.version)
+			missed = max(missed, current.version)
 		}
 	}
 	// In their order, as if they had joined one after the other.
@@ -201,14 +201,14 @@ func (c *Count) lockedDefine(definition Definition, now time.Time) (missed uint6
 }
 
 // lockedSelect adds a namespace to a tally or takes it out, as the selector says.
-func (c *Count) lockedSelect(name string, is namespace, tally *tally, now time.Time) {
+func (c *Count) lockedSelect(name string, current namespace, tally *tally, now time.Time) {
 	_, covered := tally.slices[name]
-	selected := tally.selects(is)
+	selected := tally.selects(current)
 	if selected && !covered {
-		tally.join(name, is.version, now)
+		tally.join(name, current.version, now)
 	}
 	if covered || selected {
-		tally.touch(Namespaces, is.version)
+		tally.touch(Namespaces, current.version)
 		c.lockedTouch(tally)
 	}
 	switch {
@@ -216,7 +216,7 @@ func (c *Count) lockedSelect(name string, is namespace, tally *tally, now time.T
 		c.lockedCover(name, tally)
 	case covered && !selected:
 		c.lockedUncover(name, tally)
-		tally.left = max(tally.left, is.version)
+		tally.left = max(tally.left, current.version)
 	}
 }
 

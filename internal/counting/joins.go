@@ -50,10 +50,10 @@ func (t *tally) join(namespace string, version uint64, now time.Time) {
 func (c *Count) lockedGiveUp(now time.Time) {
 	for _, tally := range c.tallies {
 		unproved := len(tally.joins)
-		maps.DeleteFunc(tally.joins, func(_ string, is join) bool {
+		maps.DeleteFunc(tally.joins, func(_ string, current join) bool {
 			// Where namespaces come and go all the time, one join or another is always unproved.
-			blocks := is.before < tally.left && now.Sub(tally.unprovedSince) >= unprovedFor
-			return blocks || now.Sub(is.at) >= unprovedFor
+			blocks := current.before < tally.left && now.Sub(tally.unprovedSince) >= unprovedFor
+			return blocks || now.Sub(current.at) >= unprovedFor
 		})
 		if len(tally.joins) < unproved {
 			c.lockedTouch(tally)
@@ -84,10 +84,10 @@ func (c *Count) Prove(quota string, joined Joined, brought map[schema.GroupResou
 	if !defined {
 		return
 	}
-	is, unproved := tally.joins[joined.Namespace]
-	if unproved && is.version == joined.Version && is.brought == nil && tally.counting == joined.counting {
-		is.brought = maps.Clone(brought)
-		tally.joins[joined.Namespace] = is
+	current, unproved := tally.joins[joined.Namespace]
+	if unproved && current.version == joined.Version && current.brought == nil && tally.counting == joined.counting {
+		current.brought = maps.Clone(brought)
+		tally.joins[joined.Namespace] = current
 		c.lockedTouch(tally)
 	}
 }
@@ -96,13 +96,14 @@ func (c *Count) Prove(quota string, joined Joined, brought map[schema.GroupResou
 // the joins that are proved, or that the ledger has counted: those were proved before.
 func (v View) Unproved(counted func(version uint64) bool) []Joined {
 	var unproved []Joined
-	for namespace, is := range v.tally.joins {
-		if counted(is.version) || v.has(is.brought) {
+	for namespace, current := range v.tally.joins {
+		if counted(current.version) || v.has(current.brought) {
 			delete(v.tally.joins, namespace)
 			continue
 		}
 		unproved = append(unproved, Joined{
-			Namespace: namespace, Version: is.version, Before: is.before, Seen: is.brought != nil, counting: v.tally.counting,
+			Namespace: namespace, Version: current.version, Before: current.before, Seen: current.brought != nil,
+			counting: v.tally.counting,
 		})
 	}
 	slices.SortFunc(unproved, func(a, b Joined) int { return cmp.Compare(a.Version, b.Version) })
@@ -122,9 +123,9 @@ func (v View) has(brought map[schema.GroupResource]uint64) bool {
 // lockedBringNone notes that no object of a resource can exist.
 func (c *Count) lockedBringNone(of schema.GroupResource) {
 	for _, tally := range c.tallies {
-		for _, is := range tally.joins {
-			if _, awaited := is.brought[of]; awaited {
-				delete(is.brought, of)
+		for _, current := range tally.joins {
+			if _, awaited := current.brought[of]; awaited {
+				delete(current.brought, of)
 				c.lockedTouch(tally)
 			}
 		}

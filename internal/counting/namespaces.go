@@ -49,12 +49,12 @@ func (c *Count) ReplaceNamespaces(list []NamespaceLabels, version uint64, now ti
 	inOrder := func(a, b NamespaceLabels) int { return cmp.Compare(a.Version, b.Version) }
 	for _, item := range slices.SortedFunc(slices.Values(list), inOrder) {
 		listed[item.Name] = true
-		is := namespace{labels: item.Labels, annotations: item.Annotations, version: item.Version}
+		current := namespace{labels: item.Labels, annotations: item.Annotations, version: item.Version}
 		if c.namespaces[item.Name].version != item.Version {
 			c.lockedRejoin(item.Name, item.Version, now)
-			c.lockedMissed(is)
+			c.lockedMissed(current)
 		}
-		c.lockedSetNamespace(item.Name, is, now)
+		c.lockedSetNamespace(item.Name, current, now)
 	}
 	for _, name := range sortedKeys(c.namespaces) {
 		if !listed[name] {
@@ -79,16 +79,16 @@ func (c *Count) lockedNamespacesAt(version uint64) {
 	c.namespacesVersion = max(c.namespacesVersion, version)
 }
 
-func (c *Count) lockedSetNamespace(name string, is namespace, now time.Time) {
-	was, known := c.namespaces[name]
-	c.namespaces[name] = is
-	if known && maps.Equal(was.labels, is.labels) && maps.Equal(was.annotations, is.annotations) {
-		c.lockedRenew(name, is.version)
+func (c *Count) lockedSetNamespace(name string, current namespace, now time.Time) {
+	previous, known := c.namespaces[name]
+	c.namespaces[name] = current
+	if known && maps.Equal(previous.labels, current.labels) && maps.Equal(previous.annotations, current.annotations) {
+		c.lockedRenew(name, current.version)
 		return
 	}
 	c.lockedReevaluate(now)
 	for _, tally := range c.tallies {
-		c.lockedSelect(name, is, tally, now)
+		c.lockedSelect(name, current, tally, now)
 	}
 }
 
@@ -110,10 +110,10 @@ func (c *Count) lockedRejoin(name string, version uint64, now time.Time) {
 
 // lockedMissed notes that a namespace changed unseen that isn't selected: it may have been,
 // and have left. Whoever knows it as it was before must not be judged by these figures.
-func (c *Count) lockedMissed(is namespace) {
+func (c *Count) lockedMissed(current namespace) {
 	for _, tally := range c.tallies {
-		if !tally.selects(is) {
-			tally.miss(is.version)
+		if !tally.selects(current) {
+			tally.miss(current.version)
 		}
 	}
 }

@@ -49,13 +49,13 @@ func (r records) get(key types.NamespacedName) (record, bool) {
 	return record, known
 }
 
-func (r records) put(key types.NamespacedName, is record) {
+func (r records) put(key types.NamespacedName, current record) {
 	objects := r[key.Namespace]
 	if objects == nil {
 		objects = map[string]record{}
 		r[key.Namespace] = objects
 	}
-	objects[key.Name] = is
+	objects[key.Name] = current
 }
 
 func (r records) remove(key types.NamespacedName) {

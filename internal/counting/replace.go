@@ -45,8 +45,8 @@ func (s *Source) Measure(object runtime.Object, now time.Time) (*Measured, error
 	if err != nil {
 		return nil, fmt.Errorf("evaluating %s %s: %w", s.resource, key, err)
 	}
-	is := record{uid: accessor.GetUID(), version: resourceversion.Parse(accessor.GetResourceVersion()), footprint: footprint}
-	return &Measured{key: key, record: is.at(now)}, nil
+	current := record{uid: accessor.GetUID(), version: resourceversion.Parse(accessor.GetResourceVersion()), footprint: footprint}
+	return &Measured{key: key, record: current.at(now)}, nil
 }
 
 // measured measures what hasn't been.
@@ -84,13 +84,13 @@ func (s *Source) Replace(list []runtime.Object, version uint64, now time.Time) e
 
 // lockedReplace puts other records in the place of all that there are.
 func (s *Source) lockedReplace(listed records, now time.Time) {
-	was := s.objects
+	previous := s.objects
 	s.objects = listed
 	clear(s.aging)
 	for namespace, objects := range listed {
-		s.lockedReplaceIn(namespace, was[namespace], objects, now)
+		s.lockedReplaceIn(namespace, previous[namespace], objects, now)
 	}
-	for namespace, objects := range was {
+	for namespace, objects := range previous {
 		if _, still := listed[namespace]; !still {
 			s.lockedReplaceIn(namespace, objects, nil, now)
 		}
@@ -103,11 +103,11 @@ func (s *Source) lockedReplace(listed records, now time.Time) {
 // same as others there. With 50,000 pods a first list holds the lock for 72 ms,
 // and one with nothing new for 48 ms; moving slices for one record after the
 // other took 313 and 147 ms.
-func (s *Source) lockedReplaceIn(namespace string, was, is map[string]record, now time.Time) {
+func (s *Source) lockedReplaceIn(namespace string, previous, current map[string]record, now time.Time) {
 	moved := alike{}
-	for name, record := range is {
+	for name, record := range current {
 		s.lockedAge(types.NamespacedName{Namespace: namespace, Name: name}, record)
-		old, known := was[name]
+		old, known := previous[name]
 		if !known {
 			moved[record.used()]++
 			continue
@@ -118,8 +118,8 @@ func (s *Source) lockedReplaceIn(namespace string, was, is map[string]record, no
 			moved[record.used()]++
 		}
 	}
-	for name, old := range was {
-		if _, still := is[name]; !still {
+	for name, old := range previous {
+		if _, still := current[name]; !still {
 			s.gone.add(old.uid, now)
 			s.count.lockedFree(s.count.covering[namespace]...)
 			moved[old.used()]--
@@ -130,11 +130,11 @@ func (s *Source) lockedReplaceIn(namespace string, was, is map[string]record, no
 
 // lockedSucceed puts a record in the place of another: of another UID, it means
 // that the one before it is gone.
-func (s *Source) lockedSucceed(namespace string, was, is record, now time.Time) {
-	if was.uid == is.uid {
+func (s *Source) lockedSucceed(namespace string, previous, current record, now time.Time) {
+	if previous.uid == current.uid {
 		return
 	}
-	s.gone.add(was.uid, now)
+	s.gone.add(previous.uid, now)
 	for _, tally := range s.count.covering[namespace] {
 		tally.touch(s.resource, s.changing)
 	}

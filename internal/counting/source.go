@@ -136,27 +136,27 @@ func (s *Source) lockedTouchCounting() {
 
 // lockedPut replaces a record and moves its namespace's slices by the
 // difference.
-func (s *Source) lockedPut(key types.NamespacedName, is record, now time.Time) {
-	was, known := s.objects.get(key)
-	s.objects.put(key, is)
-	s.lockedAge(key, is)
+func (s *Source) lockedPut(key types.NamespacedName, current record, now time.Time) {
+	previous, known := s.objects.get(key)
+	s.objects.put(key, current)
+	s.lockedAge(key, current)
 	if !known {
-		s.lockedUse(key.Namespace, is.used(), 1)
+		s.lockedUse(key.Namespace, current.used(), 1)
 		return
 	}
-	s.lockedSucceed(key.Namespace, was, is, now)
-	if was.used() != is.used() { // Most events change nothing that counts.
-		s.lockedUse(key.Namespace, was.used(), -1)
-		s.lockedUse(key.Namespace, is.used(), 1)
+	s.lockedSucceed(key.Namespace, previous, current, now)
+	if previous.used() != current.used() { // Most events change nothing that counts.
+		s.lockedUse(key.Namespace, previous.used(), -1)
+		s.lockedUse(key.Namespace, current.used(), 1)
 	}
 }
 
 func (s *Source) lockedRemove(key types.NamespacedName) {
-	was, known := s.objects.get(key)
+	previous, known := s.objects.get(key)
 	if !known {
 		return
 	}
 	s.objects.remove(key)
 	delete(s.aging, key)
-	s.lockedUse(key.Namespace, was.used(), -1)
+	s.lockedUse(key.Namespace, previous.used(), -1)
 }

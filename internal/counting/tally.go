@@ -66,8 +66,8 @@ func (t *tally) miss(version uint64) {
 }
 
 // selects reports whether a namespace must be counted.
-func (t *tally) selects(is namespace) bool {
-	return t.definition.Selector.Matches(is.labels, is.annotations)
+func (t *tally) selects(current namespace) bool {
+	return t.definition.Selector.Matches(current.labels, current.annotations)
 }
 
 // countedFrom reports whether anything that is limited is counted from a resource.

@@ -62,22 +62,22 @@ func (t *teller) requireToldOf(rt *rapid.T, w *world, name string, step func()) 
 	before := w.allFigures()
 	t.told, t.freed = map[string]bool{}, map[string]bool{}
 	step()
-	for quotaName, is := range w.allFigures() {
-		if was, known := before[quotaName]; known && !maps.EqualFunc(was, is, quota.Equals) && !t.told[quotaName] {
+	for quotaName, current := range w.allFigures() {
+		if previous, known := before[quotaName]; known && !maps.EqualFunc(previous, current, quota.Equals) && !t.told[quotaName] {
 			rt.Fatalf("%s moved the figures of %s from %v to %v and told only of %v",
-				name, quotaName, was, is, slices.Sorted(maps.Keys(t.told)))
+				name, quotaName, previous, current, slices.Sorted(maps.Keys(t.told)))
 		}
-		if was, known := before[quotaName]; known && fell(was, is) && !t.freed[quotaName] {
+		if previous, known := before[quotaName]; known && fell(previous, current) && !t.freed[quotaName] {
 			rt.Fatalf("%s let the figures of %s fall from %v to %v and told only %v that something is free",
-				name, quotaName, was, is, slices.Sorted(maps.Keys(t.freed)))
+				name, quotaName, previous, current, slices.Sorted(maps.Keys(t.freed)))
 		}
 	}
 }
 
 // fell reports whether less of anything is used anywhere.
-func fell(was, is map[string]corev1.ResourceList) bool {
-	for where, before := range was {
-		if grown, _ := quota.LessThanOrEqual(before, is[where]); !grown {
+func fell(previous, current map[string]corev1.ResourceList) bool {
+	for where, before := range previous {
+		if grown, _ := quota.LessThanOrEqual(before, current[where]); !grown {
 			return true
 		}
 	}
@@ -192,13 +192,13 @@ func TestAnotherSelectionOfNamespacesIsNoticed(t *testing.T) {
 			steps[name] = func(t *rapid.T) {
 				before := w.selections()
 				step()
-				for quotaName, is := range w.selections() {
-					was, known := before[quotaName]
-					if is.number == 0 && len(is.namespaces) > 0 {
-						t.Fatalf("%s: the selection of %s, %v, passes for unknown", name, quotaName, is.namespaces)
+				for quotaName, current := range w.selections() {
+					previous, known := before[quotaName]
+					if current.number == 0 && len(current.namespaces) > 0 {
+						t.Fatalf("%s: the selection of %s, %v, passes for unknown", name, quotaName, current.namespaces)
 					}
-					if known && was.number == is.number && !slices.Equal(was.namespaces, is.namespaces) {
-						t.Fatalf("%s: the selection of %s is still %d, from %v to %v", name, quotaName, is.number, was.namespaces, is.namespaces)
+					if known && previous.number == current.number && !slices.Equal(previous.namespaces, current.namespaces) {
+						t.Fatalf("%s: the selection of %s is still %d, from %v to %v", name, quotaName, current.number, previous.namespaces, current.namespaces)
 					}
 				}
 			}

@@ -32,6 +32,9 @@ type Definition struct {
 	Invalid error
 }
 
+// IsInvalid reports whether Compile refuses the quota.
+func (d Definition) IsInvalid() bool { return d.Invalid != nil }
+
 // Compile validates a quota and compiles it. The error lists every invalid
 // field by its path.
 func Compile(object *quotav1.ClusterResourceQuota) (Definition, error) {

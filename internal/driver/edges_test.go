@@ -214,12 +214,12 @@ func TestADenialByOutdatedLimitsIsUndecided(t *testing.T) {
 	store.spec = &machine.Spec{Quota: "team", Generation: 2}
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
 		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "p")})
-		if undecided, is := decision.(ledger.Undecided); !is || undecided.Reason != ledger.StaleLimits || err != nil {
+		if undecided, ok := decision.(ledger.Undecided); !ok || undecided.Reason != ledger.StaleLimits || err != nil {
 			t.Errorf("want Undecided StaleLimits, got %v, error %v", decision, err)
 		}
 		store.spec.Generation = 1
 		decision, err = group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "p")})
-		if _, is := decision.(ledger.Denied); !is || err != nil {
+		if _, ok := decision.(ledger.Denied); !ok || err != nil {
 			t.Errorf("want Denied, got %v, error %v", decision, err)
 		}
 	})

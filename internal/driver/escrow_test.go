@@ -104,8 +104,8 @@ func TestDrainReturnsEscrow(t *testing.T) {
 			t.Fatalf("got %v, want an escrow from which some were granted", store.state("team"))
 		}
 		group.Drain(t.Context())
-		if is := store.state("team"); len(is.Escrowed()) > 0 || is.InFlight() != 12 {
-			t.Errorf("got %v and %d in flight, want all recorded and nothing in escrow", is.Escrowed(), is.InFlight())
+		if current := store.state("team"); len(current.Escrowed()) > 0 || current.InFlight() != 12 {
+			t.Errorf("got %v and %d in flight, want all recorded and nothing in escrow", current.Escrowed(), current.InFlight())
 		}
 	})
 }

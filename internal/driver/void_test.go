@@ -54,7 +54,7 @@ func settled(pods int64) func(*ledger.Draft) {
 
 func wantUndecided(t *testing.T, decision ledger.Decision, err error, reason ledger.Reason) {
 	t.Helper()
-	if undecided, is := decision.(ledger.Undecided); !is || undecided.Reason != reason || err != nil {
+	if undecided, ok := decision.(ledger.Undecided); !ok || undecided.Reason != reason || err != nil {
 		t.Errorf("want Undecided %s, got %#v, error %v", reason, decision, err)
 	}
 }
@@ -136,8 +136,8 @@ func TestAnEditOfALedgerThatWasSeenToBeVoidIsOfTheOneThatReplacedIt(t *testing.T
 				if err := group.Edit(t.Context(), "team", raise); err != nil {
 					t.Fatal(err)
 				}
-				if is := store.state("team").Fence.Generation; is != 9 {
-					t.Errorf("want the stored ledger edited, got a fence for %d", is)
+				if current := store.state("team").Fence.Generation; current != 9 {
+					t.Errorf("want the stored ledger edited, got a fence for %d", current)
 				}
 			})
 		})
@@ -162,8 +162,8 @@ func TestImpose(t *testing.T) {
 		store := newMemoryStore()
 		inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
 			err := impose(t, group, uid)
-			if is := store.state("team"); err != nil || is.Quota != uid || is.Fence.Generation != 9 || is.Sealed.IsZero() {
-				t.Errorf("got %+v, %v", is, err)
+			if current := store.state("team"); err != nil || current.Quota != uid || current.Fence.Generation != 9 || current.Sealed.IsZero() {
+				t.Errorf("got %+v, %v", current, err)
 			}
 		})
 	})
@@ -219,9 +219,9 @@ func TestASealedLedgerGrantsNothingAndSettles(t *testing.T) {
 		if err := group.Edit(t.Context(), "team", settled(3)); err != nil {
 			t.Fatal(err)
 		}
-		is := store.state("team")
-		if used := is.Used.Pods().Value(); used != 3 || is.Sealed.IsZero() {
-			t.Errorf("want 3 used and the ledger still sealed, got %d, sealed at %s", used, is.Sealed)
+		current := store.state("team")
+		if used := current.Used.Pods().Value(); used != 3 || current.Sealed.IsZero() {
+			t.Errorf("want 3 used and the ledger still sealed, got %d, sealed at %s", used, current.Sealed)
 		}
 		decision, err = group.Judge(t.Context(), []ledger.Charge{onePod("team", 9, "dry-run")})
 		wantUndecided(t, decision, err, ledger.Sealed)

@@ -145,9 +145,9 @@ func refusalOrFailure(a admission.Attributes, err error) error {
 
 // refusedBy reads the quota's name, which has no colon, from upstream's message.
 func refusedBy(message string) string {
-	named, is := strings.CutPrefix(message, "failed quota: ")
+	named, ok := strings.CutPrefix(message, "failed quota: ")
 	name, _, whole := strings.Cut(named, ": ")
-	if !is || !whole {
+	if !ok || !whole {
 		return ""
 	}
 	return name

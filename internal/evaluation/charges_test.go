@@ -168,8 +168,8 @@ func TestARefusalNamesTheQuotaThatRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newTestEvaluators().Charges(test.request, test.quotas)
-			refusal, is := errors.AsType[*Refusal](err)
-			if !is || refusal.Quota != test.want {
+			refusal, ok := errors.AsType[*Refusal](err)
+			if !ok || refusal.Quota != test.want {
 				t.Errorf("got %#v, want one by %q", err, test.want)
 			}
 		})

@@ -104,7 +104,7 @@ func TestFootprintsKnowTheFuture(t *testing.T) {
 // What a footprint is at a moment uses the same as long as it does, and later.
 func requireTheSameAtEachMoment(t *rapid.T, footprint Footprint, moments []time.Time) {
 	for _, one := range moments {
-		if is := footprint.At(one); is.At(one.Add(24*time.Hour)) != is {
+		if current := footprint.At(one); current.At(one.Add(24*time.Hour)) != current {
 			t.Fatal("what is used at a moment changes later")
 		}
 		for _, other := range moments {

@@ -68,7 +68,7 @@ func TestNativeQuotasRefuseAsTheAPIServerWill(t *testing.T) {
 			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
-			if _, is := err.(*NativeRefusal); err != nil && !is { //nolint:errorlint // the very type
+			if _, ok := err.(*NativeRefusal); err != nil && !ok { //nolint:errorlint // the very type
 				t.Errorf("got a %T", err)
 			}
 		})

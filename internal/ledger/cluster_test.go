@@ -73,11 +73,11 @@ type thing struct {
 	devices int64
 }
 
-func (p place) usage(is thing) figures {
+func (p place) usage(current thing) figures {
 	if p.resource == podResource {
-		return figures{podCount: 1, devices: is.devices}
+		return figures{podCount: 1, devices: current.devices}
 	}
-	return figures{claimCount: 1, devices: is.devices}
+	return figures{claimCount: 1, devices: current.devices}
 }
 
 // write is one entry of the cluster's history.
@@ -112,10 +112,10 @@ func (c *cluster) newUID() types.UID {
 	return types.UID(fmt.Sprintf("uid%d", c.uids))
 }
 
-func (c *cluster) put(at place, is thing) {
-	is.version = c.next()
-	c.living[at] = is
-	c.history = append(c.history, write{place: at, thing: is})
+func (c *cluster) put(at place, current thing) {
+	current.version = c.next()
+	c.living[at] = current
+	c.history = append(c.history, write{place: at, thing: current})
 }
 
 func (c *cluster) remove(at place) {
@@ -139,8 +139,8 @@ func (c *cluster) versionsOf(at place) []thing {
 // uses is what lives.
 func (c *cluster) uses() figures {
 	total := figures{podCount: 0, claimCount: 0, devices: 0}
-	for at, is := range c.living {
-		total.add(at.usage(is))
+	for at, current := range c.living {
+		total.add(at.usage(current))
 	}
 	return total
 }

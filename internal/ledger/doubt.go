@@ -143,7 +143,7 @@ func (d *Draft) suspected() map[string]corev1.ResourceList {
 		}
 	}
 	for slot := range d.index.slots {
-		if held, is := suspected[slot.namespace]; is {
+		if held, ok := suspected[slot.namespace]; ok {
 			suspected[slot.namespace] = quota.Add(held, d.slotAmounts(slot))
 		}
 	}
@@ -161,9 +161,9 @@ func (s State) IsTight(charge Charge) bool {
 	}
 	tight := false
 	for name, amount := range charge.Reservation.Amounts {
-		limit, is := charge.Limits.Hard[name]
+		limit, ok := charge.Limits.Hard[name]
 		used, counted := s.Used[name]
-		if !is || !counted {
+		if !ok || !counted {
 			continue
 		}
 		left := limit.DeepCopy()

@@ -162,15 +162,15 @@ func (d *Draft) Escrow(key Key) (Reservation, bool) {
 // is. A probe is only judged. It doesn't grant updates, and nothing whose slot is taken: what that adds
 // depends on others.
 func (d *Draft) Spend(escrow Key, charge Charge, probe bool) bool {
-	held, is := d.Escrow(escrow)
+	held, ok := d.Escrow(escrow)
 	wanted := charge.Reservation
 	_, known := d.state.Reservations[wanted.Key()]
-	if !is || held.IsRecalled() || known || wanted.From != "" || len(d.index.slots[wanted.slot()]) > 0 {
+	if !ok || held.IsRecalled() || known || wanted.From != "" || len(d.index.slots[wanted.slot()]) > 0 {
 		return false
 	}
 	rest := held
-	rest.Amounts, is = less(held.Amounts, quota.Mask(wanted.Amounts, quota.ResourceNames(charge.Limits.Hard)))
-	if !is {
+	rest.Amounts, ok = less(held.Amounts, quota.Mask(wanted.Amounts, quota.ResourceNames(charge.Limits.Hard)))
+	if !ok {
 		return false
 	}
 	d.put(rest)
@@ -223,7 +223,7 @@ func (s State) Unsettles(next State) bool {
 
 // Spent leaves an escrow what it has without what was granted from it.
 func (d *Draft) Spent(escrow Key, granted []Reservation) {
-	if held, is := d.Escrow(escrow); is {
+	if held, ok := d.Escrow(escrow); ok {
 		held.Amounts = rest(held.Amounts, granted)
 		d.put(held)
 	}
@@ -231,8 +231,8 @@ func (d *Draft) Spent(escrow Key, granted []Reservation) {
 
 // Bound leaves an escrow no more than the next one has, without what was granted from that.
 func (d *Draft) Bound(escrow Key, next Reservation, granted []Reservation) {
-	held, is := d.Escrow(escrow)
-	if !is {
+	held, ok := d.Escrow(escrow)
+	if !ok {
 		return
 	}
 	most, least := rest(next.Amounts, granted), corev1.ResourceList{}
@@ -299,8 +299,8 @@ func (d *Draft) affordable(wanted, hard corev1.ResourceList, parts int64) corev1
 // been granted from it. Newest is what a live look found after its expiry, for each source. Amounts of
 // sources that have not been counted so far stay.
 func (d *Draft) SettleEscrow(expired Reservation, count Observation, newest map[schema.GroupResource]uint64) {
-	held, is := d.Escrow(expired.Key())
-	if !is || !held.Expiry.Equal(expired.Expiry) || d.state.Quota != count.Quota {
+	held, ok := d.Escrow(expired.Key())
+	if !ok || !held.Expiry.Equal(expired.Expiry) || d.state.Quota != count.Quota {
 		return
 	}
 	d.Settle(count)

@@ -81,17 +81,17 @@ func (m *model) Update(t *rapid.T) {
 	if len(versions) == 0 {
 		t.Skip("nothing has lived there")
 	}
-	was := rapid.SampledFrom(versions).Draw(t, "from")
-	wanted := was
+	previous := rapid.SampledFrom(versions).Draw(t, "from")
+	wanted := previous
 	wanted.devices = rapid.Int64Range(0, 4).Draw(t, "devices")
-	rise := figures{devices: max(wanted.devices-was.devices, 0)}.list()
+	rise := figures{devices: max(wanted.devices-previous.devices, 0)}.list()
 	if len(rise) == 0 {
 		m.flying = append(m.flying, request{place: at, wanted: wanted, since: m.now})
 		return
 	}
 	m.attempts++
 	held := Reservation{
-		Object: object(at, wanted), From: fmt.Sprint(was.version), Attempt: fmt.Sprint(m.attempts), Amounts: rise,
+		Object: object(at, wanted), From: fmt.Sprint(previous.version), Attempt: fmt.Sprint(m.attempts), Amounts: rise,
 	}
 	m.admit(t, request{place: at, wanted: wanted, held: &held})
 }
@@ -128,11 +128,11 @@ func (m *model) reserveAgain(t *rapid.T, limits Limits, held Reservation) {
 // Persist lets the API server finish a request, or meet a conflict.
 func (m *model) Persist(t *rapid.T) {
 	done := m.takeFlying(t)
-	is, lives := m.living[done.place]
+	current, lives := m.living[done.place]
 	switch {
 	case done.isCreate() && !lives:
 		m.put(done.place, done.wanted)
-	case !done.isCreate() && lives && is.uid == done.wanted.uid && is.version == done.wanted.version:
+	case !done.isCreate() && lives && current.uid == done.wanted.uid && current.version == done.wanted.version:
 		m.put(done.place, done.wanted)
 	}
 }
@@ -183,9 +183,9 @@ func (m *model) SettleOutdated(t *rapid.T) {
 func (m *model) settle(t *rapid.T, v view, basis Basis) {
 	draft := Edit(m.state)
 	draft.Settle(m.see(v).observation(basis))
-	was, is := m.state.Basis, draft.State().Basis
-	if was.Quota == is.Quota && is.Generation < was.Generation {
-		t.Fatalf("a settle went back from %+v to %+v", was, is)
+	previous, current := m.state.Basis, draft.State().Basis
+	if previous.Quota == current.Quota && current.Generation < previous.Generation {
+		t.Fatalf("a settle went back from %+v to %+v", previous, current)
 	}
 	m.state = draft.State()
 }
@@ -330,8 +330,8 @@ func sorted(places []place) []place {
 	return places
 }
 
-func object(at place, is thing) Object {
-	return Object{Resource: at.resource, Namespace: at.namespace, Name: at.name, UID: is.uid}
+func object(at place, current thing) Object {
+	return Object{Resource: at.resource, Namespace: at.namespace, Name: at.name, UID: current.uid}
 }
 
 // checkIndex compares what is carried from draft to draft with what would be

@@ -163,7 +163,7 @@ func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 			Limited:   quota.Mask(hard, exceeded),
 		}, nil
 	}
-	if withheld, is := d.withhold(charge, added, charged, hard); is {
+	if withheld, ok := d.withhold(charge, added, charged, hard); ok {
 		return withheld, nil
 	}
 	return Granted{}, amounts

@@ -239,13 +239,13 @@ func TestASourceThatCanNotBeListed(t *testing.T) {
 	if got := draft.State().Unlisted(); len(got) != 1 || got[0] != claims {
 		t.Errorf("unlisted: got %v", got)
 	}
-	is := count(list("pods", "1", "claims", "1"), versions{namespaceResource: 20, pods: 20, claims: 20})
-	draft.Settle(is)
+	current := count(list("pods", "1", "claims", "1"), versions{namespaceResource: 20, pods: 20, claims: 20})
+	draft.Settle(current)
 	if got := draft.Reserve(asking(limits("pods", "4", "claims", "4"), creation("p", "p", "pods", "1"))); !IsGranted(got) {
 		t.Errorf("pods: got %v, want it granted", got)
 	}
 	claim := asking(limits("pods", "4", "claims", "4"), creation("c", "c", "claims", "1"))
-	if got, is := draft.Reserve(claim).(Undecided); !is || got.Reason != NotCounted {
+	if got, ok := draft.Reserve(claim).(Undecided); !ok || got.Reason != NotCounted {
 		t.Errorf("claims: got %v, want it not counted", got)
 	}
 
@@ -255,12 +255,12 @@ func TestASourceThatCanNotBeListed(t *testing.T) {
 		t.Error("want nothing changed while it can't be listed")
 	}
 	draft.Listed(versions{claims: 21})
-	draft.Settle(is)
+	draft.Settle(current)
 	if _, counted := draft.State().Used["claims"]; counted {
 		t.Error("want a count ignored that may lack what was stored before")
 	}
-	is = count(list("pods", "1", "claims", "2"), versions{namespaceResource: 22, pods: 22, claims: 22})
-	draft.Settle(is)
+	current = count(list("pods", "1", "claims", "2"), versions{namespaceResource: 22, pods: 22, claims: 22})
+	draft.Settle(current)
 	if got := draft.Reserve(claim); !IsGranted(got) || len(draft.State().Unlisted()) != 0 {
 		t.Errorf("claims: got %v, want it granted once it is counted", got)
 	}

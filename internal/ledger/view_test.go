@@ -58,9 +58,9 @@ func (s sight) take(write write) {
 
 func (s sight) used() corev1.ResourceList {
 	total := figures{}
-	for at, is := range s.objects {
+	for at, current := range s.objects {
 		if s.selected[at.namespace] {
-			total.add(at.usage(is))
+			total.add(at.usage(current))
 		}
 	}
 	list := corev1.ResourceList{}
@@ -77,8 +77,8 @@ func (s sight) settles(held Reservation) bool {
 		return true
 	}
 	at := place{resource: held.Resource, namespace: held.Namespace, name: held.Name}
-	is, known := s.objects[at]
-	return known && s.selected[held.Namespace] && is.uid == held.UID && is.version > startedFrom(held)
+	current, known := s.objects[at]
+	return known && s.selected[held.Namespace] && current.uid == held.UID && current.version > startedFrom(held)
 }
 
 func (s sight) observation(basis Basis) Observation {
@@ -102,6 +102,6 @@ func (c *cluster) complete() view {
 
 // there is the live look: whether the write that a reservation is for happened.
 func (c *cluster) there(held Reservation) bool {
-	is, known := c.living[place{resource: held.Resource, namespace: held.Namespace, name: held.Name}]
-	return known && is.uid == held.UID && is.version > startedFrom(held)
+	current, known := c.living[place{resource: held.Resource, namespace: held.Namespace, name: held.Name}]
+	return known && current.uid == held.UID && current.version > startedFrom(held)
 }

@@ -132,9 +132,9 @@ func TestAFullLedgerIsBelowAMebibyte(t *testing.T) {
 				test.change(&one)
 				one.Name += strconv.Itoa(reserved) // or else all would share a slot
 				decision := draft.Reserve(ledger.Charge{Limits: limits, Reservation: one})
-				if undecided, is := decision.(ledger.Undecided); is && undecided.Reason == ledger.Full {
+				if undecided, ok := decision.(ledger.Undecided); ok && undecided.Reason == ledger.Full {
 					break
-				} else if is {
+				} else if ok {
 					t.Fatalf("got %+v", undecided)
 				}
 			}

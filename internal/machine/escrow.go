@@ -296,8 +296,8 @@ func (e *escrow) standing(now time.Time, base ledger.State) (standing bool, over
 			continue
 		}
 		this := recall{one.Key(), one.Expiry.Unix()}
-		since, is := known[this]
-		if !is { // whoever asked for it has a turn before anybody takes another
+		since, ok := known[this]
+		if !ok { // whoever asked for it has a turn before anybody takes another
 			since, e.notBefore = now, later(e.notBefore, now.Add(e.options.Recall))
 		}
 		e.recalls[this] = since

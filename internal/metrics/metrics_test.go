@@ -22,9 +22,9 @@ func list(name, quantity string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceName(name): resource.MustParse(quantity)}
 }
 
-func elected(is bool) <-chan struct{} {
+func elected(ok bool) <-chan struct{} {
 	channel := make(chan struct{})
-	if is {
+	if ok {
 		close(channel)
 	}
 	return channel

@@ -166,8 +166,8 @@ func isClosed(channel <-chan struct{}) bool {
 	}
 }
 
-func truth(is bool) float64 {
-	if is {
+func truth(ok bool) float64 {
+	if ok {
 		return 1
 	}
 	return 0

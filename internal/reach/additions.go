@@ -60,8 +60,8 @@ func Keys(quotas []Quota, written *admissionregistrationv1.ValidatingWebhookConf
 //   - One of objects takes out objects in every namespace, and whoever creates an object
 //     chooses its labels. So none is taken for harmless, but for those that the objects
 //     of probes meet, where nothing else needs to be asked about.
-func (s Settings) Find(is *admissionregistrationv1.ValidatingWebhookConfiguration, keys sets.Set[string]) Found {
-	found := Found{Own: is.DeepCopy()}
+func (s Settings) Find(current *admissionregistrationv1.ValidatingWebhookConfiguration, keys sets.Set[string]) Found {
+	found := Found{Own: current.DeepCopy()}
 	for i := range found.Own.Webhooks {
 		webhook := &found.Own.Webhooks[i]
 		added := takeOff(webhook.NamespaceSelector, func(requirement labels.Requirement) bool { return !keys.Has(requirement.Key()) })

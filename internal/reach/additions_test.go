@@ -33,10 +33,10 @@ func requiring(selector *metav1.LabelSelector, text string) {
 }
 
 // everywhere adds requirements to all selectors of namespaces.
-func everywhere(text string) func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
-	return func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
-		for i := range is.Webhooks {
-			requiring(is.Webhooks[i].NamespaceSelector, text)
+func everywhere(text string) func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
+	return func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
+		for i := range current.Webhooks {
+			requiring(current.Webhooks[i].NamespaceSelector, text)
 		}
 	}
 }
@@ -53,9 +53,9 @@ func namespaceOf(name, text string) Namespace {
 
 func written(settings Settings, quotas ...Quota) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	webhooks, exact := settings.Webhooks(quotas)
-	is := configured(append(webhooks, settings.Probe(editionAt(1))), exact)
-	is.Generation, is.ResourceVersion = 1, "1"
-	return is
+	current := configured(append(webhooks, settings.Probe(editionAt(1))), exact)
+	current.Generation, current.ResourceVersion = 1, "1"
+	return current
 }
 
 func TestWhatOthersAddIsTold(t *testing.T) {
@@ -63,7 +63,7 @@ func TestWhatOthersAddIsTold(t *testing.T) {
 	type configuration = admissionregistrationv1.ValidatingWebhookConfiguration
 	shop := namespaceOf("shop", "team=shop")
 	for name, test := range map[string]struct {
-		change     func(is *configuration)
+		change     func(current *configuration)
 		namespaces []Namespace
 		// edited: what was changed isn't only added.
 		edited bool
@@ -86,9 +86,9 @@ func TestWhatOthersAddIsTold(t *testing.T) {
 			want: Missing, words: "2 requirements: !x, tier in (web) takes out 4 namespaces: b, c, five and others",
 		},
 		"what only other entries have": {
-			change: func(is *configuration) {
-				requiring(is.Webhooks[0].NamespaceSelector, "!team")
-				requiring(is.Webhooks[2].NamespaceSelector, "!control-plane")
+			change: func(current *configuration) {
+				requiring(current.Webhooks[0].NamespaceSelector, "!team")
+				requiring(current.Webhooks[2].NamespaceSelector, "!control-plane")
 			},
 			namespaces: []Namespace{shop, namespaceOf("two", "team=shop,control-plane=true")}, edited: true, want: Exact,
 		},
@@ -97,26 +97,26 @@ func TestWhatOthersAddIsTold(t *testing.T) {
 		},
 		"a key that a quota selects by, so that nothing is left": {change: everywhere("!team"), edited: true, want: Missing},
 		"a requirement of objects": {
-			change: func(is *configuration) { requiring(is.Webhooks[entry].ObjectSelector, "!skip") }, edited: true, want: Missing,
+			change: func(current *configuration) { requiring(current.Webhooks[entry].ObjectSelector, "!skip") }, edited: true, want: Missing,
 		},
 		"a requirement of quotas": {
-			change: func(is *configuration) { requiring(is.Webhooks[0].ObjectSelector, "!skip") }, edited: true, want: Exact,
+			change: func(current *configuration) { requiring(current.Webhooks[0].ObjectSelector, "!skip") }, edited: true, want: Exact,
 		},
-		"one of probes that they meet":   {change: func(is *configuration) { requiring(is.Webhooks[2].ObjectSelector, "!skip") }, want: Exact},
-		"one of probes that they do not": {change: func(is *configuration) { requiring(is.Webhooks[2].ObjectSelector, "skip") }, edited: true, want: Exact},
+		"one of probes that they meet":   {change: func(current *configuration) { requiring(current.Webhooks[2].ObjectSelector, "!skip") }, want: Exact},
+		"one of probes that they do not": {change: func(current *configuration) { requiring(current.Webhooks[2].ObjectSelector, "skip") }, edited: true, want: Exact},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings, quota := testSettings(), teamQuota("shop", pods)
-			was := written(settings, quota)
-			is := was.DeepCopy()
-			test.change(is)
-			before := is.DeepCopy()
-			found := settings.Find(is, Keys([]Quota{quota}, was))
-			if diff := cmp.Diff(before, is); diff != "" {
+			previous := written(settings, quota)
+			current := previous.DeepCopy()
+			test.change(current)
+			before := current.DeepCopy()
+			found := settings.Find(current, Keys([]Quota{quota}, previous))
+			if diff := cmp.Diff(before, current); diff != "" {
 				t.Errorf("what was found was changed (-before,+after):\n%s", diff)
 			}
-			if apiequality.Semantic.DeepEqual(was.Webhooks, found.Own.Webhooks) == test.edited {
-				t.Errorf("edited: want %t; (-was,+own):\n%s", test.edited, cmp.Diff(was.Webhooks, found.Own.Webhooks))
+			if apiequality.Semantic.DeepEqual(previous.Webhooks, found.Own.Webhooks) == test.edited {
+				t.Errorf("edited: want %t; (-was,+own):\n%s", test.edited, cmp.Diff(previous.Webhooks, found.Own.Webhooks))
 			}
 			coverage, words := settings.Cover(found, quota, found.Outside(test.namespaces))
 			if coverage != test.want || words != test.words {
@@ -129,8 +129,8 @@ func TestWhatOthersAddIsTold(t *testing.T) {
 // Requirements of quotas that are gone are in the configuration until it is written.
 func TestRequirementsOfBeforeAreNotTakenForAdded(t *testing.T) {
 	settings := testSettings()
-	was := written(settings, teamQuota("shop", pods))
-	if found := settings.Find(was, Keys(nil, was)); found.Touched() {
+	previous := written(settings, teamQuota("shop", pods))
+	if found := settings.Find(previous, Keys(nil, previous)); found.Touched() {
 		t.Errorf("got %+v", found)
 	}
 }
@@ -141,28 +141,28 @@ func TestRequirementsOfBeforeAreNotTakenForAdded(t *testing.T) {
 func TestAQuotaIsCoveredIfAllItsNamespacesAreAskedAbout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		settings, quotas := testSettings(), anyQuotas().Draw(t, "quotas")
-		was := written(settings, quotas...)
-		is := was.DeepCopy()
-		for i := range is.Webhooks {
+		previous := written(settings, quotas...)
+		current := previous.DeepCopy()
+		for i := range current.Webhooks {
 			text := rapid.SampledFrom([]string{"", "!plane", "plane notin (aks)", "plane=x", "!plane,zone"}).Draw(t, "added")
-			requiring(is.Webhooks[i].NamespaceSelector, text)
+			requiring(current.Webhooks[i].NamespaceSelector, text)
 		}
 		var namespaces []Namespace
 		for i := range rapid.IntRange(0, 8).Draw(t, "namespaces") {
 			namespaces = append(namespaces, anyNamespace(t, fmt.Sprintf("n%d", i)))
 		}
-		found := settings.Find(is, Keys(quotas, was))
+		found := settings.Find(current, Keys(quotas, previous))
 		outside := found.Outside(namespaces)
 		for _, quota := range quotas {
 			got, words := settings.Cover(found, quota, outside)
-			want := settings.Coverage(was, quota)
+			want := settings.Coverage(previous, quota)
 			if want != Missing && slices.ContainsFunc(namespaces, func(namespace Namespace) bool {
 				return quota.Selector.Matches(namespace.Labels, namespace.Annotations) && len(objectRules(quota.Limited)) > 0 &&
-					!slices.Contains(settings.Protected, namespace.Name) && !isAsked(is, quota, namespace)
+					!slices.Contains(settings.Protected, namespace.Name) && !isAsked(current, quota, namespace)
 			}) {
 				want = Missing
 			}
-			if got != want || (words != "") != (want == Missing && settings.Coverage(was, quota) != Missing) {
+			if got != want || (words != "") != (want == Missing && settings.Coverage(previous, quota) != Missing) {
 				t.Fatalf("quota %s: got %v, %q, want %v", quota.Name, got, words, want)
 			}
 		}
@@ -170,8 +170,8 @@ func TestAQuotaIsCoveredIfAllItsNamespacesAreAskedAbout(t *testing.T) {
 }
 
 // isAsked reports whether the API server asks about what a quota limits in a namespace.
-func isAsked(is *admissionregistrationv1.ValidatingWebhookConfiguration, quota Quota, namespace Namespace) bool {
-	return slices.ContainsFunc(is.Webhooks, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+func isAsked(current *admissionregistrationv1.ValidatingWebhookConfiguration, quota Quota, namespace Namespace) bool {
+	return slices.ContainsFunc(current.Webhooks, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
 		selector, err := metav1.LabelSelectorAsSelector(webhook.NamespaceSelector)
 		return err == nil && isOfObjects(webhook) && selector.Matches(labels.Set(namespace.Labels)) &&
 			hasAll(webhook.Rules, objectRules(quota.Limited))

@@ -24,14 +24,14 @@ const metadataField = "metadata"
 // is the manager own, has written, and which other managers own these. The API server
 // knows no manager of what was removed, nor of what it changed itself while this operator
 // wrote it.
-func Changes(is, written *admissionregistrationv1.ValidatingWebhookConfiguration, own string) string {
-	if is.ResourceVersion == "" {
+func Changes(current, written *admissionregistrationv1.ValidatingWebhookConfiguration, own string) string {
+	if current.ResourceVersion == "" {
 		return "somebody deleted it"
 	}
 	entries := map[change][]string{} // with the Entry left out -> the names of entries
-	for _, entry := range differing(is, written) {
+	for _, entry := range differing(current, written) {
 		for _, field := range entry.fields {
-			by := owners(is.ManagedFields, own, entry.name, field)
+			by := owners(current.ManagedFields, own, entry.name, field)
 			key := change{by, field}
 			entries[key] = append(entries[key], entry.name)
 		}
@@ -66,18 +66,18 @@ type difference struct {
 }
 
 // differing returns the entries that differ.
-func differing(is, written *admissionregistrationv1.ValidatingWebhookConfiguration) []difference {
+func differing(current, written *admissionregistrationv1.ValidatingWebhookConfiguration) []difference {
 	var all []difference
-	present, before := fieldsOf(is), fieldsOf(written)
+	present, before := fieldsOf(current), fieldsOf(written)
 	for _, name := range slices.Sorted(maps.Keys(present)) {
-		was, found := before[name]
+		previous, found := before[name]
 		if !found {
 			all = append(all, difference{name, []string{added}})
 			continue
 		}
 		var fields []string
-		for _, field := range sortedKeys(present[name], was) {
-			if !apiequality.Semantic.DeepEqual(present[name][field], was[field]) {
+		for _, field := range sortedKeys(present[name], previous) {
+			if !apiequality.Semantic.DeepEqual(present[name][field], previous[field]) {
 				fields = append(fields, field)
 			}
 		}
@@ -90,7 +90,7 @@ func differing(is, written *admissionregistrationv1.ValidatingWebhookConfigurati
 			all = append(all, difference{name, []string{removed}})
 		}
 	}
-	if !apiequality.Semantic.DeepEqual(is.OwnerReferences, written.OwnerReferences) || !Annotated(is, written) {
+	if !apiequality.Semantic.DeepEqual(current.OwnerReferences, written.OwnerReferences) || !Annotated(current, written) {
 		all = append(all, difference{"", []string{metadataField}})
 	}
 	return all

@@ -19,12 +19,14 @@ func TestItIsToldWhoChangedWhat(t *testing.T) {
 	type configuration = admissionregistrationv1.ValidatingWebhookConfiguration
 	const ours, objects, quotas = "operator", `"k:{\"name\":\"objects.quota.sharedquota.dev\"}"`, `"k:{\"name\":\"quotas.quota.sharedquota.dev\"}"`
 	for name, test := range map[string]struct {
-		change func(is *configuration)
+		change func(current *configuration)
 		by     []metav1.ManagedFieldsEntry
 		want   string
 	}{
 		"one field": {
-			change: func(is *configuration) { is.Webhooks[1].FailurePolicy = ptr.To(admissionregistrationv1.Ignore) },
+			change: func(current *configuration) {
+				current.Webhooks[1].FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
+			},
 			by: []metav1.ManagedFieldsEntry{
 				managedBy(ours, `{"f:webhooks":{`+objects+`:{"f:rules":{}}}}`),
 				managedBy("labeller", `{"f:metadata":{"f:labels":{}}}`),
@@ -35,9 +37,9 @@ func TestItIsToldWhoChangedWhat(t *testing.T) {
 			want: `"kubectl-edit" changed failurePolicy of the entry objects.quota.sharedquota.dev`,
 		},
 		"one field of several entries, and others by two": {
-			change: func(is *configuration) {
-				everywhere("!x")(is)
-				is.Webhooks[1].TimeoutSeconds = ptr.To[int32](1)
+			change: func(current *configuration) {
+				everywhere("!x")(current)
+				current.Webhooks[1].TimeoutSeconds = ptr.To[int32](1)
 			},
 			by: []metav1.ManagedFieldsEntry{
 				managedBy("b", `{"f:webhooks":{`+objects+`:{"f:namespaceSelector":{},"f:timeoutSeconds":{}},`+quotas+`:{"f:namespaceSelector":{}}}}`),
@@ -48,30 +50,30 @@ func TestItIsToldWhoChangedWhat(t *testing.T) {
 				`and somebody whom the API server doesn't name changed namespaceSelector of the entry probe.quota.sharedquota.dev`,
 		},
 		"what is gone has no manager": {
-			change: func(is *configuration) { is.Webhooks = is.Webhooks[:1] },
+			change: func(current *configuration) { current.Webhooks = current.Webhooks[:1] },
 			want: "somebody whom the API server doesn't name removed 2 entries: " +
 				"objects.quota.sharedquota.dev, probe.quota.sharedquota.dev",
 		},
 		"what is new": {
-			change: func(is *configuration) {
-				is.Webhooks = append(is.Webhooks, admissionregistrationv1.ValidatingWebhook{Name: "more.example.com"})
+			change: func(current *configuration) {
+				current.Webhooks = append(current.Webhooks, admissionregistrationv1.ValidatingWebhook{Name: "more.example.com"})
 			},
 			by:   []metav1.ManagedFieldsEntry{managedBy("x", `{"f:webhooks":{"k:{\"name\":\"more.example.com\"}":{".":{}}}}`)},
 			want: `"x" added the entry more.example.com`,
 		},
 		"what isn't in entries": {
-			change: func(is *configuration) { is.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} },
+			change: func(current *configuration) { current.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} },
 			by:     []metav1.ManagedFieldsEntry{managedBy("x", `{"f:metadata":{"f:ownerReferences":{}}}`)},
 			want:   `"x" changed its metadata`,
 		},
-		"all of it": {change: func(is *configuration) { *is = configuration{} }, want: "somebody deleted it"},
+		"all of it": {change: func(current *configuration) { *current = configuration{} }, want: "somebody deleted it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			was := written(testSettings(), teamQuota("shop", pods))
-			is := was.DeepCopy()
-			is.ManagedFields = test.by
-			test.change(is)
-			if got := Changes(is, was, ours); got != test.want {
+			previous := written(testSettings(), teamQuota("shop", pods))
+			current := previous.DeepCopy()
+			current.ManagedFields = test.by
+			test.change(current)
+			if got := Changes(current, previous, ours); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})

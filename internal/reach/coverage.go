@@ -69,19 +69,19 @@ func (s Settings) asking(
 // isOurs reports whether an entry that enforces is as it was generated, but for where
 // and about what it asks: one that somebody has edited may let requests pass. It
 // returns the entry's question.
-func (s Settings) isOurs(is admissionregistrationv1.ValidatingWebhook) (Question, bool) {
-	if is.NamespaceSelector == nil || !isOfObjects(is) {
+func (s Settings) isOurs(current admissionregistrationv1.ValidatingWebhook) (Question, bool) {
+	if current.NamespaceSelector == nil || !isOfObjects(current) {
 		return Question{}, false
 	}
-	_, path, _ := strings.Cut(pathOf(is.ClientConfig), s.Paths.Objects+"/")
+	_, path, _ := strings.Cut(pathOf(current.ClientConfig), s.Paths.Objects+"/")
 	question, err := ParseQuestion(path)
 	if err != nil {
 		return Question{}, false
 	}
-	s.Token, _ = tokenOf(is.ClientConfig) // whichever it is, replicas go by the configuration
-	wanted := s.objectsWebhook(is.Name, question, *is.NamespaceSelector, is.Rules)
-	wanted.ClientConfig.CABundle = is.ClientConfig.CABundle // they come and go, and fail closed
-	return question, apiequality.Semantic.DeepEqual(is, wanted)
+	s.Token, _ = tokenOf(current.ClientConfig) // whichever it is, replicas go by the configuration
+	wanted := s.objectsWebhook(current.Name, question, *current.NamespaceSelector, current.Rules)
+	wanted.ClientConfig.CABundle = current.ClientConfig.CABundle // they come and go, and fail closed
+	return question, apiequality.Semantic.DeepEqual(current, wanted)
 }
 
 // pathOf returns the path at which an entry is called, after the base of a URL.
@@ -94,8 +94,8 @@ func pathOf(called admissionregistrationv1.WebhookClientConfig) string {
 
 func hasAll(rules, needed []admissionregistrationv1.RuleWithOperations) bool {
 	for _, rule := range needed {
-		has := slices.ContainsFunc(rules, func(is admissionregistrationv1.RuleWithOperations) bool {
-			return apiequality.Semantic.DeepEqual(is, rule)
+		has := slices.ContainsFunc(rules, func(current admissionregistrationv1.RuleWithOperations) bool {
+			return apiequality.Semantic.DeepEqual(current, rule)
 		})
 		if !has {
 			return false

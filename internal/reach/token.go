@@ -112,8 +112,8 @@ func (s Settings) retired() string {
 }
 
 // trusts reports whether the API server trusts the authorities that it must trust.
-func (s Settings) trusts(is *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
-	return bytes.Equal(is.Webhooks[0].ClientConfig.CABundle, s.Endpoint.CABundle)
+func (s Settings) trusts(current *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+	return bytes.Equal(current.Webhooks[0].ClientConfig.CABundle, s.Endpoint.CABundle)
 }
 
 // Annotations are those of the configuration; exact is what Webhooks returned.
@@ -132,9 +132,9 @@ func (s Settings) Annotations(exact bool) map[string]string {
 }
 
 // Annotated reports whether a configuration has the annotations of another.
-func Annotated(is, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+func Annotated(current, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
 	for _, key := range []string{tokenAnnotation, retiredAnnotation, WideAnnotation, optOut} {
-		if is.Annotations[key] != wanted.Annotations[key] {
+		if current.Annotations[key] != wanted.Annotations[key] {
 			return false
 		}
 	}

@@ -76,35 +76,35 @@ func TestWhenTheTokenIsReplaced(t *testing.T) {
 		"it was exposed, but is younger": {age: 20 * time.Second, exposed: true, stays: true, due: 40 * time.Second},
 		"a clock was ahead":              {age: -time.Minute, stays: true, due: 61 * time.Minute},
 		"a clock was wrong":              {age: -time.Hour},
-		"the authorities are others": {age: time.Minute, change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
-			is.Webhooks[0].ClientConfig.CABundle = []byte("another")
+		"the authorities are others": {age: time.Minute, change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			current.Webhooks[0].ClientConfig.CABundle = []byte("another")
 		}},
-		"nobody knows its age": {change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) { is.Annotations = nil }},
-		"somebody has removed it": {change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
-			*is.Webhooks[0].ClientConfig.URL = "https://quota.example/quotas"
+		"nobody knows its age": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) { current.Annotations = nil }},
+		"somebody has removed it": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			*current.Webhooks[0].ClientConfig.URL = "https://quota.example/quotas"
 		}},
-		"somebody has removed all": {change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) { is.Webhooks = nil }},
-		"somebody has added another": {change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
+		"somebody has removed all": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) { current.Webhooks = nil }},
+		"somebody has added another": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
 			other := settings
 			other.Token = NewToken()
 			webhooks, _ := other.Webhooks(nil)
-			is.Webhooks = append(is.Webhooks, webhooks...)
+			current.Webhooks = append(current.Webhooks, webhooks...)
 		}},
-		"there is no configuration": {change: func(is *admissionregistrationv1.ValidatingWebhookConfiguration) {
-			*is = admissionregistrationv1.ValidatingWebhookConfiguration{}
+		"there is no configuration": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			*current = admissionregistrationv1.ValidatingWebhookConfiguration{}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := settings
 			old.Token, old.TokenSince = token, now.Add(-test.age)
 			webhooks, _ := old.Webhooks(nil)
-			is := &admissionregistrationv1.ValidatingWebhookConfiguration{
+			current := &admissionregistrationv1.ValidatingWebhookConfiguration{
 				ObjectMeta: metav1.ObjectMeta{Annotations: old.Annotations(true)}, Webhooks: webhooks,
 			}
 			if test.change != nil {
-				test.change(is)
+				test.change(current)
 			}
-			with, due := settings.WithToken(is, test.exposed, now)
+			with, due := settings.WithToken(current, test.exposed, now)
 			if stays := with.Token == token && with.TokenSince.Equal(old.TokenSince); stays != test.stays || !stays && !with.TokenSince.Equal(now) {
 				t.Errorf("got %q since %s, stays %t", with.Token, with.TokenSince, stays)
 			}
@@ -122,16 +122,16 @@ func TestWhenTheTokenIsReplaced(t *testing.T) {
 func TestTheTokensBeforeStayForAMinute(t *testing.T) {
 	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	settings := Settings{Endpoint: Endpoint{URL: "https://quota.example"}, Paths: Paths{Quotas: "/quotas"}}
-	is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	reconcile := func(exposed bool) Token {
-		with, _ := settings.WithToken(is, exposed, now)
-		is.Webhooks, _ = with.Webhooks(nil)
-		is.Annotations = with.Annotations(true)
+		with, _ := settings.WithToken(current, exposed, now)
+		current.Webhooks, _ = with.Webhooks(nil)
+		current.Annotations = with.Annotations(true)
 		return with.Token
 	}
 	want := func(why string, retired map[Token]time.Time) {
 		t.Helper()
-		if got := Retired(is); !maps.EqualFunc(got, retired, time.Time.Equal) {
+		if got := Retired(current); !maps.EqualFunc(got, retired, time.Time.Equal) {
 			t.Errorf("%s: got %v, want %v", why, got, retired)
 		}
 	}
@@ -152,7 +152,7 @@ func TestTheTokensBeforeStayForAMinute(t *testing.T) {
 	fourth := reconcile(false)
 	want("replaced late", map[Token]time.Time{third: now.Add(TokenOutlives)})
 
-	is.Annotations[retiredAnnotation] += " nonsense =2026-03-01T12:00:00Z " + string(first) + "=soon"
+	current.Annotations[retiredAnnotation] += " nonsense =2026-03-01T12:00:00Z " + string(first) + "=soon"
 	want("somebody has written there", map[Token]time.Time{third: now.Add(TokenOutlives)})
 	var last Token
 	for range 3 * maxRetired {
@@ -161,7 +161,7 @@ func TestTheTokensBeforeStayForAMinute(t *testing.T) {
 		now = now.Add(time.Second)
 		fourth = reconcile(false)
 	}
-	if got := Retired(is); len(got) != maxRetired || got[last].IsZero() {
+	if got := Retired(current); len(got) != maxRetired || got[last].IsZero() {
 		t.Errorf("got %d tokens before, want %d, and the last among them", len(got), maxRetired)
 	}
 }

@@ -51,20 +51,20 @@ func TestANewLeaderLeavesTheConfigurationAlone(t *testing.T) {
 		quotas := anyQuotas().Draw(t, "quotas")
 		(&Versions{}).Date(settings, &admissionregistrationv1.ValidatingWebhookConfiguration{}, quotas)
 		webhooks, exact := settings.Webhooks(quotas)
-		was := configured(webhooks, exact)
+		previous := configured(webhooks, exact)
 
 		later := slices.Clone(quotas)
 		for i := range later {
 			later[i].Version += rapid.Uint64Range(0, 50).Draw(t, "writes of its status")
 		}
 		versions := &Versions{}
-		versions.Date(settings, was, later)
+		versions.Date(settings, previous, later)
 		again, _ := settings.Webhooks(later)
-		if diff := cmp.Diff(was.Webhooks, again); diff != "" {
+		if diff := cmp.Diff(previous.Webhooks, again); diff != "" {
 			t.Fatalf("another leader (-was,+is):\n%s", diff)
 		}
 		for _, quota := range later {
-			if settings.Coverage(was, quota) == Missing {
+			if settings.Coverage(previous, quota) == Missing {
 				t.Fatalf("quota %s isn't covered any more", quota.Name)
 			}
 		}
@@ -76,13 +76,13 @@ func TestANewLeaderDoesNotBelieveWhatIsOld(t *testing.T) {
 	settings := testSettings()
 	shop, blog := changed("shop", 1, 10), changed("blog", 1, 20)
 	webhooks, exact := settings.Webhooks([]Quota{shop, blog})
-	was := configured(webhooks, exact)
+	previous := configured(webhooks, exact)
 	quotas := []Quota{changed("shop", 2, 30), changed("blog", 1, 40)}
-	(&Versions{}).Date(settings, was, quotas)
+	(&Versions{}).Date(settings, previous, quotas)
 	if quotas[0].Version != 30 || quotas[1].Version != 20 {
 		t.Errorf("got the versions %d and %d, want 30 and 20", quotas[0].Version, quotas[1].Version)
 	}
-	if settings.Coverage(was, quotas[0]) != Missing || settings.Coverage(was, quotas[1]) == Missing {
+	if settings.Coverage(previous, quotas[0]) != Missing || settings.Coverage(previous, quotas[1]) == Missing {
 		t.Error("want the quota uncovered that has changed, and the other covered")
 	}
 }

@@ -65,9 +65,9 @@ func levelOf(before quotav1.Level, used, hard resource.Quantity) quotav1.Level {
 }
 
 // Risen returns the resources whose level is higher than before, sorted.
-func Risen(before, is map[corev1.ResourceName]quotav1.Level) []corev1.ResourceName {
+func Risen(before, current map[corev1.ResourceName]quotav1.Level) []corev1.ResourceName {
 	var risen []corev1.ResourceName
-	for name, level := range is {
+	for name, level := range current {
 		if rank(level) > rank(before[name]) {
 			risen = append(risen, name)
 		}

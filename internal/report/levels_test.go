@@ -78,8 +78,8 @@ func amount(quantity string) corev1.ResourceList {
 
 func TestOnlyWhatRisesIsTold(t *testing.T) {
 	before := map[corev1.ResourceName]quotav1.Level{"a": full, "b": full, "c": close80, "gone": above}
-	is := map[corev1.ResourceName]quotav1.Level{"a": full, "b": close80, "c": above, "new": close80}
-	if diff := cmp.Diff([]corev1.ResourceName{"c", "new"}, Risen(before, is)); diff != "" {
+	current := map[corev1.ResourceName]quotav1.Level{"a": full, "b": close80, "c": above, "new": close80}
+	if diff := cmp.Diff([]corev1.ResourceName{"c", "new"}, Risen(before, current)); diff != "" {
 		t.Errorf("risen (-want,+got):\n%s", diff)
 	}
 }

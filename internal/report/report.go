@@ -59,9 +59,9 @@ func Scopes(scopes []corev1.ResourceQuotaScope, selector *corev1.ScopeSelector) 
 	return cmp.Or(strings.Join(parts, ", "), none)
 }
 
-func scopeRequirement(is corev1.ScopedResourceSelectorRequirement) string {
-	name, values := string(is.ScopeName), "("+strings.Join(is.Values, ",")+")"
-	switch is.Operator {
+func scopeRequirement(current corev1.ScopedResourceSelectorRequirement) string {
+	name, values := string(current.ScopeName), "("+strings.Join(current.Values, ",")+")"
+	switch current.Operator {
 	case corev1.ScopeSelectorOpIn:
 		return name + " in " + values
 	case corev1.ScopeSelectorOpNotIn:

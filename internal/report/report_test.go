@@ -59,7 +59,7 @@ func TestAmounts(t *testing.T) {
 }
 
 func TestScopes(t *testing.T) {
-	is := func(name corev1.ResourceQuotaScope, operator corev1.ScopeSelectorOperator, values ...string) corev1.ScopedResourceSelectorRequirement {
+	current := func(name corev1.ResourceQuotaScope, operator corev1.ScopeSelectorOperator, values ...string) corev1.ScopedResourceSelectorRequirement {
 		return corev1.ScopedResourceSelectorRequirement{ScopeName: name, Operator: operator, Values: values}
 	}
 	for name, test := range map[string]struct {
@@ -73,14 +73,14 @@ func TestScopes(t *testing.T) {
 		},
 		"a selector may name values": {
 			requirements: []corev1.ScopedResourceSelectorRequirement{
-				is("PriorityClass", corev1.ScopeSelectorOpIn, "high", "low"), is("VolumeAttributesClass", corev1.ScopeSelectorOpNotIn, "gold"),
+				current("PriorityClass", corev1.ScopeSelectorOpIn, "high", "low"), current("VolumeAttributesClass", corev1.ScopeSelectorOpNotIn, "gold"),
 			},
 			want: "PriorityClass in (high,low), VolumeAttributesClass notin (gold)",
 		},
 		"or ask whether there is any": {
 			scopes: []corev1.ResourceQuotaScope{"Terminating"},
 			requirements: []corev1.ScopedResourceSelectorRequirement{
-				is("CrossNamespacePodAffinity", corev1.ScopeSelectorOpExists), is("PriorityClass", corev1.ScopeSelectorOpDoesNotExist),
+				current("CrossNamespacePodAffinity", corev1.ScopeSelectorOpExists), current("PriorityClass", corev1.ScopeSelectorOpDoesNotExist),
 			},
 			want: "Terminating, CrossNamespacePodAffinity, no PriorityClass",
 		},

@@ -69,23 +69,23 @@ func (c *Callers) Follow(ctx context.Context, caches cache.Cache, live client.Re
 	if err != nil {
 		return fmt.Errorf("following the webhook configuration: %w", err)
 	}
-	configuration := func(shown any) (is *admissionregistrationv1.ValidatingWebhookConfiguration, ours bool) {
+	configuration := func(shown any) (current *admissionregistrationv1.ValidatingWebhookConfiguration, ours bool) {
 		if gone, ok := shown.(toolscache.DeletedFinalStateUnknown); ok {
 			shown = gone.Obj
 		}
-		is, ours = shown.(*admissionregistrationv1.ValidatingWebhookConfiguration)
-		return is, ours && is.Name == reach.ConfigurationName
+		current, ours = shown.(*admissionregistrationv1.ValidatingWebhookConfiguration)
+		return current, ours && current.Name == reach.ConfigurationName
 	}
 	shows := func(shown any) {
-		if is, ours := configuration(shown); ours {
-			c.take(resourceversion.Parse(is.ResourceVersion), reach.Tokens(is), reach.Retired(is))
+		if current, ours := configuration(shown); ours {
+			c.take(resourceversion.Parse(current.ResourceVersion), reach.Tokens(current), reach.Retired(current))
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: shows, UpdateFunc: func(_, shown any) { shows(shown) },
 		DeleteFunc: func(shown any) {
-			if is, ours := configuration(shown); ours {
-				c.take(resourceversion.Parse(is.ResourceVersion), nil, nil)
+			if current, ours := configuration(shown); ours {
+				c.take(resourceversion.Parse(current.ResourceVersion), nil, nil)
 			}
 		},
 	})

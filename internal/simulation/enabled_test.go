@@ -119,8 +119,8 @@ func (c *chooser) replica(r *replica) {
 }
 
 // rarely makes the choice that was just added an unlikely one, if it is so.
-func (c *chooser) rarely(action action, is bool) {
-	if weight := c.weights[action]; weight > 1 && is {
+func (c *chooser) rarely(action action, ok bool) {
+	if weight := c.weights[action]; weight > 1 && ok {
 		c.choices[len(c.choices)-1].weight = 1
 		c.total -= weight - 1
 	}

@@ -61,26 +61,26 @@ func (t *Trail) Deleted(ledger *quotav1.QuotaLedger, final bool) {
 	if final {
 		t.lockedSaw(ledger)
 	}
-	is := t.sights[ledger.Name]
-	is.gone = true
-	if is.last != nil && is.last.UID == ledger.UID {
-		is.deleted, is.exact = true, is.exact && final
+	current := t.sights[ledger.Name]
+	current.gone = true
+	if current.last != nil && current.last.UID == ledger.UID {
+		current.deleted, current.exact = true, current.exact && final
 	}
-	t.sights[ledger.Name] = is
+	t.sights[ledger.Name] = current
 }
 
 func (t *Trail) lockedSaw(ledger *quotav1.QuotaLedger) {
-	is := t.sights[ledger.Name]
-	is.version, is.gone = resourceversion.Parse(ledger.ResourceVersion), false
-	switch intact, same := t.intact(ledger), is.last != nil && is.last.UID == ledger.UID; {
+	current := t.sights[ledger.Name]
+	current.version, current.gone = resourceversion.Parse(ledger.ResourceVersion), false
+	switch intact, same := t.intact(ledger), current.last != nil && current.last.UID == ledger.UID; {
 	case intact && ledger.Entries.Sealed == nil:
-		is.last, is.exact, is.deleted = ledger, true, false
-		is.generation = ledger.Generation
+		current.last, current.exact, current.deleted = ledger, true, false
+		current.generation = ledger.Generation
 	case !intact && same:
-		is.exact = is.exact && is.precedes(ledger)
-		is.generation = ledger.Generation
+		current.exact = current.exact && current.precedes(ledger)
+		current.generation = ledger.Generation
 	}
-	t.sights[ledger.Name] = is
+	t.sights[ledger.Name] = current
 }
 
 // precedes reports whether no operator has written between what was seen last and
@@ -88,9 +88,9 @@ func (t *Trail) lockedSaw(ledger *quotav1.QuotaLedger) {
 // an entry by two. With that of the owner alone it would not, which is why the owner
 // must still be the same.
 func (s sight) precedes(edited *quotav1.QuotaLedger) bool {
-	is, was := metav1.GetControllerOfNoCopy(edited), metav1.GetControllerOfNoCopy(s.last)
+	current, previous := metav1.GetControllerOfNoCopy(edited), metav1.GetControllerOfNoCopy(s.last)
 	return edited.Generation == s.generation ||
-		edited.Generation == s.generation+1 && is != nil && was != nil && is.UID == was.UID
+		edited.Generation == s.generation+1 && current != nil && previous != nil && current.UID == previous.UID
 }
 
 // BeforeEdit returns what the ledger said before the edit that made it this one;
@@ -98,14 +98,14 @@ func (s sight) precedes(edited *quotav1.QuotaLedger) bool {
 func (t *Trail) BeforeEdit(edited *quotav1.QuotaLedger) (last *quotav1.QuotaLedger, seen bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	is := t.sights[edited.Name]
-	if is.version < resourceversion.Parse(edited.ResourceVersion) {
+	current := t.sights[edited.Name]
+	if current.version < resourceversion.Parse(edited.ResourceVersion) {
 		return nil, false
 	}
-	if is.last == nil || is.last.UID != edited.UID || !is.exact || is.generation != edited.Generation {
+	if current.last == nil || current.last.UID != edited.UID || !current.exact || current.generation != edited.Generation {
 		return nil, true
 	}
-	return is.last, true
+	return current.last, true
 }
 
 // BeforeDeletion returns the last that the ledger of this UID said before it was
@@ -113,8 +113,8 @@ func (t *Trail) BeforeEdit(edited *quotav1.QuotaLedger) (last *quotav1.QuotaLedg
 func (t *Trail) BeforeDeletion(quota string, uid types.UID) *quotav1.QuotaLedger {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if is := t.sights[quota]; is.last != nil && is.last.UID == uid && is.exact && is.deleted {
-		return is.last
+	if current := t.sights[quota]; current.last != nil && current.last.UID == uid && current.exact && current.deleted {
+		return current.last
 	}
 	return nil
 }

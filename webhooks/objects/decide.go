@@ -143,8 +143,8 @@ func (o outcome) isWithheld() bool {
 
 // isUncovered reports whether a request failed for want of a quota.
 func isUncovered(err error) bool {
-	refusal, is := errors.AsType[*evaluation.Refusal](err)
-	return is && refusal.Uncovered
+	refusal, ok := errors.AsType[*evaluation.Refusal](err)
+	return ok && refusal.Uncovered
 }
 
 // sameLimits reports whether two looks found the same versions of the same quotas.

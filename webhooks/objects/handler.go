@@ -198,7 +198,7 @@ func named(definitions []definition.Definition, name string) *definition.Definit
 
 // invalid refuses what a quota would limit that can't be charged.
 func invalid(quota *definition.Definition, amounts corev1.ResourceList) (refused ledger.Undecided, isInvalid bool) {
-	if quota.Invalid == nil {
+	if !quota.IsInvalid() {
 		return ledger.Undecided{}, false
 	}
 	return ledger.Undecided{

@@ -74,6 +74,6 @@ func (n *Natives) refuse(ctx context.Context, evaluators *evaluation.Evaluators,
 }
 
 func isNative(err error) bool {
-	_, is := errors.AsType[*evaluation.NativeRefusal](err)
-	return is
+	_, ok := errors.AsType[*evaluation.NativeRefusal](err)
+	return ok
 }

@@ -74,8 +74,8 @@ func (d decoder) object(resource schema.GroupResource, kind metav1.GroupVersionK
 	if err := unmarshal(raw, object); err != nil {
 		return nil, fmt.Errorf("as %s: %w", resource, err)
 	}
-	if is := object.GetObjectKind().GroupVersionKind(); !is.Empty() && is != schema.GroupVersionKind(kind) {
-		return nil, fmt.Errorf("as %s: it is a %s of %s", resource, is.Kind, is.GroupVersion())
+	if current := object.GetObjectKind().GroupVersionKind(); !current.Empty() && current != schema.GroupVersionKind(kind) {
+		return nil, fmt.Errorf("as %s: it is a %s of %s", resource, current.Kind, current.GroupVersion())
 	}
 	return object, nil
 }

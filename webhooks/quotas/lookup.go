@@ -66,9 +66,9 @@ func (l *Lookup) Places(ctx context.Context, resources []schema.GroupResource) (
 	}
 	places := map[schema.GroupResource]Place{}
 	for _, resource := range resources {
-		place, is := served[resource]
+		place, ok := served[resource]
 		switch {
-		case is:
+		case ok:
 			places[resource] = place
 		case !down[resource.Group] && l.undefined(ctx, resource):
 			places[resource] = Nowhere

@@ -61,7 +61,7 @@ func (s *surroundings) Places(ctx context.Context, resources []schema.GroupResou
 	places := map[schema.GroupResource]Place{}
 	for _, resource := range resources {
 		places[resource] = InNamespaces
-		if place, is := s.places[resource]; is {
+		if place, ok := s.places[resource]; ok {
 			places[resource] = place
 		}
 	}

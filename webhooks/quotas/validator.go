@@ -38,15 +38,15 @@ func (v *Validator) ValidateCreate(ctx context.Context, quota *quotav1.ClusterRe
 // ValidateUpdate is as strict as ValidateCreate, but lets a quota go that is
 // being deleted. It warns of what changes. A limit that is lowered binds before the edit
 // is allowed.
-func (v *Validator) ValidateUpdate(ctx context.Context, was, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
+func (v *Validator) ValidateUpdate(ctx context.Context, previous, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
 	if !quota.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	warnings, err := v.validate(ctx, was, quota)
+	warnings, err := v.validate(ctx, previous, quota)
 	if err != nil {
 		return warnings, err
 	}
-	return warnings, v.fences.raise(ctx, was, quota)
+	return warnings, v.fences.raise(ctx, previous, quota)
 }
 
 // ValidateDelete allows every deletion.
@@ -54,11 +54,11 @@ func (*Validator) ValidateDelete(context.Context, *quotav1.ClusterResourceQuota)
 	return nil, nil
 }
 
-func (v *Validator) validate(ctx context.Context, was, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
+func (v *Validator) validate(ctx context.Context, previous, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
 	if err := invalid(quota); err != nil {
 		return nil, err
 	}
-	return v.warner.Warnings(ctx, was, quota), nil
+	return v.warner.Warnings(ctx, previous, quota), nil
 }
 
 func invalid(quota *quotav1.ClusterResourceQuota) error {

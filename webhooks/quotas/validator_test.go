@@ -104,9 +104,9 @@ func creating(quota *quotav1.ClusterResourceQuota) func(context.Context) error {
 	}
 }
 
-func updating(was, is *quotav1.ClusterResourceQuota) func(context.Context) error {
+func updating(previous, current *quotav1.ClusterResourceQuota) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := validator().ValidateUpdate(ctx, was, is)
+		_, err := validator().ValidateUpdate(ctx, previous, current)
 		return err
 	}
 }

@@ -72,14 +72,14 @@ func NewWarner(namespaces Namespaces, evaluators Evaluators, cluster Cluster, pr
 
 // Warnings are about what a request changes: was is nil for a new quota. What
 // can't be found out in time is not warned of, and never fails the request.
-func (w *Warner) Warnings(ctx context.Context, was, is *quotav1.ClusterResourceQuota) admission.Warnings {
+func (w *Warner) Warnings(ctx context.Context, previous, current *quotav1.ClusterResourceQuota) admission.Warnings {
 	ctx, cancel := context.WithTimeout(ctx, warnTimeout)
 	defer cancel()
-	found := findings{belowUsed: belowUsed(was, is)}
-	if selectsAnew(was, is) {
-		w.findNamespaces(ctx, is, &found)
+	found := findings{belowUsed: belowUsed(previous, current)}
+	if selectsAnew(previous, current) {
+		w.findNamespaces(ctx, current, &found)
 	}
-	w.findResources(ctx, added(was, is), &found)
+	w.findResources(ctx, added(previous, current), &found)
 	return found.warnings()
 }
 
@@ -113,8 +113,8 @@ func (w *Warner) findNamespaces(ctx context.Context, quota *quotav1.ClusterResou
 // sharedWithOpenShift returns the namespaces that OpenShift's quota of this name
 // selects too.
 func (w *Warner) sharedWithOpenShift(ctx context.Context, name string, ours selection.Selector) ([]string, error) {
-	selector, is, err := w.cluster.OpenShiftSelector(ctx, name)
-	if err != nil || !is {
+	selector, ok, err := w.cluster.OpenShiftSelector(ctx, name)
+	if err != nil || !ok {
 		return nil, err
 	}
 	theirs, err := selection.Compile(selector)

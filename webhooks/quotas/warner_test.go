@@ -59,9 +59,9 @@ func payments() *surroundings {
 	}
 }
 
-func (s *surroundings) warnings(ctx context.Context, was, is *quotav1.ClusterResourceQuota) admission.Warnings {
+func (s *surroundings) warnings(ctx context.Context, previous, current *quotav1.ClusterResourceQuota) admission.Warnings {
 	evaluators := evaluation.New(clocktesting.NewFakeClock(time.Unix(0, 0)), evaluation.ClaimSources{})
-	return NewWarner(s, evaluators, s, []string{"kube-system", "kube-public"}).Warnings(ctx, was, is)
+	return NewWarner(s, evaluators, s, []string{"kube-system", "kube-public"}).Warnings(ctx, previous, current)
 }
 
 // quota is of a team and limits this, in pairs of name and quantity.
@@ -264,9 +264,9 @@ func TestNothingIsSaidOfWhatARequestDoesNotChange(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			around, is := payments(), bad()
-			change(is)
-			if warnings := around.warnings(t.Context(), bad(), is); len(warnings) > 0 {
+			around, current := payments(), bad()
+			change(current)
+			if warnings := around.warnings(t.Context(), bad(), current); len(warnings) > 0 {
 				t.Errorf("got the warnings %q, want none", warnings)
 			}
 			if around.asked > 0 {

@@ -112,17 +112,17 @@ func (f *findings) limitsClusterScoped() string {
 }
 
 // selectsAnew reports whether the request says which namespaces are selected.
-func selectsAnew(was, is *quotav1.ClusterResourceQuota) bool {
-	return was == nil || !apiequality.Semantic.DeepEqual(was.Spec.Selector, is.Spec.Selector)
+func selectsAnew(previous, current *quotav1.ClusterResourceQuota) bool {
+	return previous == nil || !apiequality.Semantic.DeepEqual(previous.Spec.Selector, current.Spec.Selector)
 }
 
 // added returns the limits whose names are new.
-func added(was, is *quotav1.ClusterResourceQuota) corev1.ResourceList {
-	if was == nil {
-		return is.Spec.Quota.Hard
+func added(previous, current *quotav1.ClusterResourceQuota) corev1.ResourceList {
+	if previous == nil {
+		return current.Spec.Quota.Hard
 	}
-	hard := maps.Clone(is.Spec.Quota.Hard)
-	for name := range was.Spec.Quota.Hard {
+	hard := maps.Clone(current.Spec.Quota.Hard)
+	for name := range previous.Spec.Quota.Hard {
 		delete(hard, name)
 	}
 	return hard
@@ -133,14 +133,14 @@ func added(was, is *quotav1.ClusterResourceQuota) corev1.ResourceList {
 // counted, which the status of other quotas doesn't tell, for they select other
 // namespaces, scopes and names. Nor is it known for a selector or scopes that
 // change, or as long as the status describes an older spec.
-func belowUsed(was, is *quotav1.ClusterResourceQuota) []string {
-	if was == nil || was.Status.ObservedGeneration != was.Generation || countsAnew(was, is) {
+func belowUsed(previous, current *quotav1.ClusterResourceQuota) []string {
+	if previous == nil || previous.Status.ObservedGeneration != previous.Generation || countsAnew(previous, current) {
 		return nil
 	}
 	var below []string
-	for _, name := range slices.Sorted(maps.Keys(is.Spec.Quota.Hard)) {
-		limit, used := is.Spec.Quota.Hard[name], was.Status.Total.Used[name]
-		before, limited := was.Spec.Quota.Hard[name]
+	for _, name := range slices.Sorted(maps.Keys(current.Spec.Quota.Hard)) {
+		limit, used := current.Spec.Quota.Hard[name], previous.Status.Total.Used[name]
+		before, limited := previous.Spec.Quota.Hard[name]
 		if changed := !limited || !before.Equal(limit); changed && limit.Cmp(used) < 0 {
 			below = append(below, fmt.Sprintf("%s: %s/%s", name, used.String(), limit.String()))
 		}
@@ -149,9 +149,9 @@ func belowUsed(was, is *quotav1.ClusterResourceQuota) []string {
 }
 
 // countsAnew reports whether the request changes which objects count.
-func countsAnew(was, is *quotav1.ClusterResourceQuota) bool {
-	return selectsAnew(was, is) ||
-		!apiequality.Semantic.DeepEqual(was.Spec.Quota.ScopeSelector, is.Spec.Quota.ScopeSelector) // scopes can't be changed
+func countsAnew(previous, current *quotav1.ClusterResourceQuota) bool {
+	return selectsAnew(previous, current) ||
+		!apiequality.Semantic.DeepEqual(previous.Spec.Quota.ScopeSelector, current.Spec.Quota.ScopeSelector) // scopes can't be changed
 }
 
 // misplaced returns the names all of whose resources the cluster doesn't serve,

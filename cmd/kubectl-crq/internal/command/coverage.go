@@ -60,12 +60,12 @@ func coverageBy(quota *quotav1.ClusterResourceQuota, namespace string, match rea
 func notes(quota *quotav1.ClusterResourceQuota) []string {
 	var notes []string
 	for _, condition := range []string{quotav1.ConditionReady, quotav1.ConditionEnforced} {
-		is := meta.FindStatusCondition(quota.Status.Conditions, condition)
+		current := meta.FindStatusCondition(quota.Status.Conditions, condition)
 		switch {
-		case is == nil:
+		case current == nil:
 			notes = append(notes, fmt.Sprintf("Its condition %s isn't there yet: is the operator running?", condition))
-		case is.Status != "True":
-			notes = append(notes, fmt.Sprintf("It is not %s (%s): %s", condition, is.Reason, is.Message))
+		case current.Status != "True":
+			notes = append(notes, fmt.Sprintf("It is not %s (%s): %s", condition, current.Reason, current.Message))
 		}
 	}
 	return notes

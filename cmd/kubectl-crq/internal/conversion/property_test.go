@@ -102,10 +102,10 @@ func cameOut(came map[string]any, path string, value any) bool {
 		}
 	}
 	selects := strings.Contains(path, "elector")
-	for at, is := range came {
+	for at, current := range came {
 		inSelector := strings.Contains(at, " spec.selector.")
 		switch {
-		case !same(is, value):
+		case !same(current, value):
 		case strings.HasSuffix(at, " "+path), strings.HasSuffix(at, " spec.quota"+rest):
 			return true
 		case selects && inSelector:
@@ -126,9 +126,9 @@ func same(a, b any) bool {
 	if fmt.Sprint(a) == fmt.Sprint(b) {
 		return true
 	}
-	is, err1 := resource.ParseQuantity(fmt.Sprint(a))
-	was, err2 := resource.ParseQuantity(fmt.Sprint(b))
-	return err1 == nil && err2 == nil && is.Equal(was)
+	current, err1 := resource.ParseQuantity(fmt.Sprint(a))
+	previous, err2 := resource.ParseQuantity(fmt.Sprint(b))
+	return err1 == nil && err2 == nil && current.Equal(previous)
 }
 
 // addSomewhere adds a field somewhere in an object.

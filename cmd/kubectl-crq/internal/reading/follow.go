@@ -121,10 +121,10 @@ func (f *follower) signal() {
 // attempted notes how a call of the informer ended, for it tries again in silence.
 func (f *follower) attempted(err error) {
 	f.mu.Lock()
-	was := f.lost
+	previous := f.lost
 	f.lost = err
 	f.mu.Unlock()
-	if (was == nil) != (err == nil) {
+	if (previous == nil) != (err == nil) {
 		f.signal()
 	}
 }
