@@ -66,7 +66,11 @@ func (r *request) submit() {
 	c.reply = c.driver.do(func(id machine.RequestID) machine.Event {
 		return machine.Charge{ID: id, Charge: charge, Probe: probe, Patience: patience}
 	})
-	if c.reply.came && !probe && ledger.IsGranted(c.reply.answer.Decision) {
+	switch {
+	case probe:
+	case !c.reply.came:
+		c.driver.waiting[len(c.driver.waiting)-1].request = r
+	case ledger.IsGranted(c.reply.answer.Decision):
 		r.grantedAtOnce(c.quotas[c.at])
 	}
 }

@@ -32,6 +32,7 @@ func keptSeeds() []uint64 {
 		527180,               // a namespace that came and left unseen
 		11018846017545156207, // a fence of two edits, of which the first was stored
 		1795474587249524556,  // a namespace that joined before one changed that isn't selected
+		11018847188882768748, // a charge that waited while the escrow was taken from which it was granted
 	}
 }
 

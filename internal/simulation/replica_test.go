@@ -203,6 +203,8 @@ type driver struct {
 type waiter struct {
 	id     machine.RequestID
 	answer *reply
+	// request is whose charge it is; nil for a probe and for an edit.
+	request *request
 }
 
 // reply is an answer once it came.
@@ -296,9 +298,18 @@ func (d *driver) answer(answer machine.Answer) {
 		if waiter.id == answer.ID {
 			*waiter.answer = reply{came: true, answer: answer, read: d.read}
 			d.waiting = append(d.waiting[:i:i], d.waiting[i+1:]...)
+			if waiter.request != nil && ledger.IsGranted(answer.Decision) && !d.holds(waiter.request.key()) {
+				waiter.request.grantedAtOnce(d.quota) // from the escrow that was taken meanwhile
+			}
 			return
 		}
 	}
+}
+
+// holds reports whether the ledger that the machine knows has a reservation.
+func (d *driver) holds(key ledger.Key) bool {
+	_, held := d.machine.Current().State.Reservations[key]
+	return held
 }
 
 // do hands the machine a charge or an edit, and returns where the answer is going to be.
