@@ -35,14 +35,14 @@ type reservationFlags struct {
 
 func (f *reservationFlags) bind() {
 	flag.DurationVar(&f.life, "reservation-ttl", 60*time.Second,
-		"How long what was admitted holds room if its object doesn't appear. Then it is looked for a last time. "+
-			"At least 56s: for 34s the API server works on a request, for 2s a replica grants from escrow, "+
-			"and clocks of replicas may differ by the rest.")
+		"How long an admitted request holds room if its object doesn't appear. After that, the operator looks for the object a last time. "+
+			"At least 56s: the API server works on a request for up to 34s, a replica grants from escrow for 2s, "+
+			"and the clocks of two replicas may differ by the rest.")
 	flag.BoolVar(&f.escrow, "escrow", true,
-		"Have each replica reserve some room before it is asked, while limits are far, and grant from it without a write.")
+		"Let each replica reserve some room in advance while a limit is far, and grant requests from that room without a write.")
 	flag.Int64Var(&f.maxDoubtful, "max-doubtful-percent", 5,
-		"How much of a limit one namespace may hold for objects that don't appear, once one of its requests has failed. "+
-			"A fifth of what would be free without them is always allowed. 100 turns this off.")
+		"Percentage of a limit that one namespace may hold for objects that don't appear, after one of its requests has failed. "+
+			"A fifth of what would be free without those is always allowed. 100 means no such bound.")
 }
 
 func (f *reservationFlags) check() error {
@@ -66,7 +66,7 @@ type metricsFlags struct {
 func (f *metricsFlags) bind() {
 	flag.StringVar(&f.address, "metrics-bind-address", ":8443", "Address of the metrics endpoint; 0 for none.")
 	flag.BoolVar(&f.secure, "metrics-secure", true,
-		"Serve metrics over TLS, and only to callers that may get /metrics in this cluster. Otherwise over HTTP, to anybody.")
+		"Serve metrics over TLS and require authorization for GET /metrics. If false, serve them over HTTP to anybody.")
 	flag.StringVar(&f.certDir, "metrics-cert-dir", "",
 		"Directory with tls.crt and tls.key for the metrics endpoint. By default it presents the webhooks' certificate.")
 	flag.BoolVar(&f.namespaces, "metrics-namespaces", false,

@@ -89,33 +89,33 @@ func parseFlags() (flags, zap.Options) {
 		"IP address on which the webhooks are served. By default all of the host's.")
 	flag.IntVar(&f.serving.Port, "webhook-port", 9443, "Port on which the webhooks are served.")
 	flag.StringVar(&f.serving.CertDir, "cert-dir", "",
-		"Directory with tls.crt, tls.key and ca.crt for the webhooks, which the installation provides and may change.")
+		"Directory with tls.crt, tls.key and ca.crt for the webhooks. The operator loads the files again when they change.")
 	flag.StringVar(&f.serving.CertSecret, "cert-secret", "",
 		"Name of a Secret in the operator's own namespace in which it keeps the webhooks' certificate. By default "+
 			serving.DefaultSecret+" with --webhook-service and without --cert-dir. "+
-			"With --webhook-url and neither, the certificate lives as long as the process.")
+			"With --webhook-url and neither of the two, the operator makes a certificate at each start.")
 	flag.StringVar(&f.serving.ClientCAFile, "client-ca-file", "",
-		"File of the certificate authorities, in PEM, of the client certificates that callers of the webhooks must present. "+
-			"Give an AdmissionConfiguration to the API servers first.")
-	flag.BoolVar(&f.leaderElect, "leader-elect", true, "Let one of several replicas do the counting.")
+		"PEM file of certificate authorities. If set, callers of the webhooks must present a client certificate of one of them. "+
+			"Give the API servers an AdmissionConfiguration with such a certificate first.")
+	flag.BoolVar(&f.leaderElect, "leader-elect", true, "Elect one of several replicas to do the counting.")
 	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
-		"The operator's own namespace: it holds the lease and the webhooks' certificate, and is never limited.")
+		"The operator's own namespace. It holds the lease and the webhooks' certificate, and is never limited.")
 	f.metrics.bind()
 	flag.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "Address of the health probes; 0 for none.")
 	flag.StringVar(&f.pprofAddress, "pprof-bind-address", "0", "Address of the profiling endpoint; 0 for none.")
 	flag.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 5*time.Second,
-		"How long requests are still answered after SIGTERM, while the API server turns to other replicas.")
+		"How long to answer requests after SIGTERM, until the API server sends them to other replicas.")
 	f.reservations.bind()
-	flag.DurationVar(&f.statusEvery, "status-interval", time.Second, "Least time between two writes of a quota's status and views.")
+	flag.DurationVar(&f.statusEvery, "status-interval", time.Second, "Minimum time between two writes of a quota's status and views.")
 	flag.StringVar(&f.failurePolicy, "failure-policy", string(admissionregistrationv1.Fail),
-		"What the API server does with a request that a quota limits while no operator answers: Fail refuses it, "+
-			"Ignore admits it unchecked, and quotas are exceeded.")
+		"What the API server does with a request that a quota limits if no operator answers: Fail refuses it, "+
+			"Ignore admits it unchecked, so that a quota may be exceeded.")
 	flag.StringVar(&f.protected, "protected-namespaces", "kube-system,kube-public,kube-node-lease",
-		"Namespaces that are never limited, separated by commas, besides the operator's own.")
+		"Comma-separated namespaces that are never limited, besides the operator's own.")
 	flag.StringVar(&f.limited, "limited-resources", "",
-		"File with a ResourceQuotaConfiguration, as kube-apiserver takes it: what it names may be consumed only where a "+
-			"ClusterResourceQuota covers it. The same for all replicas.")
-	showVersion := flag.Bool("version", false, "Print the version and end.")
+		"File with a ResourceQuotaConfiguration, as for kube-apiserver: the resources that it names may be consumed only where a "+
+			"ClusterResourceQuota covers them. Give all replicas the same file.")
+	showVersion := flag.Bool("version", false, "Print the version and exit.")
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
 	if *showVersion {

@@ -41,15 +41,15 @@ func (f facts) ready() metav1.Condition {
 			f.trouble.Since.UTC().Format(time.RFC3339), f.trouble.Err))
 	case f.lost:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerLost, fmt.Sprintf(
-			"somebody deleted or edited the ledger at about %s: until all that was being admitted then has arrived or failed, nothing is; "+
-				"it ends by itself within minutes: find out who may write QuotaLedgers, and let nobody",
+			"the ledger was deleted or edited at about %s: requests that the quota limits are refused until all that were under way "+
+				"then have succeeded or failed, which takes minutes at most: find out who may write QuotaLedgers, and remove that right",
 			f.ledger.Sealed.UTC().Format(time.RFC3339)))
 	case f.countedGeneration != f.generation:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
-			"counting what the selected namespaces use: what is limited is refused until then; wait, and "+lookAtLog)
+			"counting what the selected namespaces use: requests for what is limited are refused until that is done; wait, and "+lookAtLog)
 	case len(f.uncounted) > 0:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
-			"not counted yet: "+join(f.uncounted)+": it is refused until then; wait, and if it lasts, "+
+			"not counted yet: "+join(f.uncounted)+": requests for that are refused until it is; wait, and if it lasts, "+
 				"look at the condition ResourceUnavailable, and at the log of the operator's leader")
 	default:
 		return condition(quotav1.ConditionReady, metav1.ConditionTrue, quotav1.ReasonCounted,
@@ -62,7 +62,7 @@ func (f facts) enforced() metav1.Condition {
 	case f.invalid != nil && f.refusing:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
 			"every request for what spec.quota.hard names is refused, in the namespaces that the valid part of the selector selects, "+
-				"because nobody can tell how much the spec allows: correct it; the condition Ready says what is wrong")
+				"because an invalid spec doesn't say how much it allows: correct it; the condition Ready says what is wrong")
 	case f.invalid != nil:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
 			"nothing is limited, because no part of the selector is valid, or Kubernetes keeps no quota on what spec.quota.hard names: "+
@@ -72,7 +72,7 @@ func (f facts) enforced() metav1.Condition {
 	case f.verdict.Enforcement == reach.Disputed:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookEdited, f.verdict.Dispute+
 			"; requests that the quota limits may pass unchecked: unless the operator's repair lasts, exempt the configuration "+
-			reach.ConfigurationName+" from whatever edits it, or stop that")
+			reach.ConfigurationName+" from the tool that edits it, or stop that tool")
 	case f.verdict.Enforcement == reach.Unprovable:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonProbeFailed, probeFailed(f.verdict.Failure))
 	case f.verdict.Enforcement == reach.Unknown && f.before != nil && f.before.ObservedGeneration == f.generation:
@@ -98,7 +98,7 @@ func (f facts) enforcedHow() string {
 	parts := []string{"every request that the quota limits is checked"}
 	if f.verdict.Coverage == reach.Wide {
 		parts = append(parts, "the webhook is called in namespaces that are not selected too, "+
-			"and requests there for what is limited need the operator: no webhook can select by annotations, nor by too many selectors; "+
+			"and requests there for what is limited need the operator: a webhook can't select by annotations, or by too many selectors; "+
 			"select by a label that several quotas share to avoid it")
 	}
 	if f.ignoring {
@@ -123,7 +123,7 @@ func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
 	case len(above) > 0:
 		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, quotav1.ReasonUsedAboveHard, strings.Join(above, ", ")+
 			"; nothing is removed, and requests for more are refused, until used is below hard: "+
-			"delete what is not needed, or raise spec.quota.hard")
+			"delete unneeded objects, or raise spec.quota.hard")
 	case f.invalid != nil:
 		return condition(quotav1.ConditionExceeded, metav1.ConditionUnknown, quotav1.ReasonInvalidSpec,
 			"nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong")

@@ -512,7 +512,7 @@ func TestALevelIsToldOnceWhenItIsReached(t *testing.T) {
 		}
 	}
 	want := "team spec.quota.hard{configmaps} NearLimit: configmaps: used 8, hard 10; " +
-		"delete what is not needed, or raise spec.quota.hard, before requests are refused"
+		"delete unneeded objects, or raise spec.quota.hard, before requests are refused"
 	if diff := cmp.Diff([]string{want}, b.told); diff != "" {
 		t.Errorf("told (-want,+got):\n%s", diff)
 	}

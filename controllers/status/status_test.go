@@ -154,18 +154,18 @@ func TestConditions(t *testing.T) {
 	}{
 		"it isn't ready before the first count": {
 			facts: good(func(f *facts) { f.countedGeneration = 0 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: what is limited is refused until then; " +
+			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: requests for what is limited are refused until that is done; " +
 				"wait, and if it lasts, the log of the operator's leader says why",
 		},
 		"nor before a resource was counted": {
 			facts: good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services", "pods"} }),
 			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonCounting, message: "not counted yet: pods, services: it is refused until then; wait, and if it lasts, " +
+			reason: quotav1.ReasonCounting, message: "not counted yet: pods, services: requests for that are refused until it is; wait, and if it lasts, " +
 				"look at the condition ResourceUnavailable, and at the log of the operator's leader",
 		},
 		"nor while the count is for an older spec": {
 			facts: good(func(f *facts) { f.countedGeneration = 1 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: what is limited is refused until then; " +
+			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: requests for what is limited are refused until that is done; " +
 				"wait, and if it lasts, the log of the operator's leader says why",
 		},
 		"nor when its spec is invalid": {
@@ -177,7 +177,7 @@ func TestConditions(t *testing.T) {
 			facts: good(func(f *facts) { f.invalid, f.refusing = errors.New("invalid"), true }),
 			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
 			reason: quotav1.ReasonInvalidSpec, message: "every request for what spec.quota.hard names is refused, " +
-				"in the namespaces that the valid part of the selector selects, because nobody can tell how much the spec allows: " +
+				"in the namespaces that the valid part of the selector selects, because an invalid spec doesn't say how much it allows: " +
 				"correct it; the condition Ready says what is wrong",
 		},
 		"or limits nothing": {
@@ -194,7 +194,7 @@ func TestConditions(t *testing.T) {
 			facts: good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Disputed, Dispute: "it was edited by x"} }),
 			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
 			reason: quotav1.ReasonWebhookEdited, message: "it was edited by x; requests that the quota limits may pass unchecked: " +
-				"unless the operator's repair lasts, exempt the configuration shared-quota from whatever edits it, or stop that",
+				"unless the operator's repair lasts, exempt the configuration shared-quota from the tool that edits it, or stop that tool",
 		},
 		"nor is one that nobody has looked at yet": {
 			facts: good(func(f *facts) { f.verdict = reach.Verdict{} }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
@@ -240,7 +240,7 @@ func TestConditions(t *testing.T) {
 			facts: good(func(f *facts) { f.verdict.Coverage = reach.Wide }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
 			reason: quotav1.ReasonWebhookConfigured, message: "every request that the quota limits is checked; " +
 				"the webhook is called in namespaces that are not selected too, and requests there for what is limited need the operator: " +
-				"no webhook can select by annotations, nor by too many selectors; select by a label that several quotas share to avoid it",
+				"a webhook can't select by annotations, or by too many selectors; select by a label that several quotas share to avoid it",
 		},
 		"and what is admitted while nobody answers": {
 			facts: good(func(f *facts) { f.ignoring = true }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
@@ -256,9 +256,9 @@ func TestConditions(t *testing.T) {
 		},
 		"a ledger that was lost": {
 			facts: good(func(f *facts) { f.lost, f.ledger.Sealed = true, moment }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonLedgerLost, message: "somebody deleted or edited the ledger at about 1970-01-01T01:23:20Z: " +
-				"until all that was being admitted then has arrived or failed, nothing is; " +
-				"it ends by itself within minutes: find out who may write QuotaLedgers, and let nobody",
+			reason: quotav1.ReasonLedgerLost, message: "the ledger was deleted or edited at about 1970-01-01T01:23:20Z: " +
+				"requests that the quota limits are refused until all that were under way then have succeeded or failed, " +
+				"which takes minutes at most: find out who may write QuotaLedgers, and remove that right",
 		},
 		"what is used may reach the limit": {
 			facts: good(func(f *facts) { f.slices = map[string]corev1.ResourceList{"a": list("pods", "10", "services", "5")} }),
@@ -279,7 +279,7 @@ func TestConditions(t *testing.T) {
 			}),
 			kind: quotav1.ConditionExceeded, want: metav1.ConditionTrue, reason: quotav1.ReasonUsedAboveHard,
 			message: "pods: used 11, hard 10, services: used 6, hard 5; nothing is removed, and requests for more are refused, " +
-				"until used is below hard: delete what is not needed, or raise spec.quota.hard",
+				"until used is below hard: delete unneeded objects, or raise spec.quota.hard",
 		},
 		"also while something else is counted": {
 			facts: good(func(f *facts) {
@@ -288,7 +288,7 @@ func TestConditions(t *testing.T) {
 			}),
 			kind: quotav1.ConditionExceeded, want: metav1.ConditionTrue, reason: quotav1.ReasonUsedAboveHard,
 			message: "pods: used 11, hard 10; nothing is removed, and requests for more are refused, " +
-				"until used is below hard: delete what is not needed, or raise spec.quota.hard",
+				"until used is below hard: delete unneeded objects, or raise spec.quota.hard",
 		},
 		"nobody knows before everything is counted": {
 			facts: good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services"} }),

@@ -58,7 +58,7 @@ type Refusal struct {
 // Refused is the event of a refusal on the quota. It is in the namespace default and names
 // no namespace and no object, because who reads it there may belong to another tenant.
 func Refused(quota types.UID, refusal Refusal) Event {
-	what, next := refusal.Message, "; delete what is not needed in the namespaces that share the quota, or raise spec.quota.hard"
+	what, next := refusal.Message, "; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard"
 	switch refusal.Reason {
 	case quotav1.ReasonQuotaExceeded:
 	case quotav1.ReasonRequestIncomplete:
@@ -91,7 +91,7 @@ func RefusedInView(view types.UID, refusal Refusal) Event {
 func afterRefusal(reason string) string {
 	switch reason {
 	case quotav1.ReasonQuotaExceeded:
-		return "; used is what all namespaces that share the quota use: delete what is not needed, " +
+		return "; used is what all namespaces that share the quota use: delete unneeded objects, " +
 			"or ask the cluster's administrator for a higher limit"
 	case quotav1.ReasonTooMuchInDoubt:
 		return "; ask the cluster's administrator for the list: kubectl crq reservations"
@@ -121,11 +121,11 @@ func LevelReached(quota *quotav1.ClusterResourceQuota, use Use) Event {
 	var next string
 	switch use.Level {
 	case quotav1.LevelUsedAboveHard:
-		next = "nothing is removed, and requests for more are refused: delete what is not needed, or raise spec.quota.hard"
+		next = "nothing is removed, and requests for more are refused: delete unneeded objects, or raise spec.quota.hard"
 	case quotav1.LevelLimitReached:
-		next = "requests for more are refused: delete what is not needed, or raise spec.quota.hard"
+		next = "requests for more are refused: delete unneeded objects, or raise spec.quota.hard"
 	default:
-		next = "delete what is not needed, or raise spec.quota.hard, before requests are refused"
+		next = "delete unneeded objects, or raise spec.quota.hard, before requests are refused"
 	}
 	return Event{
 		Regarding: quotaReference(quota.Name, quota.UID, use.Resource), Reason: string(use.Level), Action: counting,
@@ -139,11 +139,11 @@ func LevelReachedInView(view *quotav1.LocalResourceQuota, use Use) Event {
 	switch use.Level {
 	case quotav1.LevelUsedAboveHard:
 		next = "nothing is removed, and requests for more are refused: " +
-			"delete what is not needed, or ask the cluster's administrator for a higher limit"
+			"delete unneeded objects, or ask the cluster's administrator for a higher limit"
 	case quotav1.LevelLimitReached:
-		next = "requests for more are refused: delete what is not needed, or ask the cluster's administrator for a higher limit"
+		next = "requests for more are refused: delete unneeded objects, or ask the cluster's administrator for a higher limit"
 	default:
-		next = "delete what is not needed, or ask the cluster's administrator for a higher limit, before requests are refused"
+		next = "delete unneeded objects, or ask the cluster's administrator for a higher limit, before requests are refused"
 	}
 	return Event{
 		Regarding: viewReference(view.Namespace, view.Name, view.UID, use.Resource), Reason: string(use.Level), Action: counting,

@@ -40,12 +40,12 @@ func TestEventsWordForWord(t *testing.T) {
 		"a refusal, to the administrator": {
 			got: Refused("u1", refusal(quotav1.ReasonQuotaExceeded, exceeded)),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: QuotaExceeded Admitting: refused pods: " + exceeded +
-				"; delete what is not needed in the namespaces that share the quota, or raise spec.quota.hard",
+				"; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard",
 		},
 		"and to the owner": {
 			got: RefusedInView("u2", refusal(quotav1.ReasonQuotaExceeded, exceeded)),
 			want: `LocalResourceQuota shop/team u2 status.total.hard{pods}: QuotaExceeded Admitting: refused pods "web-1": ` + exceeded +
-				"; used is what all namespaces that share the quota use: delete what is not needed, or ask the cluster's administrator for a higher limit",
+				"; used is what all namespaces that share the quota use: delete unneeded objects, or ask the cluster's administrator for a higher limit",
 		},
 		"a request that doesn't say enough": {
 			got: RefusedInView("u2", Refusal{
@@ -82,35 +82,35 @@ func TestEventsWordForWord(t *testing.T) {
 		"a limit comes near": {
 			got: LevelReached(team, use(quotav1.LevelNearLimit, "8")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: NearLimit Counting: requests.cpu: used 8, hard 10; " +
-				"delete what is not needed, or raise spec.quota.hard, before requests are refused",
+				"delete unneeded objects, or raise spec.quota.hard, before requests are refused",
 		},
 		"it is reached": {
 			got: LevelReached(team, use(quotav1.LevelLimitReached, "10")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: LimitReached Counting: requests.cpu: used 10, hard 10; " +
-				"requests for more are refused: delete what is not needed, or raise spec.quota.hard",
+				"requests for more are refused: delete unneeded objects, or raise spec.quota.hard",
 		},
 		"it is below what is used": {
 			got: LevelReached(team, use(quotav1.LevelUsedAboveHard, "12")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: UsedAboveHard Counting: requests.cpu: used 12, hard 10; " +
-				"nothing is removed, and requests for more are refused: delete what is not needed, or raise spec.quota.hard",
+				"nothing is removed, and requests for more are refused: delete unneeded objects, or raise spec.quota.hard",
 		},
 		"an owner's limit comes near": {
 			got: LevelReachedInView(view, use(quotav1.LevelNearLimit, "8")),
 			want: "LocalResourceQuota shop/team u2 status.total.hard{requests.cpu}: NearLimit Counting: " +
-				"requests.cpu: used 8 by all namespaces that share the quota, hard 10; delete what is not needed, " +
+				"requests.cpu: used 8 by all namespaces that share the quota, hard 10; delete unneeded objects, " +
 				"or ask the cluster's administrator for a higher limit, before requests are refused",
 		},
 		"an owner's limit is reached": {
 			got: LevelReachedInView(view, use(quotav1.LevelLimitReached, "10")),
 			want: "LocalResourceQuota shop/team u2 status.total.hard{requests.cpu}: LimitReached Counting: " +
 				"requests.cpu: used 10 by all namespaces that share the quota, hard 10; requests for more are refused: " +
-				"delete what is not needed, or ask the cluster's administrator for a higher limit",
+				"delete unneeded objects, or ask the cluster's administrator for a higher limit",
 		},
 		"an owner's limit is below what is used": {
 			got: LevelReachedInView(view, use(quotav1.LevelUsedAboveHard, "12")),
 			want: "LocalResourceQuota shop/team u2 status.total.hard{requests.cpu}: UsedAboveHard Counting: " +
 				"requests.cpu: used 12 by all namespaces that share the quota, hard 10; nothing is removed, and requests for more are refused: " +
-				"delete what is not needed, or ask the cluster's administrator for a higher limit",
+				"delete unneeded objects, or ask the cluster's administrator for a higher limit",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestALongNoteKeepsWhatToDoNext(t *testing.T) {
 	if len(got) > maxNote {
 		t.Errorf("got %d bytes, want at most %d", len(got), maxNote)
 	}
-	if !strings.HasSuffix(got, "ä …; delete what is not needed in the namespaces that share the quota, or raise spec.quota.hard") {
+	if !strings.HasSuffix(got, "ä …; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard") {
 		t.Errorf("got %s", got)
 	}
 }

@@ -66,7 +66,7 @@ var _ = Describe("The events of a quota", func() {
 
 		By("describing the quota")
 		Eventually(ctx, says("describe", "crq", quota.Name)).Should(And(
-			ContainSubstring("Warning QuotaExceeded"), ContainSubstring(`refused pods: %s; delete what is not needed`, words)))
+			ContainSubstring("Warning QuotaExceeded"), ContainSubstring(`refused pods: %s; delete unneeded objects`, words)))
 		Consistently(ctx, says("get", "events", "-n", "default", "--field-selector", "involvedObject.name="+quota.Name, "-o", "yaml"),
 			2*time.Second, 200*time.Millisecond).ShouldNot(Or(ContainSubstring(here), ContainSubstring(there), ContainSubstring(`"web"`)))
 		By("describing the view")
@@ -137,10 +137,10 @@ var _ = Describe("The events of a quota", func() {
 		}
 		fill(there, "p3", "pods=4,secrets=0")
 		const (
-			near    = "pods: used 4, hard 5; delete what is not needed, or raise spec.quota.hard, before requests are refused"
-			reached = "pods: used 5, hard 5; requests for more are refused: delete what is not needed, or raise spec.quota.hard"
+			near    = "pods: used 4, hard 5; delete unneeded objects, or raise spec.quota.hard, before requests are refused"
+			reached = "pods: used 5, hard 5; requests for more are refused: delete unneeded objects, or raise spec.quota.hard"
 			above   = "pods: used 5, hard 3; nothing is removed, and requests for more are refused: " +
-				"delete what is not needed, or raise spec.quota.hard"
+				"delete unneeded objects, or raise spec.quota.hard"
 			path = " spec.quota.hard{pods} "
 		)
 		onQuota := eventsOn("ClusterResourceQuota", "", quota.Name)
@@ -153,7 +153,7 @@ var _ = Describe("The events of a quota", func() {
 		change(ctx, quota, hard("pods", "3"))
 		Eventually(ctx, condition(quota, quotav1.ConditionExceeded)).Should(Equal("True UsedAboveHard: pods: used 5, hard 3; " +
 			"nothing is removed, and requests for more are refused, until used is below hard: " +
-			"delete what is not needed, or raise spec.quota.hard"))
+			"delete unneeded objects, or raise spec.quota.hard"))
 		Eventually(ctx, onQuota).Should(ConsistOf("NearLimit"+path+near, "LimitReached"+path+reached, "UsedAboveHard"+path+above))
 		Eventually(ctx, says("describe", "crq", quota.Name)).Should(And(
 			ContainSubstring("Warning NearLimit"), ContainSubstring("Warning LimitReached"), ContainSubstring("Warning UsedAboveHard")))

@@ -81,7 +81,7 @@ var _ = Describe("Somebody who changes the webhook configuration again and again
 		}).Should(And(HavePrefix("False WebhookEdited: "), ContainSubstring("reverted its repair"),
 			ContainSubstring(`"%s" changed namespaceSelector of `, enforcer),
 			ContainSubstring("the requirement control-plane notin (true) takes out the namespace "+taken.Name),
-			ContainSubstring("exempt the configuration shared-quota from whatever edits it")))
+			ContainSubstring("exempt the configuration shared-quota from the tool that edits it")))
 		AddReportEntry("what the quota says", conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced))
 		Expect(conditionOf(mustGetQuota(ctx, unconcerned), quotav1.ConditionEnforced)).To(HavePrefix("True"))
 
