@@ -7,7 +7,7 @@
 // built on. What an object costs differs from ResourceQuota in two points:
 //
 //   - A condition that says that the node can't resize a pod is believed only if it
-//     is about the pod's present generation (resizing.go).
+//     is about the pod's present generation (charges.go).
 //   - A quantity of 1e30 or more counts as 1e30 (magnitude.go).
 //
 // The package answers two questions:

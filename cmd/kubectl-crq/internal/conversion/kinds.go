@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,4 +95,69 @@ func (o *Object) described(name string) (*quotav1.ClusterResourceQuota, error) {
 		quota.Annotations = nil
 	}
 	return quota, nil
+}
+
+// What OpenShift counts under a name of its own, and Kubernetes by its resource.
+const (
+	openShiftImageStreams = corev1.ResourceName("openshift.io/imagestreams")
+	countedImageStreams   = corev1.ResourceName("count/imagestreams.image.openshift.io")
+)
+
+// convertOpenShift converts OpenShift's ClusterResourceQuota, whose spec has the
+// same fields (github.com/openshift/api, quota/v1/types.go, from v3.9.0 to 2026).
+func convertOpenShift(object *Object, _ string, outcome *Outcome) error {
+	quota, err := object.described(object.metadata("name"))
+	if err != nil {
+		return err
+	}
+	if err := object.take(&quota.Spec, "spec"); err != nil {
+		return err
+	}
+	if len(quota.Spec.Selector.AnnotationSelector) > 0 {
+		outcome.remark(annotationsAsked)
+	}
+	hard := quota.Spec.Quota.Hard
+	if limit, limited := hard[openShiftImageStreams]; limited {
+		delete(hard, openShiftImageStreams)
+		if counted, both := hard[countedImageStreams]; !both || limit.Cmp(counted) < 0 {
+			hard[countedImageStreams] = limit
+		}
+		outcome.remark(imageStreamsRenamed(limit.String()))
+	}
+	outcome.add(quota)
+	return nil
+}
+
+// treeLabelSuffix ends the label that HNC gives to a namespace and all below it:
+// NAMESPACE.tree.hnc.x-k8s.io/depth.
+const treeLabelSuffix = ".tree.hnc.x-k8s.io/depth"
+
+// convertHNC converts HNC's HierarchicalResourceQuota, which has limits and
+// nothing else (sigs.k8s.io/hierarchical-namespaces v1.1.0,
+// api/v1alpha2/hierarchicalresourcequota_types.go). Its name is unique in its
+// namespace only, so the quota's begins with that.
+func convertHNC(object *Object, defaultNamespace string, outcome *Outcome) error {
+	namespace := object.metadata("namespace")
+	if namespace == "" {
+		namespace = defaultNamespace
+	}
+	if namespace == "" {
+		return errors.New(withoutNamespace)
+	}
+	quota, err := object.described(namespace + "-" + object.metadata("name"))
+	if err != nil {
+		return err
+	}
+	if err := object.take(&quota.Spec.Quota.Hard, "spec", "hard"); err != nil {
+		return err
+	}
+	object.ignore("metadata.namespace")
+	quota.Spec.Selector = quotav1.ClusterResourceQuotaSelector{LabelSelector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: namespace + treeLabelSuffix, Operator: metav1.LabelSelectorOpExists},
+		},
+	}}
+	outcome.remark(hncLabelsStop(namespace))
+	outcome.add(quota)
+	return nil
 }

@@ -7,10 +7,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -95,4 +98,37 @@ func shortened(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	end := "-" + hex.EncodeToString(sum[:4])
 	return strings.TrimRight(name[:utilvalidation.DNS1123SubdomainMaxLength-len(end)], "-.") + end
+}
+
+// maxQuantity is longer than any quantity that somebody means.
+const maxQuantity = 64
+
+// Kubernetes writes a number out to read it: for 1e999999999 that takes forever.
+var hasLargeExponent = regexp.MustCompile(`[eE][+-]?\d{4}`).MatchString //nolint:gochecknoglobals // compiled once
+
+// noQuantities names the limits that can't be read: what reads them all doesn't
+// say which.
+func noQuantities(left map[string]any) []string {
+	var bad []string
+	for _, path := range slices.Sorted(maps.Keys(left)) {
+		above := path[:max(strings.LastIndexAny(path, ".["), 0)]
+		if quoted := strings.LastIndex(path, `["`); quoted >= 0 && strings.HasSuffix(path, `"]`) {
+			above = path[:quoted]
+		}
+		if !strings.HasPrefix(path, "spec.") || !strings.HasSuffix(above, ".hard") {
+			continue
+		}
+		if written, isText := left[path].(string); isText && !isQuantity(written) {
+			bad = append(bad, noQuantity(path, written))
+		}
+	}
+	return bad
+}
+
+func isQuantity(written string) bool {
+	if len(written) > maxQuantity || hasLargeExponent(written) {
+		return false
+	}
+	_, err := resource.ParseQuantity(written)
+	return err == nil
 }
