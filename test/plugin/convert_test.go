@@ -14,6 +14,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // Namespaces carry the labels and annotations that the peers give them.
@@ -85,6 +86,7 @@ spec: {hard: {services: 1}}
 		Eventually(ctx, func(ctx context.Context) string {
 			return kubectl(ctx, cluster.Kubeconfig(), nil, "get", "crq", "conv-hnc-budget", "-o", "jsonpath={.status.selector}").stdout
 		}).Should(Equal("team=conv-hnc"))
+		suite.WaitUntilEnforced(ctx, api, "conv-hnc-budget")
 		refused := createService(ctx, "conv-hnc-team", "three")
 		Expect(refused.stderr).To(ContainSubstring("exceeded quota: conv-hnc-budget, requested: services=1, used: services=1"))
 	})

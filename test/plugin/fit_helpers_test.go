@@ -21,6 +21,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // place is a namespace, the quota that it alone is under, and its owner, who has
@@ -39,10 +40,16 @@ func newPlace(ctx context.Context, name string, hard corev1.ResourceList) place 
 	}
 	enforced(ctx, definition.Obj())
 	p := place{namespace: name, quota: name, kubeconfig: ownerOf(ctx, name)}
-	Eventually(ctx, func(ctx context.Context) error {
-		return api.Get(ctx, client.ObjectKey{Namespace: name, Name: name}, &quotav1.LocalResourceQuota{})
-	}).Should(Succeed())
+	shown(ctx, name, name)
 	return p
+}
+
+// shown returns once the quota has a view in the namespace.
+func shown(ctx context.Context, quota, namespace string) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) error {
+		return api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: quota}, &quotav1.LocalResourceQuota{})
+	}).Should(Succeed())
 }
 
 func ownerOf(ctx context.Context, namespace string) string {
@@ -99,7 +106,8 @@ func (p place) fits(ctx context.Context, manifest string, args ...string) answer
 	return answered
 }
 
-// settledFits asks until the answer rests on a view without reservations.
+// settledFits asks once the answer rests on a view without reservations. Both may be
+// outdated still: who has changed what is used waits with comesTo first.
 func (p place) settledFits(ctx context.Context, manifest string, args ...string) answer {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega, ctx context.Context) {
@@ -188,7 +196,8 @@ func (p place) kubelet(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	DeferCleanup(func() { stop(); <-done })
-	pods, err := api.Watch(ctx, &corev1.PodList{}, client.InNamespace(p.namespace))
+	// A timeout would end the watch.
+	pods, err := suite.Client(cluster.Config(), 0).Watch(ctx, &corev1.PodList{}, client.InNamespace(p.namespace))
 	Expect(err).NotTo(HaveOccurred())
 	go func() {
 		defer close(done)

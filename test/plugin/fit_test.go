@@ -207,6 +207,7 @@ var _ = Describe("kubectl crq fit", Ordered, ContinueOnFailure, func() {
 		p.comesTo(ctx, list("pods", "3", "persistentvolumeclaims", "3"))
 		mustKubectl(ctx, "delete", "statefulset", "web", "-n", p.namespace, "--cascade=foreground", "--wait=false")
 		mustKubectl(ctx, "delete", "pods", "--all", "-n", p.namespace)
+		p.comesTo(ctx, list("pods", "0", "persistentvolumeclaims", "3"))
 
 		got := p.settledFits(ctx, manifests["statefulset"])
 		Expect(got.Result).To(Equal("fits"))
@@ -252,7 +253,7 @@ var _ = Describe("kubectl crq fit", Ordered, ContinueOnFailure, func() {
 		p.mustApply(ctx, larger)
 		p.refused(ctx, "exceeded quota: "+p.quota)
 		p.staysAt(ctx, list("requests.cpu", "1050m"))
-		Expect(upToDate(ctx, p)).To(BeEquivalentTo(2), "2 new ones and an old one")
+		Eventually(ctx, func(ctx context.Context) int32 { return upToDate(ctx, p) }).Should(BeEquivalentTo(2), "2 new ones and an old one")
 		p.raise(ctx, list("requests.cpu", "150m"))
 		Eventually(ctx, func(ctx context.Context) int32 { return upToDate(ctx, p) }).Should(BeEquivalentTo(3))
 		p.staysAt(ctx, list("requests.cpu", "1200m"))
@@ -263,6 +264,7 @@ var _ = Describe("kubectl crq fit", Ordered, ContinueOnFailure, func() {
 		p.kubelet(ctx)
 		manifest := strings.Replace(manifests["deployment"], "replicas: 5", "replicas: 4", 1)
 		p.mustApply(ctx, manifest)
+		p.comesTo(ctx, list("pods", "4"))
 		ready(ctx, p, 4)
 		changed := strings.Replace(manifest, "image: web", "image: web:2", 1)
 
@@ -304,11 +306,16 @@ var _ = Describe("kubectl crq fit", Ordered, ContinueOnFailure, func() {
 	It("charges a quota that two namespaces share for both, and ResourceQuotas for their own", func(ctx SpecContext) {
 		p := newPlace(ctx, "fit-shared", list("pods", "7", "services", "2"))
 		namespace(ctx, "fit-shared-2", "fit", "fit-shared")
-		mustCreate(ctx, &corev1.ResourceQuota{
-			ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: "fit-shared-2"},
-			Spec:       corev1.ResourceQuotaSpec{Hard: list("count/replicasets.apps", "0")},
-		})
+		const limited corev1.ResourceName = "count/replicasets.apps"
+		own := builders.ResourceQuota("fit-shared-2", "own")
+		own.Spec.Hard = list(string(limited), "0")
+		mustCreate(ctx, own)
 		mustKubectl(ctx, "create", "rolebinding", "owner", "--clusterrole=admin", "--user=owner-of-fit-shared", "-n", "fit-shared-2")
+		shown(ctx, p.quota, "fit-shared-2")
+		Eventually(ctx, func(ctx context.Context) (corev1.ResourceList, error) {
+			err := api.Get(ctx, client.ObjectKeyFromObject(own), own)
+			return own.Status.Used, err
+		}).Should(HaveKey(limited))
 		both := manifests["replicaset"] + "\n---" + strings.Replace(manifests["replicaset"], "{name: web}", "{name: web, namespace: fit-shared-2}", 1)
 
 		var got outcome
