@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -30,7 +30,9 @@ const (
 var _ = Describe("Replicas behind their Service", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		Expect(admin.Create(ctx, builders.Namespace(namespace).Label("team", quota).Obj())).To(Succeed())
-		Expect(admin.Create(ctx, builders.Quota(quota).Label("team", quota).Hard("count/configmaps", fmt.Sprint(hard)).Obj())).To(Succeed())
+		limits := builders.Quota(quota).Label("team", quota).Hard("count/configmaps", fmt.Sprint(hard)).Obj()
+		// The API server hears of the Service's endpoints a moment after they are stored.
+		Eventually(ctx, func(ctx context.Context) error { return admin.Create(ctx, limits) }).Should(Succeed())
 		suite.WaitUntilEnforced(ctx, admin, quota)
 		// Enforced is said a moment before the API server asks.
 		Eventually(ctx, func(g Gomega, ctx context.Context) {
@@ -71,10 +73,9 @@ var _ = Describe("Replicas behind their Service", Ordered, func() {
 	})
 
 	It("are the only ones who write what they keep", func(ctx SpecContext) {
-		ledger := &quotav1.QuotaLedger{}
-		Expect(admin.Get(ctx, client.ObjectKey{Name: quota}, ledger)).To(Succeed())
-		ledger.Entries.Used = corev1.ResourceList{}
-		Expect(admin.Update(ctx, ledger)).To(MatchError(ContainSubstring("is written by the shared quota operator alone")))
+		ledger := &quotav1.QuotaLedger{ObjectMeta: builders.Meta("", quota)}
+		forget := client.RawPatch(types.MergePatchType, []byte(`{"entries":{"used":null}}`))
+		Expect(admin.Patch(ctx, ledger, forget)).To(MatchError(ContainSubstring("is written by the shared quota operator alone")))
 	})
 
 	It("lose no call when one of them stops, and none when it comes back", func(ctx SpecContext) {
@@ -103,7 +104,7 @@ var _ = Describe("Replicas behind their Service", Ordered, func() {
 		before := asked(ctx, replicas[0])
 		// Calls that are handed to the address of the one that was killed fail, until
 		// the API server has learned that it is gone.
-		Eventually(ctx, func(ctx context.Context) error { return create(ctx, hard) }).Should(beRefused())
+		waitUntilAnswered(ctx)
 		const calls = 20
 		for range calls {
 			Expect(create(ctx, hard)).To(beRefused())
@@ -117,7 +118,7 @@ var _ = Describe("Replicas behind their Service", Ordered, func() {
 	It("answer for one that is paused, once its probes fail", func(ctx SpecContext) {
 		replicas[0].Pause()
 		waitUntilReady(replicas[1])
-		Eventually(ctx, func(ctx context.Context) error { return create(ctx, hard) }).Should(beRefused())
+		waitUntilAnswered(ctx)
 		before := asked(ctx, replicas[1])
 		Expect(create(ctx, hard)).To(beRefused())
 		Expect(asked(ctx, replicas[1])).To(BeNumerically(">", before))
@@ -144,6 +145,17 @@ var _ = Describe("Replicas behind their Service", Ordered, func() {
 // create creates the object of a number.
 func create(ctx context.Context, i int) error {
 	return admin.Create(ctx, builders.ConfigMap(namespace, fmt.Sprintf("c%d", i)))
+}
+
+// waitUntilAnswered returns once many calls in a row are answered: a single one may be handed
+// to the right replica by chance.
+func waitUntilAnswered(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega, ctx context.Context) {
+		for range 20 {
+			g.Expect(create(ctx, hard)).To(beRefused())
+		}
+	}).Should(Succeed())
 }
 
 // wantAsked makes calls until each of the replicas was handed some.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -92,9 +93,11 @@ func harms() map[string]func(context.Context, client.Client, client.Object) erro
 	patch := merge(`{"metadata":{"labels":{"mine":"yes"}},"entries":{"used":{"pods":"9"}}}`)
 	return map[string]func(context.Context, client.Client, client.Object) error{
 		"update": func(ctx context.Context, by client.Client, object client.Object) error {
-			Expect(admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
-			object.SetLabels(map[string]string{"mine": "yes"})
-			return by.Update(ctx, object)
+			return retry.RetryOnConflict(retry.DefaultRetry, func() error { // with the operator, who writes it, too
+				Expect(admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+				object.SetLabels(map[string]string{"mine": "yes"})
+				return by.Update(ctx, object)
+			})
 		},
 		"patch": func(ctx context.Context, by client.Client, object client.Object) error {
 			return by.Patch(ctx, object, patch)
