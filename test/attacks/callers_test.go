@@ -35,13 +35,14 @@ var _ = Describe("A pod that reaches the operator's port", Ordered, func() {
 			"/", webhooks, webhooks + "/any/1-0123456789abcdef", "/" + guessed + webhooks, "/" + token[1:] + webhooks, webhooks + "/" + token,
 			"/validate-quotas", "/probe/1-0123456789abcdef",
 		}
+		turned := t.gauge(ctx, turnedAway)
 		for _, path := range paths {
 			status, _, err := t.post(ctx, path, forged())
 			Expect(err).NotTo(HaveOccurred())
 			Expect(status).To(Equal(http.StatusNotFound), path)
 		}
 		Expect(t.reserved(ctx)).To(BeZero())
-		Expect(t.gauge(ctx, turnedAway)).To(BeNumerically("==", len(paths)))
+		Expect(t.gauge(ctx, turnedAway)).To(BeNumerically("==", turned+float64(len(paths))))
 
 		By("showing what it could do with the token")
 		status, allowed, err := t.post(ctx, "/"+token+webhooks, forged())
@@ -65,7 +66,7 @@ var _ = Describe("A pod that reaches the operator's port", Ordered, func() {
 	})
 
 	It("takes little memory with many large requests that it sends slowly, whatever it knows", func(ctx SpecContext) {
-		const connections, size, bound = 100, 7_000_000, 100 << 20
+		const connections, size, least, bound = 100, 7_000_000, 20 << 20, 100 << 20
 		token := suite.CallersToken(ctx, t.admin)
 		before, turned := t.gauge(ctx, "go_memstats_heap_inuse_bytes"), t.gauge(ctx, turnedAway)
 		slow, end := context.WithCancel(ctx)
@@ -84,13 +85,15 @@ var _ = Describe("A pod that reaches the operator's port", Ordered, func() {
 			})
 		}
 		highest, answered := 0.0, 0
-		for began := time.Now(); time.Since(began) < 4*time.Second; answered++ {
+		// A machine that is busy takes longer to receive as much as shows something.
+		enough := func(took time.Duration) bool { return took > 4*time.Second && highest > least || took > 30*time.Second }
+		for began := time.Now(); !enough(time.Since(began)); answered++ {
 			highest = max(highest, t.gauge(ctx, "go_memstats_heap_inuse_bytes")-before)
 			Expect(t.admin.Create(ctx, builders.ConfigMap(namespace, fmt.Sprintf("honest-%d", answered)))).To(Succeed())
 		}
 		AddReportEntry("MiB that it took", fmt.Sprintf("%.0f, while %d honest requests were answered", highest/(1<<20), answered))
 		Expect(highest).To(BeNumerically("<", bound))
-		Expect(highest).To(BeNumerically(">", 20<<20), "an attack that is turned away shows nothing")
+		Expect(highest).To(BeNumerically(">", least), "an attack that is turned away shows nothing")
 		Expect(t.gauge(ctx, turnedAway)).To(BeNumerically("==", turned))
 	})
 

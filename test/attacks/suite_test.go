@@ -78,7 +78,9 @@ func install(ctx context.Context, options harness.Options, addresses []int, args
 	}
 	Eventually(t.operator.Ready).Should(ConsistOf(t.replicas))
 	Expect(t.admin.Create(ctx, builders.Namespace(namespace).Label("team", quota).Obj())).To(Succeed())
-	Expect(t.admin.Create(ctx, builders.Quota(quota).Label("team", quota).Hard("count/configmaps", hard).Obj())).To(Succeed())
+	limits := builders.Quota(quota).Label("team", quota).Hard("count/configmaps", hard).Obj()
+	// The API server hears of the Service's endpoints a moment after they are stored.
+	Eventually(ctx, func(ctx context.Context) error { return t.admin.Create(ctx, limits) }).Should(Succeed())
 	suite.WaitUntilEnforced(ctx, t.admin, quota)
 	return t
 }
