@@ -245,6 +245,15 @@ func scrape(ctx context.Context) {
 	GinkgoHelper()
 	suite.Kubectl(ctx, cluster, "create", "clusterrolebinding", "scraper",
 		"--clusterrole=shared-quota-metrics-reader", "--serviceaccount=default:default")
+	// The operator remembers a refusal for a while, so that it is asked once the binding is known.
+	Eventually(ctx, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:                  "system:serviceaccount:default:default",
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "get", Path: "/metrics"},
+		}}
+		err := admin.Create(ctx, review)
+		return review.Status.Allowed, err
+	}).Should(BeTrue())
 	scraper := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}}
 	token := &authenticationv1.TokenRequest{}
 	Expect(admin.SubResource("token").Create(ctx, scraper, token)).To(Succeed())
@@ -307,16 +316,21 @@ func spoil(ctx context.Context) {
 		g.Expect(string(secret.Data[corev1.TLSCertKey])).To(And(ContainSubstring("BEGIN CERTIFICATE"), Not(Equal(before))))
 	}).Should(Succeed())
 
+	const added = "added.example.com"
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	Expect(admin.Get(ctx, client.ObjectKey{Name: "shared-quota"}, configuration)).To(Succeed())
-	added := *configuration.Webhooks[0].DeepCopy()
-	added.Name = "added.example.com"
-	configuration.Webhooks = append(configuration.Webhooks, added)
-	Expect(admin.Update(ctx, configuration)).To(Succeed())
+	Eventually(ctx, func(ctx context.Context) error { // The operator writes it, too, for its new certificate.
+		if err := admin.Get(ctx, client.ObjectKey{Name: "shared-quota"}, configuration); err != nil {
+			return err
+		}
+		entry := *configuration.Webhooks[0].DeepCopy()
+		entry.Name = added
+		configuration.Webhooks = append(configuration.Webhooks, entry)
+		return admin.Update(ctx, configuration)
+	}).Should(Succeed())
 	Eventually(ctx, func(ctx context.Context) (bool, error) {
 		err := admin.Get(ctx, client.ObjectKeyFromObject(configuration), configuration)
 		return slices.ContainsFunc(configuration.Webhooks, func(entry admissionregistrationv1.ValidatingWebhook) bool {
-			return entry.Name == added.Name
+			return entry.Name == added
 		}), err
 	}).Should(BeFalse())
 }
