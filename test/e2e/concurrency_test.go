@@ -174,7 +174,7 @@ func latestVersion(ctx context.Context) string {
 // is first marked as deleted, and stays stored for a moment.
 func mostAtOnce(ctx context.Context, namespaces []string, since string, created int32) int {
 	GinkgoHelper()
-	events, err := api.Watch(ctx, &corev1.PodList{}, &client.ListOptions{
+	events, err := watcher.Watch(ctx, &corev1.PodList{}, &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: since},
 	})
 	Expect(err).NotTo(HaveOccurred())

@@ -114,8 +114,8 @@ func questions(is *admissionregistrationv1.ValidatingWebhookConfiguration) []str
 // watchQuota returns the versions of a quota from now on.
 func watchQuota(ctx context.Context, quota *quotav1.ClusterResourceQuota) <-chan watch.Event {
 	GinkgoHelper()
-	watching, stop := context.WithTimeout(ctx, 2*deadline)
-	events, err := api.Watch(watching, &quotav1.ClusterResourceQuotaList{}, client.MatchingFields{"metadata.name": quota.Name})
+	watching, stop := context.WithTimeout(ctx, 4*deadline)
+	events, err := watcher.Watch(watching, &quotav1.ClusterResourceQuotaList{}, client.MatchingFields{"metadata.name": quota.Name})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { events.Stop(); stop() })
 	return events.ResultChan()

@@ -79,10 +79,10 @@ var _ = Describe("The status of a quota", func() {
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", strconv.Itoa(limit)))
 		namespaces := []string{team.namespace(ctx), team.namespace(ctx)}
-		watched, err := api.Watch(ctx, &quotav1.ClusterResourceQuotaList{}, client.MatchingFields{"metadata.name": quota.Name})
+		watched, err := watcher.Watch(ctx, &quotav1.ClusterResourceQuotaList{}, client.MatchingFields{"metadata.name": quota.Name})
 		Expect(err).NotTo(HaveOccurred())
 		defer watched.Stop()
-		views, err := api.Watch(ctx, &quotav1.LocalResourceQuotaList{}, client.InNamespace(namespaces[0]))
+		views, err := watcher.Watch(ctx, &quotav1.LocalResourceQuotaList{}, client.InNamespace(namespaces[0]))
 		Expect(err).NotTo(HaveOccurred())
 		defer views.Stop()
 

@@ -33,7 +33,9 @@ const (
 var (
 	cluster *harness.Cluster
 	// api is the admin's client. It reads from the API server.
-	api client.WithWatch
+	api client.Client
+	// watcher is the same without a timeout, which would end a watch, too.
+	watcher client.WithWatch
 	// running is the operator. The spec that kills it puts another in its place.
 	running *harness.Operator
 	// settings are what it was started with, to start it again the same way.
@@ -98,7 +100,7 @@ func startControlPlane(ctx context.Context) {
 	_, err = cluster.StartControllerManager(ctx, "--controllers",
 		"namespace-controller,deployment-controller,replicaset-controller,persistentvolumeclaim-protection-controller")
 	Expect(err).NotTo(HaveOccurred())
-	api = suite.Client(cluster.Config(), deadline)
+	api, watcher = suite.Client(cluster.Config(), deadline), suite.Client(cluster.Config(), 0)
 }
 
 // createSharedObjects makes what is cluster-scoped and used by several specs.

@@ -45,7 +45,7 @@ func recordViews(ctx context.Context, quota string) *written {
 	Expect(api.List(ctx, list)).To(Succeed())
 	// The spec's own context ends before its clean-up.
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	events, err := api.Watch(watching, &quotav1.LocalResourceQuotaList{}, &client.ListOptions{
+	events, err := watcher.Watch(watching, &quotav1.LocalResourceQuotaList{}, &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion},
 	})
 	Expect(err).NotTo(HaveOccurred())
