@@ -55,11 +55,8 @@ var _ = Describe("The webhook's certificate", Ordered, ContinueOnFailure, func()
 	BeforeAll(func(ctx SpecContext) {
 		install(ctx)
 		kubeconfig = suite.Kubeconfig(cluster)
-		Expect(running.Stop()).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) {
-			deleteIfThere(ctx, builders.Namespace(suite.Namespace).Obj())
-			start(ctx)
-		})
+		away(running.Stop)
+		DeferCleanup(deleteIfThere, builders.Namespace(suite.Namespace).Obj())
 	})
 	// options are those of a replica behind the balancer.
 	options := func(balancer *harness.Balancer) harness.OperatorOptions {

@@ -18,6 +18,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
 var _ = Describe("An operator that is killed", func() {
@@ -82,7 +83,7 @@ var _ = Describe("An operator that is killed", func() {
 			g.Expect(ledger.Entries.Reservations).To(BeEmpty())
 		}).Should(Succeed())
 
-		Expect(running.Kill()).To(Succeed())
+		away(running.Kill)
 		By("deleting, relabelling and creating while it is away")
 		mustDelete(ctx, doomed)
 		relabel(ctx, mustGetNamespace(ctx, gone), nil)
@@ -118,7 +119,7 @@ var _ = Describe("An operator that is told to stop", func() {
 			})
 		}
 		Eventually(admitted.Load).Should(BeNumerically(">=", 2*clients))
-		Expect(running.Stop()).To(Succeed())
+		away(running.Stop)
 		group.Wait()
 		start(ctx)
 		usesWithin(ctx, reservationTTL/4, quota, fmt.Sprintf("pods=%d", admitted.Load()))
@@ -128,7 +129,7 @@ var _ = Describe("An operator that is told to stop", func() {
 
 var _ = Describe("An operator in a cluster that has no quota", func() {
 	It("has the first one validated", func(ctx SpecContext) {
-		Expect(running.Kill()).To(Succeed())
+		away(running.Kill)
 		configurations := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
 		Expect(api.List(ctx, configurations)).To(Succeed())
 		for i := range configurations.Items {
@@ -139,7 +140,7 @@ var _ = Describe("An operator in a cluster that has no quota", func() {
 		Expect(quotas.Items).To(BeEmpty(), "each spec deletes its own")
 
 		start(ctx)
-		Eventually(ctx, tryInvalidQuota).Should(MatchError(ContainSubstring("must be an integer")))
+		Expect(tryInvalidQuota(ctx)).To(MatchError(ContainSubstring("must be an integer")))
 	})
 })
 
@@ -172,6 +173,20 @@ var _ = Describe("The webhook configuration", func() {
 	})
 })
 
+// away ends the operator, by its Kill or Stop. If no other has taken its place by the end of
+// the spec, one does then.
+func away(end func() error) {
+	GinkgoHelper()
+	DeferCleanup(func(ctx SpecContext) {
+		select {
+		case <-running.Done():
+			start(ctx)
+		default:
+		}
+	})
+	Expect(end()).To(Succeed())
+}
+
 // restart kills the operator and starts it again.
 func restart(ctx context.Context) {
 	GinkgoHelper()
@@ -179,10 +194,19 @@ func restart(ctx context.Context) {
 	start(ctx)
 }
 
-// start puts another operator in the place of the one that was killed.
+// start puts another operator in the place of the one that ended.
 func start(ctx context.Context) {
 	GinkgoHelper()
-	var err error
-	running, err = cluster.StartOperator(ctx, settings)
+	startWith(ctx, settings)
+}
+
+// startWith is start with these options. It returns once the API server knows the operator's
+// certificate: the operator is ready when it has read that in the configuration, and the API
+// server loads the configuration in its own time.
+func startWith(ctx context.Context, options harness.OperatorOptions) {
+	GinkgoHelper()
+	started, err := cluster.StartOperator(ctx, options)
 	Expect(err).NotTo(HaveOccurred())
+	running = started // if none started, the one before can still be ended once more
+	Eventually(ctx, tryInvalidQuota).Should(MatchError(ContainSubstring("must be an integer")))
 }

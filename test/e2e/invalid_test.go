@@ -48,7 +48,7 @@ var _ = Describe("A quota that this release can't enforce", func() {
 // would ask it.
 func createUnvalidated(ctx context.Context, quota *quotav1.ClusterResourceQuota) {
 	GinkgoHelper()
-	Expect(running.Kill()).To(Succeed())
+	away(running.Kill)
 	mustDelete(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "shared-quota"}})
 	Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, quota) }).Should(Succeed())
 	DeferCleanup(deleteIfThere, quota)

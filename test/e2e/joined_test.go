@@ -20,8 +20,7 @@ import (
 var _ = Describe("A namespace that joins", Ordered, ContinueOnFailure, func() {
 	var leader *proxy.Proxy
 	BeforeAll(func(ctx SpecContext) {
-		Expect(running.Stop()).To(Succeed())
-		DeferCleanup(start)
+		away(running.Stop)
 		balancer := startBalancer()
 		certificate, err := cluster.Certificate()
 		Expect(err).NotTo(HaveOccurred())

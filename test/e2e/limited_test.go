@@ -74,8 +74,8 @@ var _ = Describe("What is limited by default", Ordered, func() {
 		Expect(os.WriteFile(path, []byte(limitedByDefault), 0o600)).To(Succeed())
 		mustCreate(ctx, builders.PriorityClass("reserved", 500))
 		DeferCleanup(deleteIfThere, builders.PriorityClass("reserved", 500))
-		replaceOperator(ctx, "--limited-resources", path)
 		DeferCleanup(func(ctx SpecContext) { replaceOperator(ctx) })
+		replaceOperator(ctx, "--limited-resources", path)
 		Eventually(ctx, func(ctx context.Context) error {
 			return api.Create(ctx, balancer("default", "probe"), client.DryRunAll)
 		}).Should(BeRefused(balancersUncovered))
@@ -181,16 +181,13 @@ var _ = Describe("What is limited by default", Ordered, func() {
 })
 
 // replaceOperator puts an operator with these further arguments in the place of
-// the one that runs. It returns once the API server knows its certificate.
+// the one that runs.
 func replaceOperator(ctx context.Context, args ...string) {
 	GinkgoHelper()
 	Expect(running.Stop()).To(Succeed())
 	options := settings
 	options.Args = append(slices.Clone(settings.Args), args...)
-	var err error
-	running, err = cluster.StartOperator(ctx, options)
-	Expect(err).NotTo(HaveOccurred())
-	Eventually(ctx, tryInvalidQuota).Should(MatchError(ContainSubstring("must be an integer")))
+	startWith(ctx, options)
 }
 
 // startNative runs an API server of its own whose ResourceQuota plugin has this

@@ -28,8 +28,7 @@ var _ = Describe("A limit that is lowered", Ordered, ContinueOnFailure, func() {
 	var servers [2]client.Client
 	var leader, other *proxy.Proxy
 	BeforeAll(func(ctx SpecContext) {
-		Expect(running.Stop()).To(Succeed())
-		DeferCleanup(start)
+		away(running.Stop)
 		balancer := startBalancer()
 		certificate, err := cluster.Certificate()
 		Expect(err).NotTo(HaveOccurred())

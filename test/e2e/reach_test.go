@@ -38,13 +38,7 @@ var _ = Describe("While no operator runs", func() {
 		service := mustCreate(ctx, builders.Service(selected, "before").Obj())
 		node := mustCreate(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: team.name}})
 
-		Expect(running.Kill()).To(Succeed())
-		back := false
-		DeferCleanup(func(ctx SpecContext) {
-			if !back {
-				start(ctx)
-			}
-		})
+		away(running.Kill)
 
 		By("refusing, and saying why, what is limited where it is")
 		Eventually(ctx, func(ctx context.Context) error {
@@ -77,7 +71,6 @@ var _ = Describe("While no operator runs", func() {
 		mustDelete(ctx, node)
 
 		By("going on once it is back")
-		back = true
 		start(ctx)
 		Eventually(ctx, func(ctx context.Context) error {
 			return client.IgnoreAlreadyExists(api.Create(ctx, builders.Pod(selected, "after").Obj()))
@@ -85,15 +78,10 @@ var _ = Describe("While no operator runs", func() {
 	})
 
 	It("admits everything unchecked where that was chosen, and says so", func(ctx SpecContext) {
-		Expect(running.Kill()).To(Succeed())
-		chosen := settings
-		settings.Args = append(slices.Clip(settings.Args), "--failure-policy", "Ignore")
-		start(ctx)
-		DeferCleanup(func(ctx SpecContext) {
-			settings = chosen
-			Expect(running.Kill()).To(Succeed())
-			start(ctx)
-		})
+		DeferCleanup(restartWith, settings)
+		ignoring := settings
+		ignoring.Args = append(slices.Clip(settings.Args), "--failure-policy", "Ignore")
+		restartWith(ctx, ignoring)
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", "0"))
 		namespace := team.namespace(ctx)
@@ -110,17 +98,14 @@ var _ = Describe("While no operator runs", func() {
 
 var _ = Describe("An operator that is removed with its namespace", func() {
 	It("leaves no cluster that refuses pods", func(ctx SpecContext) {
-		_, err := cluster.StartControllerManager(ctx, "--controllers", "garbage-collector-controller")
+		collector, err := cluster.StartControllerManager(ctx, "--controllers", "garbage-collector-controller")
 		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(collector.Stop)
 		own := mustCreate(ctx, builders.Namespace("operator-of-its-own").Obj())
-		Expect(running.Kill()).To(Succeed())
-		chosen := settings
-		settings.Args = append(slices.Clip(settings.Args), "--namespace", own.Name)
-		start(ctx)
-		DeferCleanup(func(ctx SpecContext) {
-			settings = chosen
-			start(ctx)
-		})
+		DeferCleanup(restartWith, settings)
+		elsewhere := settings
+		elsewhere.Args = append(slices.Clip(settings.Args), "--namespace", own.Name)
+		restartWith(ctx, elsewhere)
 		team := newTeam()
 		enforce(ctx, team.quota().Hard("pods", "1"))
 		namespace := team.namespace(ctx)
