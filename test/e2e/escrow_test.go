@@ -47,18 +47,28 @@ var _ = Describe("A replica that is asked often, far from the limit", Ordered, f
 			mustCreate(ctx, builders.Pod(namespace, fmt.Sprintf("%s%d", prefix, i)).Obj())
 		}
 	}
+	// burstIntoEscrow creates so many pods, and more as long as nothing is in escrow, because the
+	// machine paused and the replica was not asked often. It returns how many.
+	burstIntoEscrow := func(ctx context.Context, quota client.Object, namespace string, pods int) int {
+		GinkgoHelper()
+		burst(ctx, namespace, "p", pods)
+		created := pods
+		for ; escrowed(ctx, quota) == 0; created++ {
+			Expect(created).To(BeNumerically("<", 2*pods), "nothing is in escrow")
+			burst(ctx, namespace, fmt.Sprintf("p%d-", created), 1)
+		}
+		return created
+	}
 
 	It("grants from an escrow, and gives it back", func(ctx SpecContext) {
-		const pods = 60
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", "1000"))
 		namespace := team.namespace(ctx)
 		before := writes(ctx, quota)
-		burst(ctx, namespace, "p", pods)
+		pods := burstIntoEscrow(ctx, quota, namespace, 60)
 		after := writes(ctx, quota)
 		AddReportEntry("writes of the ledger", fmt.Sprintf("%d for %d pods", after-before, pods))
 		Expect(after - before).To(BeNumerically("<", pods/2))
-		Expect(escrowed(ctx, quota)).To(BeNumerically(">", 0))
 		eventuallyUses(ctx, quota, fmt.Sprintf("pods=%d", pods))
 		Eventually(ctx, func(ctx context.Context) []string { return reservations(ctx, quota) }).Should(BeEmpty())
 		settled := writes(ctx, quota)
@@ -69,23 +79,21 @@ var _ = Describe("A replica that is asked often, far from the limit", Ordered, f
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", "1000"))
 		namespace := team.namespace(ctx)
-		burst(ctx, namespace, "p", 20)
-		Expect(escrowed(ctx, quota)).To(BeNumerically(">", 0))
-		limitPods(ctx, api, quota, "21")
+		full := fmt.Sprint(burstIntoEscrow(ctx, quota, namespace, 20) + 1)
+		limitPods(ctx, api, quota, full)
 		burst(ctx, namespace, "last", 1)
-		Expect(api.Create(ctx, builders.Pod(namespace, "late").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "21", "21")))
+		Expect(api.Create(ctx, builders.Pod(namespace, "late").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", full, full)))
 	})
 
 	It("gives it back when it stops", func(ctx SpecContext) {
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", "1000"))
 		namespace := team.namespace(ctx)
-		burst(ctx, namespace, "p", 20)
-		Expect(escrowed(ctx, quota)).To(BeNumerically(">", 0))
-		Expect(running.Stop()).To(Succeed())
+		pods := burstIntoEscrow(ctx, quota, namespace, 20)
+		away(running.Stop)
 		Expect(escrowed(ctx, quota)).To(BeZero())
 		start(ctx)
-		eventuallyUses(ctx, quota, "pods=20")
+		eventuallyUses(ctx, quota, fmt.Sprintf("pods=%d", pods))
 	})
 
 	It("has it charged when it dies, until nothing of it can come any more", func(ctx SpecContext) {
@@ -93,14 +101,13 @@ var _ = Describe("A replica that is asked often, far from the limit", Ordered, f
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", fmt.Sprint(limit)))
 		namespace := team.namespace(ctx)
-		burst(ctx, namespace, "p", 20)
-		Expect(running.Kill()).To(Succeed())
+		admitted, refused := burstIntoEscrow(ctx, quota, namespace, 20), ""
+		away(running.Kill)
 		held := escrowed(ctx, quota)
 		Expect(held).To(And(BeNumerically(">", 0), BeNumerically("<=", limit/4)))
 		start(ctx)
 
 		By("taking all that is free without it")
-		admitted, refused := 20, ""
 		Eventually(ctx, func(ctx context.Context) error {
 			err := api.Create(ctx, builders.Pod(namespace, "more").Generated().Obj())
 			switch {

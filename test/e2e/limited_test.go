@@ -139,6 +139,10 @@ var _ = Describe("What is limited by default", Ordered, func() {
 		native := startNative(ctx, path)
 		Expect(native.Create(ctx, builders.PriorityClass("reserved", 500))).To(Succeed())
 		Expect(native.Create(ctx, builders.PriorityClass("low", 10))).To(Succeed())
+		// Its admission knows a class a moment after it was created.
+		Eventually(ctx, native.Create).WithArguments(reserved("default", "probe"), client.DryRunAll).
+			Should(MatchError(ContainSubstring(reservedUncovered)))
+		Eventually(ctx, native.Create).WithArguments(low("default", "probe"), client.DryRunAll).Should(Succeed())
 		namespace := newTeam().namespace(ctx)
 		refused := 0
 		for i, build := range []func(namespace, name string) client.Object{

@@ -70,8 +70,8 @@ var _ = Describe("A limit that is lowered", Ordered, ContinueOnFailure, func() {
 		turns := 0
 		for round := range rounds {
 			Eventually(ctx, createByBoth[*corev1.Pod]).WithArguments(servers, late, client.DryRunAll).Should(Succeed(), "seen by both")
+			before := restingWrites(ctx, other)
 			hold(held)
-			before := other.Writes()
 			limitPods(ctx, servers[round%2], quota, "3")
 			if other.Writes() > before {
 				turns++
@@ -108,6 +108,19 @@ var _ = Describe("A limit that is lowered", Ordered, ContinueOnFailure, func() {
 			To(BeRefused(exceeded(quota.Name, "pods", "1", "3", "3")))
 	})
 })
+
+// restingWrites returns how many writes of ledgers a replica has tried, once those of the edit
+// before are over.
+func restingWrites(ctx context.Context, replica *proxy.Proxy) int {
+	GinkgoHelper()
+	writes := 0
+	Eventually(ctx, func() bool {
+		before := writes
+		writes = replica.Writes()
+		return writes == before
+	}).MustPassRepeatedly(5).Should(BeTrue())
+	return writes
+}
 
 // createByBoth creates an object through both API servers at once, and returns what both
 // answer.

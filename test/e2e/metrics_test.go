@@ -46,6 +46,11 @@ var _ = Describe("The metrics", func() {
 		Expect(api.Create(ctx, builders.Pod(second, "p2").Request("cpu", "250m").Obj())).To(
 			BeRefused(exceeded(quota.Name, "pods", "1", "3", "3")))
 
+		// The status tells a reservation from what is used before the ledger is written.
+		Eventually(ctx, func(ctx SpecContext) float64 {
+			return scrape(ctx).value("sharedquota_ledger_reservations_ended_total", "quota", quota.Name, "end", "settled")
+		}).Should(Equal(3.0))
+
 		By("the figures")
 		is := scrape(ctx)
 		for series, want := range map[*series]float64{

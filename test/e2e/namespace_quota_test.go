@@ -6,6 +6,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
@@ -24,7 +26,7 @@ var _ = Describe("A ResourceQuota of one namespace", func() {
 		quota := enforce(ctx, team.quota().Hard("pods", fmt.Sprint(room)))
 		narrow, others := team.namespace(ctx), team.namespace(ctx)
 		nativeQuota(ctx, narrow, corev1.ResourceList{"pods": resource.MustParse("1")})
-		mustCreate(ctx, builders.Pod(narrow, "p1").Obj())
+		mustFit(ctx, narrow, "p1")
 		eventuallyUses(ctx, quota, "pods=1")
 		// The replica's watch shows a moment later that the ResourceQuota is full.
 		const refused = "exceeded quota: narrow, requested: pods=1, used: pods=1, limited: pods=1"
@@ -63,21 +65,40 @@ var _ = Describe("A ResourceQuota of one namespace", func() {
 		enforce(ctx, team.quota().Hard("pods", "5"))
 		namespace := team.namespace(ctx)
 		native := nativeQuota(ctx, namespace, corev1.ResourceList{"pods": resource.MustParse("1")})
-		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
+		mustFit(ctx, namespace, "p1")
 		for i := range 10 {
+			// The API server's own refusal would hold room of the shared quota.
+			Eventually(ctx, api.Create).WithArguments(builders.Pod(namespace, "more").Obj(), client.DryRunAll).
+				Should(MatchError(ContainSubstring("admission webhook")))
 			Expect(api.Create(ctx, builders.Pod(namespace, fmt.Sprintf("refused%d", i)).Obj())).
 				To(MatchError(ContainSubstring("exceeded quota: narrow")))
 			fill := native.DeepCopy()
 			fill.Status.Used = corev1.ResourceList{"pods": resource.MustParse("0")}
 			fill.ResourceVersion = ""
 			Expect(api.Status().Update(ctx, fill)).To(Succeed())
-			mustCreate(ctx, builders.Pod(namespace, fmt.Sprintf("next%d", i)).Obj())
+			mustFit(ctx, namespace, fmt.Sprintf("next%d", i))
 			if i == 3 {
 				break // the shared quota is full
 			}
 		}
 	})
 })
+
+// mustFit creates a pod that both quotas have room for. The API server's own admission knows a
+// moment after the status was written, and the operator at once: so a dry run, which holds no
+// room, is tried until the former knows, and the latter may refuse none.
+func mustFit(ctx context.Context, namespace, name string) {
+	GinkgoHelper()
+	pod := builders.Pod(namespace, name).Obj()
+	Eventually(ctx, func(ctx context.Context) error {
+		err := api.Create(ctx, pod.DeepCopy(), client.DryRunAll)
+		if err != nil && strings.Contains(err.Error(), "admission webhook") {
+			return StopTrying("the operator refuses it").Wrap(err)
+		}
+		return err
+	}).Should(Succeed())
+	mustCreate(ctx, pod)
+}
 
 // nativeQuota makes a ResourceQuota of which nothing is used. The API server's own admission
 // counts what it admits; what recounts it doesn't run here.

@@ -31,6 +31,8 @@ var _ = Describe("A namespace", func() {
 		relabel(ctx, newcomer, map[string]string{teamLabel: team.name})
 		eventuallyUses(ctx, quota, "pods=3")
 		full := exceeded(quota.Name, "pods", "1", "3", "3")
+		// The API server sees the label in its own time.
+		Eventually(ctx, api.Create).WithArguments(builders.Pod(newcomer.Name, "p3").Obj(), client.DryRunAll).Should(BeRefused(full))
 		Expect(api.Create(ctx, builders.Pod(newcomer.Name, "p3").Obj())).To(BeRefused(full))
 		Expect(api.Create(ctx, builders.Pod(settled, "p2").Obj())).To(BeRefused(full))
 
@@ -50,8 +52,9 @@ var _ = Describe("A namespace", func() {
 		}
 		relabel(ctx, crowded, map[string]string{teamLabel: team.name})
 		eventuallyUses(ctx, quota, "pods=3")
-		Expect(api.Create(ctx, builders.Pod(crowded.Name, "p4").Obj())).To(
-			BeRefused(exceeded(quota.Name, "pods", "1", "3", "1")))
+		full := exceeded(quota.Name, "pods", "1", "3", "1")
+		Eventually(ctx, api.Create).WithArguments(builders.Pod(crowded.Name, "p4").Obj(), client.DryRunAll).Should(BeRefused(full))
+		Expect(api.Create(ctx, builders.Pod(crowded.Name, "p4").Obj())).To(BeRefused(full))
 		Expect(podsOf(ctx, []string{crowded.Name})).To(HaveLen(3))
 	})
 

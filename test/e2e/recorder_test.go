@@ -51,6 +51,7 @@ func startRecorder(ctx context.Context, team *team) *recorder {
 	GinkgoHelper()
 	r := &recorder{holding: make(chan sighting, 10)}
 	r.server = httptest.NewTLSServer(r)
+	DeferCleanup(r.server.Close)
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
 	r.configuration = &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: unique("recorder")},
@@ -74,12 +75,12 @@ func startRecorder(ctx context.Context, team *team) *recorder {
 	return r
 }
 
-// stop takes the webhook back. Stopping it again does nothing.
+// stop takes the webhook back. Stopping it again does nothing. The API server may ask it for a
+// moment longer, so that it answers until the spec has ended.
 func (r *recorder) stop(ctx context.Context) {
 	GinkgoHelper()
 	r.release()
 	deleteIfThere(ctx, r.configuration)
-	r.server.Close()
 }
 
 // waitUntilAsked returns once the API server asks the webhook: it loads a new

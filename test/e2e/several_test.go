@@ -89,7 +89,7 @@ var _ = Describe("Several quotas over one namespace", func() {
 		for i := all; i < 9; i++ {
 			Eventually(ctx, func(ctx context.Context) error {
 				return api.Create(ctx, builders.Pod(namespaces[1], fmt.Sprintf("later-%d", i)).Obj())
-			}).WithTimeout(time.Second).Should(Succeed())
+			}).WithTimeout(10 * time.Second).Should(Succeed())
 		}
 		Expect(api.Create(ctx, builders.Pod(namespaces[1], "more").Obj())).To(BeRefused(exceeded(wide.Name, "pods", "1", "9", "9")))
 		eventuallyUses(ctx, wide, "pods=9")

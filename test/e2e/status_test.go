@@ -190,8 +190,9 @@ var _ = Describe("A local view", func() {
 		Eventually(ctx, view(quota.Name, namespace)).Should(Not(BeNil()))
 		is, err := view(quota.Name, namespace)(ctx)
 		Expect(err).NotTo(HaveOccurred())
+		before := is.DeepCopy()
 		is.Status.Summary = "all yours"
-		Expect(api.Update(ctx, is)).To(Succeed())
+		Expect(api.Patch(ctx, is, client.MergeFrom(before))).To(Succeed())
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			is, err := view(quota.Name, namespace)(ctx)
 			return is.Status.Summary, err

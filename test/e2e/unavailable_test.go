@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,31 +59,37 @@ var _ = Describe("A resource that the cluster doesn't serve", func() {
 	})
 
 	It("in the version that it was counted in is counted in another within 15 seconds", func(ctx SpecContext) {
-		const name = "count/gizmos.moved.example.com"
-		alpha := schema.GroupVersionKind{Group: "moved.example.com", Version: "v1alpha1", Kind: "Gizmo"}
-		stable := alpha.GroupKind().WithVersion("v1")
-		team := newTeam()
-		definition := installCustomResource(ctx, alpha, "gizmos")
-		quota := enforce(ctx, team.quota().Hard(name, "3"))
-		namespace := team.namespace(ctx)
-		mustCreate(ctx, builders.Custom(alpha, namespace, "before"))
-		eventuallyUses(ctx, quota, name+"=1")
+		var name, namespace string
+		var stable schema.GroupVersionKind
+		var quota *quotav1.ClusterResourceQuota
+		inTime(15*time.Second, func() time.Duration {
+			team := newTeam()
+			alpha := schema.GroupVersionKind{Group: team.name + ".example.com", Version: "v1alpha1", Kind: "Gizmo"}
+			stable, name = alpha.GroupKind().WithVersion("v1"), "count/gizmos."+alpha.Group
+			definition := installCustomResource(ctx, alpha, "gizmos")
+			quota = enforce(ctx, team.quota().Hard(corev1.ResourceName(name), "3"))
+			namespace = team.namespace(ctx)
+			mustCreate(ctx, builders.Custom(alpha, namespace, "before"))
+			eventuallyUses(ctx, quota, name+"=1")
 
-		By("serving it in v1 alone")
-		Expect(api.Get(ctx, client.ObjectKeyFromObject(definition), definition)).To(Succeed())
-		next := definition.Spec.Versions[0]
-		next.Name = stable.Version
-		definition.Spec.Versions[0].Served, definition.Spec.Versions[0].Storage = false, false
-		definition.Spec.Versions = append(definition.Spec.Versions, next)
-		Expect(api.Update(ctx, definition)).To(Succeed())
-		Eventually(ctx, func(ctx context.Context) error {
-			return api.List(ctx, listOf(alpha), client.InNamespace(namespace))
-		}).Should(HaveOccurred(), "v1alpha1 must no longer be served")
-		Eventually(ctx, func(ctx context.Context) error {
-			return api.Create(ctx, builders.Custom(stable, namespace, "during"))
-		}).Should(Succeed(), "v1 must be served")
+			By("serving it in v1 alone")
+			Expect(api.Get(ctx, client.ObjectKeyFromObject(definition), definition)).To(Succeed())
+			next := definition.Spec.Versions[0]
+			next.Name = stable.Version
+			definition.Spec.Versions[0].Served, definition.Spec.Versions[0].Storage = false, false
+			definition.Spec.Versions = append(definition.Spec.Versions, next)
+			Expect(api.Update(ctx, definition)).To(Succeed())
+			Eventually(ctx, func(ctx context.Context) error {
+				return api.List(ctx, listOf(alpha), client.InNamespace(namespace))
+			}).Should(HaveOccurred(), "v1alpha1 must no longer be served")
+			Eventually(ctx, func(ctx context.Context) error {
+				return api.Create(ctx, builders.Custom(stable, namespace, "during"))
+			}).Should(Succeed(), "v1 must be served")
 
-		usesWithin(ctx, 15*time.Second, quota, name+"=2")
+			served := time.Now()
+			eventuallyUses(ctx, quota, name+"=2")
+			return time.Since(served)
+		})
 		Eventually(ctx, condition(quota, quotav1.ConditionResourceUnavailable)).Should(HavePrefix("False"))
 
 		By("enforcing the limit on what v1 creates and deletes")

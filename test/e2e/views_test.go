@@ -156,7 +156,7 @@ func eventuallyAllShow(ctx context.Context, quota *quotav1.ClusterResourceQuota,
 			g.Expect(is.Status.Reserved).To(BeEmpty(), "in %s", is.Namespace)
 		}
 		g.Expect(shown).To(Equal(len(namespaces)))
-	}).WithTimeout(10 * time.Second).Should(Succeed())
+	}).Should(Succeed())
 }
 
 // typicalRound is how many views are told of the same totals, in the median.
@@ -282,7 +282,7 @@ var _ = Describe("A namespace that is no longer selected", func() {
 		}).Should(Equal("pods=9"))
 
 		relabel(ctx, leaving, nil)
-		Eventually(ctx, view(quota.Name, leaving.Name)).WithTimeout(5 * time.Second).Should(BeNil())
+		Eventually(ctx, view(quota.Name, leaving.Name)).WithTimeout(20 * time.Second).Should(BeNil())
 		Expect(view(quota.Name, staying)(ctx)).NotTo(BeNil())
 	})
 })
