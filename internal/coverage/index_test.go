@@ -56,7 +56,7 @@ func TestAKnownSpecIsNotCompiledAgain(t *testing.T) {
 			"a quota's that isn't known":  {change: func(q *quotav1.ClusterResourceQuota) { q.Name = "new" }, want: "team=other"},
 		} {
 			object := c.quotas["shop"].DeepCopy()
-			object.Spec.Selector.LabelSelector.MatchLabels["team"] = "other" // tells whether it is looked at
+			object.Spec.Selector.LabelSelector.MatchLabels["team"] = "other" // shows if it is looked at
 			test.change(object)
 			if got := c.index.Define(object).Selector.String(); got != test.want {
 				t.Errorf("%s: got the selector %s, want %s", name, got, test.want)
