@@ -68,23 +68,30 @@ func deletions() predicate.Predicate {
 }
 
 // followed hands every event, in order, to the trail, and then asks for a
-// reconcile, unless the quota's machine knows that version: nearly always this process wrote it.
-// Reconciles are merged by the work queue, and would pass over versions.
+// reconcile, unless it is an update that the quota's machine knows: nearly always this process
+// wrote it. Reconciles are merged by the work queue, and would pass over versions.
 func (c *LedgerController) followed() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	saw := func(object client.Object, queue queue) {
-		if ledger, ok := object.(*quotav1.QuotaLedger); ok {
-			c.trail.Saw(ledger)
-			if c.group.Knows(ledger.Name, resourceversion.Parse(ledger.ResourceVersion)) {
-				c.changed([]string{ledger.Name})
-			} else {
+	return handler.Funcs{
+		// One that is known is asked for, too: a reconcile that has found no ledger may be about to say so.
+		CreateFunc: func(_ context.Context, event event.CreateEvent, queue queue) {
+			if ledger, ok := event.Object.(*quotav1.QuotaLedger); ok {
+				c.trail.Saw(ledger)
 				queue.Add(requestOf(ledger))
 			}
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, event event.CreateEvent, queue queue) { saw(event.Object, queue) },
-		UpdateFunc: func(_ context.Context, event event.UpdateEvent, queue queue) { saw(event.ObjectNew, queue) },
+		},
+		UpdateFunc: func(_ context.Context, event event.UpdateEvent, queue queue) {
+			ledger, ok := event.ObjectNew.(*quotav1.QuotaLedger)
+			if !ok {
+				return
+			}
+			c.trail.Saw(ledger)
+			if ledger.UID == event.ObjectOld.GetUID() && c.group.Knows(ledger.Name, resourceversion.Parse(ledger.ResourceVersion)) {
+				c.changed([]string{ledger.Name})
+				return
+			}
+			queue.Add(requestOf(ledger))
+		},
 		DeleteFunc: func(_ context.Context, event event.DeleteEvent, queue queue) {
 			if ledger, ok := event.Object.(*quotav1.QuotaLedger); ok {
 				c.trail.Deleted(ledger, !event.DeleteStateUnknown)

@@ -23,12 +23,16 @@ import (
 // The machine of the quota knows version 7 of its ledger.
 func TestAnOwnWriteOfALedgerCausesNoReconcile(t *testing.T) {
 	for name, test := range map[string]struct {
-		version          int
+		version int
+		// created: the event is of a creation. another: the update stands for a deletion and a creation.
+		created, another bool
 		changed, enqueue bool
 	}{
 		"one that this process wrote":    {version: 7, changed: true},
 		"one before that":                {version: 6, changed: true},
 		"one that another replica wrote": {version: 8, enqueue: true},
+		"one that is new":                {version: 7, created: true, enqueue: true},
+		"one in place of another":        {version: 7, another: true, enqueue: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			group := driver.New(t.Context(), clocktesting.NewFakeClock(time.Unix(0, 0)), nil, nil, driver.Options{})
@@ -39,7 +43,15 @@ func TestAnOwnWriteOfALedgerCausesNoReconcile(t *testing.T) {
 			defer queue.ShutDown()
 			ledger := &quotav1.QuotaLedger{}
 			ledger.Name, ledger.UID, ledger.ResourceVersion = "red", "l", strconv.Itoa(test.version)
-			controller.followed().Update(t.Context(), event.UpdateEvent{ObjectOld: ledger, ObjectNew: ledger}, queue)
+			before := ledger.DeepCopy()
+			if test.another {
+				before.UID = "before"
+			}
+			if test.created {
+				controller.followed().Create(t.Context(), event.CreateEvent{Object: ledger}, queue)
+			} else {
+				controller.followed().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: ledger}, queue)
+			}
 			if changed, enqueued := told > 0, queue.Len() > 0; changed != test.changed || enqueued != test.enqueue {
 				t.Errorf("told %t and asked for a reconcile %t, want %t and %t", changed, enqueued, test.changed, test.enqueue)
 			}

@@ -298,18 +298,23 @@ func (d *driver) answer(answer machine.Answer) {
 		if waiter.id == answer.ID {
 			*waiter.answer = reply{came: true, answer: answer, read: d.read}
 			d.waiting = append(d.waiting[:i:i], d.waiting[i+1:]...)
-			if waiter.request != nil && ledger.IsGranted(answer.Decision) && !d.holds(waiter.request.key()) {
-				waiter.request.grantedAtOnce(d.quota) // from the escrow that was taken meanwhile
+			// From the escrow that was taken meanwhile, if no write has reserved it.
+			if r := waiter.request; r != nil && ledger.IsGranted(answer.Decision) && r.granted[d.quota] == nil && d.holdsEscrow() {
+				r.grantedAtOnce(d.quota)
 			}
 			return
 		}
 	}
 }
 
-// holds reports whether the ledger that the machine knows has a reservation.
-func (d *driver) holds(key ledger.Key) bool {
-	_, held := d.machine.Current().State.Reservations[key]
-	return held
+// holdsEscrow reports whether the ledger that the machine knows has an escrow of its own.
+func (d *driver) holdsEscrow() bool {
+	for _, reservation := range d.machine.Current().State.Reservations {
+		if reservation.IsEscrow() && reservation.UID == d.holder {
+			return true
+		}
+	}
+	return false
 }
 
 // do hands the machine a charge or an edit, and returns where the answer is going to be.

@@ -39,7 +39,7 @@ func NewEndpoint(handler *Handler, counters *metrics.Metrics) http.Handler {
 				decoded = true
 				return handler.Handle(ctx, call, &request.AdmissionRequest)
 			}),
-			// The Handler says what a line is about: no logger is made for each request.
+			// The Handler says what a line is about.
 			LogConstructor: func(base logr.Logger, _ *admission.Request) logr.Logger { return base },
 		}}.ServeHTTP(writer, request)
 		if !decoded {
