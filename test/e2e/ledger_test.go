@@ -156,7 +156,7 @@ var _ = Describe("A ledger that nothing protects", func() {
 		start(ctx)
 		Eventually(ctx, func(g Gomega, ctx context.Context) {
 			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
-			g.Expect(conditionOf(quota, quotav1.ConditionReady)).To(HavePrefix("False LedgerLost: somebody deleted or edited the ledger at about "))
+			g.Expect(conditionOf(quota, quotav1.ConditionReady)).To(HavePrefix("False LedgerLost: the ledger was deleted or edited at about "))
 		}).Should(Succeed())
 		Expect(api.Create(ctx, builders.Pod(namespace, "p2").Obj(), client.DryRunAll)).
 			To(MatchError(ContainSubstring("status unknown for quota: " + quota.Name)))
