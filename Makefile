@@ -1,6 +1,6 @@
 # A target writes or checks, never both. Nothing is needed but Go, make and
 # git; a C compiler for the race detector and prose. Where each version is pinned:
-#   a tool:       hack/tools/NAME/go.mod
+#   a tool:       hack/tools/NAME/go.mod; ginkgo, which has the version of the library: go.mod
 #   Kubernetes:   hack/controlplane/go.mod (verify compares go.mod with it)
 #   Go:           go.mod
 
@@ -23,8 +23,10 @@ TEST_ARGS ?=
 UNIT_TIMEOUT ?= 10m
 ## INTEGRATION_TIMEOUT: time limit of each suite that runs against the API server
 INTEGRATION_TIMEOUT ?= 20m
-## SUITES: how many of these suites run at the same time
-SUITES ?= 2
+## SUITES: how many of these suites run at the same time, and among how many processes the longest are shared
+SUITES ?= 3
+## GINKGO_ARGS: further arguments of ginkgo, which runs the longest suites, such as --focus REGEXP
+GINKGO_ARGS ?=
 ## FAULTS_SEED: what the randomness of the fault tests begins with
 FAULTS_SEED ?= 1
 ## FAULTS_MOVES: what moves in the storm of the fault tests besides: names separated by commas (test/faults/moves_test.go), or all
@@ -33,7 +35,7 @@ FAULTS_MOVES ?=
 FAULTS_DURATION ?=
 ## SIMULATE: how long simulate goes on
 SIMULATE ?= 10m
-## BENCH_ARGS: further arguments of bench, such as -only REGEXP, -rounds N
+## BENCH_ARGS: further arguments of bench, such as -only REGEXP, -rounds N, and of bench-scale, such as -wake
 BENCH_ARGS ?=
 ## IMG: name of the container image
 IMG ?= shared-quota-operator:dev
@@ -60,6 +62,7 @@ GO_TEST := go test -vet=off
 
 CONTROLLER_GEN := bin/tools/controller-gen
 CRD_REF_DOCS := bin/tools/crd-ref-docs
+GINKGO := bin/tools/ginkgo
 GOLANGCI_LINT := bin/tools/golangci-lint
 KUSTOMIZE := bin/tools/kustomize
 PROMTOOL := bin/tools/promtool
@@ -69,8 +72,10 @@ VALE := bin/tools/vale
 MODULES := . hack/bundle hack/controlplane $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
 # Modules with code of their own to lint.
 LINT_MODULES := . hack/bundle hack/controlplane hack/tools/promtool
-KUSTOMIZATIONS := config/crd config/default config/manifests config/network-policy config/operator config/policies config/prometheus \
+KUSTOMIZATIONS := config/crd config/default config/manifests config/network-policy config/no-wake config/operator config/policies config/prometheus \
 	config/roles config/samples
+# The suites with so many specs that one process would keep all others waiting.
+LONG_SUITES := e2e plugin
 # Everything that is ours and formatted.
 GO_FILES = $(shell find . -name '*.go' -not -path './bin/*')
 # The files whose prose is checked. .vale.ini has the exceptions.
@@ -162,6 +167,9 @@ bin/tools/promtool: TAGS := remove_all_sd
 # the time, and without C in the standard library it shares that with the other tools.
 bin/tools/vale: TAGS := netgo osusergo
 bin/tools/vale: TOOL_ENV := CGO_ENABLED=1 CGO_CFLAGS="-O0 -w"
+bin/tools/ginkgo: go.mod go.sum
+	$(PLAIN) go build -o $@ github.com/onsi/ginkgo/v2/ginkgo
+	@touch $@
 bin/tools/%: hack/tools/%/go.mod hack/tools/%/go.sum
 	cd hack/tools/$* && $(PLAIN) $(TOOL_ENV) GOWORK=off go build -tags '$(TAGS)' -o $(CURDIR)/$@ tool
 	@touch $@
@@ -213,14 +221,14 @@ test: test-unit test-alerts test-integration test-faults ## Run all tests but te
 test-unit: ## Run the tests that need no API server.
 	@[[ -n "$(RACE)" ]] || echo "No C compiler: running without the race detector."
 	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $$(go list ./... | grep -v '/shared-quota-operator/test\(/\|$$\)')
-	$(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./internal/simulation
+	$(PLAIN) $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./internal/simulation
 	cd hack/bundle && $(PLAIN) GOWORK=off $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./...
 	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) -skip '^(TestDocs|TestTheBinary.*)$$' ./test/docs ./test/image
 
 # It prints its first seed, and with a failure its seed and what happened.
 .PHONY: simulate
 simulate: ## Simulate clusters with fresh seeds for SIMULATE.
-	SIMULATE="$(SIMULATE)" $(GO_TEST) -count=1 -timeout 0 -v -run '^TestFresh$$' $(TEST_ARGS) ./internal/simulation
+	SIMULATE="$(SIMULATE)" $(PLAIN) $(GO_TEST) -count=1 -timeout 0 -v -run '^TestFresh$$' $(TEST_ARGS) ./internal/simulation
 
 # Promtool reads rules as they are in the resource's spec.
 .PHONY: test-alerts
@@ -237,11 +245,21 @@ test-alerts: $(PROMTOOL) ## Run the cases of the alerts, and check that they and
 test-manager:
 	go build $(RACE) -o bin/test-manager .
 
-# Each suite runs an API server of its own, and waits for it most of the time.
+# A suite runs an API server of its own, and waits for it most of the time: two cores have work
+# for three.
 .PHONY: test-integration
-test-integration: controlplane test-manager ## Run the suites under test/ against a real API server, but those with faults and of the documentation.
+test-integration: test-long test-short ## Run the suites under test/ against a real API server, but those with faults and of the documentation.
+
+# Each process of ginkgo runs an API server, an operator and the specs that nobody has begun yet.
+.PHONY: test-long
+test-long: controlplane test-manager $(GINKGO) ## Run the longest of these suites, one after the other, each shared among SUITES processes.
+	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" $(GINKGO) run $(RACE) --vet=off --ldflags='-s -w' --procs=$(SUITES) \
+		--keep-going --require-suite --fail-on-pending $(GINKGO_ARGS) $(LONG_SUITES:%=./test/%)
+
+.PHONY: test-short
+test-short: controlplane test-manager ## Run the other ones of these suites, SUITES of them at the same time.
 	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" $(GO_TEST) $(RACE) -count=1 -p $(SUITES) -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) \
-		$$(go list ./test/... | grep -v '/test/\(docs\|faults\|image\)$$')
+		$(filter-out $(addprefix %/test/,docs faults image $(LONG_SUITES)),$(shell go list ./test/...))
 
 # A control plane for each page, and a build from nothing: a few minutes that are
 # for who changes pages, config/ or the Dockerfile.
@@ -267,14 +285,14 @@ bench: controlplane build ## Measure admission on a real control plane, against 
 .PHONY: bench-scale
 bench-scale: controlplane build ## Measure counting with 50,000 pods on a real control plane: time, memory, growth. BENCH_JSON: file for the figures.
 	$(PLAIN) go build -o bin/benchscale ./hack/benchscale
-	@bin/benchscale -manager bin/manager -assets "$(ASSETS)" -crds config/crd/bases
+	@bin/benchscale -manager bin/manager -assets "$(ASSETS)" -crds config/crd/bases $(BENCH_ARGS)
 
 ##@ Versions
 
 .PHONY: versions
 versions: ## Show what everything is pinned to.
 	@echo "Operator $(VERSION), Go $$(awk '$$1 == "go" { print $$2 }' go.mod), Kubernetes $$(awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' go.mod), image of $$(sed -n 's/^ARG GO_IMAGE=//p' Dockerfile)"
-	@for module in hack/tools/*/; do (cd $$module && GOWORK=off go list -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' tool); done
+	@for module in . hack/tools/*/; do (cd $$module && GOWORK=off go list -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' tool); done
 	@cd hack/controlplane && GOWORK=off go list -m k8s.io/kubernetes go.etcd.io/etcd/server/v3
 
 .PHONY: vulnerabilities
@@ -297,9 +315,11 @@ verify-licence: ## Check that every Go file has the licence header.
 	done; exit $$bad
 
 # A newcomer finds the package of any line within a minute. If you add one, merge two, or argue here.
+# 45 do enforcement and what shows it; webhooks/workloads judges what is applied, and internal/waiting with
+# controllers/wake wakes what waits, which nothing else may depend on.
 .PHONY: verify-packages
 verify-packages: ## Check that there are few packages outside of test/.
-	@most=45; count="$$(git ls-files '*.go' ':!:test/*' ':!:*_test.go' ':!:*/testdata/*' | xargs -n1 dirname | sort -u | wc -l)"; \
+	@most=47; count="$$(git ls-files '*.go' ':!:test/*' ':!:*_test.go' ':!:*/testdata/*' | xargs -n1 dirname | sort -u | wc -l)"; \
 	[[ "$$count" -le "$$most" ]] || { echo "$$count packages outside of test/, want at most $$most"; exit 1; }
 
 .PHONY: verify-fmt

@@ -2,6 +2,9 @@ module github.com/sharedquota/shared-quota-operator
 
 go 1.26.0
 
+// Of the version of the library, which it must be.
+tool github.com/onsi/ginkgo/v2/ginkgo
+
 require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/go-logr/logr v1.4.3

@@ -25,7 +25,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
-var _ = Describe("A request on which the API server works for long", func() {
+var _ = Describe("A request on which the API server works for long", longest, func() {
 	const bound, before = 34 * time.Second, 6 * time.Second
 
 	It("stores nothing after the time on which a reservation's life rests", func(ctx SpecContext) {

@@ -50,7 +50,7 @@ const lookahead = 90 * 24 * time.Hour
 
 // These specs have operators of their own, with no more rights than the
 // installation gives them. The suite's one is away meanwhile.
-var _ = Describe("The webhook's certificate", Ordered, ContinueOnFailure, func() {
+var _ = Describe("The webhook's certificate", longest, Ordered, ContinueOnFailure, func() {
 	var kubeconfig string
 	BeforeAll(func(ctx SpecContext) {
 		install(ctx)
@@ -366,7 +366,7 @@ func PEMOf(text []byte) gomegatypes.GomegaMatcher {
 	if block == nil {
 		return WithTransform(func(*x509.Certificate) []byte { return nil }, Equal([]byte("a certificate")))
 	}
-	return WithTransform(func(is *x509.Certificate) []byte { return is.Raw }, Equal(block.Bytes))
+	return WithTransform(func(certificate *x509.Certificate) []byte { return certificate.Raw }, Equal(block.Bytes))
 }
 
 func readCertSecret(ctx context.Context) *corev1.Secret {

@@ -58,7 +58,7 @@ func podsOf(ctx context.Context, namespaces []string) []corev1.Pod {
 	return pods
 }
 
-var _ = Describe("Many requests at once", func() {
+var _ = Describe("Many requests at once", Serial, func() {
 	It("lets exactly as many in as the limit allows, from wherever they come", func(ctx SpecContext) {
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", "10"))

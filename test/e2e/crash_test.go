@@ -21,7 +21,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
-var _ = Describe("An operator that is killed", func() {
+var _ = Describe("An operator that is killed", longest, func() {
 	It("in the middle of many creations leaves nothing admitted beyond the limit, and nothing stuck", func(ctx SpecContext) {
 		const limit, clients = 20, 40
 		team := newTeam()
@@ -62,7 +62,7 @@ var _ = Describe("An operator that is killed", func() {
 				next++
 			}
 			return len(podsOf(ctx, namespaces))
-		}).WithTimeout(reservationTTL + deadline).Should(Equal(limit))
+		}).WithTimeout(reservationTTL + deadline).WithPolling(10 * poll).Should(Equal(limit))
 		usesWithin(ctx, reservationTTL+deadline, quota, "pods=20")
 		AddReportEntry("settled after", time.Since(back).Round(time.Second))
 		Expect(api.Create(ctx, builders.Pod(namespaces[1], "late").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "20", "20")))
@@ -161,12 +161,12 @@ var _ = Describe("The webhook configuration", func() {
 		} {
 			configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 			Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, configuration)).To(Succeed())
-			was := generated(configuration)
+			previous := generated(configuration)
 			harm(configuration)
 			Eventually(ctx, func(g Gomega, ctx context.Context) {
-				is := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-				g.Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, is)).To(Succeed())
-				g.Expect(generated(is)).To(Equal(was))
+				current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+				g.Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, current)).To(Succeed())
+				g.Expect(generated(current)).To(Equal(previous))
 			}).Should(Succeed())
 			Eventually(ctx, limits).Should(BeRefused(exceeded(quota.Name, "pods", "1", "0", "0")))
 		}

@@ -278,11 +278,11 @@ func expand(ctx context.Context, claim *corev1.PersistentVolumeClaim, size strin
 }
 
 func becomes(ctx context.Context, service *corev1.Service, kind corev1.ServiceType) error {
-	is := &corev1.Service{}
-	if err := api.Get(ctx, client.ObjectKeyFromObject(service), is); err != nil {
+	current := &corev1.Service{}
+	if err := api.Get(ctx, client.ObjectKeyFromObject(service), current); err != nil {
 		return err
 	}
-	wanted := is.DeepCopy()
+	wanted := current.DeepCopy()
 	wanted.Spec.Type = kind
-	return api.Patch(ctx, wanted, client.MergeFrom(is))
+	return api.Patch(ctx, wanted, client.MergeFrom(current))
 }

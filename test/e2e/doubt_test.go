@@ -34,9 +34,9 @@ var _ = Describe("A namespace whose requests fail after they were admitted", fun
 
 		By("showing who holds room for what doesn't appear")
 		doubtful := func(ctx context.Context) []quotav1.DoubtfulReservations {
-			is := &quotav1.ClusterResourceQuota{}
-			Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), is)).To(Succeed())
-			return is.Status.Doubtful
+			current := &quotav1.ClusterResourceQuota{}
+			Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), current)).To(Succeed())
+			return current.Status.Doubtful
 		}
 		one := corev1.ResourceList{"pods": resource.MustParse("1")}
 		Eventually(ctx, doubtful).Should(ConsistOf(quotav1.DoubtfulReservations{Namespace: failing, Count: 1, Amounts: one}))

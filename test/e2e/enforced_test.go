@@ -46,10 +46,10 @@ var _ = Describe("A quota that is Enforced", func() {
 		}
 		mustCreate(ctx, builders.Pod(team.namespace(ctx), "pod").Obj())
 		for version := range versions {
-			is, ok := version.Object.(*quotav1.ClusterResourceQuota)
+			current, ok := version.Object.(*quotav1.ClusterResourceQuota)
 			Expect(ok).To(BeTrue(), "%v", version)
-			Expect(conditionOf(is, quotav1.ConditionEnforced)).To(HavePrefix("True"))
-			if amounts(is.Status.Total.Used) == "pods=1" {
+			Expect(conditionOf(current, quotav1.ConditionEnforced)).To(HavePrefix("True"))
+			if amounts(current.Status.Total.Used) == "pods=1" {
 				return
 			}
 		}
@@ -59,21 +59,21 @@ var _ = Describe("A quota that is Enforced", func() {
 	It("stays so when another operator takes over", func(ctx SpecContext) {
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", "1"))
-		was := configuration(ctx)
+		previous := configuration(ctx)
 		versions := watchQuota(ctx, quota)
 		restart(ctx)
 		Eventually(ctx, func(ctx context.Context) error {
 			return client.IgnoreAlreadyExists(api.Create(ctx, builders.Pod(team.namespace(ctx), "pod").Obj()))
 		}).Should(Succeed())
 		for version := range versions {
-			is, ok := version.Object.(*quotav1.ClusterResourceQuota)
+			current, ok := version.Object.(*quotav1.ClusterResourceQuota)
 			Expect(ok).To(BeTrue(), "%v", version)
-			Expect(conditionOf(is, quotav1.ConditionEnforced)).To(HavePrefix("True"))
-			if amounts(is.Status.Total.Used) == "pods=1" {
+			Expect(conditionOf(current, quotav1.ConditionEnforced)).To(HavePrefix("True"))
+			if amounts(current.Status.Total.Used) == "pods=1" {
 				break
 			}
 		}
-		Expect(questions(configuration(ctx))).To(Equal(questions(was)), "the epochs stay")
+		Expect(questions(configuration(ctx))).To(Equal(questions(previous)), "the epochs stay")
 	})
 
 	It("is not when the API server reaches no operator, and says why", func(ctx SpecContext) {
@@ -82,8 +82,8 @@ var _ = Describe("A quota that is Enforced", func() {
 		harmful := configuration(ctx).DeepCopy()
 		harmful.Name, harmful.ResourceVersion, harmful.OwnerReferences = unique("harmful"), "", nil
 		harmful.Webhooks = harmful.Webhooks[len(harmful.Webhooks)-1:]
-		nobody := fmt.Sprintf("https://127.0.0.1:%d/", freePort())
-		harmful.Webhooks[0].Name, harmful.Webhooks[0].ClientConfig.URL = "harmful.example.com", &nobody
+		address := fmt.Sprintf("https://127.0.0.1:%d/", freePort())
+		harmful.Webhooks[0].Name, harmful.Webhooks[0].ClientConfig.URL = "harmful.example.com", &address
 		mustCreate(ctx, harmful)
 		DeferCleanup(deleteIfThere, harmful)
 		Eventually(ctx, func(ctx context.Context) string {
@@ -92,9 +92,9 @@ var _ = Describe("A quota that is Enforced", func() {
 			ContainSubstring(`failed calling webhook "harmful.example.com"`), ContainSubstring("connection refused")))
 		mustDelete(ctx, harmful)
 		waitUntilEnforced(ctx, quota)
-		is := scrape(ctx)
+		metrics := scrape(ctx)
 		for _, outcome := range []string{"proved", "failed"} {
-			probes := is.histogram("sharedquota_reach_probe_duration_seconds", "outcome", outcome)
+			probes := metrics.histogram("sharedquota_reach_probe_duration_seconds", "outcome", outcome)
 			Expect(probes.GetSampleCount()).NotTo(BeZero(), outcome)
 			AddReportEntry("a probe that "+outcome+" took, on average", fmt.Sprintf("%.1f ms of %d",
 				1000*probes.GetSampleSum()/float64(probes.GetSampleCount()), probes.GetSampleCount()))
@@ -103,9 +103,9 @@ var _ = Describe("A quota that is Enforced", func() {
 })
 
 // questions are the paths of the entries that enforce.
-func questions(is *admissionregistrationv1.ValidatingWebhookConfiguration) []string {
+func questions(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) []string {
 	var paths []string
-	for _, webhook := range generated(is)[1:] {
+	for _, webhook := range enforcing(configuration) {
 		paths = append(paths, *webhook.ClientConfig.URL)
 	}
 	return paths
@@ -126,9 +126,9 @@ func watchQuota(ctx context.Context, quota *quotav1.ClusterResourceQuota) <-chan
 func awaitEnforced(ctx context.Context, quota *quotav1.ClusterResourceQuota) {
 	GinkgoHelper()
 	for version := range watchQuota(ctx, quota) {
-		is, ok := version.Object.(*quotav1.ClusterResourceQuota)
+		current, ok := version.Object.(*quotav1.ClusterResourceQuota)
 		Expect(ok).To(BeTrue(), "%v", version)
-		if strings.HasPrefix(conditionOf(is, quotav1.ConditionEnforced), "True") {
+		if strings.HasPrefix(conditionOf(current, quotav1.ConditionEnforced), "True") {
 			return
 		}
 	}

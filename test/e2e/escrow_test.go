@@ -40,7 +40,7 @@ func writes(ctx context.Context, quota client.Object) int64 {
 	return ledger.Generation
 }
 
-var _ = Describe("A replica that is asked often, far from the limit", Ordered, func() {
+var _ = Describe("A replica that is asked often, far from the limit", longest, Ordered, func() {
 	burst := func(ctx context.Context, namespace, prefix string, pods int) {
 		GinkgoHelper()
 		for i := range pods {
@@ -123,7 +123,8 @@ var _ = Describe("A replica that is asked often, far from the limit", Ordered, f
 		Expect(admitted).To(BeNumerically("<", limit))
 
 		By("waiting until its escrow is over")
-		Eventually(ctx, func(ctx context.Context) int64 { return escrowed(ctx, quota) }).WithTimeout(reservationTTL + deadline).Should(BeZero())
+		Eventually(ctx, func(ctx context.Context) int64 { return escrowed(ctx, quota) }).
+			WithTimeout(reservationTTL + deadline).WithPolling(10 * poll).Should(BeZero())
 		burst(ctx, namespace, "last", limit-admitted)
 		Expect(api.Create(ctx, builders.Pod(namespace, "late").Obj())).
 			To(BeRefused(exceeded(quota.Name, "pods", "1", fmt.Sprint(limit), fmt.Sprint(limit))))

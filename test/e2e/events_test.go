@@ -83,7 +83,7 @@ var _ = Describe("The events of a quota", func() {
 		Expect(all).NotTo(ContainSubstring(there))
 	})
 
-	It("are few however much is refused", func(ctx SpecContext) {
+	It("are few however much is refused", Serial, func(ctx SpecContext) {
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", "0"))
 		namespace := team.namespace(ctx)
@@ -124,11 +124,11 @@ var _ = Describe("The events of a quota", func() {
 			// A view that is written less often passes over a level.
 			for _, owner := range []string{here, there} {
 				Eventually(ctx, func(ctx context.Context) (string, error) {
-					is, err := view(quota.Name, owner)(ctx)
-					if is == nil {
+					current, err := view(quota.Name, owner)(ctx)
+					if current == nil {
 						return "", err
 					}
-					return amounts(is.Status.Total.Used), err
+					return amounts(current.Status.Total.Used), err
 				}).Should(Equal(used))
 			}
 		}

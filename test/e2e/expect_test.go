@@ -39,14 +39,14 @@ func amounts(list corev1.ResourceList) string {
 func waitUntilEnforced(ctx context.Context, quota *quotav1.ClusterResourceQuota) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega, ctx context.Context) {
-		is := &quotav1.ClusterResourceQuota{}
-		g.Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), is)).To(Succeed())
-		g.Expect(is.Status.ObservedGeneration).To(Equal(is.Generation), "observedGeneration")
-		g.Expect(conditionOf(is, quotav1.ConditionEnforced)).To(HavePrefix("True"))
-		if !meta.IsStatusConditionTrue(is.Status.Conditions, quotav1.ConditionResourceUnavailable) {
-			g.Expect(conditionOf(is, quotav1.ConditionReady)).To(HavePrefix("True"))
+		current := &quotav1.ClusterResourceQuota{}
+		g.Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), current)).To(Succeed())
+		g.Expect(current.Status.ObservedGeneration).To(Equal(current.Generation), "observedGeneration")
+		g.Expect(conditionOf(current, quotav1.ConditionEnforced)).To(HavePrefix("True"))
+		if !meta.IsStatusConditionTrue(current.Status.Conditions, quotav1.ConditionResourceUnavailable) {
+			g.Expect(conditionOf(current, quotav1.ConditionReady)).To(HavePrefix("True"))
 		}
-		is.DeepCopyInto(quota)
+		current.DeepCopyInto(quota)
 	}).Should(Succeed(), "quota %s", quota.Name)
 }
 
@@ -74,10 +74,10 @@ func eventuallyUses(ctx context.Context, quota client.Object, used string) {
 func usesWithin(ctx context.Context, timeout time.Duration, quota client.Object, used string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega, ctx context.Context) {
-		is := &quotav1.ClusterResourceQuota{}
-		g.Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), is)).To(Succeed())
-		g.Expect(amounts(is.Status.Total.Used)).To(Equal(used), "used of quota %s", is.Name)
-		g.Expect(amounts(is.Status.Reserved)).To(BeEmpty(), "reserved of quota %s", is.Name)
+		current := &quotav1.ClusterResourceQuota{}
+		g.Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), current)).To(Succeed())
+		g.Expect(amounts(current.Status.Total.Used)).To(Equal(used), "used of quota %s", current.Name)
+		g.Expect(amounts(current.Status.Reserved)).To(BeEmpty(), "reserved of quota %s", current.Name)
 	}).WithTimeout(timeout).Should(Succeed())
 }
 
@@ -119,9 +119,9 @@ func exceeded(quota, resource, requested, used, limited string) string {
 // amounts.
 func slice(ctx context.Context, quota client.Object, namespace string) string {
 	GinkgoHelper()
-	is := &quotav1.ClusterResourceQuota{}
-	Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), is)).To(Succeed())
-	for _, part := range is.Status.Namespaces {
+	current := &quotav1.ClusterResourceQuota{}
+	Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), current)).To(Succeed())
+	for _, part := range current.Status.Namespaces {
 		if part.Namespace == namespace {
 			return amounts(part.Status.Used)
 		}

@@ -67,7 +67,7 @@ func harmsToLedgers() []harm {
 	}
 }
 
-var _ = Describe("A ledger that nothing protects", func() {
+var _ = Describe("A ledger that nothing protects", longest, func() {
 	for _, harm := range harmsToLedgers() {
 		It("is rebuilt with all that is in flight at the limit, when "+harm.how, func(ctx SpecContext) {
 			const limit, clients = 6, 12
@@ -142,12 +142,14 @@ var _ = Describe("A ledger that nothing protects", func() {
 		way := startRecorder(ctx, team)
 		way.waitUntilAsked(ctx, namespace)
 		way.hold()
+		before := admittedByOperator(ctx)
 		arrived := make(chan error, 1)
 		go func() { arrived <- api.Create(ctx, builders.Pod(namespace, "late").Obj()) }()
 		way.waitUntilHolding(ctx)
 		// The API server asks both webhooks at once, and the operator settles what it saw in its own time.
 		Eventually(ctx, func(ctx context.Context) []string { return reservations(ctx, quota) }).
 			Should(ConsistOf(ContainSubstring(" " + namespace + " late ")))
+		Eventually(ctx, admittedByOperator).Should(BeNumerically(">", before), "the answer comes after the reservation")
 
 		By("deleting the ledger while no operator runs")
 		away(running.Kill)
@@ -170,12 +172,23 @@ var _ = Describe("A ledger that nothing protects", func() {
 		mustCreate(ctx, builders.Pod(elsewhere, "p1").Obj())
 		Eventually(ctx, func(ctx context.Context) error {
 			return api.Create(ctx, builders.Pod(namespace, "p2").Obj())
-		}).WithTimeout(reservationTTL + deadline).Should(BeRefused(exceeded(quota.Name, "pods", "1", "2", "2")))
+		}).WithTimeout(reservationTTL + deadline).WithPolling(10 * poll).Should(BeRefused(exceeded(quota.Name, "pods", "1", "2", "2")))
 		Expect(time.Since(sealed)).To(BeNumerically(">=", reservationTTL))
 		Expect(podsOf(ctx, []string{namespace})).To(HaveLen(2))
 		eventuallyUses(ctx, quota, "pods=2")
 	})
 })
+
+// admittedByOperator returns how often the API server has heard from the operator that it may create
+// what a quota limits.
+func admittedByOperator(ctx context.Context) float64 {
+	GinkgoHelper()
+	total, is := 0.0, scrapeAPIServer(ctx)
+	for _, webhook := range generated(configuration(ctx))[1:] {
+		total += is.sum("apiserver_admission_webhook_request_total", "name", webhook.Name, "operation", "CREATE", "rejected", "false")
+	}
+	return total
+}
 
 var _ = Describe("The ledger that a quota's status names", func() {
 	It("is the one that is open, whatever somebody makes of the status", func(ctx SpecContext) {
@@ -185,14 +198,14 @@ var _ = Describe("The ledger that a quota's status names", func() {
 		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
 		eventuallyUses(ctx, quota, "pods=1")
 		named := func(ctx context.Context) (types.UID, error) {
-			is := &quotav1.ClusterResourceQuota{}
-			err := api.Get(ctx, client.ObjectKeyFromObject(quota), is)
-			return is.Status.Ledger, err
+			current := &quotav1.ClusterResourceQuota{}
+			err := api.Get(ctx, client.ObjectKeyFromObject(quota), current)
+			return current.Status.Ledger, err
 		}
 		stored := func(ctx context.Context) (types.UID, error) {
-			is := &quotav1.QuotaLedger{}
-			err := api.Get(ctx, client.ObjectKeyFromObject(quota), is)
-			return is.UID, client.IgnoreNotFound(err)
+			current := &quotav1.QuotaLedger{}
+			err := api.Get(ctx, client.ObjectKeyFromObject(quota), current)
+			return current.UID, client.IgnoreNotFound(err)
 		}
 		first, err := stored(ctx)
 		Expect(err).NotTo(HaveOccurred())

@@ -61,9 +61,9 @@ var _ = Describe("An object that is refused by the API server after it was admit
 		}
 		mustCreate(ctx, builders.ConfigMap(namespace, "other"))
 		Eventually(ctx, func(ctx context.Context) string {
-			is := &quotav1.ClusterResourceQuota{}
-			Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), is)).To(Succeed())
-			return amounts(is.Status.Total.Used) + " " + amounts(is.Status.Reserved)
+			current := &quotav1.ClusterResourceQuota{}
+			Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), current)).To(Succeed())
+			return amounts(current.Status.Total.Used) + " " + amounts(current.Status.Reserved)
 		}).Should(Equal("configmaps=2 configmaps=1"))
 	})
 

@@ -149,15 +149,15 @@ var _ = Describe("What is limited by default", Ordered, func() {
 			reserved, crossing, balancer, silver, low, plainPod, internal, plainClaim,
 		} {
 			name := fmt.Sprintf("o%d", i)
-			theirs, ours := native.Create(ctx, build("default", name)), api.Create(ctx, build(namespace, name))
-			if theirs == nil {
-				Expect(ours).NotTo(HaveOccurred())
+			want, got := native.Create(ctx, build("default", name)), api.Create(ctx, build(namespace, name))
+			if want == nil {
+				Expect(got).NotTo(HaveOccurred())
 				continue
 			}
 			refused++
-			GinkgoWriter.Println(theirs)
-			Expect(ours).To(MatchError(HavePrefix(deniedBy)))
-			Expect(theirs.Error()).To(HaveSuffix(strings.TrimPrefix(ours.Error(), deniedBy)))
+			GinkgoWriter.Println(want)
+			Expect(got).To(MatchError(HavePrefix(deniedBy)))
+			Expect(want.Error()).To(HaveSuffix(strings.TrimPrefix(got.Error(), deniedBy)))
 		}
 		Expect(refused).To(Equal(4))
 	})

@@ -23,7 +23,7 @@ import (
 )
 
 // These specs have two replicas of their own. The suite's operator is away meanwhile.
-var _ = Describe("A limit that is lowered", Ordered, ContinueOnFailure, func() {
+var _ = Describe("A limit that is lowered", longest, Ordered, ContinueOnFailure, func() {
 	// The first API server asks the leader, and the second one the other replica.
 	var servers [2]client.Client
 	var leader, other *proxy.Proxy

@@ -151,10 +151,10 @@ func try(ctx context.Context, test alike, namespace string) error {
 	if !test.update {
 		return api.Create(ctx, object)
 	}
-	is, ok := object.DeepCopyObject().(client.Object)
+	current, ok := object.DeepCopyObject().(client.Object)
 	Expect(ok).To(BeTrue())
-	Expect(api.Get(ctx, client.ObjectKeyFromObject(object), is)).To(Succeed())
-	return api.Patch(ctx, object, client.MergeFrom(is))
+	Expect(api.Get(ctx, client.ObjectKeyFromObject(object), current)).To(Succeed())
+	return api.Patch(ctx, object, client.MergeFrom(current))
 }
 
 // prefix is what the API server says before each of the two.

@@ -50,9 +50,9 @@ var _ = Describe("Somebody who changes the webhook configuration again and again
 		Eventually(ctx, excluded).Should(BeTrue())
 
 		By("writing nothing")
-		was := configuration(ctx)
+		previous := configuration(ctx)
 		Consistently(ctx, func(ctx context.Context) string { return configuration(ctx).ResourceVersion }).
-			WithTimeout(5 * time.Second).Should(Equal(was.ResourceVersion))
+			WithTimeout(5 * time.Second).Should(Equal(previous.ResourceVersion))
 		mustCreate(ctx, builders.Pod(namespace, "first").Obj())
 		Expect(api.Create(ctx, builders.Pod(namespace, "second").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "1", "1")))
 
@@ -60,15 +60,15 @@ var _ = Describe("Somebody who changes the webhook configuration again and again
 		other := newTeam()
 		enforce(ctx, other.quota().Hard("pods", "0"))
 		Expect(api.Create(ctx, builders.Pod(other.namespace(ctx), "refused").Obj())).To(MatchError(ContainSubstring("exceeded quota")))
-		Eventually(ctx, func(ctx context.Context) int64 { return change.others(ctx, was) }).Should(BeEquivalentTo(1))
+		Eventually(ctx, func(ctx context.Context) int64 { return change.others(ctx, previous) }).Should(BeEquivalentTo(1))
 
 		By("writing for a quota and perhaps a token, and nothing else, when another operator takes over")
 		Eventually(ctx, excluded).Should(BeTrue())
-		was = configuration(ctx)
+		previous = configuration(ctx)
 		restart(ctx)
 		enforce(ctx, newTeam().quota().Hard("pods", "0"))
 		Eventually(ctx, excluded).Should(BeTrue())
-		Consistently(ctx, func(ctx context.Context) int64 { return change.others(ctx, was) }).
+		Consistently(ctx, func(ctx context.Context) int64 { return change.others(ctx, previous) }).
 			WithTimeout(2 * time.Second).Should(BeNumerically("<=", 2))
 		change.stop()
 		Expect(enforcedOver(ctx, versions, quota)).To(Equal([]string{"True"}))
@@ -108,11 +108,11 @@ var _ = Describe("Somebody who changes the webhook configuration again and again
 		namespace := team.namespace(ctx)
 		versions := watchQuota(ctx, quota)
 		const lasting = 12 * time.Second
-		was := configuration(ctx)
+		previous := configuration(ctx)
 		change := contend(ctx, failOpen)
 		clock.RealClock{}.Sleep(lasting)
 		change.stop()
-		writes := change.others(ctx, was)
+		writes := change.others(ctx, previous)
 		AddReportEntry("writes by the operator in a fight of "+lasting.String(), writes)
 		AddReportEntry("what the quota says", conditionOf(mustGetQuota(ctx, quota), quotav1.ConditionEnforced))
 		Expect(writes).To(BeNumerically("<=", 6), "at once, after 1 s, 2 s, 4 s and perhaps 8 s")
@@ -148,12 +148,12 @@ type contender struct {
 }
 
 // others returns how many writes others have made since the configuration was this.
-func (c *contender) others(ctx context.Context, was *admissionregistrationv1.ValidatingWebhookConfiguration) int64 {
+func (c *contender) others(ctx context.Context, previous *admissionregistrationv1.ValidatingWebhookConfiguration) int64 {
 	GinkgoHelper()
-	all, own := configuration(ctx).Generation-was.Generation, int64(0)
+	all, own := configuration(ctx).Generation-previous.Generation, int64(0)
 	if written := c.written.Load(); written != nil {
 		for _, generation := range *written {
-			if generation > was.Generation {
+			if generation > previous.Generation {
 				own++
 			}
 		}
@@ -196,11 +196,11 @@ func (c *contender) follow(
 	ctx context.Context, event watch.Event, edit func(*admissionregistrationv1.ValidatingWebhookConfiguration) bool,
 ) {
 	GinkgoHelper()
-	is, ok := event.Object.(*admissionregistrationv1.ValidatingWebhookConfiguration)
-	if !ok || !edit(is) {
+	current, ok := event.Object.(*admissionregistrationv1.ValidatingWebhookConfiguration)
+	if !ok || !edit(current) {
 		return
 	}
-	err := api.Update(ctx, is, client.FieldOwner(enforcer))
+	err := api.Update(ctx, current, client.FieldOwner(enforcer))
 	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return // it is over, or another event follows
 	}
@@ -209,7 +209,7 @@ func (c *contender) follow(
 	if before := c.written.Load(); before != nil {
 		written = slices.Clone(*before)
 	}
-	written = append(written, is.Generation)
+	written = append(written, current.Generation)
 	c.written.Store(&written)
 }
 
@@ -219,10 +219,10 @@ func enforcedOver(ctx context.Context, versions <-chan watch.Event, quota *quota
 	now := mustGetQuota(ctx, quota).ResourceVersion
 	var turns []string
 	for version := range versions {
-		is, ok := version.Object.(*quotav1.ClusterResourceQuota)
+		current, ok := version.Object.(*quotav1.ClusterResourceQuota)
 		Expect(ok).To(BeTrue(), "%v", version)
-		status, _, _ := strings.Cut(conditionOf(is, quotav1.ConditionEnforced), " ")
-		if turns = append(turns, status); is.ResourceVersion == now {
+		status, _, _ := strings.Cut(conditionOf(current, quotav1.ConditionEnforced), " ")
+		if turns = append(turns, status); current.ResourceVersion == now {
 			return slices.Compact(turns)
 		}
 	}
@@ -231,10 +231,10 @@ func enforcedOver(ctx context.Context, versions <-chan watch.Event, quota *quota
 }
 
 // exclude adds the requirements to every entry that lacks them.
-func exclude(is *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+func exclude(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
 	changed := false
-	for i := range is.Webhooks {
-		if selector := is.Webhooks[i].NamespaceSelector; !excludes(selector) {
+	for i := range configuration.Webhooks {
+		if selector := configuration.Webhooks[i].NamespaceSelector; !excludes(selector) {
 			selector.MatchExpressions = append(selector.MatchExpressions, excluding...)
 			changed = true
 		}
@@ -257,11 +257,11 @@ func excluded(ctx context.Context) bool {
 }
 
 // failOpen has the entries that enforce fail open.
-func failOpen(is *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+func failOpen(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
 	changed := false
-	for i := range is.Webhooks {
-		policy := is.Webhooks[i].FailurePolicy
-		if strings.HasPrefix(is.Webhooks[i].Name, "objects") && *policy != admissionregistrationv1.Ignore {
+	for i := range configuration.Webhooks {
+		policy := configuration.Webhooks[i].FailurePolicy
+		if strings.HasPrefix(configuration.Webhooks[i].Name, "objects") && *policy != admissionregistrationv1.Ignore {
 			*policy, changed = admissionregistrationv1.Ignore, true
 		}
 	}

@@ -163,12 +163,12 @@ func (s scraped) sum(name string, labels ...string) float64 {
 }
 
 func has(metric *dto.Metric, labels []string) bool {
-	is := map[string]string{}
+	values := map[string]string{}
 	for _, label := range metric.GetLabel() {
-		is[label.GetName()] = label.GetValue()
+		values[label.GetName()] = label.GetValue()
 	}
 	for i := 0; i < len(labels); i += 2 {
-		if is[labels[i]] != labels[i+1] {
+		if values[labels[i]] != labels[i+1] {
 			return false
 		}
 	}

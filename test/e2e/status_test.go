@@ -25,12 +25,12 @@ import (
 // view polls a quota's view in a namespace; nil is for none.
 func view(quota, namespace string) func(ctx context.Context) (*quotav1.LocalResourceQuota, error) {
 	return func(ctx context.Context) (*quotav1.LocalResourceQuota, error) {
-		is := &quotav1.LocalResourceQuota{}
-		err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: quota}, is)
+		current := &quotav1.LocalResourceQuota{}
+		err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: quota}, current)
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
-		return is, err
+		return current, err
 	}
 }
 
@@ -45,23 +45,23 @@ var _ = Describe("The status of a quota", func() {
 		mustCreate(ctx, builders.Secret(quiet, "s1"))
 		eventuallyUses(ctx, quota, "pods=3,requests.cpu=850m,secrets=1")
 
-		is := &quotav1.ClusterResourceQuota{}
-		Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), is)).To(Succeed())
-		Expect(amounts(is.Status.Total.Hard)).To(Equal("pods=10,requests.cpu=2,secrets=5"))
+		current := &quotav1.ClusterResourceQuota{}
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), current)).To(Succeed())
+		Expect(amounts(current.Status.Total.Hard)).To(Equal("pods=10,requests.cpu=2,secrets=5"))
 		var parts []string
-		for _, part := range is.Status.Namespaces {
+		for _, part := range current.Status.Namespaces {
 			parts = append(parts, part.Namespace+": "+amounts(part.Status.Used))
-			Expect(part.Status.Hard).To(Equal(is.Status.Total.Hard))
+			Expect(part.Status.Hard).To(Equal(current.Status.Total.Hard))
 		}
 		Expect(parts).To(Equal([]string{
 			busy + ": pods=2,requests.cpu=750m,secrets=0",
 			idle + ": pods=0,requests.cpu=0,secrets=0",
 			quiet + ": pods=1,requests.cpu=100m,secrets=1",
 		}))
-		Expect(is.Status.ObservedGeneration).To(Equal(is.Generation))
-		Expect(conditionOf(is, quotav1.ConditionReady)).To(HavePrefix("True Counted: "))
-		Expect(conditionOf(is, quotav1.ConditionEnforced)).To(HavePrefix("True WebhookConfigured: "))
-		Expect(conditionOf(is, quotav1.ConditionResourceUnavailable)).To(HavePrefix("False AllAvailable: "))
+		Expect(current.Status.ObservedGeneration).To(Equal(current.Generation))
+		Expect(conditionOf(current, quotav1.ConditionReady)).To(HavePrefix("True Counted: "))
+		Expect(conditionOf(current, quotav1.ConditionEnforced)).To(HavePrefix("True WebhookConfigured: "))
+		Expect(conditionOf(current, quotav1.ConditionResourceUnavailable)).To(HavePrefix("False AllAvailable: "))
 	})
 
 	It("is for the generation that it observed", func(ctx SpecContext) {
@@ -103,10 +103,10 @@ var _ = Describe("The status of a quota", func() {
 		}
 
 		full := 0
-		check := func(what string, used, reserved corev1.ResourceList) {
+		check := func(source string, used, reserved corev1.ResourceList) {
 			sum := used.Pods().DeepCopy()
 			sum.Add(*reserved.Pods())
-			Expect(sum.Value()).To(BeNumerically("<=", limit), "%s: used %s, reserved %s", what, used.Pods(), reserved.Pods())
+			Expect(sum.Value()).To(BeNumerically("<=", limit), "%s: used %s, reserved %s", source, used.Pods(), reserved.Pods())
 			if sum.Value() == limit {
 				full++
 			}
@@ -114,14 +114,14 @@ var _ = Describe("The status of a quota", func() {
 		for seen := 0; seen < versions; {
 			select {
 			case event := <-watched.ResultChan():
-				is := event.Object.(*quotav1.ClusterResourceQuota)
-				check("the status", is.Status.Total.Used, is.Status.Reserved)
+				current := event.Object.(*quotav1.ClusterResourceQuota)
+				check("the status", current.Status.Total.Used, current.Status.Reserved)
 				seen++
 			case event := <-views.ResultChan():
-				is := event.Object.(*quotav1.LocalResourceQuota)
-				check("a view", is.Status.Total.Used, is.Status.Reserved)
-				Expect(is.Status.Used.Pods().Cmp(*is.Status.Total.Used.Pods())).To(BeNumerically("<=", 0),
-					"here %s, in total %s", is.Status.Used.Pods(), is.Status.Total.Used.Pods())
+				current := event.Object.(*quotav1.LocalResourceQuota)
+				check("a view", current.Status.Total.Used, current.Status.Reserved)
+				Expect(current.Status.Used.Pods().Cmp(*current.Status.Total.Used.Pods())).To(BeNumerically("<=", 0),
+					"here %s, in total %s", current.Status.Used.Pods(), current.Status.Total.Used.Pods())
 			case <-ctx.Done():
 				Fail("too few versions")
 			}
@@ -156,16 +156,16 @@ var _ = Describe("A local view", func() {
 		mustCreate(ctx, builders.Pod(there.Name, "p2").Request("cpu", "123m").Obj())
 
 		Eventually(ctx, func(g Gomega, ctx context.Context) {
-			is, err := view(quota.Name, here)(ctx)
+			current, err := view(quota.Name, here)(ctx)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(is).NotTo(BeNil())
-			g.Expect(amounts(is.Status.Total.Hard)).To(Equal("pods=5,requests.cpu=2"))
-			g.Expect(amounts(is.Status.Total.Used)).To(Equal("pods=3,requests.cpu=1373m"))
-			g.Expect(amounts(is.Status.Available)).To(Equal("pods=2,requests.cpu=627m"))
-			g.Expect(amounts(is.Status.Used)).To(Equal("pods=1,requests.cpu=250m"))
-			g.Expect(amounts(is.Status.Reserved)).To(BeEmpty())
-			g.Expect(is.Status.Summary).To(Equal("pods: 3/5, requests.cpu: 1373m/2"))
-			text, err := yaml.Marshal(is)
+			g.Expect(current).NotTo(BeNil())
+			g.Expect(amounts(current.Status.Total.Hard)).To(Equal("pods=5,requests.cpu=2"))
+			g.Expect(amounts(current.Status.Total.Used)).To(Equal("pods=3,requests.cpu=1373m"))
+			g.Expect(amounts(current.Status.Available)).To(Equal("pods=2,requests.cpu=627m"))
+			g.Expect(amounts(current.Status.Used)).To(Equal("pods=1,requests.cpu=250m"))
+			g.Expect(amounts(current.Status.Reserved)).To(BeEmpty())
+			g.Expect(current.Status.Summary).To(Equal("pods: 3/5, requests.cpu: 1373m/2"))
+			text, err := yaml.Marshal(current)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(text)).NotTo(ContainSubstring(there.Name))
 			g.Expect(string(text)).NotTo(ContainSubstring("1123m"), "what the other namespace uses")
@@ -175,8 +175,8 @@ var _ = Describe("A local view", func() {
 		relabel(ctx, there, nil)
 		Eventually(ctx, view(quota.Name, there.Name)).Should(BeNil())
 		Eventually(ctx, func(ctx context.Context) (string, error) {
-			is, err := view(quota.Name, here)(ctx)
-			return amounts(is.Status.Total.Used), err
+			current, err := view(quota.Name, here)(ctx)
+			return amounts(current.Status.Total.Used), err
 		}).Should(Equal("pods=1,requests.cpu=250m"))
 	})
 
@@ -188,14 +188,14 @@ var _ = Describe("A local view", func() {
 
 		mustDelete(ctx, &quotav1.LocalResourceQuota{ObjectMeta: builders.Meta(namespace, quota.Name)})
 		Eventually(ctx, view(quota.Name, namespace)).Should(Not(BeNil()))
-		is, err := view(quota.Name, namespace)(ctx)
+		current, err := view(quota.Name, namespace)(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		before := is.DeepCopy()
-		is.Status.Summary = "all yours"
-		Expect(api.Patch(ctx, is, client.MergeFrom(before))).To(Succeed())
+		before := current.DeepCopy()
+		current.Status.Summary = "all yours"
+		Expect(api.Patch(ctx, current, client.MergeFrom(before))).To(Succeed())
 		Eventually(ctx, func(ctx context.Context) (string, error) {
-			is, err := view(quota.Name, namespace)(ctx)
-			return is.Status.Summary, err
+			current, err := view(quota.Name, namespace)(ctx)
+			return current.Status.Summary, err
 		}).Should(Equal("pods: 0/5"))
 	})
 

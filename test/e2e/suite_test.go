@@ -27,9 +27,12 @@ const (
 	poll     = 20 * time.Millisecond
 	// reservationTTL is the shortest that the operator takes.
 	reservationTTL = 56 * time.Second
+	// longest is the priority of containers with the longest specs. They begin first, so that
+	// none of them keeps a process busy after the others are done.
+	longest = SpecPriority(1)
 )
 
-// What the whole suite shares.
+// What the whole suite shares, or the part of it that this process runs.
 var (
 	cluster *harness.Cluster
 	// api is the admin's client. It reads from the API server.

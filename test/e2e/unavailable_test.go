@@ -20,9 +20,9 @@ import (
 // condition polls one condition of a quota, as conditionOf puts it.
 func condition(quota client.Object, kind string) func(ctx context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		is := &quotav1.ClusterResourceQuota{}
-		err := api.Get(ctx, client.ObjectKeyFromObject(quota), is)
-		return conditionOf(is, kind), err
+		current := &quotav1.ClusterResourceQuota{}
+		err := api.Get(ctx, client.ObjectKeyFromObject(quota), current)
+		return conditionOf(current, kind), err
 	}
 }
 

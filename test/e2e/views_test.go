@@ -146,14 +146,14 @@ func eventuallyAllShow(ctx context.Context, quota *quotav1.ClusterResourceQuota,
 		list := &quotav1.LocalResourceQuotaList{}
 		g.Expect(api.List(ctx, list)).To(Succeed())
 		shown := 0
-		for _, is := range list.Items {
-			if is.Name != quota.Name {
+		for _, view := range list.Items {
+			if view.Name != quota.Name {
 				continue
 			}
 			shown++
-			g.Expect(is.Status.Total.Used.Pods().Value()).To(Equal(total), "of all, in %s", is.Namespace)
-			g.Expect(is.Status.Used.Pods().Value()).To(Equal(own[is.Namespace]), "of its own, in %s", is.Namespace)
-			g.Expect(is.Status.Reserved).To(BeEmpty(), "in %s", is.Namespace)
+			g.Expect(view.Status.Total.Used.Pods().Value()).To(Equal(total), "of all, in %s", view.Namespace)
+			g.Expect(view.Status.Used.Pods().Value()).To(Equal(own[view.Namespace]), "of its own, in %s", view.Namespace)
+			g.Expect(view.Status.Reserved).To(BeEmpty(), "in %s", view.Namespace)
 		}
 		g.Expect(shown).To(Equal(len(namespaces)))
 	}).Should(Succeed())
@@ -161,16 +161,16 @@ func eventuallyAllShow(ctx context.Context, quota *quotav1.ClusterResourceQuota,
 
 // typicalRound is how many views are told of the same totals, in the median.
 func typicalRound(writes []quotav1.LocalResourceQuota) int {
-	told := map[string]int{}
+	rounds := map[string]int{}
 	for _, view := range writes {
-		told[view.Status.Summary+" reserved "+view.Status.ReservedSummary]++
+		rounds[view.Status.Summary+" reserved "+view.Status.ReservedSummary]++
 	}
-	numbers := slices.Sorted(maps.Values(told))
+	numbers := slices.Sorted(maps.Values(rounds))
 	AddReportEntry("views told of the same totals", numbers)
 	return numbers[len(numbers)/2]
 }
 
-var _ = Describe("The local views of a quota that is used all the time", func() {
+var _ = Describe("The local views of a quota that is used all the time", Serial, func() {
 	It("are written now and then, and agree soon after", func(ctx SpecContext) {
 		quota, namespaces := stormy(ctx, func(quota *builders.QuotaBuilder) { quota.Hard("pods", "100k") })
 		record := recordViews(ctx, quota.Name)
@@ -277,8 +277,8 @@ var _ = Describe("A namespace that is no longer selected", func() {
 		By("writing the views, which rest from then on")
 		Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, builders.Pod(staying, "p1").Obj()) }).Should(Succeed())
 		Eventually(ctx, func(ctx context.Context) (string, error) {
-			is, err := view(quota.Name, leaving.Name)(ctx)
-			return amounts(is.Status.Available), err
+			current, err := view(quota.Name, leaving.Name)(ctx)
+			return amounts(current.Status.Available), err
 		}).Should(Equal("pods=9"))
 
 		relabel(ctx, leaving, nil)

@@ -12,8 +12,8 @@ import (
 )
 
 func TestPluginsAreFoundBeforeThoseInPath(t *testing.T) {
-	installed, ours := t.TempDir(), t.TempDir()
-	for _, dir := range []string{installed, ours} {
+	installed, given := t.TempDir(), t.TempDir()
+	for _, dir := range []string{installed, given} {
 		if err := os.WriteFile(filepath.Join(dir, "kubectl-crq"), []byte("#!/bin/sh\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +23,7 @@ func TestPluginsAreFoundBeforeThoseInPath(t *testing.T) {
 		pluginDir string
 		want      string
 	}{
-		"the plugin that was asked for": {pluginDir: ours, want: ours},
+		"the plugin that was asked for": {pluginDir: given, want: given},
 		"else what is installed":        {want: installed},
 	}
 	for name, tt := range tests {

@@ -28,35 +28,50 @@ const (
 	portTries           = 100
 )
 
-// freePorts returns n different loopback ports that nobody listens on. Another test may
-// take one before it is used; they are drawn at random, so that this is rare, and the
-// process that finds its port taken says so.
+// freePorts returns n different loopback ports that nobody listens on, and that no other
+// test draws before this process ends.
 func freePorts(n int) ([]int, error) {
 	var ports []int
-	var listeners []net.Listener // All are held until all are found, so that they differ.
-	defer func() {
-		for _, listener := range listeners {
-			_ = listener.Close()
-		}
-	}()
 	for range n {
-		listener, port, err := listenAnywhere()
+		port, err := freePort()
 		if err != nil {
 			return nil, fmt.Errorf("finding a free port: %w", err)
 		}
-		listeners, ports = append(listeners, listener), append(ports, port)
+		ports = append(ports, port)
 	}
 	return ports, nil
 }
 
-func listenAnywhere() (listener net.Listener, port int, err error) {
+func freePort() (port int, err error) {
 	for range portTries {
 		port = firstPort + rand.IntN(lastPort-firstPort+1)
-		if listener, err = net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port))); err == nil {
-			return listener, port, nil
+		if err = claim(port); err == nil {
+			return port, nil
 		}
 	}
-	return nil, 0, err
+	return 0, err
+}
+
+// claim takes a port if nobody listens on it and no test has claimed it. Many suites run at
+// the same time, and seconds pass before an operator listens. So UDP, which nobody serves
+// here, keeps the port from other tests, while TCP is left to the operator. The kernel ends
+// the claim with this process, however that ends.
+func claim(port int) error {
+	address := net.JoinHostPort(loopback, strconv.Itoa(port))
+	claimed, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return errors.Join(err, claimed.Close())
+	}
+	go func() { // It must be in use, or the garbage collector closes it.
+		for err, buffer := error(nil), make([]byte, 1); err == nil; {
+			_, _, err = claimed.ReadFrom(buffer)
+		}
+	}()
+	return listener.Close()
 }
 
 // RepositoryRoot finds the repository's root directory, which is the current
