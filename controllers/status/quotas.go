@@ -183,10 +183,10 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 		return facts{}, err // otherwise the name stays, and the condition Ready tells of the trouble
 	}
 	figures := balance.Read(c.Count, quota.Name, quota.UID, gathered.ledger)
-	gathered.countedGeneration, gathered.slices = figures.Definition.Generation, figures.Slices
+	gathered.countedGeneration, gathered.slices = figures.Target.Generation, figures.Slices
 	gathered.reserved, gathered.doubtful = figures.Reserved, figures.Doubtful
-	for name := range figures.Definition.Sources {
-		if !slices.Contains(figures.Complete, name) || !settled(gathered.ledger, figures.Definition, name) {
+	for name := range figures.Target.Sources {
+		if !slices.Contains(figures.Complete, name) || !settled(gathered.ledger, figures.Target, name) {
 			gathered.uncounted = append(gathered.uncounted, name)
 		}
 	}
@@ -218,7 +218,7 @@ func (c *QuotaController) lost(ctx context.Context, quota *quotav1.ClusterResour
 
 // settled reports whether the ledger has the count of a resource. Admission goes
 // by the ledger: before that, nothing is ready.
-func settled(state ledger.State, counted counting.Definition, name corev1.ResourceName) bool {
+func settled(state ledger.State, counted counting.Target, name corev1.ResourceName) bool {
 	_, known := state.Used[name]
 	return known && state.Sealed.IsZero() && state.Quota == counted.UID && state.Digest == counted.Digest
 }

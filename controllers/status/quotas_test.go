@@ -99,7 +99,7 @@ func countOf(t *testing.T, clock clock.Clock, quota *quotav1.ClusterResourceQuot
 	for name := range quota.Spec.Quota.Hard {
 		sources[name] = []schema.GroupResource{{Resource: string(name)}}
 	}
-	count.Define(counting.Definition{
+	count.Define(counting.Target{
 		UID: quota.UID, Digest: compiled.Limits.Digest, Quota: compiled.Quota, Selector: compiled.Selector, Sources: sources,
 	}, moment)
 	return count, compiled.Limits.Basis
@@ -175,7 +175,7 @@ func (b *bench) counts(t *testing.T, quota *quotav1.ClusterResourceQuota, number
 		namespaces = append(namespaces, counting.NamespaceLabels{Name: fmt.Sprintf("other-%d", i), Labels: map[string]string{"team": "shop"}})
 	}
 	b.Count.ReplaceNamespaces(namespaces, 1, moment)
-	b.Count.Define(counting.Definition{
+	b.Count.Define(counting.Target{
 		UID: quota.UID, Generation: quota.Generation, Digest: compiled.Limits.Digest, Quota: compiled.Quota, Selector: compiled.Selector,
 		Sources: map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}},
 	}, moment)

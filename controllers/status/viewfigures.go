@@ -37,7 +37,7 @@ type figures struct {
 func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
 	state, degraded := c.Group.Current(object.Name), c.Degraded(object.Name)
 	read := balance.Read(c.Count, object.Name, object.UID, state)
-	ready := len(read.Complete) == len(read.Definition.Sources) || degraded
+	ready := len(read.Complete) == len(read.Target.Sources) || degraded
 	return figures{
 		selection: read.Selection, complete: read.Complete, slices: read.Slices,
 		counted: ready && state.Quota == object.UID,

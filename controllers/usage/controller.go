@@ -145,8 +145,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: earlier(doubts, earlier(next, again))}, nil
 }
 
-// remember sees to it that what the quota's ledger has counted isn't taken for gone, before it is
-// looked up on behalf of the quota.
+// remember tells discovery which resources the quota's ledger has counted, before it looks them up for the
+// quota: one that isn't served at the moment must not be taken for gone.
 func (c *Controller) remember(ctx context.Context, quota *quotav1.ClusterResourceQuota) error {
 	if defined := c.Count.Read(quota.Name, func(counting.View) {}); defined {
 		return nil
@@ -165,14 +165,14 @@ func (c *Controller) follow(defined definition.Definition) error {
 	if err := c.Watches.Want(name, slices.Collect(maps.Keys(tracked))); err != nil {
 		return fmt.Errorf("watching what quota %s limits: %w", name, err)
 	}
-	wanted := counting.Definition{
+	wanted := counting.Target{
 		UID: defined.Limits.Quota, Generation: defined.Limits.Generation, Digest: defined.Limits.Digest,
 		Quota: defined.Quota, Selector: defined.Selector,
 		Sources: sources(tracked, c.Watches.Served),
 	}
 	underway := false
 	c.Count.Read(name, func(view counting.View) {
-		current := view.Definition()
+		current := view.Target()
 		underway = basisOf(current) == basisOf(wanted) && maps.EqualFunc(current.Sources, wanted.Sources, slices.Equal)
 	})
 	if !underway {

@@ -13,7 +13,10 @@
 // LedgerController tells the machines of this process what other processes write, so that the
 // next batch starts from it. It runs in every replica.
 //
-// Only the leader counts. Every change of a count, of a ledger or of a quota
-// asks for a reconcile of that quota; those that come while one is under way
-// are merged by the work queue.
+// Only the leader counts. A new one counts from scratch. Until its count has come as far as the
+// ledger's (ledger.State.Counted), it settles nothing, and requests are judged by the use that the
+// leader before it wrote.
+//
+// Every change of a count, of a ledger or of a quota asks for a reconcile of that quota; those that
+// come while one is under way are merged by the work queue.
 package usage

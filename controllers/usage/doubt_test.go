@@ -52,7 +52,7 @@ func TestARequestWhoseObjectDoesNotAppearIsDoubted(t *testing.T) {
 	})
 }
 
-func TestWhatIsYoungIsLookedForInTime(t *testing.T) {
+func TestAYoungReservationIsLookedForInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newExpiryBench(t)
 		if next, err := b.doubt(t.Context(), "red"); next != 0 || err != nil {

@@ -30,14 +30,14 @@ func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, e
 	vain, stored, err := c.isVain(ctx, quota, state.Fence, now)
 	failed = errors.Join(failed, err)
 	var hard corev1.ResourceList
-	c.Count.Read(quota, func(view counting.View) { hard = view.Definition().Quota.Spec.Hard })
+	c.Count.Read(quota, func(view counting.View) { hard = view.Target().Quota.Spec.Hard })
 	if len(dropped) > 0 || vain {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		failed = errors.Join(failed, c.Group.Edit(ctx, quota, func(draft *ledger.Draft) {
 			draft.DropAll(dropped, hard, c.MaxDoubtful, now.Add(suspectFor).Truncate(time.Second))
 			if vain {
-				draft.Lower(state.Fence, stored)
+				draft.RemoveFence(state.Fence, stored)
 			}
 		}))
 	}

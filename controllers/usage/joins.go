@@ -80,7 +80,7 @@ func (j *Joins) unseen(quota string) (joined []counting.Joined, resources []sche
 	known := j.group.Current(quota)
 	j.count.Read(quota, func(view counting.View) {
 		joined = slices.DeleteFunc(balance.Unproved(view, known), func(one counting.Joined) bool { return one.Seen })
-		for _, sources := range view.Definition().Sources {
+		for _, sources := range view.Target().Sources {
 			resources = append(resources, sources...)
 		}
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-func TestWhatAReservationIsForIsThereInWhicheverVersionIsServed(t *testing.T) {
+func TestTheObjectOfAReservationIsFoundInAnyServedVersion(t *testing.T) {
 	down := errors.New("it is down")
 	for name, test := range map[string]struct {
 		reservation ledger.Reservation

@@ -15,7 +15,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-func basisOf(definition counting.Definition) ledger.Basis { return balance.BasisOf(definition) }
+func basisOf(target counting.Target) ledger.Basis { return balance.BasisOf(target) }
 
 // Counter gives the machines of quotas what is counted.
 type Counter struct {

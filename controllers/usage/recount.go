@@ -69,7 +69,7 @@ func (r *Recounts) Forget(ctx context.Context, quota string, uid types.UID) erro
 	defer cancel()
 	err := r.group.Impose(ctx, quota, uid, func(draft *ledger.Draft) { draft.Forget(r.clock.Now()) })
 	if err != nil {
-		return fmt.Errorf("having quota %s counted anew: %w", quota, err)
+		return fmt.Errorf("forgetting the usage of quota %s: %w", quota, err)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (r *Recounts) demand(quota *quotav1.ClusterResourceQuota, mark uint64) {
 				"quota", quota.Name, "resource", resource.String())
 		}
 	}
-	r.edit(quota, err, func(draft *ledger.Draft) { draft.Demand(mark, newest) })
+	r.edit(quota, err, func(draft *ledger.Draft) { draft.Require(mark, newest) })
 }
 
 // edit changes the ledger, if there was no error before.

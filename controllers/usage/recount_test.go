@@ -136,7 +136,7 @@ func TestAQuotaGrantsNothingWhileNobodyKnowsTheNewestObjects(t *testing.T) {
 }
 
 // A custom resource whose objects nobody converts keeps nothing else from being counted.
-func TestWhatCanNotBeListedIsDemandedLater(t *testing.T) {
+func TestAResourceThatCannotBeListedIsDemandedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRecountsBench(t)
 		b.broken = true

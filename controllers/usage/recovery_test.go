@@ -414,12 +414,12 @@ func TestALedgerThatOnlyTheMachineKnowsIsLookedFor(t *testing.T) {
 }
 
 // What was imposed on a ledger that is being rebuilt holds once it is open.
-func TestWhatWasImposedMeanwhileHolds(t *testing.T) {
+func TestLimitsImposedDuringTheRecoveryHold(t *testing.T) {
 	b := newRecoveryBench(t)
 	b.serves()
 	b.deletes(true)
 	fence := ledger.Fence{Generation: 9, Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}, Until: time.Unix(1_800_000_060, 0)}
-	if err := b.group.Impose(t.Context(), "team", "q", func(draft *ledger.Draft) { draft.Raise(fence) }); err != nil {
+	if err := b.group.Impose(t.Context(), "team", "q", func(draft *ledger.Draft) { draft.SetFence(fence) }); err != nil {
 		t.Fatal(err)
 	}
 	b.recovers()

@@ -45,7 +45,7 @@ func podStore(t *testing.T) (*counting.Count, *objectStore) {
 		t.Fatal(err)
 	}
 	count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: red}}, 1, time.Time{})
-	count.Define(counting.Definition{
+	count.Define(counting.Target{
 		Quota: evaluation.Quota{Name: "red", Spec: corev1.ResourceQuotaSpec{
 			Hard: corev1.ResourceList{"pods": resource.MustParse("10")},
 		}},

@@ -37,7 +37,7 @@ func TestOneAPIServerAloneTakesNothingForGone(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotDefinedAnyMoreIsGoneAtOnce(t *testing.T) {
+func TestAResourceWithoutDefinitionIsGoneAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster("v1"))
 		b.cluster.create("g1")
@@ -56,7 +56,7 @@ func TestWhatIsNotDefinedAnyMoreIsGoneAtOnce(t *testing.T) {
 
 // A leader that begins asks an API server that doesn't serve gadgets. Quota blue has never
 // counted any; the ledger of quota red has.
-func TestWhatALedgerHasCountedIsNotGoneForALeaderThatBegins(t *testing.T) {
+func TestANewLeaderKeepsResourcesThatALedgerHasCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster())
 		b.want("blue", gadgets)
@@ -72,7 +72,7 @@ func TestWhatALedgerHasCountedIsNotGoneForALeaderThatBegins(t *testing.T) {
 }
 
 // Claims are counted in one version alone.
-func TestWhatCanNotBeCountedIsNotFound(t *testing.T) {
+func TestAResourceThatCannotBeCountedIsNotFound(t *testing.T) {
 	discovery := NewSteadyDiscovery(clock.RealClock{}, discoveryFunc(
 		func(context.Context, schema.GroupResource) (Served, error) {
 			return Served{Versions: []string{"v1beta1", "v1"}, Namespaced: true}, nil

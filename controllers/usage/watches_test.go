@@ -59,7 +59,7 @@ func newWatchesBench(t *testing.T, cluster *cluster) *watchesBench {
 		defer b.mu.Unlock()
 		b.told = append(b.told, quotas...)
 	})
-	b.count.Define(counting.Definition{
+	b.count.Define(counting.Target{
 		Quota: evaluation.Quota{Name: "red", Spec: corev1.ResourceQuotaSpec{
 			Hard: corev1.ResourceList{countGadgets: resource.MustParse("10")},
 		}},
@@ -190,7 +190,7 @@ func TestNobodyWaitsForDiscovery(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotServedIsLookedUpAgain(t *testing.T) {
+func TestAnUnservedResourceIsLookedUpAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster())
 		b.want("red", gadgets)
@@ -239,7 +239,7 @@ func TestADefinitionIsNoticedAtOnce(t *testing.T) {
 }
 
 // What an object uses may change without it, as with the device class of a claim.
-func TestWhatIsMeasuredAnewIsListedAgain(t *testing.T) {
+func TestARemeasuredResourceIsListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster("v1"))
 		b.cluster.create("g1")
@@ -260,7 +260,7 @@ func TestWhatIsMeasuredAnewIsListedAgain(t *testing.T) {
 }
 
 // A CustomResourceDefinition comes a moment before what it defines is served.
-func TestWhatIsServedSoonAfterItsDefinitionIsFoundSoon(t *testing.T) {
+func TestAResourceServedSoonAfterItsDefinitionIsFoundSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster())
 		b.want("red", gadgets)
@@ -430,7 +430,7 @@ func TestAWatchThatWorksGoesOn(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownIsNeitherServedNorCounted(t *testing.T) {
+func TestAnUnknownResourceIsNeitherServedNorCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster("v1"))
 		b.cluster.failing = errors.New("it is down")
@@ -458,7 +458,7 @@ func TestAFailureOfDiscoverySaysNothingNew(t *testing.T) {
 	})
 }
 
-func TestWhatLivesOutsideOfNamespacesIsNotWatched(t *testing.T) {
+func TestClusterScopedResourcesAreNotWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster("v1"))
 		b.cluster.scope = meta.RESTScopeNameRoot

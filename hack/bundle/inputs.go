@@ -137,7 +137,7 @@ func appended[T any](list *[]T, object *unstructured.Unstructured) error {
 // into converts an object to its type. A field that the type lacks, or an object
 // that is there already, is an error.
 func into(object *unstructured.Unstructured, typed any) error {
-	if named, is := typed.(interface{ GetName() string }); is && named.GetName() != "" {
+	if named, ok := typed.(interface{ GetName() string }); ok && named.GetName() != "" {
 		return fmt.Errorf("there is %s already", named.GetName())
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true)

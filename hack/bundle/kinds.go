@@ -58,7 +58,7 @@ func (g *inputs) anywhere(object *unstructured.Unstructured) (*unstructured.Unst
 			return nil, err
 		}
 		for _, subject := range subjects {
-			if fields, is := subject.(map[string]any); is && fields["namespace"] == own {
+			if fields, ok := subject.(map[string]any); ok && fields["namespace"] == own {
 				delete(fields, "namespace")
 			}
 		}

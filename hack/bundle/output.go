@@ -27,7 +27,7 @@ func (f files) add(path string, object any) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	delete(fields, "status")
-	if spec, is := fields["spec"].(map[string]any); is {
+	if spec, ok := fields["spec"].(map[string]any); ok {
 		for _, unset := range []string{"apiservicedefinitions", "cleanup"} {
 			delete(spec, unset)
 		}

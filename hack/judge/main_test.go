@@ -45,12 +45,12 @@ Judged up to revision 17.
 
 func TestEachViolationIsToldOnceInOrder(t *testing.T) {
 	var out strings.Builder
-	told := teller{}
+	teller := teller{}
 	team := judge.QuotaReport{Violations: []judge.Violation{violation("team", 7)}}
 	all := judge.QuotaReport{Violations: []judge.Violation{violation("all", 5)}}
-	told.tell(printer{&out}, judge.Report{Quotas: map[string]judge.QuotaReport{"team": team, "all": all}})
+	teller.tell(printer{&out}, judge.Report{Quotas: map[string]judge.QuotaReport{"team": team, "all": all}})
 	team.Violations = append(team.Violations, violation("team", 9))
-	told.tell(printer{&out}, judge.Report{Quotas: map[string]judge.QuotaReport{"team": team, "all": all}})
+	teller.tell(printer{&out}, judge.Report{Quotas: map[string]judge.QuotaReport{"team": team, "all": all}})
 	want := `revision 5: /registry/pods/a/x raised pods under quota all to 3, above 2
 revision 7: /registry/pods/a/x raised pods under quota team to 3, above 2
 revision 9: /registry/pods/a/x raised pods under quota team to 3, above 2

@@ -25,9 +25,9 @@ const (
 type session struct {
 	judge *judge.Judge
 	// api is nil where the operator's figures are not to be checked.
-	api  client.Reader
-	out  printer
-	told teller
+	api    client.Reader
+	out    printer
+	teller teller
 }
 
 // verdict on everything that was seen.
@@ -41,7 +41,7 @@ const (
 )
 
 func run(ctx context.Context, o options) (given verdict, err error) {
-	s := &session{out: printer{os.Stdout}, told: teller{}}
+	s := &session{out: printer{os.Stdout}, teller: teller{}}
 	if o.kubeconfig != "" {
 		if s.api, err = connect(o.kubeconfig); err != nil {
 			return broken, err
@@ -80,7 +80,7 @@ func (s *session) look(ctx context.Context) (judge.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	report, err := s.judge.Report(ctx)
-	s.told.tell(s.out, report)
+	s.teller.tell(s.out, report)
 	if err != nil && len(report.Quotas) > 0 {
 		table(s.out, report)
 	}

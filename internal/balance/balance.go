@@ -19,8 +19,8 @@ import (
 //
 // Invariant: no object is in both Used and Reserved.
 type Balance struct {
-	// Definition is what was counted for; zero if nothing is counted for the quota.
-	Definition counting.Definition
+	// Target is what was counted for; zero if nothing is counted for the quota.
+	Target counting.Target
 	// Selection identifies the selected namespaces, as counting.View.Selection does.
 	Selection uint64
 	// Complete are the resources that are counted to the end.
@@ -50,12 +50,12 @@ func Read(count *counting.Count, quota string, uid types.UID, known ledger.State
 	draft := ledger.Edit(known.WithoutEscrows())
 	var balance Balance
 	count.Read(quota, func(view counting.View) {
-		definition := view.Definition()
-		if definition.UID != uid {
+		target := view.Target()
+		if target.UID != uid {
 			return // another quota's, which had the same name
 		}
 		balance = Balance{
-			Definition: definition, Selection: view.Selection(), Complete: view.CompleteNames(),
+			Target: target, Selection: view.Selection(), Complete: view.CompleteNames(),
 			Slices: view.Slices(), Used: view.Total(),
 		}
 		if known.Quota == uid {
@@ -90,18 +90,18 @@ func Torn(hard, used, reserved corev1.ResourceList) bool {
 }
 
 // BasisOf returns how a ledger names what was counted for.
-func BasisOf(definition counting.Definition) ledger.Basis {
-	return ledger.Basis{Quota: definition.UID, Generation: definition.Generation, Digest: definition.Digest}
+func BasisOf(target counting.Target) ledger.Basis {
+	return ledger.Basis{Quota: target.UID, Generation: target.Generation, Digest: target.Digest}
 }
 
 // ObservationOf returns what a ledger settles by. It is valid as long as the view is.
 func ObservationOf(view counting.View) ledger.Observation {
-	definition := view.Definition()
+	target := view.Target()
 	return ledger.Observation{
-		Basis:   BasisOf(definition),
-		Hard:    definition.Quota.Spec.Hard,
+		Basis:   BasisOf(target),
+		Hard:    target.Quota.Spec.Hard,
 		Used:    view.Total(),
-		Sources: definition.Sources,
+		Sources: target.Sources,
 		Counted: view.Counted(),
 		Touched: view.Touched(),
 		Seen: func(reservation ledger.Reservation) bool {
@@ -111,14 +111,13 @@ func ObservationOf(view counting.View) ledger.Observation {
 	}
 }
 
-// SettlementOf returns what a ledger may settle by now: the observation, as if no namespace had
-// joined, or changed, since the first join of which nobody has proved that the count has all
-// that the namespace brought. Requests in a namespace are judged only by a ledger that has
-// counted its join, and so none of them is judged by less than that.
+// SettlementOf returns the observation that a ledger may settle by now. If a namespace has joined or changed,
+// and nobody has proved yet that the count has all its objects, the observation is dated before that join. So
+// requests in that namespace are not judged by less than it brought.
 //
-// It returns nil if the ledger can't settle as of before, and so has to wait for the proof: for
-// a first count, and if a namespace has left since, whose use isn't counted any more.
-// counting.Count ends that wait. The observation is valid as long as the view is.
+// It returns nil if the ledger must wait for the proof: at a first count, and if another namespace has left
+// since that date, because the count has its use no longer. counting.Count ends that wait. The observation is
+// valid as long as the view is.
 func SettlementOf(view counting.View, known ledger.State) *ledger.Observation {
 	observation := ObservationOf(view)
 	unproved := Unproved(view, known)
@@ -136,13 +135,12 @@ func SettlementOf(view counting.View, known ledger.State) *ledger.Observation {
 	return &observation
 }
 
-// Awaits reports whether a ledger waits for a reservation's object, if that lives: it is going to
-// be counted, or the ledger has not counted yet that the quota limits it no longer, or that its
-// namespace has left. Until it has, requests are judged that know the quota, or the namespace,
-// as it was, and that may come back.
+// Awaits reports whether the reservation of an object that exists must stay: the object will be counted, or
+// the ledger hasn't counted yet that its namespace left or that the quota no longer limits it. Until then,
+// requests may be judged by the old state, which may come back.
 func Awaits(view counting.View, known ledger.State, reservation ledger.Reservation) bool {
 	members, seen := known.Counted[ledger.Namespaces], view.Counted()[ledger.Namespaces]
-	if members > seen || !known.HasCounted(BasisOf(view.Definition()), view.Touched()[ledger.Namespaces]) {
+	if members > seen || !known.HasCounted(BasisOf(view.Target()), view.Touched()[ledger.Namespaces]) {
 		return true
 	}
 	return view.Limits(reservation.Resource.GroupResource()) && view.Selects(reservation.Namespace)
@@ -150,6 +148,6 @@ func Awaits(view counting.View, known ledger.State, reservation ledger.Reservati
 
 // Unproved returns the joins that a ledger waits for.
 func Unproved(view counting.View, known ledger.State) []counting.Joined {
-	basis := BasisOf(view.Definition())
+	basis := BasisOf(view.Target())
 	return view.Unproved(func(version uint64) bool { return known.HasCounted(basis, version) })
 }

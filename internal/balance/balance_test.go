@@ -63,7 +63,7 @@ func define(count *counting.Count, names ...corev1.ResourceName) {
 	if err != nil {
 		panic(err)
 	}
-	count.Define(counting.Definition{
+	count.Define(counting.Target{
 		UID: basis.Quota, Generation: basis.Generation, Digest: basis.Digest, Quota: compiled.Quota, Selector: compiled.Selector,
 		Sources: sources,
 	}, moment)
@@ -146,8 +146,8 @@ func TestBalance(t *testing.T) {
 			if diff := cmp.Diff(map[string]corev1.ResourceList{"a": test.used}, got.Slices); diff != "" {
 				t.Errorf("slices (-want,+got):\n%s", diff)
 			}
-			if len(got.Complete) != 2 || got.Selection == 0 || got.Definition.Generation != basis.Generation {
-				t.Errorf("got %v of selection %d and generation %d", got.Complete, got.Selection, got.Definition.Generation)
+			if len(got.Complete) != 2 || got.Selection == 0 || got.Target.Generation != basis.Generation {
+				t.Errorf("got %v of selection %d and generation %d", got.Complete, got.Selection, got.Target.Generation)
 			}
 			if len(test.known.Reservations) != before {
 				t.Error("the ledger that was given is changed")
@@ -168,7 +168,7 @@ func TestTheBalanceOfAQuotaThatIsNotCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Read(newCount(), test.quota, test.uid, known)
-			if diff := cmp.Diff(test.want.Reserved, got.Reserved); diff != "" || got.Definition.UID != "" || got.Slices != nil {
+			if diff := cmp.Diff(test.want.Reserved, got.Reserved); diff != "" || got.Target.UID != "" || got.Slices != nil {
 				t.Errorf("got %+v, reserved (-want,+got):\n%s", got, diff)
 			}
 		})

@@ -215,7 +215,7 @@ func TestALimitThatIsRaisedForgetsNoNamespaceThatLeft(t *testing.T) {
 }
 
 // Nobody else tells that there is nothing more to wait for.
-func TestWhoWaitsForAJoinIsToldOfItsEnd(t *testing.T) {
+func TestTheEndOfAJoinIsReported(t *testing.T) {
 	for name, end := range map[string]func(*counting.Count){
 		"what is awaited isn't served any more": func(c *counting.Count) { c.DropSource(configMaps) },
 		"it took too long":                      func(c *counting.Count) { c.Advance(moment.Add(time.Minute), time.Hour) },

@@ -190,7 +190,7 @@ func TestNothingIsPresentedAtFirst(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMaterial(t *testing.T) {
+func TestInvalidMaterial(t *testing.T) {
 	good := content(t, nil)
 	for name, test := range map[string]struct{ cert, key, authority, want string }{
 		"no certificate": {

@@ -129,7 +129,7 @@ func TestOfTwoReplicasOneWins(t *testing.T) {
 	}
 }
 
-func TestWhatFailsIsTold(t *testing.T) {
+func TestAFailureIsReported(t *testing.T) {
 	lost := errors.New("connection lost")
 	for name, test := range map[string]struct {
 		get, write error

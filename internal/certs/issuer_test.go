@@ -94,7 +94,7 @@ func TestAllNewKeysAreECDSA(t *testing.T) {
 	}
 }
 
-func TestWhatIsRenewed(t *testing.T) {
+func TestRenewals(t *testing.T) {
 	const (
 		authority   = "there is no certificate authority that can sign for long enough"
 		beside      = "something else stands with the certificate authority"

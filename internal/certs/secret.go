@@ -46,10 +46,9 @@ func NewSecret(clock clock.PassiveClock, client client.Client, key types.Namespa
 	return &Secret{clock: clock, client: client, key: key, issuer: issuer}
 }
 
-// Load returns what the Secret holds, and after how long to load it again. What
-// isn't valid, or not for much longer, it replaces; every write names the
-// version that it replaces, so that of several replicas one wins and the others
-// take over what it wrote.
+// Load returns the certificate that the Secret holds, and after how long to load it again. It first replaces
+// one that isn't valid, or not for much longer. Every write names the version that it replaces, so that of
+// several replicas one wins and the others take over what it wrote.
 func (s *Secret) Load(ctx context.Context) (*Material, time.Duration, error) {
 	secret, err := s.read(ctx)
 	if err != nil {

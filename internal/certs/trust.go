@@ -25,10 +25,9 @@ type trust struct {
 	until time.Time
 }
 
-// after returns the trust that follows where these authorities are given and
-// the webhook configuration trusts those seen. What the configuration trusts
-// when another authority comes stays, for it may be another replica that
-// brought it there; at any other time an edit of it is not taken over.
+// after returns the trust that follows once these authorities are given and the webhook configuration trusts
+// those seen. What the configuration trusts stays when another authority comes, because another replica may
+// have added it. At other times an edit of the configuration is not taken over.
 func (t trust) after(given, seen []*x509.Certificate, now time.Time) trust {
 	next := trust{given: given, earlier: t.earlier, until: t.until}
 	changed := !slices.EqualFunc(t.given, given, (*x509.Certificate).Equal)

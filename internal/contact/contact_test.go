@@ -100,7 +100,7 @@ func sleep(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestWhatIsAnAnswer(t *testing.T) {
+func TestAnswersOfAnAPIServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		status int
 		want   bool

@@ -52,7 +52,7 @@ func ask(ctx context.Context, of slowServer, path string) (time.Duration, error)
 	return time.Since(start), err //nolint:forbidigo // the time of the bubble
 }
 
-func TestWhatIsNeverAnsweredEnds(t *testing.T) {
+func TestAnUnansweredRequestEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		slowServer slowServer
 		path       string

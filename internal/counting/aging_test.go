@@ -27,7 +27,7 @@ func leavingPod(name string) *corev1.Pod {
 func TestAnEventMayBeOlderThanTheLastLookAtTheTime(t *testing.T) {
 	count := redQuota(t)
 	source := count.Source(pods)
-	used := func() int64 { pods := definitionTotal(count, "red")["pods"]; return pods.Value() }
+	used := func() int64 { pods := totalOf(count, "red")["pods"]; return pods.Value() }
 	if err := source.Set(leavingPod("x"), start); err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func (c *Count) auditTotal(name string) corev1.ResourceList {
 	if !known {
 		return nil
 	}
-	sum := zeros(tally.definition.Quota.Spec.Hard)
+	sum := zeros(tally.target.Quota.Spec.Hard)
 	for _, used := range tally.slices {
 		sum = quota.Add(sum, used)
 	}

@@ -45,7 +45,7 @@ func TestAnAuditFindsWhateverDrifted(t *testing.T) {
 			}
 			requireSumOfSlices(t, count)
 			requireNoDrift(t, count, start)
-			if used := definitionTotal(count, "red")["pods"]; used.Value() != 1 || len(count.tallies["red"].slices) != 1 {
+			if used := totalOf(count, "red")["pods"]; used.Value() != 1 || len(count.tallies["red"].slices) != 1 {
 				t.Errorf("want 1 pod in one namespace, got %v", count.tallies["red"].slices)
 			}
 		})
@@ -85,7 +85,7 @@ func TestAMeasuredListIsTheSameAsTheListItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		requireNoDrift(t, count, late)
-		if used := definitionTotal(count, "red")["pods"]; used.Value() != 1 {
+		if used := totalOf(count, "red")["pods"]; used.Value() != 1 {
 			t.Errorf("want 1 pod, got %s", used.String())
 		}
 		count.Read("red", func(view View) {
@@ -99,7 +99,7 @@ func TestAMeasuredListIsTheSameAsTheListItself(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObjectOfTheResourceIsNotMeasured(t *testing.T) {
+func TestAnObjectOfAnotherResourceIsNotMeasured(t *testing.T) {
 	source := redQuota(t).Source(pods)
 	for _, object := range []runtime.Object{&corev1.Service{}, &runtime.Unknown{}} {
 		if _, err := source.Measure(object, start); err == nil {

@@ -44,7 +44,7 @@ func benchmarkCount(b *testing.B, namespaces int) *Count {
 	for _, name := range []corev1.ResourceName{"pods", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"} {
 		hard[name], sources[name] = resource.MustParse("1000000"), []schema.GroupResource{pods}
 	}
-	count.Define(Definition{
+	count.Define(Target{
 		Quota: evaluation.Quota{Name: "red", Spec: corev1.ResourceQuotaSpec{Hard: hard}}, Selector: selector, Sources: sources,
 	}, start)
 	return count
@@ -163,7 +163,7 @@ func BenchmarkDefine(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		count.Define(Definition{
+		count.Define(Target{
 			Quota: evaluation.Quota{Name: fmt.Sprint(i), Spec: corev1.ResourceQuotaSpec{
 				Hard: corev1.ResourceList{"pods": resource.MustParse("1000")},
 			}},
@@ -279,9 +279,9 @@ func BenchmarkRead(b *testing.B) {
 func BenchmarkBookmark(b *testing.B) {
 	count := benchmarkCount(b, 500)
 	for i := range 50 {
-		definition := definitionOf(count, "red")
-		definition.Quota.Name = fmt.Sprint("red", i)
-		count.Define(definition, start)
+		target := targetOf(count, "red")
+		target.Quota.Name = fmt.Sprint("red", i)
+		count.Define(target, start)
 	}
 	source := count.Source(pods)
 	b.ReportAllocs()

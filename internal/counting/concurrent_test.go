@@ -21,13 +21,13 @@ import (
 func TestManyUseACountAtTheSameTime(t *testing.T) {
 	const rounds = 300
 	count := redQuota(t)
-	definition := definitionOf(count, "red")
+	target := targetOf(count, "red")
 	var users sync.WaitGroup
 	for _, use := range []func(round int){
 		func(round int) { feedPods(t, count, round) },
 		func(round int) { feedConfigMaps(t, count, round) },
 		func(round int) { relabel(count, round) },
-		func(round int) { comeAndGo(count, definition, round) },
+		func(round int) { comeAndGo(count, target, round) },
 		func(int) { requireSumOfSlices(t, count) },
 		func(round int) { count.Advance(start.Add(time.Duration(round)*time.Second), time.Minute) },
 		func(round int) { requireNoDrift(t, count, start.Add(time.Duration(round)*time.Second)) },
@@ -86,10 +86,10 @@ func relabel(count *Count, round int) {
 	}
 }
 
-func comeAndGo(count *Count, definition Definition, round int) {
-	definition.Quota.Name = []string{"red", "another"}[round%2]
-	definition.Generation = int64(round)
-	count.Define(definition, start)
+func comeAndGo(count *Count, target Target, round int) {
+	target.Quota.Name = []string{"red", "another"}[round%2]
+	target.Generation = int64(round)
+	count.Define(target, start)
 	count.Forget("another")
 }
 
@@ -97,7 +97,7 @@ func requireSumOfSlices(t *testing.T, count *Count) {
 	t.Helper()
 	for _, name := range count.Quotas() {
 		count.Read(name, func(view View) {
-			sum := zeros(view.Definition().Quota.Spec.Hard)
+			sum := zeros(view.Target().Quota.Spec.Hard)
 			for _, used := range view.Slices() {
 				sum = quota.Add(sum, used)
 			}

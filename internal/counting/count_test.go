@@ -42,7 +42,7 @@ type world struct {
 	version    uint64
 	namespaces map[string]map[string]string // name -> labels
 	objects    map[schema.GroupResource]map[types.NamespacedName]runtime.Object
-	quotas     map[string]Definition
+	quotas     map[string]Target
 }
 
 func newWorld(t *rapid.T) *world {
@@ -53,7 +53,7 @@ func newWorld(t *rapid.T) *world {
 		version:    10,
 		namespaces: map[string]map[string]string{},
 		objects:    map[schema.GroupResource]map[types.NamespacedName]runtime.Object{pods: {}, configMaps: {}},
-		quotas:     map[string]Definition{},
+		quotas:     map[string]Target{},
 	}
 	w.count.ReplaceNamespaces(nil, w.version, w.now())
 	w.relist()
@@ -124,9 +124,9 @@ func (w *world) missDeletions() {
 }
 
 func (w *world) define() {
-	definition := w.anyDefinition()
-	w.quotas[definition.Quota.Name] = definition
-	w.count.Define(definition, w.now())
+	target := w.anyTarget()
+	w.quotas[target.Quota.Name] = target
+	w.count.Define(target, w.now())
 }
 
 func (w *world) forget() {
@@ -188,7 +188,7 @@ func (w *world) anyPod(meta metav1.ObjectMeta) *corev1.Pod {
 	return pod
 }
 
-func (w *world) anyDefinition() Definition {
+func (w *world) anyTarget() Target {
 	hard := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{"pods", "count/pods", "requests.cpu", "configmaps"} {
 		if rapid.Bool().Draw(w.t, string(name)) {
@@ -200,7 +200,7 @@ func (w *world) anyDefinition() Definition {
 		MatchLabels: map[string]string{"team": rapid.SampledFrom([]string{"red", "blue"}).Draw(w.t, "selected")},
 	}})
 	w.must(err)
-	return Definition{
+	return Target{
 		UID: "u", Generation: int64(w.next()), Digest: "d",
 		Quota:    evaluation.Quota{Name: w.anyQuotaName(), Spec: corev1.ResourceQuotaSpec{Hard: hard, Scopes: scopes}},
 		Selector: selector,
@@ -210,8 +210,8 @@ func (w *world) anyDefinition() Definition {
 // fromScratch is what a Count that saw only the present would say.
 func (w *world) fromScratch() *Count {
 	fresh := New(evaluation.New(w.clock, evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
-	for _, definition := range w.quotas {
-		fresh.Define(definition, w.now())
+	for _, target := range w.quotas {
+		fresh.Define(target, w.now())
 	}
 	for resource, objects := range w.objects {
 		w.must(fresh.Source(resource).Replace(slices.Collect(maps.Values(objects)), w.version, w.now()))
@@ -240,7 +240,7 @@ func (w *world) check() {
 func (w *world) figures(count *Count, name string) map[string]corev1.ResourceList {
 	figures := map[string]corev1.ResourceList{}
 	count.Read(name, func(view View) {
-		sum := zeros(view.Definition().Quota.Spec.Hard)
+		sum := zeros(view.Target().Quota.Spec.Hard)
 		for namespace, used := range view.Slices() {
 			figures[namespace] = used
 			sum = quota.Add(sum, used)
@@ -298,7 +298,7 @@ func TestAWatchThatIsStillEndingMovesNothing(t *testing.T) {
 
 // includedCases are told of a pod "x" of UID "1x" that was seen in version 20
 // of namespace "a", which the quota selects.
-func TestWhatTheFiguresInclude(t *testing.T) {
+func TestTheFiguresOfAView(t *testing.T) {
 	cases := map[string]struct {
 		event     func(source *Source, count *Count)
 		uid       types.UID
@@ -398,7 +398,7 @@ func redQuota(t *testing.T) *Count {
 	count.ReplaceNamespaces([]NamespaceLabels{
 		{Name: "a", Labels: map[string]string{"team": "red"}}, {Name: "b"},
 	}, 5, start)
-	count.Define(Definition{
+	count.Define(Target{
 		Quota: evaluation.Quota{Name: "red", Spec: corev1.ResourceQuotaSpec{
 			Hard: corev1.ResourceList{"pods": resource.MustParse("10")},
 		}},
@@ -416,7 +416,7 @@ func podAt(namespace, name string, uid types.UID, version int) *corev1.Pod {
 
 // A product of a list is what adding it up comes to, also where the quantities
 // are beyond what 64 bits hold.
-func TestWhatManyUseIsTheSumOfWhatEachUses(t *testing.T) {
+func TestTheUseOfManyIsTheSumOfEach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := corev1.ResourceList{}
 		for _, name := range []corev1.ResourceName{"cpu", "memory"} {

@@ -13,7 +13,7 @@
 //
 // What an event costs doesn't depend on how many objects are counted. Only what
 // concerns many of them does: relabelling a namespace grows with its objects, a
-// new definition with those of its namespaces, a list with those of its
+// new target with those of its namespaces, a list with those of its
 // resource. An audit is as much, in turns of one namespace.
 //
 // Invariants:

@@ -20,8 +20,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
-// redDefinition is of a quota that limits pods in the namespaces of team red.
-func redDefinition(t *testing.T) Definition {
+// redTarget is of a quota that limits pods in the namespaces of team red.
+func redTarget(t *testing.T) Target {
 	t.Helper()
 	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}},
@@ -29,7 +29,7 @@ func redDefinition(t *testing.T) Definition {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Definition{
+	return Target{
 		Quota:    evaluation.Quota{Name: "red", Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("5")}}},
 		Selector: selector, Sources: map[corev1.ResourceName][]schema.GroupResource{"pods": {pods}},
 	}
@@ -41,7 +41,7 @@ func TestTellsOfObjectsInNamespacesThatLeft(t *testing.T) {
 	told := 0
 	count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) { told++ }, func([]string) {})
 	count.ReplaceNamespaces([]NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "red"}, Version: 1}}, 1, start)
-	count.Define(redDefinition(t), start)
+	count.Define(redTarget(t), start)
 	count.SetNamespace("a", nil, nil, 2, start)
 	set := func(name string) bool {
 		before := told
@@ -77,17 +77,17 @@ func TestANamespaceMayHaveLeftUnseen(t *testing.T) {
 		"not, if a watch shows it change": {then: func(c *Count) { c.SetNamespace("b", nil, nil, 5, start) }, touched: 2, left: 2},
 		"nor if it is defined anew then": {then: func(c *Count) {
 			c.SetNamespace("b", nil, nil, 5, start)
-			c.Define(redDefinition(t), start)
+			c.Define(redTarget(t), start)
 		}, touched: 2, left: 2},
 		"what has left is not forgotten then": {then: func(c *Count) {
 			c.SetNamespace("a", nil, nil, 5, start)
-			c.Define(redDefinition(t), start)
+			c.Define(redTarget(t), start)
 		}, touched: 5, left: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
 			count.ReplaceNamespaces(namespaces(2), 2, start)
-			count.Define(redDefinition(t), start)
+			count.Define(redTarget(t), start)
 			test.then(count)
 			count.Read("red", func(view View) {
 				if touched := view.Touched()[Namespaces]; touched != test.touched || view.LastLeft() != test.left {
@@ -105,7 +105,7 @@ func TestANamespaceThatIsNotSelectedProvesNoJoin(t *testing.T) {
 	count.ReplaceNamespaces([]NamespaceLabels{
 		{Name: "a", Labels: red, Version: 1}, {Name: "b", Version: 2}, {Name: "c", Labels: red, Version: 3}, {Name: "d", Version: 4},
 	}, 4, start)
-	count.Define(redDefinition(t), start)
+	count.Define(redTarget(t), start)
 	count.Read("red", func(view View) {
 		var got []string
 		for _, one := range view.Unproved(func(uint64) bool { return false }) {

@@ -108,8 +108,8 @@ func (c *Count) lockedRejoin(name string, version uint64, now time.Time) {
 	}
 }
 
-// lockedMissed notes that a namespace changed unseen that isn't selected: it may have been,
-// and have left. Whoever knows it as it was before must not be judged by these figures.
+// lockedMissed notes a namespace that changed unseen and isn't selected now. It may have left meanwhile, so
+// requests that know its older version must not be judged by these figures.
 func (c *Count) lockedMissed(current namespace) {
 	for _, tally := range c.tallies {
 		if !tally.selects(current) {

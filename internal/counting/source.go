@@ -128,7 +128,7 @@ func (s *Source) At(version uint64) {
 // they include may have changed though none of their figures did.
 func (s *Source) lockedTouchCounting() {
 	for _, tally := range s.count.tallies {
-		if tally.definition.countedFrom(s.resource) {
+		if tally.target.countedFrom(s.resource) {
 			s.count.lockedTouch(tally)
 		}
 	}

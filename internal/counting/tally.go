@@ -16,7 +16,7 @@ import (
 
 // tally is what one quota counts.
 type tally struct {
-	definition Definition
+	target Target
 	// Invariant: total is the sum of slices.
 	total corev1.ResourceList
 	// Invariant: holds an entry for every namespace that the selector matches,
@@ -35,21 +35,21 @@ type tally struct {
 	joins         map[string]join
 	unprovedSince time.Time
 	left          uint64
-	// counting is another for each definition.
+	// counting is another each time that the quota is defined.
 	counting uint64
 	// unmatched are the resources of which an object couldn't be matched with the
 	// quota, and of which that has been told.
 	unmatched map[schema.GroupResource]bool
 }
 
-func newTally(definition Definition) *tally {
+func newTally(target Target) *tally {
 	return &tally{
-		definition: definition,
-		total:      zeros(definition.Quota.Spec.Hard),
-		slices:     map[string]corev1.ResourceList{},
-		touched:    map[schema.GroupResource]uint64{},
-		joins:      map[string]join{},
-		unmatched:  map[schema.GroupResource]bool{},
+		target:    target,
+		total:     zeros(target.Quota.Spec.Hard),
+		slices:    map[string]corev1.ResourceList{},
+		touched:   map[schema.GroupResource]uint64{},
+		joins:     map[string]join{},
+		unmatched: map[schema.GroupResource]bool{},
 	}
 }
 
@@ -58,8 +58,8 @@ func (t *tally) touch(source schema.GroupResource, version uint64) {
 	t.touched[source] = max(t.touched[source], version)
 }
 
-// miss notes a namespace that isn't selected, in this version, and of which earlier ones are unknown: it may have
-// left. The joins of the same moment must be noted before it, because it doesn't prove them.
+// miss notes that a namespace, which isn't selected in this version, may have left, because its earlier
+// versions are unknown. The joins of the same moment must be noted before it, because it doesn't prove them.
 func (t *tally) miss(version uint64) {
 	t.touch(Namespaces, version)
 	t.left = max(t.left, version)
@@ -67,12 +67,12 @@ func (t *tally) miss(version uint64) {
 
 // selects reports whether a namespace must be counted.
 func (t *tally) selects(current namespace) bool {
-	return t.definition.Selector.Matches(current.labels, current.annotations)
+	return t.target.Selector.Matches(current.labels, current.annotations)
 }
 
 // countedFrom reports whether anything that is limited is counted from a resource.
-func (d Definition) countedFrom(resource schema.GroupResource) bool {
-	for _, sources := range d.Sources {
+func (t Target) countedFrom(resource schema.GroupResource) bool {
+	for _, sources := range t.Sources {
 		if slices.Contains(sources, resource) {
 			return true
 		}
@@ -80,9 +80,9 @@ func (d Definition) countedFrom(resource schema.GroupResource) bool {
 	return false
 }
 
-// lockedUse moves a namespace's slices by what a number of objects use: up
-// where there are more of them, down where there are fewer. What is limited otherwise
-// is touched, too: whether an object uses something is not always known.
+// lockedUse adds what a number of objects use to a namespace's slices, or subtracts it if the number is
+// negative. Every quota that covers the namespace counts as touched, because it isn't always known whether an
+// object uses something of it.
 func (s *Source) lockedUse(namespace string, used evaluation.Footprint, number int) {
 	for _, tally := range s.count.covering[namespace] {
 		tally.touch(s.resource, s.changing)
@@ -107,7 +107,7 @@ func (s *Source) lockedUse(namespace string, used evaluation.Footprint, number i
 // 100,000 pods of a few kinds takes 2 ms, where adding each took 200 ms; if no
 // two of them use the same, it still does.
 func (c *Count) lockedUsed(namespace string, tally *tally) corev1.ResourceList {
-	used := zeros(tally.definition.Quota.Spec.Hard)
+	used := zeros(tally.target.Quota.Spec.Hard)
 	for _, source := range c.sources {
 		tally.touch(source.resource, source.objects.newestIn(namespace))
 		for footprint, number := range source.objects.alikeIn(namespace) {
@@ -122,16 +122,16 @@ func (c *Count) lockedUsed(namespace string, tally *tally) corev1.ResourceList {
 // make room, and admission refuses more of it with the same error.
 func (c *Count) usage(resource schema.GroupResource, used evaluation.Footprint, tally *tally) corev1.ResourceList {
 	// It is that of one moment and no longer changes: any time will do.
-	amounts, err := c.evaluators.Usage(resource, used, tally.definition.Quota, time.Time{})
+	amounts, err := c.evaluators.Usage(resource, used, tally.target.Quota, time.Time{})
 	if err != nil && !tally.unmatched[resource] {
 		tally.unmatched[resource] = true
-		c.unmatched(tally.definition.Quota.Name, resource, err)
+		c.unmatched(tally.target.Quota.Name, resource, err)
 	}
 	return amounts
 }
 
 // OnUnmatched has the function told of a quota with which objects of a resource
-// can't be matched, once for each definition of the quota. It must not block. Call
+// can't be matched, once each time that the quota is defined. It must not block. Call
 // it before anything is counted.
 func (c *Count) OnUnmatched(unmatched func(quota string, resource schema.GroupResource, err error)) {
 	c.mu.Lock()

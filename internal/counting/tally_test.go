@@ -15,8 +15,8 @@ import (
 )
 
 // What can't be matched with a quota counts in full, for it must not make room, and
-// somebody is told of it once for each definition.
-func TestWhatCannotBeMatchedCountsInFull(t *testing.T) {
+// somebody is told of it once each time that the quota is defined.
+func TestAnUnmatchableObjectCountsInFull(t *testing.T) {
 	count := redQuota(t)
 	var told []string
 	count.OnUnmatched(func(quota string, resource schema.GroupResource, err error) {
@@ -25,14 +25,14 @@ func TestWhatCannotBeMatchedCountsInFull(t *testing.T) {
 		}
 		told = append(told, fmt.Sprintf("%s of %s", resource, quota))
 	})
-	bad := count.tallies["red"].definition
+	bad := count.tallies["red"].target
 	bad.Quota.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
 		{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: "Near", Values: []string{"x"}},
 	}}
 	source := count.Source(pods)
 	expect := func(pods int64, wantTold ...string) {
 		t.Helper()
-		used := definitionTotal(count, "red")["pods"]
+		used := totalOf(count, "red")["pods"]
 		if used.Value() != pods {
 			t.Errorf("want %d pods, got %s", pods, used.String())
 		}

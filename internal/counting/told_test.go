@@ -94,13 +94,13 @@ func (w *world) allFigures() map[string]map[string]corev1.ResourceList {
 
 // The grace of a pod is over, and the next look at the time is yet to come:
 // whoever takes account of it first must tell.
-func TestWhoeverFindsThatAPodsGraceIsOverTells(t *testing.T) {
+func TestTheEndOfAPodsGraceIsReported(t *testing.T) {
 	late := start.Add(time.Minute)
 	for name, look := range map[string]func(*Count){
 		"the regular look": func(count *Count) { count.Advance(late, time.Hour) },
 		"an audit":         func(count *Count) { count.Audit("red", late) },
 		"another quota that comes to count the pod": func(count *Count) {
-			other := definitionOf(count, "red")
+			other := targetOf(count, "red")
 			other.Quota.Name = "other"
 			count.Define(other, late)
 		},
@@ -111,7 +111,7 @@ func TestWhoeverFindsThatAPodsGraceIsOverTells(t *testing.T) {
 			count.changed = heard.tell
 			look(count)
 			count.Advance(late.Add(time.Second), time.Hour) // a last chance
-			total := definitionTotal(count, "red")
+			total := totalOf(count, "red")
 			if used := total["pods"]; !used.IsZero() || !heard.told["red"] {
 				t.Errorf("want no pods and the quota told, got %s pods, told %v", used.String(), heard.told)
 			}
@@ -127,18 +127,18 @@ func setLeavingPod(t *testing.T, count *Count) {
 	if err := count.Source(pods).Set(pod, start); err != nil {
 		t.Fatal(err)
 	}
-	if used := definitionTotal(count, "red")["pods"]; used.Value() != 1 {
+	if used := totalOf(count, "red")["pods"]; used.Value() != 1 {
 		t.Fatalf("want 1 pod to begin with, got %s", used.String())
 	}
 }
 
-func definitionOf(count *Count, name string) Definition {
-	var definition Definition
-	count.Read(name, func(view View) { definition = view.Definition() })
-	return definition
+func targetOf(count *Count, name string) Target {
+	var target Target
+	count.Read(name, func(view View) { target = view.Target() })
+	return target
 }
 
-func definitionTotal(count *Count, name string) corev1.ResourceList {
+func totalOf(count *Count, name string) corev1.ResourceList {
 	var total corev1.ResourceList
 	count.Read(name, func(view View) { total = view.Total() })
 	return total
@@ -151,7 +151,7 @@ func TestAnAuditRepairsAndTells(t *testing.T) {
 		t.Fatal(err)
 	}
 	count.changed = heard.tell
-	drifted := quota.Add(count.tallies["red"].total, corev1.ResourceList{"pods": definitionTotal(count, "red")["pods"]})
+	drifted := quota.Add(count.tallies["red"].total, corev1.ResourceList{"pods": totalOf(count, "red")["pods"]})
 	count.tallies["red"].total = drifted
 	drift := count.Audit("red", start)
 	if by := drift["pods"]; by.Value() != -1 {
@@ -160,7 +160,7 @@ func TestAnAuditRepairsAndTells(t *testing.T) {
 	if again := count.Audit("red", start); len(again) > 0 {
 		t.Errorf("want it repaired, got a drift of %v", again)
 	}
-	if used := definitionTotal(count, "red")["pods"]; used.Value() != 1 {
+	if used := totalOf(count, "red")["pods"]; used.Value() != 1 {
 		t.Errorf("want 1 pod, got %s", used.String())
 	}
 	if !heard.told["red"] {

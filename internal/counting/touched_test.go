@@ -28,7 +28,7 @@ func TestAListOfOtherObjectsThatUseAsMuchIsAChange(t *testing.T) {
 	}
 	count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
 	count.ReplaceNamespaces([]NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "red"}, Version: 1}}, 1, start)
-	count.Define(Definition{
+	count.Define(Target{
 		Quota:    evaluation.Quota{Name: "red", Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("5")}}},
 		Selector: selector, Sources: map[corev1.ResourceName][]schema.GroupResource{"pods": {pods}},
 	}, start)

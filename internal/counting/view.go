@@ -31,8 +31,8 @@ func (c *Count) Read(quota string, read func(View)) bool {
 	return known
 }
 
-// Definition is what the figures were counted for.
-func (v View) Definition() Definition { return v.tally.definition }
+// Target is what the figures were counted for.
+func (v View) Target() Target { return v.tally.target }
 
 // Total is what all selected namespaces use together. Don't change it.
 func (v View) Total() corev1.ResourceList { return v.tally.total }
@@ -56,7 +56,7 @@ func (v View) Counted() map[schema.GroupResource]uint64 {
 	if v.count.namespacesVersion > 0 {
 		counted[Namespaces] = v.count.namespacesVersion
 	}
-	for _, sources := range v.tally.definition.Sources {
+	for _, sources := range v.tally.target.Sources {
 		for _, resource := range sources {
 			if source, known := v.count.sources[resource]; known && source.listed {
 				counted[resource] = source.version
@@ -77,7 +77,7 @@ func (v View) Complete(resource corev1.ResourceName) bool {
 	if _, listed := counted[Namespaces]; !listed {
 		return false
 	}
-	return !slices.ContainsFunc(v.tally.definition.Sources[resource], func(source schema.GroupResource) bool {
+	return !slices.ContainsFunc(v.tally.target.Sources[resource], func(source schema.GroupResource) bool {
 		_, listed := counted[source]
 		return !listed
 	})
@@ -86,7 +86,7 @@ func (v View) Complete(resource corev1.ResourceName) bool {
 // CompleteNames are the resources that are Complete.
 func (v View) CompleteNames() []corev1.ResourceName {
 	var names []corev1.ResourceName
-	for name := range v.tally.definition.Sources {
+	for name := range v.tally.target.Sources {
 		if v.Complete(name) {
 			names = append(names, name)
 		}
@@ -112,7 +112,7 @@ func (v View) Includes(resource schema.GroupResource, namespace, name string, ui
 // Limits reports whether the quota limits anything that the objects of a resource
 // use.
 func (v View) Limits(resource schema.GroupResource) bool {
-	return v.tally.definition.countedFrom(resource)
+	return v.tally.target.countedFrom(resource)
 }
 
 // Selects reports whether the quota selects a namespace.

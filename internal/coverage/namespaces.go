@@ -48,8 +48,8 @@ type namespace struct {
 // look is what live reads have found of a namespace.
 type look struct {
 	namespace *namespace
-	// upTo is a resourceVersion that some read of it began after: this version or
-	// a later one is what the namespace was then.
+	// upTo is a resourceVersion that was known before some read of it began: no change up to that one is
+	// missing in what the read found.
 	upTo uint64
 	// began is when the last read began that found this version, or an older one.
 	began time.Time

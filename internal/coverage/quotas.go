@@ -22,8 +22,7 @@ import (
 // live read has shown. A watch may be behind a live read: what it shows later is
 // compared by resourceVersion and never replaces something newer.
 type quotas struct {
-	// seen is the resourceVersion up to which all quotas are known. It grows after
-	// what it stands for was stored.
+	// seen is the resourceVersion up to which all quotas are known. It is raised only after byName has them.
 	seen atomic.Uint64
 	// edition grows with each change of what the quotas select or limit.
 	edition atomic.Uint64

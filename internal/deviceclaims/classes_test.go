@@ -19,7 +19,7 @@ func offering(resource string) *resourceapi.DeviceClass {
 }
 
 // Whoever measures claims does so again, and must find the change then.
-func TestWhoeverMeasuresClaimsIsToldOnceAClassOffersSomethingElse(t *testing.T) {
+func TestClaimsAreRemeasuredOnceAClassOffersSomethingElse(t *testing.T) {
 	classes := newClasses(logr.Discard())
 	classes.OnAdd(offering("example.com/a"), true) // nobody listens
 	told := []string{}

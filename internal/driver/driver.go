@@ -132,8 +132,8 @@ func (d *driver) swap(ctx context.Context, swap machine.Swap) machine.Event {
 	return machine.Swapped{Version: version, Took: d.group.clock.Since(start), Err: err}
 }
 
-// note keeps since when the calls of the store fail, and makes the driver find out when they do no
-// longer, also if nobody asks for anything any more. There is one call at a time.
+// note records since when calls of the store fail. While they do, the driver checks them, so that it notices
+// their success even if nobody asks for anything. There is one call at a time.
 func (d *driver) note(err error, written bool) {
 	before := d.trouble.Load()
 	if errors.Is(err, machine.ErrConflict) {

@@ -114,7 +114,7 @@ func TestDenialsShareARead(t *testing.T) {
 	})
 }
 
-func TestWhatWasChargedBeforeARefusalIsGivenBack(t *testing.T) {
+func TestChargesBeforeARefusalAreGivenBack(t *testing.T) {
 	store := newMemoryStore("cpu", "pods")
 	store.beforeSwap = func(attempt int) error {
 		if attempt == 1 { // cpu is being charged: meanwhile somebody takes the last pod
@@ -136,7 +136,7 @@ func TestWhatWasChargedBeforeARefusalIsGivenBack(t *testing.T) {
 }
 
 // The first quota has been charged when the request's time is up at the second.
-func TestWhatWasChargedBeforeTheDeadlineIsGivenBack(t *testing.T) {
+func TestChargesBeforeTheDeadlineAreGivenBack(t *testing.T) {
 	store := newMemoryStore("cpu", "pods")
 	store.latency = 100 * time.Millisecond
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
@@ -193,7 +193,7 @@ func TestObserveTakesWhatIsNewer(t *testing.T) {
 }
 
 // What another replica wrote needs no read and no conflict once it was seen.
-func TestWhatWasObservedSavesAConflict(t *testing.T) {
+func TestAnObservedLedgerSavesAConflict(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, seen *watcher) {
 		group.Saw("team", store.stored["team"])
@@ -337,7 +337,7 @@ func TestARefusalAfterALostReplyHoldsNothing(t *testing.T) {
 }
 
 // The caller of a charge has just gone when the process stops.
-func TestWhatIsLeftIsWrittenBeforeTheEnd(t *testing.T) {
+func TestTheRestIsWrittenBeforeTheEnd(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
 		if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")}); !ledger.IsGranted(decision) {

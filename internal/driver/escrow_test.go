@@ -119,7 +119,7 @@ func TestImposeOutlivesEscrow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			paced(t, store, escrowing("a"), func(t *testing.T, group *Group) {
 				began := time.Now()
-				raise := func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 9}) }
+				raise := func(draft *ledger.Draft) { draft.SetFence(ledger.Fence{Generation: 9}) }
 				if err := group.Impose(t.Context(), "team", "q", raise); err != nil || time.Since(began) < 2200*time.Millisecond {
 					t.Errorf("got %v after %v, want it once nothing is granted any more", err, time.Since(began))
 				}

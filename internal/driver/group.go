@@ -68,10 +68,9 @@ type nobody struct{}
 
 func (nobody) Observe(string, ledger.State) *ledger.Observation { return nil }
 
-// Reserve charges all quotas or none. It returns Granted when every charge has
-// been written; otherwise the first decision, in order of quota names, that is
-// not, after giving back what had been charged before it. It returns ctx's
-// error when that ends first.
+// Reserve charges all quotas, in the order of their names, or none. It returns Granted once every charge is
+// written. If one isn't granted, it releases the charges before it, and returns that decision. It returns
+// ctx's error if that ends first.
 func (g *Group) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
 	patience := g.patience(charges)
 	if len(charges) == 1 {
@@ -161,7 +160,7 @@ func (g *Group) Edit(ctx context.Context, quota string, change func(*ledger.Draf
 const imposeTries = 3
 
 // Impose changes a quota's ledger by what must hold whatever becomes of the ledger. If
-// there is none, one is made that is sealed, so that whoever opens it finds the change.
+// there is none, a sealed one is made, so that the leader finds the change when it opens it.
 func (g *Group) Impose(ctx context.Context, quota string, uid types.UID, change func(*ledger.Draft)) error {
 	// The machine sets it before it answers, and runs no edit that it has answered. Without
 	// an answer, nobody reads it.
@@ -194,8 +193,8 @@ func (g *Group) Impose(ctx context.Context, quota string, uid types.UID, change 
 	return err
 }
 
-// outlive waits until nothing is granted any more from escrows of a ledger that is gone: who holds them
-// may not know that yet.
+// outlive waits until no replica can grant from an escrow of a lost ledger any more: a replica may not know
+// yet that it is lost.
 func (g *Group) outlive(ctx context.Context) error {
 	if g.options.Escrow.Recall == 0 {
 		return nil
@@ -342,12 +341,12 @@ func (g *Group) end() {
 // would take longer than their timeout, and each would be made again.
 const backgroundCalls = 32
 
-// call makes a call of the store, in its turn among those for which nobody waits. The function
-// that it returns ends the wait for its turn.
+// call makes a call of the store, in its turn among those for which nobody waits. The function that it
+// returns ends the wait for its turn.
 //
-// Its turn may come long after the machine asked for it. The call may be made even so: a Swap takes place
-// only if the ledger is still what the machine knew, an escrow ends so long after the machine decided on
-// it, and not after it was written, and whoever waits for a charge or an edit hurries it.
+// The turn may come late. That is safe: a Swap fails if the ledger has changed; an escrow's life begins when
+// the machine decides on it, not when it is written; and a charge or an edit that somebody waits for doesn't
+// wait for a turn (hurry).
 func (g *Group) call(call func(context.Context)) (hurry func()) {
 	awaited := make(chan struct{})
 	g.running.Go(func() {

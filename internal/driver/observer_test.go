@@ -15,7 +15,7 @@ import (
 )
 
 // The change is made twice, on the old state and on the newer one.
-func TestWhatEndsIsToldOnceItIsWritten(t *testing.T) {
+func TestEndedReservationsAreReportedOnceWritten(t *testing.T) {
 	store := newMemoryStore("team")
 	store.beforeSwap = func(attempt int) error {
 		if attempt == 2 {

@@ -168,7 +168,7 @@ func TestASettleThatChangesNothingForAnyChargeWaitsForOthers(t *testing.T) {
 	paced(t, store, Options{Options: machine.Options{Pace: 40 * time.Millisecond}}, func(t *testing.T, group *Group) {
 		group.Follow(counted)
 		// So that a batch was a moment ago.
-		if err := group.Edit(t.Context(), "team", func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 9}) }); err != nil {
+		if err := group.Edit(t.Context(), "team", func(draft *ledger.Draft) { draft.SetFence(ledger.Fence{Generation: 9}) }); err != nil {
 			t.Fatal(err)
 		}
 		writes := store.swapCount()

@@ -143,7 +143,7 @@ func TestTheMoreWaitTheLessPatience(t *testing.T) {
 	})
 }
 
-func TestWhoIsParkedObeysTheirContext(t *testing.T) {
+func TestAParkedChargeObeysItsContext(t *testing.T) {
 	store := full(1)
 	paced(t, store, patient(), func(t *testing.T, group *Group) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

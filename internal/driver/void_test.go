@@ -132,7 +132,7 @@ func TestAnEditOfALedgerThatWasSeenToBeVoidIsOfTheOneThatReplacedIt(t *testing.T
 				if _, err := store.Swap(t.Context(), "team", store.snapshot("team").Version, before); err != nil {
 					t.Fatal(err)
 				}
-				raise := func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 9}) }
+				raise := func(draft *ledger.Draft) { draft.SetFence(ledger.Fence{Generation: 9}) }
 				if err := group.Edit(t.Context(), "team", raise); err != nil {
 					t.Fatal(err)
 				}
@@ -148,7 +148,7 @@ func TestImpose(t *testing.T) {
 	uid := limitsOf("team", 9).Quota
 	impose := func(t *testing.T, group *Group, uid types.UID) error {
 		t.Helper()
-		return group.Impose(t.Context(), "team", uid, func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 9}) })
+		return group.Impose(t.Context(), "team", uid, func(draft *ledger.Draft) { draft.SetFence(ledger.Fence{Generation: 9}) })
 	}
 	t.Run("changes the ledger", func(t *testing.T) {
 		store := newMemoryStore("team")

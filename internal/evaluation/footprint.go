@@ -48,9 +48,8 @@ func (f Footprint) ChangesAt() (time.Time, bool) {
 	return f.change.at, true
 }
 
-// At returns the footprint of an object that uses at every moment what this one
-// uses at the one given. Where two of these are the same (==), the objects use
-// the same.
+// At returns the footprint as of a time, which no longer changes with time. Objects with equal results (==)
+// use the same of every quota.
 func (f Footprint) At(now time.Time) Footprint {
 	if changesAt, changes := f.ChangesAt(); changes && !now.Before(changesAt) {
 		return Footprint{usage: f.change.later, facts: f.facts}

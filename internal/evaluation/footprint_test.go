@@ -175,7 +175,7 @@ func TestPlainCountsDoNotLookAtTheObject(t *testing.T) {
 }
 
 // Nobody can tell whether the quota's scopes leave the object out: it counts.
-func TestWhatCannotBeMatchedIsUsedInFull(t *testing.T) {
+func TestAnUnmatchableObjectIsUsedInFull(t *testing.T) {
 	bad := quotaOf("bad", "pods", "requests.cpu")
 	bad.Spec.ScopeSelector = scopeSelector(corev1.ResourceQuotaScopePriorityClass, "Near", "x")
 	evaluators := newTestEvaluators()

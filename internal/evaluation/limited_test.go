@@ -278,7 +278,7 @@ func compareCharges(t *rapid.T, before, after []corev1.ResourceQuota, charges []
 	return "charged"
 }
 
-func TestWhatIsLimitedByDefaultIsWhatItIsToKubernetes(t *testing.T) {
+func TestLimitedByDefaultMeansTheSameAsInKubernetes(t *testing.T) {
 	outcomes := tally{}
 	rapid.Check(t, func(t *rapid.T) {
 		for _, request := range rapid.SliceOfN(anyRequest(), 20, 20).Draw(t, "requests") {

@@ -27,7 +27,7 @@ func fileOf(t *testing.T, text string) string {
 	return path
 }
 
-func TestWhatAFileLimits(t *testing.T) {
+func TestTheResourcesThatAFileLimits(t *testing.T) {
 	clusterServices := resourcequotaapi.LimitedResource{Resource: "pods", MatchScopes: []corev1.ScopedResourceSelectorRequirement{
 		{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"cluster-services"}},
 	}}
@@ -125,7 +125,7 @@ func TestAFileThatIsNotThereIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsToldByFileAndField(t *testing.T) {
+func TestAnErrorNamesFileAndField(t *testing.T) {
 	entry := func(entry string) string { return header + "limitedResources:\n- " + entry + "\n" }
 	scope := func(resource, scope string) string {
 		return entry("{resource: " + resource + ", matchScopes: [{scopeName: BestEffort, operator: Exists}, " + scope + "]}")

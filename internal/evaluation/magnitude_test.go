@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestWhatIsBeyond(t *testing.T) {
+func TestAmountsBeyondTheBound(t *testing.T) {
 	for quantity, want := range map[string]bool{
 		"0": false, "1n": false, "250m": false, "-5": false, "8Ei": false, "999999Ei": false,
 		"1e29": false, "999999999999999999999999999999m": false, "0e29": false,

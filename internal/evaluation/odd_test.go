@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestWhatCannotBeJudgedIsAnError(t *testing.T) {
+func TestAnObjectThatCannotBeJudgedIsAnError(t *testing.T) {
 	quotas := []Quota{quotaOf("team", "pods", "services", "count/widgets.example.com")}
 	widgets := schema.GroupResource{Group: "example.com", Resource: "widgets"}
 	for name, test := range map[string]chargeTest{

@@ -10,7 +10,7 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
-// Demand is what was granted of late: in the time under way, and in one of the same length before.
+// Demand counts what was granted in the interval under way and in the one before it.
 type Demand struct {
 	since       time.Time
 	now, before grants
@@ -21,7 +21,7 @@ type grants struct {
 	amounts corev1.ResourceList
 }
 
-// Add takes it that a charge was granted.
+// Add counts a charge that was granted.
 func (d *Demand) Add(now time.Time, every time.Duration, charge Charge) {
 	d.roll(now, every)
 	d.now.charges++

@@ -13,10 +13,10 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
-// Doubts are the reservations of one namespace that are doubtful: its requests were admitted
-// and, as it seems, failed after that, such as by another webhook. They hold room until they
-// expire, because a request may still be under way. If they were too many, one of them stays for a
-// while after that and holds nothing, so that the namespace can't do the same again at once.
+// Doubts are the doubtful reservations of one namespace: its requests were admitted and, as it seems, failed
+// after that, such as by another webhook. They hold room until they expire, because a request may still be
+// under way. If the namespace held more than it may, one of them stays for a while longer and holds nothing,
+// so that the bound stays in force.
 type Doubts struct {
 	// Number of the reservations that hold something.
 	Number int

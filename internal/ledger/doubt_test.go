@@ -113,7 +113,7 @@ func TestAChargeIsTightIfItLeavesLittle(t *testing.T) {
 	}
 }
 
-func TestWhatIsInDoubtIsKnownUntilItEnds(t *testing.T) {
+func TestADoubtIsKnownUntilItEnds(t *testing.T) {
 	held := []Reservation{creation("x", "x", "pods", "1").in("a"), creation("y", "y", "pods", "2").in("a"), creation("z", "z", "pods", "4").in("b")}
 	draft := Edit(counted("pods", "0").with(held...))
 	renewed := held[2].expiring(expiry.Add(-time.Second)) // as it was when its object was looked for
@@ -185,7 +185,7 @@ func TestASuspectedNamespaceIsChargedWithinABatch(t *testing.T) {
 }
 
 // A decoded ledger has no index yet.
-func TestWhatAnotherReplicaDoubtsIsKnown(t *testing.T) {
+func TestDoubtsOfAnotherReplicaAreKnown(t *testing.T) {
 	state := counted("pods", "0").with(doubtful("a", 2, "pods", "1")...)
 	if diff := cmp.Diff(map[string]Doubts{"a": {Number: 2, Amounts: list("pods", "2")}}, state.Doubtful()); diff != "" {
 		t.Errorf("in doubt (-want,+got):\n%s", diff)

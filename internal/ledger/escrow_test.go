@@ -40,7 +40,7 @@ func TestSpend(t *testing.T) {
 		"a caller who has seen less":     {change: func(d *Draft) { d.state.Counted = versions{Namespaces: 9} }, charge: Charge{Limits: limits("pods", "9"), Reservation: creation("a", "a", "pods", "1")}},
 		"a ledger that is not counted":   {change: func(d *Draft) { d.Forget(time.Unix(1_800_000_000, 0)) }, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
 		"an escrow that is asked back":   {change: func(d *Draft) { d.Recall("you") }, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
-		"a fence is lower than the spec": {change: func(d *Draft) { d.Raise(Fence{Generation: 4, Hard: list("pods", "7")}) }, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
+		"a fence is lower than the spec": {change: func(d *Draft) { d.SetFence(Fence{Generation: 4, Hard: list("pods", "7")}) }, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			draft := Edit(state)
@@ -174,7 +174,7 @@ func TestUnsettles(t *testing.T) {
 		"how far pods count":   {change: func(d *Draft) { d.state.Counted = versions{namespaceResource: 5, pods: 9} }},
 		"a namespace":          {change: func(d *Draft) { d.state.Counted = versions{namespaceResource: 6, pods: 7} }, want: true},
 		"a newer spec":         {change: func(d *Draft) { d.state.Generation++ }, want: true},
-		"a fence":              {change: func(d *Draft) { d.Raise(Fence{Generation: 4, Hard: list("pods", "1")}) }, want: true},
+		"a fence":              {change: func(d *Draft) { d.SetFence(Fence{Generation: 4, Hard: list("pods", "1")}) }, want: true},
 		"what is used is lost": {change: func(d *Draft) { d.Forget(time.Unix(1_800_000_000, 0)) }, want: true},
 		"a seal":               {change: func(d *Draft) { d.state.Sealed = expiry }, want: true},
 	} {

@@ -23,11 +23,11 @@ type Fence struct {
 	Until time.Time
 }
 
-// Raise makes the limits of a spec that is about to be stored bind. Another fence
-// that stands already binds too: which of the two specs will be stored is not known.
-func (d *Draft) Raise(fence Fence) {
+// SetFence makes the limits of a spec bind before the spec is stored. If there is a fence already, both bind,
+// because either spec may be the one that is stored.
+func (d *Draft) SetFence(fence Fence) {
 	if standing := d.state.Fence; standing.Generation != 0 {
-		fence.Hard = lower(fence.Hard, standing.Hard)
+		fence.Hard = smaller(fence.Hard, standing.Hard)
 		fence.Generation = max(fence.Generation, standing.Generation)
 		if standing.Until.After(fence.Until) {
 			fence.Until = standing.Until
@@ -36,10 +36,9 @@ func (d *Draft) Raise(fence Fence) {
 	d.state.Fence, d.changed = fence, true
 }
 
-// Stored tells which generation of the spec is stored. A fence for that one, or for one before
-// it, is out of date: its limits have been stored, or never will be. What it limits, the
-// stored spec limits.
-func (d *Draft) Stored(generation int64, hard corev1.ResourceList) {
+// UpdateFence is called with the stored spec. If the fence is for that generation or an earlier one, the
+// fenced spec was stored or never will be: the fence takes the stored spec's limits for what it limits.
+func (d *Draft) UpdateFence(generation int64, hard corev1.ResourceList) {
 	standing := d.state.Fence
 	if standing.Generation == 0 || standing.Generation > generation {
 		return
@@ -48,10 +47,10 @@ func (d *Draft) Stored(generation int64, hard corev1.ResourceList) {
 	d.state.Fence, d.changed = standing, true
 }
 
-// Lower removes the fence of a spec that was never stored, as the generation of the stored spec shows. One
-// that was raised again since stays. So does one if used is not counted for the stored spec yet: its limits
-// may be among those that the fence has, and bind whoever judges by a spec before it.
-func (d *Draft) Lower(fence Fence, stored int64) {
+// RemoveFence removes the fence of a spec that was never stored, as the generation of the stored spec shows.
+// It keeps a fence that was set again since. It also keeps the fence until used is counted for the stored
+// spec, because the fence may include that spec's limits, and replicas may still judge by an older spec.
+func (d *Draft) RemoveFence(fence Fence, stored int64) {
 	standing := d.state.Fence
 	if standing.Generation == fence.Generation && standing.Until.Equal(fence.Until) && stored <= d.state.Generation {
 		d.state.Fence, d.changed = Fence{}, true
@@ -63,11 +62,11 @@ func (f Fence) bind(limits Limits) corev1.ResourceList {
 	if f.Generation <= limits.Generation {
 		return limits.Hard
 	}
-	return lower(limits.Hard, f.Hard)
+	return smaller(limits.Hard, f.Hard)
 }
 
-// lower returns the smaller of two limits for each resource that is in either.
-func lower(a, b corev1.ResourceList) corev1.ResourceList {
+// smaller returns the smaller of two limits for each resource that is in either.
+func smaller(a, b corev1.ResourceList) corev1.ResourceList {
 	least := a.DeepCopy()
 	for name, limit := range b {
 		if other, both := least[name]; !both || limit.Cmp(other) < 0 {

@@ -19,7 +19,7 @@ func fence(generation int64, hard ...string) Fence {
 func raised(state State, fences ...Fence) State {
 	draft := Edit(state)
 	for _, fence := range fences {
-		draft.Raise(fence)
+		draft.SetFence(fence)
 	}
 	return draft.State()
 }
@@ -79,12 +79,12 @@ func TestAFenceOfAnEditThatFailedIsLowered(t *testing.T) {
 	first, again := fence(4, "pods", "3"), fence(4, "pods", "3")
 	again.Until = again.Until.Add(time.Minute)
 	draft := Edit(raised(counted("pods", "1"), first, again))
-	draft.Lower(first, 3)
+	draft.RemoveFence(first, 3)
 	if draft.State().Fence.Generation == 0 {
 		t.Error("want a fence kept that was raised again")
 	}
 	draft = Edit(draft.State())
-	draft.Lower(again, 3)
+	draft.RemoveFence(again, 3)
 	if draft.State().Fence.Generation != 0 || !draft.Changed() {
 		t.Error("want it gone, and that stored")
 	}
@@ -94,14 +94,14 @@ func TestAFenceOfAnEditThatFailedIsLowered(t *testing.T) {
 func TestAFenceStaysUntilTheStoredSpecIsCounted(t *testing.T) {
 	state := raised(counted("pods", "3"), fence(4, "pods", "3"), fence(5, "cpu", "1"))
 	draft := Edit(state)
-	draft.Lower(state.Fence, 4)
+	draft.RemoveFence(state.Fence, 4)
 	asked := creation("a", "a", "pods", "1")
 	if decision := draft.Judge(asking(limits("pods", "6"), asked)); IsGranted(decision) {
 		t.Errorf("by the limit before: got %v", decision)
 	}
 	state.Generation = 4
 	draft = Edit(state)
-	draft.Lower(state.Fence, 4)
+	draft.RemoveFence(state.Fence, 4)
 	if draft.State().Fence.Generation != 0 {
 		t.Error("want it gone: who judges by the limit before is known to be behind")
 	}
@@ -111,14 +111,14 @@ func TestAFenceStaysUntilTheStoredSpecIsCounted(t *testing.T) {
 // does, also if it is higher.
 func TestAStandingFenceOfAnOlderSpecBindsByTheStoredOne(t *testing.T) {
 	draft := Edit(raised(counted("pods", "3", "cpu", "1"), fence(4, "pods", "3", "cpu", "1")))
-	draft.Stored(5, list("pods", "10"))
-	draft.Raise(fence(6, "services", "8"))
+	draft.UpdateFence(5, list("pods", "10"))
+	draft.SetFence(fence(6, "services", "8"))
 	want := fence(6, "pods", "10", "services", "8")
 	if diff := cmp.Diff(want, draft.State().Fence); diff != "" {
 		t.Errorf("fence (-want,+got):\n%s", diff)
 	}
 	draft = Edit(raised(counted("pods", "3"), fence(6, "pods", "3")))
-	draft.Stored(5, list("pods", "10"))
+	draft.UpdateFence(5, list("pods", "10"))
 	if diff := cmp.Diff(fence(6, "pods", "3"), draft.State().Fence); diff != "" || draft.Changed() {
 		t.Errorf("one of an edit under way (-want,+got):\n%s", diff)
 	}

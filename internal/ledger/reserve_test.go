@@ -140,7 +140,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-func TestWhatADecisionLeavesInTheLedger(t *testing.T) {
+func TestTheLedgerAfterADecision(t *testing.T) {
 	full := limits("pods", "1")
 	for name, test := range map[string]struct {
 		do          func(*Draft)

@@ -37,18 +37,16 @@ type Observation struct {
 	Seen func(Reservation) bool
 }
 
-// Settle replaces what is used by a newer count and, with it, removes the
-// reservations of the objects that the count includes.
+// Settle replaces what is used by a newer count and removes the reservations of the objects that the count
+// includes.
 //
-// A source that the count has not listed yet, or has followed less far than
-// the ledger, is left as it was: an older view would take back what a newer
-// one has counted, and a settled charge would be lost. A reservation keeps the
-// amounts that are counted from such a source too.
-// But if namespaces joined, what is used of such a source in them is not known. Then
-// nothing is granted of what is counted from it until a count has come so far.
+// It skips a source that the count has not listed, or has followed less far than the ledger, because an older
+// view would undo what a newer one counted, and a settled charge would be lost. Reservations keep the amounts
+// of such a source. But if namespaces joined, nobody knows what they use of such a source. Then nothing that
+// is counted from it is granted until a count has come so far.
 //
-// How far the count has come is stored with it if an older view could count
-// something else. Otherwise that alone is no reason for a write.
+// How far the count has come is stored with it if an older view could count something else. Otherwise that
+// alone is no reason for a write.
 func (d *Draft) Settle(count Observation) {
 	if count.Quota == d.state.Quota && count.Generation < d.state.Generation {
 		return
@@ -112,7 +110,7 @@ func (d *Draft) forget(mark uint64) {
 func (s State) Replacing(before State) State {
 	draft := Edit(before)
 	if s.Fence.Generation != 0 {
-		draft.Raise(s.Fence)
+		draft.SetFence(s.Fence)
 	}
 	if mark := s.Forgotten(); mark != 0 {
 		draft.forget(mark)
@@ -134,12 +132,11 @@ func (s State) Forgotten() uint64 {
 	return 0
 }
 
-// Unlisted in Counted says that nobody could tell how far a count of that source must have
-// come, because it can't be listed. No count comes as far, so nothing is granted of what is
-// counted from it, while all else is.
+// Unlisted is the version in Counted of a source that can't be listed. No count reaches it, so nothing that
+// is counted from this source is granted. All else is.
 const Unlisted = 1 << 62
 
-// Unlisted returns the sources of which that is so, sorted.
+// Unlisted returns the sources that can't be listed, sorted.
 func (s State) Unlisted() []schema.GroupResource {
 	var sources []schema.GroupResource
 	for source, version := range s.Counted {
@@ -151,8 +148,7 @@ func (s State) Unlisted() []schema.GroupResource {
 	return sources
 }
 
-// Listed tells how far a count of sources that were Unlisted must have come. Those that still
-// are stay so.
+// Listed sets how far a count must have come of sources that were Unlisted and are listed now.
 func (d *Draft) Listed(newest map[schema.GroupResource]uint64) {
 	counted := cloneCounted(d.state.Counted)
 	for source, version := range newest {
@@ -163,10 +159,9 @@ func (d *Draft) Listed(newest map[schema.GroupResource]uint64) {
 	}
 }
 
-// Demand tells how far a count must have come to be settled after the Forget of that
-// mark. If use was forgotten again since, newest may lack what was stored meanwhile, and
-// nothing is changed.
-func (d *Draft) Demand(mark uint64, newest map[schema.GroupResource]uint64) {
+// Require sets how far a count must have come before it is settled, after the Forget of that mark. If use was
+// forgotten again since, newest may lack what was stored meanwhile, and nothing changes.
+func (d *Draft) Require(mark uint64, newest map[schema.GroupResource]uint64) {
 	if mark == 0 || d.state.Forgotten() != mark {
 		return
 	}
@@ -186,8 +181,8 @@ type Weight struct {
 	// then every charge is judged alike before and after. It may not if somebody waits for it: a quota that
 	// is not counted, and a namespace that joined.
 	Waits bool
-	// Far: it concerns nobody but who wants more than a part of a limit, because every limit is far before
-	// and after, and what the ledger knows besides sums stays as it is.
+	// Far: only sums change, and at least a quarter of every limit is free before and after. So only a charge
+	// for more than that could tell the difference.
 	Far bool
 	// Frees: it frees something, for which somebody may wait.
 	Frees bool

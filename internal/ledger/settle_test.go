@@ -235,7 +235,7 @@ func TestASettleIsWrittenOnlyWhenItSaysMore(t *testing.T) {
 func TestASourceThatCanNotBeListed(t *testing.T) {
 	draft := Edit(counted("pods", "0", "claims", "0"))
 	draft.Forget(time.Unix(1_800_000_000, 0))
-	draft.Demand(draft.State().Forgotten(), versions{pods: 15, claims: Unlisted, namespaceResource: 12})
+	draft.Require(draft.State().Forgotten(), versions{pods: 15, claims: Unlisted, namespaceResource: 12})
 	if got := draft.State().Unlisted(); len(got) != 1 || got[0] != claims {
 		t.Errorf("unlisted: got %v", got)
 	}
@@ -296,12 +296,12 @@ func TestForget(t *testing.T) {
 	later := Edit(draft.State())
 	later.Forget(time.Unix(1_800_000_001, 0))
 	later = Edit(later.State())
-	later.Demand(mark, versions{pods: 15, namespaceResource: 12})
+	later.Require(mark, versions{pods: 15, namespaceResource: 12})
 	if later.Changed() {
 		t.Error("want what was demanded before use was forgotten again not to do")
 	}
 	again = Edit(draft.State())
-	again.Demand(mark, versions{pods: 15, namespaceResource: 12})
+	again.Require(mark, versions{pods: 15, namespaceResource: 12})
 	if !again.Changed() || again.State().Forgotten() != 0 {
 		t.Error("want the demand stored")
 	}
@@ -333,7 +333,7 @@ func TestReplacing(t *testing.T) {
 	if diff := cmp.Diff(before, imposed.State().Replacing(before), ignored); diff != "" {
 		t.Errorf("if nothing was imposed (-want,+got):\n%s", diff)
 	}
-	imposed.Raise(fence)
+	imposed.SetFence(fence)
 	imposed.Forget(time.Unix(1_800_000_000, 0))
 	whole := imposed.State().Replacing(before)
 	if diff := cmp.Diff(fence, whole.Fence); diff != "" {

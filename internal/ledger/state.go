@@ -57,8 +57,8 @@ type Object struct {
 // observed, or found never to come.
 type Reservation struct {
 	Object
-	// From is the resourceVersion that an update started from; empty for a
-	// creation. It reports whether an observed version is later than the update.
+	// From is the resourceVersion that an update started from; empty for a creation. Only a later version of
+	// the object settles the reservation.
 	From string
 	// Attempt is the UID of the AdmissionRequest. Nothing but the attempt itself changes
 	// or releases its reservation, whoever else claims the object's UID.
@@ -122,15 +122,16 @@ type State struct {
 	// Used is what has been observed. A resource that is missing here has not
 	// been counted.
 	Used corev1.ResourceList
-	// Counted is how far Used has come. Of Namespaces it is the newest version of a
-	// namespace that joined, left or changed while it was selected: a charge is judged
-	// only if it and the ledger know the same of namespaces.
+	// Counted is how far Used includes each resource. For Namespaces it is the newest version at which a
+	// namespace joined, left or changed while it was selected. A charge is judged only if its caller and the
+	// ledger know the same of namespaces.
+	//
 	// resource -> resourceVersion up to which it is included
 	Counted map[schema.GroupResource]uint64
 	// Reservations are the charges in flight.
 	// Key -> reservation
 	Reservations map[Key]Reservation
-	// Fence binds by a spec that is about to be stored; zero for none.
+	// Fence has the lowered limits of a spec that is about to be stored; zero for none.
 	Fence Fence
 	// Sealed is since when nothing is granted, because what was in flight when the
 	// ledger was made may not all be in it; zero for a ledger that is open.

@@ -165,8 +165,8 @@ func (b *batch) isToBeWritten() bool {
 	return !b.base.void() && slices.ContainsFunc(b.entries, func(e *entry) bool { return e.written })
 }
 
-// doubt notes that a write failed that may have happened.
-func (b *batch) doubt() {
+// markUncertain notes that a write failed that may have happened.
+func (b *batch) markUncertain() {
 	for _, entry := range b.entries {
 		entry.doubtful = true
 	}
@@ -184,8 +184,8 @@ func (m *Machine) drop(b *batch) {
 	b.entries = slices.DeleteFunc(b.entries, func(e *entry) bool { return e.isOver(m.now) })
 }
 
-// conclude answers the batch, or parks it. If a read was made for a charge that is
-// refused, whoever would ask for the next read within a pace is refused on this one.
+// conclude answers the batch, or parks its charges. If the ledger was read live for a refusal, charges whose
+// patience ends within the next pace are refused on the same read.
 func (m *Machine) conclude(b *batch) {
 	due := m.now
 	if b.fresh {

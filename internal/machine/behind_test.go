@@ -61,7 +61,7 @@ func TestCountsAnew(t *testing.T) {
 			settled(t, m, now, 5, Seen{Snapshot: Snapshot{Version: Version{ResourceVersion: 9, UID: "ledger"}, State: ledger.State{Basis: basis}}})
 			recount := Edit{ID: 1, Change: func(draft *ledger.Draft) {
 				draft.Forget(now)
-				draft.Demand(draft.State().Forgotten(), map[schema.GroupResource]uint64{ledger.Namespaces: test.newest})
+				draft.Require(draft.State().Forgotten(), map[schema.GroupResource]uint64{ledger.Namespaces: test.newest})
 			}}
 			now = now.Add(time.Minute)
 			settled(t, m, now, 5, recount)
@@ -103,7 +103,7 @@ func TestForgetsAReplyFromBeforeADeletion(t *testing.T) {
 			m := New(Options{MaxWaiting: 10})
 			m.Step(now, Seen{Snapshot: test.known})
 			m.Step(now, Observed{})
-			m.Step(now, Edit{ID: 1, Change: func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 2}) }})
+			m.Step(now, Edit{ID: 1, Change: func(draft *ledger.Draft) { draft.SetFence(ledger.Fence{Generation: 2}) }})
 			m.Step(now, Gone{})
 			m.Step(now, test.reply)
 			if known := m.Current().Version; !known.IsZero() {

@@ -50,8 +50,8 @@ type escrow struct {
 	until time.Time
 	// written is when the last write began that recorded what was granted.
 	written time.Time
-	// notBefore is when the next one may be taken. It expires after that which was asked back last, so that
-	// others, who know since when that was, don't take the one for the other.
+	// notBefore is when the next escrow may be taken. It expires later than after, the expiry of the escrow
+	// that was recalled last, because other replicas tell two escrows apart by their expiry.
 	notBefore, after time.Time
 	// local is the known ledger with what was granted since; nil if it must be made. It is of
 	// version localOf.
@@ -133,7 +133,7 @@ func (m *Machine) spendQueued() {
 	})
 }
 
-// note takes it that charges were granted.
+// note adds charges that were granted to the demand.
 func (e *escrow) note(now time.Time, charges ...ledger.Charge) {
 	if e.isOff() {
 		return
@@ -205,8 +205,8 @@ func (e *escrow) record(draft *ledger.Draft) {
 	}
 }
 
-// take has a draft, in which what was granted is recorded, hold the next escrow, if it may. The charges are
-// granted by the same write.
+// take reserves the next escrow in a draft that already records what was granted. It takes none unless may is
+// true and enough was granted lately. The same write grants the charges.
 func (e *escrow) take(now time.Time, draft *ledger.Draft, charges []ledger.Charge, may bool) *flight {
 	made := &flight{recorded: map[ledger.Key]bool{}, began: now, until: now.Add(e.options.Life)}
 	for _, granted := range e.granted {
@@ -226,7 +226,7 @@ func (e *escrow) take(now time.Time, draft *ledger.Draft, charges []ledger.Charg
 // begin notes that a write is under way.
 func (e *escrow) begin(made *flight) { e.flight, e.local = made, nil }
 
-// end takes it that the write is over; written, if it happened.
+// end ends the write under way; written, if it happened.
 func (e *escrow) end(written bool) {
 	made := e.flight
 	e.flight, e.local = nil, nil
@@ -248,8 +248,8 @@ func (e *escrow) end(written bool) {
 	}
 }
 
-// abandon leaves the escrow to its end, with all that was granted from it: the API server doesn't store
-// something of that.
+// abandon gives the escrow up, because the API server rejects something that was granted from it. The ledger
+// keeps its room until the escrow expires.
 func (e *escrow) abandon() {
 	e.key = e.key.Next()
 	e.forget()
@@ -272,10 +272,11 @@ func (e *escrow) cancel(key ledger.Key, known known) bool {
 	return !recorded && !e.unsure && (e.flight == nil || !e.flight.recorded[key])
 }
 
-// see takes it that a ledger was seen: from now on, those are waited for that it asks for an escrow.
-// None is taken for a while then, so that who asked has a turn.
+// see notes a ledger that a watch or a read has shown. It starts the wait for each escrow that the ledger
+// recalls. If its own is recalled, it takes the next one later, so that the replica that recalled it has its
+// turn.
 func (e *escrow) see(now time.Time, seen ledger.State) {
-	e.standing(now, seen)
+	e.trackRecalls(now, seen)
 	if seen.Quota != "" && e.limits.Quota != "" && seen.Quota != e.limits.Quota {
 		e.forget() // it was granted under a quota of the same name that is gone
 		e.limits = ledger.Limits{}
@@ -285,9 +286,9 @@ func (e *escrow) see(now time.Time, seen ledger.State) {
 	}
 }
 
-// standing reports whether anything may still be granted from escrows of others and, if all of those are
-// asked for, until when.
-func (e *escrow) standing(now time.Time, base ledger.State) (standing bool, over time.Time) {
+// trackRecalls remembers since when each recall is known. It reports whether other replicas may still grant
+// from their escrows and, if all of these are recalled, until when.
+func (e *escrow) trackRecalls(now time.Time, base ledger.State) (standing bool, over time.Time) {
 	known := e.recalls
 	e.recalls = map[recall]time.Time{}
 	for _, one := range base.ForeignEscrows(e.options.UID) {
@@ -297,7 +298,7 @@ func (e *escrow) standing(now time.Time, base ledger.State) (standing bool, over
 		}
 		this := recall{one.Key(), one.Expiry.Unix()}
 		since, ok := known[this]
-		if !ok { // whoever asked for it has a turn before anybody takes another
+		if !ok { // the replica that recalled it has a turn before another is taken
 			since, e.notBefore = now, later(e.notBefore, now.Add(e.options.Recall))
 		}
 		e.recalls[this] = since

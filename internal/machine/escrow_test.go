@@ -184,7 +184,7 @@ func (s *story) asksBack() bool {
 
 // What is granted on must not change while somebody grants on it: the limits, the namespaces.
 func TestAChangeAwaitsEscrows(t *testing.T) {
-	fence := Edit{ID: 1, Change: func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 2, Hard: podsList(11)}) }}
+	fence := Edit{ID: 1, Change: func(draft *ledger.Draft) { draft.SetFence(ledger.Fence{Generation: 2, Hard: podsList(11)}) }}
 	s := tell(t, escrowing())
 	s.step(0, Seen{Snapshot: holding(7, foreign(2, false))})
 	s.step(0, fence, "swap 7: used 10, 1 reserved")
@@ -204,7 +204,7 @@ func TestAChangeAwaitsEscrows(t *testing.T) {
 
 // The own escrow goes with such a change, and first if another replica's is waited for: that may wait, too.
 func TestAChangeReturnsTheOwnEscrow(t *testing.T) {
-	fence := Edit{ID: 5, Change: func(draft *ledger.Draft) { draft.Raise(ledger.Fence{Generation: 2, Hard: podsList(11)}) }}
+	fence := Edit{ID: 5, Change: func(draft *ledger.Draft) { draft.SetFence(ledger.Fence{Generation: 2, Hard: podsList(11)}) }}
 	s := taken(t, 100)
 	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
 	s.step(20*ms, fence, "swap 8: used 10, 2 reserved")
@@ -244,7 +244,7 @@ func TestARecalledEscrowIsReturned(t *testing.T) {
 }
 
 // If the API server won't store what was granted, the escrow holds the room until it ends.
-func TestWhatCanNotBeRecorded(t *testing.T) {
+func TestGrantsThatCannotBeRecorded(t *testing.T) {
 	s := taken(t, 100)
 	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
 	s.step(999*ms, Tick{}, "swap 8: used 10, 3 reserved")

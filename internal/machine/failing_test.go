@@ -106,7 +106,7 @@ func TestALedgerIsWrittenAsAProofThoughNothingChanges(t *testing.T) {
 
 // The caller of a charge has gone that a lost write may have reserved, and that a rejected one
 // has put back into the queue.
-func TestWhatALostWriteMayHaveReservedIsReleasedFromTheQueue(t *testing.T) {
+func TestPossibleReservationsOfALostWriteAreReleasedFromTheQueue(t *testing.T) {
 	s := tell(t, Options{})
 	s.step(0, charge(1, 9), "load")
 	s.step(0, charge(2, 9))

@@ -10,14 +10,14 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// attempt judges the batch, and writes what comes of it. What was granted from escrow is recorded in the
-// same write, and what is left of it is free to be granted. That is not by itself a reason for a write
-// before it is due, unless there are charges: those could not be granted from it.
+// attempt judges the batch, and writes the result. The same write records the grants from escrow, and frees
+// what is left of it. To record grants is no reason to write early, unless the batch has charges, because the
+// escrow was too small for these.
 func (m *Machine) attempt(b *batch) {
 	b.phase, b.recalls = ready, false
 	m.escrow.see(m.now, b.base.State)
 	draft, records, writes := m.judgeWithEscrow(b)
-	standing, over := m.escrow.standing(m.now, b.base.State)
+	standing, over := m.escrow.trackRecalls(m.now, b.base.State)
 	if standing && b.base.State.Unsettles(draft.Peek()) {
 		m.await(b, over)
 		return
@@ -91,8 +91,8 @@ func (m *Machine) swap(b *batch, draft *ledger.Draft) {
 	m.emit(Swap{Previous: b.base.Version, Next: b.next, Recalls: b.recalls})
 }
 
-// await asks for the escrows of others, and has the batch wait until they are returned or over. The own one
-// is returned first: another replica may wait for that.
+// await recalls the escrows of other replicas. The batch waits until these are returned or over. The own
+// escrow is returned first, because another replica may wait for it.
 func (m *Machine) await(b *batch, over time.Time) {
 	draft := ledger.Edit(b.base.State)
 	b.flight = nil
@@ -109,9 +109,9 @@ func (m *Machine) await(b *batch, over time.Time) {
 	m.emit(WakeAt{Time: over})
 }
 
-// awaitRoom asks for the escrows of others if somebody must be denied who would fit without them, and who
-// then waits for them, once. It reports whether they were not asked for before, or whether there is something
-// to record: what was granted may be counted already, and is charged twice until it is.
+// awaitRoom recalls the escrows of other replicas if a charge would be denied that would fit without them.
+// The charge waits for them once. awaitRoom reports whether the ledger must be written: to recall, or to
+// record own grants, which are charged twice while they are counted and not recorded.
 func (m *Machine) awaitRoom(b *batch, draft *ledger.Draft, standing bool, over time.Time) bool {
 	var without *ledger.Draft
 	asks := false

@@ -42,9 +42,9 @@ func (k *known) keep(snapshot Snapshot) bool {
 	return newer
 }
 
-// doubt forgets a version that a call returned, if the ledger was seen to be gone
-// meanwhile. The next that must be known of it is read.
-func (k *known) doubt(returned Version) {
+// forgetIfGone forgets the version that a call returned, if a watch has shown meanwhile that there is no
+// ledger. The next batch reads the ledger.
+func (k *known) forgetIfGone(returned Version) {
 	if k.gone && k.snapshot.Version == returned {
 		k.snapshot = Snapshot{}
 	}

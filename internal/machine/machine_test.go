@@ -142,7 +142,7 @@ func TestAConflictIsJudgedAgainOnWhatWasSeen(t *testing.T) {
 }
 
 // Where others write all the time, there is no room for a read between two writes.
-func TestWhatIsNewerThanAFreshLedgerIsNotReadAgain(t *testing.T) {
+func TestALedgerNewerThanAFreshOneIsNotReadAgain(t *testing.T) {
 	s := tell(t, Options{})
 	s.step(0, charge(1, 1), "load")
 	s.step(0, charge(2, 1))
@@ -258,7 +258,7 @@ func TestASettleThatRaisesWhatIsChargedDoesNotWait(t *testing.T) {
 	s.step(0, Observed{Observation: counted(40, 5)}, "swap 7: used 40, 0 reserved")
 }
 
-func TestWhatCannotHappenChangesNothing(t *testing.T) {
+func TestAnImpossibleEventChangesNothing(t *testing.T) {
 	for name, event := range map[string]Event{
 		"a write that nobody made":  written(9),
 		"a read that nobody made":   Loaded{Snapshot: stored(9, 0)},

@@ -86,7 +86,7 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 			return
 		}
 		b.base, b.usable, b.fresh, b.count = event.Snapshot, true, true, nil
-		m.known.doubt(event.Snapshot.Version)
+		m.known.forgetIfGone(event.Snapshot.Version)
 		if m.known.snapshot.Version != before {
 			m.settling.weigh(m.now, true) // the watch will show nothing newer
 		}
@@ -113,17 +113,17 @@ func (m *Machine) swapped(b *batch, event Swapped) {
 	default:
 		m.known.unsure, m.escrow.unsure = true, true
 		b.usable, b.fresh, b.count = false, false, nil
-		b.doubt()
+		b.markUncertain()
 		m.failed(b, event.Err)
 	}
 }
 
-// committed takes it that the ledger was written.
+// committed ends a write of the ledger that succeeded.
 func (m *Machine) committed(b *batch, event Swapped) {
 	written := Snapshot{Version: event.Version, State: b.next}
 	m.known.keep(written)
 	m.known.own(event.Version)
-	m.known.doubt(event.Version)
+	m.known.forgetIfGone(event.Version)
 	m.escrow.see(m.now, b.next)
 	m.lastWrite = event.Took
 	if b.changesCount() {

@@ -18,9 +18,9 @@ type settling struct {
 	at time.Time
 	// last is when the count was last asked for.
 	last time.Time
-	// freed: something went since a count was asked for. What takes its place may be
-	// something that nobody was asked about, though the sums are equal: a new leader that
-	// has not seen that must not settle before it is in the ledger.
+	// freed: an object went since the count was asked for. An object that nobody was asked about may take its
+	// place, and leave the sums equal. That must be in the ledger before a new leader, which may not have
+	// seen it, settles.
 	freed bool
 	// urgent: there is something to settle at once. lazy: there is, and it may wait for
 	// other changes to share a write with.

@@ -364,7 +364,7 @@ func TestAreasWithinOthersAddNoEntries(t *testing.T) {
 }
 
 // Nothing is left of what lies in another only if the other is taken before.
-func TestWhatLiesInAnotherComesLater(t *testing.T) {
+func TestAnEntryWithinAnotherComesLater(t *testing.T) {
 	narrowed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		asked := requestsIn(areasOf(t, []asking{anyAsking().Draw(t, "area")}), nil)

@@ -66,7 +66,7 @@ func accepts(t *testing.T, callers *Callers, token reach.Token) bool {
 	return accepted
 }
 
-func TestWhoCallsByTheTokenIsAnAPIServer(t *testing.T) {
+func TestACallerWithTheTokenIsAnAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		callers := NewCallers(clock.RealClock{})
 		if callers.knows(known) || callers.knows("") {

@@ -77,7 +77,7 @@ func TestAStrangerIsTurnedAwayBeforeAnythingIsRead(t *testing.T) {
 	}
 }
 
-func TestWhoCannotBeToldIsNoStranger(t *testing.T) {
+func TestACallerThatCannotBeCheckedIsNoStranger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		callers := NewCallers(clock.RealClock{})
 		callers.live = &stored{err: errors.New("connection refused"), fails: -1}

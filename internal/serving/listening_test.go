@@ -160,7 +160,7 @@ func TestAServerThatStopsKnowsWhoStillWaits(t *testing.T) {
 }
 
 // What takes too long gets no answer, so that its context ends before the process.
-func TestWhatTakesTooLongIsClosed(t *testing.T) {
+func TestASlowConnectionIsClosed(t *testing.T) {
 	arrived := make(chan context.Context, 1)
 	server := &http.Server{
 		ReadHeaderTimeout: readHeaderTimeout,

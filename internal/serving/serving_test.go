@@ -33,7 +33,7 @@ func directory(t *testing.T, content map[string][]byte) string {
 	return path
 }
 
-func TestWhereWebhooksAreServedAndTheirCertificateIsKept(t *testing.T) {
+func TestTheEndpointAndItsCertificateBySettings(t *testing.T) {
 	given := directory(t, issued(t))
 	service := reach.Endpoint{Namespace: "operator", Name: "webhook"}
 	serviceHosts := []string{"webhook.operator.svc", "webhook.operator.svc.cluster.local", "webhook.operator"}
@@ -117,7 +117,7 @@ func TestWhereWebhooksAreServedAndTheirCertificateIsKept(t *testing.T) {
 
 // The API server takes no webhook with some of these. Better to say so at the
 // start than to fail at every write of the configuration.
-func TestWhatCannotBeServed(t *testing.T) {
+func TestSettingsThatCannotBeServed(t *testing.T) {
 	given := directory(t, issued(t))
 	url := func(text string) string { return `--webhook-url "` + text + `": want https://HOST:PORT` }
 	service := func(text string) string { return `--webhook-service "` + text + `": want NAMESPACE/NAME` }

@@ -172,7 +172,7 @@ func (e *edit) ask() {
 		Generation: e.generation, Hard: e.world.hard(e.quota, e.hard), Until: e.replica.now().Add(e.world.life()).Truncate(time.Second),
 	}
 	e.stage = editAsked
-	e.imposed = e.replica.impose(e.quota, current.uid, func(draft *ledger.Draft) { draft.Raise(fence) })
+	e.imposed = e.replica.impose(e.quota, current.uid, func(draft *ledger.Draft) { draft.SetFence(fence) })
 }
 
 func (e *edit) isReady() bool { return e.stage == editAsked && e.imposed.reply.came }

@@ -153,7 +153,7 @@ func (c *counter) define(known *quota) {
 		c.source(source)
 	}
 	c.defined[known.quota], c.limited[known.quota] = known.basis(), true
-	c.count.Define(counting.Definition{
+	c.count.Define(counting.Target{
 		UID: known.uid, Generation: known.generation, Digest: known.basis().Digest,
 		Quota:    evaluation.Quota{Name: w.vocabulary.quotas[known.quota], Spec: corev1.ResourceQuotaSpec{Hard: known.list}},
 		Selector: w.selectors[known.quota], Sources: sources,

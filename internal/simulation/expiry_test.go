@@ -153,9 +153,9 @@ func (t *task) edit(c *counter) {
 				draft.Drop(reservation)
 			}
 			if t.vain {
-				draft.Lower(t.fence, t.generation)
+				draft.RemoveFence(t.fence, t.generation)
 			}
-			draft.Demand(t.forgotten, t.newest)
+			draft.Require(t.forgotten, t.newest)
 			for _, escrow := range t.escrows {
 				if count != nil {
 					draft.SettleEscrow(escrow, *count, t.newest)

@@ -170,7 +170,7 @@ func versionOf(object *quotav1.QuotaLedger) string {
 	return object.ResourceVersion
 }
 
-func TestWhatIsGoneIsForgotten(t *testing.T) {
+func TestADeletedLedgerIsForgotten(t *testing.T) {
 	trail := newTrail()
 	trail.Deleted(ledger("u", 30, 2), true)
 	trail.Forget("team")
@@ -180,7 +180,7 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 }
 
 // A ledger of another quota of the name has come since it was found missing.
-func TestWhatIsThereAgainIsNotForgotten(t *testing.T) {
+func TestARecreatedLedgerIsNotForgotten(t *testing.T) {
 	trail := newTrail()
 	trail.Deleted(ledger("u", 30, 2), true)
 	edit := ledger("v", 50, 3, edited)

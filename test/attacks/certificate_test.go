@@ -24,7 +24,7 @@ import (
 // hostDirectory is where the recipe has the API server's files.
 const hostDirectory = "/etc/kubernetes/webhooks"
 
-var _ = Describe("Who has stolen the token, but has no client certificate", Ordered, func() {
+var _ = Describe("A thief of the token without a client certificate", Ordered, func() {
 	var t *target
 	var directory string
 	BeforeAll(func(ctx SpecContext) {

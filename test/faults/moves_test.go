@@ -123,10 +123,10 @@ func (m *movers) rest(random *rand.Rand, longest time.Duration) bool {
 	}
 }
 
-func (m *movers) did(what string) {
+func (m *movers) did(move string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.counts[what]++
+	m.counts[move]++
 }
 
 // insist makes a change until it is answered. Replicas and API servers end meanwhile.

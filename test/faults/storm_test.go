@@ -135,11 +135,11 @@ func (s *storm) next(ctx context.Context) {
 		s.deck = slices.Sorted(maps.Keys(s.breaks()))
 		s.random.Shuffle(len(s.deck), func(i, j int) { s.deck[i], s.deck[j] = s.deck[j], s.deck[i] })
 	}
-	what := s.deck[0]
+	fault := s.deck[0]
 	s.deck = s.deck[1:]
-	s.notef("%s", what)
-	s.done[what]++
-	s.breaks()[what](ctx)
+	s.notef("%s", fault)
+	s.done[fault]++
+	s.breaks()[fault](ctx)
 	replicas.recover(ctx)
 }
 

@@ -91,7 +91,7 @@ func wantServed(tally *load.Tally) {
 // wantServedBut lets a part of the calls be too slow.
 func wantServedBut(tally *load.Tally, part float64) {
 	GinkgoHelper()
-	bad, excused := tally.Judge(disruptions, int(part*float64(tally.Calls())))
+	bad, excused := tally.Verdict(disruptions, int(part*float64(tally.Calls())))
 	AddReportEntry("what clients met", tally.String())
 	AddReportEntry("calls that were lost, and to what", counts(excused))
 	Expect(bad).To(BeEmpty(), "%d calls ended as they may not:\n%s", len(bad), strings.Join(bad[:min(len(bad), 20)], "\n"))
@@ -113,8 +113,8 @@ func (w *world) tellPeaks(report judge.Report) {
 // counts puts what was counted into lines.
 func counts[K ~string](of map[K]int) string {
 	var lines []string
-	for _, what := range slices.Sorted(maps.Keys(of)) {
-		lines = append(lines, fmt.Sprintf("%s: %d", what, of[what]))
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		lines = append(lines, fmt.Sprintf("%s: %d", name, of[name]))
 	}
 	return strings.Join(lines, "\n")
 }

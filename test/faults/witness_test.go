@@ -92,7 +92,7 @@ func TestTheCallBehindACommit(t *testing.T) {
 	}
 }
 
-func TestWhomTheAPIServerAskedAboutStandsInLedgers(t *testing.T) {
+func TestAskedObjectsStandInLedgers(t *testing.T) {
 	const asked, attempt, unasked = "3f0c6c1e-57a5-4c50-8b6e-0d3ea64b1df0", "8d4d3a0e-11c2-4b8e-9c58-6f6c1ce0b7aa", "d94a6a51-0b0e-4e60-a1a4-52fd0b0a3f11"
 	w := newWitness()
 	ledger := func(reservations ...string) []byte {

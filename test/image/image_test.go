@@ -48,10 +48,10 @@ func instructions(t *testing.T) []string {
 }
 
 func TestTheImageNeedsNothingAndMayNothing(t *testing.T) {
-	is := instructions(t)
+	lines := instructions(t)
 	last := slices.Collect(func(yield func(string) bool) {
 		from := false
-		for _, line := range is {
+		for _, line := range lines {
 			from = from || line == "FROM scratch"
 			if from && !regexp.MustCompile(`^(ARG|LABEL|FROM)`).MatchString(line) && !yield(line) {
 				return
@@ -93,7 +93,7 @@ func copyContext(t *testing.T, to string) {
 	}
 	var kept []string
 	for line := range strings.Lines(read(t, ".dockerignore")) {
-		if pattern, is := strings.CutPrefix(strings.TrimSpace(line), "!"); is {
+		if pattern, ok := strings.CutPrefix(strings.TrimSpace(line), "!"); ok {
 			found, err := filepath.Glob(filepath.Join(root, pattern))
 			if err != nil || len(found) == 0 {
 				t.Fatalf(".dockerignore keeps %s, which is nothing: %v", pattern, err)

@@ -313,7 +313,7 @@ func TestViolationsAreCapped(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeJudgedIsAnError(t *testing.T) {
+func TestAnObjectThatCannotBeJudgedIsAnError(t *testing.T) {
 	const deviceClass = "gpu.deviceclass.resource.k8s.io/devices"
 	invalid := team().Hard("pods", "1").Obj()
 	invalid.Spec.Selector.LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Like"}}

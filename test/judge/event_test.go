@@ -77,7 +77,7 @@ func TestCompactionIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDecodedIsAnError(t *testing.T) {
+func TestAnUndecodableObjectIsAnError(t *testing.T) {
 	for _, key := range []string{"/registry/pods/a/x", "/registry/quota.sharedquota.dev/clusterresourcequotas/team"} {
 		event := written(key, 5, 1)
 		event.Kv.Value = []byte("k8s:enc:aescbc:v1:")

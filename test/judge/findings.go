@@ -24,9 +24,9 @@ func (f *findings) addf(where, format string, args ...any) {
 func (f *findings) compare(where string, want, given corev1.ResourceList) {
 	for _, name := range union(want, given) {
 		wanted, limited := want[name]
-		got, told := given[name]
+		got, found := given[name]
 		switch {
-		case !told:
+		case !found:
 			f.addf(where, "%s is missing, want %s", name, wanted.String())
 		case !limited:
 			f.addf(where, "%s is %s, and the quota doesn't limit it", name, got.String())

@@ -95,7 +95,7 @@ func argumentsOf(container corev1.Container, environment []string, moved map[str
 			arg = strings.ReplaceAll(arg, "$("+name+")", value)
 		}
 		args = append(args, port.ReplaceAllStringFunc(arg, func(declared string) string {
-			if elsewhere, is := moved[declared]; is {
+			if elsewhere, ok := moved[declared]; ok {
 				return elsewhere
 			}
 			return declared
@@ -155,7 +155,7 @@ func address() string {
 	addresses, err := net.InterfaceAddrs()
 	Expect(err).NotTo(HaveOccurred())
 	for _, address := range addresses {
-		if network, is := address.(*net.IPNet); is && network.IP.To4() != nil && network.IP.IsGlobalUnicast() {
+		if network, ok := address.(*net.IPNet); ok && network.IP.To4() != nil && network.IP.IsGlobalUnicast() {
 			return network.IP.String()
 		}
 	}

@@ -45,9 +45,9 @@ func NewFences(clock clock.PassiveClock, ledgers Ledgers, life time.Duration) *F
 	return &Fences{clock: clock, ledgers: ledgers, life: life}
 }
 
-// raise writes the lowered limits of an edit into the quota's ledger. If that fails, the
+// impose writes the lowered limits of an edit into the quota's ledger. If that fails, the
 // edit must be refused.
-func (f *Fences) raise(ctx context.Context, previous, current *quotav1.ClusterResourceQuota) error {
+func (f *Fences) impose(ctx context.Context, previous, current *quotav1.ClusterResourceQuota) error {
 	lowered := loweredLimits(previous, current)
 	if len(lowered) == 0 || isDryRun(ctx) {
 		return nil
@@ -58,8 +58,8 @@ func (f *Fences) raise(ctx context.Context, previous, current *quotav1.ClusterRe
 		Until:      f.clock.Now().Add(f.life).Truncate(time.Second),
 	}
 	raise := func(draft *ledger.Draft) {
-		draft.Stored(previous.Generation, previous.Spec.Quota.Hard)
-		draft.Raise(fence)
+		draft.UpdateFence(previous.Generation, previous.Spec.Quota.Hard)
+		draft.SetFence(fence)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()

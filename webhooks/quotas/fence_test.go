@@ -71,7 +71,7 @@ func TestALoweredLimitIsFencedBeforeTheEditIsAllowed(t *testing.T) {
 				AdmissionRequest: admissionv1.AdmissionRequest{DryRun: ptr.To(test.dryRun)},
 			})
 			fences := NewFences(clocktesting.NewFakeClock(time.Unix(0, 0)), store, time.Minute)
-			if err := fences.raise(ctx, test.previous, test.current); err != nil {
+			if err := fences.impose(ctx, test.previous, test.current); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, store.state.Fence); diff != "" {
@@ -83,7 +83,7 @@ func TestALoweredLimitIsFencedBeforeTheEditIsAllowed(t *testing.T) {
 
 func TestALimitIsNotLoweredIfItCannotBindAtOnce(t *testing.T) {
 	fences := NewFences(clocktesting.NewFakeClock(time.Unix(0, 0)), &ledgers{err: errors.New("no answer")}, time.Minute)
-	err := fences.raise(t.Context(), edition(3, "pods", "6"), edition(4, "pods", "3"))
+	err := fences.impose(t.Context(), edition(3, "pods", "6"), edition(4, "pods", "3"))
 	want := "quota payments is unchanged: a lower limit binds at once, and the quota's ledger could not be written: no answer; try again"
 	if !apierrors.IsServiceUnavailable(err) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -97,7 +97,7 @@ func TestALimitThatIsRemovedAndComesBackLowerBindsAtOnce(t *testing.T) {
 	ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{}})
 	first, without, lower := edition(3, "pods", "10", "services", "5"), edition(4, "services", "5"), edition(5, "pods", "3", "services", "5")
 	for _, edit := range [][2]*quotav1.ClusterResourceQuota{{first, without}, {without, lower}} {
-		if err := fences.raise(ctx, edit[0], edit[1]); err != nil {
+		if err := fences.impose(ctx, edit[0], edit[1]); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -46,7 +46,7 @@ func (v *Validator) ValidateUpdate(ctx context.Context, previous, quota *quotav1
 	if err != nil {
 		return warnings, err
 	}
-	return warnings, v.fences.raise(ctx, previous, quota)
+	return warnings, v.fences.impose(ctx, previous, quota)
 }
 
 // ValidateDelete allows every deletion.

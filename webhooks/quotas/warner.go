@@ -70,8 +70,8 @@ func NewWarner(namespaces Namespaces, evaluators Evaluators, cluster Cluster, pr
 	return &Warner{namespaces: namespaces, evaluators: evaluators, cluster: cluster, protected: protected}
 }
 
-// Warnings are about what a request changes: was is nil for a new quota. What
-// can't be found out in time is not warned of, and never fails the request.
+// Warnings are about what a request changes: previous is nil for a new quota. Of what it can't find out in
+// time it doesn't warn, and it never fails the request.
 func (w *Warner) Warnings(ctx context.Context, previous, current *quotav1.ClusterResourceQuota) admission.Warnings {
 	ctx, cancel := context.WithTimeout(ctx, warnTimeout)
 	defer cancel()

@@ -276,7 +276,7 @@ func TestNothingIsSaidOfWhatARequestDoesNotChange(t *testing.T) {
 	}
 }
 
-func TestWhatCanNotBeFoundOutIsNotWarnedOf(t *testing.T) {
+func TestNoWarningWithoutKnowledge(t *testing.T) {
 	broken := errors.New("broken")
 	all := admission.Warnings{selectsProtected, strings.Replace(alsoOpenShift, "ledgers, shop", "kube-public, kube-system", 1), unserved}
 	for name, test := range map[string]struct {

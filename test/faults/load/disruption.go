@@ -11,7 +11,7 @@ import (
 
 // Disruption is a time during which something is broken on purpose.
 type Disruption struct {
-	What string
+	Name string
 	// Excuses are the outcomes that clients may meet then.
 	Excuses []Outcome
 	From    time.Time
@@ -27,15 +27,15 @@ type Disruptions struct {
 }
 
 // Begin notes a disruption, which lasts until the returned function is called.
-func (d *Disruptions) Begin(what string, excuses ...Outcome) (end func()) {
-	return d.BeginBefore(0, what, excuses...)
+func (d *Disruptions) Begin(name string, excuses ...Outcome) (end func()) {
+	return d.BeginBefore(0, name, excuses...)
 }
 
 // BeginBefore notes a disruption that has begun so long ago.
-func (d *Disruptions) BeginBefore(before time.Duration, what string, excuses ...Outcome) (end func()) {
+func (d *Disruptions) BeginBefore(before time.Duration, name string, excuses ...Outcome) (end func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	begun := &Disruption{What: what, Excuses: excuses, From: time.Now().Add(-before)}
+	begun := &Disruption{Name: name, Excuses: excuses, From: time.Now().Add(-before)}
 	d.all = append(d.all, begun)
 	return func() {
 		d.mu.Lock()
@@ -56,10 +56,10 @@ func (d *Disruptions) All() []Disruption {
 }
 
 // excuse names the disruption that excuses the attempt, which overlaps it.
-func (d *Disruptions) excuse(a attempt) (what string, excused bool) {
+func (d *Disruptions) excuse(a attempt) (name string, excused bool) {
 	for _, one := range d.All() {
 		if slices.Contains(one.Excuses, a.outcome) && !a.to.Before(one.From) && (one.To.IsZero() || !a.from.After(one.To)) {
-			return one.What, true
+			return one.Name, true
 		}
 	}
 	return "", false

@@ -116,22 +116,22 @@ type worker struct {
 
 // write does one call that is to store the object, and enters by what revision it did.
 func (w *worker) write(
-	ctx context.Context, what string, object client.Object, do func(context.Context) error, expected ...func(error) bool,
+	ctx context.Context, action string, object client.Object, do func(context.Context) error, expected ...func(error) bool,
 ) Outcome {
-	return w.enter(ctx, what, object, do, expected...)
+	return w.enter(ctx, action, object, do, expected...)
 }
 
 // call does one call and enters it. The client expects the errors that it says.
-func (w *worker) call(ctx context.Context, what string, do func(context.Context) error, expected ...func(error) bool) Outcome {
-	return w.enter(ctx, what, nil, do, expected...)
+func (w *worker) call(ctx context.Context, action string, do func(context.Context) error, expected ...func(error) bool) Outcome {
+	return w.enter(ctx, action, nil, do, expected...)
 }
 
 func (w *worker) enter(
-	ctx context.Context, what string, object client.Object, do func(context.Context) error, expected ...func(error) bool,
+	ctx context.Context, action string, object client.Object, do func(context.Context) error, expected ...func(error) bool,
 ) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
-	a := attempt{what: what, from: time.Now()}
+	a := attempt{action: action, from: time.Now()}
 	a.err = do(ctx)
 	a.to = time.Now()
 	a.outcome = outcomeOf(a.err)

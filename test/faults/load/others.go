@@ -61,14 +61,14 @@ func (s *services) look(ctx context.Context, name string) {
 // it, so that a conflict would be the operator's.
 func (s *services) turn(ctx context.Context, name string) {
 	service := s.known[name].DeepCopy()
-	what := "service becomes load balancer"
+	action := "service becomes load balancer"
 	if service.Spec.Type == corev1.ServiceTypeLoadBalancer {
-		what = "service is no longer load balancer"
+		action = "service is no longer load balancer"
 		service.Spec.Type, service.Spec.AllocateLoadBalancerNodePorts = corev1.ServiceTypeClusterIP, nil
 	} else {
 		service.Spec.Type, service.Spec.AllocateLoadBalancerNodePorts = corev1.ServiceTypeLoadBalancer, new(bool)
 	}
-	switch outcome := s.write(ctx, what, service, func(ctx context.Context) error { return s.api.Update(ctx, service) }); {
+	switch outcome := s.write(ctx, action, service, func(ctx context.Context) error { return s.api.Update(ctx, service) }); {
 	case outcome == Succeeded:
 		s.known[name] = service
 	case !done(outcome):

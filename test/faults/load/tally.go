@@ -17,7 +17,7 @@ const overload = "too much to do for the machine"
 
 // attempt is one call of a client.
 type attempt struct {
-	what     string
+	action   string
 	from, to time.Time
 	outcome  Outcome
 	err      error
@@ -25,7 +25,7 @@ type attempt struct {
 
 func (a attempt) String() string {
 	return fmt.Sprintf("%s to %s: %s: %s: %v",
-		a.from.Format("15:04:05.000"), a.to.Format("15:04:05.000"), a.what, a.outcome, a.err)
+		a.from.Format("15:04:05.000"), a.to.Format("15:04:05.000"), a.action, a.outcome, a.err)
 }
 
 // Tally collects how the calls of all clients ended.
@@ -47,10 +47,10 @@ func newTally() *Tally {
 func (t *Tally) add(a attempt) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.counts[a.what] == nil {
-		t.counts[a.what] = map[Outcome]int{}
+	if t.counts[a.action] == nil {
+		t.counts[a.action] = map[Outcome]int{}
 	}
-	t.counts[a.what][a.outcome]++
+	t.counts[a.action][a.outcome]++
 	switch a.outcome {
 	case Unknown, CallLost, Unanswered, Undecided, Interrupted, Disconnected, Failed:
 		t.doubtful = append(t.doubtful, a)
@@ -72,17 +72,17 @@ func (t *Tally) Count(outcome Outcome) int {
 	return sum
 }
 
-// Judge holds what clients met against the disruptions of the time. It returns
+// Verdict holds what clients met against the disruptions of the time. It returns
 // the calls that nothing excuses, for a person to read, and how many calls each
 // disruption excuses. The first calls that were only too slow, as many as may be, are told
 // of among those.
-func (t *Tally) Judge(during *Disruptions, maySlow int) (inexcusable []string, excused map[string]int) {
+func (t *Tally) Verdict(during *Disruptions, maySlow int) (inexcusable []string, excused map[string]int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	excused = map[string]int{}
 	for _, a := range t.doubtful {
-		if what, ok := during.excuse(a); ok {
-			excused[what]++
+		if name, ok := during.excuse(a); ok {
+			excused[name]++
 			continue
 		}
 		if slow := a.outcome == Undecided || a.outcome == Unanswered; slow && excused[overload] < maySlow {
@@ -112,13 +112,13 @@ func (t *Tally) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var text strings.Builder
-	for _, what := range slices.Sorted(maps.Keys(t.counts)) {
-		fmt.Fprintf(&text, "%s:", what)
-		for _, outcome := range slices.Sorted(maps.Keys(t.counts[what])) {
-			fmt.Fprintf(&text, " %s %d,", outcome, t.counts[what][outcome])
+	for _, action := range slices.Sorted(maps.Keys(t.counts)) {
+		fmt.Fprintf(&text, "%s:", action)
+		for _, outcome := range slices.Sorted(maps.Keys(t.counts[action])) {
+			fmt.Fprintf(&text, " %s %d,", outcome, t.counts[action][outcome])
 		}
 		text.WriteString("\n")
 	}
-	fmt.Fprintf(&text, "slowest: %s, %s", t.slowest.to.Sub(t.slowest.from).Round(time.Millisecond), t.slowest.what)
+	fmt.Fprintf(&text, "slowest: %s, %s", t.slowest.to.Sub(t.slowest.from).Round(time.Millisecond), t.slowest.action)
 	return strings.ReplaceAll(text.String(), ",\n", "\n")
 }

@@ -73,8 +73,8 @@ func TestATallyHoldsWhatClientsMetAgainstWhatWasBroken(t *testing.T) {
 	after := time.Now().Add(time.Millisecond)
 
 	tally := newTally()
-	add := func(what string, from, to time.Time, outcome Outcome) {
-		tally.add(attempt{what: what, from: from, to: to, outcome: outcome, err: errors.New("because")})
+	add := func(action string, from, to time.Time, outcome Outcome) {
+		tally.add(attempt{action: action, from: from, to: to, outcome: outcome, err: errors.New("because")})
 	}
 	add("fine", before, after, Succeeded)
 	add("within", middle, middle, CallLost)
@@ -83,7 +83,7 @@ func TestATallyHoldsWhatClientsMetAgainstWhatWasBroken(t *testing.T) {
 	add("too late", after, after, CallLost)
 	add("of another kind", middle, middle, Failed)
 
-	bad, excused := tally.Judge(during, 0)
+	bad, excused := tally.Verdict(during, 0)
 	if len(excused) != 1 || excused["the end of a replica"] != 2 {
 		t.Errorf("excused are %v, want two by the end of a replica", excused)
 	}
@@ -100,9 +100,9 @@ func TestATallyHoldsWhatClientsMetAgainstWhatWasBroken(t *testing.T) {
 func TestAFewCallsMayBeSlow(t *testing.T) {
 	tally := newTally()
 	for _, outcome := range []Outcome{Undecided, Unanswered, Undecided, CallLost} {
-		tally.add(attempt{what: "create", outcome: outcome, err: errors.New("because")})
+		tally.add(attempt{action: "create", outcome: outcome, err: errors.New("because")})
 	}
-	bad, excused := tally.Judge(&Disruptions{}, 2)
+	bad, excused := tally.Verdict(&Disruptions{}, 2)
 	if len(bad) != 2 || excused[overload] != 2 || tally.Calls() != 4 {
 		t.Errorf("inexcusable are %q, excused %v of %d, want one slow call and the one that was lost", bad, excused, tally.Calls())
 	}
@@ -113,8 +113,8 @@ func TestADisruptionThatLastsExcuses(t *testing.T) {
 	during.BeginBefore(time.Minute, "the API server is away", Disconnected)
 	tally := newTally()
 	long := time.Now().Add(-30 * time.Second)
-	tally.add(attempt{what: "create", from: long, to: long, outcome: Disconnected, err: errors.New("refused")})
-	if bad, _ := tally.Judge(during, 0); len(bad) > 0 {
+	tally.add(attempt{action: "create", from: long, to: long, outcome: Disconnected, err: errors.New("refused")})
+	if bad, _ := tally.Verdict(during, 0); len(bad) > 0 {
 		t.Errorf("inexcusable are %q, want none", bad)
 	}
 }

@@ -235,16 +235,16 @@ func TestWatchesAreHeldBackInSilence(t *testing.T) {
 	during := watch(t, p, "")
 	api.lines <- "second"
 	api.lines <- "third"
-	told := make(chan string, 2)
+	arrivals := make(chan string, 2)
 	for _, w := range []*watching{before, during} {
 		go func() {
 			for w.lines.Scan() {
-				told <- w.lines.Text()
+				arrivals <- w.lines.Text()
 			}
 		}()
 	}
 	select {
-	case line := <-told:
+	case line := <-arrivals:
 		t.Errorf("a watch was told %q, want nothing", line)
 	case <-time.After(300 * time.Millisecond):
 	}
@@ -253,7 +253,7 @@ func TestWatchesAreHeldBackInSilence(t *testing.T) {
 	}
 	p.HoldWatches(false)
 	// Which of them the API server told which line is not known, and it may have told one both.
-	if lines := []string{<-told, <-told}; !slices.Contains(lines, "second") || !slices.Contains(lines, "third") {
+	if lines := []string{<-arrivals, <-arrivals}; !slices.Contains(lines, "second") || !slices.Contains(lines, "third") {
 		t.Errorf("watches were told %q, want what was held back", lines)
 	}
 	if got := p.Counts()[Held]; got != 1 {
