@@ -46,8 +46,8 @@ func follow(ctx context.Context, t *team) *encodings {
 			if !open || ctx.Err() != nil {
 				return
 			}
-			ledger, is := event.Object.(*quotav1.QuotaLedger)
-			Expect(is).To(BeTrue(), "%v", event.Object)
+			ledger, ok := event.Object.(*quotav1.QuotaLedger)
+			Expect(ok).To(BeTrue(), "%v", event.Object)
 			entries := ledger.Entries
 			held := slices.ContainsFunc(entries.Reservations, func(reservation string) bool {
 				return strings.Contains(reservation, inFlight(t, entries.Encoding))

@@ -5,6 +5,8 @@ package upgrade
 
 import (
 	"context"
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -98,17 +100,32 @@ func build(ctx context.Context) releases {
 	made := releases{
 		next: filepath.Join(dir, "next"), afterNext: filepath.Join(dir, "after-next"), later: filepath.Join(dir, "later"),
 	}
+	overlay := nextRelease(dir)
 	var builds errgroup.Group
 	builds.Go(func() (err error) { made.now, err = harness.OperatorBinary(ctx, dir); return err })
 	for path, flags := range map[string][]string{
-		made.next:      {"-tags", "nextrelease"},
-		made.afterNext: {"-tags", "nextrelease", "-ldflags", raised},
+		made.next:      {"-overlay", overlay},
+		made.afterNext: {"-overlay", overlay, "-ldflags", raised},
 		made.later:     {"-ldflags", "-X main.clockOffset=1h"},
 	} {
 		builds.Go(func() error { _, err := harness.BuildOperator(ctx, path, flags...); return err })
 	}
 	Expect(builds.Wait()).To(Succeed())
 	return made
+}
+
+// nextRelease returns the file that has go build take the next release's encodings for this
+// one's.
+func nextRelease(dir string) string {
+	GinkgoHelper()
+	root := suite.RepositoryRoot()
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {
+		filepath.Join(root, "internal", "ledgerstore", "release.go"): filepath.Join(root, "test", "upgrade", "testdata", "nextrelease.go"),
+	}})
+	Expect(err).NotTo(HaveOccurred())
+	path := filepath.Join(dir, "overlay.json")
+	Expect(os.WriteFile(path, overlay, 0o600)).To(Succeed())
+	return path
 }
 
 // install applies what is installed. Each spec that needs it does, for another one may

@@ -1,5 +1,3 @@
-//go:build nextrelease
-
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
@@ -11,9 +9,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// This file is the release after this one, and the one after that, for tests of
-// upgrades: with the build tag nextrelease encoding 3 is read and 2 is written; with
-// -X of raised, 3 is written too.
+// This file replaces internal/ledgerstore/release.go in the builds that stand for the release
+// after this one, and for the one after that: encoding 3 is read and 2 is written; with -X of
+// raised, 3 is written too.
 
 const newest int32 = 3
 
@@ -23,7 +21,7 @@ var raised string //nolint:gochecknoglobals // the linker sets nothing else
 var written = map[bool]int32{false: 2, true: 3}[raised != ""] //nolint:gochecknoglobals // as raised
 
 // formatOf returns how reservations are encoded. Encoding 3 has the name before the
-// namespace: whoever takes it for 2 looks for another object.
+// namespace: a release that takes it for 2 looks for another object.
 func formatOf(encoding int32) format {
 	if encoding < newest {
 		return format{encode: Encode, decode: Decode}
