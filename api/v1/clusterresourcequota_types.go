@@ -28,9 +28,13 @@ const (
 	// that can't be counted, most often because the cluster doesn't serve it.
 	// The quota's other resources are not affected.
 	ConditionResourceUnavailable = "ResourceUnavailable"
+	// ConditionBlocked is of a LocalResourceQuota, and true while workloads of its
+	// namespace wait for room in the quota, because it refused objects that their
+	// controllers created.
+	ConditionBlocked = "Blocked"
 )
 
-// Reasons of the conditions of a ClusterResourceQuota.
+// Reasons of the conditions of a ClusterResourceQuota and of its LocalResourceQuotas.
 const (
 	// ReasonCounted: everything that the quota limits has been counted.
 	ReasonCounted = "Counted"
@@ -72,10 +76,19 @@ const (
 	ReasonNotWatchable = "NotWatchable"
 	// ReasonNotLimitable: Kubernetes keeps no quota on a resource that the quota names.
 	ReasonNotLimitable = "NotLimitable"
+	// ReasonWaitingForRoom: workloads wait for room; the message says how many, short of
+	// what, and since when.
+	ReasonWaitingForRoom = "WaitingForRoom"
+	// ReasonNoneWaiting: no workload of the namespace waits for room.
+	ReasonNoneWaiting = "NoneWaiting"
 )
 
-// Reasons of the events of a ClusterResourceQuota, and of its LocalResourceQuotas.
+// Reasons of the events of a ClusterResourceQuota, of its LocalResourceQuotas, and of
+// workloads that it limits.
 const (
+	// ReasonQuotaShort is of an event on a workload: it was applied, and not all of its
+	// objects fit now.
+	ReasonQuotaShort = "QuotaShort"
 	// ReasonQuotaExceeded: a request was refused because it didn't fit.
 	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonRequestIncomplete: a request was refused because it doesn't say how
@@ -159,6 +172,39 @@ type ClusterResourceQuotaSpec struct {
 
 	// quota is the limit on what the selected namespaces hold together.
 	Quota ResourceQuotaSpec `json:"quota"`
+
+	// preflight says what is done when a workload, such as a Deployment, is applied
+	// whose pods don't fit now: Warn, the default, warns whoever applies it; Deny refuses
+	// it; Off does nothing. Pods are limited in any case.
+	// +optional
+	Preflight PreflightMode `json:"preflight,omitempty"`
+}
+
+// PreflightMode says what is done when a workload is applied whose pods don't fit now.
+//
+// +kubebuilder:validation:Enum=Warn;Deny;Off
+type PreflightMode string
+
+// The modes, from the default on. An empty one is Warn.
+const (
+	PreflightWarn PreflightMode = "Warn"
+	PreflightDeny PreflightMode = "Deny"
+	PreflightOff  PreflightMode = "Off"
+)
+
+// RoomAnnotation is set on a workload that a quota refused objects of, through its status
+// subresource, when there is room for them: its controller then tries again at once. Its
+// value is the time at which there was room.
+const RoomAnnotation = "quota.sharedquota.dev/room"
+
+// WaitingOwners are the workloads that wait for room in a quota, because creations of
+// theirs were refused.
+type WaitingOwners struct {
+	// owners is how many wait.
+	Owners int32 `json:"owners"`
+
+	// since is when the first of them was refused first.
+	Since metav1.Time `json:"since"`
 }
 
 // ResourceQuotaStatusByNamespace is one namespace's slice of the usage.
@@ -215,6 +261,11 @@ type ClusterResourceQuotaStatus struct {
 	// +listType=map
 	// +listMapKey=namespace
 	Doubtful []DoubtfulReservations `json:"doubtful,omitempty"`
+
+	// waiting is how many workloads wait for room, because the quota refused objects
+	// that their controllers created. Absent if none does.
+	// +optional
+	Waiting *WaitingOwners `json:"waiting,omitempty"`
 
 	// levels tells of each resource of which 80 percent or more are used how near
 	// to its limit that is: NearLimit, LimitReached or UsedAboveHard. A level is

@@ -8,6 +8,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// WaitingOwner is a workload that waits for room in a quota.
+type WaitingOwner struct {
+	// kind of the workload, such as ReplicaSet.
+	Kind string `json:"kind"`
+
+	// name of the workload.
+	Name string `json:"name"`
+
+	// since is when an object of it was refused first.
+	Since metav1.Time `json:"since"`
+
+	// short is what was missing when it was refused last.
+	Short corev1.ResourceList `json:"short,omitempty"`
+}
+
 // LocalResourceQuotaStatus is a quota as one of its namespaces sees it. It
 // names no other namespace and gives no other namespace's figures.
 type LocalResourceQuotaStatus struct {
@@ -34,6 +49,19 @@ type LocalResourceQuotaStatus struct {
 	// used is what this namespace uses.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`
+
+	// waiting are the workloads of this namespace that wait for room, because the quota
+	// refused objects that their controllers created: those that have waited longest, at
+	// most 20 of them. The condition Blocked says how many there are.
+	// +optional
+	// +listType=atomic
+	Waiting []WaitingOwner `json:"waiting,omitempty"`
+
+	// conditions of the view: Blocked.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// scopes of the quota: only objects that match each of them are limited.
 	// +optional

@@ -4,6 +4,7 @@
 package definition
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -28,6 +29,8 @@ type Definition struct {
 	Quota evaluation.Quota
 	// Selector chooses the namespaces.
 	Selector selection.Selector
+	// Preflight says what is done when a workload is applied that doesn't fit; never empty.
+	Preflight quotav1.PreflightMode
 	// Invalid is why Compile refuses the quota; nil after Compile. See Salvage.
 	Invalid error
 }
@@ -56,8 +59,9 @@ func Compile(object *quotav1.ClusterResourceQuota) (Definition, error) {
 			Basis: ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: digest},
 			Hard:  spec.Hard,
 		},
-		Quota:    evaluation.Quota{Name: object.Name, Spec: spec},
-		Selector: selector,
+		Quota:     evaluation.Quota{Name: object.Name, Spec: spec},
+		Selector:  selector,
+		Preflight: cmp.Or(object.Spec.Preflight, quotav1.PreflightWarn),
 	}, nil
 }
 

@@ -4,6 +4,7 @@
 package definition
 
 import (
+	"cmp"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,9 +39,10 @@ func Salvage(object *quotav1.ClusterResourceQuota) Definition {
 			Basis: ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: sum},
 			Hard:  hard,
 		},
-		Quota:    evaluation.Quota{Name: object.Name, Spec: corev1.ResourceQuotaSpec{Hard: hard}},
-		Selector: salvageSelector(object.Spec.Selector),
-		Invalid:  invalid,
+		Quota:     evaluation.Quota{Name: object.Name, Spec: corev1.ResourceQuotaSpec{Hard: hard}},
+		Selector:  salvageSelector(object.Spec.Selector),
+		Preflight: cmp.Or(object.Spec.Preflight, quotav1.PreflightWarn),
+		Invalid:   invalid,
 	}
 }
 

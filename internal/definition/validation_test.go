@@ -43,7 +43,7 @@ func withScopeSelector(requirement corev1.ScopedResourceSelectorRequirement) cha
 	}
 }
 
-func TestWhatIsWrongWithAQuota(t *testing.T) {
+func TestInvalidQuotas(t *testing.T) {
 	for name, test := range map[string]struct {
 		changes []change
 		want    []string
