@@ -163,6 +163,19 @@ func (i *Index) Covering(ctx context.Context, question reach.Question, namespace
 	return i.covered(known), nil
 }
 
+// Known returns the quotas that are known to cover a namespace, from memory alone: it neither waits nor
+// reads, and nothing may be granted by it. It reports whether the namespace is known.
+func (i *Index) Known(namespace string) (Covered, bool) {
+	if !i.Synced() {
+		return Covered{}, false
+	}
+	known := i.namespaces.state(namespace, reach.Question{})
+	if known.namespace == nil {
+		return Covered{}, false
+	}
+	return i.covered(known), true
+}
+
 // look reads the namespace and, if that doesn't explain why the question's entry
 // disagrees and nobody has looked for it before, lists all quotas.
 func (i *Index) look(ctx context.Context, question reach.Question, namespace string, atLeast uint64) (state, error) {
@@ -170,17 +183,16 @@ func (i *Index) look(ctx context.Context, question reach.Question, namespace str
 	if err != nil || known.settled || i.covering(known.namespace).agrees(question) {
 		return known, err
 	}
-	if _, err := i.quotaLists.Get(ctx, ""); err != nil {
+	if err := i.listAll(ctx); err != nil {
 		return state{}, err
 	}
 	i.namespaces.settle(namespace, known.namespace.version, question)
 	return known, nil
 }
 
-// isSettled reports whether the question's entry agrees with what is known, or a
-// live read of a moment ago found why it doesn't. If the entry says who covers the
-// namespace, no earlier read will do: the namespace may have changed since, and be asked
-// about by the same entry again.
+// isSettled reports whether memory is enough to answer: the question's entry agrees with it, or a live read
+// of a moment ago found why not. If the entry says anything about its quotas, no earlier read is enough,
+// because the namespace may have changed since, and the same entry may ask about it again.
 func (i *Index) isSettled(known state, question reach.Question) bool {
 	return i.covering(known.namespace).agrees(question) ||
 		!question.IsWitness() && known.settled && i.isVerified(known)

@@ -110,6 +110,23 @@ func TestNothingIsReadWhereTheEntryAgrees(t *testing.T) {
 	})
 }
 
+func TestWhatIsKnownTakesNoRead(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		for namespace, want := range map[string][]string{"shop": {"shop"}, "free": nil} {
+			covered, known := c.index.Known(namespace)
+			if diff := cmp.Diff(want, names(covered)); diff != "" || !known {
+				t.Errorf("%s: known %t, (-want,+got):\n%s", namespace, known, diff)
+			}
+		}
+		if _, known := c.index.Known("nowhere"); known {
+			t.Error("a namespace that doesn't exist is known")
+		}
+		if reads := c.whatWasRead(); reads != nil {
+			t.Errorf("got live reads %v", reads)
+		}
+	})
+}
+
 func TestAQuestionOfNewerSpecsIsWaitedForThenLookedAt(t *testing.T) {
 	for name, test := range map[string]struct {
 		shows time.Duration // when the watch shows the new quota
@@ -206,7 +223,7 @@ func TestANamespaceThatMovedIsLookedAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhatTheWatchShowsLaterDoesNotReplaceWhatWasRead(t *testing.T) {
+func TestALateWatchDoesNotReplaceALiveRead(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.label("shop", "team=nobody")
 		c.label("shop", "team=office")
@@ -298,7 +315,7 @@ func TestQuotasAreListedOnceForEachDisagreement(t *testing.T) {
 }
 
 // Only the namespace can have changed: what is new of quotas comes with another question.
-func TestWhereTheEntryDisagreesTheNamespaceIsReadAgain(t *testing.T) {
+func TestTheNamespaceIsReadAgainIfTheEntryDisagrees(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		wide := reach.Question{Witness: reach.WitnessNone, Epoch: c.asked("shop").Epoch}
 		c.mustCover(t, wide, "free", nil, of("get namespace free", "list quotas"))
@@ -320,7 +337,7 @@ func TestANewVersionOfANamespaceIsLookedAtForWhatWasSettled(t *testing.T) {
 	})
 }
 
-func TestWhatNothingCoversIsLookedAt(t *testing.T) {
+func TestAnUncoveredNamespaceIsLookedAt(t *testing.T) {
 	for name, question := range map[string]reach.Question{
 		"no question":    {},
 		"no witness":     {Witness: reach.WitnessNone},
@@ -344,7 +361,7 @@ func TestWhatNothingCoversIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseHasSeenIsLookedAt(t *testing.T) {
+func TestANamespaceVersionSeenElsewhereIsLookedAt(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.label("shop", "team=office")
 		c.label("another")
@@ -514,7 +531,7 @@ func TestADeletionThatAWatchHasMissed(t *testing.T) {
 	})
 }
 
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+func TestMemoryIsBounded(t *testing.T) {
 	n := newNamespaces()
 	for i := range maxLooks + 10 {
 		object := emptyNamespace()

@@ -29,8 +29,7 @@ func (i *Index) catchUp(ctx context.Context, epoch uint64) error {
 		select {
 		case <-grown:
 		case <-timer.C():
-			_, err := i.quotaLists.Get(ctx, "quotas")
-			return err
+			return i.listAll(ctx)
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for the specs of quotas: %w", context.Cause(ctx))
 		}
@@ -59,8 +58,7 @@ func (i *Index) lookAtQuotas(ctx context.Context, namespace *namespace, look Loo
 			}
 		}
 	case LookEverywhere:
-		_, err := i.quotaLists.Get(ctx, "quotas")
-		return err
+		return i.listAll(ctx)
 	case LookNamespace:
 	}
 	return nil
@@ -74,9 +72,9 @@ func (i *Index) readNamespace(ctx context.Context, name string) (*metav1.Partial
 	return object, nil
 }
 
-// readQuota makes sure of one quota. Its metadata reports whether what is known of
-// it still holds: the whole object, with what every namespace uses, would be most
-// of a refusal's cost.
+// readQuota refreshes what is known of one quota. It reads the metadata first, which show whether the known
+// spec is current: to read the whole object, with what every namespace uses, would be most of a refusal's
+// cost.
 func (i *Index) readQuota(ctx context.Context, name string) (struct{}, error) {
 	known := i.quotas.version(name)
 	version := &metav1.PartialObjectMetadata{}
@@ -101,7 +99,13 @@ func (i *Index) readQuota(ctx context.Context, name string) (struct{}, error) {
 	return struct{}{}, nil
 }
 
-// listQuotas makes sure of all quotas. It reads whole only those whose spec is not
+// listAll lists all quotas. Callers at the same time share one list.
+func (i *Index) listAll(ctx context.Context) error {
+	_, err := i.quotaLists.Get(ctx, "quotas")
+	return err
+}
+
+// listQuotas refreshes what is known of all quotas. It reads whole only those whose spec is not
 // the one that is known.
 func (i *Index) listQuotas(ctx context.Context, _ string) (struct{}, error) {
 	list := &metav1.PartialObjectMetadataList{}

@@ -4,6 +4,7 @@
 package fitting
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,29 +75,89 @@ func (m moments) neverBelowZero() moments {
 }
 
 // rollout is how many pods there are of each sort.
-type rollout struct{ wanted, present, surge, unavailable int64 }
+type rollout struct{ wanted, present, surge, unavailable, grows int64 }
+
+// replaced is pods that each free the same of a resource when they go.
+type replaced struct {
+	each  resource.Quantity
+	count int64
+	// unknown: nobody knows what they free, so they are counted as freeing nothing.
+	unknown bool
+}
 
 // need returns what must be free of a resource to come from the pods that there
 // are to those that are wanted. A new pod takes what fresh says, and old says what
-// each pod frees that is replaced.
+// the pods free that are replaced.
 //
 // While some old pods are left, as few new ones are needed as leave no more than
 // unavailable missing, and one old one more can go. With the whole surge there
 // are as many as may be. Which old pods go first isn't known: those that free
 // least, at worst.
-func (r rollout) need(fresh resource.Quantity, old []resource.Quantity) moments {
-	sorted := slices.SortedFunc(slices.Values(old), func(a, b resource.Quantity) int { return a.Cmp(b) })
+//
+// Of the old ones, as many more as grows are made first.
+func (r rollout) need(fresh resource.Quantity, old []replaced) moments {
+	first := r.largest(fresh, old)
+	if r.grows > 0 {
+		old = append(slices.Clone(old), replaced{each: first, count: r.grows})
+	}
+	sorted := slices.SortedFunc(slices.Values(old), func(a, b replaced) int { return a.each.Cmp(b.each) })
+	left := int64(0)
+	for _, group := range sorted {
+		left += group.count
+	}
 	result, freed := moments{}, resource.Quantity{}
-	for left := int64(len(sorted)); left > 0; left-- {
-		least := r.wanted - r.unavailable + 1 - left
-		result.most = greater(result.most, less(times(fresh, r.added(least)), freed))
-		result.whole = greater(result.whole, less(times(fresh, r.added(r.wanted+r.surge-left)), freed))
-		freed.Add(sorted[int64(len(sorted))-left])
+	for _, group := range sorted {
+		for _, gone := range r.turns(left, group.count) {
+			free := freed.DeepCopy()
+			free.Add(times(group.each, gone))
+			least := r.wanted - r.unavailable + 1 - (left - gone)
+			result.most = greater(result.most, less(times(fresh, r.added(least)), free))
+			result.whole = greater(result.whole, less(times(fresh, r.added(r.wanted+r.surge-(left-gone))), free))
+		}
+		freed.Add(times(group.each, group.count))
+		left -= group.count
 	}
 	result.last = less(times(fresh, r.added(r.wanted)), freed)
 	result.most = greater(result.most, result.last)
 	result.whole = greater(result.whole, result.most)
-	return result.neverBelowZero()
+	return result.plusAlways(times(first, r.grows)).neverBelowZero()
+}
+
+// largest returns the most that one of the old pods takes. One of which nobody knows it is
+// taken to need what a new one does.
+func (rollout) largest(fresh resource.Quantity, old []replaced) resource.Quantity {
+	most := resource.Quantity{}
+	for _, group := range old {
+		switch {
+		case group.count == 0:
+		case group.unknown:
+			most = greater(most, fresh)
+		default:
+			most = greater(most, group.each)
+		}
+	}
+	return most
+}
+
+// turns returns after how many pods of a group the need may be greatest, while so many are left
+// before the first of them goes. What a group frees grows evenly, and so does what new pods
+// take until as many are made as are wanted. So the need is greatest at the ends, or where new
+// pods begin or end to be made.
+func (r rollout) turns(left, count int64) []int64 {
+	if count <= 0 {
+		return nil
+	}
+	turns := make([]int64, 0, 6)
+	turns = append(turns, 0, count-1)
+	for _, start := range [...]int64{r.wanted - r.unavailable + 1 - left, r.wanted + r.surge - left} {
+		for _, turn := range [...]int64{r.present - start, r.wanted - start} {
+			if 0 < turn && turn < count {
+				turns = append(turns, turn)
+			}
+		}
+	}
+	slices.SortFunc(turns, cmp.Compare[int64])
+	return slices.Compact(turns)
 }
 
 // added returns how many pods must be made until there are so many new ones.

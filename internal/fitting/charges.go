@@ -18,8 +18,8 @@ import (
 
 // charge returns what one of an item's objects costs a quota. The refusal isn't
 // empty where the quota refuses it whatever is left.
-func (j *Judge) charge(item Item, limit *Limit) (amounts corev1.ResourceList, refusal string, err error) {
-	charges, err := j.evaluators.Charges(attributes(item), []evaluation.Quota{{Name: limit.Name, Spec: limit.Spec}})
+func (f *Fitter) charge(item Item, limit *Limit) (amounts corev1.ResourceList, refusal string, err error) {
+	charges, err := f.evaluators.Charges(attributes(item), []evaluation.Quota{{Name: limit.Name, Spec: limit.Spec}})
 	if refused := (*evaluation.Refusal)(nil); errors.As(err, &refused) {
 		return nil, refused.Message, nil
 	}
@@ -50,13 +50,13 @@ type Complete func(object client.Object) (completed client.Object, refusal strin
 
 // completed returns the demand with all that must be made as it would be made.
 // What is refused is left out, and told.
-func (j *Judge) completed(demand Demand) (completed Demand, refusals []Refusal) {
+func (f *Fitter) completed(demand Demand) (completed Demand, refusals []Refusal) {
 	complete := func(items []Item) []Item {
 		var kept []Item
 		for _, item := range items {
 			refusal := ""
 			if item.Old == nil {
-				item.Object, refusal = j.complete(item.Object)
+				item.Object, refusal = f.complete(item.Object)
 			}
 			if refusal != "" {
 				refusals = append(refusals, refusalOf(demand, item, refusal))
@@ -70,7 +70,7 @@ func (j *Judge) completed(demand Demand) (completed Demand, refusals []Refusal) 
 	completed.Items = complete(demand.Items)
 	if demand.Pods != nil {
 		pods := *demand.Pods
-		if pods.Missing() > 0 || len(pods.Old) > 0 {
+		if pods.Missing() > 0 || pods.Replaced() > 0 {
 			pods.New = complete(pods.New)
 		}
 		completed.Pods = &pods
@@ -79,11 +79,11 @@ func (j *Judge) completed(demand Demand) (completed Demand, refusals []Refusal) 
 }
 
 // chargeAll returns what one each of the items costs a quota together.
-func (j *Judge) chargeAll(demand Demand, items []Item, limit *Limit) (corev1.ResourceList, []Refusal, error) {
+func (f *Fitter) chargeAll(demand Demand, items []Item, limit *Limit) (corev1.ResourceList, []Refusal, error) {
 	total := corev1.ResourceList{}
 	var refusals []Refusal
 	for _, item := range items {
-		amounts, refusal, err := j.charge(item, limit)
+		amounts, refusal, err := f.charge(item, limit)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -22,13 +22,10 @@ func (d *Demand) daemonSet(m Manifest, set *appsv1.DaemonSet) error {
 	if !known {
 		return &UnknownNodesError{Namespace: d.Namespace, Name: d.Name}
 	}
+	has := d.daemonSetHas(m, set, live, changed)
 	if changed {
 		d.add(Item{Resource: revisionResource, Kind: "ControllerRevision", Object: d.revision(), Count: 1})
 	}
-	current, old := split(ownedBy(m.Live, m.Present.Pods), func(pod *corev1.Pod) bool {
-		return set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType ||
-			!changed && pod.Labels[generationLabel] == live.Annotations[appsv1.DeprecatedTemplateGeneration]
-	})
 	surge, err := surgeOf(set, nodes)
 	if err != nil {
 		return err
@@ -38,10 +35,22 @@ func (d *Demand) daemonSet(m Manifest, set *appsv1.DaemonSet) error {
 		unavailable = 1
 	}
 	d.Pods = &Pods{
-		New: d.ofTemplate(&set.Spec.Template, m.Present), Old: d.replaced(old, m.Present),
-		Wanted: nodes, Present: int64(len(current)), Surge: surge, Unavailable: unavailable,
+		New: d.ofTemplate(&set.Spec.Template, m.Present), Old: has.old,
+		Wanted: nodes, Present: has.current, Surge: surge, Unavailable: unavailable,
 	}
 	return nil
+}
+
+// daemonSetHas returns what there is of a DaemonSet.
+func (d *Demand) daemonSetHas(m Manifest, set, live *appsv1.DaemonSet, changed bool) there {
+	if m.Present.Unlisted {
+		return d.daemonSetByStatus(m, set)
+	}
+	current, old := split(ownedBy(m.Live, m.Present.Pods), func(pod *corev1.Pod) bool {
+		return set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType ||
+			!changed && pod.Labels[generationLabel] == live.Annotations[appsv1.DeprecatedTemplateGeneration]
+	})
+	return there{current: int64(len(current)), old: d.replaced(old, m.Present)}
 }
 
 // nodesOf returns how many nodes the set runs on. Kubernetes has counted them

@@ -146,7 +146,7 @@ func TestClaimsOfDevicesAreReadInAnyVersion(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObjectOfItsKindIsAnError(t *testing.T) {
+func TestAnObjectOfAnotherKindIsAnError(t *testing.T) {
 	raw := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web", "namespace": "shop"},
 		"spec": map[string]any{"replicas": "three"},

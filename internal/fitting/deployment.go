@@ -15,23 +15,13 @@ import (
 // deployment makes a ReplicaSet for each template, and pods by it. Pods of older
 // ones are replaced as the strategy says.
 func (d *Demand) deployment(m Manifest, deployment *appsv1.Deployment) error {
-	replicaSets := ownedBy(m.Live, m.Present.ReplicaSets)
-	current := currentReplicaSet(deployment, replicaSets)
-	var pods, old []*corev1.Pod
-	for _, set := range replicaSets {
-		of := controlledBy(set.UID, m.Present.Pods)
-		if set == current {
-			pods = of
-		} else {
-			old = append(old, of...)
-		}
-	}
+	has := d.deploymentHas(m, deployment)
 	wanted := int64(ptr.Deref(deployment.Spec.Replicas, 1))
 	if deployment.Spec.Paused {
-		d.paused(m, deployment, wanted, int64(len(pods)+len(old)))
+		d.paused(m, deployment, wanted, has)
 		return nil
 	}
-	if current == nil {
+	if !has.made {
 		d.add(Item{Resource: replicaResource, Kind: "ReplicaSet", Object: d.replicaSet(deployment), Count: 1})
 	}
 	surge, unavailable, err := fenceposts(deployment, wanted)
@@ -39,16 +29,40 @@ func (d *Demand) deployment(m Manifest, deployment *appsv1.Deployment) error {
 		return err
 	}
 	d.Pods = &Pods{
-		New: d.ofTemplate(&deployment.Spec.Template, m.Present), Old: d.replaced(old, m.Present),
-		Wanted: wanted, Present: int64(len(pods)), Surge: surge, Unavailable: unavailable,
+		New: d.ofTemplate(&deployment.Spec.Template, m.Present), Old: has.old,
+		Wanted: wanted, Present: has.current, Surge: surge, Unavailable: unavailable,
+	}
+	if live, _ := m.Live.(*appsv1.Deployment); live != nil && len(has.old) > 0 {
+		d.Pods.Grows = max(0, wanted-int64(ptr.Deref(live.Spec.Replicas, 1)))
 	}
 	return nil
 }
 
+// deploymentHas returns what there is of a Deployment.
+func (d *Demand) deploymentHas(m Manifest, deployment *appsv1.Deployment) there {
+	if m.Present.Unlisted {
+		return d.deploymentByStatus(m, deployment)
+	}
+	replicaSets := ownedBy(m.Live, m.Present.ReplicaSets)
+	current := currentReplicaSet(deployment, replicaSets)
+	has, old := there{made: current != nil}, []*corev1.Pod(nil)
+	for _, set := range replicaSets {
+		of := controlledBy(set.UID, m.Present.Pods)
+		if set == current {
+			has.current = int64(len(of))
+		} else {
+			old = append(old, of...)
+		}
+	}
+	has.old = d.replaced(old, m.Present)
+	return has
+}
+
 // paused is scaled, and not rolled out. What is new stays without a ReplicaSet.
-func (d *Demand) paused(m Manifest, deployment *appsv1.Deployment, wanted, present int64) {
+func (d *Demand) paused(m Manifest, deployment *appsv1.Deployment, wanted int64, has there) {
 	d.note(pausedDeployment(d.Namespace, d.Name))
-	if len(ownedBy(m.Live, m.Present.ReplicaSets)) > 0 {
+	if m.Live != nil && (m.Present.Unlisted || len(ownedBy(m.Live, m.Present.ReplicaSets)) > 0) {
+		present := has.current + (&Pods{Old: has.old}).Replaced()
 		d.Pods = &Pods{New: d.ofTemplate(&deployment.Spec.Template, m.Present), Wanted: wanted, Present: present}
 	}
 }

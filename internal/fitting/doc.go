@@ -10,7 +10,7 @@
 //   - Rules complete each object as the API server does before quotas are charged, by Kubernetes'
 //     own code: the defaults of the API types, LimitRanges, default priority and storage classes,
 //     a runtime class's overhead. Webhooks that change objects are not asked.
-//   - Judge has internal/evaluation charge each object to each quota, as admission would, and
+//   - Fitter has internal/evaluation charge each object to each quota, as admission would, and
 //     compares the sums with what is available.
 //
 // It judges what must be free at the worst moment, so that all objects come to be in the end.

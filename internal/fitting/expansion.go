@@ -43,6 +43,9 @@ type Present struct {
 	// Nodes tells how many nodes a DaemonSet's pods run on; false where it
 	// can't be told. May be nil.
 	Nodes func(set *appsv1.DaemonSet) (int64, bool)
+	// Unlisted: nobody has listed what there is, and the statuses of live objects say how many
+	// pods they have.
+	Unlisted bool
 }
 
 // When tells at which time something is asked for.
@@ -66,20 +69,42 @@ type Item struct {
 	Old   client.Object
 	Count int64
 	When  When
+	// EachPod: there is one for each wanted pod, and outlives it. Count are those that are
+	// missing.
+	EachPod bool
+}
+
+// Group is pods that are alike, and must be replaced.
+type Group struct {
+	// Items is what one of them takes, as Pods.New; nil if nobody knows it.
+	Items []Item
+	Count int64
 }
 
 // Pods are the pods of one workload, and how they replace older ones.
 type Pods struct {
 	// New is what one new pod takes: the pod, and what is made for it.
 	New []Item
-	// Old holds, for each pod that must be replaced, the same.
-	Old [][]Item
+	// Old are the pods that must be replaced.
+	Old []Group
 	// Wanted is how many new pods there are in the end, Present how many there
 	// are already.
 	Wanted, Present int64
 	// Surge is how many pods more than Wanted there may be on the way, and
 	// Unavailable how many fewer. They matter only where Old isn't empty.
 	Surge, Unavailable int64
+	// Grows is how many more of the old pods are made before they are replaced: a Deployment
+	// that is scaled and changed at once is scaled first.
+	Grows int64
+}
+
+// Replaced returns how many pods must be replaced.
+func (p *Pods) Replaced() int64 {
+	count := int64(0)
+	for _, group := range p.Old {
+		count += group.Count
+	}
+	return count
 }
 
 // Missing returns how many new pods are still to be made, never below zero.
@@ -95,6 +120,16 @@ type Demand struct {
 	Pods *Pods
 	// Notes tell what was assumed.
 	Notes []string
+	// Outdated: the status that says what is there is older than the live object's spec, so
+	// nothing is taken to be there, or to be freed.
+	Outdated bool
+}
+
+// Made returns the demand without the object itself: what controllers make of it.
+func (d *Demand) Made() Demand {
+	made := *d
+	made.Items = d.Items[1:]
+	return made
 }
 
 // UnknownNodesError is returned for a DaemonSet of which nobody can tell on how

@@ -68,8 +68,8 @@ func texts(demand fitting.Demand) []string {
 	}
 	if pods := demand.Pods; pods != nil {
 		text := fmt.Sprintf("%d missing of %d, ", pods.Missing(), pods.Wanted)
-		if len(pods.Old) > 0 {
-			text += fmt.Sprintf("%d old, surge %d, unavailable %d, ", len(pods.Old), pods.Surge, pods.Unavailable)
+		if pods.Replaced() > 0 {
+			text += fmt.Sprintf("%d old, surge %d, unavailable %d, ", pods.Replaced(), pods.Surge, pods.Unavailable)
 		}
 		var kinds []string
 		for _, item := range pods.New {

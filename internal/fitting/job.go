@@ -24,13 +24,16 @@ func (d *Demand) job(m Manifest, job *batchv1.Job) {
 		return
 	}
 	var succeeded int64
+	present := int64(len(ownedBy(m.Live, m.Present.Pods)))
 	if live != nil {
 		succeeded = int64(live.Status.Succeeded)
+		if m.Present.Unlisted {
+			present = max(0, int64(live.Status.Active))
+		}
 	}
 	atOnce, later := podsOf(&job.Spec, succeeded)
 	d.Pods = &Pods{
-		New: d.ofTemplate(&job.Spec.Template, m.Present), Wanted: atOnce,
-		Present: int64(len(ownedBy(m.Live, m.Present.Pods))),
+		New: d.ofTemplate(&job.Spec.Template, m.Present), Wanted: atOnce, Present: present,
 	}
 	d.add(d.ended(&job.Spec.Template, later, AsPodsEnd))
 }

@@ -26,6 +26,13 @@ var (
 	jobResource      = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 )
 
+// Makes reports whether controllers make objects of a resource for workloads.
+func Makes(resource schema.GroupResource) bool {
+	return slices.ContainsFunc([]schema.GroupVersionResource{
+		podResource, claimResource, devicesResource, replicaResource, revisionResource, jobResource,
+	}, func(made schema.GroupVersionResource) bool { return made.GroupResource() == resource })
+}
+
 // ofTemplate returns what one pod of a template takes.
 func (d *Demand) ofTemplate(template *corev1.PodTemplateSpec, present Present) []Item {
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
@@ -83,10 +90,10 @@ func (d *Demand) deviceClaim(name string, present Present) Item {
 }
 
 // replaced returns what goes with each of the pods.
-func (d *Demand) replaced(pods []*corev1.Pod, present Present) [][]Item {
-	old := make([][]Item, 0, len(pods))
+func (d *Demand) replaced(pods []*corev1.Pod, present Present) []Group {
+	old := make([]Group, 0, len(pods))
 	for _, pod := range pods {
-		old = append(old, append([]Item{podItem(pod)}, d.madeFor(pod, present)...))
+		old = append(old, Group{Items: append([]Item{podItem(pod)}, d.madeFor(pod, present)...), Count: 1})
 	}
 	return old
 }
@@ -97,10 +104,11 @@ func (d *Demand) copies(m Manifest, template *corev1.PodTemplateSpec, replicas *
 	if template == nil {
 		return
 	}
-	d.Pods = &Pods{
-		New: d.ofTemplate(template, m.Present), Wanted: int64(ptr.Deref(replicas, 1)),
-		Present: int64(len(ownedBy(m.Live, m.Present.Pods))),
+	present := int64(len(ownedBy(m.Live, m.Present.Pods)))
+	if m.Present.Unlisted {
+		present = d.podsByStatus(m.Live)
 	}
+	d.Pods = &Pods{New: d.ofTemplate(template, m.Present), Wanted: int64(ptr.Deref(replicas, 1)), Present: present}
 }
 
 // ownedBy returns those that the owner controls. There are none without an owner.

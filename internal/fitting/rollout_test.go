@@ -5,6 +5,7 @@ package fitting
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,16 +16,10 @@ func units(count int64) resource.Quantity { return *resource.NewQuantity(count, 
 
 func TestNeed(t *testing.T) {
 	const same = 10
-	old := func(count int, each int64) []resource.Quantity {
-		made := make([]resource.Quantity, count)
-		for i := range made {
-			made[i] = units(each)
-		}
-		return made
-	}
+	old := func(count, each int64) []replaced { return []replaced{{each: units(each), count: count}} }
 	for name, test := range map[string]struct {
 		rollout           rollout
-		old               []resource.Quantity
+		old               []replaced
 		last, most, whole int64
 	}{
 		"new pods":                             {rollout{wanted: 3}, nil, 30, 30, 30},
@@ -101,11 +96,74 @@ func drawController(t *rapid.T) *controller {
 }
 
 func (c *controller) need() moments {
-	old := make([]resource.Quantity, 0, len(c.old))
-	for _, frees := range c.old {
-		old = append(old, units(frees))
+	return c.rollout.need(units(c.fresh), oneByOne(c.old))
+}
+
+// oneByOne makes a group of each pod.
+func oneByOne(frees []int64) []replaced {
+	old := make([]replaced, 0, len(frees))
+	for _, each := range frees {
+		old = append(old, replaced{each: units(each), count: 1})
 	}
-	return c.rollout.need(units(c.fresh), old)
+	return old
+}
+
+// Pods that free the same need the same together as one by one, however many there are.
+func TestGroupsNeedWhatTheirPodsNeed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawController(t)
+		c.grows = rapid.Int64Range(0, 4).Draw(t, "grows")
+		c.old = nil
+		var groups []replaced
+		for range rapid.IntRange(0, 4).Draw(t, "groups") {
+			frees, count := rapid.Int64Range(0, 5).Draw(t, "frees"), rapid.Int64Range(0, 6).Draw(t, "count")
+			groups = append(groups, replaced{each: units(frees), count: count})
+			c.old = append(c.old, slices.Repeat([]int64{frees}, int(count))...)
+		}
+		got, want := c.rollout.need(units(c.fresh), groups), c.need()
+		if momentsText(got) != momentsText(want) {
+			t.Fatalf("together %s, one by one %s", momentsText(got), momentsText(want))
+		}
+	})
+}
+
+// A rollout that is scaled up at once makes more old pods first, which take the most that an
+// old one takes.
+func TestARolloutThatGrowsEndsWithWhatItNeeds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawController(t)
+		c.grows = rapid.Int64Range(0, 4).Draw(t, "grows")
+		if len(c.old) == 0 {
+			t.Skip()
+		}
+		largest := slices.Max(c.old)
+		need := c.need()
+		c.room = need.most.Value()
+		for range c.grows {
+			c.room -= largest
+			c.old = append(c.old, largest)
+		}
+		for !c.done() {
+			switch canAdd, canTake := c.canAdd(), c.canTake(); {
+			case canAdd && (!canTake || rapid.Bool().Draw(t, "adds")):
+				c.add()
+			case canTake:
+				c.take(rapid.IntRange(0, len(c.old)-1).Draw(t, "which"))
+			default:
+				t.Fatalf("stuck with %d new pods, %v old ones and room for %d", c.new, c.old, c.room)
+			}
+		}
+	})
+}
+
+// As many pods as a status can tell of take no longer than a few.
+func TestHugeCountsAreNotWalked(t *testing.T) {
+	const most = 1<<31 - 1
+	huge := rollout{wanted: most, surge: most, unavailable: 0, grows: most}
+	got := huge.need(units(1<<40), []replaced{{each: units(1 << 39), count: most}, {count: most, unknown: true}})
+	if got.last.Sign() <= 0 || got.whole.Cmp(got.most) < 0 {
+		t.Errorf("got %s", momentsText(got))
+	}
 }
 
 // Whatever it does first, and whichever pods go first, a rollout ends that has

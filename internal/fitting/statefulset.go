@@ -30,22 +30,37 @@ func (d *Demand) statefulSet(m Manifest, set *appsv1.StatefulSet) {
 	if changed {
 		d.add(Item{Resource: revisionResource, Kind: "ControllerRevision", Object: d.revision(), Count: 1})
 	}
-	d.claims(m, set, numbers)
+	has := d.statefulSetHas(m, set, numbers, changed)
+	d.claims(m, set, numbers, has)
+	d.Pods = &Pods{
+		New: d.ofTemplate(&set.Spec.Template, m.Present), Old: has.old,
+		Wanted: numbers.count, Present: has.current, Unavailable: 1,
+	}
+}
+
+// statefulSetHas returns what there is of a StatefulSet.
+func (d *Demand) statefulSetHas(m Manifest, set *appsv1.StatefulSet, numbers ordinals, changed bool) there {
+	if m.Present.Unlisted {
+		return d.statefulSetByStatus(m, set, numbers.count)
+	}
+	live, _ := m.Live.(*appsv1.StatefulSet)
 	pods, _ := split(ownedBy(m.Live, m.Present.Pods), func(pod *corev1.Pod) bool { return numbers.has(ordinalOf(pod)) })
 	current, old := split(pods, func(pod *corev1.Pod) bool {
 		return !isReplaced(set, pod) || !changed && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == live.Status.UpdateRevision
 	})
-	d.Pods = &Pods{
-		New: d.ofTemplate(&set.Spec.Template, m.Present), Old: d.replaced(old, m.Present),
-		Wanted: numbers.count, Present: int64(len(current)), Unavailable: 1,
-	}
+	return there{current: int64(len(current)), old: d.replaced(old, m.Present)}
 }
 
-// claims adds the claims that are not there yet.
-func (d *Demand) claims(m Manifest, set *appsv1.StatefulSet, numbers ordinals) {
+// claims adds the claims that are not there yet. If they were not listed, the pods that are there
+// have one each, and others that an earlier scale left are not known.
+func (d *Demand) claims(m Manifest, set *appsv1.StatefulSet, numbers ordinals, has there) {
 	for _, template := range set.Spec.VolumeClaimTemplates {
 		item := d.volumeClaim(template.ObjectMeta, template.Spec)
+		item.EachPod = true
 		item.Count = numbers.count - presentClaims(m.Present, template.Name+"-"+set.Name, numbers)
+		if m.Present.Unlisted {
+			item.Count = numbers.count - has.current - (&Pods{Old: has.old}).Replaced()
+		}
 		item.Object.SetGenerateName(template.Name + "-" + set.Name + "-")
 		item.Object.SetName("")
 		d.add(item)

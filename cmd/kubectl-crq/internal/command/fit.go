@@ -191,8 +191,8 @@ func namespacesOf(objects []reading.Object) []string {
 
 // answer judges, and says so.
 func (f *fit) answer(asked question) error {
-	judge := fitting.NewJudge(evaluation.New(f.env.clock, evaluation.ClaimSources{}), asked.rules.Complete)
-	verdict, err := judge.Judge(asked.demands, asked.limits)
+	fitter := fitting.NewFitter(evaluation.New(f.env.clock, evaluation.ClaimSources{}), asked.rules.Complete)
+	verdict, err := fitter.Fit(asked.demands, asked.limits)
 	if err != nil {
 		return err
 	}

@@ -37,11 +37,11 @@ func unreadNotes(unread reading.Unread, asked question) []string {
 		})
 	}
 	add(noLimitRanges, unread.LimitRanges)
-	add(noPriorities, unread.PriorityClasses && slices.ContainsFunc(asked.limits, byPriority) &&
+	add(noPriorities, unread.PriorityClasses && slices.ContainsFunc(asked.limits, reading.ByPriority) &&
 		pod(func(pod *corev1.Pod) bool { return pod.Spec.PriorityClassName == "" }))
 	add(noRuntimes, unread.RuntimeClasses &&
 		pod(func(pod *corev1.Pod) bool { return pod.Spec.RuntimeClassName != nil && pod.Spec.Overhead == nil }))
-	add(noStorage, unread.StorageClasses && slices.ContainsFunc(asked.limits, byStorageClass) &&
+	add(noStorage, unread.StorageClasses && slices.ContainsFunc(asked.limits, reading.ByStorageClass) &&
 		made(asked.demands, func(object client.Object) bool {
 			claim, ok := object.(*corev1.PersistentVolumeClaim)
 			return ok && claim.Spec.StorageClassName == nil
@@ -57,25 +57,6 @@ func made(demands []fitting.Demand, matters func(client.Object) bool) bool {
 		}
 		return slices.ContainsFunc(items, func(item fitting.Item) bool { return matters(item.Object) })
 	})
-}
-
-func byPriority(limit fitting.Limit) bool {
-	if slices.Contains(limit.Spec.Scopes, corev1.ResourceQuotaScopePriorityClass) {
-		return true
-	}
-	return limit.Spec.ScopeSelector != nil && slices.ContainsFunc(limit.Spec.ScopeSelector.MatchExpressions,
-		func(requirement corev1.ScopedResourceSelectorRequirement) bool {
-			return requirement.ScopeName == corev1.ResourceQuotaScopePriorityClass
-		})
-}
-
-func byStorageClass(limit fitting.Limit) bool {
-	for name := range limit.Spec.Hard {
-		if strings.Contains(string(name), ".storageclass.storage.k8s.io/") {
-			return true
-		}
-	}
-	return false
 }
 
 // rolloutNotes tell where a limit stands in the way of replacing pods, and not of
@@ -121,7 +102,7 @@ func tightRollout(rollouts, of []string) string {
 func rolloutNames(demands []fitting.Demand) []string {
 	var names []string
 	for _, demand := range demands {
-		if demand.Pods != nil && len(demand.Pods.Old) > 0 && demand.Pods.Surge > 0 {
+		if demand.Pods != nil && demand.Pods.Replaced() > 0 && demand.Pods.Surge > 0 {
 			names = append(names, manifestName(demand.Kind, demand.Namespace, demand.Name))
 		}
 	}

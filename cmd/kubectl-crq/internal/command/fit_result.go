@@ -101,7 +101,7 @@ func countedOf(demand fitting.Demand) []fitCounted {
 	}
 	if pods := demand.Pods; pods != nil {
 		for _, item := range pods.New {
-			add(item, pods.Missing()*item.Count, int64(len(pods.Old)))
+			add(item, pods.Missing()*item.Count, pods.Replaced())
 		}
 	}
 	return counted

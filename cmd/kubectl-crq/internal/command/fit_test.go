@@ -56,7 +56,7 @@ func TestFitText(t *testing.T) {
 	pod := &corev1.Pod{}
 	demands := []fitting.Demand{
 		{Kind: "Deployment", Namespace: "shop", Name: "web", Items: []fitting.Item{{Kind: "Deployment", Object: pod, Old: pod, Count: 1}},
-			Pods: &fitting.Pods{New: []fitting.Item{item(pod, 1, "")}, Old: make([][]fitting.Item, 2), Wanted: 5, Present: 1}},
+			Pods: &fitting.Pods{New: []fitting.Item{item(pod, 1, "")}, Old: []fitting.Group{{Count: 2}}, Wanted: 5, Present: 1}},
 		{Kind: "CronJob", Namespace: "shop", Name: "nightly", Items: []fitting.Item{item(pod, 3, fitting.AtEachRun)}},
 	}
 	for name, test := range map[string]struct {
@@ -202,7 +202,7 @@ func TestNotCounted(t *testing.T) {
 func TestRolloutNotes(t *testing.T) {
 	team := &fitting.Limit{Source: fitting.Shared, Name: "team"}
 	rollout := []fitting.Demand{{
-		Kind: "Deployment", Namespace: "shop", Name: "web", Pods: &fitting.Pods{Old: make([][]fitting.Item, 1), Surge: 1},
+		Kind: "Deployment", Namespace: "shop", Name: "web", Pods: &fitting.Pods{Old: []fitting.Group{{Count: 1}}, Surge: 1},
 	}}
 	for name, test := range map[string]struct {
 		rows    []fitting.Row

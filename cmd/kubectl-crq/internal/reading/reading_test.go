@@ -129,7 +129,7 @@ func TestApplyingKeepsWhatOthersSet(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIsNew(t *testing.T) {
+func TestAMissingObjectIsNew(t *testing.T) {
 	for name, test := range map[string]struct {
 		refused map[string]error
 		note    string

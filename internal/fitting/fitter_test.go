@@ -69,9 +69,9 @@ func limit(name string, left corev1.ResourceList, namespaces ...string) Limit {
 
 func asItIs(object client.Object) (completed client.Object, refusal string) { return object, "" }
 
-func judged(t require, demands []Demand, limits []Limit) Verdict {
+func verdictOn(t require, demands []Demand, limits []Limit) Verdict {
 	t.Helper()
-	verdict, err := NewJudge(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), asItIs).Judge(demands, limits)
+	verdict, err := NewFitter(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), asItIs).Fit(demands, limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ type require interface {
 	Fatal(args ...any)
 }
 
-func TestJudge(t *testing.T) {
+func TestFitter(t *testing.T) {
 	for name, test := range map[string]struct {
 		demands  []Demand
 		limits   []Limit
@@ -148,7 +148,7 @@ func TestJudge(t *testing.T) {
 		"what one frees isn't there for another": {
 			demands: []Demand{
 				{Namespace: "a", Pods: &Pods{
-					New: []Item{podOf("a", "cpu", "1")}, Old: [][]Item{{podOf("a", "cpu", "4")}},
+					New: []Item{podOf("a", "cpu", "1")}, Old: []Group{{Items: []Item{podOf("a", "cpu", "4")}, Count: 1}},
 					Wanted: 1, Unavailable: 1,
 				}},
 				workload("a", "web", 1, "cpu", "1"),
@@ -179,7 +179,7 @@ func TestJudge(t *testing.T) {
 		"nothing limits it": {demands: []Demand{workload("a", "web", 3)}, want: Fits},
 	} {
 		t.Run(name, func(t *testing.T) {
-			verdict := judged(t, test.demands, test.limits)
+			verdict := verdictOn(t, test.demands, test.limits)
 			if diff := cmp.Diff(test.rows, rowTexts(verdict)); diff != "" {
 				t.Errorf("rows (-want,+got):\n%s", diff)
 			}
@@ -218,12 +218,12 @@ func refusalTexts(verdict Verdict) []string {
 	return texts
 }
 
-func TestWhatAdmissionWouldRefuseIsLeftOutAndTold(t *testing.T) {
+func TestAnObjectThatAdmissionWouldRefuseIsLeftOutAndReported(t *testing.T) {
 	refuse := func(object client.Object) (client.Object, string) {
 		return object, "maximum cpu usage per Container is 1, but limit is 2"
 	}
-	judge := NewJudge(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), refuse)
-	verdict, err := judge.Judge([]Demand{workload("a", "web", 3)}, []Limit{limit("team", list("pods", "1"), "a")})
+	fitter := NewFitter(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), refuse)
+	verdict, err := fitter.Fit([]Demand{workload("a", "web", 3)}, []Limit{limit("team", list("pods", "1"), "a")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func drawLimits(t *rapid.T) []Limit {
 func TestFittingIsBeingAdmitted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		demands, limits := drawDemands(t), drawLimits(t)
-		said := judged(t, demands, limits).Outcome()
+		said := verdictOn(t, demands, limits).Outcome()
 		admitted := admittedByLedgers(t, demands, limits)
 		if (said == Fits) != admitted {
 			t.Fatalf("said %q, admitted: %t", said, admitted)
@@ -313,13 +313,13 @@ func admittedByLedgers(t *rapid.T, demands []Demand, limits []Limit) bool {
 func TestTheShortfallIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		demands, limits := drawDemands(t), drawLimits(t)
-		verdict := judged(t, demands, limits)
+		verdict := verdictOn(t, demands, limits)
 		for _, row := range verdict.Rows {
 			left := row.Limit.Left[row.Resource]
 			left.Add(row.Shortfall)
 			row.Limit.Left[row.Resource] = left
 		}
-		if got := judged(t, demands, limits).Outcome(); got != Fits {
+		if got := verdictOn(t, demands, limits).Outcome(); got != Fits {
 			t.Fatalf("with what was short it %s", got)
 		}
 		for _, row := range verdict.Rows {
@@ -329,7 +329,7 @@ func TestTheShortfallIsExact(t *testing.T) {
 			left := row.Limit.Left[row.Resource]
 			left.Sub(resource.MustParse("1m"))
 			row.Limit.Left[row.Resource] = left
-			if got := judged(t, demands, limits).Outcome(); got != DoesNot {
+			if got := verdictOn(t, demands, limits).Outcome(); got != DoesNot {
 				t.Fatalf("with less than what was short it %s", got)
 			}
 			return
@@ -340,7 +340,7 @@ func TestTheShortfallIsExact(t *testing.T) {
 func TestMoreToMakeOrLessAvailableNeverFitsBetter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		demands, limits := drawDemands(t), drawLimits(t)
-		before := judged(t, demands, limits).Outcome()
+		before := verdictOn(t, demands, limits).Outcome()
 		demands = append(demands, drawDemands(t)...)
 		for i := range limits {
 			for name, left := range limits[i].Left {
@@ -348,7 +348,7 @@ func TestMoreToMakeOrLessAvailableNeverFitsBetter(t *testing.T) {
 				limits[i].Left[name] = left
 			}
 		}
-		if after := judged(t, demands, limits).Outcome(); before == DoesNot && after == Fits {
+		if after := verdictOn(t, demands, limits).Outcome(); before == DoesNot && after == Fits {
 			t.Fatal("it fits now")
 		}
 	})

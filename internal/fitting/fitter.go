@@ -76,30 +76,30 @@ func (v Verdict) Outcome() Outcome {
 	return outcome
 }
 
-// Judge judges demands. It is made by NewJudge.
-type Judge struct {
+// Fitter compares demands with limits. It is made by NewFitter.
+type Fitter struct {
 	evaluators *evaluation.Evaluators
 	complete   Complete
 }
 
-// NewJudge makes a judge that charges with these evaluators what complete makes
+// NewFitter makes a fitter that charges with these evaluators what complete makes
 // of each object.
-func NewJudge(evaluators *evaluation.Evaluators, complete Complete) *Judge {
-	return &Judge{evaluators: evaluators, complete: complete}
+func NewFitter(evaluators *evaluation.Evaluators, complete Complete) *Fitter {
+	return &Fitter{evaluators: evaluators, complete: complete}
 }
 
-// Judge reports whether all of the demands fit together.
-func (j *Judge) Judge(demands []Demand, limits []Limit) (Verdict, error) {
+// Fit reports whether all of the demands fit together.
+func (f *Fitter) Fit(demands []Demand, limits []Limit) (Verdict, error) {
 	verdict := Verdict{}
 	completed := make([]Demand, 0, len(demands))
 	for _, demand := range demands {
-		demand, refusals := j.completed(demand)
+		demand, refusals := f.completed(demand)
 		completed = append(completed, demand)
 		verdict.Refusals = merged(verdict.Refusals, refusals)
 	}
 	for i := range limits {
 		limit := &limits[i]
-		total, refusals, err := j.total(completed, limit)
+		total, refusals, err := f.total(completed, limit)
 		if err != nil {
 			return Verdict{}, err
 		}
@@ -110,14 +110,14 @@ func (j *Judge) Judge(demands []Demand, limits []Limit) (Verdict, error) {
 }
 
 // total returns what all demands together need of what a quota limits.
-func (j *Judge) total(demands []Demand, limit *Limit) (map[corev1.ResourceName]moments, []Refusal, error) {
+func (f *Fitter) total(demands []Demand, limit *Limit) (map[corev1.ResourceName]moments, []Refusal, error) {
 	total := map[corev1.ResourceName]moments{}
 	var refusals []Refusal
 	for _, demand := range demands {
 		if !slices.Contains(limit.Namespaces, demand.Namespace) {
 			continue
 		}
-		need, refused, err := j.need(demand, limit)
+		need, refused, err := f.need(demand, limit)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -140,29 +140,38 @@ func merged(known, refusals []Refusal) []Refusal {
 }
 
 // need returns what one demand needs of what a quota limits.
-func (j *Judge) need(demand Demand, limit *Limit) (map[corev1.ResourceName]moments, []Refusal, error) {
-	fixed, refusals, err := j.chargeAll(demand, demand.Items, limit)
+func (f *Fitter) need(demand Demand, limit *Limit) (map[corev1.ResourceName]moments, []Refusal, error) {
+	fixed, refusals, err := f.chargeAll(demand, demand.Items, limit)
 	if err != nil || demand.Pods == nil {
 		return always(fixed), refusals, err
 	}
 	pods := demand.Pods
-	if pods.Missing() == 0 && len(pods.Old) == 0 {
+	if pods.Missing() == 0 && pods.Replaced() == 0 {
 		return always(fixed), refusals, nil
 	}
-	fresh, refused, err := j.chargeAll(demand, pods.New, limit)
+	fresh, refused, err := f.chargeAll(demand, pods.New, limit)
 	if err != nil {
 		return nil, nil, err
 	}
-	old := make([]corev1.ResourceList, 0, len(pods.Old))
-	for _, items := range pods.Old {
+	old, err := f.chargeOld(demand, limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	return withPods(fixed, pods, fresh, old), append(refusals, refused...), nil
+}
+
+// chargeOld returns what one pod of each group costs a quota that is replaced.
+func (f *Fitter) chargeOld(demand Demand, limit *Limit) ([]corev1.ResourceList, error) {
+	old := make([]corev1.ResourceList, 0, len(demand.Pods.Old))
+	for _, group := range demand.Pods.Old {
 		// What is there already was not refused.
-		amounts, _, err := j.chargeAll(demand, items, limit)
+		amounts, _, err := f.chargeAll(demand, group.Items, limit)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		old = append(old, amounts)
 	}
-	return withPods(fixed, pods, fresh, old), append(refusals, refused...), nil
+	return old, nil
 }
 
 func always(fixed corev1.ResourceList) map[corev1.ResourceName]moments {
@@ -177,15 +186,30 @@ func withPods(
 	fixed corev1.ResourceList, pods *Pods, fresh corev1.ResourceList, old []corev1.ResourceList,
 ) map[corev1.ResourceName]moments {
 	need := always(fixed)
-	steps := rollout{wanted: pods.Wanted, present: pods.Present, surge: pods.Surge, unavailable: pods.Unavailable}
-	for _, name := range quota.ResourceNames(fresh) {
-		frees := make([]resource.Quantity, 0, len(old))
-		for _, amounts := range old {
-			frees = append(frees, amounts[name])
-		}
-		need[name] = need[name].plus(steps.need(fresh[name], frees))
+	steps := rollout{
+		wanted: pods.Wanted, present: pods.Present, surge: pods.Surge, unavailable: pods.Unavailable, grows: pods.Grows,
+	}
+	for _, name := range pods.limited(fresh, old) {
+		need[name] = need[name].plus(steps.need(fresh[name], pods.frees(old, name)))
 	}
 	return need
+}
+
+// limited returns what new pods take, and old ones if there may be more of them.
+func (p *Pods) limited(fresh corev1.ResourceList, old []corev1.ResourceList) []corev1.ResourceName {
+	if p.Grows > 0 {
+		fresh = sum(append([]corev1.ResourceList{fresh}, old...)...)
+	}
+	return quota.ResourceNames(fresh)
+}
+
+// frees returns what goes of a resource with each group of old pods.
+func (p *Pods) frees(old []corev1.ResourceList, name corev1.ResourceName) []replaced {
+	frees := make([]replaced, 0, len(old))
+	for i, amounts := range old {
+		frees = append(frees, replaced{each: amounts[name], count: p.Old[i].Count, unknown: p.Old[i].Items == nil})
+	}
+	return frees
 }
 
 func rows(limit *Limit, total map[corev1.ResourceName]moments) []Row {

@@ -1,0 +1,160 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/controller/deployment/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
+)
+
+// Refused is that a controller's requests were refused, for one reason and by one quota.
+type Refused struct {
+	Words
+	// Last is when it happened last, as far as is known, and First when first. Count is how often; 0 is unknown.
+	First, Last time.Time
+	Count       int32
+}
+
+// reasonsOfRefusals are those of events about objects that a controller could not create. The last two are
+// of a pod whose claims are refused.
+func reasonsOfRefusals() []string {
+	return []string{"FailedCreate", util.FailedRSCreateReason, "FailedBinding", "FailedResourceClaimCreation"}
+}
+
+// RefusedOf returns what the events and the object's conditions say of refused creations for it, the latest first.
+func RefusedOf(object client.Object, kind string, events []corev1.Event) []Refused {
+	var found []Refused
+	for i := range events {
+		event := &events[i]
+		if isAbout(event, object, kind) && slices.Contains(reasonsOfRefusals(), event.Reason) {
+			found = join(found, ofEvent(event))
+		}
+	}
+	for _, refused := range ofConditions(object) {
+		// An event about it knows when it happened last.
+		if !slices.ContainsFunc(found, refused.isLike) {
+			found = append(found, refused)
+		}
+	}
+	latestFirst(found)
+	return found
+}
+
+// RefusedByName returns what the events in a namespace say of a refused object that doesn't exist, the latest first.
+func RefusedByName(resource, name string, events []corev1.Event) []Refused {
+	var found []Refused
+	// As in the events of a view, and in Kubernetes' own words.
+	ours, native := fmt.Sprintf("refused %s %q: ", resource, name), fmt.Sprintf("%s %q is forbidden: ", resource, name)
+	// As in the events of a StatefulSet.
+	ofSet := fmt.Sprintf("create Pod %s in StatefulSet ", name)
+	if resource == "persistentvolumeclaims" {
+		ofSet = fmt.Sprintf("create Claim %s for Pod ", name)
+	}
+	for i := range events {
+		message := events[i].Message
+		if strings.Contains(message, ours) || strings.Contains(message, native) || strings.HasPrefix(message, ofSet) {
+			found = join(found, ofEvent(&events[i]))
+		}
+	}
+	latestFirst(found)
+	return found
+}
+
+func isAbout(event *corev1.Event, object client.Object, kind string) bool {
+	about := event.InvolvedObject
+	return about.Kind == kind && about.Name == object.GetName() && (about.UID == "" || about.UID == object.GetUID())
+}
+
+func ofEvent(event *corev1.Event) Refused {
+	refused := Refused{
+		Words: ParseRefusal(event.Message), First: event.FirstTimestamp.Time, Last: render.LastSeen(event), Count: event.Count,
+	}
+	if event.Series != nil {
+		refused.Count = event.Series.Count
+	}
+	refused.Count = max(refused.Count, 1)
+	if refused.First.IsZero() {
+		refused.First = cmp.Or(event.EventTime.Time, refused.Last)
+	}
+	return refused
+}
+
+// ofConditions returns what conditions say. They hold as long as the controller is refused, and don't say how often.
+func ofConditions(object client.Object) []Refused {
+	var found []Refused
+	note := func(isRefusal bool, message string, at metav1.Time) {
+		if isRefusal {
+			found = append(found, Refused{Words: ParseRefusal(message), First: at.Time, Last: at.Time})
+		}
+	}
+	switch object := object.(type) {
+	case *appsv1.Deployment:
+		for _, condition := range object.Status.Conditions {
+			note(condition.Type == appsv1.DeploymentProgressing && condition.Reason == util.FailedRSCreateReason,
+				condition.Message, condition.LastUpdateTime)
+		}
+	case *appsv1.ReplicaSet:
+		for _, condition := range object.Status.Conditions {
+			note(condition.Type == appsv1.ReplicaSetReplicaFailure && condition.Status == corev1.ConditionTrue,
+				condition.Message, condition.LastTransitionTime)
+		}
+	case *corev1.ReplicationController:
+		for _, condition := range object.Status.Conditions {
+			note(condition.Type == corev1.ReplicationControllerReplicaFailure && condition.Status == corev1.ConditionTrue,
+				condition.Message, condition.LastTransitionTime)
+		}
+	}
+	return found
+}
+
+// isLike reports whether the two have one reason and one quota.
+func (r Refused) isLike(other Refused) bool {
+	if r.Reason == RefusedElsewhere && other.Reason == RefusedElsewhere {
+		return refuser(r.Text) == refuser(other.Text)
+	}
+	return r.Reason == other.Reason && r.Quota == other.Quota && r.Missing == other.Missing
+}
+
+// refuser returns a message without the name of the refused object, of which each attempt has another one.
+func refuser(text string) string {
+	resource, rest, quoted := strings.Cut(text, ` "`)
+	_, reason, forbidden := strings.Cut(rest, `" is forbidden: `)
+	if !quoted || !forbidden {
+		return text
+	}
+	return resource + ": " + reason
+}
+
+// join adds a refusal to those that are like it: the latest one speaks for them.
+func join(known []Refused, next Refused) []Refused {
+	at := slices.IndexFunc(known, next.isLike)
+	if at < 0 {
+		return append(known, next)
+	}
+	same := &known[at]
+	first, count := same.First, same.Count+next.Count
+	if next.First.Before(first) {
+		first = next.First
+	}
+	if next.Last.After(same.Last) {
+		*same = next
+	}
+	same.First, same.Count = first, count
+	return known
+}
+
+func latestFirst(found []Refused) {
+	slices.SortStableFunc(found, func(a, b Refused) int { return b.Last.Compare(a.Last) })
+}

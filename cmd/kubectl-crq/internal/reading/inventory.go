@@ -1,0 +1,111 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// Inventory is what one namespace, or all of them, hold of what may do nothing.
+type Inventory struct {
+	Pods         []corev1.Pod
+	Claims       []corev1.PersistentVolumeClaim
+	Services     []corev1.Service
+	Slices       []discoveryv1.EndpointSlice
+	Deployments  []appsv1.Deployment
+	ReplicaSets  []appsv1.ReplicaSet
+	StatefulSets []appsv1.StatefulSet
+	Jobs         []batchv1.Job
+	CronJobs     []batchv1.CronJob
+	Limits       Limits
+	// Forbidden are the resources that the user may not read, sorted.
+	Forbidden []string
+}
+
+// Inventory reads a namespace in one round of calls; all namespaces if it is empty.
+func (r *Reader) Inventory(ctx context.Context, namespace string) (*Inventory, error) {
+	in := client.InNamespace(namespace)
+	pods, claims := &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}
+	services, slicesOf := &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
+	deployments, replicaSets, statefulSets := &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &appsv1.StatefulSetList{}
+	jobs, crons := &batchv1.JobList{}, &batchv1.CronJobList{}
+	views, quotas := &quotav1.LocalResourceQuotaList{}, &corev1.ResourceQuotaList{}
+	round := r.newRound()
+	round.list("pods", pods, in)
+	round.list("persistentvolumeclaims", claims, in)
+	round.list("services", services, in)
+	round.list("endpointslices", slicesOf, in)
+	round.list("deployments", deployments, in)
+	round.list("replicasets", replicaSets, in)
+	round.list("statefulsets", statefulSets, in)
+	round.list("jobs", jobs, in)
+	round.list("cronjobs", crons, in)
+	round.list("resourcequotas", quotas, in)
+	notServed := round.list("localresourcequotas", views, in)
+	if err := round.wait(ctx); err != nil {
+		return nil, err
+	}
+	forbidden := round.forbidden()
+	if slices.Contains(forbidden, "localresourcequotas") && slices.Contains(forbidden, "resourcequotas") {
+		return nil, fmt.Errorf("you may not read any quota %s", placeText(namespace))
+	}
+	return &Inventory{
+		Pods: pods.Items, Claims: claims.Items, Services: services.Items, Slices: slicesOf.Items,
+		Deployments: deployments.Items, ReplicaSets: replicaSets.Items, StatefulSets: statefulSets.Items,
+		Jobs: jobs.Items, CronJobs: crons.Items,
+		Limits:    Limits{Views: views.Items, Quotas: quotas.Items, NotInstalled: *notServed},
+		Forbidden: forbidden,
+	}, nil
+}
+
+func placeText(namespace string) string {
+	if namespace == "" {
+		return "of all namespaces: name one with -n"
+	}
+	return "in namespace " + namespace
+}
+
+// ByNamespace returns the inventory of each namespace.
+func (i *Inventory) ByNamespace() map[string]*Inventory {
+	parts := map[string]*Inventory{}
+	part := func(namespace string) *Inventory {
+		if parts[namespace] == nil {
+			parts[namespace] = &Inventory{Forbidden: i.Forbidden}
+		}
+		return parts[namespace]
+	}
+	share(i.Pods, func(namespace string) *[]corev1.Pod { return &part(namespace).Pods })
+	share(i.Claims, func(namespace string) *[]corev1.PersistentVolumeClaim { return &part(namespace).Claims })
+	share(i.Services, func(namespace string) *[]corev1.Service { return &part(namespace).Services })
+	share(i.Slices, func(namespace string) *[]discoveryv1.EndpointSlice { return &part(namespace).Slices })
+	share(i.Deployments, func(namespace string) *[]appsv1.Deployment { return &part(namespace).Deployments })
+	share(i.ReplicaSets, func(namespace string) *[]appsv1.ReplicaSet { return &part(namespace).ReplicaSets })
+	share(i.StatefulSets, func(namespace string) *[]appsv1.StatefulSet { return &part(namespace).StatefulSets })
+	share(i.Jobs, func(namespace string) *[]batchv1.Job { return &part(namespace).Jobs })
+	share(i.CronJobs, func(namespace string) *[]batchv1.CronJob { return &part(namespace).CronJobs })
+	share(i.Limits.Views, func(namespace string) *[]quotav1.LocalResourceQuota { return &part(namespace).Limits.Views })
+	share(i.Limits.Quotas, func(namespace string) *[]corev1.ResourceQuota { return &part(namespace).Limits.Quotas })
+	return parts
+}
+
+// share adds each object to the list of its namespace.
+func share[T any, P interface {
+	*T
+	client.Object
+}](objects []T, into func(namespace string) *[]T) {
+	for i := range objects {
+		list := into(P(&objects[i]).GetNamespace())
+		*list = append(*list, objects[i])
+	}
+}

@@ -1,0 +1,195 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+)
+
+// calling counts calls, and leaves out field selectors, which the fake API server doesn't know.
+type calling struct {
+	client.Reader
+	calls atomic.Int32
+}
+
+func (c *calling) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	c.calls.Add(1)
+	return c.Reader.Get(ctx, key, object, options...)
+}
+
+func (c *calling) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	c.calls.Add(1)
+	var known []client.ListOption
+	for _, option := range options {
+		if _, byField := option.(client.MatchingFieldsSelector); !byField {
+			known = append(known, option)
+		}
+	}
+	return c.Reader.List(ctx, list, known...)
+}
+
+func counted(t *testing.T, refused map[string]error, objects ...client.Object) (*Reader, *calling) {
+	t.Helper()
+	calls := &calling{Reader: cluster(t, refused, objects...).client}
+	return NewReader(calls, fitting.NewTypes()), calls
+}
+
+func owned[T client.Object](object T, kind, name string) T {
+	object.SetOwnerReferences([]metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(kind + "/" + name), Controller: ptr.To(true)}})
+	return object
+}
+
+func identified[T client.Object](object T, kind string) T {
+	object.SetUID(types.UID(kind + "/" + object.GetName()))
+	return object
+}
+
+// story is a Deployment with an older and a current ReplicaSet and an autoscaler, and a CronJob with two Jobs.
+func story() []client.Object {
+	deployment := identified(builders.Deployment("shop", "web", 3), "Deployment")
+	set := func(name, image string) *appsv1.ReplicaSet {
+		made := owned(builders.ReplicaSet("shop", name), "Deployment", "web")
+		made.Spec.Template = *deployment.Spec.Template.DeepCopy()
+		made.Spec.Template.Spec.Containers[0].Image = image
+		made.Labels = deployment.Spec.Selector.MatchLabels
+		return made
+	}
+	job := func(name string, at int64) *batchv1.Job {
+		made := owned(builders.Job("shop", name), "CronJob", "nightly")
+		made.CreationTimestamp = metav1.Unix(at, 0)
+		return made
+	}
+	scaler := builders.HorizontalPodAutoscaler("shop", "scaler")
+	scaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	return []client.Object{
+		deployment, set("web-old", "old"), set("web-new", deployment.Spec.Template.Spec.Containers[0].Image), scaler,
+		identified(builders.CronJob("shop", "nightly"), "CronJob"), job("nightly-1", 1), job("nightly-2", 2),
+		builders.Pod("shop", "bare").Obj(), identified(builders.StatefulSet("shop", "db"), "StatefulSet"),
+	}
+}
+
+func subject(t *testing.T, text string) Subject {
+	t.Helper()
+	parsed, err := ParseSubject([]string{text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+func TestTheChainOfASubject(t *testing.T) {
+	for name, test := range map[string]struct {
+		subject  string
+		chain    []string
+		workload string
+	}{
+		"a Deployment":  {"deployment/web", []string{"Deployment/web", "ReplicaSet/web-new"}, "Deployment/web"},
+		"an autoscaler": {"hpa/scaler", []string{"HorizontalPodAutoscaler/scaler", "Deployment/web", "ReplicaSet/web-new"}, "Deployment/web"},
+		"a CronJob":     {"cj/nightly", []string{"CronJob/nightly", "Job/nightly-2"}, "Job/nightly-2"},
+		"a StatefulSet": {"sts/db", []string{"StatefulSet/db"}, "StatefulSet/db"},
+		"a ReplicaSet":  {"rs/web-old", []string{"ReplicaSet/web-old"}, "ReplicaSet/web-old"},
+		"a pod":         {"po/bare", []string{"Pod/bare"}, ""},
+		"nothing":       {"po/none", nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reader, calls := counted(t, nil, story()...)
+			got, err := reader.Situation(t.Context(), "shop", subject(t, test.subject))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var chain []string
+			for _, link := range got.Chain {
+				chain = append(chain, link.Kind.Kind+"/"+link.Object.GetName())
+			}
+			if diff := cmp.Diff(test.chain, chain); diff != "" {
+				t.Errorf("chain (-want,+got):\n%s", diff)
+			}
+			workload := ""
+			if link, makes := got.Workload(); makes {
+				workload = link.Kind.Kind + "/" + link.Object.GetName()
+			}
+			if workload != test.workload {
+				t.Errorf("workload %q, want %q", workload, test.workload)
+			}
+			// One more names the namespaces that hold what is short.
+			if most := int32(9); calls.calls.Load() > most {
+				t.Errorf("%d calls, want at most %d", calls.calls.Load(), most)
+			}
+		})
+	}
+}
+
+func TestASituationWithoutRights(t *testing.T) {
+	refused := map[string]error{}
+	for _, kind := range []string{"EventList", "PodList", "ReplicaSetList", "LimitRangeList", "LocalResourceQuotaList"} {
+		refused[kind] = forbidden
+	}
+	reader, _ := counted(t, refused, story()...)
+	got, err := reader.Situation(t.Context(), "shop", subject(t, "deployment/web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"events", "limitranges", "localresourcequotas", "pods", "replicasets"}, got.Forbidden); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+	if !got.Unread.LimitRanges || len(got.Chain) != 1 {
+		t.Errorf("got %+v", got)
+	}
+	reader, _ = counted(t, map[string]error{"Deployment": forbidden}, story()...)
+	if _, err := reader.Situation(t.Context(), "shop", subject(t, "deployment/web")); !apierrors.IsForbidden(err) {
+		t.Errorf("got %v", err)
+	}
+	broken := errors.New("broken")
+	reader, _ = counted(t, map[string]error{"PodList": broken}, story()...)
+	if _, err := reader.Situation(t.Context(), "shop", subject(t, "deployment/web")); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOnlyClassesThatMatterAreRead(t *testing.T) {
+	quota := builders.ResourceQuota("shop", "own")
+	quota.Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopePriorityClass}
+	class := builders.PriorityClass("low", 1)
+	reader, _ := counted(t, nil, append(story(), quota, class)...)
+	got, err := reader.Situation(t.Context(), "shop", subject(t, "deployment/web"))
+	if err != nil || len(got.Surroundings.PriorityClasses) != 1 {
+		t.Errorf("got %+v, %v", got.Surroundings, err)
+	}
+	reader, _ = counted(t, nil, append(story(), class)...)
+	got, err = reader.Situation(t.Context(), "shop", subject(t, "deployment/web"))
+	if err != nil || len(got.Surroundings.PriorityClasses) != 0 {
+		t.Errorf("got %+v, %v", got.Surroundings, err)
+	}
+}
+
+func TestHolders(t *testing.T) {
+	reader, _ := counted(t, nil, builders.Quota("team").Hard("pods", "1").Obj())
+	got, err := reader.Holders(t.Context(), []string{"gone", "team"})
+	if err != nil || got[0] != nil || got[1] == nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "clusterresourcequotas"}, "team", nil)
+	reader, _ = counted(t, map[string]error{"ClusterResourceQuota": denied})
+	if got, err := reader.Holders(t.Context(), []string{"team"}); err != nil || got[0] != nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
