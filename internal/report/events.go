@@ -21,6 +21,7 @@ const RecorderName = "shared-quota-operator"
 const (
 	admitting = "Admitting"
 	counting  = "Counting"
+	applying  = "Applying"
 )
 
 // maxNote is what the API server takes of a note, in bytes.
@@ -73,6 +74,11 @@ func Refused(quota types.UID, refusal Refusal) Event {
 		Regarding: quotaReference(refusal.Quota, quota, refusal.Resource), Reason: refusal.Reason, Action: admitting,
 		Note: note(fmt.Sprintf("refused %s: %s", refusal.Kind, what), next),
 	}
+}
+
+// Short is the event of a workload that was applied, and of which not all fits now.
+func Short(workload corev1.ObjectReference, message string) Event {
+	return Event{Regarding: workload, Reason: quotav1.ReasonQuotaShort, Action: applying, Note: note(message, "")}
 }
 
 const moreInViews = "; the events of the local views, in their namespaces, say more"

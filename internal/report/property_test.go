@@ -24,7 +24,7 @@ func inMilli(amounts map[corev1.ResourceName]int64) corev1.ResourceList {
 	return list
 }
 
-func TestWhatIsAvailableIsWhatIsLeft(t *testing.T) {
+func TestAvailableIsTheRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hard, used, reserved := anyAmounts().Draw(t, "hard"), anyAmounts().Draw(t, "used"), anyAmounts().Draw(t, "reserved")
 		want := map[corev1.ResourceName]int64{}

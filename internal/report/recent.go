@@ -9,39 +9,38 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Recent remembers what was told within an interval, of a number of things at
+// Recent remembers what was told within an interval, of a number of topics at
 // most. The zero value must not be used; it has no lock.
 //
 // Invariant: what was told less than the interval ago is in one of the two maps.
-type Recent struct {
+type Recent[T comparable] struct {
 	interval time.Duration
 	most     int
 	// rotated is when current was begun.
 	rotated time.Time
-	// what -> when it was told
-	current, previous map[topic]time.Time
+	// topic -> when it was told
+	current, previous map[T]time.Time
 }
 
-// topic is what a refusal is told as.
-type topic struct {
+// Topic is what a refusal is told as: those by one quota, in one namespace, for one reason and for
+// want of one resource are the same.
+type Topic struct {
 	quota, namespace, reason string
 	resource                 corev1.ResourceName
 }
 
-// NewRecent makes a Recent that remembers twice most things, and has room for
+// NewRecent makes a Recent that remembers twice most topics, and has room for
 // most new ones in an interval.
-func NewRecent(interval time.Duration, most int) *Recent {
-	return &Recent{interval: interval, most: most, current: map[topic]time.Time{}}
+func NewRecent[T comparable](interval time.Duration, most int) *Recent[T] {
+	return &Recent[T]{interval: interval, most: most, current: map[T]time.Time{}}
 }
 
-// Due reports whether a refusal must be told now: no refusal by this quota, in this
-// namespace, for this reason and for want of this resource was told within the
-// interval, and there is room to remember it.
-func (r *Recent) Due(refusal *Refusal, now time.Time) bool {
+// Due reports whether a topic must be told now: it wasn't told within the interval, and there is room
+// to remember it.
+func (r *Recent[T]) Due(topic T, now time.Time) bool {
 	if now.Sub(r.rotated) >= r.interval {
-		r.rotated, r.previous, r.current = now, r.current, map[topic]time.Time{}
+		r.rotated, r.previous, r.current = now, r.current, map[T]time.Time{}
 	}
-	topic := topicOf(refusal)
 	told, known := r.current[topic]
 	if !known {
 		told, known = r.previous[topic]
@@ -52,11 +51,12 @@ func (r *Recent) Due(refusal *Refusal, now time.Time) bool {
 	return len(r.current) < r.most
 }
 
-// Told remembers that a refusal that was due has been told.
-func (r *Recent) Told(refusal *Refusal, now time.Time) {
-	r.current[topicOf(refusal)] = now
+// Told remembers that a topic that was due has been told.
+func (r *Recent[T]) Told(topic T, now time.Time) {
+	r.current[topic] = now
 }
 
-func topicOf(refusal *Refusal) topic {
-	return topic{refusal.Quota, refusal.Namespace, refusal.Reason, refusal.Resource}
+// Topic returns what a refusal is told as.
+func (r *Refusal) Topic() Topic {
+	return Topic{r.Quota, r.Namespace, r.Reason, r.Resource}
 }

@@ -14,15 +14,15 @@ import (
 var start = time.Unix(1000, 0)
 
 // tell tells a refusal if it is due, and says whether it was.
-func tell(recent *Recent, refusal Refusal, now time.Time) bool {
-	due := recent.Due(&refusal, now)
+func tell(recent *Recent[Topic], refusal Refusal, now time.Time) bool {
+	due := recent.Due(refusal.Topic(), now)
 	if due {
-		recent.Told(&refusal, now)
+		recent.Told(refusal.Topic(), now)
 	}
 	return due
 }
 
-func TestWhatIsDue(t *testing.T) {
+func TestRefusalsThatAreDue(t *testing.T) {
 	first := Refusal{Quota: "team", Namespace: "shop", Reason: "QuotaExceeded", Resource: "pods"}
 	for name, test := range map[string]struct {
 		second func(*Refusal)
@@ -39,7 +39,7 @@ func TestWhatIsDue(t *testing.T) {
 		"and another reason":                {second: func(r *Refusal) { r.Reason = "UsageUnknown" }, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			recent := NewRecent(time.Minute, 10)
+			recent := NewRecent[Topic](time.Minute, 10)
 			// What is current rotates between the two.
 			tell(recent, Refusal{Quota: "before"}, start)
 			told := start.Add(30 * time.Second)
@@ -57,17 +57,17 @@ func TestWhatIsDue(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotToldIsDueAgain(t *testing.T) {
-	recent, refusal := NewRecent(time.Minute, 10), Refusal{Quota: "team"}
+func TestAnUnreportedRefusalIsDueAgain(t *testing.T) {
+	recent, refusal := NewRecent[Topic](time.Minute, 10), Refusal{Quota: "team"}
 	for range 2 {
-		if !recent.Due(&refusal, start) {
+		if !recent.Due(refusal.Topic(), start) {
 			t.Fatal("it is not due")
 		}
 	}
 }
 
 func TestMoreThanMostWait(t *testing.T) {
-	recent := NewRecent(time.Minute, 2)
+	recent := NewRecent[Topic](time.Minute, 2)
 	for i, want := range []bool{true, true, false, false} {
 		if got := tell(recent, Refusal{Namespace: fmt.Sprint(i)}, start); got != want {
 			t.Errorf("number %d: got %v, want %v", i, got, want)
@@ -83,7 +83,7 @@ func TestMoreThanMostWait(t *testing.T) {
 func TestNothingIsToldTwiceWithinAnInterval(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const interval, most = 10 * time.Second, 3
-		recent, now, last := NewRecent(interval, most), start, map[string]time.Time{}
+		recent, now, last := NewRecent[Topic](interval, most), start, map[string]time.Time{}
 		for range rapid.IntRange(1, 100).Draw(t, "refusals") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "seconds")) * time.Second)
 			namespace := fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "namespace"))
@@ -102,7 +102,7 @@ func TestNothingIsToldTwiceWithinAnInterval(t *testing.T) {
 
 // A refusal that was told a moment ago costs next to nothing.
 func TestASuppressedRefusalAllocatesNothing(t *testing.T) {
-	recent, refusal := NewRecent(time.Minute, 10), refusal("QuotaExceeded", exceeded)
+	recent, refusal := NewRecent[Topic](time.Minute, 10), refusal("QuotaExceeded", exceeded)
 	tell(recent, refusal, start)
 	if got := testing.AllocsPerRun(100, func() { tell(recent, refusal, start) }); got != 0 {
 		t.Errorf("got %v allocations", got)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/contact"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // alwaysHeard costs what a contact costs, however long the benchmark takes.
@@ -54,6 +55,7 @@ const typicalPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-6d4b
 func BenchmarkEndpoint(b *testing.B) {
 	served := newServed(b.Context(), b, quotaOf("team", "pods", "1M", "requests.cpu", "1M", "requests.memory", "1Pi"))
 	served.caches.sync()
+	served.handler.Waiting = waiting.NewList()
 	served.handler.Contact = alwaysHeard{contact.New(clock.RealClock{}, "replica-1")}
 	endpoint := NewEndpoint(served.handler, served.metrics)
 	question := reach.Question{

@@ -163,7 +163,7 @@ func TestANamespaceThatChangedIsChargedToTheQuotaThatCoversItNow(t *testing.T) {
 	}
 }
 
-func TestWhatNeedsOnlyTimeIsWaitedForBriefly(t *testing.T) {
+func TestACountUnderWayIsWaitedForBriefly(t *testing.T) {
 	for message, answer := range map[string]ledger.Decision{
 		"the objects in this namespace are still being counted": undecided(ledger.NotJoined, 1000),
 		"usage is still being counted":                          undecided(ledger.NotCounted, 1000),
@@ -195,7 +195,7 @@ func TestWhatNeedsOnlyTimeIsWaitedForBriefly(t *testing.T) {
 }
 
 // On a busy machine, namespaces change while the ledger is asked. One more look shows that.
-func TestWhatALookShowsIsNotGivenUp(t *testing.T) {
+func TestALookThatTakesLongIsNotGivenUp(t *testing.T) {
 	serve(t, quotas(quotaOf("team", "pods", "5")), func(t *testing.T, served *served) {
 		served.handler.Charger = &scripted{takes: countWait/2 + countPoll, answers: []ledger.Decision{
 			undecided(ledger.StaleNamespaces, 1000), undecided(ledger.StaleNamespaces, 1001), undecided(ledger.StaleNamespaces, 1002), ledger.Granted{},

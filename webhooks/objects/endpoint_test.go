@@ -79,7 +79,7 @@ func TestAReviewOfTheOldVersionIsAnsweredInIt(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeDecodedIsRefusedAndCounted(t *testing.T) {
+func TestAnUndecodableRequestIsRefusedAndCounted(t *testing.T) {
 	for name, body := range map[string]string{
 		"nothing":                       "",
 		"garbage":                       "garbage",
@@ -115,7 +115,7 @@ func requireBadRequest(t *testing.T, got *admissionv1.AdmissionResponse) {
 	}
 }
 
-func TestWhatIsNotAReviewAtAllIsRefusedAndCounted(t *testing.T) {
+func TestABodyThatIsNoReviewIsRefusedAndCounted(t *testing.T) {
 	serve(t, nil, func(t *testing.T, served *served) {
 		plain := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Path, strings.NewReader(reviewOf(t, creation())))
 		plain.Header.Set("Content-Type", "text/plain")

@@ -28,6 +28,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // Path is where the endpoint is served.
@@ -53,7 +54,9 @@ type Parts struct {
 	// Natives may be nil: then they are not consulted.
 	Natives *Natives
 	// Names may be nil: then nobody looks whether one is taken.
-	Names   *Names
+	Names *Names
+	// Waiting may be nil: then nobody remembers who waits for room.
+	Waiting *waiting.List
 	Contact Contact
 	// ReservationTTL is the life of a reservation: longer than any request can take,
 	// and than two replicas' clocks may differ on top of that.
@@ -131,6 +134,7 @@ func (h *Handler) answer(
 	if err != nil {
 		return metrics.Failed, admission.Errored(status(err), err)
 	}
+	h.noteGrant(request, attributes, decision)
 	outcome, response := respond(decision)
 	h.tellOf(request, attributes, refusalOf(decision), response.Result.Message)
 	return outcome, response
@@ -188,7 +192,11 @@ func (h *Handler) charge(
 	if err := h.Names.refuse(ctx, request, h.Charger, charges); err != nil {
 		return nil, err
 	}
-	return h.Charger.Reserve(ctx, charges)
+	decision, err := h.Charger.Reserve(ctx, charges)
+	if err == nil {
+		h.noteRefusal(request, attributes, charges, decision)
+	}
+	return decision, err
 }
 
 // named returns the definition of the quota with this name, which is one of them.

@@ -126,7 +126,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestWhatIsAllowedIsReservedInEveryQuota(t *testing.T) {
+func TestAnAllowedRequestIsReservedInEveryQuota(t *testing.T) {
 	serve(t, quotas(quotaOf("cpu", "requests.cpu", "1"), quotaOf("count", "pods", "1")), func(t *testing.T, served *served) {
 		if got := served.handle(t.Context(), creation()); !got.Allowed {
 			t.Fatalf("refused: %s", got.Result.Message)
@@ -146,7 +146,7 @@ func TestWhatIsAllowedIsReservedInEveryQuota(t *testing.T) {
 	})
 }
 
-func TestWhatIsRefusedIsReservedNowhere(t *testing.T) {
+func TestARefusedRequestIsReservedNowhere(t *testing.T) {
 	serve(t, quotas(quotaOf("a", "requests.cpu", "1"), quotaOf("b", "pods", "0")), func(t *testing.T, served *served) {
 		if got := served.handle(t.Context(), creation()); got.Allowed {
 			t.Fatal("want it refused")

@@ -61,7 +61,7 @@ func top(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionRequest {
 	return request
 }
 
-func TestWhatIsLimitedByDefaultNeedsAQuota(t *testing.T) {
+func TestAResourceLimitedByDefaultNeedsAQuota(t *testing.T) {
 	for name, test := range map[string]struct {
 		quotas  []*quotav1.ClusterResourceQuota
 		request *admissionv1.AdmissionRequest
@@ -104,7 +104,7 @@ func wantRefused(t *testing.T, got admission.Response, code int32, message strin
 	}
 }
 
-func TestWhatIsCoveredIsReserved(t *testing.T) {
+func TestACoveredRequestIsReserved(t *testing.T) {
 	serveLimited(t, quotas(quotaOf("all", "pods", "5"), topQuota("top", "pods", "1")), func(t *testing.T, served *served) {
 		if got := served.handle(t.Context(), top(creation())); !got.Allowed {
 			t.Fatalf("refused: %s", got.Result.Message)
@@ -119,7 +119,7 @@ func TestWhatIsCoveredIsReserved(t *testing.T) {
 	})
 }
 
-func TestWhatIsRefusedForWantOfAQuotaIsReservedNowhere(t *testing.T) {
+func TestARequestRefusedForWantOfAQuotaIsReservedNowhere(t *testing.T) {
 	serveLimited(t, quotas(quotaOf("all", "pods", "5")), func(t *testing.T, served *served) {
 		wantRefused(t, served.handle(t.Context(), top(creation())), http.StatusForbidden, topUncovered)
 		if held := served.store.reserved("all"); len(held) > 0 {
@@ -225,7 +225,7 @@ func TestANewQuotaIsWaitedForUntilItIsCounted(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoQuotaCoversNothing(t *testing.T) {
+func TestAnIneffectiveQuotaCoversNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		quota  *quotav1.ClusterResourceQuota
 		change func(*testing.T, *served)

@@ -17,7 +17,7 @@ import (
 )
 
 // A native quota that is full refuses what would otherwise hold room for nobody.
-func TestWhatAResourceQuotaWillRefuseHoldsNoRoom(t *testing.T) {
+func TestARequestThatAResourceQuotaWillRefuseHoldsNoRoom(t *testing.T) {
 	const full = "exceeded quota: compute, requested: pods=1, used: pods=2, limited: pods=2"
 	for name, test := range map[string]struct {
 		cached, live string

@@ -58,7 +58,7 @@ type Refusals struct {
 
 	// mu guards what follows.
 	mu     sync.Mutex
-	recent *report.Recent
+	recent *report.Recent[report.Topic]
 	// Invariant: each quota in it is in begun, or being told of.
 	// quota name -> what waits to be told
 	queues map[string][]report.Refusal
@@ -69,7 +69,7 @@ type Refusals struct {
 func NewRefusals(clock clock.Clock, cache, live client.Reader, recorder report.Recorder) *Refusals {
 	return &Refusals{
 		clock: clock, cache: cache, live: live, looks: semaphore.NewWeighted(liveAtOnce), recorder: recorder,
-		begun: make(chan string, quotasQueued), recent: report.NewRecent(tellEvery, tellMost),
+		begun: make(chan string, quotasQueued), recent: report.NewRecent[report.Topic](tellEvery, tellMost),
 		queues: map[string][]report.Refusal{},
 	}
 }
@@ -135,7 +135,7 @@ func (r *Refusals) tell(refusal report.Refusal) {
 	now := r.clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.recent.Due(&refusal, now) {
+	if !r.recent.Due(refusal.Topic(), now) {
 		return
 	}
 	queue, under := r.queues[refusal.Quota]
@@ -150,7 +150,7 @@ func (r *Refusals) tell(refusal report.Refusal) {
 		}
 	}
 	r.queues[refusal.Quota] = append(queue, refusal)
-	r.recent.Told(&refusal, now)
+	r.recent.Told(refusal.Topic(), now)
 }
 
 func (r *Refusals) recordInView(ctx context.Context, refusal report.Refusal) {

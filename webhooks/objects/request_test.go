@@ -150,7 +150,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsReservedForARequest(t *testing.T) {
+func TestTheReservationOfARequest(t *testing.T) {
 	expiry := time.Unix(2000, 0)
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	for name, test := range map[string]struct {

@@ -1,0 +1,165 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package waiting
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+const (
+	// MaxOwners is how many owners a replica remembers for one quota.
+	MaxOwners = 4096
+	// MaxBytes bounds what all of them take, in bytes.
+	MaxBytes = 2 << 20
+	// evicted is how many are forgotten at once if there are more.
+	evicted = 64
+	// tombstoneLife is for how long a replica keeps at least that an owner waits no longer, so that
+	// a part that says otherwise has come by then.
+	tombstoneLife = 15 * time.Second
+	// sayShortEvery is how often what is said of an owner's shortage changes: it may with each refusal.
+	sayShortEvery = 10 * time.Second
+)
+
+// own is what one replica heard itself. It is what the replica publishes.
+//
+// Invariant: counts and bytes agree with records.
+type own struct {
+	records map[Key]*ownRecord
+	// quota name -> namespace -> how many records
+	counts map[string]map[string]int
+	// quota name -> how many records, and bytes
+	numbers, bytes map[string]int
+	total          int
+	// version changes with each change.
+	version uint64
+}
+
+type ownRecord struct {
+	Record
+	// said is when Short was said.
+	said time.Time
+}
+
+func newOwn() *own {
+	return &own{
+		records: map[Key]*ownRecord{}, counts: map[string]map[string]int{}, numbers: map[string]int{}, bytes: map[string]int{},
+	}
+}
+
+// refused notes a refusal of an owner of which all replicas together knew this before, and returns the owners
+// that had to be forgotten for it.
+func (o *own) refused(now time.Time, refusal Refusal, before Record) []Key {
+	current := &ownRecord{Record: Record{Refusal: refusal, Since: now, Last: now, Refusals: 1}, said: now}
+	if known, ok := o.records[refusal.Key()]; ok {
+		current.Ended = known.Ended
+		if known.Quota == refusal.Quota && known.Waits() && now.Sub(known.said) < sayShortEvery {
+			current.Short, current.said = known.Short, known.said
+		}
+	}
+	if before.Waits() {
+		current.Since, current.Refusals = before.Since, before.Refusals+1
+	}
+	o.put(current)
+	return o.fit(refusal.Quota)
+}
+
+// ended notes that an owner waits no longer.
+func (o *own) ended(now time.Time, record Record) {
+	current := &ownRecord{Record: Record{Refusal: Refusal{Owner: record.Owner, Quota: record.Quota}, Ended: now}}
+	if record.Last.After(now) { // by the clock of another replica
+		current.Ended = record.Last
+	}
+	o.put(current)
+	o.fit(record.Quota)
+}
+
+func (o *own) put(record *ownRecord) {
+	key := record.Key()
+	o.remove(key)
+	o.records[key] = record
+	if o.counts[record.Quota] == nil {
+		o.counts[record.Quota] = map[string]int{}
+	}
+	o.counts[record.Quota][record.Namespace]++
+	o.numbers[record.Quota]++
+	o.bytes[record.Quota] += record.bytes()
+	o.total += record.bytes()
+	o.version++
+}
+
+func (o *own) remove(key Key) {
+	record, known := o.records[key]
+	if !known {
+		return
+	}
+	delete(o.records, key)
+	quota := record.Quota
+	o.total -= record.bytes()
+	o.bytes[quota] -= record.bytes()
+	o.counts[quota][record.Namespace]--
+	if o.counts[quota][record.Namespace] == 0 {
+		delete(o.counts[quota], record.Namespace)
+	}
+	o.numbers[quota]--
+	if o.numbers[quota] == 0 {
+		delete(o.numbers, quota)
+		delete(o.bytes, quota)
+		delete(o.counts, quota)
+	}
+	o.version++
+}
+
+// fit forgets owners until the bounds hold, and returns them.
+func (o *own) fit(quota string) []Key {
+	var gone []Key
+	for o.numbers[quota] > MaxOwners {
+		gone = append(gone, o.evict(quota)...)
+	}
+	for o.total > MaxBytes {
+		gone = append(gone, o.evict(largest(o.bytes))...)
+	}
+	return gone
+}
+
+// evict forgets the owners that were heard of longest ago, of the namespace that has most of a quota's owners: a
+// namespace that fills the list loses its own. It forgets some at once, because it looks at all.
+func (o *own) evict(quota string) []Key {
+	namespace := largest(o.counts[quota])
+	var all []*ownRecord
+	for _, record := range o.records {
+		if record.Quota == quota && record.Namespace == namespace {
+			all = append(all, record)
+		}
+	}
+	slices.SortFunc(all, func(a, b *ownRecord) int {
+		return cmp.Or(a.heard().Compare(b.heard()), cmp.Compare(a.UID, b.UID))
+	})
+	gone := make([]Key, 0, evicted)
+	for _, record := range all[:max(1, min(evicted, len(all)/2))] {
+		o.remove(record.Key())
+		gone = append(gone, record.Key())
+	}
+	return gone
+}
+
+// heard is when the newest news came.
+func (r *Record) heard() time.Time {
+	if r.Ended.After(r.Last) {
+		return r.Ended
+	}
+	return r.Last
+}
+
+// largest returns the name that has most; of equals, the first in the alphabet.
+func largest(numbers map[string]int) string {
+	name, most := "", -1
+	for candidate, number := range numbers {
+		if number > most || number == most && candidate < name {
+			name, most = candidate, number
+		}
+	}
+	return name
+}

@@ -1,0 +1,173 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package waiting
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// Whatever replicas hear, and in whatever order they read each other, once all have read all they say that those owners
+// wait whose newest news is a refusal, and go on to say so when what they need no longer is forgotten.
+func TestReplicasAgreeInTheEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		replicas := []*List{NewList(), NewList(), NewList()}
+		exchange := func(from, to int) {
+			if from != to {
+				records, _ := replicas[from].Own()
+				replicas[to].Follow(strconv.Itoa(from), records)
+			}
+		}
+		refused := map[string]bool{}
+		now := 0.0
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			now += 0.1
+			replica := rapid.IntRange(0, 2).Draw(t, "replica")
+			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner")
+			switch rapid.SampledFrom([]string{"refused", "granted", "read", "sweep"}).Draw(t, "what") {
+			case "refused":
+				replicas[replica].Refused(at(now), refusal(name, rapid.SampledFrom([]string{"team", "other"}).Draw(t, "quota")))
+				refused[name] = true
+			case "granted":
+				// A grant at a replica that has not read the refusal is lost, which a wake finds out.
+				if replicas[replica].knows(name) {
+					replicas[replica].Granted(at(now), "shop", types.UID("uid-"+name))
+					refused[name] = false
+				}
+			case "read":
+				exchange(rapid.IntRange(0, 2).Draw(t, "from"), replica)
+			case "sweep":
+				replicas[replica].Sweep(at(now))
+			}
+		}
+		for range 5 {
+			now += 2 * tombstoneLife.Seconds()
+			for from := range replicas {
+				for to := range replicas {
+					exchange(from, to)
+				}
+			}
+			for _, replica := range replicas {
+				replica.Sweep(at(now))
+				got := map[string]bool{}
+				for _, record := range replica.All() {
+					got[record.Name] = true
+				}
+				for _, name := range []string{"a", "b", "c"} {
+					if got[name] != refused[name] {
+						t.Fatalf("%s waits: %t, want %t", name, got[name], refused[name])
+					}
+				}
+			}
+		}
+		for name, waits := range refused {
+			for i, replica := range replicas {
+				if records, _ := replica.Own(); !waits {
+					for _, record := range records {
+						if record.Name == name {
+							t.Fatalf("replica %d still publishes %s", i, name)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func (l *List) knows(name string) bool {
+	_, waits := l.waits(owner(name).Key())
+	return waits
+}
+
+// Whoever comes and goes, what was promised within the life of a promise is never more than was free, and what fits
+// isn't left waiting for longer than the longest pause.
+func TestNeverIsMorePromisedThanIsFree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSite("20", "20")
+		s.most = rapid.IntRange(1, 10).Draw(t, "most")
+		charged, now := 20, 0.0
+		woken := map[string]bool{}
+		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now += float64(rapid.IntRange(1, 300).Draw(t, "milliseconds")) / 1000
+			switch rapid.SampledFrom([]string{"refused", "leaves", "comes", "refused again", "other comes"}).Draw(t, "what") {
+			case "refused":
+				s.refuse(now, fmt.Sprintf("o%d", i))
+			case "leaves":
+				charged = max(0, charged-rapid.IntRange(1, 5).Draw(t, "leaving"))
+			case "comes":
+				for name := range woken {
+					if charged < 20 {
+						charged++
+						delete(woken, name)
+						s.list.Granted(at(now), "shop", types.UID("uid-"+name))
+					}
+					break
+				}
+			case "refused again":
+				for name := range woken {
+					s.refuse(now, name)
+					delete(woken, name)
+					break
+				}
+			case "other comes":
+				charged = min(20, charged+1)
+			}
+			s.charged = strconv.Itoa(charged)
+			for _, name := range s.plan(now) {
+				woken[name] = true
+			}
+			outstanding := s.room.outstanding()["pods"]
+			promised := outstanding.Value()
+			if len(s.last.Wake) > s.most || len(s.last.Wake) > 0 && promised > int64(20-charged) {
+				t.Fatalf("%d promised, %d free, %d woken", promised, 20-charged, len(s.last.Wake))
+			}
+			if s.last.Next > longestPause || s.last.Next < 0 {
+				t.Fatalf("planned again after %s", s.last.Next)
+			}
+		}
+	})
+}
+
+// What is published is read as it was, whatever it is.
+func TestPublishedIsRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringMatching(`[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?`)
+		moment := rapid.Custom(func(t *rapid.T) time.Time { return time.Unix(0, rapid.Int64Range(1, 1<<62).Draw(t, "time")) })
+		record := rapid.Custom(func(t *rapid.T) Record {
+			return Record{
+				Refusal: Refusal{
+					Owner: Owner{
+						Kind:      rapid.SampledFrom([]Kind{ReplicaSet, StatefulSet, DaemonSet, Job, Deployment, CronJob, ReplicationController}).Draw(t, "kind"),
+						Namespace: name.Draw(t, "namespace"), Name: name.Draw(t, "name"), UID: types.UID(name.Draw(t, "uid")),
+					},
+					Quota: name.Draw(t, "quota"), Requested: amounts("cpu", strconv.Itoa(rapid.IntRange(0, 1<<40).Draw(t, "cpu"))+"m"),
+				},
+				Since: moment.Draw(t, "since"), Last: moment.Draw(t, "last"), Refusals: rapid.IntRange(0, 1000).Draw(t, "refusals"),
+			}
+		})
+		records := rapid.SliceOfNDistinct(record, 0, 10, func(record Record) Key { return record.Key() }).Draw(t, "records")
+		encoded, err := Encode(records)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := Decode(encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := NewList(), NewList()
+		a.Follow("a", records)
+		b.Follow("a", read)
+		for _, record := range records {
+			if diff := cmp.Diff(a.Waiting(record.Quota), b.Waiting(record.Quota)); diff != "" {
+				t.Fatalf("read (-want,+got):\n%s", diff)
+			}
+		}
+	})
+}

@@ -1,0 +1,371 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package waiting
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// firstPause and longestPause bound how long an owner that was woken isn't woken again. The pause
+	// doubles each time, because each attempt that fails lengthens its controller's own.
+	firstPause, longestPause = time.Second, time.Minute
+	// mostUnheard is how often an owner is woken of which nothing is heard.
+	mostUnheard = 5
+	// promiseLife is for how long room is kept for an owner that was woken and doesn't try. The controller
+	// of Jobs waits a second before it acts on a change.
+	promiseLife = 5 * time.Second
+	// promiseQuiet is for how long no promise must have been kept before one ends: a controller that is
+	// busy with many owners, or may make few requests, comes to the last of them late. But none is kept
+	// for longer than longestPromise.
+	promiseQuiet, longestPromise = 3 * time.Second, time.Minute
+	// newsDelay is how late news of a grant comes from another replica at most, as a rule.
+	newsDelay = 2 * time.Second
+	// chargeDelay is how late an object is charged of which there was news. If something else was deleted
+	// meanwhile, that it was charged can't be seen.
+	chargeDelay = time.Second
+	// againSoon is how soon to plan again if fewer may be woken than fit.
+	againSoon = 50 * time.Millisecond
+)
+
+// Free is the room that a quota has.
+type Free struct {
+	// Hard is the limit, and Charged what is used and reserved.
+	Hard, Charged corev1.ResourceList
+	// Limits reports whether the quota still limits a namespace. If it doesn't, everything fits there.
+	Limits func(namespace string) bool
+}
+
+// Room plans the wakes of one quota's owners. It isn't for concurrent use.
+//
+// What is promised to owners that were woken is no room for others. A promise is kept if its owner is granted an
+// object. That news may come late, from another replica, when what is charged has grown already. So growth
+// counts as promises that were kept. If no news comes, it is applied to the oldest ones, because it doesn't matter whose
+// object it was: either the owner has its room, or somebody else took it. A promise that isn't kept ends after
+// some seconds.
+//
+// The news may also come first, because what was granted from escrow isn't charged before it is counted.
+type Room struct {
+	// charged is what was charged at the last look.
+	charged  corev1.ResourceList
+	promises []promise
+	// growth is by how much that has grown of late, but for objects of which there was news.
+	growth []growth
+	// owed is of objects of which there was news of late, and that isn't charged yet.
+	owed []growth
+	// progress is when a promise was kept last, or an owner refused that had one.
+	progress time.Time
+	// key -> how it was woken
+	woken map[Key]*woken
+}
+
+type promise struct {
+	owner Key
+	// one is what one object takes, and amount what is promised.
+	one, amount corev1.ResourceList
+	made        time.Time
+	// heard: the owner was granted an object.
+	heard bool
+}
+
+type growth struct {
+	amount corev1.ResourceList
+	at     time.Time
+}
+
+// ends returns when a promise ends that isn't kept.
+func (r *Room) ends(promised *promise) time.Time {
+	ends := promised.made.Add(promiseLife)
+	if later := r.progress.Add(promiseQuiet); later.After(ends) {
+		ends = later
+	}
+	if longest := promised.made.Add(longestPromise); longest.Before(ends) {
+		ends = longest
+	}
+	return ends
+}
+
+// woken is what is known of an owner that was woken and still waits.
+type woken struct {
+	at, next time.Time
+	// last is when it had been refused last by then.
+	last  time.Time
+	pause time.Duration
+	// lacks is how many objects it lacked when it was woken.
+	lacks int64
+	// heard: it was refused again after it was woken.
+	heard bool
+	// unheard is how often in a row it was woken, and nothing was heard of it.
+	unheard int
+}
+
+// Plan is what to do for the owners of a quota.
+type Plan struct {
+	// Wake has the owners to wake now, in this order.
+	Wake []Record
+	// Forget are owners of which nothing is heard however often they are woken.
+	Forget []Key
+	// RefusedAgain is how many were woken and refused again since the last plan.
+	RefusedAgain int
+	// Next is how soon to plan again, even if nothing changes; zero if that isn't necessary.
+	Next time.Duration
+}
+
+// NewRoom makes a Room in which nothing is promised.
+func NewRoom() *Room { return &Room{woken: map[Key]*woken{}} }
+
+// Plan returns which of those that wait, in the order of their first refusals, are woken now: as many as fit,
+// at most so many. An owner that was woken before comes after those that have waited since then.
+func (r *Room) Plan(now time.Time, waiting []Record, free Free, most int) Plan {
+	var plan Plan
+	r.grow(now, free.Charged)
+	r.forget(now, waiting)
+	for i := range waiting {
+		plan.RefusedAgain += r.hear(now, &waiting[i])
+	}
+	r.settle(now)
+	planned := planning{now: now, free: free, left: r.left(free), promised: r.promisedUntil(), most: most}
+	for _, record := range r.inTurn(waiting) {
+		r.consider(record, &planned, &plan)
+	}
+	if !planned.next.IsZero() {
+		plan.Next = max(planned.next.Sub(now), time.Millisecond)
+	}
+	return plan
+}
+
+// planning is the state of one plan.
+type planning struct {
+	now  time.Time
+	free Free
+	left corev1.ResourceList
+	// key -> until when something is promised
+	promised map[Key]time.Time
+	most     int
+	// next is when something more may be woken, if nothing changes; zero for never.
+	next time.Time
+}
+
+func (p *planning) soon(at time.Time) {
+	if p.next.IsZero() || at.Before(p.next) {
+		p.next = at
+	}
+}
+
+// consider wakes an owner if it fits and has its turn.
+func (r *Room) consider(record Record, planned *planning, plan *Plan) {
+	limited := planned.free.Limits(record.Namespace)
+	known := r.woken[record.Key()]
+	ends, promised := planned.promised[record.Key()]
+	switch {
+	case promised: // its controller has yet to try
+		planned.soon(ends)
+	case known != nil && known.unheard >= mostUnheard && !planned.now.Before(known.next):
+		plan.Forget = append(plan.Forget, record.Key())
+	case limited && !fits(record.Requested, planned.left, planned.free.Hard):
+		r.after(record, planned)
+	case known != nil && planned.now.Before(known.next):
+		planned.soon(known.next)
+	case len(plan.Wake) >= planned.most:
+		planned.soon(planned.now.Add(againSoon))
+	default:
+		plan.Wake = append(plan.Wake, record)
+		lacks := r.wake(planned.now, record)
+		if limited {
+			amount := times(record.Requested, lacks)
+			r.promises = append(r.promises, promise{owner: record.Key(), one: record.Requested, amount: amount, made: planned.now})
+			take(planned.left, amount)
+		}
+	}
+}
+
+// after notes when a promise ends, if an owner would fit then.
+func (r *Room) after(record Record, planned *planning) {
+	if len(r.promises)+len(r.owed) == 0 || !fits(record.Requested, subtract(planned.free.Hard, planned.free.Charged), planned.free.Hard) {
+		return
+	}
+	for i := range r.promises {
+		planned.soon(r.ends(&r.promises[i]))
+	}
+	for i := range r.owed {
+		planned.soon(r.owed[i].at.Add(chargeDelay))
+	}
+}
+
+// promisedUntil returns until when something is promised to each owner.
+func (r *Room) promisedUntil() map[Key]time.Time {
+	until := make(map[Key]time.Time, len(r.promises))
+	for i := range r.promises {
+		until[r.promises[i].owner] = r.ends(&r.promises[i])
+	}
+	return until
+}
+
+// wake notes that an owner is woken, and returns how many objects it lacks as far as is known: at least one.
+func (r *Room) wake(now time.Time, record Record) (lacks int64) {
+	known := r.woken[record.Key()]
+	if known == nil {
+		known = &woken{pause: firstPause / 2, lacks: 1}
+		r.woken[record.Key()] = known
+	}
+	known.at, known.last, known.heard = now, record.Last, false
+	known.unheard++
+	known.pause = min(2*known.pause, longestPause)
+	known.next = now.Add(max(known.pause, promiseLife)) // if it isn't refused
+	return known.lacks
+}
+
+// Answered notes how many objects an owner lacks that was just woken: so many are promised to it.
+func (r *Room) Answered(record Record, lacks int64) {
+	if lacks <= 0 {
+		r.release(record.Key())
+		return
+	}
+	known := r.woken[record.Key()]
+	if known == nil {
+		return // it has been granted what it lacked, before the answer came
+	}
+	more := lacks - known.lacks
+	known.lacks = lacks
+	for i := range r.promises {
+		promised := &r.promises[i]
+		if promised.owner == record.Key() && more != 0 {
+			promised.amount = add(promised.amount, times(record.Requested, more))
+		}
+	}
+}
+
+// Failed notes that an owner wasn't woken after all: nothing is promised to it, and it has its turn
+// again after its pause.
+func (r *Room) Failed(key Key) {
+	r.release(key)
+	if known := r.woken[key]; known != nil {
+		known.unheard--
+	}
+}
+
+// hear notes that an owner was refused again after it was woken: nothing is promised to it any more, and
+// it pauses from then on. It returns how often it was. Another replica's clock may say that this was before
+// it was woken, so only the replica's own times are compared.
+func (r *Room) hear(now time.Time, record *Record) int {
+	known := r.woken[record.Key()]
+	if known == nil || known.heard || !record.Last.After(known.last) {
+		return 0
+	}
+	known.heard, known.unheard = true, 0
+	known.next = now.Add(known.pause)
+	r.progress = now
+	r.release(record.Key())
+	return 1
+}
+
+// forget drops what is known of owners that wait no longer. What was promised to them stays promised, for
+// the rest of their objects.
+func (r *Room) forget(now time.Time, waiting []Record) {
+	if len(r.woken) == 0 && len(r.promises) == 0 {
+		return
+	}
+	still := make(map[Key]bool, len(waiting))
+	for i := range waiting {
+		still[waiting[i].Key()] = true
+	}
+	for key := range r.woken {
+		if !still[key] {
+			delete(r.woken, key)
+		}
+	}
+	for i := range r.promises {
+		if promised := &r.promises[i]; !promised.heard && !still[promised.owner] {
+			promised.heard = true
+			promised.amount = remainder(promised.amount, promised.one)
+			if rest := apply(r.growth, promised.one); len(rest) > 0 {
+				r.owed = append(r.owed, growth{amount: rest, at: now})
+			}
+		}
+	}
+}
+
+// apply takes an amount from what has grown, and returns the rest of the amount.
+func apply(all []growth, amount corev1.ResourceList) (rest corev1.ResourceList) {
+	for i := range all {
+		was := all[i].amount
+		all[i].amount = remainder(was, amount)
+		amount = remainder(amount, was)
+	}
+	return amount
+}
+
+// grow notes by how much what is charged has grown.
+func (r *Room) grow(now time.Time, charged corev1.ResourceList) {
+	if len(r.promises) > 0 || len(r.owed) > 0 {
+		if grown := remainder(known(charged, r.charged), r.charged); len(grown) > 0 {
+			r.progress = now
+			if rest := apply(r.owed, grown); len(rest) > 0 {
+				r.growth = append(r.growth, growth{amount: rest, at: now})
+			}
+		}
+	}
+	r.charged = charged
+}
+
+// settle applies growth of which no news came to the oldest promises, and ends promises that are kept or too old.
+func (r *Room) settle(now time.Time) {
+	recent := r.growth[:0]
+	for _, one := range r.growth {
+		if now.Sub(one.at) < newsDelay {
+			recent = append(recent, one)
+			continue
+		}
+		for i := range r.promises {
+			was := r.promises[i].amount
+			r.promises[i].amount = remainder(was, one.amount)
+			one.amount = remainder(one.amount, was)
+		}
+	}
+	r.growth = recent
+	r.owed = slices.DeleteFunc(r.owed, func(one growth) bool { return len(one.amount) == 0 || now.Sub(one.at) >= chargeDelay })
+	r.promises = slices.DeleteFunc(r.promises, func(promised promise) bool {
+		return len(promised.amount) == 0 || !now.Before(r.ends(&promised))
+	})
+}
+
+// outstanding is what is promised and not kept yet.
+func (r *Room) outstanding() corev1.ResourceList {
+	var promised corev1.ResourceList
+	for i := range r.promises {
+		promised = add(promised, r.promises[i].amount)
+	}
+	for i := range r.growth {
+		promised = remainder(promised, r.growth[i].amount)
+	}
+	return promised
+}
+
+func (r *Room) release(owner Key) {
+	r.promises = slices.DeleteFunc(r.promises, func(promised promise) bool { return promised.owner == owner })
+}
+
+// left is what is neither charged nor promised.
+func (r *Room) left(free Free) corev1.ResourceList {
+	left := subtract(free.Hard, free.Charged)
+	take(left, r.outstanding())
+	for i := range r.owed {
+		take(left, r.owed[i].amount)
+	}
+	return left
+}
+
+// inTurn orders those that wait: by their first refusal, or by when they were woken last if that is later.
+func (r *Room) inTurn(waiting []Record) []Record {
+	turn := func(record *Record) time.Time {
+		if known := r.woken[record.Key()]; known != nil && known.at.After(record.Since) {
+			return known.at
+		}
+		return record.Since
+	}
+	return slices.SortedStableFunc(slices.Values(waiting), func(a, b Record) int { return turn(&a).Compare(turn(&b)) })
+}
