@@ -24,6 +24,7 @@ type flags struct {
 	failurePolicy string
 	protected     string
 	limited       string
+	wakeOwners    bool
 }
 
 // reservationFlags say what is held for requests that were admitted.

@@ -52,9 +52,11 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 	"github.com/sharedquota/shared-quota-operator/webhooks"
 	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
 	"github.com/sharedquota/shared-quota-operator/webhooks/quotas"
+	"github.com/sharedquota/shared-quota-operator/webhooks/workloads"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -112,6 +114,9 @@ func parseFlags() (flags, zap.Options) {
 			"Ignore admits it unchecked, so that a quota may be exceeded.")
 	flag.StringVar(&f.protected, "protected-namespaces", "kube-system,kube-public,kube-node-lease",
 		"Comma-separated namespaces that are never limited, besides the operator's own.")
+	flag.BoolVar(&f.wakeOwners, "wake-owners", true,
+		"Wake workloads whose objects a quota refused once there is room for them, by the annotation "+quotav1.RoomAnnotation+
+			" on their status subresource. If false, their controllers try again by themselves.")
 	flag.StringVar(&f.limited, "limited-resources", "",
 		"File with a ResourceQuotaConfiguration, as for kube-apiserver: the resources that it names may be consumed only where a "+
 			"ClusterResourceQuota covers them. Give all replicas the same file.")
@@ -177,17 +182,21 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	parts := objects.Parts{
-		Clock: clock, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured, Contact: contact,
-		Refusals:       objects.NewRefusals(clock, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(report.RecorderName)),
-		ReservationTTL: f.reservations.life, MaxDoubtful: f.reservations.maxDoubtful,
+	list := waiting.NewList()
+	parts := webhooks.Parts{
+		Objects: objects.Parts{
+			Clock: clock, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured, Contact: contact,
+			Refusals: objects.NewRefusals(clock, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(report.RecorderName)),
+			Waiting:  list, ReservationTTL: f.reservations.life, MaxDoubtful: f.reservations.maxDoubtful,
+		},
+		Workloads: preflight(clock, mgr, index, group, claims, measured),
 	}
 	err = webhooks.Register(ctx, mgr, parts, index, quotas.NewFences(clock, group, f.reservations.life), contact, reached.Protected)
 	if err := errors.Join(err, setup.Callers.Follow(ctx, mgr.GetCache(), mgr.GetAPIReader())); err != nil {
 		return err
 	}
-	options := controllerOptions(f, setup, reached, index, classes)
-	if err := controllers.Register(ctx, mgr, clock, evaluators, group, measured, options); err != nil {
+	if err := controllers.Register(ctx, mgr, clock, evaluators, group, measured,
+		controllerOptions(f, setup, reached, index, classes, list)); err != nil {
 		return err
 	}
 	if err := addProbes(mgr, setup, index, classes, contact); err != nil {
@@ -196,8 +205,21 @@ func run(ctx context.Context, f flags) error {
 	return mgr.Start(ctx)
 }
 
+// preflight returns what workloads are judged with. The evaluators make no calls: what they don't know of
+// device classes isn't judged.
+func preflight(
+	clock clock.Clock, mgr ctrl.Manager, index *coverage.Index, group *driver.Group, claims evaluation.ClaimSources,
+	measured *metrics.Metrics,
+) workloads.Parts {
+	return workloads.Parts{
+		Clock: clock, Coverage: index, Ledgers: group, Metrics: measured,
+		Evaluators: evaluation.New(clock, evaluation.ClaimSources{DeviceClasses: claims.DeviceClasses}),
+		Events:     workloads.NewEvents(clock, mgr.GetEventRecorder(report.RecorderName)),
+	}
+}
+
 func controllerOptions(
-	f flags, setup *serving.Setup, reached reach.Settings, index *coverage.Index, classes *deviceclaims.Classes,
+	f flags, setup *serving.Setup, reached reach.Settings, index *coverage.Index, classes *deviceclaims.Classes, list *waiting.List,
 ) controllers.Options {
 	return controllers.Options{
 		Define:           index.Define,
@@ -212,6 +234,8 @@ func controllerOptions(
 		MaxDoubtful:      f.reservations.maxDoubtful,
 		StatusEvery:      f.statusEvery,
 		NamespaceMetrics: f.metrics.namespaces,
+		Waiting:          list,
+		WakeOwners:       f.wakeOwners,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,6 +38,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
 	"github.com/sharedquota/shared-quota-operator/internal/trail"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // Options are what the controllers need to be told.
@@ -54,6 +56,9 @@ type Options struct {
 	Intact       func(*quotav1.QuotaLedger) bool
 	// LedgerSize tells how large a stored ledger is, in bytes.
 	LedgerSize func(*quotav1.QuotaLedger) int
+	// Waiting has the workloads that wait for room, and WakeOwners says whether they are woken.
+	Waiting    *waiting.List
+	WakeOwners bool
 	// DeviceClasses tell when claims may use something else.
 	DeviceClasses *deviceclaims.Classes
 	// ReservationTTL is the life of a reservation.
@@ -95,15 +100,15 @@ type parts struct {
 	group      *driver.Group
 	metrics    *metrics.Metrics
 	options    *Options
-	// ledgers, statuses, views and configuration wake the controllers of those.
-	ledgers, statuses, views, configuration *trigger.Trigger
-	shown                                   projections
+	// ledgers, statuses, views, configuration and wakes make the controllers of those look.
+	ledgers, statuses, views, configuration, wakes *trigger.Trigger
+	shown                                          projections
 }
 
 // changed wakes the controllers of quotas whose count or ledger has changed.
 func (p *parts) changed(quotas []string) {
 	p.shown.changed(quotas)
-	for _, reconcile := range []*trigger.Trigger{p.ledgers, p.statuses, p.views} {
+	for _, reconcile := range []*trigger.Trigger{p.ledgers, p.statuses, p.views, p.wakes} {
 		reconcile.FireWithin(quotas, lookWithin)
 	}
 }
@@ -116,6 +121,7 @@ func Register(
 	p := &parts{
 		mgr: mgr, clock: clock, evaluators: evaluators, group: group, metrics: metrics, options: &options,
 		ledgers: trigger.New(clock), statuses: trigger.New(clock), views: trigger.New(clock), configuration: trigger.New(clock),
+		wakes: trigger.New(clock),
 		shown: newProjections(clock, mgr.Elected()),
 	}
 	options.Serving.Certificates.OnChange(func() { p.configuration.Fire([]string{reach.ConfigurationName}) })
@@ -143,8 +149,12 @@ func Register(
 	if err != nil {
 		return err
 	}
+	wakers, err := p.waiting()
+	if err != nil {
+		return err
+	}
 	controllers := append(p.usage(ctx, watches, objects, newest, recounts), configured)
-	for _, controller := range append(controllers, p.status(watches, proofs)...) {
+	for _, controller := range slices.Concat(controllers, p.status(watches, proofs), wakers) {
 		if err := controller.Register(mgr); err != nil {
 			return fmt.Errorf("registering controller %s: %w", controller.Name(), err)
 		}
@@ -179,13 +189,13 @@ func (p *parts) status(watches *usage.Watches, proofs *reach.Proofs) []controlle
 		status.NewQuotaController(status.QuotaParts{
 			Clock: p.clock, Client: p.mgr.GetClient(),
 			Ledgers:    status.Ledgers{Live: p.mgr.GetAPIReader(), Intact: p.options.Intact},
-			Evaluators: p.evaluators, Define: p.options.Define, Count: p.count, Group: p.group, Problems: problems,
-			Settings: p.options.reach, Proofs: proofs, Changed: p.statuses, Lag: p.shown.status, Recorder: recorder,
+			Evaluators: p.evaluators, Define: p.options.Define, Count: p.count, Group: p.group, Waiting: p.options.Waiting,
+			Problems: problems, Settings: p.options.reach, Proofs: proofs, Changed: p.statuses, Lag: p.shown.status, Recorder: recorder,
 			Every: p.options.StatusEvery,
 		}),
 		status.NewViewController(status.ViewParts{
-			Clock: p.clock, Client: p.mgr.GetClient(), Count: p.count, Group: p.group, Degraded: degraded, Changed: p.views,
-			Lag: p.shown.views, Recorder: recorder, Every: p.options.StatusEvery,
+			Clock: p.clock, Client: p.mgr.GetClient(), Count: p.count, Group: p.group, Waiting: p.options.Waiting, Degraded: degraded,
+			Changed: p.views, Lag: p.shown.views, Recorder: recorder, Every: p.options.StatusEvery,
 		}),
 	}
 }
@@ -257,8 +267,10 @@ func (p projections) changed(quotas []string) {
 
 // follow has the figures of every quota read at each scrape.
 func (p projections) follow(mgr ctrl.Manager, metrics *metrics.Metrics, count *counting.Count, group *driver.Group, options *Options) {
-	metrics.Follow(mgr.Elected(), status.NewFiguresReader(mgr.GetClient(), count, group,
-		p.byName(), options.LedgerSize, options.NamespaceMetrics).Read)
+	metrics.Follow(mgr.Elected(), status.NewFiguresReader(status.FiguresParts{
+		Client: mgr.GetClient(), Count: count, Group: group, Waiting: options.Waiting, Lags: p.byName(),
+		Size: options.LedgerSize, Namespaces: options.NamespaceMetrics,
+	}).Read)
 }
 
 func (p projections) byName() map[metrics.Projection]*status.Lag {

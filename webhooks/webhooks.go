@@ -19,39 +19,52 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
 	"github.com/sharedquota/shared-quota-operator/webhooks/quotas"
+	"github.com/sharedquota/shared-quota-operator/webhooks/workloads"
 )
 
 // Paths returns where the endpoints are served.
 func Paths() reach.Paths {
-	return reach.Paths{Objects: objects.Path, Quotas: quotas.Path, Probe: probePath}
+	return reach.Paths{Objects: objects.Path, Workloads: workloads.Path, Quotas: quotas.Path, Probe: probePath}
+}
+
+// Parts are what the endpoints work with. Register adds what they read.
+type Parts struct {
+	Objects   objects.Parts
+	Workloads workloads.Parts
 }
 
 // Register adds all endpoints to the manager's server, and what tells of refusals
 // to the manager. Protected namespaces are those that no quota limits.
 func Register(
-	ctx context.Context, mgr ctrl.Manager, parts objects.Parts, index *coverage.Index, fences *quotas.Fences,
+	ctx context.Context, mgr ctrl.Manager, parts Parts, index *coverage.Index, fences *quotas.Fences,
 	contact *contact.Contact, protected []string,
 ) error {
-	if err := mgr.Add(parts.Refusals); err != nil {
+	if err := mgr.Add(parts.Objects.Refusals); err != nil {
 		return fmt.Errorf("adding what tells of refusals: %w", err)
 	}
 	lookup, err := newLookup(mgr)
 	if err != nil {
 		return err
 	}
-	if parts.Natives, err = objects.NewNatives(ctx, mgr.GetCache(), mgr.GetAPIReader()); err != nil {
+	if parts.Objects.Natives, err = objects.NewNatives(ctx, mgr.GetCache(), mgr.GetAPIReader()); err != nil {
 		return err
 	}
 	named, err := metadata.NewForConfigAndClient(metadata.ConfigFor(mgr.GetConfig()), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making the client of names: %w", err)
 	}
-	parts.Names = objects.NewNames(named)
-	validator := quotas.NewValidator(quotas.NewWarner(index, parts.Evaluators, lookup, protected), fences)
+	parts.Objects.Names = objects.NewNames(named)
+	watched := workloads.NewWatched(mgr.GetCache())
+	if err := mgr.Add(watched); err != nil {
+		return fmt.Errorf("adding what watches what admission goes by: %w", err)
+	}
+	parts.Workloads.Surroundings, parts.Workloads.Live = watched, mgr.GetAPIReader()
+	validator := quotas.NewValidator(quotas.NewWarner(index, parts.Objects.Evaluators, lookup, protected), fences)
 	server := mgr.GetWebhookServer()
-	endpoint := objects.NewEndpoint(objects.NewHandler(parts), parts.Metrics)
+	endpoint := objects.NewEndpoint(objects.NewHandler(parts.Objects), parts.Objects.Metrics)
 	server.Register(objects.Path+"/", endpoint)
 	server.Register(objects.Path, endpoint) // an older release wrote entries without a question
+	server.Register(workloads.Path, workloads.NewEndpoint(workloads.NewHandler(parts.Workloads)))
 	server.Register(probePath+"/", newProbe())
 	validating := admission.WithValidator(mgr.GetScheme(), validator)
 	validating.Handler = inContact{handler: validating.Handler, contact: contact}

@@ -20,11 +20,11 @@ import (
 // where the operator had been removed. Without a configuration these are all. If somebody
 // edited it before this controller started, or added to it, these are those that it doesn't
 // cover. What happens afterwards is counted as it happens.
-func (c *Controller) begin(seen *view) {
+func (c *Controller) begin(seen *snapshot) {
 	if c.due == nil {
 		c.due = map[types.UID]bool{}
 	}
-	_, current := seen.settings.Edition(seen.is)
+	_, current := seen.settings.Edition(seen.current)
 	edited := !current || seen.found.Touched()
 	for i, quota := range seen.quotas {
 		if seen.missing || !c.begun && edited && seen.coverages[i] == reach.Missing {
@@ -33,9 +33,9 @@ func (c *Controller) begin(seen *view) {
 	}
 }
 
-// forget has what is used forgotten of the quotas of which it is due. It comes before the
-// configuration is written. If it goes on failing for some, the configuration is written
-// all the same, because otherwise nobody would be asked about any quota.
+// forget has the ledgers of the quotas in due forget what is used, before the configuration is written. If
+// that goes on failing for some, the configuration is written all the same, because otherwise nobody would be
+// asked about any quota.
 func (c *Controller) forget(ctx context.Context, quotas []reach.Quota) error {
 	if len(c.due) == 0 {
 		c.waiting = time.Time{}

@@ -34,6 +34,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
@@ -209,7 +210,7 @@ func (c *Controller) replace(
 	defer cancel()
 	version, err := c.write(ctx, settings, wanted, keys)
 	if err == nil {
-		c.wrote(wanted, version)
+		c.noteWritten(wanted, version)
 	}
 	switch {
 	case apierrors.IsConflict(err):
@@ -231,21 +232,21 @@ func (c *Controller) Exposed() {
 
 // observe tells the proofs what is in the cluster. What others have added is of the same
 // generation as what they added it to, because both cover the same.
-func (c *Controller) observe(seen *view) {
+func (c *Controller) observe(seen *snapshot) {
 	edition, stays := c.edition(seen)
-	generation := seen.is.Generation
+	generation := seen.current.Generation
 	if stays {
 		generation = edition.Generation
 	}
 	c.options.Observed(c.options.Proofs.Observe(
-		seen.is.UID, generation, edition, seen.quotas, c.standings(seen), c.clock.Now()))
+		seen.current.UID, generation, edition, seen.quotas, c.standings(seen), c.clock.Now()))
 }
 
 // wanted returns the configuration that must replace the one in the cluster. If that
 // asks about the same, it is upToDate, and wanted is of the same edition; otherwise it is
 // of the next.
 func (c *Controller) wanted(
-	settings reach.Settings, seen *view,
+	settings reach.Settings, seen *snapshot,
 ) (wanted *admissionregistrationv1.ValidatingWebhookConfiguration, upToDate bool) {
 	webhooks, exact := settings.Webhooks(seen.quotas)
 	wanted = &admissionregistrationv1.ValidatingWebhookConfiguration{
@@ -253,7 +254,7 @@ func (c *Controller) wanted(
 			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration",
 		},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: reach.ConfigurationName, OwnerReferences: c.options.Owners, ResourceVersion: seen.is.ResourceVersion,
+			Name: reach.ConfigurationName, OwnerReferences: c.options.Owners, ResourceVersion: seen.current.ResourceVersion,
 			Annotations: settings.Annotations(exact),
 		},
 	}
@@ -261,12 +262,12 @@ func (c *Controller) wanted(
 		wanted.Webhooks = append(slices.Clip(webhooks), settings.Probe(edition))
 		if alike(seen.found.Own, wanted) {
 			if c.dispute.wrote == nil {
-				c.wrote(wanted, seen.is.ResourceVersion) // by the leader before
+				c.noteWritten(wanted, seen.current.ResourceVersion) // by the leader before
 			}
 			return wanted, true
 		}
 	}
-	wanted.Webhooks = append(slices.Clip(webhooks), settings.Probe(reach.NextEdition(seen.is)))
+	wanted.Webhooks = append(slices.Clip(webhooks), settings.Probe(reach.NextEdition(seen.current)))
 	return wanted, false
 }
 
@@ -330,9 +331,11 @@ func (c *Controller) quotas(ctx context.Context) ([]reach.Quota, error) {
 func (c *Controller) quota(object *quotav1.ClusterResourceQuota) reach.Quota {
 	defined := c.options.Define(object)
 	tracked, _ := c.evaluators.Resources(defined.Limits.Hard)
+	limited := slices.Collect(maps.Keys(tracked))
 	return reach.Quota{
 		Name: object.Name, UID: object.UID, Generation: object.Generation,
 		Version:  resourceversion.Parse(object.ResourceVersion),
-		Selector: defined.Selector, Limited: slices.Collect(maps.Keys(tracked)),
+		Selector: defined.Selector, Limited: limited,
+		Preflight: defined.Preflight != quotav1.PreflightOff && slices.ContainsFunc(limited, fitting.Makes),
 	}
 }

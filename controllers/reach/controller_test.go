@@ -43,8 +43,8 @@ func team(t *testing.T, version uint64) []reach.Quota {
 }
 
 // viewOf is what a reconcile sees that finds the configuration. There is one namespace.
-func viewOf(current *admissionregistrationv1.ValidatingWebhookConfiguration, quotas []reach.Quota) *view {
-	seen := &view{settings: settings(), is: current, quotas: quotas}
+func viewOf(current *admissionregistrationv1.ValidatingWebhookConfiguration, quotas []reach.Quota) *snapshot {
+	seen := &snapshot{settings: settings(), current: current, quotas: quotas}
 	seen.found = seen.settings.Find(current, reach.Keys(quotas, nil))
 	outside := seen.found.Outside([]reach.Namespace{{
 		Name: "shop", Labels: map[string]string{"team": "shop", "kind": "shop", corev1.LabelMetadataName: "shop"},
@@ -101,15 +101,42 @@ func TestAQuotaThatIsInvalidIsAskedAbout(t *testing.T) {
 				t.Errorf("in %q, limited (-want,+got):\n%s", got.Selector.String(), diff)
 			}
 			webhooks, _ := settings().Webhooks([]reach.Quota{got})
-			if asks := len(webhooks) == 2; asks != (test.where != "") {
+			if asks := len(webhooks) == 3; asks != (test.where != "") || !got.Preflight {
 				t.Errorf("got %d entries", len(webhooks))
 			}
 		})
 	}
 }
 
+func TestWhoseWorkloadsAreJudged(t *testing.T) {
+	for name, test := range map[string]struct {
+		limited corev1.ResourceName
+		mode    quotav1.PreflightMode
+		want    bool
+	}{
+		"a limit on pods":             {limited: "pods", want: true},
+		"a limit on what pods ask of": {limited: "requests.nvidia.com/gpu", want: true},
+		"a limit on claims":           {limited: "requests.storage", mode: quotav1.PreflightDeny, want: true},
+		"nothing that workloads make": {limited: "services"},
+		"turned off":                  {limited: "pods", mode: quotav1.PreflightOff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &quotav1.ClusterResourceQuota{}
+			object.Spec.Selector.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
+			object.Spec.Quota.Hard = corev1.ResourceList{test.limited: resource.MustParse("1")}
+			object.Spec.Preflight = test.mode
+			c := &Controller{
+				evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), options: Options{Define: definition.Salvage},
+			}
+			if got := c.quota(object).Preflight; got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
 // Each write is of another edition, and nothing is written that is there.
-func TestWhatIsWrittenIsOfAnotherEdition(t *testing.T) {
+func TestEachWriteIsAnotherEdition(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(t *testing.T, is *admissionregistrationv1.ValidatingWebhookConfiguration, quotas *[]reach.Quota)
 		stays  bool

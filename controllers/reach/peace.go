@@ -22,12 +22,12 @@ import (
 // cacheDelay is for how long the cache may not have what this controller has created.
 const cacheDelay = time.Second
 
-// view is what one reconcile has seen.
-type view struct {
+// snapshot is what one reconcile has seen.
+type snapshot struct {
 	settings reach.Settings
-	// is the configuration in the cluster, and found the same taken apart. Without one,
+	// current is the configuration in the cluster, and found the same taken apart. Without one,
 	// missing is true and both are empty.
-	is      *admissionregistrationv1.ValidatingWebhookConfiguration
+	current *admissionregistrationv1.ValidatingWebhookConfiguration
 	found   reach.Found
 	missing bool
 	quotas  []reach.Quota
@@ -53,9 +53,9 @@ type dispute struct {
 }
 
 // look reads all that a reconcile needs.
-func (c *Controller) look(ctx context.Context) (*view, error) {
-	seen := &view{settings: c.options.Settings(), is: &admissionregistrationv1.ValidatingWebhookConfiguration{}}
-	err := c.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, seen.is)
+func (c *Controller) look(ctx context.Context) (*snapshot, error) {
+	seen := &snapshot{settings: c.options.Settings(), current: &admissionregistrationv1.ValidatingWebhookConfiguration{}}
+	err := c.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, seen.current)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading the webhook configuration: %w", err)
 	}
@@ -63,7 +63,7 @@ func (c *Controller) look(ctx context.Context) (*view, error) {
 	if seen.quotas, err = c.quotas(ctx); err != nil {
 		return nil, err
 	}
-	seen.found = seen.settings.Find(seen.is, reach.Keys(seen.quotas, c.dispute.wrote))
+	seen.found = seen.settings.Find(seen.current, reach.Keys(seen.quotas, c.dispute.wrote))
 	c.versions.Date(seen.settings, seen.found.Own, seen.quotas)
 	// From here on, namespaces that change ask for a reconcile. Those that have changed
 	// before are in the list.
@@ -101,14 +101,14 @@ func (c *Controller) namespaces(ctx context.Context) ([]reach.Namespace, error) 
 
 // behind returns how long to wait for the cache, because it has an older configuration
 // than this controller has written. Others would seem to have taken that back.
-func (c *Controller) behind(seen *view) time.Duration {
+func (c *Controller) behind(seen *snapshot) time.Duration {
 	wrote := c.dispute.wrote
 	switch {
 	case wrote == nil:
 		return 0
 	case seen.missing:
 		return max(0, cacheDelay-c.clock.Since(c.dispute.wroteAt))
-	case resourceversion.Parse(seen.is.ResourceVersion) < resourceversion.Parse(wrote.ResourceVersion):
+	case resourceversion.Parse(seen.current.ResourceVersion) < resourceversion.Parse(wrote.ResourceVersion):
 		return cacheDelay
 	default:
 		return 0
@@ -117,7 +117,7 @@ func (c *Controller) behind(seen *view) time.Duration {
 
 // judge finds out whether somebody else has edited the configuration so that it has to be
 // repaired, and which quotas that concerns.
-func (c *Controller) judge(ctx context.Context, seen *view) {
+func (c *Controller) judge(ctx context.Context, seen *snapshot) {
 	d, now := &c.dispute, c.clock.Now()
 	if d.wrote == nil {
 		return
@@ -132,7 +132,7 @@ func (c *Controller) judge(ctx context.Context, seen *view) {
 	}
 	first := d.brake.Edited(now)
 	if !intact || seen.narrowed {
-		d.changes = reach.Changes(seen.is, d.wrote, fieldOwner)
+		d.changes = reach.Changes(seen.current, d.wrote, fieldOwner)
 	}
 	if first {
 		log.FromContext(ctx).Info("The webhook configuration has to be repaired", "why", d.brake.Words(d.changes))
@@ -142,7 +142,7 @@ func (c *Controller) judge(ctx context.Context, seen *view) {
 
 // concern notes the quotas that the edit leaves uncovered. Those whose own spec is newer
 // than what was written are not among them.
-func (d *dispute) concern(seen *view) {
+func (d *dispute) concern(seen *snapshot) {
 	if d.concerned == nil {
 		d.concerned = map[types.UID]string{}
 	}
@@ -155,8 +155,8 @@ func (d *dispute) concern(seen *view) {
 
 // edition returns the one of which the configuration in the cluster is, if it may stay
 // that: what others have added since takes nothing out.
-func (c *Controller) edition(seen *view) (reach.Edition, bool) {
-	edition, current := seen.settings.Edition(seen.is)
+func (c *Controller) edition(seen *snapshot) (reach.Edition, bool) {
+	edition, current := seen.settings.Edition(seen.current)
 	if c.dispute.spoiled || seen.narrowed || edition == (reach.Edition{}) {
 		return edition, false
 	}
@@ -168,7 +168,7 @@ func (c *Controller) edition(seen *view) (reach.Edition, bool) {
 }
 
 // standings are how the configuration stands to each quota.
-func (c *Controller) standings(seen *view) []reach.Standing {
+func (c *Controller) standings(seen *snapshot) []reach.Standing {
 	standings := make([]reach.Standing, 0, len(seen.quotas))
 	for i, quota := range seen.quotas {
 		standing := reach.Standing{Coverage: seen.coverages[i]}
@@ -184,8 +184,8 @@ func (c *Controller) standings(seen *view) []reach.Standing {
 	return standings
 }
 
-// wrote notes what was written.
-func (c *Controller) wrote(wanted *admissionregistrationv1.ValidatingWebhookConfiguration, version string) {
+// noteWritten notes what was written.
+func (c *Controller) noteWritten(wanted *admissionregistrationv1.ValidatingWebhookConfiguration, version string) {
 	now := c.clock.Now()
 	written := wanted.DeepCopy()
 	written.ResourceVersion = version

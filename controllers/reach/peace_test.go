@@ -95,7 +95,7 @@ func (c *tokened) loads(t *testing.T) reach.Verdict {
 	return c.proofs.Of("team", "uid", 1, c.now.Now())
 }
 
-func TestWhatOthersAddIsLeftAloneIfItTakesNothingOut(t *testing.T) {
+func TestAdditionsThatTakeNothingOutAreLeftAlone(t *testing.T) {
 	c := newContested(t)
 	for i, key := range []string{"plane", "zone"} {
 		c.edits(t, requires(key))
@@ -129,7 +129,7 @@ func TestANamespaceThatIsTakenOutLaterIsNotCovered(t *testing.T) {
 	c.reconciles(t)
 	got := c.proofs.Of("team", "uid", 1, c.now.Now())
 	if got.Enforcement != reach.Disputed || !strings.Contains(got.Dispute, "the requirement !plane takes out the namespace taken") ||
-		!strings.Contains(got.Dispute, `"enforcer" changed namespaceSelector of 3 entries`) {
+		!strings.Contains(got.Dispute, `"enforcer" changed namespaceSelector of 4 entries`) {
 		t.Errorf("got %+v", got)
 	}
 	if current := c.configuration(t); c.writes != 1 || len(current.Webhooks[1].NamespaceSelector.MatchExpressions) != 1 {

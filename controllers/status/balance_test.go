@@ -76,7 +76,7 @@ func TestFiguresOfTwoMomentsAreReadAgain(t *testing.T) {
 }
 
 // The limit was lowered while more was reserved: that stays so until it is stored.
-func TestWhatStaysAboveTheLimitIsShownAfterAWhile(t *testing.T) {
+func TestATotalThatStaysAboveTheLimitIsShownAfterAWhile(t *testing.T) {
 	quota := team("configmaps", "5")
 	b := newBench(t, quota, registered())
 	b.counts(t, quota, 5)
@@ -98,7 +98,7 @@ func TestWhatStaysAboveTheLimitIsShownAfterAWhile(t *testing.T) {
 	}
 }
 
-func TestWhatIsUsedAboveTheLimitIsShownAtOnce(t *testing.T) {
+func TestUseAboveTheLimitIsShownAtOnce(t *testing.T) {
 	quota := team("configmaps", "5")
 	b := newBench(t, quota, registered())
 	b.counts(t, quota, 6)

@@ -17,6 +17,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // everything are facts that bring about every reason of every condition.
@@ -52,7 +53,7 @@ func everything() []facts {
 // nextStep is how a message tells somebody to do something.
 var nextStep = regexp.MustCompile(`(: |; |, or |, and |and |lasts, )(correct|exempt|find out|wait|look|have|raise|exclude|remove|select|start|install|see) ?`)
 
-func TestWhatIsNotAsItShouldBeSaysWhatToDoNext(t *testing.T) {
+func TestEachTroubleSaysWhatToDoNext(t *testing.T) {
 	// Conditions that are good when they are true; the others when they are false.
 	good := map[string]bool{quotav1.ConditionReady: true, quotav1.ConditionEnforced: true}
 	for _, facts := range everything() {
@@ -84,6 +85,12 @@ func TestEveryReasonIsDocumentedUnderItsCondition(t *testing.T) {
 	}
 	for _, facts := range everything() {
 		for _, condition := range facts.status(team("pods", "10", "services", "5")).Conditions {
+			used = append(used, condition.Type+" "+condition.Reason)
+		}
+	}
+	for _, records := range [][]waiting.Record{nil, {{Refusal: refusalIn("a", "web", "1")}}} {
+		_, conditions := waitingIn(records)
+		for _, condition := range conditions {
 			used = append(used, condition.Type+" "+condition.Reason)
 		}
 	}

@@ -88,7 +88,7 @@ func requireEachNamespace(
 }
 
 // Zero would be a claim.
-func TestWhatIsLimitedSinceTheCountIsNotCounted(t *testing.T) {
+func TestAResourceLimitedSinceTheCountIsNotCounted(t *testing.T) {
 	got := good(func(f *facts) { f.countedGeneration = 1 }).status(team("pods", "10", "services", "5"))
 	if diff := cmp.Diff(list("pods", "3"), got.Total.Used); diff != "" {
 		t.Errorf("used (-want,+got):\n%s", diff)

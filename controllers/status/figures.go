@@ -15,38 +15,40 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // readTimeout bounds the wait for a cache that is only being filled.
 const readTimeout = time.Second
 
-// FiguresReader reads the figures of all quotas.
-type FiguresReader struct {
-	client client.Reader
-	count  *counting.Count
-	group  *driver.Group
+// FiguresParts are what a FiguresReader works with.
+type FiguresParts struct {
+	// Client must read from a cache.
+	Client client.Reader
+	Count  *counting.Count
+	Group  *driver.Group
+	// Waiting are the workloads that wait for room.
+	Waiting *waiting.List
 	// projection -> how far it lags
-	lags map[metrics.Projection]*Lag
-	// size tells how large a stored ledger is. It is asked at each scrape.
-	size func(*quotav1.QuotaLedger) int
-	// namespaces: what each namespace uses is wanted too.
-	namespaces bool
+	Lags map[metrics.Projection]*Lag
+	// Size tells how large a stored ledger is. It is asked at each scrape.
+	Size func(*quotav1.QuotaLedger) int
+	// Namespaces: what each namespace uses is wanted too.
+	Namespaces bool
 }
 
-// NewFiguresReader makes a FiguresReader. The client must read from a cache.
-func NewFiguresReader(
-	client client.Reader, count *counting.Count, group *driver.Group,
-	lags map[metrics.Projection]*Lag, size func(*quotav1.QuotaLedger) int, namespaces bool,
-) *FiguresReader {
-	return &FiguresReader{client: client, count: count, group: group, lags: lags, size: size, namespaces: namespaces}
-}
+// FiguresReader reads the figures of all quotas.
+type FiguresReader struct{ FiguresParts }
+
+// NewFiguresReader makes a FiguresReader.
+func NewFiguresReader(parts FiguresParts) *FiguresReader { return &FiguresReader{FiguresParts: parts} }
 
 // Read returns the figures of every quota there is.
 func (r *FiguresReader) Read() []metrics.Figures {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	list := &quotav1.ClusterResourceQuotaList{}
-	if err := r.client.List(ctx, list); err != nil {
+	if err := r.Client.List(ctx, list); err != nil {
 		return nil // the cache has not been filled: nothing is known of any quota
 	}
 	all := make([]metrics.Figures, 0, len(list.Items))
@@ -61,11 +63,11 @@ func (r *FiguresReader) of(ctx context.Context, object *quotav1.ClusterResourceQ
 		Quota: object.Name, Hard: object.Spec.Quota.Hard, Conditions: object.Status.Conditions,
 		Lag: map[metrics.Projection]time.Duration{},
 	}
-	state := r.group.Current(object.Name)
+	state := r.Group.Current(object.Name)
 	if state.Quota == object.UID {
 		figures.Reservations = state.InFlight()
 	}
-	current := balance.Read(r.count, object.Name, object.UID, state)
+	current := balance.Read(r.Count, object.Name, object.UID, state)
 	figures.Used, figures.Reserved = quota.Mask(current.Used, current.Complete), current.Reserved
 	if len(current.Doubtful) > 0 {
 		figures.Doubtful = map[string]int{}
@@ -73,14 +75,15 @@ func (r *FiguresReader) of(ctx context.Context, object *quotav1.ClusterResourceQ
 	for namespace, doubts := range current.Doubtful {
 		figures.Doubtful[namespace] = doubts.Number
 	}
-	if r.namespaces {
+	if r.Namespaces {
 		figures.Namespaces = current.Slices
 		for namespace, used := range current.Slices {
 			figures.Namespaces[namespace] = quota.Mask(used, current.Complete)
 		}
 	}
+	figures.Waiting, _ = r.Waiting.Summary(object.Name)
 	figures.LedgerBytes = r.ledgerBytes(ctx, object.Name)
-	for projection, lag := range r.lags {
+	for projection, lag := range r.Lags {
 		figures.Lag[projection] = lag.Of(object.Name)
 	}
 	return figures
@@ -89,8 +92,8 @@ func (r *FiguresReader) of(ctx context.Context, object *quotav1.ClusterResourceQ
 // ledgerBytes is how large the quota's ledger is; zero where there is none.
 func (r *FiguresReader) ledgerBytes(ctx context.Context, quota string) int {
 	stored := &quotav1.QuotaLedger{}
-	if r.client.Get(ctx, client.ObjectKey{Name: quota}, stored) != nil {
+	if r.Client.Get(ctx, client.ObjectKey{Name: quota}, stored) != nil {
 		return 0 // it is being made, or the cache is being filled
 	}
-	return r.size(stored)
+	return r.Size(stored)
 }

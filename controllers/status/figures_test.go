@@ -27,6 +27,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
@@ -61,7 +62,10 @@ func newReader(t *testing.T, namespaces bool, uid types.UID, calls interceptor.F
 	status := NewLag(clock, elected)
 	status.Changed([]string{"team"})
 	clock.Step(time.Minute)
-	return NewFiguresReader(reader, count, group, map[metrics.Projection]*Lag{metrics.Status: status}, ledgerstore.Size, namespaces)
+	return NewFiguresReader(FiguresParts{
+		Client: reader, Count: count, Group: group, Waiting: waiting.NewList(), Lags: map[metrics.Projection]*Lag{metrics.Status: status},
+		Size: ledgerstore.Size, Namespaces: namespaces,
+	})
 }
 
 func TestFigures(t *testing.T) {
@@ -104,8 +108,8 @@ func TestAnObjectThatIsCountedIsNotReservedAsWell(t *testing.T) {
 		}}
 		state.Reservations[held.Key()] = held
 	}
-	reader.group.Gone("team")
-	reader.group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
+	reader.Group.Gone("team")
+	reader.Group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: state})
 	current := reader.Read()[0]
 	if diff := cmp.Diff(number("configmaps", "1"), current.Used); diff != "" {
 		t.Errorf("used (-want,+got):\n%s", diff)
@@ -133,14 +137,14 @@ func TestTheSizeOfALedgerGrowsWithWhatIsInFlight(t *testing.T) {
 	sizeWith := func(reservations ...string) int {
 		stored.Entries.Reservations = reservations
 		reader := fake.NewClientBuilder().WithScheme(knownTypes(t)).WithObjects(stored.DeepCopy()).Build()
-		return (&FiguresReader{client: reader, size: ledgerstore.Size}).ledgerBytes(t.Context(), "team")
+		return NewFiguresReader(FiguresParts{Client: reader, Size: ledgerstore.Size}).ledgerBytes(t.Context(), "team")
 	}
 	empty, one, two := sizeWith(), sizeWith(strings.Repeat("r", 100)), sizeWith(strings.Repeat("r", 100), strings.Repeat("r", 100))
 	// Each has its quotes and a comma.
 	if empty == 0 || two-one != 103 || one-empty != 103 {
 		t.Errorf("sizes %d, %d, %d", empty, one, two)
 	}
-	if none := (&FiguresReader{client: fake.NewClientBuilder().WithScheme(knownTypes(t)).Build(), size: ledgerstore.Size}).ledgerBytes(t.Context(), "team"); none != 0 {
+	if none := NewFiguresReader(FiguresParts{Client: fake.NewClientBuilder().WithScheme(knownTypes(t)).Build(), Size: ledgerstore.Size}).ledgerBytes(t.Context(), "team"); none != 0 {
 		t.Errorf("without a ledger %d", none)
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
@@ -77,8 +78,10 @@ type QuotaParts struct {
 	Problems Problems
 	Settings func() reach.Settings
 	Proofs   *reach.Proofs
-	// Changed must be fired with every quota whose count or ledger changes, and of which the proofs conclude
-	// something else.
+	// Waiting are the workloads that wait for room.
+	Waiting *waiting.List
+	// Changed must be fired with every quota whose count, ledger or waiting workloads change, and of which the
+	// proofs conclude something else.
 	Changed  *trigger.Trigger
 	Lag      *Lag
 	Recorder report.Recorder
@@ -173,6 +176,7 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 	}
 	settings := c.Settings()
 	gathered.ignoring = settings.FailurePolicy == admissionregistrationv1.Ignore
+	gathered.waiting = waitingOwners(c.Waiting.Summary(quota.Name))
 	gathered.ledger = c.Group.Current(quota.Name)
 	gathered.trouble = c.trouble(quota.Name, gathered.now)
 	var err error
@@ -259,9 +263,11 @@ func (c *QuotaController) tell(quota *quotav1.ClusterResourceQuota, before map[c
 }
 
 // presses reports whether people wait for what a status says and the one before it doesn't:
-// that something has just run out or come free, another condition, or another spec.
+// that something has just run out or come free, that workloads wait or none does any more, another condition, or
+// another spec.
 func presses(before, current quotav1.ClusterResourceQuotaStatus) bool {
-	return !maps.Equal(before.Levels, current.Levels) || !maps.Equal(exhausted(before), exhausted(current)) ||
+	return (before.Waiting == nil) != (current.Waiting == nil) ||
+		!maps.Equal(before.Levels, current.Levels) || !maps.Equal(exhausted(before), exhausted(current)) ||
 		!slices.EqualFunc(before.Conditions, current.Conditions, func(a, b metav1.Condition) bool {
 			return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.ObservedGeneration == b.ObservedGeneration
 		})

@@ -40,6 +40,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
@@ -118,7 +119,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	close(elected)
 	b.QuotaController = NewQuotaController(QuotaParts{
 		Clock: b.clock, Client: b.client, Ledgers: Ledgers{Live: b.client, Intact: ledgerstore.Intact}, Evaluators: evaluators,
-		Define: definition.Salvage, Count: counting.New(evaluators, func([]string) {}, func([]string) {}), Group: group,
+		Define: definition.Salvage, Count: counting.New(evaluators, func([]string) {}, func([]string) {}), Waiting: waiting.NewList(), Group: group,
 		Problems: func(string) []Problem { return nil }, Settings: settings, Proofs: loaded(objects),
 		Changed: &trigger.Trigger{}, Lag: NewLag(b.clock, elected), Recorder: b, Every: time.Second,
 	})
@@ -540,7 +541,7 @@ func TestALevelIsNotToldAgainByAnotherLeader(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotWrittenIsNotTold(t *testing.T) {
+func TestALevelThatIsNotWrittenIsNotReported(t *testing.T) {
 	quota := team("configmaps", "10")
 	b := newBench(t, quota, registered())
 	b.counts(t, quota, 10)

@@ -58,6 +58,8 @@ type facts struct {
 	before *metav1.Condition
 	// protected are the selected namespaces that are never limited, sorted.
 	protected []string
+	// waiting is how many workloads wait for room; nil if none does.
+	waiting *quotav1.WaitingOwners
 	// ignoring: while no operator answers, requests are admitted.
 	ignoring bool
 }
@@ -69,6 +71,7 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 		ObservedGeneration: object.Generation,
 		Ledger:             f.named,
 		Reserved:           f.reserved,
+		Waiting:            f.waiting,
 		Selector:           f.selector,
 		NamespaceCount:     int32(len(f.slices)), //nolint:gosec // no cluster has 2^31 namespaces
 		Conditions:         slices.Clone(object.Status.Conditions),

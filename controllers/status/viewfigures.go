@@ -10,6 +10,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // totals are the figures that all views of a quota share.
@@ -31,6 +32,8 @@ type figures struct {
 	complete []corev1.ResourceName
 	// namespace name -> used
 	slices map[string]corev1.ResourceList
+	// namespace name -> the workloads that wait there, those that have waited longest first
+	waiting map[string][]waiting.Record
 }
 
 // figures returns those of the quota as it is now: the same that its status shows.
@@ -42,6 +45,7 @@ func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
 		selection: read.Selection, complete: read.Complete, slices: read.Slices,
 		counted: ready && state.Quota == object.UID,
 		totals:  totals{used: quota.Mask(read.Used, read.Complete), reserved: read.Reserved},
+		waiting: byNamespace(c.Waiting.Waiting(object.Name)),
 	}
 }
 
@@ -63,6 +67,7 @@ func (f figures) views(object *quotav1.ClusterResourceQuota) map[string]quotav1.
 		view := common
 		view.Used = quota.Mask(used, f.complete)
 		view.UsedSummary = report.Amounts(view.Used)
+		view.Waiting, view.Conditions = waitingIn(f.waiting[namespace])
 		views[namespace] = view
 	}
 	return views

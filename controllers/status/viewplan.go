@@ -6,6 +6,7 @@ package status
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -45,9 +46,10 @@ type urgency int
 const (
 	// missing: there is no view yet, or not of this quota.
 	missing urgency = iota
-	// turned: a resource has run out or is available again, or a limit changed.
+	// turned: a resource has run out or is available again, a limit changed, or workloads
+	// wait and didn't, or the other way round.
 	turned
-	// moved: what the namespace itself uses has changed.
+	// moved: what the namespace itself uses has changed, or which of its workloads wait.
 	moved
 	// drifted: only what others use has changed.
 	drifted
@@ -57,13 +59,14 @@ const (
 
 func plan(
 	object *quotav1.ClusterResourceQuota,
-	wanted map[string]quotav1.LocalResourceQuotaStatus, present map[string]*quotav1.LocalResourceQuota,
+	wanted map[string]quotav1.LocalResourceQuotaStatus, present map[string]*quotav1.LocalResourceQuota, now time.Time,
 ) plannedViews {
 	planned := plannedViews{risen: map[*quotav1.LocalResourceQuota][]corev1.ResourceName{}}
 	for namespace, status := range wanted {
 		current := present[namespace]
 		before := levelsOf(object, current)
 		status.Levels = report.Levels(before, status.Total.Used, status.Total.Hard)
+		status.Conditions = since(current, status.Conditions, now)
 		if current == nil || !metav1.IsControlledBy(current, object) || !apiequality.Semantic.DeepEqual(current.Status, status) {
 			view, urgency := newView(object, namespace, status, current), urgencyOf(object, current, status)
 			planned.outdated[urgency] = append(planned.outdated[urgency], view)
@@ -141,16 +144,17 @@ func urgencyOf(
 	switch {
 	case current == nil || !metav1.IsControlledBy(current, object):
 		return missing
-	case !quota.Equals(current.Status.Total.Hard, wanted.Total.Hard), !sameNames(exhaustedIn(current.Status), exhaustedIn(wanted)):
+	case !quota.Equals(current.Status.Total.Hard, wanted.Total.Hard), !sameNames(exhaustedIn(current.Status), exhaustedIn(wanted)),
+		isBlocked(current.Status) != isBlocked(wanted):
 		return turned
-	case !quota.Equals(current.Status.Used, wanted.Used):
+	case !quota.Equals(current.Status.Used, wanted.Used), !apiequality.Semantic.DeepEqual(current.Status.Waiting, wanted.Waiting):
 		return moved
 	default:
 		return drifted
 	}
 }
 
-// exhausted are the resources of which nothing is available.
+// exhaustedIn returns the resources of which nothing is available.
 func exhaustedIn(status quotav1.LocalResourceQuotaStatus) []corev1.ResourceName {
 	var names []corev1.ResourceName
 	for name, available := range status.Available {

@@ -27,6 +27,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=localresourcequotas,verbs=list;watch;create;update;delete
@@ -40,9 +41,11 @@ type ViewParts struct {
 	Client client.Client
 	Count  *counting.Count
 	Group  *driver.Group
+	// Waiting are the workloads that wait for room.
+	Waiting *waiting.List
 	// Degraded reports whether something that a quota limits can't be counted.
 	Degraded func(quota string) bool
-	// Changed must be fired with every quota whose count or ledger changes.
+	// Changed must be fired with every quota whose count, ledger or waiting workloads change.
 	Changed *trigger.Trigger
 	Lag     *Lag
 	// Recorder is told of each level that a view reaches.
@@ -119,7 +122,7 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 	if current.selection == 0 {
 		return reconcile.Result{}, nil // the count will ask again
 	}
-	planned := plan(object, current.views(object), present)
+	planned := plan(object, current.views(object), present, asOf)
 	if err := c.clear(ctx, request.Name, current.selection, planned.unwanted); err != nil {
 		return reconcile.Result{}, err
 	}

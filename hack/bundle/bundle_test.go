@@ -15,11 +15,12 @@ import (
 // kubernetesVersion is the version whose removed APIs are looked for.
 const kubernetesVersion = "1.37.0"
 
-// mistaken is a warning that holds for no version of Kubernetes since 1.19: events
-// have an API of version v1, and a role names none. The validator takes the right to
-// write them for the use of v1beta1.
-var mistaken = regexp.MustCompile(`deprecated and removed in v1\.25\..*Migrate the API\(s\) for events: ` +
-	`\(\["ClusterServiceVersion\.Spec\.InstallStrategy\.StrategySpec\.ClusterPermissions\[0\]\.Rules\[\d+\]"\]\)$`)
+// mistaken is a warning that holds for no version of Kubernetes since 1.20: events and runtime
+// classes have an API of version v1, and a role names none. The validator takes rights on them
+// for the use of v1beta1. It names both in either order.
+var mistaken = regexp.MustCompile(`deprecated and removed in v1\.25\..*Migrate the API\(s\) for ` +
+	`((events|runtimeclasses): ` +
+	`\(\["ClusterServiceVersion\.Spec\.InstallStrategy\.StrategySpec\.ClusterPermissions\[0\]\.Rules\[\d+\]"\]\),?)+$`)
 
 // TestBundle has the bundle that lies in the repository validated by what
 // catalogs validate it with. A warning is a failure, too.

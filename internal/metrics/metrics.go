@@ -46,6 +46,26 @@ const (
 
 func outcomes() []Outcome { return []Outcome{Allowed, Denied, Unknown, Undecodable, Failed} }
 
+// Preflight is how a question about a workload ended.
+type Preflight string
+
+const (
+	// PreflightFits: all of it fits now, or nothing limits it.
+	PreflightFits Preflight = "fits"
+	// PreflightWarned: not all of it fits now, and its caller was told.
+	PreflightWarned Preflight = "warned"
+	// PreflightDenied: not all of it fits now, and it was refused.
+	PreflightDenied Preflight = "denied"
+	// PreflightUnjudged: whether it fits is not known, so it was let pass.
+	PreflightUnjudged Preflight = "unjudged"
+	// PreflightFailed: the operator failed to judge it, so it was let pass.
+	PreflightFailed Preflight = "failed"
+)
+
+func preflights() []Preflight {
+	return []Preflight{PreflightFits, PreflightWarned, PreflightDenied, PreflightUnjudged, PreflightFailed}
+}
+
 // Probe is how a probe of the webhook configuration ended.
 type Probe string
 
@@ -72,6 +92,8 @@ const (
 type Metrics struct {
 	// outcome -> requests that ended in it; filled once, and only read then
 	admission map[Outcome]answers
+	// outcome -> questions about workloads that ended in it; filled once, and only read then
+	preflight map[Preflight]answers
 	ledgers   *ledgers
 	batch     prometheus.Observer
 	duration  prometheus.Observer
@@ -80,6 +102,7 @@ type Metrics struct {
 	ends      prometheus.Gauge
 	turned    prometheus.Counter
 	probes    *prometheus.HistogramVec
+	owners    owners
 	quotas    *quotas
 	entries   []Entry
 	// silence tells for how long the API server has not answered; nil before anybody knows.
@@ -97,6 +120,7 @@ func New(registerer prometheus.Registerer) *Metrics {
 	c := &catalogue{registerer: registerer}
 	m := &Metrics{
 		admission: newAdmission(c),
+		preflight: newPreflight(c),
 		ledgers:   newLedgers(c),
 		batch: c.histogram("ledger", "commit_batch_size",
 			"Charges and changes written by one commit.", prometheus.ExponentialBuckets(1, 2, 10)).WithLabelValues(),
@@ -117,6 +141,7 @@ func New(registerer prometheus.Registerer) *Metrics {
 		probes: c.histogram("reach", "probe_duration_seconds",
 			"Time that the leader's dry runs take that prove which webhook configuration the API server has loaded, by outcome.",
 			prometheus.ExponentialBuckets(0.001, 2, 14), labelOutcome),
+		owners: newOwners(c),
 		quotas: newQuotas(c),
 	}
 	c.measured("contact", "silence_seconds",
@@ -134,6 +159,20 @@ func newAdmission(c *catalogue) map[Outcome]answers {
 		prometheus.ExponentialBuckets(0.001, 2, 14), labelOutcome)
 	byOutcome := map[Outcome]answers{}
 	for _, outcome := range outcomes() {
+		byOutcome[outcome] = answers{
+			number: requests.WithLabelValues(string(outcome)), took: duration.WithLabelValues(string(outcome)),
+		}
+	}
+	return byOutcome
+}
+
+func newPreflight(c *catalogue) map[Preflight]answers {
+	requests := c.counter("preflight", "requests_total",
+		"Workloads, scales and autoscalers that were judged when they were applied, by outcome.", labelOutcome)
+	duration := c.histogram("preflight", "duration_seconds",
+		"Time from such a request to its answer, by outcome.", prometheus.ExponentialBuckets(0.0001, 2, 15), labelOutcome)
+	byOutcome := map[Preflight]answers{}
+	for _, outcome := range preflights() {
 		byOutcome[outcome] = answers{
 			number: requests.WithLabelValues(string(outcome)), took: duration.WithLabelValues(string(outcome)),
 		}
@@ -160,6 +199,13 @@ func (m *Metrics) Catalogue() []Entry {
 // Requested counts one admission request, and how long its answer took.
 func (m *Metrics) Requested(outcome Outcome, took time.Duration) {
 	of := m.admission[outcome]
+	of.number.Inc()
+	of.took.Observe(took.Seconds())
+}
+
+// Preflighted counts one question about a workload, and how long its answer took.
+func (m *Metrics) Preflighted(outcome Preflight, took time.Duration) {
+	of := m.preflight[outcome]
 	of.number.Inc()
 	of.took.Observe(took.Seconds())
 }
@@ -239,6 +285,7 @@ func (m *Metrics) Follow(elected <-chan struct{}, read func() []Figures) {
 // Forget drops the series of a quota that is gone.
 func (m *Metrics) Forget(quota string) {
 	m.ledgers.forget(quota)
+	m.owners.forget(quota)
 	m.drift.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
 	m.unmatched.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
 }

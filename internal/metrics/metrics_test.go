@@ -38,6 +38,9 @@ func busy() (*prometheus.Registry, *Metrics) {
 	m.Drifted("team", "pods")
 	m.Unmatched("team", "pods")
 	m.Probed(ProbeProved, 5*time.Millisecond)
+	m.Woken("team")
+	m.RefusedAgain("team", 2)
+	m.WakeFailed("team")
 	m.Follow(elected(true), func() []Figures {
 		return []Figures{{
 			Quota: "team", Hard: list("requests.cpu", "2"), Used: list("requests.cpu", "1500m"), Reserved: list("requests.cpu", "250m"),
@@ -45,6 +48,7 @@ func busy() (*prometheus.Registry, *Metrics) {
 			Reservations: 1,
 			Doubtful:     map[string]int{"shop": 1},
 			LedgerBytes:  420,
+			Waiting:      3,
 			Conditions:   []metav1.Condition{{Type: "Enforced", Status: metav1.ConditionFalse}},
 			Lag:          map[Projection]time.Duration{Status: 1500 * time.Millisecond},
 		}}
@@ -52,7 +56,7 @@ func busy() (*prometheus.Registry, *Metrics) {
 	return registry, m
 }
 
-func TestWhatTheLeaderExportsOfAQuota(t *testing.T) {
+func TestTheMetricsOfAQuota(t *testing.T) {
 	registry, _ := busy()
 	const want = `
 # HELP sharedquota_counting_leader 1 for the replica that counts, the leader; 0 for the others.
@@ -67,6 +71,9 @@ sharedquota_ledger_reservations{quota="team"} 1
 # HELP sharedquota_ledger_size_bytes Size of the stored ledger as JSON. Its reservations take 900 KiB at most. Exported by the leader alone.
 # TYPE sharedquota_ledger_size_bytes gauge
 sharedquota_ledger_size_bytes{quota="team"} 420
+# HELP sharedquota_owners_waiting Workloads that wait for room, because the quota refused objects that their controllers created. Exported by the leader alone.
+# TYPE sharedquota_owners_waiting gauge
+sharedquota_owners_waiting{quota="team"} 3
 # HELP sharedquota_projection_lag_seconds Age of the oldest change that the quota's status, or one of its views, doesn't show yet; 0 if all is shown. Exported by the leader alone.
 # TYPE sharedquota_projection_lag_seconds gauge
 sharedquota_projection_lag_seconds{projection="status",quota="team"} 1.5
@@ -90,7 +97,7 @@ sharedquota_quota_used{quota="team",resource="requests.cpu"} 1.5
 `
 	err := testutil.GatherAndCompare(registry, strings.NewReader(want),
 		"sharedquota_counting_leader", "sharedquota_ledger_doubtful_reservations", "sharedquota_ledger_reservations", "sharedquota_ledger_size_bytes", "sharedquota_projection_lag_seconds",
-		"sharedquota_quota_condition", "sharedquota_quota_hard", "sharedquota_quota_namespace_used",
+		"sharedquota_owners_waiting", "sharedquota_quota_condition", "sharedquota_quota_hard", "sharedquota_quota_namespace_used",
 		"sharedquota_quota_reserved", "sharedquota_quota_used")
 	if err != nil {
 		t.Error(err)

@@ -39,7 +39,9 @@ type Figures struct {
 	Doubtful map[string]int
 	// LedgerBytes is how large the stored ledger is, as JSON; zero where there is none.
 	LedgerBytes int
-	Conditions  []metav1.Condition
+	// Waiting is how many workloads wait for room.
+	Waiting    int
+	Conditions []metav1.Condition
 	// Lag is for how long a change has not been shown.
 	// projection -> age; zero where everything is shown
 	Lag map[Projection]time.Duration
@@ -58,7 +60,7 @@ type quotas struct {
 	// source is nil until there is one.
 	source atomic.Pointer[source]
 
-	leader, hard, used, reserved, namespaceUsed, condition, reservations, doubtful, size, lag *prometheus.Desc
+	leader, hard, used, reserved, namespaceUsed, condition, reservations, doubtful, size, waiting, lag *prometheus.Desc
 }
 
 const byLeader = " Exported by the leader alone."
@@ -87,6 +89,8 @@ func newQuotas(c *catalogue) *quotas {
 			labelQuota, labelNamespace),
 		size: c.described("ledger", "size_bytes",
 			"Size of the stored ledger as JSON. Its reservations take 900 KiB at most."+byLeader, labelQuota),
+		waiting: c.described("owners", "waiting",
+			"Workloads that wait for room, because the quota refused objects that their controllers created."+byLeader, labelQuota),
 		lag: c.described("projection", "lag_seconds",
 			"Age of the oldest change that the quota's status, or one of its views, doesn't show yet; 0 if all is shown."+byLeader,
 			labelQuota, labelProjection),
@@ -98,7 +102,7 @@ func newQuotas(c *catalogue) *quotas {
 // Describe implements prometheus.Collector.
 func (q *quotas) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.reservations, q.doubtful, q.size, q.lag,
+		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.reservations, q.doubtful, q.size, q.waiting, q.lag,
 	} {
 		descs <- desc
 	}
@@ -133,6 +137,7 @@ func (q *quotas) collect(to sink, figures Figures) {
 		to.gauge(q.doubtful, float64(number), figures.Quota, namespace)
 	}
 	to.gauge(q.size, float64(figures.LedgerBytes), figures.Quota)
+	to.gauge(q.waiting, float64(figures.Waiting), figures.Quota)
 	for _, condition := range figures.Conditions {
 		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
 			to.gauge(q.condition, truth(condition.Status == status), figures.Quota, condition.Type, string(status))

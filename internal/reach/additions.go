@@ -51,15 +51,14 @@ func Keys(quotas []Quota, written *admissionregistrationv1.ValidatingWebhookConf
 	return keys
 }
 
-// Find takes a configuration apart. Only what is about keys that the operator doesn't use
-// counts as added: who changes the operator's own requirements edits them.
+// Find separates what others added from the operator's own part. Only requirements on labels that no quota
+// uses count as added: other changes edit the operator's own part.
 //
-//   - A requirement of namespaces takes out those that don't meet it, of an entry that
-//     enforces. The other entries are asked about objects that are in no namespace, for
-//     which the API server doesn't look at it.
-//   - One of objects takes out objects in every namespace, and whoever creates an object
-//     chooses its labels. So none is taken for harmless, but for those that the objects
-//     of probes meet, where nothing else needs to be asked about.
+//   - In an entry that enforces, a requirement of namespaces excludes those that don't meet it. In
+//     the other entries it excludes nothing that is limited: their objects are in no namespace, or
+//     they keep no quota.
+//   - A requirement of objects is never harmless, because users choose the labels of objects. The
+//     entry for probes is the exception, if the objects of probes meet the requirement.
 func (s Settings) Find(current *admissionregistrationv1.ValidatingWebhookConfiguration, keys sets.Set[string]) Found {
 	found := Found{Own: current.DeepCopy()}
 	for i := range found.Own.Webhooks {

@@ -58,7 +58,7 @@ func written(settings Settings, quotas ...Quota) *admissionregistrationv1.Valida
 	return current
 }
 
-func TestWhatOthersAddIsTold(t *testing.T) {
+func TestAdditionsByOthersAreReported(t *testing.T) {
 	const entry = 1 // of objects
 	type configuration = admissionregistrationv1.ValidatingWebhookConfiguration
 	shop := namespaceOf("shop", "team=shop")

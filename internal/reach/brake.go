@@ -69,9 +69,9 @@ func (b *Brake) Wait(now time.Time) time.Duration {
 	return max(0, b.edited.Add(b.pause).Sub(now))
 }
 
-// Trial returns how long the last repair still has to last until it is believed to. That
-// is as long as it had waited, and twice as long as the one before had lasted: so a fight
-// with whoever comes back regularly looks like none for a moment at most once.
+// Trial returns how long the last repair must still last before it is believed. The trial is as long as the
+// repair had waited, or twice as long as the one before it lasted, whichever is more; at least one second,
+// and at most five minutes. So an editor that comes back regularly is taken for gone once at most.
 func (b *Brake) Trial(now time.Time) time.Duration {
 	if b.repaired.IsZero() || b.IsEdited() {
 		return 0

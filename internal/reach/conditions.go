@@ -28,6 +28,23 @@ const charging = `request.operation != "UPDATE" || request.?subResource.orValue(
 const redefining = `request.operation != "UPDATE" || ` +
 	`(!has(object.metadata.deletionTimestamp) && object.?spec != oldObject.?spec)`
 
+// resizing skips the updates of a workload that leave its spec as it is, which most of those by
+// Kubernetes' own controllers do.
+const resizing = `request.operation != "UPDATE" || object.?spec != oldObject.?spec`
+
+// applied skips what a Deployment or a CronJob makes: the entry was asked about these. An object of
+// the subresource scale has no owner.
+const applied = `!object.metadata.?ownerReferences.orValue([]).exists(owner, ` +
+	`owner.?controller.orValue(false) && owner.kind in ["Deployment", "CronJob"])`
+
+// workloadConditions are those of the entries for workloads.
+func workloadConditions() []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{
+		{Name: "applied." + WorkloadsWebhook, Expression: applied},
+		{Name: "resizing." + WorkloadsWebhook, Expression: resizing},
+	}
+}
+
 // quotaConditions are those of the entry that validates quotas.
 func quotaConditions() []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{{Name: "redefining." + QuotasWebhook, Expression: redefining}}

@@ -139,7 +139,7 @@ func (u update) but(change func(*update)) update {
 	return u
 }
 
-func TestWhatIsAsked(t *testing.T) {
+func TestTheConditionsOfAnEntry(t *testing.T) {
 	toNothing := func(u *update) { u.operation, u.old = admission.Create, nil }
 	for name, test := range map[string]struct {
 		update update

@@ -31,7 +31,7 @@ func TestAnEditionIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEdition(t *testing.T) {
+func TestPathsThatAreNoEdition(t *testing.T) {
 	for _, path := range []string{"", "12", "12-", "-" + testMark, "0-" + testMark, "+1-" + testMark, "-1-" + testMark, "12-0123", "012-" + testMark, "12-" + testMark + "-"} {
 		if edition, err := ParseEdition(path); err == nil {
 			t.Errorf("%q is read as %+v", path, edition)

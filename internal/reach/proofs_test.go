@@ -61,7 +61,7 @@ func (s *story) of(name string, generation int64) Enforcement {
 	return s.proofs.Of(name, types.UID(name), generation, s.now).Enforcement
 }
 
-func TestWhatIsKnownOfAQuota(t *testing.T) {
+func TestTheVerdictOnAQuota(t *testing.T) {
 	for name, test := range map[string]struct {
 		happens func(s *story)
 		want    Enforcement // of the spec 1 of quota a
@@ -215,7 +215,7 @@ func TestWhatIsKnownOfAQuota(t *testing.T) {
 	}
 }
 
-func TestWhoIsToldOfWhatIsConcluded(t *testing.T) {
+func TestQuotasWithANewConclusionAreReported(t *testing.T) {
 	s := &story{now: time.Unix(5000, 0)}
 	for i, step := range []struct {
 		happens func()
@@ -240,7 +240,7 @@ func TestWhoIsToldOfWhatIsConcluded(t *testing.T) {
 	}
 }
 
-func TestWhatIsToBeProved(t *testing.T) {
+func TestTheEditionToProve(t *testing.T) {
 	s := &story{}
 	for i, step := range []struct {
 		happens func()

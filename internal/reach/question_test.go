@@ -61,7 +61,7 @@ func FuzzParseQuestion(f *testing.F) {
 	})
 }
 
-func TestWhatIsNoQuestion(t *testing.T) {
+func TestPathsThatAreNoQuestion(t *testing.T) {
 	const digest = "0123456789abcdef"
 	for name, path := range map[string]string{
 		"nothing":                         "",
@@ -112,7 +112,7 @@ func (s Settings) asked(t fataler, webhooks []admissionregistrationv1.Validating
 	return questions
 }
 
-func TestWhatAnEntrySaysOfItsQuotas(t *testing.T) {
+func TestTheQuestionOfAnEntry(t *testing.T) {
 	quota := func(name string, version uint64, byLabels, byAnnotations map[string]string, limited ...schema.GroupResource) Quota {
 		return Quota{
 			Name: name, UID: types.UID(name), Generation: 1, Version: version,

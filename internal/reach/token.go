@@ -66,15 +66,15 @@ func NewToken() Token {
 // call of a webhook fails, because the API server then tells its client the URL. The tokens
 // that are replaced are retired.
 func (s Settings) WithToken(
-	is *admissionregistrationv1.ValidatingWebhookConfiguration, exposed bool, now time.Time,
+	configuration *admissionregistrationv1.ValidatingWebhookConfiguration, exposed bool, now time.Time,
 ) (with Settings, due time.Time) {
 	life := tokenLife
 	if exposed {
 		life = exposedLife
 	}
-	current, retired := Tokens(is), Retired(is)
-	since, err := time.Parse(time.RFC3339, is.Annotations[tokenAnnotation])
-	if len(current) == 1 && err == nil && now.Before(since.Add(life)) && since.Before(now.Add(clockSkew)) && s.trusts(is) {
+	current, retired := Tokens(configuration), Retired(configuration)
+	since, err := time.Parse(time.RFC3339, configuration.Annotations[tokenAnnotation])
+	if len(current) == 1 && err == nil && now.Before(since.Add(life)) && since.Before(now.Add(clockSkew)) && s.trusts(configuration) {
 		s.Token, s.TokenSince, s.Retired = current[0], since, retired
 		return s, since.Add(life)
 	}

@@ -27,6 +27,9 @@ const (
 	// ObjectsWebhook is the entry that enforces quotas. Where there are several, the
 	// others have a number in their names.
 	ObjectsWebhook = "objects.quota.sharedquota.dev"
+	// WorkloadsWebhook is the entry that is asked whether the pods of workloads fit. Where there are
+	// several, the others have a number in their names.
+	WorkloadsWebhook = "workloads.quota.sharedquota.dev"
 	// QuotasWebhook is the entry that validates ClusterResourceQuotas.
 	QuotasWebhook = "quotas.quota.sharedquota.dev"
 
@@ -38,6 +41,9 @@ const (
 	Timeout = 10 * time.Second
 	// AnswerMargin is what is left of the API server's patience to answer in.
 	AnswerMargin = 500 * time.Millisecond
+	// PreflightTimeout is how long the API server waits for an answer about a workload. Without one,
+	// the workload is stored.
+	PreflightTimeout = 2 * time.Second
 
 	// maxEntries bounds the entries that enforce: at each request, the API server
 	// looks through all of them.
@@ -68,7 +74,7 @@ func (e Endpoint) clientConfig(path string) admissionregistrationv1.WebhookClien
 
 // Paths are the paths of the endpoints. The questions follow that of Objects, and
 // the editions that of Probe, each after a slash.
-type Paths struct{ Objects, Quotas, Probe string }
+type Paths struct{ Objects, Workloads, Quotas, Probe string }
 
 // Settings are what is the same for all quotas.
 type Settings struct {
@@ -99,6 +105,8 @@ type Quota struct {
 	Selector selection.Selector
 	// Limited are the resources that the quota limits.
 	Limited []schema.GroupResource
+	// Preflight: it is asked whether workloads fit.
+	Preflight bool
 }
 
 // Webhooks returns the entries that ask about exactly what the quotas limit, in
@@ -107,19 +115,28 @@ type Quota struct {
 // selection.Disjoint, and exact is false once they do so in namespaces that no
 // quota selects. With nothing limited, no object is asked about. The path of each
 // entry has its Question.
+//
+// The entries for workloads ask in the same namespaces, as far as quotas want it. They keep no quota:
+// exact says nothing of them.
 func (s Settings) Webhooks(quotas []Quota) (webhooks []admissionregistrationv1.ValidatingWebhook, exact bool) {
 	validating := s.webhook(QuotasWebhook, s.Paths.Quotas, metav1.LabelSelector{}, quotaRules())
 	validating.MatchConditions = quotaConditions()
 	webhooks = append(webhooks, validating)
 	entries, exact := s.entries(quotas)
 	for i, entry := range entries {
-		name := ObjectsWebhook
-		if i > 0 {
-			name = fmt.Sprintf("objects-%d.%s", i+1, strings.TrimPrefix(ObjectsWebhook, "objects."))
-		}
-		webhooks = append(webhooks, s.objectsWebhook(name, entry.question, entry.Selector, objectRules(parseAll(entry.Rules))))
+		webhooks = append(webhooks, s.objectsWebhook(
+			numbered(ObjectsWebhook, i), entry.question, entry.Selector, objectRules(parseAll(entry.Rules))))
 	}
-	return webhooks, exact
+	return append(webhooks, s.workloadsWebhooks(quotas)...), exact
+}
+
+// numbered returns the name of one of several entries: the first has no number.
+func numbered(name string, i int) string {
+	if i == 0 {
+		return name
+	}
+	first, rest, _ := strings.Cut(name, ".")
+	return fmt.Sprintf("%s-%d.%s", first, i+1, rest)
 }
 
 // entry is one that enforces.
@@ -235,4 +252,4 @@ func isOfObjects(webhook admissionregistrationv1.ValidatingWebhook) bool {
 }
 
 // seconds is how a configuration says how long the API server waits.
-func seconds(timeout time.Duration) *int32 { return ptr.To(int32(timeout / time.Second)) } //nolint:gosec // 30 at most
+func seconds(timeout time.Duration) *int32 { return ptr.To(int32(timeout / time.Second)) } //nolint:gosec // 10 at most

@@ -33,7 +33,7 @@ var (
 
 func testSettings() Settings {
 	return Settings{
-		Endpoint: Endpoint{URL: "https://127.0.0.1:9443"}, Paths: Paths{Objects: "/objects", Quotas: "/quotas", Probe: "/probe"},
+		Endpoint: Endpoint{URL: "https://127.0.0.1:9443"}, Paths: Paths{Objects: "/objects", Workloads: "/workloads", Quotas: "/quotas", Probe: "/probe"},
 		Protected: []string{"kube-system", "operator"}, FailurePolicy: admissionregistrationv1.Fail,
 	}
 }
@@ -195,7 +195,7 @@ func resourcesOf(webhook admissionregistrationv1.ValidatingWebhook) []schema.Gro
 	return resources
 }
 
-func TestWhereIsAskedAboutWhat(t *testing.T) {
+func TestTheNamespacesAndResourcesOfEntries(t *testing.T) {
 	shop, blog := map[string]string{"team": "shop"}, map[string]string{"team": "blog"}
 	for name, test := range map[string]struct {
 		settings  func(*Settings)
@@ -266,7 +266,7 @@ func tooMany() []Quota {
 	return quotas
 }
 
-func TestWhereTheAPIServerCalls(t *testing.T) {
+func TestTheAddressThatTheAPIServerCalls(t *testing.T) {
 	authority := []byte("authority")
 	path := "/objects/exact-" + QuotaSet([]types.UID{"shop"}) + "/7-" + digestOf([]string{"shop 1"})
 	for name, test := range map[string]struct {

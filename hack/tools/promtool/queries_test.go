@@ -140,7 +140,7 @@ func optional(t *testing.T) map[string]string {
 }
 
 // By default no alert may be blind, and no panel empty without a word.
-func TestWhatTakesAFlagSaysSo(t *testing.T) {
+func TestAMetricThatNeedsAFlagSaysSo(t *testing.T) {
 	alerts, panels := alerts(t), dashboard(t).Panels
 	for name, flag := range optional(t) {
 		for _, alert := range alerts {
@@ -164,7 +164,7 @@ func TestWhatTakesAFlagSaysSo(t *testing.T) {
 }
 
 // The check itself must notice what is wrong.
-func TestWhatIsNotExportedIsFound(t *testing.T) {
+func TestAQueryForAnUnexportedMetricIsFound(t *testing.T) {
 	known := exported(t)
 	for query, want := range map[string]string{
 		`sharedquota_quota_usd{quota="team"}`:                                           "sharedquota_quota_usd is not exported",
@@ -238,12 +238,12 @@ func (m metrics) checkLabels(node parser.Node, wanted []string) error {
 		if name == "" {
 			return fmt.Errorf("a selector names no metric: %v", selectors)
 		}
-		has, is := m[name]
-		if !is {
+		labels, found := m[name]
+		if !found {
 			return fmt.Errorf("%s is not exported", name)
 		}
 		for _, label := range wanted {
-			if !slices.Contains(has, label) && !slices.Contains(ofTheTarget, label) {
+			if !slices.Contains(labels, label) && !slices.Contains(ofTheTarget, label) {
 				return fmt.Errorf("%s has no label %s", name, label)
 			}
 		}

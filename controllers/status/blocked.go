@@ -1,0 +1,90 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+)
+
+// namedWaiting is how many of the workloads that wait a view names.
+const namedWaiting = 20
+
+// waitingOwners says how many workloads wait, and since when the first of them does; nil if none does.
+func waitingOwners(owners int, since time.Time) *quotav1.WaitingOwners {
+	if owners == 0 {
+		return nil
+	}
+	return &quotav1.WaitingOwners{Owners: int32(owners), Since: seconds(since)} //nolint:gosec // a few thousand for each replica
+}
+
+// seconds is a time as the API server stores it.
+func seconds(at time.Time) metav1.Time { return metav1.NewTime(at.Truncate(time.Second)) }
+
+// byNamespace sorts by namespace what is in order.
+func byNamespace(records []waiting.Record) map[string][]waiting.Record {
+	all := map[string][]waiting.Record{}
+	for i := range records {
+		all[records[i].Namespace] = append(all[records[i].Namespace], records[i])
+	}
+	return all
+}
+
+// waitingIn returns what a view says of the workloads of its namespace that wait. Nothing in it changes while they
+// wait, but how many there are, and now and then what they are short of.
+func waitingIn(records []waiting.Record) ([]quotav1.WaitingOwner, []metav1.Condition) {
+	if len(records) == 0 {
+		return nil, []metav1.Condition{condition(quotav1.ConditionBlocked, metav1.ConditionFalse, quotav1.ReasonNoneWaiting,
+			"no workload of this namespace waits for room")}
+	}
+	named := make([]quotav1.WaitingOwner, 0, min(len(records), namedWaiting))
+	for i := range records[:min(len(records), namedWaiting)] {
+		named = append(named, quotav1.WaitingOwner{
+			Kind: string(records[i].Kind), Name: records[i].Name, Since: seconds(records[i].Since), Short: records[i].Short,
+		})
+	}
+	return named, []metav1.Condition{condition(quotav1.ConditionBlocked, metav1.ConditionTrue, quotav1.ReasonWaitingForRoom,
+		blockedMessage(named[0], len(records)))}
+}
+
+// blockedMessage says how many workloads wait, since when, and what the first of them is short of.
+func blockedMessage(first quotav1.WaitingOwner, number int) string {
+	wait := "1 workload waits"
+	if number > 1 {
+		wait = fmt.Sprintf("%d workloads wait", number)
+	}
+	return fmt.Sprintf("%s for room, the first since %s: %s %s is short of %s; each is woken as soon as it fits: "+
+		"delete unneeded objects in any namespace that shares the quota, or ask for a higher limit",
+		wait, first.Since.UTC().Format(time.RFC3339), first.Kind, first.Name, report.Amounts(first.Short))
+}
+
+// since returns the conditions that a view gets, with the times of those that it has. That nobody waits is
+// said only once somebody has.
+func since(current *quotav1.LocalResourceQuota, wanted []metav1.Condition, now time.Time) []metav1.Condition {
+	var conditions []metav1.Condition
+	if current != nil {
+		conditions = slices.Clone(current.Status.Conditions)
+	}
+	for _, condition := range wanted {
+		if condition.Status != metav1.ConditionTrue && meta.FindStatusCondition(conditions, condition.Type) == nil {
+			continue
+		}
+		condition.LastTransitionTime = seconds(now)
+		meta.SetStatusCondition(&conditions, condition)
+	}
+	return conditions
+}
+
+// isBlocked reports whether a view says that workloads wait.
+func isBlocked(status quotav1.LocalResourceQuotaStatus) bool {
+	return meta.IsStatusConditionTrue(status.Conditions, quotav1.ConditionBlocked)
+}

@@ -1,0 +1,41 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wake
+
+import (
+	"slices"
+
+	quota "k8s.io/apiserver/pkg/quota/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+)
+
+// freeOf returns the room that a quota has: what is free by the count, as its status shows it, and by the ledger, because
+// nothing is granted before a settle. It returns false while the ledger grants nothing, or isn't of this count. Of a resource
+// that isn't counted there is none.
+func freeOf(object *quotav1.ClusterResourceQuota, count *counting.Count, state ledger.State) (waiting.Free, bool) {
+	read := balance.Read(count, object.Name, object.UID, state)
+	isOpen := state.Quota == object.UID && state.Sealed.IsZero() && state.Digest == read.Target.Digest
+	if read.Selection == 0 || !isOpen {
+		return waiting.Free{}, false
+	}
+	hard := object.Spec.Quota.Hard
+	charged := quota.Mask(quota.Max(
+		quota.Add(quota.Mask(read.Used, read.Complete), read.Reserved),
+		quota.Add(state.Used, state.WithoutEscrows().Reserved()),
+	), quota.ResourceNames(hard))
+	for name, limit := range hard {
+		if !slices.Contains(read.Complete, name) {
+			charged[name] = limit
+		}
+	}
+	return waiting.Free{Hard: hard, Charged: charged, Limits: func(namespace string) bool {
+		_, selected := read.Slices[namespace]
+		return selected
+	}}, true
+}

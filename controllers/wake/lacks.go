@@ -1,0 +1,50 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wake
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+)
+
+// lacks returns how many objects a workload is short of, by its spec and status. For a Deployment and a
+// CronJob that can't be told from these: they lack one.
+func lacks(kind waiting.Kind, workload *unstructured.Unstructured) int64 {
+	if workload.GetDeletionTimestamp() != nil {
+		return 0
+	}
+	spec := func(otherwise int64, path ...string) int64 { return number(workload, otherwise, "spec", path) }
+	status := func(path ...string) int64 { return number(workload, 0, "status", path) }
+	switch kind {
+	case waiting.ReplicaSet, waiting.ReplicationController:
+		return spec(1, "replicas") - status("replicas")
+	case waiting.StatefulSet:
+		short := spec(1, "replicas") - status("replicas")
+		if policy, _, _ := unstructured.NestedString(workload.Object, "spec", "podManagementPolicy"); policy != "Parallel" {
+			return min(short, 1) // one after the other
+		}
+		return short
+	case waiting.DaemonSet:
+		return status("desiredNumberScheduled") - status("currentNumberScheduled")
+	case waiting.Job:
+		if suspended, _, _ := unstructured.NestedBool(workload.Object, "spec", "suspend"); suspended {
+			return 0
+		}
+		atOnce := spec(1, "parallelism")
+		return min(atOnce, spec(atOnce+status("succeeded"), "completions")-status("succeeded")) - status("active")
+	case waiting.Deployment, waiting.CronJob:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func number(workload *unstructured.Unstructured, otherwise int64, part string, path []string) int64 {
+	value, found, err := unstructured.NestedInt64(workload.Object, append([]string{part}, path...)...)
+	if err != nil || !found {
+		return otherwise
+	}
+	return value
+}

@@ -1,0 +1,79 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wake
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+)
+
+// callTimeout bounds one call of the API server.
+const callTimeout = 5 * time.Second
+
+// Workloads are the owners of objects, at the API server.
+type Workloads struct {
+	client dynamic.Interface
+}
+
+// NewWorkloads makes Workloads.
+func NewWorkloads(client dynamic.Interface) *Workloads { return &Workloads{client: client} }
+
+// Wake makes a workload's controller try again, and returns how many objects the workload lacks; zero if it is
+// gone.
+func (w *Workloads) Wake(ctx context.Context, owner waiting.Owner, now time.Time) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": owner.UID, "annotations": map[string]string{quotav1.RoomAnnotation: now.UTC().Format(time.RFC3339Nano)},
+	}})
+	if err != nil {
+		return 0, fmt.Errorf("making the patch: %w", err)
+	}
+	workload, err := w.client.Resource(owner.Kind.Resource()).Namespace(owner.Namespace).
+		Patch(ctx, owner.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if isGone(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("waking %s %s/%s: %w", owner.Kind, owner.Namespace, owner.Name, err)
+	}
+	return max(lacks(owner.Kind, workload), 0), nil
+}
+
+// isGone reports whether there is no workload of this UID: another one may have its name. If there is one that the API
+// server takes no change of, waking it is no use either.
+func isGone(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsConflict(err) && strings.Contains(err.Error(), "Precondition failed")
+}
+
+// Lacks returns how many objects a workload lacks; zero if it is gone.
+func (w *Workloads) Lacks(ctx context.Context, owner waiting.Owner) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	// The operator may list workloads, because it counts them, and not get single ones.
+	list, err := w.client.Resource(owner.Kind.Resource()).Namespace(owner.Namespace).
+		List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, owner.Name).String()})
+	if err != nil {
+		return 0, fmt.Errorf("reading %s %s/%s: %w", owner.Kind, owner.Namespace, owner.Name, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].GetUID() == owner.UID {
+			return max(lacks(owner.Kind, &list.Items[i]), 0), nil
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,196 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wake
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+)
+
+const (
+	// wakesAtOnce is how many workloads of a quota are woken at the same time. How many objects a workload lacks
+	// is known once it has been woken.
+	wakesAtOnce = 8
+	// wakesPerSecond bounds the wakes of all quotas together.
+	wakesPerSecond = 200
+)
+
+// WakerParts are what a Waker works with.
+type WakerParts struct {
+	Clock  clock.Clock
+	Client client.Client
+	Count  *counting.Count
+	Group  *driver.Group
+	List   *waiting.List
+	// Workloads are woken.
+	Workloads *Workloads
+	Metrics   *metrics.Metrics
+	// Changed must be fired with every quota whose count, ledger or waiting workloads change.
+	Changed *trigger.Trigger
+}
+
+// Waker wakes workloads when there is room for them.
+type Waker struct {
+	WakerParts
+
+	// mu guards what follows.
+	mu      sync.Mutex
+	limiter *rate.Limiter
+	// quota name -> what was promised, and to whom
+	rooms map[string]*waiting.Room
+	// forbidden: it was logged that workloads may not be woken.
+	forbidden bool
+}
+
+// NewWaker makes the controller.
+func NewWaker(parts WakerParts) *Waker {
+	return &Waker{
+		WakerParts: parts, limiter: rate.NewLimiter(wakesPerSecond, wakesPerSecond), rooms: map[string]*waiting.Room{},
+	}
+}
+
+// Name returns the controller's name.
+func (*Waker) Name() string { return "wake" }
+
+// Register adds the controller to the manager.
+func (w *Waker) Register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(w.Name()).
+		For(&quotav1.ClusterResourceQuota{}, builder.WithPredicates(trigger.SpecChanged())).
+		WatchesRawSource(w.Changed.Source()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		Complete(w)
+}
+
+// Reconcile wakes as many workloads as fit into one quota.
+func (w *Waker) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	for ctx.Err() == nil {
+		records := w.List.Waiting(request.Name)
+		if len(records) == 0 {
+			w.forget(request.Name)
+			return reconcile.Result{}, nil
+		}
+		free, known, err := w.free(ctx, request.Name)
+		if err != nil || !known {
+			return reconcile.Result{}, err // if it isn't known, the count will ask again
+		}
+		plan := w.plan(request.Name, records, free)
+		w.Metrics.RefusedAgain(request.Name, plan.RefusedAgain)
+		for _, key := range plan.Forget {
+			w.List.Over(w.Clock.Now(), key)
+		}
+		if len(plan.Wake) == 0 {
+			return reconcile.Result{RequeueAfter: plan.Next}, nil
+		}
+		w.wake(ctx, request.Name, plan.Wake)
+		if free.Hard == nil { // the quota is gone, and so are its metrics
+			w.Metrics.Forget(request.Name)
+		}
+	}
+	return reconcile.Result{}, nil
+}
+
+// forget drops what was promised of a quota for which nobody waits.
+func (w *Waker) forget(quota string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.rooms, quota)
+}
+
+func (w *Waker) plan(quota string, records []waiting.Record, free waiting.Free) waiting.Plan {
+	now := w.Clock.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	room, known := w.rooms[quota]
+	if !known {
+		room = waiting.NewRoom()
+		w.rooms[quota] = room
+	}
+	plan := room.Plan(now, records, free, min(wakesAtOnce, int(w.limiter.TokensAt(now))))
+	w.limiter.AllowN(now, len(plan.Wake))
+	return plan
+}
+
+// wake wakes workloads, and notes what they lack.
+func (w *Waker) wake(ctx context.Context, quota string, records []waiting.Record) {
+	var group errgroup.Group
+	for i := range records {
+		group.Go(func() error {
+			w.wakeOne(ctx, quota, records[i])
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
+func (w *Waker) wakeOne(ctx context.Context, quota string, record waiting.Record) {
+	lacking, err := w.Workloads.Wake(ctx, record.Owner, w.Clock.Now())
+	if err != nil {
+		w.failed(ctx, quota, record, err)
+		return
+	}
+	w.Metrics.Woken(quota)
+	w.mu.Lock()
+	w.forbidden = false
+	if room := w.rooms[quota]; room != nil {
+		room.Answered(record, lacking)
+	}
+	w.mu.Unlock()
+	if lacking == 0 {
+		w.List.Over(w.Clock.Now(), record.Key())
+	}
+}
+
+func (w *Waker) failed(ctx context.Context, quota string, record waiting.Record, err error) {
+	w.Metrics.WakeFailed(quota)
+	forbidden := apierrors.IsForbidden(err)
+	w.mu.Lock()
+	if room := w.rooms[quota]; room != nil {
+		room.Failed(record.Key())
+	}
+	told := forbidden && w.forbidden
+	w.forbidden = w.forbidden || forbidden
+	w.mu.Unlock()
+	switch {
+	case told || ctx.Err() != nil:
+	case forbidden:
+		log.FromContext(ctx).Error(err, "Workloads that wait for room aren't woken: give the operator the rights of "+
+			"config/rbac/wake_role.yaml, or switch this off by --wake-owners=false")
+	default:
+		log.FromContext(ctx).Error(err, "A workload that waits for room was not woken. It is tried again")
+	}
+}
+
+// free returns the room that a quota has; false if that isn't known yet.
+func (w *Waker) free(ctx context.Context, name string) (waiting.Free, bool, error) {
+	object := &quotav1.ClusterResourceQuota{}
+	err := w.Client.Get(ctx, client.ObjectKey{Name: name}, object)
+	if apierrors.IsNotFound(err) {
+		return waiting.Free{Limits: func(string) bool { return false }}, true, nil
+	}
+	if err != nil {
+		return waiting.Free{}, false, fmt.Errorf("reading quota %s: %w", name, err)
+	}
+	free, known := freeOf(object, w.Count, w.Group.Current(name))
+	return free, known, nil
+}

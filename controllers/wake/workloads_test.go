@@ -1,0 +1,200 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wake
+
+import (
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+)
+
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal([]byte(text), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	numbers(object.Object)
+	return object
+}
+
+// numbers makes numbers what a client makes them.
+func numbers(object map[string]any) {
+	for name, value := range object {
+		switch value := value.(type) {
+		case float64:
+			object[name] = int64(value)
+		case map[string]any:
+			numbers(value)
+		}
+	}
+}
+
+func TestHowManyObjectsAWorkloadLacks(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind waiting.Kind
+		text string
+		want int64
+	}{
+		"a ReplicaSet: all it wants and has not":          {waiting.ReplicaSet, `{"spec":{"replicas":5},"status":{"replicas":2}}`, 3},
+		"one of which nothing is said wants one":          {waiting.ReplicationController, `{"spec":{},"status":{}}`, 1},
+		"one that is scaled down":                         {waiting.ReplicaSet, `{"spec":{"replicas":0},"status":{"replicas":0}}`, 0},
+		"one that is being deleted":                       {waiting.ReplicaSet, `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"replicas":5}}`, 0},
+		"a StatefulSet: one after the other":              {waiting.StatefulSet, `{"spec":{"replicas":5,"podManagementPolicy":"OrderedReady"},"status":{"replicas":2}}`, 1},
+		"one that has all":                                {waiting.StatefulSet, `{"spec":{"replicas":2},"status":{"replicas":2}}`, 0},
+		"or all at once":                                  {waiting.StatefulSet, `{"spec":{"replicas":5,"podManagementPolicy":"Parallel"},"status":{"replicas":2}}`, 3},
+		"a DaemonSet: one for each node":                  {waiting.DaemonSet, `{"status":{"desiredNumberScheduled":7,"currentNumberScheduled":3}}`, 4},
+		"a Job: as many at once as it may":                {waiting.Job, `{"spec":{"parallelism":4,"completions":10},"status":{"active":1,"succeeded":2}}`, 3},
+		"at the end as many as are left":                  {waiting.Job, `{"spec":{"parallelism":4,"completions":10},"status":{"active":1,"succeeded":8}}`, 1},
+		"a work queue of which nobody knows how many":     {waiting.Job, `{"spec":{"parallelism":4},"status":{"active":1}}`, 3},
+		"a Job that is suspended":                         {waiting.Job, `{"spec":{"suspend":true,"parallelism":4},"status":{}}`, 0},
+		"a Deployment, which doesn't say":                 {waiting.Deployment, `{}`, 1},
+		"a CronJob, which doesn't say":                    {waiting.CronJob, `{}`, 1},
+		"a kind that nobody wakes":                        {waiting.Kind("Secret"), `{}`, 0},
+		"numbers that aren't":                             {waiting.ReplicaSet, `{"spec":{"replicas":"5"},"status":{"replicas":{}}}`, 1},
+		"a Job that has done more than it had to, by far": {waiting.Job, `{"spec":{"parallelism":1,"completions":1},"status":{"succeeded":3}}`, -2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := lacks(test.kind, parse(t, test.text)); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// api has workloads, and notes what is patched.
+type api struct {
+	*Workloads
+	mu      sync.Mutex // guards what follows
+	patches []string
+	answer  func(name string) (runtime.Object, error)
+}
+
+func newAPI(t *testing.T, answer func(name string) (runtime.Object, error)) *api {
+	t.Helper()
+	a := &api{answer: answer}
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		waiting.ReplicaSet.Resource(): "ReplicaSetList",
+	})
+	client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch, ok := action.(clienttesting.PatchAction)
+		if !ok || patch.GetSubresource() != "status" {
+			return true, nil, errors.New("this isn't a patch of the status")
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.patches = append(a.patches, patch.GetResource().Resource+" "+patch.GetNamespace()+"/"+patch.GetName()+" "+string(patch.GetPatch()))
+		answered, err := a.answer(patch.GetName())
+		return true, answered, err
+	})
+	client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		list, ok := action.(clienttesting.ListAction)
+		if !ok {
+			return true, nil, errors.New("this isn't a list")
+		}
+		name, _ := list.GetListRestrictions().Fields.RequiresExactMatch("metadata.name")
+		object, err := a.answer(name)
+		if err != nil {
+			return true, nil, err
+		}
+		found := &unstructured.UnstructuredList{Object: map[string]any{"kind": "ReplicaSetList", "apiVersion": "apps/v1"}}
+		if workload, ok := object.(*unstructured.Unstructured); ok {
+			found.Items = append(found.Items, *workload)
+		}
+		return true, found, err
+	})
+	a.Workloads = NewWorkloads(client)
+	return a
+}
+
+func replicaSet(t *testing.T, name string, lacking int64) *unstructured.Unstructured {
+	t.Helper()
+	object := parse(t, `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"namespace":"shop"},"spec":{"replicas":9},"status":{}}`)
+	object.SetName(name)
+	object.SetUID(refusalOf(name).UID)
+	if err := unstructured.SetNestedField(object.Object, 9-lacking, "status", "replicas"); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func TestHowAWorkloadIsWoken(t *testing.T) {
+	moment := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	resource := schema.GroupResource{Group: "apps", Resource: "replicasets"}
+	for name, test := range map[string]struct {
+		err    error
+		want   int64
+		failed bool
+	}{
+		"it says what it lacks":                      {want: 4},
+		"one that is gone lacks nothing":             {err: apierrors.NewNotFound(resource, "web")},
+		"nor one whose name another has":             {err: apierrors.NewConflict(resource, "web", errors.New("Precondition failed: UID in precondition"))},
+		"nor one that can't be changed":              {err: apierrors.NewInvalid(schema.GroupKind{}, "web", nil)},
+		"one that somebody else changes tries again": {err: apierrors.NewConflict(resource, "web", errors.New("modified")), failed: true},
+		"and so does one that may not be changed":    {err: apierrors.NewForbidden(resource, "web", errors.New("rbac")), failed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := newAPI(t, func(name string) (runtime.Object, error) { return replicaSet(t, name, 4), test.err })
+			got, err := api.Wake(t.Context(), refusalOf("web").Owner, moment)
+			if got != test.want || (err != nil) != test.failed {
+				t.Errorf("got %d, %v", got, err)
+			}
+			want := []string{`replicasets shop/web {"metadata":{"annotations":{"quota.sharedquota.dev/room":"2026-01-02T03:04:05.000000006Z"},"uid":"uid-web"}}`}
+			if diff := cmp.Diff(want, api.patches); diff != "" {
+				t.Errorf("patches (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWorkloadsThatLackNothingAreForgotten(t *testing.T) {
+	list := waiting.NewList()
+	start := time.Unix(1000, 0)
+	for _, name := range []string{"web", "gone", "another", "full", "unknown", "new"} {
+		list.Refused(start, refusalOf(name))
+	}
+	api := newAPI(t, func(name string) (runtime.Object, error) {
+		switch name {
+		case "web", "new":
+			return replicaSet(t, name, 1), nil
+		case "another":
+			return replicaSet(t, "x", 1), nil // of another UID
+		case "full":
+			return replicaSet(t, name, 0), nil
+		case "unknown":
+			return nil, errors.New("no answer")
+		default:
+			return nil, nil //nolint:nilnil // no object has this name
+		}
+	})
+	reviewer := NewReviewer(clocktesting.NewFakeClock(start.Add(time.Hour)), list, api.Workloads)
+	reviewer.review(t.Context(), start.Add(reviewAfter-1))
+	if owners(list) != 6 {
+		t.Errorf("%d are left of six that were just refused", owners(list))
+	}
+	list.Refused(start.Add(time.Minute), refusalOf("new"))
+	for i := range 4 {
+		reviewer.review(t.Context(), start.Add(time.Minute+time.Duration(i)*time.Second))
+	}
+	var left []string
+	for _, record := range list.Waiting("team") {
+		left = append(left, record.Name)
+	}
+	if diff := cmp.Diff([]string{"new", "unknown", "web"}, left); diff != "" {
+		t.Errorf("waiting (-want,+got):\n%s", diff)
+	}
+}

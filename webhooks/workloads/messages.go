@@ -1,0 +1,204 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+)
+
+// All text that a person reads in an answer is built here. Nothing here names another namespace.
+
+const (
+	// maxWarning is what the API server passes on of each warning, if there are many.
+	maxWarning = 256
+	// maxWarnings keeps all warnings together within what the API server passes on, 4096.
+	maxWarnings = 15
+	ellipsis    = " ..."
+)
+
+// unjudged is said of a workload about which nothing is known.
+func unjudged(reason string) string {
+	return printable(cut("not judged whether its pods fit into the quotas: "+reason, ""))
+}
+
+// words are what one finding is told by: one warning for each refusal, or one.
+func (f *finding) words(asked *subject) []string {
+	why := "; see kubectl crq why " + shortName(asked.workload.Kind, asked.workload.Name) + " -n " + asked.workload.Namespace
+	if refusals := f.verdict.Refusals; len(refusals) > 0 {
+		words := make([]string, 0, len(refusals))
+		for _, refusal := range refusals {
+			words = append(words, printable(cut(refused(refusal), why)))
+		}
+		return words
+	}
+	var said, what string
+	var names []string
+	switch {
+	case f.isShort() && len(f.room.Never) > 0:
+		said, what, names = f.never(asked)
+	case f.isShort():
+		said, what, names = f.short(asked)
+	case len(f.uncounted()) > 0:
+		said, what, names = "not judged whether its pods fit: ", "usage is still being counted: ", f.uncounted()
+	case f.waits():
+		said, what, names = "the rollout will wait for room, ", "short for its whole surge of ", f.tight()
+	default:
+		return nil
+	}
+	return []string{listed("quota "+f.quota+": "+said+what, names, why)}
+}
+
+// refused says what the API server is going to answer the workload's controller.
+func refused(refusal fitting.Refusal) string {
+	return "its " + plural(refusal.Refused) + " will be refused: " + refusal.Message
+}
+
+func plural(kind string) string {
+	if kind == "Pod" {
+		return "pods"
+	}
+	return kind + "s"
+}
+
+// never says that something is more than the limit.
+func (f *finding) never(asked *subject) (said, what string, names []string) {
+	switch {
+	case asked.unknownNodes:
+		said = "not one pod can ever fit"
+	case asked.maximum:
+		said = fmt.Sprintf("maxReplicas %d can never fit (%s fit now)", f.room.Wanted, f.fit())
+	case f.room.Wanted == 0:
+		said = "a run can never fit"
+	default:
+		said = fmt.Sprintf("%d pods can never fit (%s fit now)", f.room.Wanted, f.fit())
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.room.Never)) {
+		amount, hard := f.room.Never[name], f.hard(name)
+		names = append(names, fmt.Sprintf("%s %s of %s", name, amount.String(), hard))
+	}
+	return said, ", because that is more than the limit: ", names
+}
+
+// fit says how many pods fit now. If the status is outdated, there may be pods that aren't counted.
+func (f *finding) fit() string {
+	if f.outdated {
+		return fmt.Sprintf("at least %d", f.room.Fit)
+	}
+	return strconv.FormatInt(f.room.Fit, 10)
+}
+
+func (f *finding) hard(name corev1.ResourceName) string {
+	limit := f.verdict.Rows[0].Limit.Spec.Hard[name]
+	return limit.String()
+}
+
+// short says how many pods fit, and what is missing for the rest.
+func (f *finding) short(asked *subject) (said, what string, names []string) {
+	for _, row := range f.verdict.Rows {
+		if !row.Shortfall.IsZero() {
+			names = append(names, fmt.Sprintf("%s %s", row.Resource, row.Shortfall.String()))
+		}
+	}
+	switch {
+	case asked.unknownNodes:
+		said = "not one pod fits now, "
+	case asked.maximum:
+		said = fmt.Sprintf("maxReplicas %d: %s fit now, ", f.room.Wanted, f.fit())
+	case f.room.Wanted == 0:
+		said = "a run doesn't fit now, "
+	case f.room.Fit < f.room.Wanted:
+		said = fmt.Sprintf("%s of %d pods fit now, ", f.fit(), f.room.Wanted)
+	default:
+		said = "the rollout will be stuck, "
+	}
+	return said, "short of ", names
+}
+
+// uncounted are the resources of which nobody knows how much is left.
+func (f *finding) uncounted() []string {
+	var names []string
+	for _, row := range f.verdict.Rows {
+		if !row.Counted {
+			names = append(names, string(row.Resource))
+		}
+	}
+	return names
+}
+
+// tight is what a rollout is short of for its whole surge.
+func (f *finding) tight() []string {
+	var names []string
+	for _, row := range f.verdict.Rows {
+		if waits(row) {
+			missing := row.WholeSurge.DeepCopy()
+			missing.Sub(row.Available)
+			names = append(names, fmt.Sprintf("%s %s", row.Resource, missing.String()))
+		}
+	}
+	return names
+}
+
+// waits reports whether a rollout goes through with what is left of a resource, but without its whole
+// surge.
+func waits(row fitting.Row) bool {
+	return row.Counted && row.Shortfall.IsZero() && row.WholeSurge.Cmp(row.Requested) > 0 && row.WholeSurge.Cmp(row.Available) > 0
+}
+
+// listed names as many as there is room for, the first at least, and says how many others there are. The
+// tail is left out if there is no room for it.
+func listed(head string, names []string, tail string) string {
+	for count := len(names); count > 0; count-- {
+		text := head + strings.Join(names[:count], ", ")
+		if rest := len(names) - count; rest > 0 {
+			text += fmt.Sprintf(" and %d more", rest)
+		}
+		if len(text)+len(tail) <= maxWarning {
+			return printable(text + tail)
+		}
+		if count == 1 {
+			return printable(cut(text, tail))
+		}
+	}
+	return printable(cut(head, tail))
+}
+
+// cut shortens a text to what the API server passes on. The tail is left out first.
+func cut(text, tail string) string {
+	switch {
+	case len(text)+len(tail) <= maxWarning:
+		return text + tail
+	case len(text) <= maxWarning:
+		return text
+	default:
+		return strings.ToValidUTF8(text[:maxWarning-len(ellipsis)], "") + ellipsis
+	}
+}
+
+// printable leaves out what can't be in the header that carries a warning: the API server would leave
+// out the warning.
+func printable(text string) string {
+	return strings.Map(func(letter rune) rune {
+		if letter < ' ' || letter == 0x7f || letter == '�' {
+			return ' '
+		}
+		return letter
+	}, strings.ToValidUTF8(text, " "))
+}
+
+// bounded leaves out warnings that the API server would not pass on, and says how many.
+func bounded(warnings []string) []string {
+	if len(warnings) <= maxWarnings {
+		return warnings
+	}
+	rest := len(warnings) - maxWarnings + 1
+	return append(slices.Clone(warnings[:maxWarnings-1]), fmt.Sprintf("%d more quotas have something to say", rest))
+}
