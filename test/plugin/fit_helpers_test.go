@@ -132,9 +132,9 @@ func (p place) mustApply(ctx context.Context, manifest string) {
 // used is what the quota's status says.
 func (p place) used(ctx context.Context) corev1.ResourceList {
 	GinkgoHelper()
-	is := &quotav1.ClusterResourceQuota{}
-	Expect(api.Get(ctx, client.ObjectKey{Name: p.quota}, is)).To(Succeed())
-	return is.Status.Total.Used
+	current := &quotav1.ClusterResourceQuota{}
+	Expect(api.Get(ctx, client.ObjectKey{Name: p.quota}, current)).To(Succeed())
+	return current.Status.Total.Used
 }
 
 // comesTo waits until exactly this is used, of these resources.
@@ -151,11 +151,11 @@ func (p place) staysAt(ctx context.Context, want corev1.ResourceList) {
 }
 
 // difference names the resources that are others than wanted.
-func difference(want, is corev1.ResourceList) string {
+func difference(want, got corev1.ResourceList) string {
 	text := ""
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if w, i := want[name], is[name]; w.Cmp(i) != 0 {
-			text += string(name) + ": want " + w.String() + ", is " + i.String() + "; "
+		if w, g := want[name], got[name]; w.Cmp(g) != 0 {
+			text += string(name) + ": want " + w.String() + ", is " + g.String() + "; "
 		}
 	}
 	return text
@@ -165,12 +165,12 @@ func difference(want, is corev1.ResourceList) string {
 func (p place) raise(ctx context.Context, by corev1.ResourceList) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) error {
-		is := &quotav1.ClusterResourceQuota{}
-		if err := api.Get(ctx, client.ObjectKey{Name: p.quota}, is); err != nil {
+		current := &quotav1.ClusterResourceQuota{}
+		if err := api.Get(ctx, client.ObjectKey{Name: p.quota}, current); err != nil {
 			return err
 		}
-		is.Spec.Quota.Hard = quota.Add(is.Spec.Quota.Hard, by)
-		return api.Update(ctx, is)
+		current.Spec.Quota.Hard = quota.Add(current.Spec.Quota.Hard, by)
+		return api.Update(ctx, current)
 	}).Should(Succeed())
 }
 

@@ -132,19 +132,7 @@ var comes = map[string]corev1.ResourceList{
 	"ephemeral":             list("pods", "2", "persistentvolumeclaims", "2"),
 }
 
-var _ = Describe("kubectl crq fit", Ordered, ContinueOnFailure, func() {
-	BeforeAll(func(ctx SpecContext) {
-		for _, name := range []string{"fit-node-1", "fit-node-2", "fit-node-3"} {
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"fit": "node"}}}
-			mustCreate(ctx, node)
-			node.Spec.Taints = nil // of a node that isn't ready
-			Expect(api.Update(ctx, node)).To(Succeed())
-		}
-	})
-	AfterAll(func(ctx SpecContext) {
-		Expect(api.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"fit": "node"})).To(Succeed())
-	})
-
+var _ = Describe("kubectl crq fit", func() {
 	for _, kind := range slices.Sorted(maps.Keys(manifests)) {
 		manifest := manifests[kind]
 		args := []string(nil)
@@ -152,6 +140,9 @@ var _ = Describe("kubectl crq fit", Ordered, ContinueOnFailure, func() {
 			args = []string{"--nodes", "3"}
 		}
 		It("foretells to the last object what becomes of a "+kind+" that fits", func(ctx SpecContext) {
+			if kind == "daemonset" {
+				threeNodes(ctx)
+			}
 			p := newPlace(ctx, "fit-all-"+kind, takes[kind])
 
 			got := p.settledFits(ctx, manifest, args...)
@@ -164,6 +155,9 @@ var _ = Describe("kubectl crq fit", Ordered, ContinueOnFailure, func() {
 		})
 
 		It("foretells to the last unit what a "+kind+" is short of", func(ctx SpecContext) {
+			if kind == "daemonset" {
+				threeNodes(ctx)
+			}
 			short := beginWithout[kind]
 			p := newPlace(ctx, "fit-short-"+kind, quota.Subtract(takes[kind], short))
 
@@ -232,7 +226,7 @@ var _ = Describe("kubectl crq fit", Ordered, ContinueOnFailure, func() {
 		p.refused(ctx, "exceeded quota: "+p.quota)
 		Expect(upToDate(ctx, p)).To(BeZero())
 		p.raise(ctx, list("pods", "1"))
-		Eventually(ctx, func(ctx context.Context) int32 { return upToDate(ctx, p) }).Should(BeEquivalentTo(2))
+		rolledOut(ctx, p, 2)
 		p.staysAt(ctx, list("pods", "2"))
 	})
 
@@ -255,7 +249,7 @@ var _ = Describe("kubectl crq fit", Ordered, ContinueOnFailure, func() {
 		p.staysAt(ctx, list("requests.cpu", "1050m"))
 		Eventually(ctx, func(ctx context.Context) int32 { return upToDate(ctx, p) }).Should(BeEquivalentTo(2), "2 new ones and an old one")
 		p.raise(ctx, list("requests.cpu", "150m"))
-		Eventually(ctx, func(ctx context.Context) int32 { return upToDate(ctx, p) }).Should(BeEquivalentTo(3))
+		rolledOut(ctx, p, 3)
 		p.staysAt(ctx, list("requests.cpu", "1200m"))
 	})
 
@@ -273,7 +267,7 @@ var _ = Describe("kubectl crq fit", Ordered, ContinueOnFailure, func() {
 		Expect(got.Notes).To(ConsistOf(HavePrefix("There isn't room for the whole surge")))
 
 		p.mustApply(ctx, changed)
-		Eventually(ctx, func(ctx context.Context) int32 { return upToDate(ctx, p) }).Should(BeEquivalentTo(4))
+		rolledOut(ctx, p, 4)
 		p.staysAt(ctx, list("pods", "4"))
 	})
 
@@ -383,6 +377,7 @@ spec: {type: ClusterIP, ports: [{port: 80}]}
 	})
 
 	It("can't tell on how many nodes a DaemonSet runs, or what covers a namespace that isn't there", func(ctx SpecContext) {
+		threeNodes(ctx)
 		p := newPlace(ctx, "fit-unknown", list("pods", "9"))
 		got := crqAs(ctx, p.kubeconfig, "fit", "-f", file(manifests["daemonset"]), "-n", p.namespace)
 		Expect(got.status).To(Equal(2))
@@ -435,6 +430,20 @@ spec: {type: ClusterIP, ports: [{port: 80}]}
 	})
 })
 
+// threeNodes makes the nodes that the DaemonSets of these specs run on. They are deleted with the spec.
+func threeNodes(ctx context.Context) {
+	GinkgoHelper()
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(api.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"fit": "node"})).To(Succeed())
+	})
+	for _, name := range []string{"fit-node-1", "fit-node-2", "fit-node-3"} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"fit": "node"}}}
+		mustCreate(ctx, node)
+		node.Spec.Taints = nil // of a node that isn't ready
+		Expect(api.Update(ctx, node)).To(Succeed())
+	}
+}
+
 func orElse(given, otherwise corev1.ResourceList) corev1.ResourceList {
 	if given != nil {
 		return given
@@ -448,6 +457,17 @@ func ready(ctx context.Context, p place, count int32) {
 		deployment := builders.Deployment(p.namespace, "web", 0)
 		g.Expect(api.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
 		g.Expect(deployment.Status.ReadyReplicas).To(Equal(count))
+	}).Should(Succeed())
+}
+
+// rolledOut returns once there are so many pods, and all have the template as it is now.
+func rolledOut(ctx context.Context, p place, count int32) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega, ctx context.Context) {
+		g.Expect(upToDate(ctx, p)).To(Equal(count))
+		deployment := builders.Deployment(p.namespace, "web", 0)
+		g.Expect(api.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
+		g.Expect(deployment.Status.Replicas).To(Equal(count), "the last old one goes after the last new one is ready")
 	}).Should(Succeed())
 }
 

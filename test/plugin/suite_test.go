@@ -104,10 +104,10 @@ func enforced(ctx context.Context, quota *quotav1.ClusterResourceQuota) {
 func uses(ctx context.Context, quota, summary string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega, ctx context.Context) {
-		is := &quotav1.ClusterResourceQuota{}
-		g.Expect(api.Get(ctx, client.ObjectKey{Name: quota}, is)).To(Succeed())
-		g.Expect(is.Status.Summary).To(Equal(summary))
-		for name, amount := range is.Status.Reserved {
+		current := &quotav1.ClusterResourceQuota{}
+		g.Expect(api.Get(ctx, client.ObjectKey{Name: quota}, current)).To(Succeed())
+		g.Expect(current.Status.Summary).To(Equal(summary))
+		for name, amount := range current.Status.Reserved {
 			g.Expect(amount.IsZero()).To(BeTrue(), "%s: %s", name, amount.String())
 		}
 	}).Should(Succeed())

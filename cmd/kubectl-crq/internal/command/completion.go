@@ -57,7 +57,7 @@ func (e *environment) completeNamespaces(cmd *cobra.Command, _ []string, begun s
 
 // names returns the names of all objects of a kind that begin so; none where they
 // can't be read, for there is nobody to tell.
-func (e *environment) names(ctx context.Context, kind schema.GroupVersionKind, begun string) []string {
+func (e *environment) names(ctx context.Context, kind schema.GroupVersionKind, begun string, options ...client.ListOption) []string {
 	reader, err := e.client()
 	if err != nil {
 		return nil
@@ -66,7 +66,7 @@ func (e *environment) names(ctx context.Context, kind schema.GroupVersionKind, b
 	defer cancel()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind)
-	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil
 	}
 	names := make([]string, 0, meta.LenList(list))

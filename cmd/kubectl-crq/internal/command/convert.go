@@ -33,9 +33,10 @@ func newConvert(env *environment) *cobra.Command {
 	options := convertOptions{output: "yaml"}
 	command := &cobra.Command{
 		Use:   "convert -f FILE",
-		Short: "Turn the shared quotas of OpenShift, HNC and Capsule into ClusterResourceQuotas",
-		Long: "Turn the shared quotas of others into ClusterResourceQuotas: OpenShift's ClusterResourceQuota, HNC's " +
-			"HierarchicalResourceQuota, and the quotas of Capsule's Tenant, ResourcePool and GlobalResourceQuota. " +
+		Short: "Turn the shared quotas of OpenShift, KubeVirt, HNC and Capsule into ClusterResourceQuotas",
+		Long: "Turn the shared quotas of others into ClusterResourceQuotas: OpenShift's ClusterResourceQuota, KubeVirt's " +
+			"ApplicationAwareClusterResourceQuota, HNC's HierarchicalResourceQuota, and the quotas of Capsule's Tenant, " +
+			"ResourcePool and GlobalResourceQuota. " +
 			"Comments tell what could not be carried over, and what works differently.\n\n" +
 			"It reads files, asks no cluster, and changes nothing. It fails if something could not be converted at all; " +
 			"what could, is printed.",
@@ -77,8 +78,9 @@ func runConvert(env *environment, options convertOptions) error {
 	case lacks:
 		return fmt.Errorf("%d could not be carried over: look for \"# %s\" in the comments", total.Lost, conversion.Lost)
 	case total.Quotas == 0:
-		return errors.New("nothing to convert: expected a ClusterResourceQuota of OpenShift, a HierarchicalResourceQuota of HNC, " +
-			"or a Tenant, ResourcePool or GlobalResourceQuota of Capsule with a quota")
+		return errors.New("nothing to convert: expected a ClusterResourceQuota of OpenShift, an " +
+			"ApplicationAwareClusterResourceQuota of KubeVirt, a HierarchicalResourceQuota of HNC, or a Tenant, ResourcePool " +
+			"or GlobalResourceQuota of Capsule with a quota")
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 )
 
 // defaultTimeout bounds each call where --request-timeout doesn't. kubectl's own
@@ -47,6 +48,23 @@ func (e *environment) client() (client.WithWatch, error) {
 		return nil, err
 	}
 	return newClient(config)
+}
+
+// knownClient is client for the kinds of reading.Mapper alone. It makes no call but those of the command.
+func (e *environment) knownClient() (client.Client, error) {
+	config, err := e.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	made, err := client.New(config, client.Options{Scheme: scheme, Mapper: reading.Mapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making the client: %w", err)
+	}
+	return made, nil
 }
 
 // watcher makes a client whose calls nothing bounds but their contexts, for

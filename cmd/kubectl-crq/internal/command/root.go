@@ -68,8 +68,10 @@ func newRoot(env *environment) *cobra.Command {
 		newDescribe(env),
 		newExplain(env),
 		newFit(env),
+		newReclaim(env),
 		newReservations(env),
 		newTop(env),
+		newWhy(env),
 	)
 	return root
 }

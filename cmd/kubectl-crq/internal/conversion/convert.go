@@ -56,7 +56,7 @@ type Subject string
 
 // Subjects of notes, as they begin the comment.
 const (
-	// Remark: something is different now, or is to be done. Nothing is lost.
+	// Remark: something is different now, or must be done. Nothing is lost.
 	Remark Subject = "note"
 	// Lost: the input says it and the output doesn't.
 	Lost Subject = "not carried over"

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write the files under testdata anew")
 
 // goldens are inputs as they are found in clusters, each next to what comes out.
-var goldens = []string{"openshift", "openshift-refused", "hnc", "capsule", "capsule-pools", "capsule-pools-refused"}
+var goldens = []string{"openshift", "openshift-refused", "hnc", "capsule", "capsule-pools", "capsule-pools-refused", "kubevirt"}
 
 func TestConvertsAsWritten(t *testing.T) {
 	for _, name := range goldens {
@@ -67,6 +67,7 @@ func TestSum(t *testing.T) {
 		"capsule":               {Quotas: 5, Lost: 6},
 		"capsule-pools":         {Quotas: 2, Lost: 3},
 		"capsule-pools-refused": {Refused: 5, Lost: 1},
+		"kubevirt":              {Quotas: 2, Lost: 2},
 	} {
 		if diff := cmp.Diff(want, Sum(convertFile(t, name))); diff != "" {
 			t.Errorf("%s (-want,+got):\n%s", name, diff)

@@ -3,8 +3,8 @@
 
 // Package conversion turns the shared quotas of others into
 // ClusterResourceQuotas: OpenShift's ClusterResourceQuota, HNC's
-// HierarchicalResourceQuota, and what Capsule's Tenant, ResourcePool and
-// GlobalResourceQuota say of quotas.
+// HierarchicalResourceQuota, KubeVirt's ApplicationAwareClusterResourceQuota, and
+// what Capsule's Tenant, ResourcePool and GlobalResourceQuota say of quotas.
 //
 // Invariants:
 //   - Whatever the input says is in a quota of the output or in a comment. Each

@@ -21,6 +21,7 @@ const (
 	openShiftGroup = "quota.openshift.io"
 	hncGroup       = "hnc.x-k8s.io"
 	capsuleGroup   = "capsule.clastix.io"
+	kubeVirtGroup  = "aaq.kubevirt.io"
 )
 
 // kindConversion is how one kind is converted.
@@ -49,19 +50,24 @@ func conversions() map[schema.GroupKind]kindConversion {
 		{Group: capsuleGroup, Kind: "GlobalResourceQuota"}: {
 			versions: []string{"v1beta2"}, convert: convertGlobalResourceQuota,
 		},
+		{Group: kubeVirtGroup, Kind: "ApplicationAwareClusterResourceQuota"}: {
+			versions: []string{"v1alpha1"}, convert: convertKubeVirt,
+		},
 	}
 }
 
 // notConverted are the kinds that have to do with quotas and don't become any.
 func notConverted() map[schema.GroupKind]Note {
 	return map[schema.GroupKind]Note{
-		{Group: quotav1.GroupVersion.Group, Kind: "ClusterResourceQuota"}: {Skipped, skippedAlready},
-		{Group: openShiftGroup, Kind: "AppliedClusterResourceQuota"}:      {Skipped, skippedView},
-		{Group: coreGroup, Kind: "AppliedClusterResourceQuota"}:           {Skipped, skippedView},
-		{Group: coreGroup, Kind: "ResourceQuota"}:                         {Skipped, skippedSingle},
-		{Group: capsuleGroup, Kind: "ResourcePoolClaim"}:                  {Lost, lostClaim},
-		{Group: capsuleGroup, Kind: "CustomQuota"}:                        {Lost, lostCustom},
-		{Group: capsuleGroup, Kind: "GlobalCustomQuota"}:                  {Lost, lostCustom},
+		{Group: quotav1.GroupVersion.Group, Kind: "ClusterResourceQuota"}:           {Skipped, skippedAlready},
+		{Group: openShiftGroup, Kind: "AppliedClusterResourceQuota"}:                {Skipped, skippedView},
+		{Group: coreGroup, Kind: "AppliedClusterResourceQuota"}:                     {Skipped, skippedView},
+		{Group: coreGroup, Kind: "ResourceQuota"}:                                   {Skipped, skippedSingle},
+		{Group: kubeVirtGroup, Kind: "ApplicationAwareAppliedClusterResourceQuota"}: {Skipped, skippedView},
+		{Group: kubeVirtGroup, Kind: "ApplicationAwareResourceQuota"}:               {Skipped, skippedGated},
+		{Group: capsuleGroup, Kind: "ResourcePoolClaim"}:                            {Lost, lostClaim},
+		{Group: capsuleGroup, Kind: "CustomQuota"}:                                  {Lost, lostCustom},
+		{Group: capsuleGroup, Kind: "GlobalCustomQuota"}:                            {Lost, lostCustom},
 	}
 }
 

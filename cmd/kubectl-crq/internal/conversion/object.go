@@ -163,7 +163,7 @@ func leaves(content any) map[string]any {
 	return all
 }
 
-// isBelow tells whether a path is the prefix or stands below it.
+// isBelow reports whether a path is the prefix or below it.
 func isBelow(path, prefix string) bool {
 	rest, found := strings.CutPrefix(path, prefix)
 	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')

@@ -94,6 +94,8 @@ const (
 
 	poolClaims = "it limits what the namespaces use together, where a ResourcePool limits what they claim: ResourcePoolClaims have no " +
 		"counterpart, and a namespace may use all that the others leave"
+	notGated = "pods that don't fit are refused, and their controllers try again; KubeVirt's quota stores them, and holds them by a " +
+		"scheduling gate until there is room. Pods of virtual machines are charged as all pods are"
 	selectorsMerged  = "the selectors are merged into one, which matches the same namespaces"
 	emptySelector    = "an empty selector: say which namespaces share the quota; kubernetes.io/metadata.name is the label with their names"
 	noSelector       = "it selects no namespaces: say which ones share the quota"
@@ -104,6 +106,15 @@ const (
 
 func imageStreamsRenamed(limit string) string {
 	return fmt.Sprintf("spec.quota.hard[%q]: %q: OpenShift's name; it is %s now", openShiftImageStreams, limit, countedImageStreams)
+}
+
+func machinesRenamed(name corev1.ResourceName, limit string) string {
+	return fmt.Sprintf("spec.quota.hard[%q]: %q: KubeVirt's name; it is %s now", name, limit, countedMachines)
+}
+
+func machinesNotCounted(name corev1.ResourceName, limit string) string {
+	return fmt.Sprintf("spec.quota.hard[%q]: %q: only what pods request is counted, the part of virtual machines included: raise the "+
+		"limit on pods' requests by that, and by what their pods take besides", name, limit)
 }
 
 func hncLabelsStop(namespace string) string {
@@ -160,6 +171,7 @@ const (
 	skippedView    = "what a project's owner sees of a ClusterResourceQuota; the operator makes LocalResourceQuotas by itself"
 	skippedAlready = "it is what others are converted to"
 	skippedSingle  = "it limits one namespace, and goes on doing so beside a ClusterResourceQuota"
+	skippedGated   = "it limits one namespace, while KubeVirt's controller runs; a ResourceQuota does so without it"
 	lostClaim      = "a claim on a ResourcePool; a ClusterResourceQuota has no claims"
 	lostCustom     = "it sums up fields of objects of any kind; a ClusterResourceQuota can count them: count/RESOURCE.GROUP"
 	skippedOther   = "no quota that several namespaces share"

@@ -1,0 +1,120 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ReclaimKind is the kind of a Reclaim, where it is printed as an object.
+const ReclaimKind = "Reclaim"
+
+// Findings, as programs read them.
+const (
+	// PodsIdle: pods have been pending or crash-looping for long.
+	PodsIdle = "PodsIdle"
+	// JobFinished: the Job has ended, and it or its pods still count.
+	JobFinished = "JobFinished"
+	// RolloutStuck: several ReplicaSets of a Deployment have pods, and it makes no progress.
+	RolloutStuck = "RolloutStuck"
+	// LoadBalancerWithoutEndpoints: nobody answers behind the load balancer.
+	LoadBalancerWithoutEndpoints = "LoadBalancerWithoutEndpoints"
+	// ClaimUnused: no pod uses the claim.
+	ClaimUnused = "ClaimUnused"
+)
+
+// Reclaim is what holds quota and does nothing.
+type Reclaim struct {
+	metav1.TypeMeta `json:",inline"`
+	Namespaces      []ReclaimNamespace `json:"namespaces"`
+	Notes           []string           `json:"notes"`
+}
+
+// ReclaimNamespace is what was found in one namespace.
+type ReclaimNamespace struct {
+	Namespace string `json:"namespace"`
+	// Tightest is the resource of which least is left; the findings that free most of it come first.
+	Tightest Tightest  `json:"tightest"`
+	Findings []Finding `json:"findings"`
+}
+
+// Tightest is a resource of a quota, and how full it is.
+type Tightest struct {
+	Quota    string              `json:"quota"`
+	Resource corev1.ResourceName `json:"resource"`
+	// Percent is what is used and reserved of the limit.
+	Percent int `json:"percent"`
+}
+
+// Finding is an object that holds quota and does nothing.
+type Finding struct {
+	ObjectName `json:",inline"`
+	Finding    string `json:"finding"`
+	// Message says what it doesn't do.
+	Message string `json:"message"`
+	// Since is when it began, as far as is known.
+	Since metav1.Time `json:"since"`
+	// Frees is what each quota would get back.
+	Frees []Freed `json:"frees"`
+	// Command would free it. Nobody has executed it.
+	Command string `json:"command"`
+	// Caution is what else the command does.
+	Caution string `json:"caution,omitempty"`
+}
+
+// Freed is what a quota would get back.
+type Freed struct {
+	// Quota is crq/NAME or quota/NAME.
+	Quota   string              `json:"quota"`
+	Amounts corev1.ResourceList `json:"amounts"`
+}
+
+// ReclaimText returns the findings of each namespace.
+func ReclaimText(of *Reclaim, style Style) string {
+	var text strings.Builder
+	if len(of.Namespaces) == 0 {
+		text.WriteString("Nothing was found that holds quota and does nothing.\n")
+	}
+	for i := range of.Namespaces {
+		if i > 0 {
+			text.WriteByte('\n')
+		}
+		text.WriteString(namespaceText(&of.Namespaces[i], style))
+	}
+	for i, note := range of.Notes {
+		if i == 0 {
+			text.WriteByte('\n')
+		}
+		text.WriteString(style.wrap("Note: "+note, ""))
+	}
+	return text.String()
+}
+
+func namespaceText(of *ReclaimNamespace, style Style) string {
+	count := fmt.Sprintf("%d findings", len(of.Findings))
+	if len(of.Findings) == 1 {
+		count = "1 finding"
+	}
+	var text strings.Builder
+	title := fmt.Sprintf("%s %s: %s. Tightest is %s of %s, %d%% used.", style.paint(bold, "Namespace"), of.Namespace, count,
+		of.Tightest.Resource, of.Tightest.Quota, of.Tightest.Percent)
+	text.WriteString(style.wrap(title, ""))
+	for i := range of.Findings {
+		finding := &of.Findings[i]
+		text.WriteString("\n" + style.wrap(style.paint(bold, finding.String())+": "+finding.Message, ""))
+		for _, freed := range finding.Frees {
+			text.WriteString(style.wrap("frees "+amountsText(freed.Amounts)+" of "+freed.Quota, indent))
+		}
+		// On one line, to be copied.
+		text.WriteString(indent + style.paint(green, finding.Command) + "\n")
+		if finding.Caution != "" {
+			text.WriteString(style.wrap(style.paint(yellow, "Caution:")+" "+finding.Caution, indent))
+		}
+	}
+	return text.String()
+}
