@@ -77,7 +77,7 @@ func links(page []byte) []string {
 func anchors(page []byte) map[string]bool {
 	found := map[string]bool{}
 	visit(page, func(node ast.Node) {
-		if _, is := node.(*ast.Heading); !is {
+		if _, ok := node.(*ast.Heading); !ok {
 			return
 		}
 		name := anchor(plain(node, page))

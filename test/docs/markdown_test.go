@@ -69,11 +69,11 @@ func parse(page []byte) ([]block, error) {
 		case *ast.CodeBlock:
 			return ast.WalkStop, fmt.Errorf("line %d: an indented block, which has no language: fence it", lineOf(node, page))
 		case *ast.FencedCodeBlock:
-			is := block{kind: string(node.Language(page)), line: lineOf(node, page), text: content(node, page), unrun: unrun}
-			if !slices.Contains([]string{manifests, shell, console, prose}, is.kind) {
-				return ast.WalkStop, fmt.Errorf("line %d: a block of language %q: want yaml, sh, console or text", is.line, is.kind)
+			fenced := block{kind: string(node.Language(page)), line: lineOf(node, page), text: content(node, page), unrun: unrun}
+			if !slices.Contains([]string{manifests, shell, console, prose}, fenced.kind) {
+				return ast.WalkStop, fmt.Errorf("line %d: a block of language %q: want yaml, sh, console or text", fenced.line, fenced.kind)
 			}
-			blocks, unrun = append(blocks, is), ""
+			blocks, unrun = append(blocks, fenced), ""
 		}
 		return ast.WalkContinue, nil
 	}
@@ -134,10 +134,10 @@ var (
 )
 
 // same tells whether a command came to what the page shows.
-func same(shown, is string) bool {
+func same(shown, output string) bool {
 	pattern := regexp.QuoteMeta(normal(shown))
 	pattern = strings.ReplaceAll(pattern, "…", `(?s:.*?)`)
-	return regexp.MustCompile(`^` + pattern + `$`).MatchString(normal(is))
+	return regexp.MustCompile(`^` + pattern + `$`).MatchString(normal(output))
 }
 
 // normal has every run of blanks as one, and every age as AGE.
@@ -154,7 +154,7 @@ func normal(output string) string {
 
 // fails tells whether the page shows that a command is refused, or answers no.
 func (c command) fails() bool {
-	return regexp.MustCompile(`(?i)^(error|warning: .*\nerror|the \w+ "[^"]+" is invalid|it doesn't fit)`).MatchString(c.output)
+	return regexp.MustCompile(`(?i)^(error|warning: .*\nerror|the \w+ "[^"]+" is invalid|it doesn't fit|\S+/\S+ lacks )`).MatchString(c.output)
 }
 
 // reads tells whether a command may be repeated until its output is as shown.

@@ -43,10 +43,10 @@ var _ = Describe("The page", func() {
 			if !anyRun(blocks) {
 				return // it was read, and tells to do nothing
 			}
-			is := install(ctx)
+			installed := install(ctx)
 			for _, block := range blocks {
 				By(fmt.Sprintf("%s:%d, %s", path, block.line, block.kind))
-				is.follow(ctx, block)
+				installed.follow(ctx, block)
 			}
 		}, SpecTimeout(pageTimeout))
 	}
@@ -121,7 +121,7 @@ func usesRepository(line string) bool {
 
 // inPlace has make tell what it would do.
 func inPlace(line string) string {
-	if targets, is := strings.CutPrefix(line, "make "); is {
+	if targets, ok := strings.CutPrefix(line, "make "); ok {
 		return "make --dry-run " + targets + " >/dev/null"
 	}
 	return line

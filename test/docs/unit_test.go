@@ -58,8 +58,8 @@ func TestParseTakesNoBlockThatNobodyWouldRun(t *testing.T) {
 
 func TestSame(t *testing.T) {
 	for name, test := range map[string]struct {
-		shown, is string
-		want      bool
+		shown, output string
+		want          bool
 	}{
 		"blanks don't matter":         {"A   B\n", "A B\n", true},
 		"nor do ages":                 {"x 6s y", "x 2m15s y", true},
@@ -71,8 +71,8 @@ func TestSame(t *testing.T) {
 		"but not what stands outside": {"a … e", "a b c d", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := same(test.shown, test.is); got != test.want {
-				t.Errorf("same(%q, %q) = %t", test.shown, test.is, got)
+			if got := same(test.shown, test.output); got != test.want {
+				t.Errorf("same(%q, %q) = %t", test.shown, test.output, got)
 			}
 		})
 	}
@@ -81,7 +81,8 @@ func TestSame(t *testing.T) {
 func TestCommandsThatFail(t *testing.T) {
 	for output, want := range map[string]bool{
 		"Error from server (Forbidden): no": true, "error: no": true, "Warning: hm\nError from server: no": true,
-		"It doesn't fit: crq/team is short of pods: 2.": true, "It fits.": false, "NAME\n": false, "": false,
+		"It doesn't fit: crq/team is short of pods: 2.": true, "It fits.": false,
+		"Deployment/web lacks all 3 pods: crq/team is short of pods: 2.": true, "NAME\n": false, "": false,
 	} {
 		if got := (command{output: output}).fails(); got != want {
 			t.Errorf("%q: got %t", output, got)

@@ -113,11 +113,11 @@ var _ = Describe("The right to write ResourceQuotas", func() {
 	})
 
 	It("is left to cluster administrators, as far as RBAC knows them or not", func(ctx SpecContext) {
-		for who, by := range map[string]client.Client{
+		for name, by := range map[string]client.Client{
 			"by-rbac": grantedEverywhere(ctx, "cluster-admin", "chief"), "by-certificate": admin,
 		} {
-			eventuallyCreates(ctx, by, in, who)
-			quota := native(in, who)
+			eventuallyCreates(ctx, by, in, name)
+			quota := native(in, name)
 			Expect(by.Patch(ctx, quota, merge(`{"spec":{"hard":{"resourcequotas":"10"}}}`))).To(Succeed())
 			Expect(by.Delete(ctx, quota)).To(Succeed())
 		}

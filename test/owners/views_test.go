@@ -92,8 +92,8 @@ var _ = Describe("Local views", Ordered, func() {
 	for _, role := range readers() {
 		It("are read in the own namespace by "+role, func(ctx SpecContext) {
 			by := users[role]
-			is := viewIn(own, "team")
-			Expect(by.Get(ctx, client.ObjectKeyFromObject(is), is)).To(Succeed())
+			current := viewIn(own, "team")
+			Expect(by.Get(ctx, client.ObjectKeyFromObject(current), current)).To(Succeed())
 			list := &quotav1.LocalResourceQuotaList{}
 			Expect(by.List(ctx, list, client.InNamespace(own))).To(Succeed())
 			Expect(list.Items).To(HaveLen(1))
@@ -101,7 +101,7 @@ var _ = Describe("Local views", Ordered, func() {
 			events, err := by.Watch(ctx, list, client.InNamespace(own), &client.ListOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			defer events.Stop()
-			before := is.Status.Total.Used.Pods().Value()
+			before := current.Status.Total.Used.Pods().Value()
 			Expect(admin.Create(ctx, builders.Pod(other, "of-"+role).Obj())).To(Succeed())
 			Eventually(ctx, func(g Gomega) {
 				var event watch.Event
@@ -135,9 +135,9 @@ var _ = Describe("Local views", Ordered, func() {
 
 		for verb, write := range writes() {
 			It("are not written by "+role+": "+verb, func(ctx SpecContext) {
-				is := viewIn(own, "team")
-				Expect(admin.Get(ctx, client.ObjectKeyFromObject(is), is)).To(Succeed())
-				Expect(write(ctx, users[role], is)).To(notBeAllowed(verb, views))
+				current := viewIn(own, "team")
+				Expect(admin.Get(ctx, client.ObjectKeyFromObject(current), current)).To(Succeed())
+				Expect(write(ctx, users[role], current)).To(notBeAllowed(verb, views))
 			})
 		}
 	}

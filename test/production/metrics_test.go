@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -29,6 +30,19 @@ func asked(ctx context.Context, replica *harness.Operator) int {
 		sum += int(metric.GetCounter().GetValue())
 	}
 	return sum
+}
+
+// leader returns the index of the replica that leads by its own metrics, or -1 for none.
+func leader(ctx context.Context) int {
+	GinkgoHelper()
+	return slices.IndexFunc(replicas, func(replica *harness.Operator) bool {
+		for _, metric := range suite.Scrape(ctx, mayScrape, replica)["leader_election_master_status"].GetMetric() {
+			if metric.GetGauge().GetValue() == 1 {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // watches is how many watches of a resource the API server has under way.

@@ -120,7 +120,7 @@ var _ = Describe("Ledgers and local views", Ordered, func() {
 		}).Should(beRefused("QuotaLedger", name))
 	})
 
-	for who, by := range map[string]func() client.Client{
+	for user, by := range map[string]func() client.Client{
 		"a member of system:masters":            func() client.Client { return admin },
 		"an impersonated one":                   func() client.Client { return as("mallory") },
 		"somebody with every right by RBAC":     func() client.Client { return owner },
@@ -128,16 +128,16 @@ var _ = Describe("Ledgers and local views", Ordered, func() {
 		"another ServiceAccount beside it":      func() client.Client { return as("system:serviceaccount:shared-quota-system:default") },
 		"another controller of Kubernetes' own": func() client.Client { return as("system:serviceaccount:kube-system:job-controller") },
 	} {
-		It("are not created by "+who, func(ctx SpecContext) {
+		It("are not created by "+user, func(ctx SpecContext) {
 			wantNotCreated(ctx, by())
 		})
 		for verb, harm := range harms() {
-			It(fmt.Sprintf("are not touched by %s: %s", who, verb), func(ctx SpecContext) {
+			It(fmt.Sprintf("are not touched by %s: %s", user, verb), func(ctx SpecContext) {
 				Expect(harm(ctx, by(), viewOf(name))).To(beRefused("LocalResourceQuota", name))
 				Expect(harm(ctx, by(), ledgerOf(name))).To(beRefused("QuotaLedger", name))
 			})
 		}
-		It("have no status of their own that could be written by "+who, func(ctx SpecContext) {
+		It("have no status of their own that could be written by "+user, func(ctx SpecContext) {
 			for _, object := range []client.Object{ledgerOf(name), viewOf(name)} {
 				Expect(by().Status().Patch(ctx, object, merge(`{"status":{}}`))).To(Satisfy(apierrors.IsNotFound))
 			}
@@ -186,9 +186,9 @@ var _ = Describe("Ledgers and local views", Ordered, func() {
 				return found, err
 			}
 		}
-		told := ContainElements(quotav1.ReasonLimitReached, quotav1.ReasonQuotaExceeded)
-		Eventually(ctx, reasons(name, "LocalResourceQuota")).Should(told)
-		Eventually(ctx, reasons(corev1.NamespaceDefault, "ClusterResourceQuota")).Should(told)
+		want := ContainElements(quotav1.ReasonLimitReached, quotav1.ReasonQuotaExceeded)
+		Eventually(ctx, reasons(name, "LocalResourceQuota")).Should(want)
+		Eventually(ctx, reasons(corev1.NamespaceDefault, "ClusterResourceQuota")).Should(want)
 		Expect(suite.LogOf(running.Process)).NotTo(ContainSubstring("Server rejected event"))
 	})
 

@@ -34,9 +34,9 @@ type audit struct{ log string }
 
 // newAudit prepares an audit in dir, and returns the flags for kube-apiserver.
 func newAudit(dir string) (audit, map[string]string, error) {
-	path, is := filepath.Join(dir, "policy.yaml"), audit{log: filepath.Join(dir, "audit.log")}
-	flags := map[string]string{"audit-policy-file": path, "audit-log-path": is.log}
-	return is, flags, os.WriteFile(path, []byte(policy), 0o600)
+	path, result := filepath.Join(dir, "policy.yaml"), audit{log: filepath.Join(dir, "audit.log")}
+	flags := map[string]string{"audit-policy-file": path, "audit-log-path": result.log}
+	return result, flags, os.WriteFile(path, []byte(policy), 0o600)
 }
 
 // request is what the operator asked for.

@@ -6,7 +6,7 @@
 // on, through all that it does, and the API server's audit log tells what it asked
 // for. Nothing of that may be forbidden, and every right it is given must be used. So it
 // is without the line of config/rbac that lets it read Secrets, too, but for what it then
-// can't count.
+// can't count, and without the right to wake workloads, if it is told not to.
 //
 // Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e.
 package rights

@@ -38,7 +38,7 @@ func (g grant) breadth() int {
 
 // grantsOf returns every right that some binding gives the ServiceAccount itself.
 func grantsOf(ctx context.Context, reader client.Reader, namespace, name string) ([]grant, error) {
-	is := func(subject rbacv1.Subject) bool {
+	matches := func(subject rbacv1.Subject) bool {
 		return subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == namespace && subject.Name == name
 	}
 	var roles []rbacv1.RoleRef
@@ -50,12 +50,12 @@ func grantsOf(ctx context.Context, reader client.Reader, namespace, name string)
 		return nil, err
 	}
 	for i := range clusterBindings.Items {
-		if slices.ContainsFunc(clusterBindings.Items[i].Subjects, is) {
+		if slices.ContainsFunc(clusterBindings.Items[i].Subjects, matches) {
 			roles = append(roles, clusterBindings.Items[i].RoleRef)
 		}
 	}
 	for i := range bindings.Items {
-		if slices.ContainsFunc(bindings.Items[i].Subjects, is) {
+		if slices.ContainsFunc(bindings.Items[i].Subjects, matches) {
 			roles = append(roles, bindings.Items[i].RoleRef)
 		}
 	}
@@ -74,13 +74,13 @@ func grantsOf(ctx context.Context, reader client.Reader, namespace, name string)
 
 func rulesOf(ctx context.Context, reader client.Reader, namespace string, role rbacv1.RoleRef) ([]rbacv1.PolicyRule, error) {
 	if role.Kind == "ClusterRole" {
-		is := &rbacv1.ClusterRole{}
-		err := reader.Get(ctx, client.ObjectKey{Name: role.Name}, is)
-		return is.Rules, err
+		found := &rbacv1.ClusterRole{}
+		err := reader.Get(ctx, client.ObjectKey{Name: role.Name}, found)
+		return found.Rules, err
 	}
-	is := &rbacv1.Role{}
-	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: role.Name}, is)
-	return is.Rules, err
+	found := &rbacv1.Role{}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: role.Name}, found)
+	return found.Rules, err
 }
 
 func flatten(role string, rule rbacv1.PolicyRule) []grant {

@@ -67,10 +67,10 @@ func beCountable() gomegatypes.GomegaMatcher {
 // haveCondition matches a quota whose condition says so: STATUS REASON: MESSAGE.
 func haveCondition(kind string, says gomegatypes.GomegaMatcher) gomegatypes.GomegaMatcher {
 	return WithTransform(func(quota *quotav1.ClusterResourceQuota) string {
-		is := meta.FindStatusCondition(quota.Status.Conditions, kind)
-		if is == nil {
+		condition := meta.FindStatusCondition(quota.Status.Conditions, kind)
+		if condition == nil {
 			return ""
 		}
-		return string(is.Status) + " " + is.Reason + ": " + is.Message
+		return string(condition.Status) + " " + condition.Reason + ": " + condition.Message
 	}, says)
 }

@@ -99,6 +99,15 @@ var _ = Describe("The operator, with the rights of config/rbac", Ordered, func()
 		scenario(ctx, widgets)
 	})
 
+	It("wakes every kind of workload that waits for room", func(ctx SpecContext) {
+		waiting := refuseWorkloads(ctx)
+		Eventually(ctx, room(waiting)).Should(HaveLen(len(waiting)))
+		// Once nobody waits any more, what the replica published is deleted.
+		for kind, workload := range workloads() {
+			Expect(createPodOf(ctx, kind, waiting, workload.GetName())).To(Succeed())
+		}
+	})
+
 	It("counts every kind that lives in namespaces", func(ctx SpecContext) {
 		kinds := listable(ctx)
 		Expect(kinds).To(ContainElements(secrets, widgets))
@@ -110,7 +119,8 @@ var _ = Describe("The operator, with the rights of config/rbac", Ordered, func()
 		Expect(suite.LogOf(running.Process)).NotTo(ContainSubstring("forbidden"))
 	})
 
-	It("is given nothing that it doesn't use", func(ctx SpecContext) { Expect(neverUsed(ctx)).To(BeEmpty()) })
+	// A replica deletes its ConfigMap a while after nobody waits any more.
+	It("is given nothing that it doesn't use", func(ctx SpecContext) { Eventually(ctx, neverUsed).Should(BeEmpty()) })
 
 	It("is served like Kubernetes' own controllers while the API server is busy", func(ctx SpecContext) {
 		schema := &flowcontrolv1.FlowSchema{}
@@ -145,6 +155,13 @@ var _ = Describe("The operator, with the rights of config/rbac", Ordered, func()
 		Entry("change other Secrets", authorizationv1.ResourceAttributes{Verb: "update", Resource: "secrets", Namespace: suite.Namespace, Name: "x"}),
 		Entry("make tokens", authorizationv1.ResourceAttributes{
 			Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: suite.Namespace, Name: suite.ServiceAccount}),
+		Entry("change workloads", authorizationv1.ResourceAttributes{
+			Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "shop", Name: "web"}),
+		Entry("write the status of other workloads", authorizationv1.ResourceAttributes{
+			Verb: "patch", Resource: "pods", Subresource: "status", Namespace: "shop", Name: "p"}),
+		Entry("replace a workload's status", authorizationv1.ResourceAttributes{
+			Verb: "update", Group: "apps", Resource: "deployments", Subresource: "status", Namespace: "shop", Name: "web"}),
+		Entry("write others' ConfigMaps", authorizationv1.ResourceAttributes{Verb: "update", Resource: "configmaps", Namespace: "shop", Name: "c"}),
 		Entry("write quotas",
 			authorizationv1.ResourceAttributes{Verb: "update", Group: quotav1.GroupVersion.Group, Resource: "clusterresourcequotas", Name: "q"}),
 		Entry("change roles", authorizationv1.ResourceAttributes{Verb: "update", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "x"}),
@@ -192,9 +209,9 @@ func mustCreate(ctx context.Context, objects ...client.Object) {
 // defineTypes lets the cluster serve a custom resource and OpenShift's quotas.
 func defineTypes(ctx context.Context) {
 	GinkgoHelper()
-	theirs := builders.CustomResource(openShiftQuota, "clusterresourcequotas")
-	theirs.Spec.Scope = apiextensionsv1.ClusterScoped
-	mustCreate(ctx, builders.CustomResource(widget, "widgets"), theirs)
+	openShift := builders.CustomResource(openShiftQuota, "clusterresourcequotas")
+	openShift.Spec.Scope = apiextensionsv1.ClusterScoped
+	mustCreate(ctx, builders.CustomResource(widget, "widgets"), openShift)
 	suite.Kubectl(ctx, cluster, "wait", "--for=condition=established", "--timeout=60s", "crd", "--all")
 	mustCreate(ctx, builders.DeviceClassOffering("gpu", "dra.example/gpu"))
 }
@@ -230,6 +247,7 @@ func scenario(ctx context.Context, custom ...corev1.ResourceName) {
 	Eventually(ctx, func(ctx context.Context) bool {
 		return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKey{Namespace: "office", Name: "a"}, &quotav1.LocalResourceQuota{}))
 	}).Should(BeTrue())
+	scale(ctx)
 	spoil(ctx)
 	scrape(ctx)
 
@@ -237,6 +255,20 @@ func scenario(ctx context.Context, custom ...corev1.ResourceName) {
 	Eventually(ctx, func(ctx context.Context) bool {
 		return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(quota), &quotav1.QuotaLedger{}))
 	}).Should(BeTrue())
+}
+
+// scale asks for fewer pods of each kind that has a scale: the operator reads what is scaled.
+func scale(ctx context.Context) {
+	GinkgoHelper()
+	for kind, object := range map[string]client.Object{
+		"deployment": builders.Deployment("shop", "scaled", 0), "replicaset": builders.ReplicaSet("shop", "scaled"),
+		"statefulset": builders.StatefulSet("shop", "scaled"), "replicationcontroller": builders.ReplicationController("shop", "scaled"),
+	} {
+		mustCreate(ctx, object)
+		suite.Kubectl(ctx, cluster, "scale", "-n", "shop", kind+"/scaled", "--replicas=1")
+		suite.Kubectl(ctx, cluster, "scale", "-n", "shop", kind+"/scaled", "--replicas=0")
+		Expect(admin.Delete(ctx, object)).To(Succeed())
+	}
 }
 
 // scrape asks for the metrics as Prometheus does: the operator asks who that is, and
@@ -297,10 +329,10 @@ func createClaimOfPod(ctx context.Context, namespace, name string) {
 // leave takes the namespace out of every quota.
 func leave(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	is := &corev1.Namespace{}
-	Expect(admin.Get(ctx, client.ObjectKey{Name: namespace}, is)).To(Succeed())
-	is.Labels = nil
-	Expect(admin.Update(ctx, is)).To(Succeed())
+	current := &corev1.Namespace{}
+	Expect(admin.Get(ctx, client.ObjectKey{Name: namespace}, current)).To(Succeed())
+	current.Labels = nil
+	Expect(admin.Update(ctx, current)).To(Succeed())
 }
 
 // spoil damages what the operator repairs: its certificate and its webhooks.

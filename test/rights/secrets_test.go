@@ -25,8 +25,8 @@ import (
 // What config/default is without the right to read Secrets.
 const (
 	allLine = "- reader_all_role.yaml\n"
-	// theirs is a kustomization beside config/.
-	theirs = "kustomization.yaml"
+	// kustomizationFile is where kustomize looks for a kustomization.
+	kustomizationFile = "kustomization.yaml"
 )
 
 // configuration copies config/ into a directory of its own, and returns that.
@@ -41,7 +41,7 @@ func configuration() string {
 func withoutLine() string {
 	GinkgoHelper()
 	dir := configuration()
-	path := filepath.Join(dir, "config", "rbac", theirs)
+	path := filepath.Join(dir, "config", "rbac", kustomizationFile)
 	whole, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(strings.Count(string(whole), allLine)).To(Equal(1), "%s", whole)
@@ -58,7 +58,7 @@ func withPatch() string {
 	blocks := strings.Split(string(page), "```")
 	patch := slices.IndexFunc(blocks, func(block string) bool { return strings.Contains(block, "$patch: delete") })
 	Expect(patch).NotTo(Equal(-1))
-	Expect(os.WriteFile(filepath.Join(dir, theirs), []byte(strings.TrimPrefix(blocks[patch], "yaml")), 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(dir, kustomizationFile), []byte(strings.TrimPrefix(blocks[patch], "yaml")), 0o600)).To(Succeed())
 	return dir
 }
 
@@ -70,6 +70,7 @@ var _ = Describe("The operator, without the right to read Secrets", Ordered, fun
 		begin(ctx, kustomization)
 		defineTypes(ctx)
 		scenario(ctx)
+		refuseWorkloads(ctx)
 		for _, team := range []string{"plain", "secretive"} {
 			mustCreate(ctx, builders.Namespace(team).Label("team", team).Obj())
 			awaitRootCA(ctx, team)
@@ -148,7 +149,7 @@ var _ = Describe("The operator, without the right to read Secrets", Ordered, fun
 		})).To(BeEmpty())
 	})
 
-	It("is given nothing that it doesn't use", func(ctx SpecContext) { Expect(neverUsed(ctx)).To(BeEmpty()) })
+	It("is given nothing that it doesn't use", func(ctx SpecContext) { Eventually(ctx, neverUsed).Should(BeEmpty()) })
 
 	// Last: what the condition tells to do.
 	It("counts them once it is given the right", func(ctx SpecContext) {

@@ -55,7 +55,7 @@ var everythingServed = map[string]string{
 // begin starts a cluster in which what the kustomization installs is all that the operator
 // may do, and the operator. They end with the specs of the container whose BeforeAll calls
 // it.
-func begin(ctx context.Context, kustomization string) {
+func begin(ctx context.Context, kustomization string, args ...string) {
 	GinkgoHelper()
 	cluster, running = nil, nil
 	DeferCleanup(func() { suite.Stop(cluster, running) })
@@ -70,11 +70,11 @@ func begin(ctx context.Context, kustomization string) {
 	Expect(err).NotTo(HaveOccurred())
 	suite.InstallFrom(ctx, cluster, kustomization)
 	admin = suite.Client(cluster.Config(), suite.Deadline)
-	startOperator(ctx)
+	startOperator(ctx, args...)
 }
 
 // startOperator runs the operator as it runs in a cluster, but for where it is reached.
-func startOperator(ctx context.Context) {
+func startOperator(ctx context.Context, args ...string) {
 	GinkgoHelper()
 	identity = suite.Identity(cluster)
 	port, err := harness.FreePort()
@@ -86,7 +86,7 @@ func startOperator(ctx context.Context) {
 		Binary: binary, Kubeconfig: suite.Kubeconfig(cluster), LeaderElect: true, CertSecret: suite.CertSecret,
 		WebhookPort: port, WebhookURL: fmt.Sprintf("https://localhost:%d", port),
 		MetricsPort: metricsPort,
-		Args:        []string{"--namespace", suite.Namespace, "--status-interval", "100ms", "--metrics-secure"},
+		Args:        append([]string{"--namespace", suite.Namespace, "--status-interval", "100ms", "--metrics-secure"}, args...),
 	})
 	Expect(err).NotTo(HaveOccurred())
 }

@@ -1,0 +1,124 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wake
+
+import (
+	"context"
+	"os"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
+)
+
+const (
+	kinds, dropped = "kinds", "dropped"
+	replicaSets    = "count/replicasets.apps"
+	jobs           = "count/jobs.batch"
+)
+
+// owners are workloads of the kinds that no crowd has, each of which wants one object.
+func owners() []client.Object {
+	controller := builders.ReplicationController(kinds, "controller")
+	controller.Spec.Replicas = ptr.To[int32](1)
+	template := *controller.Spec.Template.DeepCopy()
+	template.Labels = map[string]string{"app": "daemon"}
+	daemon := &appsv1.DaemonSet{
+		ObjectMeta: builders.Meta(kinds, "daemon"),
+		Spec:       appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template},
+	}
+	cron := builders.CronJob(kinds, "cron")
+	cron.Spec.Schedule = "* * * * *"
+	cron.Spec.ConcurrencyPolicy = batchv1.ForbidConcurrent // or the job of the next minute would be refused, and wait
+	return []client.Object{controller, daemon, cron}
+}
+
+// beginKinds lets these workloads be refused. A DaemonSet needs a node.
+func beginKinds(ctx context.Context) {
+	GinkgoHelper()
+	Expect(admin.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})).To(Succeed())
+	Expect(admin.Create(ctx, builders.Namespace(kinds).Label("team", kinds).Obj())).To(Succeed())
+	Expect(admin.Create(ctx, builders.Quota(kinds).Label("team", kinds).Hard("pods", "0").Hard(jobs, "0").Obj())).To(Succeed())
+	suite.WaitUntilEnforced(ctx, admin, kinds)
+	for _, owner := range owners() {
+		Expect(admin.Create(ctx, owner)).To(Succeed())
+	}
+}
+
+// beginDropped lets a Deployment be refused its ReplicaSet.
+func beginDropped(ctx context.Context) {
+	GinkgoHelper()
+	Expect(admin.Create(ctx, builders.Namespace(dropped).Label("team", dropped).Obj())).To(Succeed())
+	Expect(admin.Create(ctx, builders.Quota(dropped).Label("team", dropped).Hard(replicaSets, "0").Obj())).To(Succeed())
+	suite.WaitUntilEnforced(ctx, admin, dropped)
+	Expect(admin.Create(ctx, builders.Deployment(dropped, dropped, 1))).To(Succeed())
+}
+
+// raise makes room by a higher limit, and returns when.
+func raise(ctx context.Context, name string, hard corev1.ResourceList) time.Time {
+	GinkgoHelper()
+	quota := &quotav1.ClusterResourceQuota{}
+	Eventually(ctx, func(ctx context.Context) error {
+		if err := admin.Get(ctx, types.NamespacedName{Name: name}, quota); err != nil {
+			return err
+		}
+		quota.Spec.Quota.Hard = hard
+		return admin.Update(ctx, quota)
+	}).Should(Succeed())
+	return time.Now()
+}
+
+// made returns how many objects of a kind a namespace has.
+func made(list client.ObjectList, namespace string) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) {
+		err := admin.List(ctx, list, client.InNamespace(namespace))
+		switch list := list.(type) {
+		case *corev1.PodList:
+			return len(list.Items), err
+		case *batchv1.JobList:
+			return len(list.Items), err
+		case *appsv1.ReplicaSetList:
+			return len(list.Items), err
+		}
+		return 0, err
+	}
+}
+
+var _ = Describe("Every kind of workload", Ordered, func() {
+	It("is woken when the limit is raised", func(ctx SpecContext) {
+		// The CronJob is refused when its time has come.
+		Eventually(ctx, waiting(kinds)).WithTimeout(90 * time.Second).Should(BeEquivalentTo(3))
+		raise(ctx, kinds, builders.Quota("").Hard("pods", "2").Hard(jobs, "1").Obj().Spec.Quota.Hard)
+		Eventually(ctx, made(&corev1.PodList{}, kinds)).WithTimeout(atOnce).Should(Equal(2))
+		Eventually(ctx, made(&batchv1.JobList{}, kinds)).WithTimeout(atOnce).Should(Equal(1))
+		Eventually(ctx, waiting(kinds)).Should(BeZero())
+		for _, owner := range owners() {
+			Expect(admin.Get(ctx, client.ObjectKeyFromObject(owner), owner)).To(Succeed())
+			Expect(owner.GetAnnotations()).To(HaveKey(quotav1.RoomAnnotation), "%T", owner)
+		}
+	})
+
+	// The controller of Deployments tries 15 times, for three minutes, and then no more.
+	It("is woken even if its controller has given it up", func(ctx SpecContext) {
+		Eventually(ctx, func() (string, error) {
+			log, err := os.ReadFile(controllers.Log())
+			return string(log), err
+		}).WithTimeout(4 * time.Minute).WithPolling(time.Second).Should(ContainSubstring("Dropping deployment out of the queue"))
+		Expect(waiting(dropped)(ctx)).To(BeEquivalentTo(1))
+		raise(ctx, dropped, builders.Quota("").Hard(replicaSets, "1").Obj().Spec.Quota.Hard)
+		Eventually(ctx, made(&appsv1.ReplicaSetList{}, dropped)).WithTimeout(atOnce).Should(Equal(1))
+		Eventually(ctx, made(&corev1.PodList{}, dropped)).WithTimeout(atOnce).Should(Equal(1))
+	})
+})
