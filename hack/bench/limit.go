@@ -60,10 +60,10 @@ func measureChurn(ctx context.Context, w *world, _ int, into *results) error {
 		var clients sync.WaitGroup
 		for i := range churnClients {
 			clients.Go(func() {
-				mine, refused, err := w.churn(ctx, i)
+				measured, refused, err := w.churn(ctx, i)
 				mu.Lock()
 				defer mu.Unlock()
-				latency = append(latency, mine...)
+				latency = append(latency, measured...)
 				refusals += refused
 				if err != nil {
 					failure = err

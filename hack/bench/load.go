@@ -18,7 +18,7 @@ import (
 // warmUp is what of each turn isn't measured.
 const warmUp = 2 * time.Second
 
-// load is what clients do during a turn: each creates pods one by one.
+// load is what clients do during a turn: each creates pods one by one, or applies workloads.
 type load struct {
 	clients    int
 	namespaces int
@@ -27,6 +27,8 @@ type load struct {
 	think time.Duration
 	// refused: every request is to be refused because a quota is exceeded.
 	refused bool
+	// workloads: Deployments are applied in place of pods.
+	workloads bool
 }
 
 // sample is what the clients of one turn saw.
@@ -82,6 +84,9 @@ func (l load) apply(ctx context.Context, w *world, begin func(context.Context) e
 // client sends one request after another, and returns the latencies of those
 // that began and ended while measuring.
 func (l load) client(ctx context.Context, w *world, i int, measuring, done *atomic.Bool) ([]time.Duration, error) {
+	if l.workloads {
+		return applyWorkloads(ctx, w, i, measuring, done)
+	}
 	var latency []time.Duration
 	namespace := w.namespaces[i%l.namespaces]
 	pods := w.client(i).CoreV1().Pods(namespace)

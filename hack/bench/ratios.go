@@ -30,12 +30,12 @@ func (r ratio) spread() string {
 // ratios returns those whose figures were measured.
 func (r *results) ratios() []ratio {
 	var known []ratio
-	add := func(what, target string, value float64, rounds []float64) {
+	add := func(name, target string, value float64, rounds []float64) {
 		if value != 0 {
-			known = append(known, ratio{what, value, target, rounds})
+			known = append(known, ratio{name, value, target, rounds})
 		}
 	}
-	compare := func(what, target string, rounds []float64) { add(what, target, median(rounds), rounds) }
+	compare := func(name, target string, rounds []float64) { add(name, target, median(rounds), rounds) }
 	for _, scenario := range []struct{ name, floor, native string }{
 		{one, "≥ 0.9", "≥ 1.3"}, {ten, "≥ 0.85", "≥ 1.3"}, {hundred, "≥ 0.85", "≥ 1.6"}, {many, "", ""},
 	} {
@@ -58,6 +58,12 @@ func (r *results) ratios() []ratio {
 	compare(hundredAtURL+": operator against the allowing webhook", "", r.rates(hundredAtURL, atURL, hundredAtURL, allowingAtURL))
 	compare(full+": refusals against the allowing webhook's rate", "≥ 0.9", r.rates(full, double, full, allowing))
 	compare(full+": refusals against those of a webhook that refuses everything", "", r.rates(full, double, full, refusing))
+	for _, scenario := range []struct{ name, target string }{{applied, "≤ 5"}, {appliedByTen, ""}} {
+		for _, percent := range []float64{50, 99} {
+			above, rounds := r.later(scenario.name, preflightWarn, preflightOff, percent)
+			add(fmt.Sprintf("%s: p%.0f above that without preflight, ms", scenario.name, percent), scenario.target, above, rounds)
+		}
+	}
 	for _, s := range r.Scenarios {
 		compare(s.Name+": operator against the other build", "", r.rates(s.Name, double, s.Name, another))
 	}
@@ -96,6 +102,14 @@ func (r *results) above(scenario string) (all float64, rounds []float64) {
 	return operator.P50 - floor.P50, r.byRound(scenario, double, scenario, allowing, func(one, other turnFigures) float64 {
 		return milliseconds(percentile(one.latency, 50) - percentile(other.latency, 50))
 	})
+}
+
+// later is by how much one variant's percentile is above another's: over all rounds, and in each.
+func (r *results) later(scenario, variant, other string, percent float64) (all float64, rounds []float64) {
+	rounds = r.byRound(scenario, variant, scenario, other, func(one, other turnFigures) float64 {
+		return milliseconds(percentile(one.latency, percent) - percentile(other.latency, percent))
+	})
+	return median(rounds), rounds
 }
 
 func (r *results) byRound(

@@ -35,6 +35,10 @@ func scenarios(duration time.Duration) []scenario {
 		{freed, measureRegrant},
 		{churned, measureChurn},
 		turns(hundredAtURL, []variant{variantAllowURL, variantURL}, create(100)),
+		turns(applied, []variant{variantOff, variantWarn},
+			load{clients: 1, namespaces: 1, duration: duration, workloads: true}),
+		turns(appliedByTen, []variant{variantOff, variantWarn},
+			load{clients: 10, namespaces: 10, duration: duration, workloads: true}),
 		{"commits of a ledger", measureCommits},
 	}
 }
@@ -50,6 +54,8 @@ const (
 	freed        = "freed capacity"
 	churned      = "churn at the limit"
 	hundredAtURL = "100 clients, a webhook at a URL"
+	applied      = "Deployments, 1 client"
+	appliedByTen = "Deployments, 10 clients"
 )
 
 // turns has each variant in turn bear the load.

@@ -24,6 +24,8 @@ type setup struct {
 	namespaces int
 	// pods is the limit on pods, a quantity.
 	pods string
+	// preflight is the quota's; empty for the default.
+	preflight quotav1.PreflightMode
 }
 
 // running is a variant during its turn.
@@ -72,6 +74,8 @@ const (
 	another       = "another build, 2 replicas"
 	allowingAtURL = "allowing webhook at a URL"
 	atURL         = "operator at a URL"
+	preflightOff  = "preflight Off"
+	preflightWarn = "preflight Warn"
 )
 
 var (
@@ -83,6 +87,8 @@ var (
 	variantSingle   = variant{single, limitBy(1)}
 	variantDouble   = variant{double, limitBy(2)}
 	variantURL      = variant{atURL, limitBy(0)}
+	variantOff      = variant{preflightOff, judgeBy(quotav1.PreflightOff)}
+	variantWarn     = variant{preflightWarn, judgeBy(quotav1.PreflightWarn)}
 	// variantOther takes part in all turns that variantDouble does, where there is another build.
 	variantOther = variant{another, func(ctx context.Context, w *world, s setup) (*running, error) {
 		current := w.manager
@@ -99,6 +105,14 @@ func ask(path string, replicas int) func(context.Context, *world, setup) (*runni
 func limitBy(replicas int) func(context.Context, *world, setup) (*running, error) {
 	return func(ctx context.Context, w *world, s setup) (*running, error) {
 		return limitByOperator(ctx, w, s, replicas)
+	}
+}
+
+// judgeBy has two replicas judge workloads.
+func judgeBy(mode quotav1.PreflightMode) func(context.Context, *world, setup) (*running, error) {
+	return func(ctx context.Context, w *world, s setup) (*running, error) {
+		s.preflight = mode
+		return limitByOperator(ctx, w, s, 2)
 	}
 }
 
@@ -161,6 +175,7 @@ func limitByOperator(ctx context.Context, w *world, s setup, replicas int) (r *r
 		return r, err
 	}
 	quota := sharedQuota(s.pods)
+	quota.Spec.Preflight = s.preflight
 	if err := w.api.Create(ctx, quota); err != nil {
 		return r, err
 	}

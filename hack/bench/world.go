@@ -160,7 +160,7 @@ func pod(namespace, name string) *corev1.Pod {
 }
 
 // until polls until done says so or fails.
-func until(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
+func until(ctx context.Context, goal string, done func(context.Context) (bool, error)) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, settleTimeout, true, func(ctx context.Context) (bool, error) {
 		ok, err := done(ctx)
@@ -168,7 +168,7 @@ func until(ctx context.Context, what string, done func(context.Context) (bool, e
 		return ok && err == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for %s: %w; last: %w", what, err, last)
+		return fmt.Errorf("waiting for %s: %w; last: %w", goal, err, last)
 	}
 	return nil
 }

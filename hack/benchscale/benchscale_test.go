@@ -29,7 +29,7 @@ func TestAllPodsAreSharedOut(t *testing.T) {
 	}
 }
 
-func TestWhatIsExpectedOfTheLedgersIsWhatIsLoaded(t *testing.T) {
+func TestTheExpectedLedgersAreThoseOfTheLoad(t *testing.T) {
 	w := world{options: options{namespaces: 20, quotas: 3}, loaded: 457}
 	sum := figures{}
 	for _, used := range w.expected() {

@@ -86,13 +86,13 @@ func (l *ledgers) follow(ctx context.Context) error {
 
 func (l *ledgers) take(ledger *quotav1.QuotaLedger) {
 	pods, cpu := ledger.Entries.Used[corev1.ResourcePods], ledger.Entries.Used[corev1.ResourceRequestsCPU]
-	is := figures{pods: pods.Value(), milliCPU: cpu.MilliValue()}
+	current := figures{pods: pods.Value(), milliCPU: cpu.MilliValue()}
 	for name := range ledger.Entries.Used {
 		if strings.HasPrefix(string(name), "count/") {
-			is.custom++
+			current.custom++
 		}
 	}
-	l.used[ledger.Name] = is
+	l.used[ledger.Name] = current
 }
 
 // await returns once all ledgers say so.

@@ -12,6 +12,9 @@
 //
 // The pods are loaded while no operator runs: that they are admitted is the
 // matter of hack/bench.
+//
+// With -wake it measures something else instead: how soon workloads that were refused for long get their pods once there
+// is room.
 package main
 
 import (
@@ -50,6 +53,7 @@ type options struct {
 	custom     int
 	settle     time.Duration
 	json       string
+	wake       wakeOptions
 }
 
 func main() {
@@ -65,6 +69,7 @@ func main() {
 	flag.IntVar(&o.tries, "tries", 100, "pods that are created and deleted, one by one, in each of two namespaces")
 	flag.DurationVar(&o.settle, "settle", 20*time.Second, "pause before memory is measured")
 	flag.StringVar(&o.json, "json", os.Getenv("BENCH_JSON"), "file to write the figures to as JSON")
+	o.wake.bind()
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard()) // What the control plane's helpers log is of no use here.
 	klog.SetLogger(logr.Discard())
@@ -119,6 +124,9 @@ func run(ctx context.Context, o options) (err error) {
 			err = errors.Join(err, fmt.Errorf("%w: %w", errCleanUp, stopErr))
 		}
 	}()
+	if o.wake.on {
+		return measureWake(ctx, cluster, o)
+	}
 	measured, err := measureAll(ctx, cluster, o)
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the ends of the logs:\n%s\nbenchscale: %w", cluster.LogTails(logLines), err)

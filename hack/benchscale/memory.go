@@ -59,16 +59,25 @@ func memoryOf(ctx context.Context, process *harness.Process, metricsPort int) (m
 
 // scrape returns the metrics that have no labels.
 func scrape(ctx context.Context, url string) (map[string]float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	text, err := get(ctx, url)
 	if err != nil {
 		return nil, err
+	}
+	return parseMetrics(strings.NewReader(text))
+}
+
+func get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer response.Body.Close()
-	return parseMetrics(response.Body)
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
 }
 
 func parseMetrics(text io.Reader) (map[string]float64, error) {

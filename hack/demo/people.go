@@ -72,16 +72,6 @@ func limits() []step {
 				"pods: used 8, hard 6; nothing is removed, and requests for more are refused")},
 		},
 		{
-			say:  "The web server doesn't get its ten replicas anyway. Five will do.",
-			run:  "kubectl scale deployment web --replicas=5 -n checkout",
-			want: []check{succeeds, says("scaled")},
-		},
-		{
-			run:    "kubectl get replicasets -n checkout",
-			within: soon,
-			want:   []check{succeeds, matches(`\nweb-\S+ +5 +5 +0 `)},
-		},
-		{
 			say: "And the team gets room after all: for twelve pods and eight CPUs.",
 			run: "kubectl patch crq payments --type=merge \\\n" +
 				`    -p '{"spec": {"quota": {"hard": {"pods": "12", "requests.cpu": "8"}}}}'`,
@@ -90,6 +80,28 @@ func limits() []step {
 		{
 			run:  "kubectl wait --for=condition=Exceeded=false crq/payments --timeout=60s",
 			want: []check{succeeds},
+		},
+		{
+			say: "The web server's ReplicaSet was refused pods, and would have tried again minutes later. The operator wakes " +
+				"it as soon as there is room: four more pods come.",
+			run:    "kubectl get replicasets -n checkout",
+			within: soon,
+			want:   []check{succeeds, matches(`\nweb-\S+ +10 +9 +0 `)},
+		},
+		{
+			run: "kubectl get replicasets -n checkout \\\n" +
+				`    -o jsonpath='{.items[0].metadata.annotations.quota\.sharedquota\.dev/room}{"\n"}'`,
+			want: []check{succeeds, matches(`^20\d\d-`)},
+		},
+		{
+			say:  "Ten replicas were too many. Five will do.",
+			run:  "kubectl scale deployment web --replicas=5 -n checkout",
+			want: []check{succeeds, says("scaled")},
+		},
+		{
+			run:    "kubectl get replicasets -n checkout",
+			within: soon,
+			want:   []check{succeeds, matches(`\nweb-\S+ +5 +5 +0 `)},
 		},
 	}
 }

@@ -157,9 +157,9 @@ func controllers() []step {
 			want: []check{succeeds, says("patched")},
 		},
 		{
-			say:  "Somebody deploys a web server with ten replicas.",
+			say:  "Somebody deploys a web server with ten replicas. kubectl prints at once what the quota says to that.",
 			run:  "kubectl create -f web.yaml -n checkout",
-			want: []check{succeeds},
+			want: []check{succeeds, says("Warning: quota payments: 10 pods can never fit (5 fit now)", "pods 10 of 8")},
 		},
 		{
 			say:    "Three workers run, so Kubernetes' own controllers get five pods out of ten.",
@@ -173,6 +173,13 @@ func controllers() []step {
 				`    -o jsonpath='{.status.conditions[?(@.type=="ReplicaFailure")].message}'`,
 			within: soon,
 			want:   []check{succeeds, exceeds("pods", "8")},
+		},
+		{
+			say: "The plugin follows the chain from the deployment to the sentence that unblocks it. Its exit code is 1, " +
+				"because pods are missing.",
+			run:    "kubectl crq why deployment/web -n checkout",
+			within: soon,
+			want:   []check{answersNo, says("Deployment/web lacks 5 of its 10 pods: crq/payments is short of pods: 5.")},
 		},
 		{
 			say:  "And it was the team's only one.",

@@ -1,0 +1,322 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/wake/crowd"
+)
+
+// wakeOptions are of the measurement how soon workloads get their pods that wait for room.
+type wakeOptions struct {
+	on                 bool
+	owners, namespaces int
+	refused, patience  time.Duration
+	forms              string
+}
+
+func (o *wakeOptions) bind() {
+	flag.BoolVar(&o.on, "wake", false, "measure how soon workloads that wait for room get their pods, and nothing else")
+	flag.IntVar(&o.owners, "wake-owners", 200, "how many workloads wait: ReplicaSets, StatefulSets and Jobs")
+	flag.IntVar(&o.namespaces, "wake-namespaces", 100, "in how many namespaces")
+	flag.DurationVar(&o.refused, "wake-refused", 2*time.Minute, "for how long they are refused")
+	flag.DurationVar(&o.patience, "wake-patience", 5*time.Minute, "how long to wait for all pods that fit")
+	flag.StringVar(&o.forms, "wake-forms", "", "what to measure, such as all,half,native,none; all of it by default")
+}
+
+// The forms of quota that are compared.
+const (
+	formAll    = "all"    // the operator wakes; room for all appears
+	formHalf   = "half"   // the operator wakes; room for half appears
+	formNative = "native" // Kubernetes' own ResourceQuota in each namespace
+	formNone   = "none"   // the operator doesn't wake
+)
+
+// wakeRow is the outcome of one form.
+type wakeRow struct {
+	Form string `json:"form"`
+	// Pods is how many came of those that fit, P50 to Last when after there was room, in seconds.
+	Pods int     `json:"pods"`
+	P50  float64 `json:"p50Seconds"`
+	P99  float64 `json:"p99Seconds"`
+	Last float64 `json:"lastSeconds"`
+	// Woken and RefusedAgain are how often the operator woke a workload, and how often one was refused then.
+	Woken        float64 `json:"woken"`
+	RefusedAgain float64 `json:"refusedAgain"`
+}
+
+// wakeBench is a cluster with Kubernetes' controllers.
+type wakeBench struct {
+	options     options
+	cluster     *harness.Cluster
+	api         client.WithWatch
+	operator    *harness.Operator
+	metricsPort int
+}
+
+// measureWake lets workloads be refused for long, and measures how soon they get their pods once there is room.
+func measureWake(ctx context.Context, cluster *harness.Cluster, o options) error {
+	known := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(known); err != nil {
+		return err
+	}
+	if err := quotav1.AddToScheme(known); err != nil {
+		return err
+	}
+	api, err := client.NewWithWatch(cluster.Config(), client.Options{Scheme: known})
+	if err != nil {
+		return err
+	}
+	if _, err := cluster.StartControllerManager(ctx); err != nil {
+		return err
+	}
+	b := &wakeBench{options: o, cluster: cluster, api: api}
+	var rows []wakeRow
+	// Those that take the same operator are refused at the same time.
+	for _, together := range []struct {
+		forms []string
+		args  []string
+	}{
+		{forms: []string{formAll, formHalf}},
+		{forms: []string{formNone, formNative}, args: []string{"--wake-owners=false"}},
+	} {
+		measured, err := b.run(ctx, b.wanted(together.forms), together.args)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, measured...)
+	}
+	return b.report(os.Stdout, rows)
+}
+
+func (b *wakeBench) wanted(forms []string) []string {
+	var wanted []string
+	for _, form := range forms {
+		if b.options.wake.forms == "" || strings.Contains(b.options.wake.forms, form) {
+			wanted = append(wanted, form)
+		}
+	}
+	return wanted
+}
+
+func (b *wakeBench) run(ctx context.Context, forms, args []string) ([]wakeRow, error) {
+	if len(forms) == 0 {
+		return nil, nil
+	}
+	if err := b.start(ctx, args); err != nil {
+		return nil, err
+	}
+	defer func() { _ = b.operator.Stop() }()
+	for _, form := range forms {
+		if err := b.refuse(ctx, b.crowd(form)); err != nil {
+			return nil, fmt.Errorf("%s: %w", form, err)
+		}
+	}
+	sayf("%s: refused for %s", strings.Join(forms, ", "), b.options.wake.refused)
+	select {
+	case <-time.After(b.options.wake.refused):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	rows := make([]wakeRow, len(forms))
+	var group errgroup.Group
+	if slices.Contains(forms, formAll) {
+		group.SetLimit(1) // what is woken at once must not stand in each other's way
+	}
+	for i, form := range forms {
+		group.Go(func() (err error) {
+			if rows[i], err = b.free(ctx, form, b.crowd(form)); err != nil {
+				return fmt.Errorf("%s: %w", form, err)
+			}
+			sayf("%s: %d pods, p50 %.2f s, p99 %.2f s, last %.2f s", form, rows[i].Pods, rows[i].P50, rows[i].P99, rows[i].Last)
+			return nil
+		})
+	}
+	return rows, group.Wait()
+}
+
+func (b *wakeBench) start(ctx context.Context, args []string) error {
+	port, err := harness.FreePort()
+	if err != nil {
+		return err
+	}
+	b.metricsPort = port
+	b.operator, err = b.cluster.StartOperator(ctx, harness.OperatorOptions{Binary: b.options.manager, MetricsPort: port, Args: args})
+	return err
+}
+
+func (b *wakeBench) crowd(form string) crowd.Crowd {
+	return crowd.Crowd{API: b.api, Name: form, Owners: b.options.wake.owners, Namespaces: b.options.wake.namespaces}
+}
+
+// cpu is what so many pods of a crowd request.
+func cpu(pods int) string { return fmt.Sprintf("%dm", 100*pods) }
+
+// refuse starts a crowd for which there is no room.
+func (b *wakeBench) refuse(ctx context.Context, all crowd.Crowd) error {
+	if err := all.Prepare(ctx); err != nil {
+		return err
+	}
+	if all.Name == formNative {
+		for i := range all.Namespaces {
+			native := builders.ResourceQuota(all.Namespace(i), "native")
+			native.Spec.Hard = builders.Quota("").Hard("requests.cpu", "0").Obj().Spec.Quota.Hard
+			if err := b.api.Create(ctx, native); err != nil {
+				return err
+			}
+		}
+		return all.Start(ctx)
+	}
+	quota := builders.Quota(all.Name).Label("team", all.Name).Hard("requests.cpu", cpu(all.Owners)).Obj()
+	for _, object := range []client.Object{builders.Namespace(all.Name+"-hog").Label("team", all.Name).Obj(), quota} {
+		if err := b.api.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"first", "second"} {
+		hog := builders.Pod(all.Name+"-hog", name).Request("cpu", cpu(all.Owners/2)).Obj()
+		if err := b.eventually(ctx, func() error { return client.IgnoreAlreadyExists(b.api.Create(ctx, hog.DeepCopy())) }); err != nil {
+			return err
+		}
+	}
+	err := b.eventually(ctx, func() error {
+		if err := b.api.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
+			return err
+		}
+		if used := quota.Status.Total.Used["requests.cpu"]; used.String() != quotaOf(quota) {
+			return fmt.Errorf("%s of %s is used", used.String(), quotaOf(quota))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return all.Start(ctx)
+}
+
+func quotaOf(quota *quotav1.ClusterResourceQuota) string {
+	hard := quota.Spec.Quota.Hard["requests.cpu"]
+	return hard.String()
+}
+
+// free makes room, and waits for the pods that fit.
+func (b *wakeBench) free(ctx context.Context, form string, all crowd.Crowd) (wakeRow, error) {
+	row := wakeRow{Form: form}
+	arrivals, err := all.Watch(ctx)
+	if err != nil {
+		return row, err
+	}
+	defer arrivals.Stop()
+	wanted, moment := all.Owners, time.Now()
+	switch form {
+	case formNative:
+		err = b.raise(ctx, all)
+	case formHalf:
+		wanted = all.Owners / 2
+		err = crowd.Free(ctx, b.api, all.Name+"-hog", "first")
+	default:
+		err = crowd.Free(ctx, b.api, all.Name+"-hog", "first", "second")
+	}
+	if err != nil {
+		return row, err
+	}
+	for time.Since(moment) < b.options.wake.patience && row.Pods < wanted && ctx.Err() == nil {
+		<-time.After(100 * time.Millisecond)
+		after, err := arrivals.Since(moment)
+		if err != nil {
+			return row, err
+		}
+		row.Pods = len(after)
+		row.P50, row.P99 = crowd.Percentile(after, 50).Seconds(), crowd.Percentile(after, 99).Seconds()
+		row.Last = crowd.Percentile(after, 100).Seconds()
+	}
+	if form == formAll || form == formHalf {
+		<-time.After(5 * time.Second) // whether more are woken than fit
+		row.Woken, row.RefusedAgain, err = b.wakes(ctx, form)
+	}
+	return row, err
+}
+
+// raise lets Kubernetes' own quotas allow what each namespace's workloads want.
+func (b *wakeBench) raise(ctx context.Context, all crowd.Crowd) error {
+	return inParallel(ctx, all.Namespaces, func(ctx context.Context, i int) error {
+		native := builders.ResourceQuota(all.Namespace(i), "native")
+		patch := fmt.Sprintf(`{"spec":{"hard":{"requests.cpu":%q}}}`, cpu(all.Owners))
+		return b.api.Patch(ctx, native, client.RawPatch("application/merge-patch+json", []byte(patch)))
+	})
+}
+
+// wakes reads how many workloads of a quota the operator woke, and how many were refused then.
+func (b *wakeBench) wakes(ctx context.Context, quota string) (woken, refusedAgain float64, err error) {
+	text, err := get(ctx, fmt.Sprintf("http://127.0.0.1:%d/metrics", b.metricsPort))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(text) {
+		for name, into := range map[string]*float64{
+			"sharedquota_owners_woken_total": &woken, "sharedquota_owners_refused_again_total": &refusedAgain,
+		} {
+			if value, found := strings.CutPrefix(line, fmt.Sprintf("%s{quota=%q} ", name, quota)); found {
+				if _, err := fmt.Sscan(value, into); err != nil {
+					return 0, 0, err
+				}
+			}
+		}
+	}
+	return woken, refusedAgain, nil
+}
+
+// eventually does something until it succeeds, for a minute.
+func (*wakeBench) eventually(ctx context.Context, do func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func (b *wakeBench) report(out io.Writer, rows []wakeRow) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintf(table, "\n%d workloads in %d namespaces, refused for %s.\n\n",
+		b.options.wake.owners, b.options.wake.namespaces, b.options.wake.refused)
+	_, _ = fmt.Fprintln(table, "room\tpods\tp50, s\tp99, s\tlast, s\twoken\trefused again\t")
+	for _, row := range rows {
+		_, _ = fmt.Fprintf(table, "%s\t%d\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t\n",
+			row.Form, row.Pods, row.P50, row.P99, row.Last, row.Woken, row.RefusedAgain)
+	}
+	if err := table.Flush(); err != nil || b.options.json == "" {
+		return err
+	}
+	text, err := json.MarshalIndent(rows, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(b.options.json, append(text, '\n'), 0o644)
+}
