@@ -13,6 +13,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	podutil "k8s.io/kubernetes/pkg/api/pod"
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -113,7 +114,12 @@ func (r *Rules) pod(object *corev1.Pod) (completed client.Object, refusal string
 	if pod.Spec.RuntimeClassName != nil && pod.Spec.Overhead == nil {
 		pod.Spec.Overhead = r.overheads[*pod.Spec.RuntimeClassName]
 	}
-	err := r.applyLimitRanges(pod, &core.Pod{}, "pods")
+	limitRanges := r.limitRanges[pod.Namespace]
+	if len(limitRanges) == 0 && pod.Spec.Resources == nil {
+		return pod, ""
+	}
+	internal := &core.Pod{}
+	err := r.admit(pod, internal, limitRanges, "pods", func() { podutil.DefaultPodLevelResources(internal) })
 	return pod, reasonOf(err)
 }
 
@@ -124,17 +130,19 @@ func (r *Rules) claim(object *corev1.PersistentVolumeClaim) (completed client.Ob
 	if !older && claim.Spec.StorageClassName == nil && r.storageClass != "" {
 		claim.Spec.StorageClassName = &r.storageClass
 	}
-	err := r.applyLimitRanges(claim, &core.PersistentVolumeClaim{}, "persistentvolumeclaims")
+	limitRanges := r.limitRanges[claim.Namespace]
+	if len(limitRanges) == 0 {
+		return claim, ""
+	}
+	err := r.admit(claim, &core.PersistentVolumeClaim{}, limitRanges, "persistentvolumeclaims", func() {})
 	return claim, reasonOf(err)
 }
 
-// applyLimitRanges lets Kubernetes' own plugin change and then validate the
-// object, in the type that it takes.
-func (r *Rules) applyLimitRanges(object client.Object, internal runtime.Object, resource string) error {
-	limitRanges := r.limitRanges[object.GetNamespace()]
-	if len(limitRanges) == 0 {
-		return nil
-	}
+// admit lets Kubernetes' own code change and then validate the object, in the type that it takes: LimitRanges
+// change it, it is prepared for being stored, and LimitRanges validate it.
+func (r *Rules) admit(
+	object client.Object, internal runtime.Object, limitRanges []*corev1.LimitRange, resource string, prepare func(),
+) error {
 	if err := r.types.scheme.Convert(object, internal, nil); err != nil {
 		return fmt.Errorf("converting it: %w", err)
 	}
@@ -144,13 +152,14 @@ func (r *Rules) applyLimitRanges(object client.Object, internal runtime.Object, 
 			return fmt.Errorf("applying LimitRange %s: %w", limitRange.Name, err)
 		}
 	}
+	prepare()
+	if err := r.types.scheme.Convert(internal, object, nil); err != nil {
+		return fmt.Errorf("converting it back: %w", err)
+	}
 	for _, limitRange := range limitRanges {
 		if err := plugin.ValidateLimit(limitRange, resource, internal); err != nil {
 			return err //nolint:wrapcheck // in Kubernetes' words
 		}
-	}
-	if err := r.types.scheme.Convert(internal, object, nil); err != nil {
-		return fmt.Errorf("converting it back: %w", err)
 	}
 	return nil
 }

@@ -70,6 +70,41 @@ func TestPodsBecomeWhatAdmissionMakesOfThem(t *testing.T) {
 	}
 }
 
+// What a pod as a whole states is completed by what its containers state, after LimitRanges have said what that is.
+func TestPodsGetWhatTheyRequestAsAWhole(t *testing.T) {
+	defaults := limitRange("shop", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, DefaultRequest: list("memory", "1Gi")})
+	atLeast := limitRange("shop", corev1.LimitRangeItem{Type: corev1.LimitTypePod, Max: list("cpu", "1")})
+	for name, test := range map[string]struct {
+		pod, whole *corev1.ResourceRequirements
+		ranges     []corev1.LimitRange
+		refusal    string
+	}{
+		"it states nothing as a whole": {},
+		"it requests its limits": {
+			pod:   &corev1.ResourceRequirements{Limits: list("cpu", "2", "memory", "1Gi")},
+			whole: &corev1.ResourceRequirements{Limits: list("cpu", "2", "memory", "1Gi"), Requests: list("cpu", "2", "memory", "1Gi")},
+		},
+		"it requests what a LimitRange gives its containers": {
+			pod: &corev1.ResourceRequirements{Limits: list("cpu", "2")}, ranges: []corev1.LimitRange{defaults},
+			whole: &corev1.ResourceRequirements{Limits: list("cpu", "2"), Requests: list("cpu", "2", "memory", "1Gi")},
+		},
+		"it is more than may be": {
+			pod: &corev1.ResourceRequirements{Limits: list("cpu", "2")}, ranges: []corev1.LimitRange{atLeast},
+			whole:   &corev1.ResourceRequirements{Limits: list("cpu", "2"), Requests: list("cpu", "2")},
+			refusal: "maximum cpu usage per Pod is 1, but limit is 2",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := podWith(nil, nil)
+			pod.Spec.Resources = test.pod
+			completed, refusal := NewRules(NewTypes(), Surroundings{LimitRanges: test.ranges}).Complete(pod)
+			if diff := cmp.Diff(test.whole, completed.(*corev1.Pod).Spec.Resources); diff != "" || refusal != test.refusal {
+				t.Errorf("refused with %q (-want,+got):\n%s", refusal, diff)
+			}
+		})
+	}
+}
+
 func TestPodsGetPriorityAndOverhead(t *testing.T) {
 	rules := NewRules(NewTypes(), Surroundings{
 		PriorityClasses: []schedulingv1.PriorityClass{
