@@ -32,6 +32,12 @@ func times(quantity resource.Quantity, count int64) resource.Quantity {
 	return product
 }
 
+func more(a, b resource.Quantity) resource.Quantity {
+	total := a.DeepCopy()
+	total.Add(b)
+	return total
+}
+
 func less(a, b resource.Quantity) resource.Quantity {
 	difference := a.DeepCopy()
 	difference.Sub(b)
@@ -46,8 +52,13 @@ func timesAll(list corev1.ResourceList, count int64) corev1.ResourceList {
 	return products
 }
 
-// moments are amounts of one resource that must be free, at different moments.
+// moments are amounts of one resource that must be free, at different moments. They are below zero
+// if more is freed before. So they can be compared with what is left of a quota that is over its
+// limit: it refuses even what takes less than was freed.
 type moments struct {
+	// created: something that takes of the resource is created. If not, nothing must be free, and
+	// the rest is zero.
+	created bool
 	// last: in the end.
 	last resource.Quantity
 	// most: at the worst moment on the way, if every step is as small as it can
@@ -57,21 +68,43 @@ type moments struct {
 	whole resource.Quantity
 }
 
+// taking are the moments of what takes so much, and frees nothing.
+func taking(quantity resource.Quantity) moments {
+	if quantity.Sign() <= 0 {
+		return moments{}
+	}
+	return moments{created: true, last: quantity.DeepCopy(), most: quantity.DeepCopy(), whole: quantity.DeepCopy()}
+}
+
+// plus adds up what is created independently of each other: what one frees is not counted on for the
+// other.
 func (m moments) plus(other moments) moments {
-	m.last.Add(other.last)
-	m.most.Add(other.most)
-	m.whole.Add(other.whole)
+	switch {
+	case !m.created:
+		return other
+	case !other.created:
+		return m
+	}
+	m, other = m.neverBelowZero(), other.neverBelowZero()
+	return moments{created: true, last: more(m.last, other.last), most: more(m.most, other.most), whole: more(m.whole, other.whole)}
+}
+
+func (m moments) neverBelowZero() moments {
+	zero := resource.Quantity{}
+	m.last, m.most, m.whole = greater(m.last, zero), greater(m.most, zero), greater(m.whole, zero)
 	return m
 }
 
-func (m moments) plusAlways(quantity resource.Quantity) moments {
-	return m.plus(moments{last: quantity, most: quantity, whole: quantity})
+// peak is the greatest of the amounts that it was told of.
+type peak struct {
+	told   bool
+	amount resource.Quantity
 }
 
-// neverBelowZero: what is freed in all is not counted on for anything else.
-func (m moments) neverBelowZero() moments {
-	zero := resource.Quantity{}
-	return moments{last: greater(m.last, zero), most: greater(m.most, zero), whole: greater(m.whole, zero)}
+func (p *peak) tell(amount resource.Quantity) {
+	if !p.told || amount.Cmp(p.amount) > 0 {
+		p.told, p.amount = true, amount.DeepCopy()
+	}
 }
 
 // rollout is how many pods there are of each sort.
@@ -94,6 +127,8 @@ type replaced struct {
 // are as many as may be. Which old pods go first isn't known: those that free
 // least, at worst.
 //
+// Only moments count at which something has been created: what frees is never refused.
+//
 // Of the old ones, as many more as grows are made first.
 func (r rollout) need(fresh resource.Quantity, old []replaced) moments {
 	first := r.largest(fresh, old)
@@ -105,22 +140,32 @@ func (r rollout) need(fresh resource.Quantity, old []replaced) moments {
 	for _, group := range sorted {
 		left += group.count
 	}
-	result, freed := moments{}, resource.Quantity{}
+	taken := times(first, r.grows) // less what has been freed
+	most, whole := peak{}, peak{}
+	if taken.Sign() > 0 {
+		most.tell(taken)
+	}
+	create := func(at *peak, count int64, taken resource.Quantity) {
+		if created := times(fresh, r.added(count)); created.Sign() > 0 {
+			at.tell(more(created, taken))
+		}
+	}
 	for _, group := range sorted {
 		for _, gone := range r.turns(left, group.count) {
-			free := freed.DeepCopy()
-			free.Add(times(group.each, gone))
-			least := r.wanted - r.unavailable + 1 - (left - gone)
-			result.most = greater(result.most, less(times(fresh, r.added(least)), free))
-			result.whole = greater(result.whole, less(times(fresh, r.added(r.wanted+r.surge-(left-gone))), free))
+			now := less(taken, times(group.each, gone))
+			create(&most, r.wanted-r.unavailable+1-(left-gone), now)
+			create(&whole, r.wanted+r.surge-(left-gone), now)
 		}
-		freed.Add(times(group.each, group.count))
+		taken = less(taken, times(group.each, group.count))
 		left -= group.count
 	}
-	result.last = less(times(fresh, r.added(r.wanted)), freed)
-	result.most = greater(result.most, result.last)
-	result.whole = greater(result.whole, result.most)
-	return result.plusAlways(times(first, r.grows)).neverBelowZero()
+	create(&most, r.wanted, taken)
+	if !most.told {
+		return moments{}
+	}
+	whole.tell(most.amount)
+	last := more(taken, times(fresh, r.added(r.wanted)))
+	return moments{created: true, last: last, most: most.amount, whole: whole.amount}
 }
 
 // largest returns the most that one of the old pods takes. One of which nobody knows it is
@@ -141,8 +186,8 @@ func (rollout) largest(fresh resource.Quantity, old []replaced) resource.Quantit
 
 // turns returns after how many pods of a group the need may be greatest, while so many are left
 // before the first of them goes. What a group frees grows evenly, and so does what new pods
-// take until as many are made as are wanted. So the need is greatest at the ends, or where new
-// pods begin or end to be made.
+// take until as many are made as are wanted. So the need is greatest at the ends, or as the first new
+// pod or the last one is made.
 func (r rollout) turns(left, count int64) []int64 {
 	if count <= 0 {
 		return nil
@@ -150,7 +195,7 @@ func (r rollout) turns(left, count int64) []int64 {
 	turns := make([]int64, 0, 6)
 	turns = append(turns, 0, count-1)
 	for _, start := range [...]int64{r.wanted - r.unavailable + 1 - left, r.wanted + r.surge - left} {
-		for _, turn := range [...]int64{r.present - start, r.wanted - start} {
+		for _, turn := range [...]int64{r.present + 1 - start, r.wanted - start} {
 			if 0 < turn && turn < count {
 				turns = append(turns, turn)
 			}

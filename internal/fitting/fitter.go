@@ -4,79 +4,15 @@
 package fitting
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
-// Outcome is the answer.
-type Outcome string
-
-// The answers, from best to worst.
-const (
-	Fits    Outcome = "fits"
-	Unknown Outcome = "unknown"
-	DoesNot Outcome = "does not fit"
-)
-
-// Row is what is asked of one resource of a quota.
-type Row struct {
-	Limit    *Limit
-	Resource corev1.ResourceName
-	// Requested must be free at some moment, or not all comes to be.
-	Requested resource.Quantity
-	// InTheEnd is what is taken when all is done.
-	InTheEnd resource.Quantity
-	// WholeSurge is what rollouts would take for a while if they could.
-	WholeSurge resource.Quantity
-	// Counted: how much is left is known.
-	Counted bool
-	// Available may be below zero, where more is used than is allowed.
-	Available resource.Quantity
-	// Shortfall is what is missing of Requested, never below zero.
-	Shortfall resource.Quantity
-}
-
-// Refusal is an object that is refused whatever is left.
-type Refusal struct {
-	// Kind, Namespace and Name of the manifest that asks for it.
-	Kind, Namespace, Name string
-	// Refused is the kind of the refused object.
-	Refused string
-	Message string
-}
-
-// Verdict is whether everything fits, and why.
-type Verdict struct {
-	// Rows of all that is asked for and limited, by limit and resource.
-	Rows []Row
-	// Refusals, each told once.
-	Refusals []Refusal
-}
-
-// Outcome returns the answer: what surely doesn't fit outweighs what isn't known.
-func (v Verdict) Outcome() Outcome {
-	outcome := Fits
-	for _, row := range v.Rows {
-		switch {
-		case !row.Shortfall.IsZero():
-			return DoesNot
-		case !row.Counted:
-			outcome = Unknown
-		}
-	}
-	if len(v.Refusals) > 0 {
-		return DoesNot
-	}
-	return outcome
-}
-
-// Fitter compares demands with limits. It is made by NewFitter.
+// Fitter compares demands with limits. It is made by NewFitter, and is for one goroutine.
 type Fitter struct {
 	evaluators *evaluation.Evaluators
 	complete   Complete
@@ -177,7 +113,7 @@ func (f *Fitter) chargeOld(demand Demand, limit *Limit) ([]corev1.ResourceList, 
 func always(fixed corev1.ResourceList) map[corev1.ResourceName]moments {
 	need := make(map[corev1.ResourceName]moments, len(fixed))
 	for name, quantity := range fixed {
-		need[name] = moments{}.plusAlways(quantity)
+		need[name] = taking(quantity)
 	}
 	return need
 }
@@ -210,20 +146,4 @@ func (p *Pods) frees(old []corev1.ResourceList, name corev1.ResourceName) []repl
 		frees = append(frees, replaced{each: amounts[name], count: p.Old[i].Count, unknown: p.Old[i].Items == nil})
 	}
 	return frees
-}
-
-func rows(limit *Limit, total map[corev1.ResourceName]moments) []Row {
-	var rows []Row
-	for _, name := range slices.Sorted(maps.Keys(total)) {
-		need := total[name]
-		if need.whole.IsZero() {
-			continue
-		}
-		row := Row{Limit: limit, Resource: name, Requested: need.most, InTheEnd: need.last, WholeSurge: need.whole}
-		if row.Available, row.Counted = limit.Left[name]; row.Counted && row.Requested.Sign() > 0 {
-			row.Shortfall = greater(less(row.Requested, row.Available), resource.Quantity{})
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }

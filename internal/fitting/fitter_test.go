@@ -63,6 +63,13 @@ func workload(namespace, name string, count int64, requests ...string) Demand {
 	}
 }
 
+// rolling replaces pods by as many new ones. So many may be missing meanwhile.
+func rolling(count, unavailable int64, fresh, old Item) Demand {
+	return Demand{Namespace: "a", Pods: &Pods{
+		New: []Item{fresh}, Old: []Group{{Items: []Item{old}, Count: count}}, Wanted: count, Unavailable: unavailable,
+	}}
+}
+
 func limit(name string, left corev1.ResourceList, namespaces ...string) Limit {
 	return Limit{Source: Shared, Name: name, Namespaces: namespaces, Spec: corev1.ResourceQuotaSpec{Hard: left}, Left: left}
 }
@@ -118,6 +125,21 @@ func TestFitter(t *testing.T) {
 			demands: []Demand{workload("a", "web", 1)},
 			limits:  []Limit{limit("team", list("pods", "-2"), "a")},
 			rows:    []string{"team pods 1 of -2 short 3"}, want: DoesNot,
+		},
+		"a pod that replaces one of its size is refused all the same": {
+			demands: []Demand{rolling(8, 1, podOf("a", "cpu", "2"), podOf("a", "cpu", "2"))},
+			limits:  []Limit{limit("team", list("requests.cpu", "-3"), "a")},
+			rows:    []string{"team requests.cpu 0 of -3 short 3"}, want: DoesNot,
+		},
+		"what is freed before brings it below the limit": {
+			demands: []Demand{rolling(8, 8, podOf("a", "cpu", "1"), podOf("a", "cpu", "2"))},
+			limits:  []Limit{limit("team", list("requests.cpu", "-6", "pods", "0"), "a")},
+			want:    Fits,
+		},
+		"what is freed before doesn't suffice": {
+			demands: []Demand{rolling(8, 8, podOf("a", "cpu", "1500m"), podOf("a", "cpu", "2"))},
+			limits:  []Limit{limit("team", list("requests.cpu", "-6"), "a")},
+			rows:    []string{"team requests.cpu -4 of -6 short 2"}, want: DoesNot,
 		},
 		"what is over its limit and isn't asked for doesn't matter": {
 			demands: []Demand{workload("a", "web", 1)},
@@ -247,8 +269,8 @@ func drawDemands(t *rapid.T) []Demand {
 func drawLimits(t *rapid.T) []Limit {
 	draw := func(name string, namespaces ...string) Limit {
 		return limit(name, corev1.ResourceList{
-			corev1.ResourcePods:        *resource.NewQuantity(rapid.Int64Range(0, 12).Draw(t, name+" pods"), resource.DecimalSI),
-			corev1.ResourceRequestsCPU: *resource.NewMilliQuantity(rapid.Int64Range(0, 6000).Draw(t, name+" cpu"), resource.DecimalSI),
+			corev1.ResourcePods:        *resource.NewQuantity(rapid.Int64Range(-2, 12).Draw(t, name+" pods"), resource.DecimalSI),
+			corev1.ResourceRequestsCPU: *resource.NewMilliQuantity(rapid.Int64Range(-1000, 6000).Draw(t, name+" cpu"), resource.DecimalSI),
 		}, namespaces...)
 	}
 	return []Limit{draw("team", "a", "b"), draw("own", "a")}

@@ -31,12 +31,15 @@ func TestNeed(t *testing.T) {
 		"all go first":                         {rollout{wanted: 3, unavailable: 3}, old(3, same), 0, 0, 0},
 		"larger ones":                          {rollout{wanted: 3, surge: 1}, old(3, 4), 18, 22, 22},
 		"larger ones, one goes first":          {rollout{wanted: 3, unavailable: 1}, old(3, 4), 18, 18, 18},
-		"smaller ones":                         {rollout{wanted: 3, surge: 1}, old(3, 40), 0, 10, 10},
+		"smaller ones":                         {rollout{wanted: 3, surge: 1}, old(3, 40), -90, 10, 10},
+		"smaller ones, one goes first":         {rollout{wanted: 3, unavailable: 1}, old(3, 40), -90, -30, -30},
+		"smaller ones, all go first":           {rollout{wanted: 3, unavailable: 3}, old(3, 40), -90, -90, -30},
+		"smaller ones, after some of the old":  {rollout{wanted: 4, present: 1, unavailable: 1}, old(4, 40), -130, -70, -70},
 		"more of them":                         {rollout{wanted: 5, surge: 1}, old(3, same), 20, 30, 30},
 		"more of them, one goes first":         {rollout{wanted: 5, unavailable: 1}, old(3, same), 20, 20, 20},
-		"fewer of them":                        {rollout{wanted: 2, surge: 1}, old(3, same), 0, 0, 0},
+		"fewer of them":                        {rollout{wanted: 2, surge: 1}, old(3, same), -10, 0, 0},
 		"half way":                             {rollout{wanted: 4, present: 2, surge: 1}, old(2, same), 0, 10, 10},
-		"half way, with the surge there":       {rollout{wanted: 4, present: 2, surge: 1}, old(3, same), 0, 0, 0},
+		"half way, with the surge there":       {rollout{wanted: 4, present: 2, surge: 1}, old(3, same), -10, 0, 0},
 		"none are wanted":                      {rollout{wanted: 0, surge: 0, unavailable: 1}, old(3, same), 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +67,9 @@ type controller struct {
 	new   int64
 }
 
+// canAdd says, as quotas do, that what takes nothing is made however little room there is.
 func (c *controller) canAdd() bool {
-	return c.new < c.wanted && c.new+int64(len(c.old)) < c.wanted+c.surge && c.fresh <= c.room
+	return c.new < c.wanted && c.new+int64(len(c.old)) < c.wanted+c.surge && (c.fresh == 0 || c.fresh <= c.room)
 }
 
 func (c *controller) canTake() bool {
@@ -93,6 +97,17 @@ func drawController(t *rapid.T) *controller {
 	c.old = rapid.SliceOfN(rapid.Int64Range(0, 5), 0, 6).Draw(t, "old")
 	c.new = c.present
 	return c
+}
+
+// overLimit is room below zero, as there may be if a limit was lowered.
+const overLimit = -1000
+
+// roomFor gives as much room as is needed: any, if nothing is created.
+func (c *controller) roomFor(need moments) {
+	c.room = overLimit
+	if need.created {
+		c.room = need.most.Value()
+	}
 }
 
 func (c *controller) need() moments {
@@ -137,8 +152,7 @@ func TestARolloutThatGrowsEndsWithWhatItNeeds(t *testing.T) {
 			t.Skip()
 		}
 		largest := slices.Max(c.old)
-		need := c.need()
-		c.room = need.most.Value()
+		c.roomFor(c.need())
 		for range c.grows {
 			c.room -= largest
 			c.old = append(c.old, largest)
@@ -171,8 +185,7 @@ func TestHugeCountsAreNotWalked(t *testing.T) {
 func TestARolloutEndsWithWhatItNeeds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawController(t)
-		need := c.need()
-		c.room = need.most.Value()
+		c.roomFor(c.need())
 		for !c.done() {
 			switch canAdd, canTake := c.canAdd(), c.canTake(); {
 			case canAdd && (!canTake || rapid.Bool().Draw(t, "adds")):
@@ -192,7 +205,7 @@ func TestARolloutGetsStuckWithLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawController(t)
 		need := c.need()
-		if need.most.IsZero() {
+		if !need.created {
 			t.Skip()
 		}
 		c.room = need.most.Value() - 1
@@ -228,8 +241,8 @@ func TestARolloutNeverTakesMoreThanItsWholeSurge(t *testing.T) {
 			} else {
 				c.take(rapid.IntRange(0, len(c.old)-1).Draw(t, "which"))
 			}
-			if start-c.room > need.whole.Value() {
-				t.Fatalf("took %d, said %d", start-c.room, need.whole.Value())
+			if took := start - c.room; took > max(0, need.whole.Value()) {
+				t.Fatalf("took %d, said %d", took, need.whole.Value())
 			}
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"sort"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Room is how far one limit lets one workload come.
@@ -118,7 +117,7 @@ func (r *room) fits(count int64) bool {
 	names := sum(r.fixed, r.fresh, r.perPod.each())
 	for name := range names {
 		left, counted := r.left[name]
-		if need := r.need(name, count); counted && need.Sign() > 0 && need.Cmp(left) > 0 {
+		if need := r.need(name, count); counted && need.created && need.last.Cmp(left) > 0 {
 			return false
 		}
 	}
@@ -126,12 +125,15 @@ func (r *room) fits(count int64) bool {
 }
 
 // need returns what so many pods take in the end that isn't taken yet.
-func (r *room) need(name corev1.ResourceName, count int64) resource.Quantity {
+func (r *room) need(name corev1.ResourceName, count int64) moments {
 	steps := rollout{wanted: count, present: r.pods.Present}
-	need := greater(less(times(r.fresh[name], steps.added(count)), r.freed[name]), resource.Quantity{})
-	need.Add(r.fixed[name])
+	need := taking(times(r.fresh[name], steps.added(count)))
+	if need.created {
+		need.last.Sub(r.freed[name])
+	}
+	need = need.plus(taking(r.fixed[name]))
 	for _, item := range r.perPod {
-		need.Add(times(item.amounts[name], max(0, item.missing-(r.pods.Wanted-count))))
+		need = need.plus(taking(times(item.amounts[name], max(0, item.missing-(r.pods.Wanted-count)))))
 	}
 	return need
 }

@@ -49,6 +49,10 @@ func TestRoom(t *testing.T) {
 			demand: there(workload("a", "web", 8, "cpu", "1"), 1, Group{Items: []Item{podOf("a", "cpu", "1")}, Count: 2}),
 			limit:  limited(list("requests.cpu", "9"), list("requests.cpu", "1")), want: Room{Wanted: 8, Fit: 4},
 		},
+		"a quota over its limit lets none of another size follow": {
+			demand: there(workload("a", "web", 8, "cpu", "1"), 0, Group{Items: []Item{podOf("a", "cpu", "2")}, Count: 3}),
+			limit:  limited(list("requests.cpu", "9"), list("requests.cpu", "-2")), want: Room{Wanted: 8, Fit: 4},
+		},
 		"never more than the limit": {
 			demand: workload("a", "web", 8, "cpu", "1"), limit: limited(list("requests.cpu", "7", "pods", "8"), list("requests.cpu", "7", "pods", "8")),
 			want: Room{Wanted: 8, Fit: 7, Never: list("requests.cpu", "8")},

@@ -1,0 +1,103 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fitting
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Outcome is the answer.
+type Outcome string
+
+// The answers, from best to worst.
+const (
+	Fits    Outcome = "fits"
+	Unknown Outcome = "unknown"
+	DoesNot Outcome = "does not fit"
+)
+
+// Row is what is asked of one resource of a quota.
+type Row struct {
+	Limit    *Limit
+	Resource corev1.ResourceName
+	// Requested must be free at some moment, or not all comes to be. This and the next two are
+	// below zero only where Available is: what is freed must bring the quota within its limit.
+	Requested resource.Quantity
+	// InTheEnd is what is taken when all is done.
+	InTheEnd resource.Quantity
+	// WholeSurge is what rollouts would take for a while if they could.
+	WholeSurge resource.Quantity
+	// Counted: how much is left is known.
+	Counted bool
+	// Available may be below zero, where more is used than is allowed.
+	Available resource.Quantity
+	// Shortfall is what is missing of Requested, never below zero.
+	Shortfall resource.Quantity
+}
+
+// Refusal is an object that is refused whatever is left.
+type Refusal struct {
+	// Kind, Namespace and Name of the manifest that asks for it.
+	Kind, Namespace, Name string
+	// Refused is the kind of the refused object.
+	Refused string
+	Message string
+}
+
+// Verdict is whether everything fits, and why.
+type Verdict struct {
+	// Rows of all that is asked for and limited, by limit and resource.
+	Rows []Row
+	// Refusals, each told once.
+	Refusals []Refusal
+}
+
+// Outcome returns the answer: what surely doesn't fit outweighs what isn't known.
+func (v Verdict) Outcome() Outcome {
+	outcome := Fits
+	for _, row := range v.Rows {
+		switch {
+		case !row.Shortfall.IsZero():
+			return DoesNot
+		case !row.Counted:
+			outcome = Unknown
+		}
+	}
+	if len(v.Refusals) > 0 {
+		return DoesNot
+	}
+	return outcome
+}
+
+// rows leaves out a resource of which nothing is created, or no more than is freed before, if that
+// fits.
+func rows(limit *Limit, total map[corev1.ResourceName]moments) []Row {
+	var rows []Row
+	for _, name := range slices.Sorted(maps.Keys(total)) {
+		need := total[name]
+		if !need.created {
+			continue
+		}
+		available, counted := limit.Left[name]
+		if available.Sign() >= 0 {
+			need = need.neverBelowZero()
+		}
+		row := Row{
+			Limit: limit, Resource: name, Requested: need.most, InTheEnd: need.last, WholeSurge: need.whole,
+			Counted: counted, Available: available,
+		}
+		if counted {
+			row.Shortfall = greater(less(row.Requested, row.Available), resource.Quantity{})
+		}
+		if counted && row.Shortfall.IsZero() && row.WholeSurge.Sign() <= 0 {
+			continue
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
