@@ -6,6 +6,7 @@ package fitting
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,25 +46,32 @@ func attributes(item Item) admission.Attributes {
 }
 
 // Complete returns an object as admission would leave it, or why it would be
-// refused.
+// refused. A refused object is completed, too.
 type Complete func(object client.Object) (completed client.Object, refusal string)
 
-// completed returns the demand with all that must be made as it would be made.
-// What is refused is left out, and told.
+// once returns a Complete that remembers what it has completed.
+func once(complete Complete) Complete {
+	type result struct {
+		object  client.Object
+		refusal string
+	}
+	results := map[client.Object]result{}
+	return func(object client.Object) (client.Object, string) {
+		known, found := results[object]
+		if !found {
+			known.object, known.refusal = complete(object)
+			results[object] = known
+		}
+		return known.object, known.refusal
+	}
+}
+
+// completed returns the demand with all that must be made as it would be made, and what was made of templates
+// as it was made. What is refused is left out, and told.
 func (f *Fitter) completed(demand Demand) (completed Demand, refusals []Refusal) {
 	complete := func(items []Item) []Item {
-		var kept []Item
-		for _, item := range items {
-			refusal := ""
-			if item.Old == nil {
-				item.Object, refusal = f.complete(item.Object)
-			}
-			if refusal != "" {
-				refusals = append(refusals, refusalOf(demand, item, refusal))
-				continue
-			}
-			kept = append(kept, item)
-		}
+		kept, refused := f.completeItems(demand, items)
+		refusals = merged(refusals, refused)
 		return kept
 	}
 	completed = demand
@@ -73,9 +81,41 @@ func (f *Fitter) completed(demand Demand) (completed Demand, refusals []Refusal)
 		if pods.Missing() > 0 || pods.Replaced() > 0 {
 			pods.New = complete(pods.New)
 		}
+		pods.Old = f.completeGroups(pods.Old)
 		completed.Pods = &pods
 	}
 	return completed, refusals
+}
+
+func (f *Fitter) completeItems(demand Demand, items []Item) (kept []Item, refusals []Refusal) {
+	for _, item := range items {
+		refusal := ""
+		if item.Old == nil {
+			item.Object, refusal = f.complete(item.Object)
+		}
+		if refusal != "" {
+			refusals = append(refusals, refusalOf(demand, item, refusal))
+			continue
+		}
+		kept = append(kept, item)
+	}
+	return kept, refusals
+}
+
+// completeGroups completes pods that were made of a template. They were not refused, whatever is refused now.
+func (f *Fitter) completeGroups(groups []Group) []Group {
+	completed := slices.Clone(groups)
+	for i, group := range completed {
+		if !group.Templated {
+			continue
+		}
+		items := slices.Clone(group.Items)
+		for n := range items {
+			items[n].Object, _ = f.complete(items[n].Object)
+		}
+		completed[i].Items = items
+	}
+	return completed
 }
 
 // chargeAll returns what one each of the items costs a quota together.

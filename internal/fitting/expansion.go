@@ -79,6 +79,8 @@ type Group struct {
 	// Items is what one of them takes, as Pods.New; nil if nobody knows it.
 	Items []Item
 	Count int64
+	// Templated: Items are of a template, and not yet as admission has left them.
+	Templated bool
 }
 
 // Pods are the pods of one workload, and how they replace older ones.

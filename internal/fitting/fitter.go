@@ -19,9 +19,9 @@ type Fitter struct {
 }
 
 // NewFitter makes a fitter that charges with these evaluators what complete makes
-// of each object.
+// of each object. It completes each object once, however often it is asked about it.
 func NewFitter(evaluators *evaluation.Evaluators, complete Complete) *Fitter {
-	return &Fitter{evaluators: evaluators, complete: complete}
+	return &Fitter{evaluators: evaluators, complete: once(complete)}
 }
 
 // Fit reports whether all of the demands fit together.

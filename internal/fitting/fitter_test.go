@@ -255,6 +255,64 @@ func TestAnObjectThatAdmissionWouldRefuseIsLeftOutAndReported(t *testing.T) {
 	}
 }
 
+// What pods of a template free is what admission made of it, whatever it refuses by now.
+func TestAnOldPodOfATemplateIsChargedAsItWasCompleted(t *testing.T) {
+	doubled := func(object client.Object) (client.Object, string) {
+		pod := object.(*corev1.Pod).DeepCopy()
+		requests := pod.Spec.Containers[0].Resources.Requests
+		for name, quantity := range requests {
+			requests[name] = times(quantity, 2)
+		}
+		return pod, "too small by now"
+	}
+	for name, test := range map[string]struct {
+		templated bool
+		want      []string
+	}{
+		"of a template":  {templated: true, want: []string{"team requests.cpu 2 of 9"}},
+		"as it is there": {want: []string{"team requests.cpu 4 of 9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			demand := Demand{Namespace: "a", Pods: &Pods{Wanted: 1, Grows: 2,
+				Old: []Group{{Items: []Item{podOf("a", "cpu", "2")}, Count: 1, Templated: test.templated}}}}
+			if test.templated {
+				demand.Pods.Old[0].Items = []Item{podOf("a", "cpu", "500m")}
+			}
+			verdict, err := NewFitter(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), doubled).Fit(
+				[]Demand{demand}, []Limit{limit("team", list("requests.cpu", "9"), "a")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, rowTexts(verdict)); diff != "" || len(verdict.Refusals) > 0 {
+				t.Errorf("%v (-want,+got):\n%s", verdict.Refusals, diff)
+			}
+		})
+	}
+}
+
+// However many quotas there are, and however often it is asked, an object is completed once.
+func TestAnObjectIsCompletedOnce(t *testing.T) {
+	completed := 0
+	fitter := NewFitter(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), func(object client.Object) (client.Object, string) {
+		completed++
+		return object, ""
+	})
+	demand := rolling(8, 1, podOf("a", "cpu", "1"), podOf("a", "cpu", "2"))
+	demand.Items, demand.Pods.Old[0].Templated = []Item{ended("a", 3)}, true
+	for i := range 10 {
+		quota := limit(fmt.Sprint("team-", i), list("requests.cpu", "9", "count/pods", "9"), "a")
+		if _, err := fitter.Fit([]Demand{demand}, []Limit{quota}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fitter.Room(demand, quota); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if completed != 3 {
+		t.Errorf("completed %d times, want 3", completed)
+	}
+}
+
 func drawDemands(t *rapid.T) []Demand {
 	demands := make([]Demand, rapid.IntRange(1, 3).Draw(t, "demands"))
 	for i := range demands {

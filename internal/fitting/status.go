@@ -34,7 +34,7 @@ func (d *Demand) oldPods(m Manifest, template *corev1.PodTemplateSpec, known, al
 	var old []Group
 	known = max(0, min(known, all))
 	if known > 0 {
-		old = append(old, Group{Items: d.ofTemplate(template, m.Present), Count: known})
+		old = append(old, Group{Items: d.ofTemplate(template, m.Present), Count: known, Templated: true})
 	}
 	if all > known {
 		old = append(old, Group{Count: all - known})
