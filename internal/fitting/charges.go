@@ -80,6 +80,7 @@ func (f *Fitter) completed(demand Demand) (completed Demand, refusals []Refusal)
 		pods := *demand.Pods
 		if pods.Missing() > 0 || pods.Replaced() > 0 {
 			pods.New = complete(pods.New)
+			pods.Either = complete(pods.Either)
 		}
 		pods.Old = f.completeGroups(pods.Old)
 		completed.Pods = &pods

@@ -24,7 +24,7 @@ func (d *Demand) daemonSet(m Manifest, set *appsv1.DaemonSet) error {
 	}
 	has := d.daemonSetHas(m, set, live, changed)
 	if changed {
-		d.add(Item{Resource: revisionResource, Kind: "ControllerRevision", Object: d.revision(), Count: 1})
+		d.add(d.revision(m))
 	}
 	surge, err := surgeOf(set, nodes)
 	if err != nil {

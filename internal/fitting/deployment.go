@@ -5,6 +5,7 @@ package fitting
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,11 +19,14 @@ func (d *Demand) deployment(m Manifest, deployment *appsv1.Deployment) error {
 	has := d.deploymentHas(m, deployment)
 	wanted := int64(ptr.Deref(deployment.Spec.Replicas, 1))
 	if deployment.Spec.Paused {
-		d.paused(m, deployment, wanted, has)
+		d.paused(m, wanted, has)
 		return nil
 	}
 	if !has.made {
-		d.add(Item{Resource: replicaResource, Kind: "ReplicaSet", Object: d.replicaSet(deployment), Count: 1})
+		d.add(Item{
+			Resource: replicaResource, Kind: "ReplicaSet", Object: d.replicaSet(deployment), Count: 1,
+			Maybe: m.Present.Unlisted && m.Live != nil, // that of an earlier template may still be there
+		})
 	}
 	surge, unavailable, err := fenceposts(deployment, wanted)
 	if err != nil {
@@ -32,11 +36,29 @@ func (d *Demand) deployment(m Manifest, deployment *appsv1.Deployment) error {
 		New: d.ofTemplate(&deployment.Spec.Template, m.Present), Old: has.old,
 		Wanted: wanted, Present: has.current, Surge: surge, Unavailable: unavailable,
 	}
-	if live, _ := m.Live.(*appsv1.Deployment); live != nil && len(has.old) > 0 {
-		d.Pods.Grows = max(0, wanted-int64(ptr.Deref(live.Spec.Replicas, 1)))
+	if live, _ := m.Live.(*appsv1.Deployment); live != nil {
+		d.scaledFirst(wanted-int64(ptr.Deref(live.Spec.Replicas, 1)), !sameTemplate(&live.Spec.Template, &deployment.Spec.Template))
 	}
 	return nil
 }
+
+// scaledFirst is called for a Deployment that gets so many pods more than before: if older ones are there,
+// more of these are made first.
+func (d *Demand) scaledFirst(more int64, changed bool) {
+	if more <= 0 {
+		return
+	}
+	if len(d.Pods.Old) > 0 {
+		d.Pods.Grows = more
+	}
+	unknown := slices.ContainsFunc(d.Pods.Old, func(group Group) bool { return group.Items == nil })
+	if unknown || changed && d.Unsure {
+		d.Unpriced = unknownTemplate
+	}
+}
+
+// unknownTemplate says that a ReplicaSet makes pods, and its template isn't known.
+const unknownTemplate = "more pods of an older template may be made, which isn't known"
 
 // deploymentHas returns what there is of a Deployment.
 func (d *Demand) deploymentHas(m Manifest, deployment *appsv1.Deployment) there {
@@ -58,13 +80,27 @@ func (d *Demand) deploymentHas(m Manifest, deployment *appsv1.Deployment) there 
 	return has
 }
 
-// paused is scaled, and not rolled out. What is new stays without a ReplicaSet.
-func (d *Demand) paused(m Manifest, deployment *appsv1.Deployment, wanted int64, has there) {
+// paused is scaled, and not rolled out. The pods that are made have the template of those that are there. What is new
+// stays without a ReplicaSet.
+func (d *Demand) paused(m Manifest, wanted int64, has there) {
 	d.note(pausedDeployment(d.Namespace, d.Name))
-	if m.Live != nil && (m.Present.Unlisted || len(ownedBy(m.Live, m.Present.ReplicaSets)) > 0) {
-		present := has.current + (&Pods{Old: has.old}).Replaced()
-		d.Pods = &Pods{New: d.ofTemplate(&deployment.Spec.Template, m.Present), Wanted: wanted, Present: present}
+	live, _ := m.Live.(*appsv1.Deployment)
+	present := has.current + (&Pods{Old: has.old}).Replaced()
+	if live == nil || !scales(m, live, present) {
+		return
 	}
+	d.Pods = &Pods{New: d.ofTemplate(&live.Spec.Template, m.Present), Wanted: wanted, Present: present}
+	if m.Present.Unlisted && wanted > present && (present == 0 || live.Status.UpdatedReplicas < live.Status.Replicas) {
+		d.Unpriced = unknownTemplate
+	}
+}
+
+// scales reports whether a paused Deployment has a ReplicaSet. It has none if it was paused from the start.
+func scales(m Manifest, live *appsv1.Deployment, present int64) bool {
+	if m.Present.Unlisted {
+		return present > 0 || live.Annotations[util.RevisionAnnotation] != ""
+	}
+	return len(ownedBy(m.Live, m.Present.ReplicaSets)) > 0
 }
 
 func currentReplicaSet(deployment *appsv1.Deployment, sets []*appsv1.ReplicaSet) *appsv1.ReplicaSet {

@@ -15,11 +15,13 @@
 //
 // It judges what must be free at the worst moment, so that all objects come to be in the end.
 // Controllers try again: what one of them frees on the way it may use again. But one manifest
-// doesn't count on what another frees.
+// doesn't count on what another frees. A quota that is over its limit refuses whatever takes of it,
+// until enough has been freed.
 //
 // Invariants:
 //
-//   - An object that is said to fit can be admitted, one object after another.
+//   - An object that is said to fit can be admitted, one object after another, unless its Demand
+//     says otherwise: Unpriced pods may cost more, and devices of Unread templates aren't counted.
 //   - More to make, or less available, never turns "doesn't fit" into "fits".
 //   - What isn't counted yet is never taken for available.
 //   - Nothing is made once for each pod: 10,000 pods are one object and a number.

@@ -5,6 +5,7 @@ package fitting
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -72,6 +73,8 @@ type Item struct {
 	// EachPod: there is one for each wanted pod, and outlives it. Count are those that are
 	// missing.
 	EachPod bool
+	// Maybe: it may be there already, because nobody has listed what there is.
+	Maybe bool
 }
 
 // Group is pods that are alike, and must be replaced.
@@ -87,6 +90,8 @@ type Group struct {
 type Pods struct {
 	// New is what one new pod takes: the pod, and what is made for it.
 	New []Item
+	// Either is what a new pod may take instead. The greater of both counts.
+	Either []Item
 	// Old are the pods that must be replaced.
 	Old []Group
 	// Wanted is how many new pods there are in the end, Present how many there
@@ -122,9 +127,14 @@ type Demand struct {
 	Pods *Pods
 	// Notes tell what was assumed.
 	Notes []string
-	// Outdated: the status that says what is there is older than the live object's spec, so
-	// nothing is taken to be there, or to be freed.
-	Outdated bool
+	// Unread are the names of ResourceClaimTemplates that can't be read, sorted. Devices of
+	// their claims aren't counted.
+	Unread []string
+	// Unsure: more may be there, or be freed, than is counted. So what is short may fit.
+	Unsure bool
+	// Unpriced says why what is made may take more than is counted. If it isn't empty, nothing
+	// may be said to fit.
+	Unpriced string
 }
 
 // Made returns the demand without the object itself: what controllers make of it.
@@ -146,32 +156,44 @@ func (e *UnknownNodesError) Error() string { return unknownNodes(e.Namespace, e.
 func Expand(m Manifest) (Demand, error) {
 	demand := Demand{Kind: m.Kind, Namespace: m.Object.GetNamespace(), Name: m.Object.GetName()}
 	demand.Items = append(demand.Items, Item{Resource: m.Resource, Kind: m.Kind, Object: m.Object, Old: m.Live, Count: 1})
-	var err error
-	switch object := m.Object.(type) {
-	case *appsv1.Deployment:
-		err = demand.deployment(m, object)
-	case *appsv1.StatefulSet:
-		demand.statefulSet(m, object)
-	case *appsv1.DaemonSet:
-		err = demand.daemonSet(m, object)
-	case *appsv1.ReplicaSet:
-		demand.copies(m, &object.Spec.Template, object.Spec.Replicas)
-	case *corev1.ReplicationController:
-		demand.copies(m, object.Spec.Template, object.Spec.Replicas)
-	case *batchv1.Job:
-		demand.job(m, object)
-	case *batchv1.CronJob:
-		demand.cronJob(m, object)
-	case *corev1.Pod:
-		demand.pod(m, object)
+	if m.Live != nil && m.Live.GetDeletionTimestamp() != nil {
+		return demand, nil // controllers make nothing more of it
 	}
-	if err != nil {
+	if err := demand.expand(m); err != nil {
 		return Demand{}, fmt.Errorf("expanding %s %s/%s: %w", m.Kind, demand.Namespace, demand.Name, err)
 	}
 	if m.Kind == "HorizontalPodAutoscaler" {
 		demand.note(autoscaler(m.Object))
 	}
+	if len(demand.Unread) > 0 {
+		slices.Sort(demand.Unread)
+		demand.Unread = slices.Compact(demand.Unread)
+		demand.note(unreadTemplates(demand.Namespace, demand.Unread))
+	}
 	return demand, nil
+}
+
+// expand adds what controllers make of the object.
+func (d *Demand) expand(m Manifest) (err error) {
+	switch object := m.Object.(type) {
+	case *appsv1.Deployment:
+		err = d.deployment(m, object)
+	case *appsv1.StatefulSet:
+		d.statefulSet(m, object)
+	case *appsv1.DaemonSet:
+		err = d.daemonSet(m, object)
+	case *appsv1.ReplicaSet:
+		d.copies(m, &object.Spec.Template, object.Spec.Replicas)
+	case *corev1.ReplicationController:
+		d.copies(m, object.Spec.Template, object.Spec.Replicas)
+	case *batchv1.Job:
+		d.job(m, object)
+	case *batchv1.CronJob:
+		d.cronJob(m, object)
+	case *corev1.Pod:
+		d.pod(m, object)
+	}
+	return err
 }
 
 func (d *Demand) add(item Item) {

@@ -180,6 +180,19 @@ func TestExpandWhatIsNew(t *testing.T) {
 			want:  []string{"1 Deployment", "1 ReplicaSet", "2 missing of 2, each 1 Pod, 1 ResourceClaim, 1 ResourceClaim"},
 			notes: []string{"ResourceClaimTemplate shop/gone can't be read: its claims are counted, their devices aren't."},
 		},
+		"claims of many templates are noted once": {
+			text: strings.Replace(deployment("replicas: 2"), "image: web}]", "image: web}], resourceClaims: ["+
+				"{name: a, resourceClaimTemplateName: tpu}, {name: b, resourceClaimTemplateName: gone}, {name: c, resourceClaimTemplateName: tpu}]", 1),
+			want:  []string{"1 Deployment", "1 ReplicaSet", "2 missing of 2, each 1 Pod, 1 ResourceClaim, 1 ResourceClaim, 1 ResourceClaim"},
+			notes: []string{"ResourceClaimTemplate shop/gone and 1 more can't be read: their claims are counted, the devices of these aren't."},
+		},
+		"a cron job whose runs somebody else manages": {
+			text: cronJob(", concurrencyPolicy: Forbid", ", managedBy: example.com/queue"), want: []string{"1 CronJob", "1 Job at each run"},
+			notes: []string{
+				"CronJob shop/web: one run is counted, as if it began now.",
+				"CronJob shop/web is managed by another controller than Kubernetes' own: its pods aren't counted.",
+			},
+		},
 		"an autoscaler": {
 			text: "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nspec: {maxReplicas: 9}", want: []string{"1 HorizontalPodAutoscaler"},
 			notes: []string{"HorizontalPodAutoscaler shop/web may ask for more pods than are counted here: up to 9."},
@@ -405,6 +418,15 @@ func TestExpandAJobThatIsThere(t *testing.T) {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestExpandWhatIsBeingDeleted(t *testing.T) {
+	manifest := manifestOf(t, deployment("replicas: 9"))
+	there(t, &manifest, deployment("replicas: 3"))
+	manifest.Live.SetDeletionTimestamp(ptr.To(metav1.Now()))
+	if diff := cmp.Diff([]string{"1 Deployment changed"}, texts(mustExpand(t, manifest))); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
 	}
 }
 

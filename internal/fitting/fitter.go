@@ -85,7 +85,7 @@ func (f *Fitter) need(demand Demand, limit *Limit) (map[corev1.ResourceName]mome
 	if pods.Missing() == 0 && pods.Replaced() == 0 {
 		return always(fixed), refusals, nil
 	}
-	fresh, refused, err := f.chargeAll(demand, pods.New, limit)
+	fresh, refused, err := f.chargeNew(demand, limit)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,6 +94,26 @@ func (f *Fitter) need(demand Demand, limit *Limit) (map[corev1.ResourceName]mome
 		return nil, nil, err
 	}
 	return withPods(fixed, pods, fresh, old), append(refusals, refused...), nil
+}
+
+// chargeNew returns what one new pod costs a quota: the greater of what it may be.
+func (f *Fitter) chargeNew(demand Demand, limit *Limit) (corev1.ResourceList, []Refusal, error) {
+	fresh, refusals, err := f.chargeAll(demand, demand.Pods.New, limit)
+	if err != nil || demand.Pods.Either == nil {
+		return fresh, refusals, err
+	}
+	either, refused, err := f.chargeAll(demand, demand.Pods.Either, limit)
+	return quota.Max(fresh, either), merged(refusals, refused), err
+}
+
+// Touches reports whether a quota is charged for the new pods of a demand.
+func (f *Fitter) Touches(demand Demand, limit Limit) (bool, error) {
+	if demand.Pods == nil {
+		return false, nil
+	}
+	completed, _ := f.completed(demand)
+	fresh, _, err := f.chargeNew(completed, &limit)
+	return len(fresh) > 0, err
 }
 
 // chargeOld returns what one pod of each group costs a quota that is replaced.

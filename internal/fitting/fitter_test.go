@@ -70,6 +70,12 @@ func rolling(count, unavailable int64, fresh, old Item) Demand {
 	}}
 }
 
+// either has new pods that may be something else.
+func either(demand Demand, item Item) Demand {
+	demand.Pods.Either = []Item{item}
+	return demand
+}
+
 func limit(name string, left corev1.ResourceList, namespaces ...string) Limit {
 	return Limit{Source: Shared, Name: name, Namespaces: namespaces, Spec: corev1.ResourceQuotaSpec{Hard: left}, Left: left}
 }
@@ -140,6 +146,11 @@ func TestFitter(t *testing.T) {
 			demands: []Demand{rolling(8, 8, podOf("a", "cpu", "1500m"), podOf("a", "cpu", "2"))},
 			limits:  []Limit{limit("team", list("requests.cpu", "-6"), "a")},
 			rows:    []string{"team requests.cpu -4 of -6 short 2"}, want: DoesNot,
+		},
+		"the greater of what a new pod may be counts": {
+			demands: []Demand{either(workload("a", "web", 3, "cpu", "1", "memory", "1Gi"), podOf("a", "cpu", "2", "memory", "500Mi"))},
+			limits:  []Limit{limit("team", list("requests.cpu", "9", "requests.memory", "9Gi"), "a")},
+			rows:    []string{"team requests.cpu 6 of 9", "team requests.memory 3Gi of 9Gi"}, want: Fits,
 		},
 		"what is over its limit and isn't asked for doesn't matter": {
 			demands: []Demand{workload("a", "web", 1)},

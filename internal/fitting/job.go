@@ -19,8 +19,8 @@ func (d *Demand) job(m Manifest, job *batchv1.Job) {
 	case ptr.Deref(job.Spec.Suspend, false):
 		d.note(suspended("Job", d.Namespace, d.Name))
 		return
-	case ptr.Deref(job.Spec.ManagedBy, batchv1.JobControllerName) != batchv1.JobControllerName:
-		d.note(managedElsewhere(d.Namespace, d.Name))
+	case isManagedElsewhere(&job.Spec):
+		d.note(managedElsewhere("Job", d.Namespace, d.Name))
 		return
 	}
 	var succeeded int64
@@ -36,6 +36,10 @@ func (d *Demand) job(m Manifest, job *batchv1.Job) {
 		New: d.ofTemplate(&job.Spec.Template, m.Present), Wanted: atOnce, Present: present,
 	}
 	d.add(d.ended(&job.Spec.Template, later, AsPodsEnd))
+}
+
+func isManagedElsewhere(spec *batchv1.JobSpec) bool {
+	return ptr.Deref(spec.ManagedBy, batchv1.JobControllerName) != batchv1.JobControllerName
 }
 
 // podsOf returns how many pods run at once, and how many follow these.
@@ -74,23 +78,32 @@ func hasEnded(job *batchv1.Job) bool {
 }
 
 // cronJob makes nothing at once. One run of it is counted as if it began now: a
-// schedule that is refused every night is not what its owner meant.
+// schedule that is refused every night is not what its owner meant. If a run that is under way must end
+// before, its end frees something that isn't known. If what there is was listed, the next run isn't
+// counted then.
 func (d *Demand) cronJob(m Manifest, cron *batchv1.CronJob) {
 	if ptr.Deref(cron.Spec.Suspend, false) {
 		d.note(suspended("CronJob", d.Namespace, d.Name))
 		return
 	}
 	live, _ := m.Live.(*batchv1.CronJob)
-	running := live != nil && len(live.Status.Active) > 0
-	if running && cron.Spec.ConcurrencyPolicy != batchv1.AllowConcurrent {
-		return
+	alone := cron.Spec.ConcurrencyPolicy != batchv1.AllowConcurrent
+	if running := live != nil && len(live.Status.Active) > 0; running && alone {
+		if !m.Present.Unlisted {
+			return
+		}
+		d.Unsure = true
 	}
-	d.note(oneRun(d.Namespace, d.Name, cron.Spec.ConcurrencyPolicy != batchv1.AllowConcurrent))
+	d.note(oneRun(d.Namespace, d.Name, alone))
 	run := &batchv1.Job{}
 	run.Namespace = d.Namespace
 	d.add(Item{Resource: jobResource, Kind: "Job", Object: run, Count: 1, When: AtEachRun})
 	spec := &cron.Spec.JobTemplate.Spec
 	if ptr.Deref(spec.Suspend, false) {
+		return
+	}
+	if isManagedElsewhere(spec) {
+		d.note(managedElsewhere("CronJob", d.Namespace, d.Name))
 		return
 	}
 	atOnce, later := podsOf(spec, 0)

@@ -14,8 +14,13 @@ func unknownNodes(namespace, name string) string {
 	return fmt.Sprintf("can't tell on how many nodes DaemonSet %s/%s would run: say so with --nodes N", namespace, name)
 }
 
-func unreadTemplate(namespace, name string) string {
-	return fmt.Sprintf("ResourceClaimTemplate %s/%s can't be read: its claims are counted, their devices aren't.", namespace, name)
+// unreadTemplates names the first, however many there are.
+func unreadTemplates(namespace string, names []string) string {
+	if more := len(names) - 1; more > 0 {
+		return fmt.Sprintf("ResourceClaimTemplate %s/%s and %d more can't be read: their claims are counted, the devices of these aren't.",
+			namespace, names[0], more)
+	}
+	return fmt.Sprintf("ResourceClaimTemplate %s/%s can't be read: its claims are counted, their devices aren't.", namespace, names[0])
 }
 
 func pausedDeployment(namespace, name string) string {
@@ -26,8 +31,8 @@ func suspended(kind, namespace, name string) string {
 	return fmt.Sprintf("%s %s/%s is suspended: its pods aren't counted.", kind, namespace, name)
 }
 
-func managedElsewhere(namespace, name string) string {
-	return fmt.Sprintf("Job %s/%s is managed by another controller than Kubernetes' own: its pods aren't counted.", namespace, name)
+func managedElsewhere(kind, namespace, name string) string {
+	return fmt.Sprintf("%s %s/%s is managed by another controller than Kubernetes' own: its pods aren't counted.", kind, namespace, name)
 }
 
 func oneRun(namespace, name string, alone bool) string {

@@ -76,14 +76,15 @@ func (d *Demand) volumeClaim(meta metav1.ObjectMeta, spec corev1.PersistentVolum
 	return Item{Resource: claimResource, Kind: "PersistentVolumeClaim", Object: claim, Count: 1}
 }
 
-// deviceClaim counts a claim whose template nobody can read as one without devices.
+// deviceClaim counts a claim whose template nobody can read as one without devices, and keeps the
+// template's name.
 func (d *Demand) deviceClaim(name string, present Present) Item {
 	claim := &resourceapi.ResourceClaim{}
 	if template := present.ClaimTemplates[name]; template != nil {
 		claim.ObjectMeta = *template.Spec.ObjectMeta.DeepCopy()
 		claim.Spec = *template.Spec.Spec.DeepCopy()
-	} else if note := unreadTemplate(d.Namespace, name); !slices.Contains(d.Notes, note) {
-		d.note(note)
+	} else {
+		d.Unread = append(d.Unread, name)
 	}
 	claim.Namespace = d.Namespace
 	return Item{Resource: devicesResource, Kind: "ResourceClaim", Object: claim, Count: 1}

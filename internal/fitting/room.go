@@ -30,7 +30,7 @@ func (f *Fitter) Room(demand Demand, limit Limit) (Room, error) {
 		return Room{Never: above(fixed, limit.Spec.Hard)}, nil
 	}
 	pods := demand.Pods
-	fresh, _, err := f.chargeAll(demand, pods.New, &limit)
+	fresh, _, err := f.chargeNew(demand, &limit)
 	if err != nil {
 		return Room{}, err
 	}
@@ -43,10 +43,11 @@ func (f *Fitter) Room(demand Demand, limit Limit) (Room, error) {
 		freed = sum(freed, timesAll(amounts, pods.Old[i].Count))
 	}
 	most := &room{pods: pods, fixed: fixed, fresh: fresh, freed: freed, perPod: perPod, left: limit.Left}
-	return Room{
-		Wanted: pods.Wanted, Fit: most.fit(),
-		Never: above(timesAll(sum(fresh, perPod.each()), pods.Wanted), limit.Spec.Hard),
-	}, nil
+	found := Room{Wanted: pods.Wanted, Fit: most.fit()}
+	if pods.Either == nil {
+		found.Never = above(timesAll(sum(fresh, perPod.each()), pods.Wanted), limit.Spec.Hard)
+	}
+	return found, nil
 }
 
 // above returns the amounts that are more than the limit.

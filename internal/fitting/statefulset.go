@@ -4,31 +4,20 @@
 package fitting
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 )
-
-// ordinals are the numbers of a StatefulSet's pods.
-type ordinals struct{ first, count int64 }
-
-func (o ordinals) has(ordinal int64) bool { return ordinal >= o.first && ordinal < o.first+o.count }
 
 // statefulSet makes claims that outlive its pods and are found again by name,
 // and replaces one pod at a time, after it has gone.
 func (d *Demand) statefulSet(m Manifest, set *appsv1.StatefulSet) {
-	numbers := ordinals{count: int64(ptr.Deref(set.Spec.Replicas, 1))}
-	if set.Spec.Ordinals != nil {
-		numbers.first = int64(set.Spec.Ordinals.Start)
-	}
+	numbers := ordinalsOf(set)
 	live, _ := m.Live.(*appsv1.StatefulSet)
 	changed := live == nil || !sameTemplate(&live.Spec.Template, &set.Spec.Template)
 	if changed {
-		d.add(Item{Resource: revisionResource, Kind: "ControllerRevision", Object: d.revision(), Count: 1})
+		d.add(d.revision(m))
 	}
 	has := d.statefulSetHas(m, set, numbers, changed)
 	d.claims(m, set, numbers, has)
@@ -36,19 +25,75 @@ func (d *Demand) statefulSet(m Manifest, set *appsv1.StatefulSet) {
 		New: d.ofTemplate(&set.Spec.Template, m.Present), Old: has.old,
 		Wanted: numbers.count, Present: has.current, Unavailable: 1,
 	}
+	if live != nil && has.below < numbers.kept(set).count {
+		d.madeOfTheTemplateBefore(m, live, changed)
+	}
+}
+
+// madeOfTheTemplateBefore is called for a set that lacks pods below its partition. Their template is the live one, unless
+// a rollout of that is under way.
+func (d *Demand) madeOfTheTemplateBefore(m Manifest, live *appsv1.StatefulSet, changed bool) {
+	if changed {
+		d.Pods.Either = d.ofTemplate(&live.Spec.Template, m.Present)
+		d.Unsure = true
+	}
+	status := &live.Status
+	if m.Present.Unlisted && (status.CurrentRevision != status.UpdateRevision || status.ObservedGeneration < live.Generation) {
+		d.Unpriced = "pods below its partition are made of an older template, which isn't known"
+	}
 }
 
 // statefulSetHas returns what there is of a StatefulSet.
 func (d *Demand) statefulSetHas(m Manifest, set *appsv1.StatefulSet, numbers ordinals, changed bool) there {
 	if m.Present.Unlisted {
-		return d.statefulSetByStatus(m, set, numbers.count)
+		return d.statefulSetByStatus(m, set, numbers)
 	}
 	live, _ := m.Live.(*appsv1.StatefulSet)
+	kept := numbers.kept(set)
 	pods, _ := split(ownedBy(m.Live, m.Present.Pods), func(pod *corev1.Pod) bool { return numbers.has(ordinalOf(pod)) })
 	current, old := split(pods, func(pod *corev1.Pod) bool {
-		return !isReplaced(set, pod) || !changed && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == live.Status.UpdateRevision
+		return deletedByHand(set) || kept.has(ordinalOf(pod)) ||
+			!changed && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == live.Status.UpdateRevision
 	})
-	return there{current: int64(len(current)), old: d.replaced(old, m.Present)}
+	below, _ := split(pods, func(pod *corev1.Pod) bool { return kept.has(ordinalOf(pod)) })
+	return there{current: int64(len(current)), old: d.replaced(old, m.Present), below: int64(len(below))}
+}
+
+// statefulSetByStatus returns what a StatefulSet has of the pods that are wanted. The highest ordinals
+// are replaced first, and those below the partition not at all. If pods are missing, and not all
+// that it had are wanted, the missing ones are taken to be among those that are.
+func (d *Demand) statefulSetByStatus(m Manifest, set *appsv1.StatefulSet, numbers ordinals) there {
+	live, _ := m.Live.(*appsv1.StatefulSet)
+	if live == nil || !d.byStatus(live, live.Status.ObservedGeneration) {
+		return there{}
+	}
+	had := ordinalsOf(live)
+	count := max(0, int64(live.Status.Replicas))
+	missing := max(0, had.count-count)
+	had.count = max(had.count, count)
+	common := numbers.common(had)
+	if missing > 0 && common != had {
+		d.Unsure = true
+	}
+	all := max(0, common.count-missing)
+	updated := min(numbers.common(had.last(int64(live.Status.UpdatedReplicas))).count, all)
+	has := there{below: max(0, common.common(numbers.kept(set)).count-missing)}
+	stays := min(common.common(numbers.kept(set)).count, all)
+	if deletedByHand(set) {
+		stays = all
+	}
+	if sameTemplate(&live.Spec.Template, &set.Spec.Template) {
+		replaced := max(0, all-stays-updated)
+		has.current, has.old = all-replaced, d.oldPods(m, nil, 0, replaced)
+		return has
+	}
+	has.current, has.old = stays, d.oldPods(m, &live.Spec.Template, updated, all-stays)
+	return has
+}
+
+// deletedByHand: the controller replaces no pod.
+func deletedByHand(set *appsv1.StatefulSet) bool {
+	return set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
 }
 
 // claims adds the claims that are not there yet. If they were not listed, the pods that are there
@@ -59,6 +104,7 @@ func (d *Demand) claims(m Manifest, set *appsv1.StatefulSet, numbers ordinals, h
 		item.EachPod = true
 		item.Count = numbers.count - presentClaims(m.Present, template.Name+"-"+set.Name, numbers)
 		if m.Present.Unlisted {
+			item.Maybe = true
 			item.Count = numbers.count - has.current - (&Pods{Old: has.old}).Replaced()
 		}
 		item.Object.SetGenerateName(template.Name + "-" + set.Name + "-")
@@ -79,30 +125,13 @@ func presentClaims(present Present, stem string, numbers ordinals) int64 {
 	return count
 }
 
-// isReplaced reports whether a changed template comes to this pod by itself.
-func isReplaced(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
-	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
-		return false
-	}
-	rolling := set.Spec.UpdateStrategy.RollingUpdate
-	return rolling == nil || ordinalOf(pod) >= int64(ptr.Deref(rolling.Partition, 0))
-}
-
-func ordinalOf(pod *corev1.Pod) int64 {
-	return ordinal(pod.Name[strings.LastIndex(pod.Name, "-")+1:])
-}
-
-// ordinal returns -1 for what is no ordinal: "7", but not "07".
-func ordinal(suffix string) int64 {
-	number, err := strconv.ParseInt(suffix, 10, 32)
-	if err != nil || fmt.Sprint(number) != suffix {
-		return -1
-	}
-	return number
-}
-
-func (d *Demand) revision() *appsv1.ControllerRevision {
+// revision is the ControllerRevision of a template. Of a set that is there it may be one that an earlier
+// template left.
+func (d *Demand) revision(m Manifest) Item {
 	revision := &appsv1.ControllerRevision{}
 	revision.Namespace = d.Namespace
-	return revision
+	return Item{
+		Resource: revisionResource, Kind: "ControllerRevision", Object: revision, Count: 1,
+		Maybe: m.Present.Unlisted && m.Live != nil,
+	}
 }

@@ -9,5 +9,9 @@
 // events, and reads nothing but the workload that a scale or an autoscaler names. Whatever goes
 // wrong, the request is let pass, and a warning says what was not judged.
 //
-// Invariant: what it calls fitting, alone, is admitted. What it calls short may fit.
+// Invariants:
+//
+//   - What it calls fitting, alone, is admitted, if no other webhook changes the pods. If the cost of
+//     something that may be made isn't known, it says that it didn't judge.
+//   - What it calls short may fit. It refuses what surely doesn't, and never what an autoscaler asks for.
 package workloads

@@ -26,6 +26,13 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 )
 
+// Accounts by which HorizontalPodAutoscalers scale: their controller has one of its own, or that of all controllers. If
+// it were refused, not even the pods that fit would be made.
+const (
+	autoscalerAccount  = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
+	controllersAccount = "system:kube-controller-manager"
+)
+
 // Parts are what a Handler works with.
 type Parts struct {
 	Clock    clock.PassiveClock
@@ -67,7 +74,9 @@ type Handler struct {
 }
 
 // NewHandler makes a Handler.
-func NewHandler(parts Parts) *Handler { return &Handler{Parts: parts, types: fitting.NewTypes()} }
+func NewHandler(parts Parts) *Handler {
+	return &Handler{Parts: parts, types: fitting.NewTypes()}
+}
 
 // answer is what a request is answered, and what else its caller is told.
 type answer struct {
@@ -118,11 +127,28 @@ func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequ
 	if err != nil {
 		return answer{outcome: metrics.PreflightUnjudged, warnings: []string{unjudged(err.Error())}}
 	}
+	if isAutoscaler(request) {
+		findings = warned(findings)
+	}
 	given := answerOf(asked, findings)
 	if given.outcome == metrics.PreflightWarned && !ptr.Deref(request.DryRun, false) {
 		h.Events.tell(asked, shortages(findings), given.warnings)
 	}
 	return given
+}
+
+// isAutoscaler reports whether a HorizontalPodAutoscaler's controller asks for a scale.
+func isAutoscaler(request *admissionv1.AdmissionRequest) bool {
+	user := request.UserInfo.Username
+	return request.SubResource == "scale" && (user == autoscalerAccount || user == controllersAccount)
+}
+
+// warned returns the findings of which none denies.
+func warned(findings []finding) []finding {
+	for i := range findings {
+		findings[i].mode = quotav1.PreflightWarn
+	}
+	return findings
 }
 
 // answerOf returns what the findings come to: the strictest answer, and the words of all.

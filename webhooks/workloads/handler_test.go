@@ -254,7 +254,7 @@ func TestAnswersOfOtherKinds(t *testing.T) {
 		"claims that a stateful set may find again are no reason to refuse it": {
 			limits:  []limit{payments(quotav1.PreflightDeny, list("persistentvolumeclaims", "8", "pods", "9"), list("persistentvolumeclaims", "5", "pods", "0"))},
 			request: creation("statefulsets", set(8)),
-			want: []string{"quota payments: 3 of 8 pods fit now, short of persistentvolumeclaims 5; " +
+			want: []string{"quota payments: at least 3 of 8 pods fit now, short of persistentvolumeclaims 5; " +
 				"see kubectl crq why statefulset/search -n checkout"},
 		},
 		"pods of a stateful set are": {

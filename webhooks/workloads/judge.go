@@ -4,37 +4,19 @@
 package workloads
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 )
-
-// finding is what there is to say of one quota.
-type finding struct {
-	quota string
-	mode  quotav1.PreflightMode
-	// unknown: the quota's ledger doesn't say what is left.
-	unknown bool
-	verdict fitting.Verdict
-	room    fitting.Room
-	// more: the request asks for more of what is short than was asked for before.
-	more bool
-	// outdated: the workload's status is older than its spec, so there may be more of it than is known.
-	outdated bool
-	// maybe: what is short rests on claims that may be there already.
-	maybe bool
-}
 
 // judge returns what there is to say of each quota, which is nothing if the request changes nothing of
 // what is asked for.
@@ -56,12 +38,12 @@ func (h *Handler) judge(
 	judging := &judging{fitting.NewFitter(h.Evaluators, rules.Complete), demand, before}
 	var findings []finding
 	for i := range quotas {
-		limit, known := h.limit(&quotas[i], demand.Namespace, knowledge)
-		found, err := judging.find(limit, known)
+		limit, unknown := h.limit(&quotas[i], demand.Namespace, knowledge)
+		found, err := judging.find(limit)
 		if err != nil {
-			return nil, err
+			found = finding{unjudged: err.Error()}
 		}
-		found.quota, found.mode = limit.Name, quotas[i].Preflight
+		found.quota, found.mode, found.unknown = limit.Name, quotas[i].Preflight, unknown
 		findings = append(findings, found)
 	}
 	return findings, nil
@@ -84,18 +66,18 @@ func (s *subject) expand(manifest fitting.Manifest) (fitting.Demand, error) {
 
 func oneNode(*appsv1.DaemonSet) (int64, bool) { return 1, true }
 
-// limit returns what a quota leaves. It is false if nobody can tell.
-func (h *Handler) limit(quota *definition.Definition, namespace string, knowledge ledger.Knowledge) (fitting.Limit, bool) {
-	limit := fitting.Limit{Source: fitting.Shared, Name: quota.Quota.Name, Namespaces: []string{namespace}, Spec: quota.Quota.Spec}
+// limit returns what a quota leaves, or why nobody can tell.
+func (h *Handler) limit(quota *definition.Definition, namespace string, knowledge ledger.Knowledge) (limit fitting.Limit, unknown string) {
+	limit = fitting.Limit{Source: fitting.Shared, Name: quota.Quota.Name, Namespaces: []string{namespace}, Spec: quota.Quota.Spec}
 	if quota.IsInvalid() {
-		return limit, false
+		return limit, explanation(ledger.InvalidSpec)
 	}
-	room, unknown := h.Ledgers.Current(quota.Quota.Name).Room(quota.Limits, knowledge)
-	if unknown != "" {
-		return limit, false
+	room, reason := h.Ledgers.Current(quota.Quota.Name).Room(quota.Limits, knowledge)
+	if reason != "" {
+		return limit, explanation(reason)
 	}
 	limit.Spec.Hard, limit.Left = room.Hard, room.Left
-	return limit, true
+	return limit, ""
 }
 
 // judging judges one workload by one quota after the other.
@@ -106,13 +88,17 @@ type judging struct {
 	before *fitting.Demand
 }
 
-func (j *judging) find(limit fitting.Limit, known bool) (finding, error) {
+func (j *judging) find(limit fitting.Limit) (finding, error) {
 	verdict, err := j.verdict(&j.demand, limit)
 	if err != nil {
 		return finding{}, err
 	}
-	if verdict.Outcome() == fitting.Fits && !slices.ContainsFunc(verdict.Rows, waits) {
-		return finding{}, nil // there is nothing to say
+	unjudged, err := j.unjudged(limit)
+	if err != nil {
+		return finding{}, err
+	}
+	if unjudged == "" && isSilent(verdict) {
+		return finding{}, nil
 	}
 	earlier, err := j.verdict(j.before, limit)
 	if err != nil {
@@ -122,8 +108,8 @@ func (j *judging) find(limit fitting.Limit, known bool) (finding, error) {
 		return finding{}, nil
 	}
 	found := finding{
-		verdict: verdict, unknown: !known, outdated: j.demand.Outdated,
-		more: j.before == nil || asksMore(earlier, verdict) || len(verdict.Refusals) > 0 && missing(&j.demand) > missing(j.before),
+		verdict: verdict, unjudged: unjudged, more: j.asksMore(earlier, verdict),
+		run: j.demand.Pods == nil, unsure: j.demand.Unsure || j.demand.Unpriced != "",
 	}
 	if verdict.Outcome() == fitting.DoesNot {
 		err = j.weigh(&found, limit)
@@ -131,19 +117,55 @@ func (j *judging) find(limit fitting.Limit, known bool) (finding, error) {
 	return found, err
 }
 
-// weigh finds out how far what doesn't fit would come, and whether that is sure.
+// isSilent reports whether there is nothing to say of a verdict.
+func isSilent(verdict fitting.Verdict) bool {
+	return verdict.Outcome() == fitting.Fits && !slices.ContainsFunc(verdict.Rows, waits)
+}
+
+// asksMore reports whether more is short than before, or more is refused.
+func (j *judging) asksMore(earlier, verdict fitting.Verdict) bool {
+	return j.before == nil || isShorter(earlier, verdict) || len(verdict.Refusals) > 0 && missing(&j.demand) > missing(j.before)
+}
+
+// unjudged says why nothing may be said to fit into a quota: what is made may cost more than is charged.
+func (j *judging) unjudged(limit fitting.Limit) (string, error) {
+	if len(j.demand.Unread) > 0 && limitsDevices(limit) && (j.demand.Pods == nil || missing(&j.demand) > 0) {
+		return "it limits devices, and ResourceClaimTemplates aren't read", nil
+	}
+	if j.demand.Unpriced == "" {
+		return "", nil
+	}
+	touches, err := j.fitter.Touches(j.demand, limit)
+	if err != nil || !touches {
+		return "", err
+	}
+	return j.demand.Unpriced, nil
+}
+
+func limitsDevices(limit fitting.Limit) bool {
+	for name := range limit.Spec.Hard {
+		if strings.HasSuffix(string(name), corev1.ResourceClaimsPerClass) ||
+			strings.HasPrefix(string(name), corev1.ResourceImplicitExtendedClaimsPerClass) {
+			return true
+		}
+	}
+	return false
+}
+
+// weigh finds out how far what doesn't fit would come, and whether that is sure. It isn't if it rests on
+// objects that may be there already.
 func (j *judging) weigh(found *finding, limit fitting.Limit) error {
 	var err error
 	if found.room, err = j.fitter.Room(j.demand, limit); err != nil {
 		return err
 	}
 	certain := j.demand
-	certain.Items = slices.DeleteFunc(slices.Clone(certain.Items), func(item fitting.Item) bool { return item.EachPod })
+	certain.Items = slices.DeleteFunc(slices.Clone(certain.Items), func(item fitting.Item) bool { return item.Maybe })
 	if len(certain.Items) == len(j.demand.Items) {
 		return nil
 	}
 	without, err := j.verdict(&certain, limit)
-	found.maybe = without.Outcome() != fitting.DoesNot
+	found.unsure = found.unsure || without.Outcome() != fitting.DoesNot
 	return err
 }
 
@@ -177,8 +199,8 @@ func sameNeeds(a, b fitting.Verdict) bool {
 	})
 }
 
-// asksMore reports whether more is short than before, or more is refused.
-func asksMore(before, after fitting.Verdict) bool {
+// isShorter reports whether more is short than before, or something else is refused.
+func isShorter(before, after fitting.Verdict) bool {
 	short := map[corev1.ResourceName]fitting.Row{}
 	for _, row := range before.Rows {
 		short[row.Resource] = row
@@ -186,57 +208,4 @@ func asksMore(before, after fitting.Verdict) bool {
 	return slices.ContainsFunc(after.Rows, func(row fitting.Row) bool {
 		return row.Shortfall.Cmp(short[row.Resource].Shortfall) > 0
 	}) || slices.ContainsFunc(after.Refusals, func(refusal fitting.Refusal) bool { return !slices.Contains(before.Refusals, refusal) })
-}
-
-// isShort reports whether not all fits now.
-func (f *finding) isShort() bool { return f.verdict.Outcome() == fitting.DoesNot }
-
-// denies reports whether the quota refuses the request.
-func (f *finding) denies() bool {
-	return f.mode == quotav1.PreflightDeny && f.isShort() && f.more && !f.outdated && !f.maybe
-}
-
-// waits reports whether a rollout goes through, but without its whole surge.
-func (f *finding) waits() bool {
-	return !f.isShort() && slices.ContainsFunc(f.verdict.Rows, waits)
-}
-
-// outcome is that of a finding that is told, and isn't short.
-func (f *finding) outcome() metrics.Preflight {
-	if f.waits() {
-		return metrics.PreflightWarned
-	}
-	return metrics.PreflightUnjudged
-}
-
-// worst orders findings: refusals, what can never fit, the fewest pods, and the rest.
-func worst(a, b finding) int {
-	return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.part(), b.part()), cmp.Compare(a.quota, b.quota))
-}
-
-func (f *finding) rank() int {
-	switch {
-	case len(f.verdict.Refusals) > 0:
-		return 0
-	case f.isShort() && len(f.room.Never) > 0:
-		return 1
-	case f.isShort():
-		return 2
-	default:
-		return 3
-	}
-}
-
-// part is which part of the pods fit.
-func (f *finding) part() float64 { return float64(f.room.Fit) / float64(max(1, f.room.Wanted)) }
-
-// shortages are the names of the quotas of which something is short.
-func shortages(findings []finding) []string {
-	var names []string
-	for i := range findings {
-		if findings[i].isShort() {
-			names = append(names, findings[i].quota)
-		}
-	}
-	return names
 }

@@ -4,6 +4,7 @@
 package workloads
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 // All text that a person reads in an answer is built here. Nothing here names another namespace.
@@ -48,13 +50,33 @@ func (f *finding) words(asked *subject) []string {
 	case f.isShort():
 		said, what, names = f.short(asked)
 	case len(f.uncounted()) > 0:
-		said, what, names = "not judged whether its pods fit: ", "usage is still being counted: ", f.uncounted()
+		said, what, names = notJudged, cmp.Or(f.unknown, explanation(ledger.NotCounted))+": ", f.uncounted()
+	case f.unjudged != "":
+		said, what = notJudged, f.unjudged
 	case f.waits():
 		said, what, names = "the rollout will wait for room, ", "short for its whole surge of ", f.tight()
 	default:
 		return nil
 	}
 	return []string{listed("quota "+f.quota+": "+said+what, names, why)}
+}
+
+const notJudged = "not judged whether its pods fit: "
+
+// explanation says why what is left of a quota isn't known.
+func explanation(reason ledger.Reason) string {
+	switch reason {
+	case ledger.NotJoined:
+		return "the objects in this namespace are still being counted"
+	case ledger.StaleNamespaces:
+		return "the labels of namespaces have just changed"
+	case ledger.StaleLimits:
+		return "its spec has just changed"
+	case ledger.InvalidSpec:
+		return "this version of the operator can't enforce its spec"
+	default:
+		return "usage is still being counted"
+	}
 }
 
 // refused says what the API server is going to answer the workload's controller.
@@ -75,11 +97,11 @@ func (f *finding) never(asked *subject) (said, what string, names []string) {
 	case asked.unknownNodes:
 		said = "not one pod can ever fit"
 	case asked.maximum:
-		said = fmt.Sprintf("maxReplicas %d can never fit (%s fit now)", f.room.Wanted, f.fit())
-	case f.room.Wanted == 0:
+		said = fmt.Sprintf("maxReplicas %d can never fit", f.room.Wanted) + f.partly()
+	case f.run:
 		said = "a run can never fit"
 	default:
-		said = fmt.Sprintf("%d pods can never fit (%s fit now)", f.room.Wanted, f.fit())
+		said = fmt.Sprintf("%d pods can never fit", f.room.Wanted) + f.partly()
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.room.Never)) {
 		amount, hard := f.room.Never[name], f.hard(name)
@@ -88,9 +110,17 @@ func (f *finding) never(asked *subject) (said, what string, names []string) {
 	return said, ", because that is more than the limit: ", names
 }
 
-// fit says how many pods fit now. If the status is outdated, there may be pods that aren't counted.
+// partly says how many of the pods fit now. It says nothing if all are there, because the limit was lowered since.
+func (f *finding) partly() string {
+	if f.room.Fit >= f.room.Wanted {
+		return ""
+	}
+	return " (" + f.fit() + " fit now)"
+}
+
+// fit says how many pods fit now. If that isn't sure, more may fit.
 func (f *finding) fit() string {
-	if f.outdated {
+	if f.unsure {
 		return fmt.Sprintf("at least %d", f.room.Fit)
 	}
 	return strconv.FormatInt(f.room.Fit, 10)
@@ -99,6 +129,13 @@ func (f *finding) fit() string {
 func (f *finding) hard(name corev1.ResourceName) string {
 	limit := f.verdict.Rows[0].Limit.Spec.Hard[name]
 	return limit.String()
+}
+
+// maybe makes of what is sure what may be.
+func maybe(said string) string {
+	return strings.NewReplacer(
+		"not one pod fits", "perhaps not one pod fits", "doesn't fit", "may not fit", "will be stuck", "may be stuck",
+	).Replace(said)
 }
 
 // short says how many pods fit, and what is missing for the rest.
@@ -113,12 +150,17 @@ func (f *finding) short(asked *subject) (said, what string, names []string) {
 		said = "not one pod fits now, "
 	case asked.maximum:
 		said = fmt.Sprintf("maxReplicas %d: %s fit now, ", f.room.Wanted, f.fit())
-	case f.room.Wanted == 0:
+	case f.run:
 		said = "a run doesn't fit now, "
 	case f.room.Fit < f.room.Wanted:
 		said = fmt.Sprintf("%s of %d pods fit now, ", f.fit(), f.room.Wanted)
+	case f.room.Wanted == 0:
+		said = "what is made besides pods doesn't fit now, "
 	default:
 		said = "the rollout will be stuck, "
+	}
+	if f.unsure {
+		said = maybe(said)
 	}
 	return said, "short of ", names
 }

@@ -83,7 +83,9 @@ func (w *world) Known(string) (coverage.Covered, bool) {
 
 func (w *world) Current(quota string) ledger.State { return w.ledgers[quota] }
 
-func (w *world) Of(context.Context, string) fitting.Surroundings { return w.surroundings }
+func (w *world) Of(_ context.Context, _ string) fitting.Surroundings {
+	return w.surroundings
+}
 
 func (w *world) handler() *Handler {
 	reader := fake.NewClientBuilder().WithObjects(w.live...).WithInterceptorFuncs(interceptor.Funcs{

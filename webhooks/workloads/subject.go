@@ -15,7 +15,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,10 +60,18 @@ func (h *Handler) subject(ctx context.Context, request *admissionv1.AdmissionReq
 	default:
 		asked, err = h.applied(request)
 	}
-	if err == nil && asked != nil && replicasOf(asked.after.Object) < 0 {
-		return nil, errNegative
+	if err == nil && asked != nil {
+		err = asked.check()
 	}
 	return asked, err
+}
+
+// check returns why nothing can be said of a subject.
+func (s *subject) check() error {
+	if replicasOf(s.after.Object) < 0 {
+		return errNegative
+	}
+	return nil
 }
 
 // applied is a workload as such.
@@ -195,41 +202,6 @@ func emptyOf(kind schema.GroupKind) (client.Object, schema.GroupVersionResource)
 		return &corev1.ReplicationController{}, corev1.SchemeGroupVersion.WithResource("replicationcontrollers")
 	}
 	return nil, schema.GroupVersionResource{}
-}
-
-// replicas returns where an object says how many pods it asks for at once; nil for a kind that
-// doesn't.
-func replicas(object client.Object) **int32 {
-	switch object := object.(type) {
-	case *appsv1.Deployment:
-		return &object.Spec.Replicas
-	case *appsv1.StatefulSet:
-		return &object.Spec.Replicas
-	case *appsv1.ReplicaSet:
-		return &object.Spec.Replicas
-	case *corev1.ReplicationController:
-		return &object.Spec.Replicas
-	case *batchv1.Job:
-		return &object.Spec.Parallelism
-	case *batchv1.CronJob:
-		return &object.Spec.JobTemplate.Spec.Parallelism
-	}
-	return nil
-}
-
-func replicasOf(object client.Object) int32 {
-	if field := replicas(object); field != nil {
-		return ptr.Deref(*field, 0)
-	}
-	return 0
-}
-
-func withReplicas(object client.Object, count int32) client.Object {
-	scaled, _ := object.DeepCopyObject().(client.Object)
-	if field := replicas(scaled); field != nil {
-		*field = &count
-	}
-	return scaled
 }
 
 func referenceTo(kind schema.GroupVersionKind, object client.Object) corev1.ObjectReference {

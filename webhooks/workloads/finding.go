@@ -1,0 +1,84 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"cmp"
+	"slices"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+)
+
+// finding is what there is to say of one quota.
+type finding struct {
+	quota string
+	mode  quotav1.PreflightMode
+	// unknown says why the quota's ledger doesn't say what is left; empty if it does.
+	unknown string
+	// unjudged says why nothing may be said to fit; empty if it may.
+	unjudged string
+	verdict  fitting.Verdict
+	room     fitting.Room
+	// more: the request asks for more of what is short than was asked for before.
+	more bool
+	// unsure: there may be more of the workload, or be freed, than is known. So what is short may fit.
+	unsure bool
+	// run: the workload makes no pods at once. It is a CronJob, and a run of it is judged.
+	run bool
+}
+
+// isShort reports whether not all fits now.
+func (f *finding) isShort() bool { return f.verdict.Outcome() == fitting.DoesNot }
+
+// denies reports whether the quota refuses the request.
+func (f *finding) denies() bool {
+	return f.mode == quotav1.PreflightDeny && f.isShort() && f.more && !f.unsure
+}
+
+// waits reports whether a rollout goes through, but without its whole surge.
+func (f *finding) waits() bool {
+	return !f.isShort() && slices.ContainsFunc(f.verdict.Rows, waits)
+}
+
+// outcome is that of a finding that is told, and isn't short.
+func (f *finding) outcome() metrics.Preflight {
+	if f.unjudged == "" && f.waits() {
+		return metrics.PreflightWarned
+	}
+	return metrics.PreflightUnjudged
+}
+
+// worst orders findings: refusals, what can never fit, the fewest pods, and the rest.
+func worst(a, b finding) int {
+	return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.part(), b.part()), cmp.Compare(a.quota, b.quota))
+}
+
+func (f *finding) rank() int {
+	switch {
+	case len(f.verdict.Refusals) > 0:
+		return 0
+	case f.isShort() && len(f.room.Never) > 0:
+		return 1
+	case f.isShort():
+		return 2
+	default:
+		return 3
+	}
+}
+
+// part is which part of the pods fit.
+func (f *finding) part() float64 { return float64(f.room.Fit) / float64(max(1, f.room.Wanted)) }
+
+// shortages are the names of the quotas of which something is short.
+func shortages(findings []finding) []string {
+	var names []string
+	for i := range findings {
+		if findings[i].isShort() {
+			names = append(names, findings[i].quota)
+		}
+	}
+	return names
+}
