@@ -5,6 +5,7 @@ package workloads
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,18 @@ import (
 func BenchmarkAnswer(b *testing.B) {
 	limits := []limit{payments("", list("pods", "90", "requests.cpu", "90", "requests.memory", "90Gi"), list("pods", "5", "requests.cpu", "1", "requests.memory", "1Gi"))}
 	w := &world{}
+	b.Run("as much as is judged, ten quotas", func(b *testing.B) {
+		var ten []limit
+		for i := range 10 {
+			ten = append(ten, limit{name: fmt.Sprint("quota-", i), hard: limits[0].hard, used: limits[0].used})
+		}
+		*w = *newWorld(b, ten...)
+		serve(b, NewEndpoint(w.handler()), string(raw(creation("deployments", claiming(deployment(8, "cpu", "1", "memory", "1Gi"), maxParts-1))).Raw))
+	})
+	b.Run("more than is judged", func(b *testing.B) {
+		*w = *newWorld(b, limits...)
+		serve(b, NewEndpoint(w.handler()), string(raw(creation("deployments", claiming(deployment(8, "cpu", "1"), 30000))).Raw))
+	})
 	b.Run("creation", func(b *testing.B) {
 		*w = *newWorld(b, limits...)
 		serve(b, NewEndpoint(w.handler()), string(raw(creation("deployments", deployment(8, "cpu", "1", "memory", "1Gi"))).Raw))

@@ -14,4 +14,6 @@
 //   - What it calls fitting, alone, is admitted, if no other webhook changes the pods. If the cost of
 //     something that may be made isn't known, it says that it didn't judge.
 //   - What it calls short may fit. It refuses what surely doesn't, and never what an autoscaler asks for.
+//   - It judges as many requests at once as there are processors, each for a bounded time, and none
+//     whose pods have too many parts.
 package workloads

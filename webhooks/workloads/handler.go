@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -71,11 +72,12 @@ type Handler struct {
 	Parts
 
 	types *fitting.Types
+	turns *semaphore.Weighted
 }
 
 // NewHandler makes a Handler.
 func NewHandler(parts Parts) *Handler {
-	return &Handler{Parts: parts, types: fitting.NewTypes()}
+	return &Handler{Parts: parts, types: fitting.NewTypes(), turns: newTurns()}
 }
 
 // answer is what a request is answered, and what else its caller is told.
@@ -98,6 +100,8 @@ func (h *Handler) Handle(ctx context.Context, request *admissionv1.AdmissionRequ
 		}
 		h.Metrics.Preflighted(given.outcome, h.Clock.Since(start))
 	}()
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	given = h.answer(ctx, request)
 	if given.denial != "" {
 		return admission.Denied(given.denial).WithWarnings(given.warnings...)

@@ -23,6 +23,11 @@ import (
 func (h *Handler) judge(
 	ctx context.Context, asked *subject, quotas []definition.Definition, knowledge ledger.Knowledge,
 ) ([]finding, error) {
+	done, err := h.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	demand, err := asked.expand(asked.after)
 	if err != nil {
 		return nil, err
@@ -38,6 +43,9 @@ func (h *Handler) judge(
 	judging := &judging{fitting.NewFitter(h.Evaluators, rules.Complete), demand, before}
 	var findings []finding
 	for i := range quotas {
+		if ctx.Err() != nil {
+			return nil, errLate
+		}
 		limit, unknown := h.limit(&quotas[i], demand.Namespace, knowledge)
 		found, err := judging.find(limit)
 		if err != nil {

@@ -45,8 +45,10 @@ type world struct {
 	live         []client.Object
 	liveError    error
 	panics       bool
-	recorder     recorder
-	clock        *clocktesting.FakeClock
+	// slow: surroundings take longer than anybody waits.
+	slow     bool
+	recorder recorder
+	clock    *clocktesting.FakeClock
 }
 
 // limit is one quota: what it allows, and what is used of it.
@@ -83,7 +85,10 @@ func (w *world) Known(string) (coverage.Covered, bool) {
 
 func (w *world) Current(quota string) ledger.State { return w.ledgers[quota] }
 
-func (w *world) Of(_ context.Context, _ string) fitting.Surroundings {
+func (w *world) Of(ctx context.Context, _ string) fitting.Surroundings {
+	if w.slow {
+		<-ctx.Done()
+	}
 	return w.surroundings
 }
 

@@ -58,7 +58,7 @@ func (h *Handler) subject(ctx context.Context, request *admissionv1.AdmissionReq
 	case request.Resource.Resource == "horizontalpodautoscalers":
 		asked, err = h.autoscaled(ctx, request)
 	default:
-		asked, err = h.applied(request)
+		asked, err = h.applied(ctx, request)
 	}
 	if err == nil && asked != nil {
 		err = asked.check()
@@ -71,11 +71,21 @@ func (s *subject) check() error {
 	if replicasOf(s.after.Object) < 0 {
 		return errNegative
 	}
-	return nil
+	if s.after.Live != nil {
+		if err := tooManyParts(s.after.Live); err != nil {
+			return err
+		}
+	}
+	return tooManyParts(s.after.Object)
 }
 
 // applied is a workload as such.
-func (h *Handler) applied(request *admissionv1.AdmissionRequest) (*subject, error) {
+func (h *Handler) applied(ctx context.Context, request *admissionv1.AdmissionRequest) (*subject, error) {
+	done, err := h.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	kind := schema.GroupVersionKind(request.Kind)
 	object, err := h.decode(kind, request.Object.Raw)
 	if err != nil {
