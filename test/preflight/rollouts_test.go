@@ -1,0 +1,73 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
+)
+
+// oneByOne is a Deployment whose pods go before others come.
+func oneByOne(replicas int) string {
+	return strings.Replace(deployment(replicas), "maxSurge: 1, maxUnavailable: 0", "maxSurge: 0, maxUnavailable: 1", 1)
+}
+
+// denying is a place whose quota refuses what doesn't fit.
+func denying(ctx SpecContext, name string, others int, hard ...string) place {
+	GinkgoHelper()
+	quota := quotaOf(name, hard...)
+	quota.Spec.Preflight = quotav1.PreflightDeny
+	return placeUnder(ctx, quota, others)
+}
+
+var _ = Describe("A rollout", func() {
+	It("of pods that state limits alone is let pass by a full quota that denies", func(ctx SpecContext) {
+		p := denying(ctx, "restarted", 2, "requests.cpu", "400m")
+		p.kubelet(ctx)
+		limited := strings.Replace(oneByOne(2), "requests:", "limits:", 1)
+		Expect(p.applies(ctx, limited)).To(BeEmpty())
+		p.observed(ctx, "deployment/web", 2)
+		Expect(p.applies(ctx, another(limited))).To(BeEmpty())
+		Eventually(ctx, func() int32 { return upToDate(ctx, p) }).Should(BeEquivalentTo(2))
+	})
+
+	It("is said to be stuck, and is, in a quota over its limit", func(ctx SpecContext) {
+		p := newPlace(ctx, "lowered", 2, "pods", "6")
+		p.kubelet(ctx)
+		Expect(p.applies(ctx, oneByOne(4))).To(BeEmpty())
+		p.observed(ctx, "deployment/web", 4)
+		Expect(api.Patch(ctx, quotaOf(p.name), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"quota":{"hard":{"pods":"5"}}}}`)))).To(Succeed())
+		stuck := ConsistOf(short(p.name, "the rollout will be stuck, short of pods 1", "deployment"))
+		Eventually(ctx, func() []string { return p.applies(ctx, another(oneByOne(4)), "--dry-run=server") }).Should(stuck)
+		Expect(p.applies(ctx, another(oneByOne(4)))).To(stuck)
+		p.has(ctx, 3)
+	})
+})
+
+var _ = Describe("A HorizontalPodAutoscaler's controller", func() {
+	It("gets the pods that fit, though the quota denies", func(ctx SpecContext) {
+		p := denying(ctx, "scaling", 5, "pods", "8")
+		Expect(p.applies(ctx, deployment(2))).To(BeEmpty())
+		p.observed(ctx, "deployment/web", 2)
+		config := rest.CopyConfig(cluster.Config())
+		config.Impersonate.UserName = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
+		web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "web"}}
+		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 8}}
+		controller := suite.Client(config, suite.Deadline)
+		Expect(controller.SubResource("scale").Update(ctx, web, client.WithSubResourceBody(scale))).To(Succeed())
+		p.has(ctx, 3)
+		Eventually(ctx, p.told).Should(ContainElement(ContainSubstring("3 of 8 pods fit now, short of pods 5")))
+		Expect(p.kubectl(ctx, "", "scale", "deployment/web", "--replicas=9").Stderr).To(ContainSubstring("denied the request"))
+	})
+})
