@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
 
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/controllers/wake"
@@ -27,7 +28,11 @@ func (p *parts) waiting() ([]controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client of workloads: %w", err)
 	}
-	workloads := wake.NewWorkloads(objects)
+	named, err := metadata.NewForConfigAndClient(metadata.ConfigFor(p.mgr.GetConfig()), p.mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making the client of names: %w", err)
+	}
+	workloads := wake.NewWorkloads(objects, named)
 	err = addRunnables(p.mgr,
 		wake.NewExchange(wake.ExchangeParts{
 			Clock: p.clock, ConfigMaps: configMaps, List: p.options.Waiting, Process: string(uuid.NewUUID()), Elected: p.mgr.Elected(),

@@ -134,7 +134,7 @@ func TestReplicasTellEachOther(t *testing.T) {
 		if owners(b) != 2 {
 			t.Errorf("b knows of %d", owners(b))
 		}
-		b.Granted(now(), "shop", "uid-web")
+		b.Granted(now(), waiting.Key{Namespace: "shop", UID: "uid-web"})
 		pass(1100 * time.Millisecond)
 		if owners(a) != 1 {
 			t.Errorf("a knows of %d", owners(a))
@@ -142,7 +142,7 @@ func TestReplicasTellEachOther(t *testing.T) {
 		if diff := cmp.Diff([]string{partPrefix + "a", partPrefix + "b"}, store.names(t)); diff != "" {
 			t.Errorf("ConfigMaps (-want,+got):\n%s", diff)
 		}
-		a.Granted(now(), "shop", "uid-api")
+		a.Granted(now(), waiting.Key{Namespace: "shop", UID: "uid-api"})
 		pass(3 * time.Minute)
 		if names := store.names(t); names != nil {
 			t.Errorf("nobody waits, and there are still %v", names)

@@ -10,7 +10,7 @@ import (
 )
 
 // lacks returns how many objects a workload is short of, by its spec and status. For a Deployment and a
-// CronJob that can't be told from these: they lack one.
+// CronJob that can't be told from these: they lack one, unless they are to make none.
 func lacks(kind waiting.Kind, workload *unstructured.Unstructured) int64 {
 	if workload.GetDeletionTimestamp() != nil {
 		return 0
@@ -29,16 +29,38 @@ func lacks(kind waiting.Kind, workload *unstructured.Unstructured) int64 {
 	case waiting.DaemonSet:
 		return status("desiredNumberScheduled") - status("currentNumberScheduled")
 	case waiting.Job:
-		if suspended, _, _ := unstructured.NestedBool(workload.Object, "spec", "suspend"); suspended {
+		if isSet(workload, "suspend") {
 			return 0
 		}
 		atOnce := spec(1, "parallelism")
 		return min(atOnce, spec(atOnce+status("succeeded"), "completions")-status("succeeded")) - status("active")
 	case waiting.Deployment, waiting.CronJob:
+		if isSet(workload, "paused") || isSet(workload, "suspend") {
+			return 0
+		}
 		return 1
 	default:
 		return 0
 	}
+}
+
+// made returns the kind of the objects that a workload makes whose status doesn't say whether it lacks one; empty for
+// the other kinds.
+func made(kind waiting.Kind) waiting.Kind {
+	switch kind {
+	case waiting.Deployment:
+		return waiting.ReplicaSet
+	case waiting.CronJob:
+		return waiting.Job
+	default:
+		return ""
+	}
+}
+
+// isSet reports whether a field of the spec is true.
+func isSet(workload *unstructured.Unstructured, field string) bool {
+	set, _, _ := unstructured.NestedBool(workload.Object, "spec", field)
+	return set
 }
 
 func number(workload *unstructured.Unstructured, otherwise int64, part string, path []string) int64 {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
@@ -26,10 +27,14 @@ const callTimeout = 5 * time.Second
 // Workloads are the owners of objects, at the API server.
 type Workloads struct {
 	client dynamic.Interface
+	// metadata reads of objects only who they are.
+	metadata metadata.Interface
 }
 
 // NewWorkloads makes Workloads.
-func NewWorkloads(client dynamic.Interface) *Workloads { return &Workloads{client: client} }
+func NewWorkloads(client dynamic.Interface, metadata metadata.Interface) *Workloads {
+	return &Workloads{client: client, metadata: metadata}
+}
 
 // Wake makes a workload's controller try again, and returns how many objects the workload lacks; zero if it is
 // gone.
@@ -61,9 +66,10 @@ func isGone(err error) bool {
 }
 
 // Lacks returns how many objects a workload lacks; zero if it is gone.
-func (w *Workloads) Lacks(ctx context.Context, owner waiting.Owner) (int64, error) {
+func (w *Workloads) Lacks(ctx context.Context, record waiting.Record) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	owner := record.Owner
 	// The operator may list workloads, because it counts them, and not get single ones.
 	list, err := w.client.Resource(owner.Kind.Resource()).Namespace(owner.Namespace).
 		List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, owner.Name).String()})
@@ -71,9 +77,34 @@ func (w *Workloads) Lacks(ctx context.Context, owner waiting.Owner) (int64, erro
 		return 0, fmt.Errorf("reading %s %s/%s: %w", owner.Kind, owner.Namespace, owner.Name, err)
 	}
 	for i := range list.Items {
-		if list.Items[i].GetUID() == owner.UID {
-			return max(lacks(owner.Kind, &list.Items[i]), 0), nil
+		if list.Items[i].GetUID() != owner.UID {
+			continue
 		}
+		lacking := max(lacks(owner.Kind, &list.Items[i]), 0)
+		if lacking > 0 && made(owner.Kind) != "" {
+			return w.unlessMade(ctx, record, lacking)
+		}
+		return lacking, nil
 	}
 	return 0, nil
+}
+
+// unlessMade returns zero if the workload has an object that came after its last refusal. The status of such a
+// workload doesn't say whether it lacks one.
+func (w *Workloads) unlessMade(ctx context.Context, record waiting.Record, lacking int64) (int64, error) {
+	resource := made(record.Kind).Resource()
+	// From the API server's cache, which is seconds old at most.
+	list, err := w.metadata.Resource(resource).Namespace(record.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return 0, fmt.Errorf("listing %s in %s: %w", resource.Resource, record.Namespace, err)
+	}
+	for i := range list.Items {
+		object := &list.Items[i]
+		// The time of a creation is in whole seconds, rounded down.
+		after := object.CreationTimestamp.Add(time.Second).After(record.Last)
+		if owner := metav1.GetControllerOfNoCopy(object); after && owner != nil && owner.UID == record.UID {
+			return 0, nil
+		}
+	}
+	return lacking, nil
 }

@@ -23,8 +23,8 @@ const (
 	reviewAfter = 10 * time.Second
 )
 
-// Reviewer forgets workloads that lack nothing any more, which nobody hears of: those that were deleted or scaled
-// down while they waited.
+// Reviewer forgets workloads that lack nothing any more, which nobody hears of: those that were deleted, scaled
+// down or suspended while they waited, or whose objects were granted by a replica that has gone since.
 type Reviewer struct {
 	clock     clock.WithTicker
 	list      *waiting.List
@@ -60,7 +60,7 @@ func (r *Reviewer) Start(ctx context.Context) error {
 // review looks at the workloads that nobody has looked at for longest.
 func (r *Reviewer) review(ctx context.Context, now time.Time) {
 	for _, record := range r.due(now) {
-		lacking, err := r.workloads.Lacks(ctx, record.Owner)
+		lacking, err := r.workloads.Lacks(ctx, record)
 		if err != nil {
 			log.FromContext(ctx).V(1).Info("Can't see whether a workload still waits", "error", err.Error())
 			continue

@@ -12,12 +12,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
@@ -63,6 +67,8 @@ func TestHowManyObjectsAWorkloadLacks(t *testing.T) {
 		"a work queue of which nobody knows how many":     {waiting.Job, `{"spec":{"parallelism":4},"status":{"active":1}}`, 3},
 		"a Job that is suspended":                         {waiting.Job, `{"spec":{"suspend":true,"parallelism":4},"status":{}}`, 0},
 		"a Deployment, which doesn't say":                 {waiting.Deployment, `{}`, 1},
+		"a Deployment that is paused":                     {waiting.Deployment, `{"spec":{"paused":true}}`, 0},
+		"a CronJob that is suspended":                     {waiting.CronJob, `{"spec":{"suspend":true}}`, 0},
 		"a CronJob, which doesn't say":                    {waiting.CronJob, `{}`, 1},
 		"a kind that nobody wakes":                        {waiting.Kind("Secret"), `{}`, 0},
 		"numbers that aren't":                             {waiting.ReplicaSet, `{"spec":{"replicas":"5"},"status":{"replicas":{}}}`, 1},
@@ -84,11 +90,11 @@ type api struct {
 	answer  func(name string) (runtime.Object, error)
 }
 
-func newAPI(t *testing.T, answer func(name string) (runtime.Object, error)) *api {
+func newAPI(t *testing.T, answer func(name string) (runtime.Object, error), objects ...runtime.Object) *api {
 	t.Helper()
 	a := &api{answer: answer}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		waiting.ReplicaSet.Resource(): "ReplicaSetList",
+		waiting.ReplicaSet.Resource(): "ReplicaSetList", waiting.CronJob.Resource(): "CronJobList",
 	})
 	client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch, ok := action.(clienttesting.PatchAction)
@@ -117,7 +123,11 @@ func newAPI(t *testing.T, answer func(name string) (runtime.Object, error)) *api
 		}
 		return true, found, err
 	})
-	a.Workloads = NewWorkloads(client)
+	known := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+	a.Workloads = NewWorkloads(client, metadatafake.NewSimpleMetadataClient(known, objects...))
 	return a
 }
 
@@ -196,5 +206,38 @@ func TestWorkloadsThatLackNothingAreForgotten(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"new", "unknown", "web"}, left); diff != "" {
 		t.Errorf("waiting (-want,+got):\n%s", diff)
+	}
+}
+
+func TestACronJobLacksNothingOnceItHasANewerJob(t *testing.T) {
+	refused := time.Unix(1000, 5e8)
+	for name, test := range map[string]struct {
+		created time.Time
+		owner   types.UID
+		want    int64
+	}{
+		"a job that came before the refusal":  {created: refused.Add(-2 * time.Second), owner: "uid-cron", want: 1},
+		"one that came after it":              {created: refused.Add(2 * time.Second), owner: "uid-cron"},
+		"one of the same second":              {created: refused.Truncate(time.Second), owner: "uid-cron"},
+		"a job of somebody else after it":     {created: refused.Add(2 * time.Second), owner: "uid-other", want: 1},
+		"a job that nobody made and after it": {created: refused.Add(2 * time.Second), want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := &metav1.PartialObjectMetadata{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cron-1", CreationTimestamp: metav1.NewTime(test.created)},
+			}
+			if test.owner != "" {
+				job.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "cron", UID: test.owner, Controller: ptr.To(true)}}
+			}
+			cron := parse(t, `{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"namespace":"shop","name":"cron","uid":"uid-cron"},"spec":{}}`)
+			api := newAPI(t, func(string) (runtime.Object, error) { return cron, nil }, job)
+			record := waiting.Record{Refusal: refusalOf("cron"), Last: refused}
+			record.Kind = waiting.CronJob
+			got, err := api.Lacks(t.Context(), record)
+			if got != test.want || err != nil {
+				t.Errorf("got %d, %v, want %d", got, err, test.want)
+			}
+		})
 	}
 }

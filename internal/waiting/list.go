@@ -8,10 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Change is what a List says of a change.
@@ -24,8 +21,8 @@ type Change struct {
 
 // List has the owners that wait, as far as this replica knows. All methods may be called concurrently.
 type List struct {
-	// number is how many owners wait. It lets most grants pass without the lock.
-	number atomic.Int64
+	// grants are those of this replica of late.
+	grants grants
 
 	// mu guards what follows.
 	mu  sync.RWMutex
@@ -69,16 +66,12 @@ func (l *List) Refused(now time.Time, refusal Refusal) {
 	l.unlock(change)
 }
 
-// Granted notes that an object of an owner was granted. If nobody waits it costs next to nothing.
-func (l *List) Granted(now time.Time, namespace string, uid types.UID) {
-	if l.number.Load() == 0 {
-		return
-	}
-	l.Over(now, Key{Namespace: namespace, UID: uid})
+// Granted notes that an object of an owner was granted, so that it waits no longer.
+func (l *List) Granted(now time.Time, key Key) {
+	// First, so that it is known to whoever reads of a refusal after Over found none.
+	l.grants.note(now, key)
+	l.Over(now, key)
 }
-
-// AnyWait reports whether anybody waits.
-func (l *List) AnyWait() bool { return l.number.Load() > 0 }
 
 // Over notes that an owner waits no longer.
 func (l *List) Over(now time.Time, key Key) {
@@ -117,6 +110,9 @@ func (l *List) Follow(replica string, records []Record) {
 		// The other replica has newer news, so this one's are of no use.
 		if known, ok := l.own.records[key]; ok && record.Ended.After(known.heard()) {
 			l.own.remove(key)
+		}
+		if granted := l.grants.last(key); record.Waits() && granted.After(record.Last) {
+			l.own.granted(granted, record)
 		}
 		l.merge(key, change)
 	}
@@ -298,7 +294,6 @@ func (l *List) drop(quota string, key Key) {
 // unlock ends a change, and tells of it.
 func (l *List) unlock(change *change) {
 	changed := l.changed
-	l.number.Store(int64(len(l.quotas)))
 	l.mu.Unlock()
 	if len(change.quotas) > 0 {
 		changed(Change{Quotas: slices.Sorted(maps.Keys(change.quotas)), Shown: change.shown})

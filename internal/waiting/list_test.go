@@ -103,13 +103,13 @@ func TestWhoWaits(t *testing.T) {
 		"not after a grant": {
 			news: func(l *List) {
 				l.Refused(at(1), refusal("web", "team"))
-				l.Granted(at(2), "shop", "uid-web")
+				l.Granted(at(2), Key{Namespace: "shop", UID: "uid-web"})
 			},
 		},
 		"but after another refusal, since that": {
 			news: func(l *List) {
 				l.Refused(at(1), refusal("web", "team"))
-				l.Granted(at(2), "shop", "uid-web")
+				l.Granted(at(2), Key{Namespace: "shop", UID: "uid-web"})
 				l.Refused(at(3), refusal("web", "team"))
 			},
 			want: []string{"web since 3, last 3, 1 refusals"},
@@ -117,7 +117,7 @@ func TestWhoWaits(t *testing.T) {
 		"a grant in another namespace is another's": {
 			news: func(l *List) {
 				l.Refused(at(1), refusal("web", "team"))
-				l.Granted(at(2), "mallory", "uid-web")
+				l.Granted(at(2), Key{Namespace: "mallory", UID: "uid-web"})
 			},
 			want: []string{"web since 1, last 1, 1 refusals"},
 		},
@@ -153,9 +153,6 @@ func TestWhoWaits(t *testing.T) {
 			}
 			if owners, since := list.Summary("team"); owners != len(test.want) || owners > 0 && !since.Equal(list.Waiting("team")[0].Since) {
 				t.Errorf("summary %d since %s", owners, since)
-			}
-			if all := list.All(); list.AnyWait() != (len(all) > 0) {
-				t.Errorf("any wait: %t, %d do", list.AnyWait(), len(all))
 			}
 		})
 	}
@@ -196,7 +193,7 @@ func TestReplicasKnowWhatTheOthersHeard(t *testing.T) {
 	exchange()
 	both("web since 1, last 3, 2 refusals", "api since 2, last 2, 1 refusals")
 
-	b.Granted(at(4), "shop", "uid-web") // a has heard of refusals alone
+	b.Granted(at(4), Key{Namespace: "shop", UID: "uid-web"}) // a has heard of refusals alone
 	exchange()
 	both("api since 2, last 2, 1 refusals")
 	a.Sweep(at(70))
@@ -213,12 +210,52 @@ func TestReplicasKnowWhatTheOthersHeard(t *testing.T) {
 	}
 }
 
+func TestAGrantBeforeTheNewsOfARefusal(t *testing.T) {
+	for name, test := range map[string]struct {
+		granted, read float64
+		others        int
+		want          []string
+	}{
+		"ends the wait of which another replica tells later": {granted: 1.01, read: 3},
+		"so does one that many others followed":              {granted: 1.01, read: 3, others: mostGrants / 2},
+		"but not if the refusal came after it": {
+			granted: 0.99, read: 3, want: []string{"cron since 1, last 1, 1 refusals"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := NewList(), NewList()
+			a.Refused(at(1), refusal("cron", "team"))
+			b.Granted(at(test.granted), owner("cron").Key())
+			for i := range 1 + test.others {
+				b.Granted(at(test.read), owner(fmt.Sprintf("o%d", i)).Key())
+			}
+			publish(t, a, b, "a")
+			publish(t, b, a, "b")
+			for name, list := range map[string]*List{"a": a, "b": b} {
+				if diff := cmp.Diff(test.want, told(list, "team")); diff != "" {
+					t.Errorf("%s (-want,+got):\n%s", name, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestGrantsOfManyAreBounded(t *testing.T) {
+	list := NewList()
+	for i := range 5 * mostGrants {
+		list.Granted(at(0), Key{Namespace: "shop", UID: types.UID(fmt.Sprintf("uid-%d", i))})
+	}
+	if kept := len(list.grants.current) + len(list.grants.previous); kept > 2*mostGrants || kept < mostGrants {
+		t.Errorf("%d are kept", kept)
+	}
+}
+
 func TestTheLeaderTakesOverWhatAReplicaHeardThatHasGone(t *testing.T) {
 	gone, leader := NewList(), NewList()
 	gone.Refused(at(1), refusal("web", "team"))
 	gone.Refused(at(1), refusal("api", "team"))
 	publish(t, gone, leader, "gone")
-	leader.Granted(at(2), "shop", "uid-api")
+	leader.Granted(at(2), Key{Namespace: "shop", UID: "uid-api"})
 	leader.Adopt("gone")
 	leader.Follow("gone", nil) // its ConfigMap is deleted
 	if diff := cmp.Diff([]string{"web since 1, last 1, 1 refusals"}, told(leader, "team")); diff != "" {
@@ -276,8 +313,8 @@ func TestOnlyWhatPeopleAreShownIsShownAnew(t *testing.T) {
 	list.Refused(at(1), again)
 	list.Refused(at(11), again)
 	list.Refused(at(12), refusal("web", "other"))
-	list.Granted(at(13), "shop", "uid-web")
-	list.Granted(at(14), "shop", "uid-web")
+	list.Granted(at(13), Key{Namespace: "shop", UID: "uid-web"})
+	list.Granted(at(14), Key{Namespace: "shop", UID: "uid-web"})
 	want := []Change{
 		{Quotas: []string{"team"}, Shown: true},
 		{Quotas: []string{"team"}},
@@ -319,22 +356,22 @@ func TestWhatTakesTooMuchIsPublishedInPart(t *testing.T) {
 	}
 }
 
-func BenchmarkGrantedWhileNobodyWaits(b *testing.B) {
-	list := NewList()
-	b.ReportAllocs()
-	for b.Loop() {
-		list.Granted(at(0), "shop", "uid")
-	}
-}
-
-func BenchmarkGrantedWhileOthersWait(b *testing.B) {
-	list := NewList()
-	for i := range MaxOwners {
-		list.Refused(at(0), refusal(fmt.Sprintf("o%d", i), "team"))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		list.Granted(at(0), "shop", "uid")
+func BenchmarkGranted(b *testing.B) {
+	for name, number := range map[string]int{"nobody waits": 0, "others wait": MaxOwners} {
+		b.Run(name, func(b *testing.B) {
+			list := NewList()
+			for i := range number {
+				list.Refused(at(0), refusal(fmt.Sprintf("o%d", i), "team"))
+			}
+			keys := make([]Key, 2*mostGrants)
+			for i := range keys {
+				keys[i] = Key{Namespace: "shop", UID: types.UID(fmt.Sprintf("uid-%d", i))}
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				list.Granted(at(float64(i)/1000), keys[i%len(keys)])
+			}
+		})
 	}
 }
 

@@ -76,6 +76,21 @@ func (o *own) ended(now time.Time, record Record) {
 	o.fit(record.Quota)
 }
 
+// granted notes that an object of an owner was granted after another replica had refused one. This replica may
+// have refused one since.
+func (o *own) granted(at time.Time, record Record) {
+	known, ok := o.records[record.Key()]
+	if !ok || !known.Last.After(at) {
+		o.ended(at, record)
+		return
+	}
+	if at.After(known.Ended) {
+		current := *known
+		current.Ended = at
+		o.put(&current)
+	}
+}
+
 func (o *own) put(record *ownRecord) {
 	key := record.Key()
 	o.remove(key)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // site is a quota on pods, and who waits for it.
@@ -84,7 +83,7 @@ func TestAPromiseIsKeptByWhatIsCharged(t *testing.T) {
 	s := newSite("2", "1")
 	s.refuse(0, "a", "b", "c")
 	want(t, s.plan(1), "a")
-	s.list.Granted(at(1.1), "shop", "uid-a")
+	s.list.Granted(at(1.1), owner("a").Key())
 	s.charged = "2"
 	want(t, s.plan(1.2))
 	s.charged = "1" // somebody leaves: the promise is kept, so there is room
@@ -96,7 +95,7 @@ func TestNewsOfAGrantKeepsAPromiseToo(t *testing.T) {
 	s := newSite("2", "1")
 	s.refuse(0, "a", "b", "c")
 	want(t, s.plan(1), "a")
-	s.list.Granted(at(1.1), "shop", "uid-a")
+	s.list.Granted(at(1.1), owner("a").Key())
 	want(t, s.plan(1.2)) // it may not be charged yet
 	if wait := s.last.Next; wait != chargeDelay {
 		t.Errorf("it is planned again after %s", wait)
@@ -109,7 +108,7 @@ func TestAGrantIsOnlyOneBothByNewsAndByGrowth(t *testing.T) {
 	s := newSite("3", "1")
 	s.refuse(0, "a", "b", "c")
 	want(t, s.plan(1), "a", "b")
-	s.list.Granted(at(1.1), "shop", "uid-a")
+	s.list.Granted(at(1.1), owner("a").Key())
 	want(t, s.plan(1.2))
 	s.charged = "2"
 	want(t, s.plan(1.3))
@@ -149,7 +148,7 @@ func TestWhileControllersWorkThroughManyOwnersNoPromiseEnds(t *testing.T) {
 	}
 	for came := range 20 {
 		s.charged = strconv.Itoa(came + 1)
-		s.list.Granted(at(float64(2+2*came)), "shop", types.UID(fmt.Sprintf("uid-o%02d", came)))
+		s.list.Granted(at(float64(2+2*came)), owner(fmt.Sprintf("o%02d", came)).Key())
 		want(t, s.plan(float64(2+2*came)))
 	}
 	if woken := s.plan(43); len(woken) != 10 { // nothing has come for three seconds
@@ -179,7 +178,7 @@ func TestWhoIsRefusedAgainGoesToTheEndAndPauses(t *testing.T) {
 	if s.last.RefusedAgain != 1 {
 		t.Errorf("%d were refused again", s.last.RefusedAgain)
 	}
-	s.list.Granted(at(1.4), "shop", "uid-b")
+	s.list.Granted(at(1.4), owner("b").Key())
 	s.charged = "2"
 	want(t, s.plan(1.5))
 	s.charged = "1"
@@ -252,7 +251,7 @@ func TestAllThatAnOwnerLacksIsPromised(t *testing.T) {
 	s.room.Answered(s.record("b"), 1)
 	want(t, s.plan(1.2))
 	s.charged = "3" // a has all it lacks
-	s.list.Granted(at(1.3), "shop", "uid-a")
+	s.list.Granted(at(1.3), owner("a").Key())
 	want(t, s.plan(1.4))
 	want(t, s.plan(6.2), "c") // b never came
 }
@@ -299,7 +298,7 @@ func TestHalfIsWokenWhileTheirPodsCome(t *testing.T) {
 	for step := range 400 {
 		now := 10 + float64(step)/200
 		for range min(woken-came, 3) {
-			s.list.Granted(at(now), "shop", types.UID(fmt.Sprintf("uid-o%03d", came)))
+			s.list.Granted(at(now), owner(fmt.Sprintf("o%03d", came)).Key())
 			came++
 		}
 		s.charged = fmt.Sprint(500 + came)

@@ -103,7 +103,7 @@ var _ = Describe("Every kind of workload", Ordered, func() {
 		raise(ctx, kinds, builders.Quota("").Hard("pods", "2").Hard(jobs, "1").Obj().Spec.Quota.Hard)
 		Eventually(ctx, made(&corev1.PodList{}, kinds)).WithTimeout(atOnce).Should(Equal(2))
 		Eventually(ctx, made(&batchv1.JobList{}, kinds)).WithTimeout(atOnce).Should(Equal(1))
-		Eventually(ctx, waiting(kinds)).Should(BeZero())
+		Eventually(ctx, waitingIn(kinds, kinds)).Should(BeEmpty())
 		for _, owner := range owners() {
 			Expect(admin.Get(ctx, client.ObjectKeyFromObject(owner), owner)).To(Succeed())
 			Expect(owner.GetAnnotations()).To(HaveKey(quotav1.RoomAnnotation), "%T", owner)

@@ -94,6 +94,21 @@ func waiting(name string) func(context.Context) (int32, error) {
 	}
 }
 
+// waitingIn returns the workloads of a namespace that wait for room in a quota, as its view says.
+func waitingIn(namespace, name string) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		view := &quotav1.LocalResourceQuota{}
+		if err := admin.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, view); err != nil {
+			return nil, err
+		}
+		var owners []string
+		for _, owner := range view.Status.Waiting {
+			owners = append(owners, fmt.Sprintf("%s %s since %s, short of %v", owner.Kind, owner.Name, owner.Since.UTC().Format(time.TimeOnly), owner.Short))
+		}
+		return owners, nil
+	}
+}
+
 // free makes room by deleting pods that hold it, once all were refused for long enough, and returns when.
 func free(ctx context.Context, name string, pods ...string) time.Time {
 	GinkgoHelper()

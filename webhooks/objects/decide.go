@@ -69,7 +69,7 @@ func (h *Handler) decideAgain(
 		}
 		covered = again
 		last = h.outcome(ctx, request, attributes, covered)
-		if last.granted() || !last.isBehind() && h.Clock.Now().After(patience) {
+		if last.granted() || isTaken(last.err) || !last.isBehind() && h.Clock.Now().After(patience) {
 			return last
 		}
 		if !last.restsOnLimits() {

@@ -193,10 +193,10 @@ func (h *Handler) charge(
 		return nil, err
 	}
 	decision, err := h.Charger.Reserve(ctx, charges)
-	if err == nil {
-		h.noteRefusal(request, attributes, charges, decision)
+	if err != nil {
+		return nil, err
 	}
-	return decision, err
+	return decision, h.noteRefusal(ctx, request, attributes, charges, decision)
 }
 
 // named returns the definition of the quota with this name, which is one of them.

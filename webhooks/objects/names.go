@@ -29,10 +29,18 @@ type Names struct {
 func NewNames(objects metadata.Interface) *Names { return &Names{objects: objects} }
 
 // refuse returns the API server's error for a name that is taken, if the charges leave little: the
-// creation is going to fail, and what was reserved for it would be held for nobody. If it isn't
-// known, nothing is refused.
+// creation is going to fail, and what was reserved for it would be held for nobody.
 func (n *Names) refuse(ctx context.Context, request *admissionv1.AdmissionRequest, charger Charger, charges []ledger.Charge) error {
-	if n == nil || request.Operation != admissionv1.Create || request.Name == "" || !anyTight(charger, charges) {
+	if n == nil || !anyTight(charger, charges) {
+		return nil
+	}
+	return n.taken(ctx, request)
+}
+
+// taken returns the API server's error if a creation asks for a name that is taken. If that isn't known, it
+// returns nil.
+func (n *Names) taken(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+	if n == nil || request.Operation != admissionv1.Create || request.Name == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, nameTimeout)

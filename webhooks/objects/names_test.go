@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // A creation that fails because its name is taken holds room for nobody. Where there is little,
@@ -22,6 +24,7 @@ func TestANameThatIsTakenHoldsNoneOfTheLastRoom(t *testing.T) {
 		request.UID, request.Name = "first", "first"
 		request.Object = raw(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"first","namespace":"shop","uid":"first"}}`)
 	}
+	controlled := func(request *admissionv1.AdmissionRequest) { owned(request, "apps/v1", "StatefulSet", "set") }
 	for name, test := range map[string]struct {
 		limit, there string
 		change       func(*admissionv1.AdmissionRequest)
@@ -34,6 +37,8 @@ func TestANameThatIsTakenHoldsNoneOfTheLastRoom(t *testing.T) {
 		"a free one isn't":                        {limit: "2", there: "another", looks: 1},
 		"where there is room, nobody looks":       {limit: "20", there: "web"},
 		"where there is none, nobody looks":       {limit: "1", there: "web", code: http.StatusForbidden},
+		"but for one whose controller would wait": {limit: "1", there: "web", change: controlled, code: http.StatusConflict, looks: 1},
+		"which waits if it is free":               {limit: "1", there: "another", change: controlled, code: http.StatusForbidden, looks: 1},
 		"what can't be read is met later":         {limit: "2", there: "web", failure: errors.New("timeout"), looks: 1},
 		"a name that the API server made is free": {limit: "2", there: "web", change: func(r *admissionv1.AdmissionRequest) { r.Name = "" }},
 		"an update needs no name":                 {limit: "2", there: "web", change: func(r *admissionv1.AdmissionRequest) { *r = *resize() }},
@@ -54,7 +59,8 @@ func TestANameThatIsTakenHoldsNoneOfTheLastRoom(t *testing.T) {
 					}
 					return true, list, nil
 				})
-				served.handler.Names = NewNames(objects)
+				list := waiting.NewList()
+				served.handler.Names, served.handler.Waiting = NewNames(objects), list
 				before := creation()
 				first(before)
 				if got := served.handle(t.Context(), before); !got.Allowed {
@@ -67,6 +73,9 @@ func TestANameThatIsTakenHoldsNoneOfTheLastRoom(t *testing.T) {
 				got := served.handle(t.Context(), request)
 				if got.Allowed != (test.code == 0) || test.code != 0 && got.Result.Code != test.code || looks != test.looks {
 					t.Errorf("got %v %v after %d looks, want %d after %d", got.Allowed, got.Result, looks, test.code, test.looks)
+				}
+				if waits := len(list.All()) > 0; waits != (test.change != nil && test.code == http.StatusForbidden) {
+					t.Errorf("its owner waits: %t", waits)
 				}
 				if test.code == http.StatusConflict && (got.Result.Message != `pods "web" already exists` || len(served.store.reserved("team")) != 1) {
 					t.Errorf("got %q, and reserved %v", got.Result.Message, served.store.reserved("team"))

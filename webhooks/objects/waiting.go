@@ -4,6 +4,8 @@
 package objects
 
 import (
+	"context"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,16 +19,24 @@ import (
 
 // noteRefusal remembers the owner of an object that doesn't fit, so that it is woken when there is room.
 // Other refusals don't end with room in the quota, so nobody waits for it then.
+//
+// If the object is there already, its owner lacks nothing, and the API server's error for a name that is taken is
+// returned in place of the refusal. By that error, the controller of CronJobs finds a Job that it made and, because
+// somebody else changed the CronJob meanwhile, couldn't note in its status. By a refusal it would make no other one.
 func (h *Handler) noteRefusal(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charges []ledger.Charge, decision ledger.Decision,
-) {
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charges []ledger.Charge,
+	decision ledger.Decision,
+) error {
 	denied, isDenied := decision.(ledger.Denied)
 	if h.Waiting == nil || !isDenied || !creates(request) {
-		return
+		return nil
 	}
 	owner, ok := waiting.OwnerOf(request.Namespace, controllerOf(attributes))
 	if !ok {
-		return
+		return nil
+	}
+	if err := h.Names.taken(ctx, request); err != nil {
+		return err
 	}
 	var requested corev1.ResourceList
 	for i := range charges {
@@ -35,16 +45,17 @@ func (h *Handler) noteRefusal(
 		}
 	}
 	h.Waiting.Refused(h.Clock.Now(), waiting.Refusal{Owner: owner, Quota: denied.Quota, Requested: requested, Short: shortOf(denied)})
+	return nil
 }
 
-// noteGrant remembers that the owner of an object that was granted waits no longer. Most of the time
-// nobody waits, and this costs nothing.
+// noteGrant remembers that the owner of an object that was granted waits no longer. It costs a fraction of a
+// microsecond (BenchmarkGranted in internal/waiting).
 func (h *Handler) noteGrant(request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decision ledger.Decision) {
-	if h.Waiting == nil || !h.Waiting.AnyWait() || !ledger.IsGranted(decision) || !creates(request) || attributes.IsDryRun() {
+	if h.Waiting == nil || !ledger.IsGranted(decision) || !creates(request) || attributes.IsDryRun() {
 		return
 	}
-	if owner := controllerOf(attributes); owner != nil {
-		h.Waiting.Granted(h.Clock.Now(), request.Namespace, owner.UID)
+	if owner, ok := waiting.OwnerOf(request.Namespace, controllerOf(attributes)); ok {
+		h.Waiting.Granted(h.Clock.Now(), owner.Key())
 	}
 }
 
