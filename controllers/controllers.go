@@ -194,8 +194,8 @@ func (p *parts) status(watches *usage.Watches, proofs *reach.Proofs) []controlle
 			Every: p.options.StatusEvery,
 		}),
 		status.NewViewController(status.ViewParts{
-			Clock: p.clock, Client: p.mgr.GetClient(), Count: p.count, Group: p.group, Waiting: p.options.Waiting, Degraded: degraded,
-			Changed: p.views, Lag: p.shown.views, Recorder: recorder, Every: p.options.StatusEvery,
+			Clock: p.clock, Client: p.mgr.GetClient(), Count: p.count, Group: p.group, Waiting: p.options.Waiting,
+			WakeOwners: p.options.WakeOwners, Degraded: degraded, Changed: p.views, Lag: p.shown.views, Recorder: recorder, Every: p.options.StatusEvery,
 		}),
 	}
 }

@@ -39,9 +39,9 @@ func byNamespace(records []waiting.Record) map[string][]waiting.Record {
 	return all
 }
 
-// waitingIn returns what a view says of the workloads of its namespace that wait. Nothing in it changes while they
-// wait, but how many there are, and now and then what they are short of.
-func waitingIn(records []waiting.Record) ([]quotav1.WaitingOwner, []metav1.Condition) {
+// waitingIn returns what a view says of the workloads of its namespace that wait, and are woken or not. Nothing in it
+// changes while they wait, but how many there are, and now and then what they are short of.
+func waitingIn(records []waiting.Record, woken bool) ([]quotav1.WaitingOwner, []metav1.Condition) {
 	if len(records) == 0 {
 		return nil, []metav1.Condition{condition(quotav1.ConditionBlocked, metav1.ConditionFalse, quotav1.ReasonNoneWaiting,
 			"no workload of this namespace waits for room")}
@@ -53,18 +53,21 @@ func waitingIn(records []waiting.Record) ([]quotav1.WaitingOwner, []metav1.Condi
 		})
 	}
 	return named, []metav1.Condition{condition(quotav1.ConditionBlocked, metav1.ConditionTrue, quotav1.ReasonWaitingForRoom,
-		blockedMessage(named[0], len(records)))}
+		blockedMessage(named[0], len(records), woken))}
 }
 
-// blockedMessage says how many workloads wait, since when, and what the first of them is short of.
-func blockedMessage(first quotav1.WaitingOwner, number int) string {
-	wait := "1 workload waits"
+// blockedMessage says how many workloads wait, since when, what the first of them is short of, and what to do.
+func blockedMessage(first quotav1.WaitingOwner, number int, woken bool) string {
+	wait, then := "1 workload waits", "each is woken as soon as it fits"
 	if number > 1 {
 		wait = fmt.Sprintf("%d workloads wait", number)
 	}
-	return fmt.Sprintf("%s for room, the first since %s: %s %s is short of %s; each is woken as soon as it fits: "+
+	if !woken {
+		then = "their controllers try again now and then"
+	}
+	return fmt.Sprintf("%s for room, the first since %s: %s %s is short of %s; %s: "+
 		"delete unneeded objects in any namespace that shares the quota, or ask for a higher limit",
-		wait, first.Since.UTC().Format(time.RFC3339), first.Kind, first.Name, report.Amounts(first.Short))
+		wait, first.Since.UTC().Format(time.RFC3339), first.Kind, first.Name, report.Amounts(first.Short), then)
 }
 
 // since returns the conditions that a view gets, with the times of those that it has. That nobody waits is

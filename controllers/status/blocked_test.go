@@ -5,6 +5,7 @@ package status
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,11 +70,19 @@ func TestAViewSaysWhichWorkloadsOfItsNamespaceWait(t *testing.T) {
 	if names := b.view(t).Waiting; len(names) != namedWaiting || names[0].Name != "web" || names[1].Name != "w00" {
 		t.Errorf("it names %d: %v", len(names), names)
 	}
+	b.WakeOwners = false
+	step(func() {
+		for _, record := range b.Waiting.All() {
+			if record.Name != "web" {
+				b.Waiting.Over(b.clock.Now(), record.Key())
+			}
+		}
+	}, strings.Replace(one, "each is woken as soon as it fits", "their controllers try again now and then", 1))
 	step(func() {
 		for _, record := range b.Waiting.All() {
 			b.Waiting.Over(b.clock.Now(), record.Key())
 		}
-	}, "Blocked False NoneWaiting since 10: no workload of this namespace waits for room")
+	}, "Blocked False NoneWaiting since 12: no workload of this namespace waits for room")
 	if b.view(t).Waiting != nil {
 		t.Error("it still names some")
 	}
@@ -104,7 +113,7 @@ func TestThatWorkloadsWaitIsUrgent(t *testing.T) {
 	object.Name, object.UID = "team", "u1"
 	said := func(records ...waiting.Record) quotav1.LocalResourceQuotaStatus {
 		var current quotav1.LocalResourceQuotaStatus
-		current.Waiting, current.Conditions = waitingIn(records)
+		current.Waiting, current.Conditions = waitingIn(records, true)
 		current.Conditions = since(nil, current.Conditions, moment)
 		return current
 	}

@@ -89,7 +89,7 @@ func TestEveryReasonIsDocumentedUnderItsCondition(t *testing.T) {
 		}
 	}
 	for _, records := range [][]waiting.Record{nil, {{Refusal: refusalIn("a", "web", "1")}}} {
-		_, conditions := waitingIn(records)
+		_, conditions := waitingIn(records, true)
 		for _, condition := range conditions {
 			used = append(used, condition.Type+" "+condition.Reason)
 		}

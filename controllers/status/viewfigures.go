@@ -34,6 +34,8 @@ type figures struct {
 	slices map[string]corev1.ResourceList
 	// namespace name -> the workloads that wait there, those that have waited longest first
 	waiting map[string][]waiting.Record
+	// woken: these are woken when there is room.
+	woken bool
 }
 
 // figures returns those of the quota as it is now: the same that its status shows.
@@ -45,7 +47,7 @@ func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
 		selection: read.Selection, complete: read.Complete, slices: read.Slices,
 		counted: ready && state.Quota == object.UID,
 		totals:  totals{used: quota.Mask(read.Used, read.Complete), reserved: read.Reserved},
-		waiting: byNamespace(c.Waiting.Waiting(object.Name)),
+		waiting: byNamespace(c.Waiting.Waiting(object.Name)), woken: c.WakeOwners,
 	}
 }
 
@@ -67,7 +69,7 @@ func (f figures) views(object *quotav1.ClusterResourceQuota) map[string]quotav1.
 		view := common
 		view.Used = quota.Mask(used, f.complete)
 		view.UsedSummary = report.Amounts(view.Used)
-		view.Waiting, view.Conditions = waitingIn(f.waiting[namespace])
+		view.Waiting, view.Conditions = waitingIn(f.waiting[namespace], f.woken)
 		views[namespace] = view
 	}
 	return views

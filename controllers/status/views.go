@@ -41,8 +41,9 @@ type ViewParts struct {
 	Client client.Client
 	Count  *counting.Count
 	Group  *driver.Group
-	// Waiting are the workloads that wait for room.
-	Waiting *waiting.List
+	// Waiting are the workloads that wait for room, and WakeOwners says whether they are woken.
+	Waiting    *waiting.List
+	WakeOwners bool
 	// Degraded reports whether something that a quota limits can't be counted.
 	Degraded func(quota string) bool
 	// Changed must be fired with every quota whose count, ledger or waiting workloads change.

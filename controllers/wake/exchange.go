@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
@@ -39,6 +40,8 @@ const (
 const (
 	// publishEvery is the least time between two writes, and retryEvery that after one that failed.
 	publishEvery, retryEvery = time.Second, 5 * time.Second
+	// publishRate bounds in bytes a second what is written over time: etcd keeps all of it for minutes.
+	publishRate = 256 << 10
 	// refreshEvery is how often a replica writes what hasn't changed, and goneAfter for how long one that has
 	// gone did not.
 	refreshEvery, goneAfter = 5 * time.Minute, 11 * time.Minute
@@ -72,12 +75,17 @@ type Exchange struct {
 	stored    bool
 	published uint64
 	writtenAt time.Time
+	// version is the resourceVersion of what was written last.
+	version uint64
 	// next is when it may be written again, and trouble why it couldn't be; empty if it could.
 	next    time.Time
 	trouble string
 
-	// mu guards seen.
+	// mu guards what follows.
 	mu sync.Mutex
+	// seenOwn is the newest resourceVersion of the own ConfigMap, and lostOwn says that it was deleted.
+	seenOwn uint64
+	lostOwn bool
 	// name of another's ConfigMap -> when it was written last, by this replica's clock
 	seen map[string]seen
 }
@@ -132,8 +140,8 @@ func (e *Exchange) publish(ctx context.Context, now time.Time) {
 	if e.ConfigMaps == nil || !e.isDue(now) {
 		return
 	}
-	err := e.write(ctx, now)
-	e.next = now.Add(publishEvery)
+	size, err := e.write(ctx, now)
+	e.next = now.Add(max(publishEvery, time.Second*time.Duration(size)/publishRate))
 	if err != nil {
 		e.next = now.Add(retryEvery)
 		if e.trouble != err.Error() {
@@ -146,29 +154,41 @@ func (e *Exchange) publish(ctx context.Context, now time.Time) {
 }
 
 func (e *Exchange) isDue(now time.Time) bool {
-	return e.List.Version() != e.published || e.stored && now.Sub(e.writtenAt) >= refreshEvery
+	return e.List.Version() != e.published || e.stored && (now.Sub(e.writtenAt) >= refreshEvery || e.isDisturbed())
 }
 
-func (e *Exchange) write(ctx context.Context, now time.Time) error {
+// isDisturbed reports, once, whether somebody else deleted or changed the own ConfigMap. It is called while no own write
+// is under way, so everything newer than the last one is somebody else's.
+func (e *Exchange) isDisturbed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	disturbed := e.lostOwn || e.seenOwn > e.version
+	e.lostOwn = false
+	return disturbed
+}
+
+// write writes what this replica heard, and returns how many bytes that took.
+func (e *Exchange) write(ctx context.Context, now time.Time) (size int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
 	records, version := e.List.Own()
 	if len(records) == 0 {
 		if err := e.remove(ctx); err != nil {
-			return err
+			return 0, err
 		}
 		e.stored, e.published = false, version
-		return nil
+		return 0, nil
 	}
 	encoded, err := waiting.Encode(records)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err := e.store(ctx, e.part(encoded, now)); err != nil {
-		return err
+	written, err := e.store(ctx, e.part(encoded, now))
+	if err != nil {
+		return 0, err
 	}
-	e.stored, e.published, e.writtenAt = true, version, now
-	return nil
+	e.stored, e.published, e.writtenAt, e.version = true, version, now, resourceversion.Parse(written.ResourceVersion)
+	return len(encoded), nil
 }
 
 func (e *Exchange) part(encoded []byte, now time.Time) *corev1.ConfigMap {
@@ -182,18 +202,18 @@ func (e *Exchange) part(encoded []byte, now time.Time) *corev1.ConfigMap {
 }
 
 // store writes the own ConfigMap, whatever it has now.
-func (e *Exchange) store(ctx context.Context, part *corev1.ConfigMap) error {
+func (e *Exchange) store(ctx context.Context, part *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	if e.stored {
-		_, err := e.ConfigMaps.Update(ctx, part, metav1.UpdateOptions{})
+		written, err := e.ConfigMaps.Update(ctx, part, metav1.UpdateOptions{})
 		if !apierrors.IsNotFound(err) {
-			return wrap(err, "updating", e.name)
+			return written, wrap(err, "updating", e.name)
 		}
 	}
-	_, err := e.ConfigMaps.Create(ctx, part, metav1.CreateOptions{})
+	written, err := e.ConfigMaps.Create(ctx, part, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) { // the reply to its creation was lost
-		_, err = e.ConfigMaps.Update(ctx, part, metav1.UpdateOptions{})
+		written, err = e.ConfigMaps.Update(ctx, part, metav1.UpdateOptions{})
 	}
-	return wrap(err, "creating", e.name)
+	return written, wrap(err, "creating", e.name)
 }
 
 func (e *Exchange) remove(ctx context.Context) error {
@@ -222,7 +242,7 @@ func (e *Exchange) takeOver(ctx context.Context, now time.Time) {
 	}
 	for name, gone := range e.gone(now) {
 		e.List.Adopt(name)
-		if err := e.write(ctx, now); err != nil {
+		if _, err := e.write(ctx, now); err != nil {
 			log.FromContext(ctx).Error(err, "Can't take over which workloads waited at a replica that has gone", "configMap", name)
 			return
 		}
@@ -279,15 +299,17 @@ func (e *Exchange) follow(ctx context.Context) {
 // saw takes what another replica published.
 func (e *Exchange) saw(part *corev1.ConfigMap) error {
 	if part.Name == e.name {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.seenOwn = max(e.seenOwn, resourceversion.Parse(part.ResourceVersion))
 		return nil
 	}
 	e.note(part)
 	records, err := waiting.Decode(part.BinaryData[partKey])
-	if err != nil {
-		return wrap(err, "decoding", part.Name)
+	if err == nil || len(records) > 0 {
+		e.List.Follow(part.Name, records)
 	}
-	e.List.Follow(part.Name, records)
-	return nil
+	return wrap(err, "decoding", part.Name)
 }
 
 func (e *Exchange) note(part *corev1.ConfigMap) {
@@ -303,6 +325,7 @@ func (e *Exchange) lost(name string) {
 	e.mu.Lock()
 	_, known := e.seen[name]
 	delete(e.seen, name)
+	e.lostOwn = e.lostOwn || name == e.name
 	e.mu.Unlock()
 	if known {
 		e.List.Follow(name, nil)

@@ -6,6 +6,8 @@ package wake
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -177,6 +179,80 @@ func TestNothingIsWrittenWithoutNeed(t *testing.T) {
 		pass(16 * time.Minute)
 		if writes := store.writes.Load() - before; writes < 3 || writes > 4 {
 			t.Errorf("%d writes in 16 minutes, to show that it lives", writes)
+		}
+	})
+}
+
+func TestAPartThatSomebodyElseTouchedIsWrittenAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		touch  func(*testing.T, *store)
+		writes int64
+	}{
+		"deleted": {writes: 3, touch: func(t *testing.T, s *store) { // one of them finds that it is deleted
+			t.Helper()
+			if err := s.configMaps.Delete(t.Context(), partPrefix+"b", metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}},
+		"emptied": {writes: 2, touch: func(t *testing.T, s *store) {
+			t.Helper()
+			part := NewExchange(ExchangeParts{Process: "b"}).part(nil, now())
+			part.BinaryData = nil
+			if _, err := s.configMaps.Update(t.Context(), part, metav1.UpdateOptions{}); err != nil {
+				t.Error(err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newStore()
+				a, stopA := store.replica(t, "a", true)
+				defer stopA()
+				b, stopB := store.replica(t, "b", false)
+				defer stopB()
+				b.Refused(now(), refusalOf("web"))
+				pass(1100 * time.Millisecond)
+				before := store.writes.Load()
+				test.touch(t, store)
+				pass(2 * time.Second)
+				if owners(a) != 1 {
+					t.Error("the leader doesn't know of it any more")
+				}
+				if writes := store.writes.Load() - before; writes != test.writes {
+					t.Errorf("%d writes", writes)
+				}
+			})
+		})
+	}
+}
+
+func TestManyOwnersAreWrittenLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore()
+		a, stop := store.replica(t, "a", true)
+		defer stop()
+		random := rand.New(rand.NewPCG(1, 2))
+		for range waiting.MaxOwners {
+			flood := refusalOf(fmt.Sprintf("%x", random.Uint64()))
+			for len(flood.Name) < 230 {
+				flood.Name += fmt.Sprintf("%x", random.Uint64())
+			}
+			a.Refused(now(), flood)
+		}
+		pass(time.Second)
+		part, err := store.configMaps.Get(t.Context(), partPrefix+"a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := len(part.BinaryData[partKey])
+		before := store.writes.Load()
+		for range 60 {
+			a.Refused(now(), refusalOf("web"))
+			pass(time.Second)
+		}
+		rate := int(store.writes.Load()-before) * size / 60
+		if rate > publishRate*11/10 || rate < publishRate/2 {
+			t.Errorf("%d bytes a second", rate)
 		}
 	})
 }

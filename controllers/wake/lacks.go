@@ -4,13 +4,18 @@
 package wake
 
 import (
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // lacks returns how many objects a workload is short of, by its spec and status. For a Deployment and a
-// CronJob that can't be told from these: they lack one, unless they are to make none.
+// CronJob that can't be told from these: they lack one, unless they should make none.
 func lacks(kind waiting.Kind, workload *unstructured.Unstructured) int64 {
 	if workload.GetDeletionTimestamp() != nil {
 		return 0
@@ -29,7 +34,7 @@ func lacks(kind waiting.Kind, workload *unstructured.Unstructured) int64 {
 	case waiting.DaemonSet:
 		return status("desiredNumberScheduled") - status("currentNumberScheduled")
 	case waiting.Job:
-		if isSet(workload, "suspend") {
+		if isSet(workload, "suspend") || isFinished(workload) {
 			return 0
 		}
 		atOnce := spec(1, "parallelism")
@@ -55,6 +60,21 @@ func made(kind waiting.Kind) waiting.Kind {
 	default:
 		return ""
 	}
+}
+
+// isFinished reports whether a Job makes no more pods.
+func isFinished(job *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(condition any) bool {
+		fields, _ := condition.(map[string]any)
+		isTrue := fields["status"] == string(corev1.ConditionTrue)
+		switch batchv1.JobConditionType(fmt.Sprint(fields["type"])) {
+		case batchv1.JobComplete, batchv1.JobFailed, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet:
+			return isTrue
+		default:
+			return false
+		}
+	})
 }
 
 // isSet reports whether a field of the spec is true.

@@ -6,6 +6,7 @@ package wake
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,15 +30,16 @@ type Reviewer struct {
 	clock     clock.WithTicker
 	list      *waiting.List
 	workloads *Workloads
-	// looked is when a workload was looked at last.
-	looked map[waiting.Key]time.Time
+	// looked is when a workload was looked at last, and lookedIn when one of a namespace was.
+	looked   map[waiting.Key]time.Time
+	lookedIn map[string]time.Time
 }
 
 var _ manager.LeaderElectionRunnable = &Reviewer{}
 
 // NewReviewer makes a Reviewer.
 func NewReviewer(clock clock.WithTicker, list *waiting.List, workloads *Workloads) *Reviewer {
-	return &Reviewer{clock: clock, list: list, workloads: workloads, looked: map[waiting.Key]time.Time{}}
+	return &Reviewer{clock: clock, list: list, workloads: workloads, looked: map[waiting.Key]time.Time{}, lookedIn: map[string]time.Time{}}
 }
 
 // NeedLeaderElection says that only the leader runs it.
@@ -57,37 +59,56 @@ func (r *Reviewer) Start(ctx context.Context) error {
 	}
 }
 
-// review looks at the workloads that nobody has looked at for longest.
+// review looks at some workloads.
 func (r *Reviewer) review(ctx context.Context, now time.Time) {
 	for _, record := range r.due(now) {
+		began := r.clock.Now()
 		lacking, err := r.workloads.Lacks(ctx, record)
 		if err != nil {
 			log.FromContext(ctx).V(1).Info("Can't see whether a workload still waits", "error", err.Error())
 			continue
 		}
 		if lacking == 0 {
-			r.list.Over(r.clock.Now(), record.Key())
+			r.list.Over(began, record.Key())
 		}
 	}
 }
 
+// due returns the workloads to look at now. The namespaces have their turns, so that one with many doesn't keep
+// those of others waiting, and of a namespace it is the workload that nobody has looked at for longest.
 func (r *Reviewer) due(now time.Time) []waiting.Record {
 	all := r.list.All()
-	looked := make(map[waiting.Key]time.Time, len(all))
-	for i := range all {
-		key := all[i].Key()
-		looked[key] = r.looked[key]
+	r.forgetOthers(all)
+	quiet := map[string][]waiting.Record{}
+	for _, record := range all {
+		if now.Sub(record.Last) >= reviewAfter && now.Sub(r.looked[record.Key()]) >= reviewAfter {
+			quiet[record.Namespace] = append(quiet[record.Namespace], record)
+		}
 	}
-	r.looked = looked
-	quiet := slices.DeleteFunc(all, func(record waiting.Record) bool {
-		return now.Sub(record.Last) < reviewAfter || now.Sub(looked[record.Key()]) < reviewAfter
+	namespaces := slices.SortedFunc(maps.Keys(quiet), func(a, b string) int {
+		return cmp.Or(r.lookedIn[a].Compare(r.lookedIn[b]), cmp.Compare(a, b))
 	})
-	slices.SortFunc(quiet, func(a, b waiting.Record) int {
-		return cmp.Or(looked[a.Key()].Compare(looked[b.Key()]), a.Since.Compare(b.Since))
-	})
-	quiet = quiet[:min(len(quiet), reviewed)]
-	for i := range quiet {
-		looked[quiet[i].Key()] = now
+	var due []waiting.Record
+	for _, namespace := range namespaces[:min(len(namespaces), reviewed)] {
+		slices.SortFunc(quiet[namespace], func(a, b waiting.Record) int {
+			return cmp.Or(r.looked[a.Key()].Compare(r.looked[b.Key()]), a.Since.Compare(b.Since))
+		})
+		r.lookedIn[namespace] = now
+		due = append(due, quiet[namespace][:min(len(quiet[namespace]), reviewed/len(namespaces)+1)]...)
 	}
-	return quiet
+	due = due[:min(len(due), reviewed)]
+	for i := range due {
+		r.looked[due[i].Key()] = now
+	}
+	return due
+}
+
+// forgetOthers drops what is known of workloads that wait no longer.
+func (r *Reviewer) forgetOthers(waits []waiting.Record) {
+	looked, lookedIn := make(map[waiting.Key]time.Time, len(waits)), map[string]time.Time{}
+	for i := range waits {
+		looked[waits[i].Key()] = r.looked[waits[i].Key()]
+		lookedIn[waits[i].Namespace] = r.lookedIn[waits[i].Namespace]
+	}
+	r.looked, r.lookedIn = looked, lookedIn
 }

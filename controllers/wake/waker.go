@@ -144,7 +144,8 @@ func (w *Waker) wake(ctx context.Context, quota string, records []waiting.Record
 }
 
 func (w *Waker) wakeOne(ctx context.Context, quota string, record waiting.Record) {
-	lacking, err := w.Workloads.Wake(ctx, record.Owner, w.Clock.Now())
+	began := w.Clock.Now()
+	lacking, err := w.Workloads.Wake(ctx, record.Owner, began)
 	if err != nil {
 		w.failed(ctx, quota, record, err)
 		return
@@ -157,7 +158,7 @@ func (w *Waker) wakeOne(ctx context.Context, quota string, record waiting.Record
 	}
 	w.mu.Unlock()
 	if lacking == 0 {
-		w.List.Over(w.Clock.Now(), record.Key())
+		w.List.Over(began, record.Key())
 	}
 }
 
@@ -166,7 +167,7 @@ func (w *Waker) failed(ctx context.Context, quota string, record waiting.Record,
 	forbidden := apierrors.IsForbidden(err)
 	w.mu.Lock()
 	if room := w.rooms[quota]; room != nil {
-		room.Failed(record.Key())
+		room.Failed(w.Clock.Now(), record.Key())
 	}
 	told := forbidden && w.forbidden
 	w.forbidden = w.forbidden || forbidden

@@ -6,6 +6,7 @@ package wake
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -65,6 +66,9 @@ func TestHowManyObjectsAWorkloadLacks(t *testing.T) {
 		"a Job: as many at once as it may":                {waiting.Job, `{"spec":{"parallelism":4,"completions":10},"status":{"active":1,"succeeded":2}}`, 3},
 		"at the end as many as are left":                  {waiting.Job, `{"spec":{"parallelism":4,"completions":10},"status":{"active":1,"succeeded":8}}`, 1},
 		"a work queue of which nobody knows how many":     {waiting.Job, `{"spec":{"parallelism":4},"status":{"active":1}}`, 3},
+		"a Job that has failed":                           {waiting.Job, `{"spec":{"parallelism":4,"completions":10},"status":{"failed":1,"conditions":[{"type":"Failed","status":"True"}]}}`, 0},
+		"a work queue that is complete":                   {waiting.Job, `{"spec":{"parallelism":4},"status":{"succeeded":1,"conditions":[{"type":"Complete","status":"True"}]}}`, 0},
+		"a Job that hasn't failed":                        {waiting.Job, `{"spec":{"parallelism":4},"status":{"conditions":[{"type":"Failed","status":"False"},{"type":"Suspended","status":"False"}]}}`, 4},
 		"a Job that is suspended":                         {waiting.Job, `{"spec":{"suspend":true,"parallelism":4},"status":{}}`, 0},
 		"a Deployment, which doesn't say":                 {waiting.Deployment, `{}`, 1},
 		"a Deployment that is paused":                     {waiting.Deployment, `{"spec":{"paused":true}}`, 0},
@@ -239,5 +243,56 @@ func TestACronJobLacksNothingOnceItHasANewerJob(t *testing.T) {
 				t.Errorf("got %d, %v, want %d", got, err, test.want)
 			}
 		})
+	}
+}
+
+func TestANamespaceWithManyKeepsNoReviewFromOthers(t *testing.T) {
+	list, start := waiting.NewList(), time.Unix(1000, 0)
+	refuse := func(at time.Time, namespace, name string) {
+		refusal := refusalOf(name)
+		refusal.Namespace = namespace
+		list.Refused(at, refusal)
+	}
+	for i := range 3 {
+		refuse(start, fmt.Sprint("victim-", i), "web")
+	}
+	reviewer := NewReviewer(clocktesting.NewFakeClock(start), list, nil)
+	looked := map[string]int{}
+	const seconds = 120
+	for second := range seconds {
+		now := start.Add(time.Duration(second) * time.Second)
+		for i := range 2 * reviewed { // of which nobody has looked at any
+			refuse(now, "evil", fmt.Sprintf("o%d-%d", second, i))
+		}
+		due := reviewer.due(now)
+		if len(due) > reviewed {
+			t.Fatalf("%d at once", len(due))
+		}
+		for _, record := range due {
+			looked[record.Namespace]++
+		}
+	}
+	for i := range 3 {
+		if times := looked[fmt.Sprint("victim-", i)]; times < seconds/int(reviewAfter/time.Second)-2 {
+			t.Errorf("victim %d was looked at %d times in %d s", i, times, seconds)
+		}
+	}
+	if looked["evil"] < seconds {
+		t.Errorf("the namespace with many was looked at %d times in %d s", looked["evil"], seconds)
+	}
+}
+
+func TestARefusalDuringAReviewStands(t *testing.T) {
+	list, start := waiting.NewList(), time.Unix(1000, 0)
+	list.Refused(start, refusalOf("web"))
+	clock := clocktesting.NewFakeClock(start.Add(time.Minute))
+	api := newAPI(t, func(name string) (runtime.Object, error) {
+		clock.Step(time.Millisecond)
+		list.Refused(clock.Now(), refusalOf(name))
+		return replicaSet(t, name, 0), nil // by a status that isn't written yet
+	})
+	NewReviewer(clock, list, api.Workloads).review(t.Context(), clock.Now())
+	if owners(list) != 1 {
+		t.Error("the refusal is forgotten")
 	}
 }

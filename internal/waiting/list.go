@@ -68,13 +68,18 @@ func (l *List) Refused(now time.Time, refusal Refusal) {
 
 // Granted notes that an object of an owner was granted, so that it waits no longer.
 func (l *List) Granted(now time.Time, key Key) {
-	// First, so that it is known to whoever reads of a refusal after Over found none.
+	// First, so that it is known to whoever reads of a refusal after nobody was found to wait.
 	l.grants.note(now, key)
-	l.Over(now, key)
+	l.end(now, key, func(Record) bool { return true })
 }
 
-// Over notes that an owner waits no longer.
-func (l *List) Over(now time.Time, key Key) {
+// Over notes that an owner lacked nothing at a time. If an object of it was refused later, it waits on.
+func (l *List) Over(at time.Time, key Key) {
+	l.end(at, key, func(record Record) bool { return !record.Last.After(at) })
+}
+
+// end notes that an owner waits no longer, if that is so by what is known of it.
+func (l *List) end(at time.Time, key Key, ends func(Record) bool) {
 	l.mu.RLock()
 	_, waits := l.waits(key)
 	l.mu.RUnlock()
@@ -83,8 +88,8 @@ func (l *List) Over(now time.Time, key Key) {
 	}
 	l.mu.Lock()
 	change := &change{}
-	if record, waits := l.waits(key); waits { // still
-		l.own.ended(now, record)
+	if record, waits := l.waits(key); waits && ends(record) { // still
+		l.own.ended(at, record)
 		l.merge(key, change)
 	}
 	l.unlock(change)
@@ -104,9 +109,14 @@ func (l *List) Follow(replica string, records []Record) {
 	}
 	change := &change{}
 	for key := range before {
-		l.merge(key, change)
+		if _, ok := part[key]; !ok {
+			l.merge(key, change)
+		}
 	}
 	for key, record := range part {
+		if earlier, ok := before[key]; ok && earlier.isAsNewAs(&record) {
+			continue // each admission waits for this lock
+		}
 		// The other replica has newer news, so this one's are of no use.
 		if known, ok := l.own.records[key]; ok && record.Ended.After(known.heard()) {
 			l.own.remove(key)

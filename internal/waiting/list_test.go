@@ -5,6 +5,7 @@ package waiting
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -327,6 +328,55 @@ func TestOnlyWhatPeopleAreShownIsShownAnew(t *testing.T) {
 	}
 }
 
+// text returns so many random characters of a name, which can hardly be compressed.
+func text(random *rand.Rand, length int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789--"
+	name := make([]byte, length)
+	for i := range name {
+		name[i] = letters[random.IntN(len(letters))]
+	}
+	return string(name)
+}
+
+func TestAllThatAReplicaRemembersIsPublished(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	list := NewList()
+	for i := range 50 {
+		list.Refused(at(float64(i)), refusal(fmt.Sprint("victim", i), "other"))
+	}
+	for i := range MaxOwners {
+		flood := refusal(text(random, longestName), "team")
+		flood.Namespace, flood.UID = "evil"+text(random, longestNamespace-4), types.UID(text(random, longestUID))
+		list.Refused(at(100+float64(i)/1000), flood)
+	}
+	records, _ := list.Own()
+	encoded, err := Encode(records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := Decode(encoded)
+	if err != nil || len(read) != len(records) || len(encoded) > MaxEncoded {
+		t.Errorf("%d of %d are published in %d bytes: %v", len(read), len(records), len(encoded), err)
+	}
+	if owners, _ := list.Summary("other"); owners != 50 {
+		t.Errorf("%d of another quota are remembered", owners)
+	}
+}
+
+func TestARefusalAfterALookStands(t *testing.T) {
+	list := NewList()
+	list.Refused(at(1), refusal("web", "team"))
+	list.Refused(at(3), refusal("web", "team"))
+	list.Over(at(2), owner("web").Key())
+	if diff := cmp.Diff([]string{"web since 1, last 3, 2 refusals"}, told(list, "team")); diff != "" {
+		t.Errorf("waiting (-want,+got):\n%s", diff)
+	}
+	list.Over(at(3), owner("web").Key())
+	if got := told(list, "team"); got != nil {
+		t.Errorf("waiting %v", got)
+	}
+}
+
 func TestWhatTakesTooMuchIsPublishedInPart(t *testing.T) {
 	var records []Record
 	random := uint64(1)
@@ -372,6 +422,21 @@ func BenchmarkGranted(b *testing.B) {
 				list.Granted(at(float64(i)/1000), keys[i%len(keys)])
 			}
 		})
+	}
+}
+
+// BenchmarkFollow is how long all admissions wait for what another replica publishes, of which one owner is new.
+func BenchmarkFollow(b *testing.B) {
+	other := NewList()
+	for i := range MaxOwners {
+		other.Refused(at(float64(i)/1000), refusal(fmt.Sprintf("o%d", i), "team"))
+	}
+	records, _ := other.Own()
+	list := NewList()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		records[0].Last = at(100 + float64(i))
+		list.Follow("other", records)
 	}
 }
 

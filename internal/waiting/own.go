@@ -12,8 +12,9 @@ import (
 const (
 	// MaxOwners is how many owners a replica remembers for one quota.
 	MaxOwners = 4096
-	// MaxBytes bounds what all of them take, in bytes.
-	MaxBytes = 2 << 20
+	// MaxBytes bounds what all of them take, in bytes. Whatever their names are, they take less than
+	// MaxEncoded then when they are published.
+	MaxBytes = 6 << 18
 	// evicted is how many are forgotten at once if there are more.
 	evicted = 64
 	// tombstoneLife is for how long a replica keeps at least that an owner waits no longer, so that

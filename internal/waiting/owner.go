@@ -152,6 +152,12 @@ type Record struct {
 // Waits reports whether the newest news is a refusal.
 func (r *Record) Waits() bool { return r.Last.After(r.Ended) }
 
+// isAsNewAs reports whether two records of an owner have the same news.
+func (r *Record) isAsNewAs(other *Record) bool {
+	return r.Quota == other.Quota && r.Since.Equal(other.Since) && r.Last.Equal(other.Last) && r.Ended.Equal(other.Ended) &&
+		r.Refusals == other.Refusals
+}
+
 // isOver reports whether nobody has heard of the owner for longer than its controller's longest pause.
 func (r *Record) isOver(now time.Time) bool { return now.Sub(r.Last) > r.Kind.patience() }
 

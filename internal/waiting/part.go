@@ -26,8 +26,8 @@ const (
 	MaxEncoded = 900 << 10
 	// maxDecoded bounds it when it is read.
 	maxDecoded = 8 << 20
-	// longestAmount bounds a quantity that is read.
-	longestAmount = 32
+	// longestAmount bounds a quantity that is read. A sum of amounts from 1n to 1e30 has fewer characters.
+	longestAmount = 64
 )
 
 var (
@@ -96,7 +96,8 @@ func entryOf(record *Record) entry {
 	}
 }
 
-// Decode reads what Encode returned. What no replica would have written isn't taken.
+// Decode returns what Encode was given. It leaves out owners that can't be read, and says so by an error beside the
+// others, because one of them must not hide all.
 func Decode(encoded []byte) ([]Record, error) {
 	packed, err := gzip.NewReader(bytes.NewReader(encoded))
 	if err != nil {
@@ -113,16 +114,24 @@ func Decode(encoded []byte) ([]Record, error) {
 	if err := json.Unmarshal(text, &read); err != nil {
 		return nil, fmt.Errorf("reading who waits: %w", err)
 	}
-	records := make([]Record, 0, len(read.Owners))
-	for i := range read.Owners {
-		owner := &read.Owners[i]
+	return read.records()
+}
+
+// records returns the owners that can be read, and what is wrong with the first of the others.
+func (p *part) records() ([]Record, error) {
+	records := make([]Record, 0, len(p.Owners))
+	var wrong error
+	for i := range p.Owners {
+		owner := &p.Owners[i]
 		record, err := owner.record()
-		if err != nil {
-			return nil, fmt.Errorf("reading who waits: %s %s/%s: %w", owner.Kind, owner.Namespace, owner.Name, err)
+		switch {
+		case err == nil:
+			records = append(records, record)
+		case wrong == nil:
+			wrong = fmt.Errorf("reading who waits: %q %q/%q: %w", owner.Kind, owner.Namespace, owner.Name, err)
 		}
-		records = append(records, record)
 	}
-	return records, nil
+	return records, wrong
 }
 
 func (e *entry) record() (Record, error) {

@@ -47,15 +47,24 @@ func TestWhatNoReplicaWouldPublishIsNotTaken(t *testing.T) {
 		"no quota":                      {encoded: string(pack(strings.ReplaceAll(head, "team", "") + "}]}")), want: "can wait"},
 		"what isn't a quantity":         {encoded: string(pack(head + `,"r":{"pods":"many"}}]}`)), want: "pods: it isn't a quantity"},
 		"what takes too long to read":   {encoded: string(pack(head + `,"s":{"pods":"1e-999999999"}}]}`)), want: "pods: it isn't a quantity"},
-		"what takes too many digits":    {encoded: string(pack(head + `,"s":{"pods":"` + strings.Repeat("1", 33) + `"}}]}`)), want: "isn't a quantity"},
+		"what takes too many digits":    {encoded: string(pack(head + `,"s":{"pods":"` + strings.Repeat("1", 65) + `"}}]}`)), want: "isn't a quantity"},
 		"though what is right is taken": {encoded: string(pack(head + `,"s":{"cpu":"1e3"}}]}`))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			records, err := Decode([]byte(test.encoded))
-			if test.want == "" && (err != nil || len(records) != 1) || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			if test.want == "" && (err != nil || len(records) != 1) || test.want != "" && len(records) != 0 || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("got %v, %v", records, err)
 			}
 		})
+	}
+}
+
+func TestOneOwnerThatCanNotBeReadHidesNoOther(t *testing.T) {
+	const text = `{"owners":[{"k":"ReplicaSet","n":"shop","m":"web","u":"u","q":"team","l":1},` +
+		`{"k":"ReplicaSet","n":"shop","m":"api","u":"v","q":"team","l":1,"r":{"pods":"many"}},{"k":"Job","n":"shop","m":"run","u":"w","q":"team","l":1}]}`
+	records, err := Decode(pack(text))
+	if len(records) != 2 || err == nil || !strings.Contains(err.Error(), `"shop"/"api": pods: it isn't a quantity`) {
+		t.Errorf("got %v, %v", records, err)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 )
@@ -135,6 +137,7 @@ func TestNeverIsMorePromisedThanIsFree(t *testing.T) {
 func TestPublishedIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?`)
+		amount := rapid.SliceOfN(rapid.SampledFrom([]string{"1n", "1m", "999999999", "9223372036854775806.999999999e0", "1e29"}), 0, 9)
 		moment := rapid.Custom(func(t *rapid.T) time.Time { return time.Unix(0, rapid.Int64Range(1, 1<<62).Draw(t, "time")) })
 		record := rapid.Custom(func(t *rapid.T) Record {
 			return Record{
@@ -143,7 +146,7 @@ func TestPublishedIsRead(t *testing.T) {
 						Kind:      rapid.SampledFrom([]Kind{ReplicaSet, StatefulSet, DaemonSet, Job, Deployment, CronJob, ReplicationController}).Draw(t, "kind"),
 						Namespace: name.Draw(t, "namespace"), Name: name.Draw(t, "name"), UID: types.UID(name.Draw(t, "uid")),
 					},
-					Quota: name.Draw(t, "quota"), Requested: amounts("cpu", strconv.Itoa(rapid.IntRange(0, 1<<40).Draw(t, "cpu"))+"m"),
+					Quota: name.Draw(t, "quota"), Requested: corev1.ResourceList{"cpu": sum(amount.Draw(t, "cpu"))},
 				},
 				Since: moment.Draw(t, "since"), Last: moment.Draw(t, "last"), Refusals: rapid.IntRange(0, 1000).Draw(t, "refusals"),
 			}
@@ -154,8 +157,8 @@ func TestPublishedIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		read, err := Decode(encoded)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || len(read) != len(records) {
+			t.Fatalf("%d of %d are read: %v", len(read), len(records), err)
 		}
 		a, b := NewList(), NewList()
 		a.Follow("a", records)
@@ -166,4 +169,13 @@ func TestPublishedIsRead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// sum is what containers with these amounts request together.
+func sum(texts []string) resource.Quantity {
+	total := resource.Quantity{}
+	for _, text := range texts {
+		total.Add(resource.MustParse(text))
+	}
+	return total
 }

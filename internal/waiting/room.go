@@ -28,6 +28,10 @@ const (
 	// chargeDelay is how late an object is charged of which there was news. If something else was deleted
 	// meanwhile, that it was charged can't be seen.
 	chargeDelay = time.Second
+	// distrustLife is for how long promises in a namespace keep no room from others, after one that wasn't kept.
+	distrustLife = 5 * time.Minute
+	// longestRest bounds for how long an owner that couldn't be woken isn't woken again.
+	longestRest = 5 * time.Minute
 	// againSoon is how soon to plan again if fewer may be woken than fit.
 	againSoon = 50 * time.Millisecond
 )
@@ -42,11 +46,11 @@ type Free struct {
 
 // Room plans the wakes of one quota's owners. It isn't for concurrent use.
 //
-// What is promised to owners that were woken is no room for others. A promise is kept if its owner is granted an
-// object. That news may come late, from another replica, when what is charged has grown already. So growth
-// counts as promises that were kept. If no news comes, it is applied to the oldest ones, because it doesn't matter whose
-// object it was: either the owner has its room, or somebody else took it. A promise that isn't kept ends after
-// some seconds.
+// What is promised to owners that were woken is no room for others, unless a promise in their namespace wasn't kept a
+// short while ago. A promise is kept if its owner is granted an object. That news may come late, from another
+// replica, when what is charged has grown already. So growth counts as promises that were kept. If no news comes, it
+// is applied to the oldest ones, because it doesn't matter whose object it was: either the owner has its room, or
+// somebody else took it. A promise that isn't kept ends after some seconds.
 //
 // The news may also come first, because what was granted from escrow isn't charged before it is counted.
 type Room struct {
@@ -61,32 +65,9 @@ type Room struct {
 	progress time.Time
 	// key -> how it was woken
 	woken map[Key]*woken
-}
-
-type promise struct {
-	owner Key
-	// one is what one object takes, and amount what is promised.
-	one, amount corev1.ResourceList
-	made        time.Time
-	// heard: the owner was granted an object.
-	heard bool
-}
-
-type growth struct {
-	amount corev1.ResourceList
-	at     time.Time
-}
-
-// ends returns when a promise ends that isn't kept.
-func (r *Room) ends(promised *promise) time.Time {
-	ends := promised.made.Add(promiseLife)
-	if later := r.progress.Add(promiseQuiet); later.After(ends) {
-		ends = later
-	}
-	if longest := promised.made.Add(longestPromise); longest.Before(ends) {
-		ends = longest
-	}
-	return ends
+	// namespace -> until when what is promised there keeps room only from its own other owners: a promise ended there
+	// that wasn't kept, so the controllers of its owners may never try.
+	distrusted map[string]time.Time
 }
 
 // woken is what is known of an owner that was woken and still waits.
@@ -101,6 +82,8 @@ type woken struct {
 	heard bool
 	// unheard is how often in a row it was woken, and nothing was heard of it.
 	unheard int
+	// failed is how often in a row it couldn't be woken.
+	failed int
 }
 
 // Plan is what to do for the owners of a quota.
@@ -116,7 +99,7 @@ type Plan struct {
 }
 
 // NewRoom makes a Room in which nothing is promised.
-func NewRoom() *Room { return &Room{woken: map[Key]*woken{}} }
+func NewRoom() *Room { return &Room{woken: map[Key]*woken{}, distrusted: map[string]time.Time{}} }
 
 // Plan returns which of those that wait, in the order of their first refusals, are woken now: as many as fit,
 // at most so many. An owner that was woken before comes after those that have waited since then.
@@ -128,7 +111,7 @@ func (r *Room) Plan(now time.Time, waiting []Record, free Free, most int) Plan {
 		plan.RefusedAgain += r.hear(now, &waiting[i])
 	}
 	r.settle(now)
-	planned := planning{now: now, free: free, left: r.left(free), promised: r.promisedUntil(), most: most}
+	planned := planning{now: now, free: free, left: r.left(free), own: r.promisedIn(), promised: r.promisedUntil(), most: most}
 	for _, record := range r.inTurn(waiting) {
 		r.consider(record, &planned, &plan)
 	}
@@ -143,11 +126,25 @@ type planning struct {
 	now  time.Time
 	free Free
 	left corev1.ResourceList
+	// own is what is promised in distrusted namespaces.
+	// namespace -> amounts
+	own map[string]corev1.ResourceList
 	// key -> until when something is promised
 	promised map[Key]time.Time
 	most     int
+	// unpromised is what isn't charged; nil until it is needed.
+	unpromised corev1.ResourceList
 	// next is when something more may be woken, if nothing changes; zero for never.
 	next time.Time
+}
+
+// fits reports whether an owner's object fits into what is left for its namespace.
+func (p *planning) fits(record *Record) bool {
+	left := p.left
+	if own := p.own[record.Namespace]; len(own) > 0 {
+		left = subtract(left, own)
+	}
+	return fits(record.Requested, left, p.free.Hard)
 }
 
 func (p *planning) soon(at time.Time) {
@@ -166,7 +163,7 @@ func (r *Room) consider(record Record, planned *planning, plan *Plan) {
 		planned.soon(ends)
 	case known != nil && known.unheard >= mostUnheard && !planned.now.Before(known.next):
 		plan.Forget = append(plan.Forget, record.Key())
-	case limited && !fits(record.Requested, planned.left, planned.free.Hard):
+	case limited && !planned.fits(&record):
 		r.after(record, planned)
 	case known != nil && planned.now.Before(known.next):
 		planned.soon(known.next)
@@ -174,18 +171,22 @@ func (r *Room) consider(record Record, planned *planning, plan *Plan) {
 		planned.soon(planned.now.Add(againSoon))
 	default:
 		plan.Wake = append(plan.Wake, record)
-		lacks := r.wake(planned.now, record)
+		amount := times(record.Requested, r.wake(planned.now, record))
 		if limited {
-			amount := times(record.Requested, lacks)
-			r.promises = append(r.promises, promise{owner: record.Key(), one: record.Requested, amount: amount, made: planned.now})
-			take(planned.left, amount)
+			r.promise(record, amount, planned)
 		}
 	}
 }
 
 // after notes when a promise ends, if an owner would fit then.
 func (r *Room) after(record Record, planned *planning) {
-	if len(r.promises)+len(r.owed) == 0 || !fits(record.Requested, subtract(planned.free.Hard, planned.free.Charged), planned.free.Hard) {
+	if len(r.promises)+len(r.owed) == 0 {
+		return
+	}
+	if planned.unpromised == nil {
+		planned.unpromised = subtract(planned.free.Hard, planned.free.Charged)
+	}
+	if !fits(record.Requested, planned.unpromised, planned.free.Hard) {
 		return
 	}
 	for i := range r.promises {
@@ -194,15 +195,6 @@ func (r *Room) after(record Record, planned *planning) {
 	for i := range r.owed {
 		planned.soon(r.owed[i].at.Add(chargeDelay))
 	}
-}
-
-// promisedUntil returns until when something is promised to each owner.
-func (r *Room) promisedUntil() map[Key]time.Time {
-	until := make(map[Key]time.Time, len(r.promises))
-	for i := range r.promises {
-		until[r.promises[i].owner] = r.ends(&r.promises[i])
-	}
-	return until
 }
 
 // wake notes that an owner is woken, and returns how many objects it lacks as far as is known: at least one.
@@ -221,6 +213,9 @@ func (r *Room) wake(now time.Time, record Record) (lacks int64) {
 
 // Answered notes how many objects an owner lacks that was just woken: so many are promised to it.
 func (r *Room) Answered(record Record, lacks int64) {
+	if known := r.woken[record.Key()]; known != nil {
+		known.failed = 0
+	}
 	if lacks <= 0 {
 		r.release(record.Key())
 		return
@@ -240,11 +235,13 @@ func (r *Room) Answered(record Record, lacks int64) {
 }
 
 // Failed notes that an owner wasn't woken after all: nothing is promised to it, and it has its turn
-// again after its pause.
-func (r *Room) Failed(key Key) {
+// again after a pause that doubles. It isn't forgotten, because it waits.
+func (r *Room) Failed(now time.Time, key Key) {
 	r.release(key)
 	if known := r.woken[key]; known != nil {
 		known.unheard--
+		known.next = now.Add(min(promiseLife<<min(known.failed, 10), longestRest))
+		known.failed++
 	}
 }
 
@@ -253,13 +250,27 @@ func (r *Room) Failed(key Key) {
 // it was woken, so only the replica's own times are compared.
 func (r *Room) hear(now time.Time, record *Record) int {
 	known := r.woken[record.Key()]
-	if known == nil || known.heard || !record.Last.After(known.last) {
+	if known == nil {
+		return r.hearOfTheRest(now, record.Key())
+	}
+	if known.heard || !record.Last.After(known.last) {
 		return 0
 	}
 	known.heard, known.unheard = true, 0
 	known.next = now.Add(known.pause)
 	r.progress = now
 	r.release(record.Key())
+	return 1
+}
+
+// hearOfTheRest notes that an owner was refused an object after it had been granted some of those that were promised
+// to it. It returns how often it was.
+func (r *Room) hearOfTheRest(now time.Time, owner Key) int {
+	if !slices.ContainsFunc(r.promises, func(promised promise) bool { return promised.owner == owner }) {
+		return 0
+	}
+	r.progress = now
+	r.release(owner)
 	return 1
 }
 
@@ -287,76 +298,6 @@ func (r *Room) forget(now time.Time, waiting []Record) {
 			}
 		}
 	}
-}
-
-// apply takes an amount from what has grown, and returns the rest of the amount.
-func apply(all []growth, amount corev1.ResourceList) (rest corev1.ResourceList) {
-	for i := range all {
-		was := all[i].amount
-		all[i].amount = remainder(was, amount)
-		amount = remainder(amount, was)
-	}
-	return amount
-}
-
-// grow notes by how much what is charged has grown.
-func (r *Room) grow(now time.Time, charged corev1.ResourceList) {
-	if len(r.promises) > 0 || len(r.owed) > 0 {
-		if grown := remainder(known(charged, r.charged), r.charged); len(grown) > 0 {
-			r.progress = now
-			if rest := apply(r.owed, grown); len(rest) > 0 {
-				r.growth = append(r.growth, growth{amount: rest, at: now})
-			}
-		}
-	}
-	r.charged = charged
-}
-
-// settle applies growth of which no news came to the oldest promises, and ends promises that are kept or too old.
-func (r *Room) settle(now time.Time) {
-	recent := r.growth[:0]
-	for _, one := range r.growth {
-		if now.Sub(one.at) < newsDelay {
-			recent = append(recent, one)
-			continue
-		}
-		for i := range r.promises {
-			was := r.promises[i].amount
-			r.promises[i].amount = remainder(was, one.amount)
-			one.amount = remainder(one.amount, was)
-		}
-	}
-	r.growth = recent
-	r.owed = slices.DeleteFunc(r.owed, func(one growth) bool { return len(one.amount) == 0 || now.Sub(one.at) >= chargeDelay })
-	r.promises = slices.DeleteFunc(r.promises, func(promised promise) bool {
-		return len(promised.amount) == 0 || !now.Before(r.ends(&promised))
-	})
-}
-
-// outstanding is what is promised and not kept yet.
-func (r *Room) outstanding() corev1.ResourceList {
-	var promised corev1.ResourceList
-	for i := range r.promises {
-		promised = add(promised, r.promises[i].amount)
-	}
-	for i := range r.growth {
-		promised = remainder(promised, r.growth[i].amount)
-	}
-	return promised
-}
-
-func (r *Room) release(owner Key) {
-	r.promises = slices.DeleteFunc(r.promises, func(promised promise) bool { return promised.owner == owner })
-}
-
-// left is what is neither charged nor promised.
-func (r *Room) left(free Free) corev1.ResourceList {
-	left := subtract(free.Hard, free.Charged)
-	take(left, r.outstanding())
-	for i := range r.owed {
-		take(left, r.owed[i].amount)
-	}
-	return left
 }
 
 // inTurn orders those that wait: by their first refusal, or by when they were woken last if that is later.
