@@ -69,6 +69,21 @@ var _ = Describe("Workloads that the operator wakes", Ordered, func() {
 		operator = as(suite.User)
 	})
 
+	// To compare annotations takes the API server time that grows with the square of their number.
+	It("aren't woken if they have more annotations than are compared", func(ctx SpecContext) {
+		many := builders.ReplicaSet(corev1.NamespaceDefault, "many")
+		many.Annotations = map[string]string{}
+		for i := range 1000 {
+			many.Annotations[fmt.Sprint("a", i)] = ""
+		}
+		Expect(admin.Create(ctx, many)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(admin.Delete(ctx, many))).To(Succeed()) })
+		Eventually(ctx, func(ctx context.Context) error { return patch(ctx, operator, many, room) }).Should(And(
+			Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("wakes no workload of more than 1000 annotations, such as ReplicaSet many"))))
+		Expect(patch(ctx, admin, many, `{"metadata":{"annotations":{"a0":null}}}`)).To(Succeed())
+		Expect(patch(ctx, operator, many, room)).To(Succeed())
+	})
+
 	for kind, workload := range workloads() {
 		It("can be woken, and nothing else: "+kind, func(ctx SpecContext) {
 			object := workload.object
