@@ -48,7 +48,10 @@ func owners() []client.Object {
 // beginKinds lets these workloads be refused. A DaemonSet needs a node.
 func beginKinds(ctx context.Context) {
 	GinkgoHelper()
-	Expect(admin.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})).To(Succeed())
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+	Expect(admin.Create(ctx, node)).To(Succeed())
+	// The API server makes a node not ready, and there is no kubelet that could make it ready.
+	Expect(admin.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`)))).To(Succeed())
 	Expect(admin.Create(ctx, builders.Namespace(kinds).Label("team", kinds).Obj())).To(Succeed())
 	Expect(admin.Create(ctx, builders.Quota(kinds).Label("team", kinds).Hard("pods", "0").Hard(jobs, "0").Obj())).To(Succeed())
 	suite.WaitUntilEnforced(ctx, admin, kinds)
@@ -99,7 +102,7 @@ func made(list client.ObjectList, namespace string) func(context.Context) (int, 
 var _ = Describe("Every kind of workload", Ordered, func() {
 	It("is woken when the limit is raised", func(ctx SpecContext) {
 		// The CronJob is refused when its time has come.
-		Eventually(ctx, waiting(kinds)).WithTimeout(90 * time.Second).Should(BeEquivalentTo(3))
+		Eventually(ctx, waitingIn(kinds, kinds)).WithTimeout(90 * time.Second).Should(HaveLen(3))
 		raise(ctx, kinds, builders.Quota("").Hard("pods", "2").Hard(jobs, "1").Obj().Spec.Quota.Hard)
 		Eventually(ctx, made(&corev1.PodList{}, kinds)).WithTimeout(atOnce).Should(Equal(2))
 		Eventually(ctx, made(&batchv1.JobList{}, kinds)).WithTimeout(atOnce).Should(Equal(1))

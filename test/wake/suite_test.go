@@ -49,7 +49,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		APIServerEnv: []string{"DISABLE_HTTP2=1"},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	controllers, err = cluster.StartControllerManager(ctx, "--vmodule=deployment_controller=2")
+	// The node has no kubelet. If that were noticed, no DaemonSet would want a pod on it.
+	controllers, err = cluster.StartControllerManager(ctx, "--vmodule=deployment_controller=2", "--controllers=*,-node-lifecycle-controller")
 	Expect(err).NotTo(HaveOccurred())
 	suite.Install(ctx, cluster)
 	admin = suite.Client(cluster.Config(), 0)
