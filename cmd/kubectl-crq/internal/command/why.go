@@ -119,6 +119,7 @@ func printWhy(env *environment, out *output, found *render.Why) error {
 
 // printObject prints what no API server serves.
 func printObject(env *environment, out *output, object any) error {
+	render.MakeVisible(object)
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return fmt.Errorf("printing the answer: %w", err)

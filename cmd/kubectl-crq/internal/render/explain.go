@@ -76,7 +76,7 @@ func labelsText(of map[string]string) string {
 func (c Coverage) text(style Style) string {
 	title := style.paint(bold, c.Quota) + " covers it"
 	if len(c.By) > 0 {
-		title += " by " + strings.Join(c.By, " and ")
+		title += " by " + Visible(strings.Join(c.By, " and "))
 	}
 	if scopes := scopesText(c.Scopes, c.ScopeSelector); scopes != "" {
 		title += ", for objects in scope " + scopes

@@ -76,6 +76,7 @@ type Freed struct {
 
 // ReclaimText returns the findings of each namespace.
 func ReclaimText(of *Reclaim, style Style) string {
+	MakeVisible(of)
 	var text strings.Builder
 	if len(of.Namespaces) == 0 {
 		text.WriteString("Nothing was found that holds quota and does nothing.\n")

@@ -29,7 +29,7 @@ func Reservations(ledger Ledger, wide bool, style Style, now time.Time) string {
 		text.WriteString(reservationsTable(ledger, wide, style, now).text(""))
 	}
 	for _, entry := range ledger.Undecoded {
-		text.WriteString("not decoded: " + entry + "\n")
+		text.WriteString("not decoded: " + Visible(entry) + "\n")
 	}
 	return text.String()
 }

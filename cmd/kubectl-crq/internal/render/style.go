@@ -24,6 +24,7 @@ const (
 )
 
 func (s Style) paint(in colour, text string) string {
+	text = Visible(text)
 	if !s.Colour || in == none || text == "" {
 		return text
 	}

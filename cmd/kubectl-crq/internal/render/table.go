@@ -19,7 +19,10 @@ type cell struct {
 	width int
 }
 
-func plain(text string) cell { return cell{painted: text, width: utf8.RuneCountInString(text)} }
+func plain(text string) cell {
+	text = Visible(text)
+	return cell{painted: text, width: utf8.RuneCountInString(text)}
+}
 
 func plains(texts ...string) []cell {
 	cells := make([]cell, 0, len(texts))

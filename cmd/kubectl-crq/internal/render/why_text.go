@@ -14,6 +14,7 @@ import (
 
 // WhyText returns the answer, and then the way to it: the chain, the quotas, who holds them, and what to do.
 func WhyText(of *Why, style Style, now time.Time) string {
+	MakeVisible(of)
 	var text strings.Builder
 	text.WriteString(style.wrap(of.Summary, "") + "\n")
 	for i := range of.Chain {
