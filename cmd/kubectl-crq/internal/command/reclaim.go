@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,13 +19,14 @@ import (
 )
 
 const (
-	reclaimShort = "List what holds quota and does nothing, and the command that frees each"
-	reclaimLong  = `List what holds quota and does nothing, and the command that frees each. No command is executed.
+	reclaimShort = "List what holds quota and does nothing, and commands that free it"
+	reclaimLong  = `List what holds quota and does nothing, and the command that frees each. No command is executed. If none is known to be
+safe, such as for what another controller made or a workload keeps, the answer says what to look at instead.
 
 Found are pods that have been pending or crash-looping for an hour, Jobs that finished an hour ago and still count,
-Deployments that are stuck between two ReplicaSets, load balancers without ready endpoints, and claims that no pod
-uses. Only what counts against a quota of the namespace is listed. What frees most of the tightest resource comes
-first.`
+Deployments that are stuck between two ReplicaSets, load balancers without ready endpoints for an hour, and claims that
+no pod uses. Only what counts against a quota of the namespace is listed. What frees most of the tightest resource
+comes first.`
 	reclaimExample = `  # What could this namespace give back?
   kubectl crq reclaim -n shop
 
@@ -32,7 +34,7 @@ first.`
   kubectl crq reclaim -A --older-than 24h
 
   # The commands alone, to read and choose from.
-  kubectl crq reclaim -n shop -o jsonpath='{range .namespaces[*].findings[*]}{.command}{"\n"}{end}'`
+  kubectl crq reclaim -n shop -o jsonpath='{range .namespaces[*].findings[?(@.command)]}{.command}{"\n"}{end}'`
 )
 
 // reclaimFlags are those of kubectl crq reclaim.
@@ -84,6 +86,9 @@ func reclaim(ctx context.Context, env *environment, flags *reclaimFlags) error {
 		return err
 	}
 	inventory, err := reading.NewReader(cluster, fitting.NewTypes()).Inventory(ctx, namespace)
+	if missing := (*reading.MissingNamespaceError)(nil); errors.As(err, &missing) {
+		return fmt.Errorf("namespace %s doesn't exist", missing.Namespace)
+	}
 	if err != nil {
 		return err
 	}
@@ -91,11 +96,20 @@ func reclaim(ctx context.Context, env *environment, flags *reclaimFlags) error {
 	if err != nil {
 		return err
 	}
+	if namespace != "" && isUnlimited(inventory) {
+		found.Notes = append(found.Notes, "No quota limits namespace "+namespace+", so that nothing in it holds any.")
+	}
 	if table, _ := flags.out.asTable(); table {
 		return env.print(render.ReclaimText(found, env.style()))
 	}
 	found.APIVersion, found.Kind = render.APIVersion, render.ReclaimKind
 	return printObject(env, flags.out, found)
+}
+
+// isUnlimited reports whether there is no quota, also none that the user may not read.
+func isUnlimited(inventory *reading.Inventory) bool {
+	isQuota := func(resource string) bool { return resource == viewResource || resource == "resourcequotas" }
+	return len(inventory.Limits.Views)+len(inventory.Limits.Quotas) == 0 && !slices.ContainsFunc(inventory.Forbidden, isQuota)
 }
 
 // reclaimNotes say what isn't looked for.

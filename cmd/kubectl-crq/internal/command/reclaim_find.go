@@ -22,9 +22,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
-// stuckAfter is how long a Deployment makes no progress before it counts as stuck, unless its deadline is shorter.
-const stuckAfter = 10 * time.Minute
-
 // finder finds in one namespace what holds quota and does nothing.
 type finder struct {
 	*reading.Inventory
@@ -34,11 +31,12 @@ type finder struct {
 	// tightness are the limited resources, the one of which least is left first.
 	tightness []tight
 
-	pods   map[types.UID][]*corev1.Pod                   // controller -> its pods
-	claims map[types.UID][]*corev1.PersistentVolumeClaim // pod -> claims made for it
-	above  map[types.UID]*metav1.OwnerReference          // ReplicaSet -> its Deployment
-	stuck  map[types.UID]struct{}                        // Deployments that are told of already
-	living map[types.UID]int                             // workload -> how many pods it has that have not ended
+	workloads []workload
+	byUID     map[types.UID]int                             // workload -> its place in workloads
+	pods      map[types.UID][]*corev1.Pod                   // controller -> its pods
+	claims    map[types.UID][]*corev1.PersistentVolumeClaim // pod -> claims made for it
+	stuck     map[types.UID]struct{}                        // Deployments that are told of already
+	living    map[types.UID]int                             // who decides -> how many pods it has that have not ended
 }
 
 // tight is a resource of a limit, and what share of it is taken.
@@ -81,7 +79,7 @@ func newFinder(inventory *reading.Inventory, meter meter, olderThan time.Duratio
 		Inventory: inventory, meter: meter, olderThan: olderThan,
 		limits: fitting.LimitsOf(inventory.Limits.Views, inventory.Limits.Quotas),
 		pods:   map[types.UID][]*corev1.Pod{}, claims: map[types.UID][]*corev1.PersistentVolumeClaim{},
-		above: map[types.UID]*metav1.OwnerReference{}, stuck: map[types.UID]struct{}{}, living: map[types.UID]int{},
+		stuck: map[types.UID]struct{}{}, living: map[types.UID]int{}, byUID: map[types.UID]int{},
 	}
 	for i := range f.Pods {
 		if controller := metav1.GetControllerOf(&f.Pods[i]); controller != nil {
@@ -93,11 +91,7 @@ func newFinder(inventory *reading.Inventory, meter meter, olderThan time.Duratio
 			f.claims[controller.UID] = append(f.claims[controller.UID], &f.Claims[i])
 		}
 	}
-	for i := range f.ReplicaSets {
-		if controller := metav1.GetControllerOf(&f.ReplicaSets[i]); controller != nil {
-			f.above[f.ReplicaSets[i].UID] = controller
-		}
-	}
+	f.findWorkloads()
 	f.tightness = tightnessOf(f.limits)
 	return f
 }
@@ -146,8 +140,8 @@ func (f *finder) find() ([]render.Finding, error) {
 		{[]string{"pods", "deployments", "replicasets"}, f.rollouts},
 		{[]string{"pods", "replicasets"}, f.idlePods},
 		{[]string{"jobs", "pods"}, f.finishedJobs},
-		{[]string{"services", "endpointslices"}, f.balancers},
-		{[]string{"persistentvolumeclaims", "pods", "statefulsets", "deployments", "cronjobs"}, f.unusedClaims},
+		{append(templated(), "services", "endpointslices", "pods"), f.balancers},
+		{append(templated(), "persistentvolumeclaims", "pods"), f.unusedClaims},
 	} {
 		if slices.ContainsFunc(look.needs, func(resource string) bool { return slices.Contains(f.Forbidden, resource) }) {
 			continue

@@ -26,19 +26,24 @@ type Inventory struct {
 	Deployments  []appsv1.Deployment
 	ReplicaSets  []appsv1.ReplicaSet
 	StatefulSets []appsv1.StatefulSet
-	Jobs         []batchv1.Job
-	CronJobs     []batchv1.CronJob
-	Limits       Limits
+	DaemonSets   []appsv1.DaemonSet
+	// Controllers are ReplicationControllers.
+	Controllers []corev1.ReplicationController
+	Jobs        []batchv1.Job
+	CronJobs    []batchv1.CronJob
+	Limits      Limits
 	// Forbidden are the resources that the user may not read, sorted.
 	Forbidden []string
 }
 
-// Inventory reads a namespace in one round of calls; all namespaces if it is empty.
+// Inventory reads a namespace in one round of calls; all namespaces if it is empty. The error is a
+// *MissingNamespaceError if there is no quota because the namespace doesn't exist.
 func (r *Reader) Inventory(ctx context.Context, namespace string) (*Inventory, error) {
 	in := client.InNamespace(namespace)
 	pods, claims := &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}
 	services, slicesOf := &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
 	deployments, replicaSets, statefulSets := &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &appsv1.StatefulSetList{}
+	daemonSets, controllers := &appsv1.DaemonSetList{}, &corev1.ReplicationControllerList{}
 	jobs, crons := &batchv1.JobList{}, &batchv1.CronJobList{}
 	views, quotas := &quotav1.LocalResourceQuotaList{}, &corev1.ResourceQuotaList{}
 	round := r.newRound()
@@ -49,6 +54,8 @@ func (r *Reader) Inventory(ctx context.Context, namespace string) (*Inventory, e
 	round.list("deployments", deployments, in)
 	round.list("replicasets", replicaSets, in)
 	round.list("statefulsets", statefulSets, in)
+	round.list("daemonsets", daemonSets, in)
+	round.list("replicationcontrollers", controllers, in)
 	round.list("jobs", jobs, in)
 	round.list("cronjobs", crons, in)
 	round.list("resourcequotas", quotas, in)
@@ -60,13 +67,17 @@ func (r *Reader) Inventory(ctx context.Context, namespace string) (*Inventory, e
 	if slices.Contains(forbidden, "localresourcequotas") && slices.Contains(forbidden, "resourcequotas") {
 		return nil, fmt.Errorf("you may not read any quota %s", placeText(namespace))
 	}
-	return &Inventory{
+	found := &Inventory{
 		Pods: pods.Items, Claims: claims.Items, Services: services.Items, Slices: slicesOf.Items,
 		Deployments: deployments.Items, ReplicaSets: replicaSets.Items, StatefulSets: statefulSets.Items,
-		Jobs: jobs.Items, CronJobs: crons.Items,
+		DaemonSets: daemonSets.Items, Controllers: controllers.Items, Jobs: jobs.Items, CronJobs: crons.Items,
 		Limits:    Limits{Views: views.Items, Quotas: quotas.Items, NotInstalled: *notServed},
 		Forbidden: forbidden,
-	}, nil
+	}
+	if namespace == "" || len(found.Limits.Views)+len(found.Limits.Quotas) > 0 {
+		return found, nil
+	}
+	return found, r.exists(ctx, namespace)
 }
 
 func placeText(namespace string) string {
@@ -92,6 +103,8 @@ func (i *Inventory) ByNamespace() map[string]*Inventory {
 	share(i.Deployments, func(namespace string) *[]appsv1.Deployment { return &part(namespace).Deployments })
 	share(i.ReplicaSets, func(namespace string) *[]appsv1.ReplicaSet { return &part(namespace).ReplicaSets })
 	share(i.StatefulSets, func(namespace string) *[]appsv1.StatefulSet { return &part(namespace).StatefulSets })
+	share(i.DaemonSets, func(namespace string) *[]appsv1.DaemonSet { return &part(namespace).DaemonSets })
+	share(i.Controllers, func(namespace string) *[]corev1.ReplicationController { return &part(namespace).Controllers })
 	share(i.Jobs, func(namespace string) *[]batchv1.Job { return &part(namespace).Jobs })
 	share(i.CronJobs, func(namespace string) *[]batchv1.CronJob { return &part(namespace).CronJobs })
 	share(i.Limits.Views, func(namespace string) *[]quotav1.LocalResourceQuota { return &part(namespace).Limits.Views })

@@ -4,8 +4,13 @@
 package reading
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
@@ -14,7 +19,7 @@ func TestAnInventoryIsOneRound(t *testing.T) {
 	reader, calls := counted(t, map[string]error{"CronJobList": forbidden},
 		append(story(), builders.Pod("other", "bare").Obj(), builders.ResourceQuota("other", "own"))...)
 	got, err := reader.Inventory(t.Context(), "")
-	if err != nil || calls.calls.Load() != 11 {
+	if err != nil || calls.calls.Load() != 13 {
 		t.Fatalf("%d calls, error %v", calls.calls.Load(), err)
 	}
 	parts := got.ByNamespace()
@@ -26,5 +31,28 @@ func TestAnInventoryIsOneRound(t *testing.T) {
 	reader, _ = counted(t, map[string]error{"LocalResourceQuotaList": forbidden, "ResourceQuotaList": forbidden})
 	if _, err := reader.Inventory(t.Context(), ""); err == nil {
 		t.Error("without any quota there is no answer")
+	}
+}
+
+func TestAnInventoryOfOneNamespaceTellsAMissingOneFromOneWithoutQuotas(t *testing.T) {
+	there := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	for name, test := range map[string]struct {
+		refused map[string]error
+		objects []client.Object
+		missing bool
+	}{
+		"it doesn't exist":            {missing: true},
+		"it has no quota":             {objects: []client.Object{there}},
+		"it has one":                  {objects: []client.Object{builders.ResourceQuota("shop", "own")}},
+		"nobody may read namespaces":  {refused: map[string]error{"Namespace": forbidden}},
+		"other namespaces have quota": {objects: []client.Object{builders.ResourceQuota("other", "own")}, missing: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reader, _ := counted(t, test.refused, test.objects...)
+			_, err := reader.Inventory(t.Context(), "shop")
+			if missing := (*MissingNamespaceError)(nil); errors.As(err, &missing) != test.missing || !test.missing && err != nil {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }

@@ -57,13 +57,13 @@ type Finding struct {
 	Finding    string `json:"finding"`
 	// Message says what it doesn't do.
 	Message string `json:"message"`
-	// Since is when it began, as far as is known.
-	Since metav1.Time `json:"since"`
+	// Since is when it began at the latest; nil if nothing says.
+	Since *metav1.Time `json:"since,omitempty"`
 	// Frees is what each quota would get back.
 	Frees []Freed `json:"frees"`
-	// Command would free it. Nobody has executed it.
-	Command string `json:"command"`
-	// Caution is what else the command does.
+	// Command would free it. Nobody has executed it. It is empty if none is known to be safe.
+	Command string `json:"command,omitempty"`
+	// Caution is what else the command does; without a command, what to look at.
 	Caution string `json:"caution,omitempty"`
 }
 
@@ -111,11 +111,19 @@ func namespaceText(of *ReclaimNamespace, style Style) string {
 		for _, freed := range finding.Frees {
 			text.WriteString(style.wrap("frees "+amountsText(freed.Amounts)+" of "+freed.Quota, indent))
 		}
-		// On one line, to be copied.
-		text.WriteString(indent + style.paint(green, finding.Command) + "\n")
-		if finding.Caution != "" {
-			text.WriteString(style.wrap(style.paint(yellow, "Caution:")+" "+finding.Caution, indent))
-		}
+		text.WriteString(commandText(finding, style))
 	}
 	return text.String()
+}
+
+// commandText has the command on one line, to be copied.
+func commandText(of *Finding, style Style) string {
+	text, title := "", "No command:"
+	if of.Command != "" {
+		text, title = indent+style.paint(green, of.Command)+"\n", "Caution:"
+	}
+	if of.Caution == "" {
+		return text
+	}
+	return text + style.wrap(style.paint(yellow, title)+" "+of.Caution, indent)
 }

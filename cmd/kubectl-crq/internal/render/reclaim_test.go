@@ -18,7 +18,12 @@ func TestReclaimText(t *testing.T) {
 					},
 					{
 						ObjectName: ObjectName{"PersistentVolumeClaim", "data-db-3"}, Finding: ClaimUnused, Frees: freed("requests.storage", "5Gi"),
-						Message: "no pod uses it, and it is kept by StatefulSet db, ordinal 3.", Command: "kubectl delete persistentvolumeclaim/data-db-3 -n shop",
+						Message: "no pod uses it. It was created 3d ago, and is kept by StatefulSet db, ordinal 3.",
+						Caution: "its data is there for when that has pods again.",
+					},
+					{
+						ObjectName: ObjectName{"PersistentVolumeClaim", "lost"}, Finding: ClaimUnused, Frees: freed("requests.storage", "1Gi"),
+						Message: "no pod uses it. It was created 3d ago.", Command: "kubectl delete persistentvolumeclaim/lost -n shop",
 						Caution: "its data is lost, unless the volume's reclaim policy is Retain.",
 					},
 				},
