@@ -234,6 +234,38 @@ var _ = Describe("kubectl crq why", Ordered, ContinueOnFailure, func() {
 		Expect(why(ctx, p.kubeconfig, p.namespace, "pvc/data").Summary).To(HavePrefix("Nothing is refused: PersistentVolumeClaim/data exists"))
 	})
 
+	It("shows what events say, and lets them control nothing", func(ctx SpecContext) {
+		p := newPlace(ctx, "why-hostile", list("pods", "9"))
+		refuse := func(pod, message string) {
+			GinkgoHelper()
+			mustCreate(ctx, &corev1.Event{
+				ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: pod}, Type: corev1.EventTypeWarning, Reason: "FailedCreate",
+				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: pod, Namespace: p.namespace}, LastTimestamp: metav1.Now(),
+				Message: fmt.Sprintf("refused pods %q: %s", pod, message),
+			})
+		}
+		refuse("titled", "no\x1b]0;owned\a \u202eseidob")
+		refuse("unseen", "exceeded quota: elsewhere, requested: pods=1, used: pods=9, limited: pods=9 \x1b[2J")
+		got := crqAs(ctx, p.kubeconfig, "why", "pod/titled", "-n", p.namespace)
+		Expect(got.status).To(Equal(1))
+		Expect(got.stdout).To(ContainSubstring("something else than a quota refuses it: "))
+		for _, args := range [][]string{{"pod/titled"}, {"pod/unseen"}, {"pod/titled", "-o", "jsonpath={.summary}"}} {
+			got := crqAs(ctx, p.kubeconfig, append([]string{"why", "-n", p.namespace}, args...)...)
+			Expect(got.stdout + got.stderr).NotTo(ContainSubstring("\x1b"))
+			Expect(got.stdout + got.stderr).NotTo(Or(ContainSubstring("\a"), ContainSubstring("\u202e")))
+		}
+		got = crqAs(ctx, p.kubeconfig, "why", "pod/unseen", "-n", p.namespace)
+		Expect(got.status).To(Equal(2))
+		Expect(got.stdout).To(HavePrefix("Pod/unseen doesn't exist, because it was refused by quota elsewhere, which this command can't see.\n"))
+	})
+
+	It("says of an autoscaler of nothing that its target doesn't exist", func(ctx SpecContext) {
+		scaler := builders.HorizontalPodAutoscaler("why-b", "lost")
+		scaler.Spec.ScaleTargetRef.APIVersion, scaler.Spec.ScaleTargetRef.Kind, scaler.Spec.ScaleTargetRef.Name = "apps/v1", "Deployment", "none"
+		mustCreate(ctx, scaler)
+		Expect(why(ctx, cluster.Kubeconfig(), "why-b", "hpa/lost").Summary).To(HaveSuffix("; Deployment/none doesn't exist."))
+	})
+
 	It("answers within a second in a namespace with 2,000 pods", func(ctx SpecContext) {
 		namespace(ctx, "why-busy")
 		group, creating := errgroup.WithContext(ctx)

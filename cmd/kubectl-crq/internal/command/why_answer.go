@@ -53,23 +53,22 @@ func (d *diagnosis) isRefused() bool {
 func (d *diagnosis) cause(quotas []render.WhyQuota) render.Cause {
 	latest, refused := d.latest()
 	isShort := slices.ContainsFunc(quotas, func(quota render.WhyQuota) bool { return quota.IsShort() })
+	if !d.isRefused() {
+		return d.unrefused()
+	}
 	switch {
-	case !d.isRefused():
-		return render.NotRefused
 	case refused && latest.Reason == reading.RefusedElsewhere:
 		return render.OtherRefused
 	case len(d.all.Refusals) > 0:
 		return refusalCause(d.all.Refusals)
-	case isShort:
+	case isShort && (refused || !d.demand.Unsure):
 		return render.QuotaShort
 	case refused && refusesRegardless(latest):
 		return render.QuotaRefused
-	case slices.ContainsFunc(quotas, func(quota render.WhyQuota) bool { return !isCounted(quota) }):
+	case isShort, slices.ContainsFunc(quotas, isUncounted), d.isBlind():
 		return render.NotCounted
 	case !refused:
 		return render.NotRefused
-	case d.source(latest.Words) == "" && d.lacksQuotas():
-		return render.NotCounted
 	}
 	return render.FitsNow
 }
@@ -78,6 +77,23 @@ func (d *diagnosis) cause(quotas []render.WhyQuota) render.Cause {
 func refusesRegardless(refused reading.Refused) bool {
 	return slices.Contains([]string{quotav1.ReasonTooMuchInDoubt, quotav1.ReasonUsageUnknown, reading.NotCovered}, refused.Reason)
 }
+
+// unrefused is the cause if nothing is missing that may be refused.
+func (d *diagnosis) unrefused() render.Cause {
+	if d.unknown != "" {
+		return render.NotCounted
+	}
+	return render.NotRefused
+}
+
+// isBlind reports whether something may be refused, or was refused, that the user can't see.
+func (d *diagnosis) isBlind() bool {
+	_, unseen := d.unseen()
+	_, refused := d.latest()
+	return unseen || d.demand.Unpriced != "" || !refused && (d.lacksQuotas() || d.lacksEvents())
+}
+
+func (d *diagnosis) lacksEvents() bool { return slices.Contains(d.Forbidden, "events") }
 
 // lacksQuotas reports whether a quota may be there that the user may not read.
 func (d *diagnosis) lacksQuotas() bool {

@@ -8,11 +8,12 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
@@ -34,7 +35,9 @@ type diagnosis struct {
 	// demand is all that the workload still asks for, and all whether that fits; one is for its next object alone.
 	demand   fitting.Demand
 	all, one fitting.Verdict
-	notes    []string
+	// unknown is why it can't be told whether something is refused; empty if it can.
+	unknown string
+	notes   []string
 }
 
 // diagnose judges a situation. The error is that of kubectl if the subject doesn't exist and nobody refused it.
@@ -50,33 +53,12 @@ func diagnose(situation *reading.Situation, types *fitting.Types, meter meter) (
 	return d.answer()
 }
 
-func (d *diagnosis) findRefusals() {
-	if len(d.Chain) == 0 {
-		resource := d.Subject.Resource().Resource
-		if refused := reading.RefusedByName(resource, d.Subject.Name, d.Events); len(refused) > 0 {
-			d.refused = [][]reading.Refused{refused}
-		}
-		return
-	}
-	for _, link := range d.Chain {
-		d.refused = append(d.refused, reading.RefusedOf(link.Object, link.Kind.Kind, d.Events))
-	}
-}
-
-// latest returns the latest refusal, if there was one.
-func (d *diagnosis) latest() (reading.Refused, bool) {
-	var latest reading.Refused
-	for _, refused := range d.refused {
-		if len(refused) > 0 && refused[0].Last.After(latest.Last) {
-			latest = refused[0]
-		}
-	}
-	return latest, !latest.Last.IsZero()
-}
-
 // judge compares what the workload needs with what is left.
 func (d *diagnosis) judge(types *fitting.Types) error {
 	if d.link, d.makes = d.Workload(); !d.makes {
+		if d.Target == reading.TargetForeign {
+			d.unknown = d.name() + " " + stateOf(d.Chain[0].Object) + d.targetText()
+		}
 		return nil
 	}
 	if hasEnded(d.link) && len(d.Chain) > 1 { // A CronJob is asked about its next run.
@@ -87,9 +69,8 @@ func (d *diagnosis) judge(types *fitting.Types) error {
 	d.demand, err = fitting.Expand(fitting.Manifest{
 		Resource: d.link.Kind.Resource(), Kind: d.link.Kind.Kind, Object: object, Live: object, Present: d.Present,
 	})
-	if unknown := (*fitting.UnknownNodesError)(nil); errors.As(err, &unknown) {
-		d.makes = false
-		d.notes = append(d.notes, notYetObserved(d.name()))
+	if unknown := (*fitting.UnknownNodesError)(nil); errors.As(err, &unknown) || err == nil && d.isOutdated(object) {
+		d.makes, d.unknown = false, notYetObserved(d.name())
 		return nil
 	}
 	if err != nil {
@@ -105,12 +86,25 @@ func (d *diagnosis) judge(types *fitting.Types) error {
 	return err
 }
 
-func hasEnded(link reading.Link) bool {
-	job, ok := link.Object.(*batchv1.Job)
-	return ok && slices.ContainsFunc(job.Status.Conditions, func(condition batchv1.JobCondition) bool {
-		return condition.Status == corev1.ConditionTrue &&
-			(condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed)
-	})
+// isOutdated reports whether only the status says what there is, and that is older than the object's spec.
+func (d *diagnosis) isOutdated(object client.Object) bool {
+	if !d.Present.Unlisted {
+		return false
+	}
+	observed := object.GetGeneration()
+	switch object := object.(type) {
+	case *appsv1.Deployment:
+		observed = object.Status.ObservedGeneration
+	case *appsv1.ReplicaSet:
+		observed = object.Status.ObservedGeneration
+	case *appsv1.StatefulSet:
+		observed = object.Status.ObservedGeneration
+	case *appsv1.DaemonSet:
+		observed = object.Status.ObservedGeneration
+	case *corev1.ReplicationController:
+		observed = object.Status.ObservedGeneration
+	}
+	return observed < object.GetGeneration()
 }
 
 // next is the demand for one more of each object that a controller makes.
@@ -141,6 +135,9 @@ func (d *diagnosis) missing() (pods, of int64, others []fitting.Item) {
 	return pods, of, others
 }
 
+// replaces reports whether missing pods replace older ones that are still there.
+func (d *diagnosis) replaces() bool { return d.demand.Pods != nil && d.demand.Pods.Replaced() > 0 }
+
 // isCron reports whether the next run of a CronJob is judged.
 func (d *diagnosis) isCron() bool {
 	_, cron := d.link.Object.(*batchv1.CronJob)
@@ -167,9 +164,7 @@ func (d *diagnosis) quotas() []render.WhyQuota {
 			}
 		}
 		isLatest := refused && d.isBy(limit, latest.Words)
-		if isLatest && d.trusts(latest) {
-			d.amend(&quota, limit, latest)
-		}
+		d.amend(&quota, limit)
 		if len(quota.Rows) > 0 && (isLatest || quota.IsShort() || !isCounted(quota)) {
 			found = append(found, quota)
 		}
@@ -177,73 +172,10 @@ func (d *diagnosis) quotas() []render.WhyQuota {
 	return found
 }
 
+func isUncounted(quota render.WhyQuota) bool { return !isCounted(quota) }
+
 func isCounted(quota render.WhyQuota) bool {
 	return !slices.ContainsFunc(quota.Rows, func(row render.WhyRow) bool { return row.Available == nil })
-}
-
-// trusts reports whether the message says more of what an object needs than its template. A message of a set whose
-// template may have changed since doesn't.
-func (d *diagnosis) trusts(refused reading.Refused) bool {
-	if len(refused.Requested) == 0 {
-		return false
-	}
-	if !d.makes {
-		return true
-	}
-	kind := d.Maker().Kind.Kind
-	return kind == "ReplicaSet" || kind == "Job"
-}
-
-// amend raises what is needed to what was requested: other webhooks may have added to the object.
-func (d *diagnosis) amend(quota *render.WhyQuota, limit *fitting.Limit, refused reading.Refused) {
-	pods, _, _ := d.missing()
-	for name, requested := range refused.Requested {
-		all := requested.DeepCopy()
-		if pods > 1 && d.makes {
-			all.Mul(pods)
-		}
-		at := slices.IndexFunc(quota.Rows, func(row render.WhyRow) bool { return row.Resource == name })
-		switch {
-		case at < 0:
-			quota.Rows = append(quota.Rows, d.row(limit, name, requested, all))
-		case quota.Rows[at].One.Cmp(requested) < 0:
-			quota.Rows[at] = d.row(limit, name, requested, all)
-			d.notes = append(d.notes, requestsMore(name))
-		}
-	}
-	slices.SortFunc(quota.Rows, func(a, b render.WhyRow) int { return compareNames(a.Resource, b.Resource) })
-}
-
-// isBy reports whether the words are those of the limit. A ClusterResourceQuota and a ResourceQuota of one name are
-// told apart by their limits.
-func (d *diagnosis) isBy(limit *fitting.Limit, words reading.Words) bool {
-	return limit.Name == words.Quota && limit.Source == d.source(words)
-}
-
-// source returns what kind of quota refused; empty if there is no such quota in the namespace now.
-func (d *diagnosis) source(words reading.Words) fitting.Source {
-	var sources []fitting.Source
-	for _, limit := range d.limits {
-		if limit.Name != words.Quota {
-			continue
-		}
-		sources = append(sources, limit.Source)
-		if len(words.Limited) > 0 && slices.Equal(amountsOf(words.Limited), amountsOf(masked(limit.Spec.Hard, words.Limited))) {
-			return limit.Source
-		}
-	}
-	if len(sources) == 0 {
-		return ""
-	}
-	return sources[0]
-}
-
-// refuser names the quota that refused: crq/NAME, quota/NAME, or as it was named if neither is there now.
-func (d *diagnosis) refuser(words reading.Words) string {
-	if source := d.source(words); source != "" {
-		return string(source) + "/" + words.Quota
-	}
-	return words.Quota
 }
 
 // waiting returns what the views say of controllers of the chain that wait.

@@ -19,7 +19,7 @@ import (
 func stateOf(object client.Object) string {
 	switch object := object.(type) {
 	case *appsv1.Deployment:
-		state := wantsPods(ptr.Deref(object.Spec.Replicas, 1), object.Status.Replicas, object.Status.ReadyReplicas)
+		state := podsState(ptr.Deref(object.Spec.Replicas, 1), object.Status.Replicas, object.Status.ReadyReplicas)
 		if old := object.Status.Replicas - object.Status.UpdatedReplicas; old > 0 {
 			state += fmt.Sprintf("; %d are of an older template", old)
 		}
@@ -28,13 +28,13 @@ func stateOf(object client.Object) string {
 		}
 		return state
 	case *appsv1.ReplicaSet:
-		return wantsPods(ptr.Deref(object.Spec.Replicas, 1), object.Status.Replicas, object.Status.ReadyReplicas)
+		return podsState(ptr.Deref(object.Spec.Replicas, 1), object.Status.Replicas, object.Status.ReadyReplicas)
 	case *corev1.ReplicationController:
-		return wantsPods(ptr.Deref(object.Spec.Replicas, 1), object.Status.Replicas, object.Status.ReadyReplicas)
+		return podsState(ptr.Deref(object.Spec.Replicas, 1), object.Status.Replicas, object.Status.ReadyReplicas)
 	case *appsv1.StatefulSet:
-		return wantsPods(ptr.Deref(object.Spec.Replicas, 1), object.Status.Replicas, object.Status.ReadyReplicas)
+		return podsState(ptr.Deref(object.Spec.Replicas, 1), object.Status.Replicas, object.Status.ReadyReplicas)
 	case *appsv1.DaemonSet:
-		return wantsPods(object.Status.DesiredNumberScheduled, object.Status.CurrentNumberScheduled, object.Status.NumberReady)
+		return podsState(object.Status.DesiredNumberScheduled, object.Status.CurrentNumberScheduled, object.Status.NumberReady)
 	case *batchv1.Job:
 		return jobState(object)
 	case *batchv1.CronJob:
@@ -45,7 +45,7 @@ func stateOf(object client.Object) string {
 	return "exists" + phaseOf(object)
 }
 
-func wantsPods(wants, has, ready int32) string {
+func podsState(wants, has, ready int32) string {
 	return fmt.Sprintf("wants %s, has %d, %d ready", plural(int64(wants), "pod"), has, ready)
 }
 

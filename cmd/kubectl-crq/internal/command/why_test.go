@@ -10,112 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
-	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
-)
-
-var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-
-func amounts(pairs ...string) corev1.ResourceList {
-	list := corev1.ResourceList{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
-	}
-	return list
-}
-
-// view is of a quota of which used is used of hard, this namespace's share being here.
-func view(name string, hard, used, here corev1.ResourceList) quotav1.LocalResourceQuota {
-	made := quotav1.LocalResourceQuota{ObjectMeta: builders.Meta("shop", name)}
-	made.Status.Total = corev1.ResourceQuotaStatus{Hard: hard, Used: used}
-	made.Status.Used = here
-	return made
-}
-
-func native(name string, hard, used corev1.ResourceList) corev1.ResourceQuota {
-	made := *builders.ResourceQuota("shop", name)
-	made.Spec.Hard = hard
-	made.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: used}
-	return made
-}
-
-func refusedEvent(kind, name, message string, secondsAgo int) corev1.Event {
-	last := metav1.NewTime(noon.Add(-time.Duration(secondsAgo) * time.Second))
-	return corev1.Event{
-		InvolvedObject: corev1.ObjectReference{Kind: kind, Name: name}, Reason: "FailedCreate", Message: message, Count: 3,
-		FirstTimestamp: metav1.NewTime(last.Add(-time.Minute)), LastTimestamp: last,
-	}
-}
-
-func subjectOf(t *testing.T, text string) reading.Subject {
-	t.Helper()
-	parsed, err := reading.ParseSubject([]string{text})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
-}
-
-// scene is a Deployment of four pods of 250m each, one of which is there, and its ReplicaSet.
-type scene struct {
-	deployment *appsv1.Deployment
-	set        *appsv1.ReplicaSet
-	*reading.Situation
-}
-
-func newScene(t *testing.T) *scene {
-	t.Helper()
-	deployment := builders.Deployment("shop", "web", 4)
-	deployment.UID = "web"
-	deployment.Spec.Template.Spec.Containers[0].Resources.Requests = amounts("cpu", "250m")
-	deployment.Status.Replicas, deployment.Status.UpdatedReplicas = 1, 1
-	set := builders.ReplicaSet("shop", "web-1")
-	set.UID, set.Spec.Replicas, set.Spec.Template = "web-1", ptr.To[int32](4), *deployment.Spec.Template.DeepCopy()
-	set.OwnerReferences = controlledBy("Deployment", "web", "web")
-	pod := builders.Pod("shop", "web-1-a").Request("cpu", "250m").Obj()
-	pod.OwnerReferences = controlledBy("ReplicaSet", "web-1", "web-1")
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	kind := func(name string) reading.Kind { return subjectOf(t, name+"/any").Kind }
-	return &scene{deployment: deployment, set: set, Situation: &reading.Situation{
-		Subject: subjectOf(t, "deployment/web"), Namespace: "shop",
-		Chain: []reading.Link{{Kind: kind("deployment"), Object: deployment}, {Kind: kind("replicaset"), Object: set}},
-		Pods:  []corev1.Pod{*pod},
-	}}
-}
-
-func controlledBy(kind, name, uid string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}
-}
-
-// diagnosed fills in what the reader would have.
-func (s *scene) diagnosed(t *testing.T) (*render.Why, error) {
-	t.Helper()
-	s.Present.Pods, s.Present.ReplicaSets = nil, nil
-	for i := range s.Pods {
-		s.Present.Pods = append(s.Present.Pods, &s.Pods[i])
-	}
-	if s.set != nil {
-		s.Present.ReplicaSets = []*appsv1.ReplicaSet{s.set}
-	}
-	return diagnose(s.Situation, fitting.NewTypes(), newMeter(clocktesting.NewFakeClock(noon)))
-}
-
-const (
-	byTeam = `Error creating: admission webhook "x" denied the request: exceeded quota: team, requested: requests.cpu=250m, used: requests.cpu=900m, limited: requests.cpu=1`
-	byOwn  = `Error creating: pods "web-1-x" is forbidden: exceeded quota: own, requested: pods=1, used: pods=1, limited: pods=1`
 )
 
 func TestWhy(t *testing.T) {
@@ -202,14 +104,14 @@ func TestWhy(t *testing.T) {
 			func(s *scene) {
 				s.Limits.Views = append(s.Limits.Views, view("team", amounts("requests.cpu", "1"), nil, nil))
 			},
-			render.NotCounted, "Deployment/web lacks 3 of its 4 pods, and what is left can't be told: crq/team isn't counted yet; ask again in a moment",
+			render.NotCounted, "Deployment/web lacks 3 of its 4 pods, and what is left can't be told: crq/team isn't counted yet; ask again in a moment.",
 		},
 		"the view can't be read": {
 			func(s *scene) {
 				s.Forbidden = []string{"localresourcequotas"}
 				s.Events = append(s.Events, refusedEvent("ReplicaSet", "web-1", byTeam, 10))
 			},
-			render.NotCounted, "Deployment/web lacks 3 of its 4 pods, and what is left can't be told: you may not read the quota",
+			render.NotCounted, "Deployment/web lacks 3 of its 4 pods, and what is left can't be told: you may not read the quota.",
 		},
 		"no quota covers what is limited by default": {
 			func(s *scene) {
@@ -234,6 +136,39 @@ func TestWhy(t *testing.T) {
 			},
 			render.OtherRefused, `Deployment/web lacks 3 of its 4 pods: something else than a quota refuses it: admission webhook "policy" ` +
 				"denied the request: no. Besides, crq/team is short of requests.cpu: 650m.",
+		},
+		"the view can't be read, and no refusal is known": {
+			func(s *scene) { s.Forbidden = []string{"localresourcequotas"} },
+			render.NotCounted, "Deployment/web lacks 3 of its 4 pods, and what is left can't be told: you may not read the quota.",
+		},
+		"events can't be read, and there is room": {
+			func(s *scene) { s.Forbidden = []string{"events"} },
+			render.NotCounted, "Deployment/web lacks 3 of its 4 pods, and it can't be told whether they are refused: you may not read events.",
+		},
+		"pods can't be read, so that statuses count": {
+			func(s *scene) {
+				s.Pods, s.Forbidden, s.Present.Unlisted = nil, []string{"pods"}, true
+				s.deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 4, ReadyReplicas: 4, UpdatedReplicas: 4}
+				s.Limits.Views = append(s.Limits.Views, view("team", amounts("pods", "4"), amounts("pods", "4"), nil))
+			},
+			render.NotRefused, "Nothing is refused: there are all 4 pods of Deployment/web.",
+		},
+		"pods can't be read, and nobody knows what older ones free": {
+			func(s *scene) {
+				s.Pods, s.Forbidden, s.Present.Unlisted = nil, []string{"pods"}, true
+				s.deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 4, ReadyReplicas: 4}
+				s.Limits.Views = append(s.Limits.Views, cpu("900m"))
+			},
+			render.NotCounted, "Deployment/web lacks 4 pods of the new template, and it can't be told whether that fits: " +
+				"more may be there, or be freed by older pods, than statuses say.",
+		},
+		"pods can't be read, and the status is older than the Deployment": {
+			func(s *scene) {
+				s.Pods, s.Forbidden, s.Present.Unlisted = nil, []string{"pods"}, true
+				s.deployment.Generation, s.deployment.Status = 2, appsv1.DeploymentStatus{ObservedGeneration: 1}
+			},
+			render.NotCounted, "It can't be told whether anything is refused: the controller of Deployment/web hasn't looked at it yet, " +
+				"or not since it was changed; ask again in a moment.",
 		},
 		"nothing is known": {
 			func(*scene) {},
@@ -343,86 +278,5 @@ func TestWhyNamesNeedsUsersAndRemedies(t *testing.T) {
 	}
 	if diff := cmp.Diff(remedies, got.Remedies); diff != "" {
 		t.Errorf("remedies (-want,+got):\n%s", diff)
-	}
-}
-
-func TestWhyOfOneObject(t *testing.T) {
-	claimEvent := corev1.Event{
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "one"}, Reason: "FailedBinding", LastTimestamp: metav1.NewTime(noon),
-		Message: "ephemeral volume scratch: create PVC one-scratch: exceeded quota: team, requested: persistentvolumeclaims=1, " +
-			"used: persistentvolumeclaims=2, limited: persistentvolumeclaims=2",
-	}
-	refused := corev1.Event{LastTimestamp: metav1.NewTime(noon), Message: `refused pods "one": exceeded quota: team, requested: pods=1, used: pods=5, limited: pods=5`}
-	pending := builders.Pod("shop", "one").Obj()
-	pending.Status.Phase = corev1.PodPending
-	full := view("team", amounts("pods", "5", "persistentvolumeclaims", "2"), amounts("pods", "5", "persistentvolumeclaims", "2"), nil)
-	free := view("team", amounts("pods", "5", "persistentvolumeclaims", "2"), amounts("pods", "4", "persistentvolumeclaims", "1"), nil)
-	for name, test := range map[string]struct {
-		subject string
-		object  client.Object
-		event   corev1.Event
-		view    quotav1.LocalResourceQuota
-		want    string
-	}{
-		"a pod exists":             {"pod/one", pending, corev1.Event{}, full, "Nothing is refused: Pod/one exists, and is pending."},
-		"its claim is refused":     {"pod/one", pending, claimEvent, full, "Pod/one exists, and an object that is made for it is refused: crq/team is short of persistentvolumeclaims: 1."},
-		"its claim fits now":       {"pod/one", pending, claimEvent, free, "Pod/one exists, and an object that is made for it is refused, and there is room now: its controller tries again by itself."},
-		"it was refused":           {"pod/one", nil, refused, full, "Pod/one doesn't exist, because it was refused: crq/team is short of pods: 1."},
-		"it fits now":              {"pod/one", nil, refused, free, "Pod/one doesn't exist, because it was refused, and there is room now: create it again."},
-		"a Service has no address": {"svc/one", builders.Service("shop", "one").Type(corev1.ServiceTypeLoadBalancer, 80).Obj(), corev1.Event{}, full, "Nothing is refused: Service/one exists, and its load balancer has no address yet."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			scene := &scene{Situation: &reading.Situation{Subject: subjectOf(t, test.subject), Namespace: "shop", Events: []corev1.Event{test.event}}}
-			scene.Limits.Views = append(scene.Limits.Views, test.view)
-			if test.object != nil {
-				scene.Chain = []reading.Link{{Kind: scene.Subject.Kind, Object: test.object}}
-			}
-			got, err := scene.diagnosed(t)
-			if err != nil || got.Summary != test.want {
-				t.Errorf("got %v, %v", got.Summary, err)
-			}
-		})
-	}
-	t.Run("nobody has heard of it", func(t *testing.T) {
-		scene := &scene{Situation: &reading.Situation{Subject: subjectOf(t, "pod/one"), Namespace: "shop"}}
-		_, err := scene.diagnosed(t)
-		if !apierrors.IsNotFound(err) || err.Error() != `pods "one" not found` {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
-func TestWhyOfACronJob(t *testing.T) {
-	cron, job := builders.CronJob("shop", "nightly"), builders.Job("shop", "nightly-1")
-	cron.UID, job.UID = "cron", "job"
-	for _, spec := range []*batchv1.JobSpec{&cron.Spec.JobTemplate.Spec, &job.Spec} {
-		spec.Parallelism, spec.Completions, spec.Suspend = ptr.To[int32](1), ptr.To[int32](1), nil
-	}
-	kind := func(name string) reading.Kind { return subjectOf(t, name+"/any").Kind }
-	chain := []reading.Link{{Kind: kind("cronjob"), Object: cron}, {Kind: kind("job"), Object: job}}
-	full := view("team", amounts("pods", "1"), amounts("pods", "1"), nil)
-	for name, test := range map[string]struct {
-		chain []reading.Link
-		ended bool
-		view  quotav1.LocalResourceQuota
-		want  string
-	}{
-		"no Job yet":         {chain[:1], false, full, "The next run of CronJob/nightly doesn't fit: crq/team is short of pods: 1."},
-		"its Job has ended":  {chain, true, full, "The next run of CronJob/nightly doesn't fit: crq/team is short of pods: 1."},
-		"its Job is refused": {chain, false, full, "Job/nightly-1 lacks its pod: crq/team is short of pods: 1."},
-		"there is room":      {chain, true, view("team", amounts("pods", "2"), amounts("pods", "1"), nil), "Nothing is refused: the next run of CronJob/nightly would fit now."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			job.Status.Conditions = nil
-			if test.ended {
-				job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
-			}
-			scene := &scene{Situation: &reading.Situation{Subject: subjectOf(t, "cj/nightly"), Namespace: "shop", Chain: test.chain}}
-			scene.Limits.Views = append(scene.Limits.Views, test.view)
-			got, err := scene.diagnosed(t)
-			if err != nil || got.Summary != test.want {
-				t.Errorf("got %v, %v", got.Summary, err)
-			}
-		})
 	}
 }

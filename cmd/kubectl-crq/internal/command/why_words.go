@@ -5,39 +5,18 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
-	"github.com/sharedquota/shared-quota-operator/internal/fitting"
-)
-
-const (
-	whyShort = "Explain why a workload has no pods, and what would make it fit"
-	whyLong  = `Explain why a workload has no pods, or too few: which request was refused with what message, which quota is short
-of what, who holds it, whether the workload waits to be woken, and what would make it fit.
-
-KIND is deployment, statefulset, daemonset, replicaset, job, cronjob, horizontalpodautoscaler, pod,
-persistentvolumeclaim, service or replicationcontroller, or a short name of it. The right to view the namespace is
-enough. If you may also read the ClusterResourceQuota, the answer names the other namespaces that hold most of it.
-
-The exit status is 0 if nothing is refused, or would fit now; 1 if something is refused or short; and 2 if it can't
-be told.`
-	whyExample = `  # Why does this Deployment have no pods?
-  kubectl crq why deployment/web -n shop
-
-  # The same for a Job, a claim and an autoscaler.
-  kubectl crq why job/import -n shop
-  kubectl crq why pvc data-db-0 -n shop
-  kubectl crq why hpa/web -n shop
-
-  # For a script.
-  kubectl crq why deploy/web -n shop -o jsonpath='{.cause}'`
 )
 
 // name is that of the workload that is judged, or of the subject.
@@ -67,8 +46,31 @@ func (d *diagnosis) summary(found *render.Why) string {
 		}
 		return summary
 	default:
-		return d.lack() + ", and what is left can't be told: " + notCountedText(found.Quotas)
+		return d.untold(found.Quotas)
 	}
+}
+
+// untold says what can't be told, and why.
+func (d *diagnosis) untold(quotas []render.WhyQuota) string {
+	name, unseen := d.unseen()
+	uncounted := slices.IndexFunc(quotas, isUncounted)
+	switch {
+	case d.unknown != "":
+		return "It can't be told whether anything is refused: " + d.unknown + "."
+	case uncounted >= 0:
+		return d.lack() + ", and what is left can't be told: " + quotas[uncounted].Quota + " isn't counted yet; ask again in a moment."
+	case d.lacksQuotas():
+		return d.lack() + ", and what is left can't be told: you may not read the quota."
+	case unseen && d.makes:
+		return d.lack() + ": refused by quota " + name + ", which this command can't see."
+	case unseen:
+		return d.lack() + " by quota " + name + ", which this command can't see."
+	case d.demand.Unpriced != "":
+		return d.lack() + ", and it can't be told whether that fits: " + d.demand.Unpriced + "."
+	case d.demand.Unsure:
+		return d.lack() + ", and it can't be told whether that fits: more may be there, or be freed by older pods, than statuses say."
+	}
+	return d.lack() + ", and it can't be told whether they are refused: you may not read events."
 }
 
 // lack says what is missing.
@@ -83,7 +85,10 @@ func (d *diagnosis) lack() string {
 	}
 	var parts []string
 	pods, of, others := d.missing()
-	if pods > 0 {
+	switch {
+	case pods > 0 && d.replaces():
+		parts = append(parts, plural(pods, "pod")+" of the new template")
+	case pods > 0:
 		parts = append(parts, podsText(pods, of))
 	}
 	for _, item := range others {
@@ -106,14 +111,15 @@ func podsText(missing, of int64) string {
 func (d *diagnosis) notRefused(troubled []render.WhyPods) string {
 	if !d.makes {
 		if len(d.Chain) == 1 && reading.TemplateOf(d.Chain[0].Object) == nil {
-			return "Nothing is refused: " + d.name() + " " + stateOf(d.Chain[0].Object) + "."
+			return "Nothing is refused: " + d.name() + " " + stateOf(d.Chain[0].Object) + d.targetText() + "."
 		}
 		return "Nothing is known to be refused."
 	}
+	if cron, ok := d.link.Object.(*batchv1.CronJob); ok {
+		return "Nothing is refused: " + d.nextRun(cron) + "."
+	}
 	pods, of, _ := d.missing()
 	switch {
-	case d.isCron():
-		return "Nothing is refused: the next run of " + d.name() + " would fit now."
 	case d.lacks():
 		return d.lack() + ", but no refusal is known, and there is room: " + d.otherCause(troubled) + "."
 	case of == 0 || d.demand.Pods == nil:
@@ -124,6 +130,27 @@ func (d *diagnosis) notRefused(troubled []render.WhyPods) string {
 		summary += fmt.Sprintf(" No quota causes that %d of them can't run.", count)
 	}
 	return summary
+}
+
+// targetText goes on about what an autoscaler scales, if nobody can look at that.
+func (d *diagnosis) targetText() string {
+	scaler, ok := d.Chain[0].Object.(*autoscalingv2.HorizontalPodAutoscaler)
+	if !ok || d.Target == reading.TargetRead {
+		return ""
+	}
+	target := scaler.Spec.ScaleTargetRef
+	return "; " + target.Kind + "/" + target.Name + " " + string(d.Target)
+}
+
+// nextRun says when a CronJob runs, if nothing is short.
+func (d *diagnosis) nextRun(cron *batchv1.CronJob) string {
+	switch {
+	case ptr.Deref(cron.Spec.Suspend, false):
+		return d.name() + " is suspended, so that no run begins"
+	case len(cron.Status.Active) > 0 && cron.Spec.ConcurrencyPolicy != batchv1.AllowConcurrent:
+		return "a run of " + d.name() + " goes on, and its concurrencyPolicy lets no other one run beside it"
+	}
+	return "the next run of " + d.name() + " would fit now"
 }
 
 func existing(pods int64) string {
@@ -168,15 +195,6 @@ func shortAmounts(quota *render.WhyQuota) []string {
 		}
 	}
 	return amounts
-}
-
-func notCountedText(quotas []render.WhyQuota) string {
-	for i := range quotas {
-		if !isCounted(quotas[i]) {
-			return quotas[i].Quota + " isn't counted yet; ask again in a moment"
-		}
-	}
-	return "you may not read the quota"
 }
 
 // quotaRefused says why a quota refuses whatever is left.
@@ -245,99 +263,5 @@ func longestPause(kind string) time.Duration {
 		return time.Minute
 	default:
 		return 0
-	}
-}
-
-// remedies say what would make it fit.
-func (d *diagnosis) remedies(found *render.Why) []string {
-	switch found.Cause {
-	case render.QuotaShort, render.OtherRefused:
-		return shortRemedies(found)
-	case render.QuotaRefused:
-		latest, _ := d.latest()
-		return []string{refusedRemedy(d, latest)}
-	default:
-		return nil
-	}
-}
-
-func shortRemedies(found *render.Why) []string {
-	var remedies []string
-	for i := range found.Quotas {
-		quota := &found.Quotas[i]
-		if !quota.IsShort() {
-			continue
-		}
-		name, shared := quota.Shared()
-		free := "Delete or shrink something in this namespace that uses " + strings.Join(shortAmounts(quota), ", ") + "."
-		own := strings.TrimPrefix(quota.Quota, string(fitting.Native)+"/")
-		raise := "Raise spec.hard of ResourceQuota " + own + ": " + raised(quota) + "."
-		if shared {
-			free = "Delete or shrink something in any namespace of the quota that uses " + strings.Join(shortAmounts(quota), ", ") + "."
-			raise = "Ask an administrator to raise spec.quota.hard of ClusterResourceQuota " + name + ": " + raised(quota) + "."
-		}
-		remedies = append(remedies, free, raise)
-	}
-	if len(remedies) > 0 {
-		remedies = append(remedies, fmt.Sprintf("kubectl crq reclaim -n %s lists what holds quota and does nothing.", found.Namespace))
-	}
-	return remedies
-}
-
-// raised are the limits with which all would fit.
-func raised(quota *render.WhyQuota) string {
-	var parts []string
-	for i := range quota.Rows {
-		if row := &quota.Rows[i]; row.IsShort() {
-			hard := row.Hard.DeepCopy()
-			hard.Add(*row.Short)
-			parts = append(parts, fmt.Sprintf("%s to %s", row.Resource, hard.String()))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-func refusedRemedy(d *diagnosis, latest reading.Refused) string {
-	reason := latest.Reason
-	if len(d.all.Refusals) > 0 {
-		reason = reading.ParseRefusal(d.all.Refusals[0].Message).Reason
-	}
-	switch reason {
-	case quotav1.ReasonRequestIncomplete:
-		return "State it in the pod template, or let a LimitRange in the namespace give it."
-	case quotav1.ReasonTooMuchInDoubt:
-		return "Find out what refuses objects after the quota admitted them, such as another webhook or a policy. " +
-			"Then wait until their reservations have expired."
-	case quotav1.ReasonUsageUnknown:
-		return "Wait a moment. If it stays so, the conditions of the ClusterResourceQuota say why."
-	default:
-		return "Ask an administrator for a quota that covers it in this namespace."
-	}
-}
-
-func notYetObserved(name string) string {
-	return "The controller of " + name + " hasn't looked at it yet: how many pods it wants isn't known."
-}
-
-func requestsMore(name corev1.ResourceName) string {
-	return fmt.Sprintf("Refused objects asked for more %s than the template says: another webhook adds to them.", name)
-}
-
-// forbiddenNote says what can't be told without a right.
-func forbiddenNote(resource, namespace string) string {
-	may := "You may not read " + resource + " in namespace " + namespace + ": "
-	switch resource {
-	case "events":
-		return may + "refusals are known from conditions alone."
-	case "pods", "persistentvolumeclaims", "replicasets":
-		return may + "what is there is counted as if it were to be made."
-	case "jobs":
-		return may + "what its last run came to isn't known."
-	case "resourcequotas":
-		return may + "whether one of them is short isn't known."
-	case viewResource:
-		return may + "whether a ClusterResourceQuota is short isn't known."
-	default:
-		return "" // told where it matters
 	}
 }

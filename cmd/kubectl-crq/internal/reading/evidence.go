@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,8 +34,9 @@ func reasonsOfRefusals() []string {
 	return []string{"FailedCreate", util.FailedRSCreateReason, "FailedBinding", "FailedResourceClaimCreation"}
 }
 
-// RefusedOf returns what the events and the object's conditions say of refused creations for it, the latest first.
-func RefusedOf(object client.Object, kind string, events []corev1.Event) []Refused {
+// RefusedOf returns what the events since then and the object's conditions say of refused creations for it, the latest
+// first.
+func RefusedOf(object client.Object, kind string, events []corev1.Event, since time.Time) []Refused {
 	var found []Refused
 	for i := range events {
 		event := &events[i]
@@ -42,6 +44,7 @@ func RefusedOf(object client.Object, kind string, events []corev1.Event) []Refus
 			found = join(found, ofEvent(event))
 		}
 	}
+	found = slices.DeleteFunc(found, func(refused Refused) bool { return refused.Last.Before(since) })
 	for _, refused := range ofConditions(object) {
 		// An event about it knows when it happened last.
 		if !slices.ContainsFunc(found, refused.isLike) {
@@ -53,23 +56,39 @@ func RefusedOf(object client.Object, kind string, events []corev1.Event) []Refus
 }
 
 // RefusedByName returns what the events in a namespace say of a refused object that doesn't exist, the latest first.
-func RefusedByName(resource, name string, events []corev1.Event) []Refused {
+func RefusedByName(resource schema.GroupResource, name string, events []corev1.Event) []Refused {
 	var found []Refused
-	// As in the events of a view, and in Kubernetes' own words.
-	ours, native := fmt.Sprintf("refused %s %q: ", resource, name), fmt.Sprintf("%s %q is forbidden: ", resource, name)
-	// As in the events of a StatefulSet.
-	ofSet := fmt.Sprintf("create Pod %s in StatefulSet ", name)
-	if resource == "persistentvolumeclaims" {
-		ofSet = fmt.Sprintf("create Claim %s for Pod ", name)
-	}
 	for i := range events {
-		message := events[i].Message
-		if strings.Contains(message, ours) || strings.Contains(message, native) || strings.HasPrefix(message, ofSet) {
+		if isAboutName(events[i].Message, resource, name) {
 			found = join(found, ofEvent(&events[i]))
 		}
 	}
 	latestFirst(found)
 	return found
+}
+
+// isAboutName reports whether a message says that an object of this name was refused. Some words have the resource's
+// group, and some don't.
+func isAboutName(message string, resource schema.GroupResource, name string) bool {
+	for _, named := range []string{resource.Resource, resource.String()} {
+		// As in the events of a view, and in Kubernetes' own words.
+		ours, native := fmt.Sprintf("refused %s %q: ", named, name), fmt.Sprintf("%s %q is forbidden: ", named, name)
+		if strings.Contains(message, ours) || strings.Contains(message, native) {
+			return true
+		}
+	}
+	return isOfSet(message, resource.Resource, name)
+}
+
+// isOfSet reports whether a StatefulSet's event says that an object of this name was refused.
+func isOfSet(message, resource, name string) bool {
+	switch resource {
+	case "pods":
+		return strings.HasPrefix(message, fmt.Sprintf("create Pod %s in StatefulSet ", name))
+	case "persistentvolumeclaims":
+		return strings.HasPrefix(message, fmt.Sprintf("create Claim %s for Pod ", name))
+	}
+	return false
 }
 
 func isAbout(event *corev1.Event, object client.Object, kind string) bool {

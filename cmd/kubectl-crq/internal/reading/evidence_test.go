@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -57,6 +58,7 @@ func TestRefusedOf(t *testing.T) {
 		object client.Object
 		kind   string
 		events []corev1.Event
+		since  time.Time
 		want   []refusal
 	}{
 		"nothing is refused": {object: &appsv1.ReplicaSet{}, kind: "ReplicaSet"},
@@ -82,13 +84,22 @@ func TestRefusedOf(t *testing.T) {
 				{RefusedElsewhere, "", 10 * time.Second, 70 * time.Second, 2}, {quotav1.ReasonQuotaExceeded, "team", 30 * time.Second, time.Minute, 1},
 			},
 		},
+		"events that are older than what was made since say nothing": {
+			object: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, kind: "StatefulSet", since: noon.Add(-20 * time.Second),
+			events: []corev1.Event{event("StatefulSet", "web", "FailedCreate", byTeam, 30, 9)},
+		},
+		"a condition that still holds speaks for events that are too old": {
+			object: failing, kind: "ReplicaSet", since: noon.Add(-20 * time.Second),
+			events: []corev1.Event{event("ReplicaSet", "web", "FailedCreate", byTeam, 30, 9)},
+			want:   []refusal{{quotav1.ReasonQuotaExceeded, "team", time.Hour, 0, 0}},
+		},
 		"a Deployment without a ReplicaSet": {
 			object: deployment, kind: "Deployment", want: []refusal{{quotav1.ReasonQuotaExceeded, "team", 0, 0, 0}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []refusal
-			for _, refused := range RefusedOf(test.object, test.kind, test.events) {
+			for _, refused := range RefusedOf(test.object, test.kind, test.events, test.since) {
 				got = append(got, refusal{refused.Reason, refused.Quota, noon.Sub(refused.Last), refused.Last.Sub(refused.First), refused.Count})
 			}
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -110,10 +121,15 @@ func TestRefusedByName(t *testing.T) {
 		"a claim of a StatefulSet": {
 			"persistentvolumeclaims", "data-web-0", "create Claim data-web-0 for Pod web-0 in StatefulSet web failed error: " + byTeam, 1,
 		},
-		"of a claim, asked about the pod": {"pods", "web-0", "create Claim data-web-0 for Pod web-0 in StatefulSet web failed error: " + byTeam, 0},
+		"a Job, with its group": {
+			"jobs.batch", "nightly-1", `Error creating job: jobs.batch "nightly-1" is forbidden: exceeded quota: own, requested: count/jobs.batch=1, ` +
+				"used: count/jobs.batch=1, limited: count/jobs.batch=1", 1,
+		},
+		"a pod of a StatefulSet, asked about a service of its name": {"services", "web-0", "create Pod web-0 in StatefulSet web failed error: " + byTeam, 0},
+		"of a claim, asked about the pod":                           {"pods", "web-0", "create Claim data-web-0 for Pod web-0 in StatefulSet web failed error: " + byTeam, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := RefusedByName(test.resource, test.object, []corev1.Event{event("Any", "any", "Any", test.message, 1, 1)})
+			got := RefusedByName(schema.ParseGroupResource(test.resource), test.object, []corev1.Event{event("Any", "any", "Any", test.message, 1, 1)})
 			if len(got) != test.want {
 				t.Errorf("got %v", got)
 			}

@@ -43,7 +43,8 @@ const (
 	incompleteWords = "failed quota: "
 	doubtWords      = "too much in doubt for quota: "
 	unknownWords    = "status unknown for quota: "
-	uncoveredWords  = "insufficient quota to "
+	uncoveredWords  = "insufficient quota to consume: "
+	unscopedWords   = "insufficient quota to match these scopes: "
 	mustSpecify     = ": must specify "
 )
 
@@ -54,7 +55,7 @@ func ParseRefusal(message string) Words {
 		parse func(rest string) (Words, bool)
 	}{
 		{exceededWords, parseExceeded}, {incompleteWords, parseIncomplete}, {doubtWords, parseDoubt}, {unknownWords, parseUnknown},
-		{uncoveredWords, func(string) (Words, bool) { return Words{Reason: NotCovered}, true }},
+		{uncoveredWords, parseUncovered}, {unscopedWords, parseUncovered},
 	} {
 		at := strings.Index(message, known.begin)
 		if at < 0 {
@@ -72,10 +73,30 @@ func ParseRefusal(message string) Words {
 	return Words{Reason: RefusedElsewhere, Text: plainText(message)}
 }
 
+func parseUncovered(string) (Words, bool) { return Words{Reason: NotCovered}, true }
+
 func parseExceeded(rest string) (Words, bool) {
 	words := Words{Reason: quotav1.ReasonQuotaExceeded}
-	ok := words.amounts(exceededWords, rest, ", requested: ", ", used: ", ", limited: ")
-	return words, ok
+	if words.amounts(exceededWords, rest, requestedWords, usedWords, ", limited: ") {
+		return words, true
+	}
+	return parseCutOff(rest)
+}
+
+const requestedWords, usedWords = ", requested: ", ", used: "
+
+// parseCutOff reads what is left of a message that was too long for an event: the quota's name, and what was requested
+// if the list is whole.
+func parseCutOff(rest string) (Words, bool) {
+	name, list, found := strings.Cut(rest, requestedWords)
+	if !found || !isName(name) {
+		return Words{}, false
+	}
+	words := Words{Reason: quotav1.ReasonQuotaExceeded, Quota: name}
+	if requested, after := cutAmounts(list); strings.HasPrefix(after, usedWords) && len(requested) > 0 {
+		words.Requested = requested
+	}
+	return words, true
 }
 
 func parseDoubt(rest string) (Words, bool) {

@@ -86,8 +86,25 @@ func TestParseRefusal(t *testing.T) {
 			`(combined from similar events): Error creating: admission webhook "policy.example" denied the request: exceeded quota: it says`,
 			Words{Reason: RefusedElsewhere, Text: `admission webhook "policy.example" denied the request: exceeded quota: it says`},
 		},
-		"cut off in the middle": {
-			"exceeded quota: team, requested: pods=1, us", Words{Reason: RefusedElsewhere, Text: "exceeded quota: team, requested: pods=1, us"},
+		"cut off after what was requested": {
+			"Error creating: exceeded quota: team, requested: pods=1,requests.memory=1Gi, used: pods=1,requests.mem",
+			Words{
+				Reason: quotav1.ReasonQuotaExceeded, Quota: "team", Requested: amounts("pods", "1", "requests.memory", "1Gi"),
+				Text: "exceeded quota: team, requested: pods=1,requests.memory=1Gi, used: pods=1,requests.mem",
+			},
+		},
+		"cut off in what was requested": {
+			"exceeded quota: team, requested: pods=1,requests.mem",
+			Words{Reason: quotav1.ReasonQuotaExceeded, Quota: "team", Text: "exceeded quota: team, requested: pods=1,requests.mem"},
+		},
+		"cut off in the quota's name": {"exceeded quota: te", Words{Reason: RefusedElsewhere, Text: "exceeded quota: te"}},
+		"of scopes that no quota has": {
+			`pods "a" is forbidden: insufficient quota to match these scopes: [{PriorityClass In [high]}]`,
+			Words{Reason: NotCovered, Text: "insufficient quota to match these scopes: [{PriorityClass In [high]}]"},
+		},
+		"of another webhook that speaks of quota": {
+			`Error creating: admission webhook "billing.example" denied the request: insufficient quota to run a GPU`,
+			Words{Reason: RefusedElsewhere, Text: `admission webhook "billing.example" denied the request: insufficient quota to run a GPU`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +122,8 @@ func FuzzParseRefusal(f *testing.F) {
 		"", "exceeded quota: a, requested: pods=1, used: pods=1, limited: pods=1", "exceeded quota: a, requested: =, used: =",
 		"failed quota: a: must specify b", "status unknown for quota: a, resources: b", "insufficient quota to consume: x",
 		"too much in doubt for quota: a, requested: b=1, held for missing objects: b=1, allowed for missing objects: b=1 (c)",
-		"create Pod x failed error: ", "exceeded quota: a, requested: pods=1,, used: pods=1,",
+		"create Pod x failed error: ", "exceeded quota: a, requested: pods=1,, used: pods=1,", "exceeded quota: a, requested: pods=1, used: po",
+		"insufficient quota to match these scopes: [x]",
 	} {
 		f.Add(seed)
 	}

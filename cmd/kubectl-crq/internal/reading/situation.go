@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -18,9 +17,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/kubernetes/pkg/controller/deployment/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -40,6 +37,8 @@ type Situation struct {
 	// Chain begins with the subject and goes on with what its controller made or scales: an autoscaler's
 	// target, a Deployment's current ReplicaSet, a CronJob's newest Job. It is empty if the subject doesn't exist.
 	Chain []Link
+	// Target is what is known of an autoscaler's target.
+	Target ScaleTarget
 	// Events of the namespace that may be about refusals.
 	Events []corev1.Event
 	// Pods of the namespace that have not ended, and all its claims.
@@ -54,11 +53,23 @@ type Situation struct {
 	Forbidden []string
 }
 
+// ScaleTarget is what is known of an autoscaler's target.
+type ScaleTarget string
+
+const (
+	// TargetRead: it is in the chain, or the subject is no autoscaler.
+	TargetRead ScaleTarget = ""
+	// TargetMissing: it doesn't exist.
+	TargetMissing ScaleTarget = "doesn't exist"
+	// TargetForeign: it is of a kind that somebody else's controller looks after.
+	TargetForeign ScaleTarget = "is of a kind that this command doesn't know"
+)
+
 // Workload returns the last link that makes pods: the one whose needs are compared with quotas.
 func (s *Situation) Workload() (Link, bool) {
-	for _, link := range slices.Backward(s.Chain) {
-		// The ReplicaSet has no say: its Deployment decides how many there are.
-		if link.Kind.Kind == "ReplicaSet" && len(s.Chain) > 1 {
+	for i, link := range slices.Backward(s.Chain) {
+		// The ReplicaSet of a Deployment has no say: the Deployment decides how many there are.
+		if i > 0 && link.Kind.Kind == "ReplicaSet" && s.Chain[i-1].Kind.Kind == "Deployment" {
 			continue
 		}
 		if TemplateOf(link.Object) != nil {
@@ -158,88 +169,6 @@ func living() fields.Selector {
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
 }
 
-// follow reads what the subject's controller made or scales, and what that did.
-func (r *Reader) follow(ctx context.Context, found *Situation) error {
-	switch object := found.Chain[0].Object.(type) {
-	case *autoscalingv2.HorizontalPodAutoscaler:
-		return r.followTarget(ctx, found, object)
-	case *appsv1.Deployment:
-		return r.followDeployment(ctx, found, object)
-	case *batchv1.CronJob:
-		return r.followCronJob(ctx, found, object)
-	}
-	return nil
-}
-
-func (r *Reader) followTarget(ctx context.Context, found *Situation, scaler *autoscalingv2.HorizontalPodAutoscaler) error {
-	reference := scaler.Spec.ScaleTargetRef
-	kind, known := kindOf(reference.APIVersion, reference.Kind)
-	if !known {
-		return nil
-	}
-	target := kind.empty()
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: found.Namespace, Name: reference.Name}, target)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("reading its target: %w", err)
-	}
-	found.Chain = append(found.Chain, Link{Kind: kind, Object: target})
-	if deployment, ok := target.(*appsv1.Deployment); ok {
-		return r.followDeployment(ctx, found, deployment)
-	}
-	return nil
-}
-
-func (r *Reader) followDeployment(ctx context.Context, found *Situation, deployment *appsv1.Deployment) error {
-	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
-	if err != nil {
-		return fmt.Errorf("reading the selector of Deployment %s: %w", deployment.Name, err)
-	}
-	list := &appsv1.ReplicaSetList{}
-	round := r.newRound()
-	round.list("replicasets", list, client.InNamespace(found.Namespace), client.MatchingLabelsSelector{Selector: selector})
-	if err := round.wait(ctx); err != nil {
-		return err
-	}
-	found.Forbidden = append(found.Forbidden, round.forbidden()...)
-	var owned []*appsv1.ReplicaSet
-	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], deployment) {
-			owned = append(owned, &list.Items[i])
-		}
-	}
-	found.Present.ReplicaSets = owned
-	if current := util.FindNewReplicaSet(deployment, owned); current != nil {
-		kind, _ := kindNamed("replicaset")
-		found.Chain = append(found.Chain, Link{Kind: kind, Object: current})
-	}
-	return nil
-}
-
-func (r *Reader) followCronJob(ctx context.Context, found *Situation, cron *batchv1.CronJob) error {
-	list := &batchv1.JobList{}
-	round := r.newRound()
-	round.list("jobs", list, client.InNamespace(found.Namespace))
-	if err := round.wait(ctx); err != nil {
-		return err
-	}
-	found.Forbidden = append(found.Forbidden, round.forbidden()...)
-	var newest *batchv1.Job
-	for i := range list.Items {
-		job := &list.Items[i]
-		if metav1.IsControlledBy(job, cron) && (newest == nil || newest.CreationTimestamp.Before(&job.CreationTimestamp)) {
-			newest = job
-		}
-	}
-	if newest != nil {
-		kind, _ := kindNamed("job")
-		found.Chain = append(found.Chain, Link{Kind: kind, Object: newest})
-	}
-	return nil
-}
-
 // readSurroundings reads only those classes and templates that what the workload makes depends on.
 func (r *Reader) readSurroundings(ctx context.Context, found *Situation) error {
 	templates := &resourceapi.ResourceClaimTemplateList{}
@@ -273,8 +202,15 @@ func (r *Reader) readSurroundings(ctx context.Context, found *Situation) error {
 	replicaSets := found.Present.ReplicaSets
 	found.Present = presentOf(&corev1.PodList{Items: found.Pods}, &appsv1.ReplicaSetList{},
 		&corev1.PersistentVolumeClaimList{Items: found.Claims}, templates)
-	found.Present.ReplicaSets = replicaSets
+	found.Present.ReplicaSets, found.Present.Unlisted = replicaSets, found.isUnlisted()
 	return nil
+}
+
+// isUnlisted reports whether the user may not list what there is, so that only statuses tell how much that is.
+func (s *Situation) isUnlisted() bool {
+	return slices.ContainsFunc([]string{"pods", "replicasets", "persistentvolumeclaims"}, func(resource string) bool {
+		return slices.Contains(s.Forbidden, resource)
+	})
 }
 
 // wanted is what a workload's pods depend on.

@@ -78,10 +78,15 @@ func story() []client.Object {
 		made.CreationTimestamp = metav1.Unix(at, 0)
 		return made
 	}
-	scaler := builders.HorizontalPodAutoscaler("shop", "scaler")
-	scaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	scaler := func(name, version, kind, target string) *autoscalingv2.HorizontalPodAutoscaler {
+		made := builders.HorizontalPodAutoscaler("shop", name)
+		made.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: version, Kind: kind, Name: target}
+		return made
+	}
 	return []client.Object{
-		deployment, set("web-old", "old"), set("web-new", deployment.Spec.Template.Spec.Containers[0].Image), scaler,
+		deployment, set("web-old", "old"), set("web-new", deployment.Spec.Template.Spec.Containers[0].Image),
+		scaler("scaler", "apps/v1", "Deployment", "web"), scaler("of-set", "apps/v1", "ReplicaSet", "web-old"),
+		scaler("of-none", "apps/v1", "Deployment", "none"), scaler("of-rollout", "argoproj.io/v1alpha1", "Rollout", "web"),
 		identified(builders.CronJob("shop", "nightly"), "CronJob"), job("nightly-1", 1), job("nightly-2", 2),
 		builders.Pod("shop", "bare").Obj(), identified(builders.StatefulSet("shop", "db"), "StatefulSet"),
 	}
@@ -101,14 +106,20 @@ func TestTheChainOfASubject(t *testing.T) {
 		subject  string
 		chain    []string
 		workload string
+		target   ScaleTarget
 	}{
-		"a Deployment":  {"deployment/web", []string{"Deployment/web", "ReplicaSet/web-new"}, "Deployment/web"},
-		"an autoscaler": {"hpa/scaler", []string{"HorizontalPodAutoscaler/scaler", "Deployment/web", "ReplicaSet/web-new"}, "Deployment/web"},
-		"a CronJob":     {"cj/nightly", []string{"CronJob/nightly", "Job/nightly-2"}, "Job/nightly-2"},
-		"a StatefulSet": {"sts/db", []string{"StatefulSet/db"}, "StatefulSet/db"},
-		"a ReplicaSet":  {"rs/web-old", []string{"ReplicaSet/web-old"}, "ReplicaSet/web-old"},
-		"a pod":         {"po/bare", []string{"Pod/bare"}, ""},
-		"nothing":       {"po/none", nil, ""},
+		"a Deployment":  {"deployment/web", []string{"Deployment/web", "ReplicaSet/web-new"}, "Deployment/web", TargetRead},
+		"an autoscaler": {"hpa/scaler", []string{"HorizontalPodAutoscaler/scaler", "Deployment/web", "ReplicaSet/web-new"}, "Deployment/web", TargetRead},
+		"an autoscaler of a ReplicaSet": {
+			"hpa/of-set", []string{"HorizontalPodAutoscaler/of-set", "ReplicaSet/web-old"}, "ReplicaSet/web-old", TargetRead,
+		},
+		"an autoscaler of nothing":           {"hpa/of-none", []string{"HorizontalPodAutoscaler/of-none"}, "", TargetMissing},
+		"an autoscaler of a custom resource": {"hpa/of-rollout", []string{"HorizontalPodAutoscaler/of-rollout"}, "", TargetForeign},
+		"a CronJob":                          {"cj/nightly", []string{"CronJob/nightly", "Job/nightly-2"}, "Job/nightly-2", TargetRead},
+		"a StatefulSet":                      {"sts/db", []string{"StatefulSet/db"}, "StatefulSet/db", TargetRead},
+		"a ReplicaSet":                       {"rs/web-old", []string{"ReplicaSet/web-old"}, "ReplicaSet/web-old", TargetRead},
+		"a pod":                              {"po/bare", []string{"Pod/bare"}, "", TargetRead},
+		"nothing":                            {"po/none", nil, "", TargetRead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reader, calls := counted(t, nil, story()...)
@@ -122,6 +133,9 @@ func TestTheChainOfASubject(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.chain, chain); diff != "" {
 				t.Errorf("chain (-want,+got):\n%s", diff)
+			}
+			if got.Target != test.target {
+				t.Errorf("target %q, want %q", got.Target, test.target)
 			}
 			workload := ""
 			if link, makes := got.Workload(); makes {
@@ -151,7 +165,7 @@ func TestASituationWithoutRights(t *testing.T) {
 	if diff := cmp.Diff([]string{"events", "limitranges", "localresourcequotas", "pods", "replicasets"}, got.Forbidden); diff != "" {
 		t.Errorf("(-want,+got):\n%s", diff)
 	}
-	if !got.Unread.LimitRanges || len(got.Chain) != 1 {
+	if !got.Unread.LimitRanges || !got.Present.Unlisted || len(got.Chain) != 1 {
 		t.Errorf("got %+v", got)
 	}
 	reader, _ = counted(t, map[string]error{"Deployment": forbidden}, story()...)
