@@ -61,13 +61,13 @@ func TestItsOutputIsReadAgain(t *testing.T) {
 
 func TestSum(t *testing.T) {
 	for name, want := range map[string]Total{
-		"openshift":             {Quotas: 2},
+		"openshift":             {Quotas: 2, Lost: 1},
 		"openshift-refused":     {Quotas: 1, Refused: 5, Lost: 2},
 		"hnc":                   {Quotas: 2, Lost: 1},
 		"capsule":               {Quotas: 5, Lost: 6},
 		"capsule-pools":         {Quotas: 2, Lost: 3},
 		"capsule-pools-refused": {Refused: 5, Lost: 1},
-		"kubevirt":              {Quotas: 2, Lost: 2},
+		"kubevirt":              {Quotas: 3, Lost: 4},
 	} {
 		if diff := cmp.Diff(want, Sum(convertFile(t, name))); diff != "" {
 			t.Errorf("%s (-want,+got):\n%s", name, diff)

@@ -122,13 +122,8 @@ func convertOpenShift(object *Object, _ string, outcome *Outcome) error {
 	if len(quota.Spec.Selector.AnnotationSelector) > 0 {
 		outcome.remark(annotationsAsked)
 	}
-	hard := quota.Spec.Quota.Hard
-	if limit, limited := hard[openShiftImageStreams]; limited {
-		delete(hard, openShiftImageStreams)
-		if counted, both := hard[countedImageStreams]; !both || limit.Cmp(counted) < 0 {
-			hard[countedImageStreams] = limit
-		}
-		outcome.remark(imageStreamsRenamed(limit.String()))
+	if _, limited := quota.Spec.Quota.Hard[openShiftImageStreams]; limited {
+		countInstead(&quota.Spec.Quota, openShiftImageStreams, countedImageStreams, outcome, "OpenShift")
 	}
 	outcome.add(quota)
 	return nil

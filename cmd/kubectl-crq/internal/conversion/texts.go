@@ -104,13 +104,19 @@ const (
 		"whole amount to each"
 )
 
-func imageStreamsRenamed(limit string) string {
-	return fmt.Sprintf("spec.quota.hard[%q]: %q: OpenShift's name; it is %s now", openShiftImageStreams, limit, countedImageStreams)
+func renamed(name corev1.ResourceName, limit, peer string, counted corev1.ResourceName) string {
+	return fmt.Sprintf("spec.quota.hard[%q]: %q: %s's name; it is %s now", name, limit, peer, counted)
 }
 
-func machinesRenamed(name corev1.ResourceName, limit string) string {
-	return fmt.Sprintf("spec.quota.hard[%q]: %q: KubeVirt's name; it is %s now", name, limit, countedMachines)
+func neverInScope(name corev1.ResourceName, limit string, counted corev1.ResourceName) string {
+	return fmt.Sprintf("spec.quota.hard[%q]: %q: the quota's scopes don't apply to %s, so that it would never count: "+
+		"put %s into a quota without scopes", name, limit, plurals[counted], counted)
 }
+
+// plurals are what people call what is counted instead.
+//
+//nolint:gochecknoglobals // a table
+var plurals = map[corev1.ResourceName]string{countedMachines: "virtual machines", countedImageStreams: "image streams"}
 
 func machinesNotCounted(name corev1.ResourceName, limit string) string {
 	return fmt.Sprintf("spec.quota.hard[%q]: %q: only what pods request is counted, the part of virtual machines included: raise the "+
