@@ -195,7 +195,8 @@ func (p *parts) status(watches *usage.Watches, proofs *reach.Proofs) []controlle
 		}),
 		status.NewViewController(status.ViewParts{
 			Clock: p.clock, Client: p.mgr.GetClient(), Count: p.count, Group: p.group, Waiting: p.options.Waiting,
-			WakeOwners: p.options.WakeOwners, Degraded: degraded, Changed: p.views, Lag: p.shown.views, Recorder: recorder, Every: p.options.StatusEvery,
+			WakeOwners: p.options.WakeOwners, Degraded: degraded, Changed: p.views, Lag: p.shown.views, Recorder: recorder,
+			Every: p.options.StatusEvery,
 		}),
 	}
 }

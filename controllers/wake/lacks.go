@@ -34,11 +34,7 @@ func lacks(kind waiting.Kind, workload *unstructured.Unstructured) int64 {
 	case waiting.DaemonSet:
 		return status("desiredNumberScheduled") - status("currentNumberScheduled")
 	case waiting.Job:
-		if isSet(workload, "suspend") || isFinished(workload) {
-			return 0
-		}
-		atOnce := spec(1, "parallelism")
-		return min(atOnce, spec(atOnce+status("succeeded"), "completions")-status("succeeded")) - status("active")
+		return lacksOfJob(workload)
 	case waiting.Deployment, waiting.CronJob:
 		if isSet(workload, "paused") || isSet(workload, "suspend") {
 			return 0
@@ -47,6 +43,16 @@ func lacks(kind waiting.Kind, workload *unstructured.Unstructured) int64 {
 	default:
 		return 0
 	}
+}
+
+// lacksOfJob returns how many pods a Job is short of.
+func lacksOfJob(job *unstructured.Unstructured) int64 {
+	if isSet(job, "suspend") || isFinished(job) {
+		return 0
+	}
+	atOnce, succeeded := number(job, 1, "spec", []string{"parallelism"}), number(job, 0, "status", []string{"succeeded"})
+	left := number(job, atOnce+succeeded, "spec", []string{"completions"}) - succeeded
+	return min(atOnce, left) - number(job, 0, "status", []string{"active"})
 }
 
 // made returns the kind of the objects that a workload makes whose status doesn't say whether it lacks one; empty for

@@ -422,11 +422,22 @@ func TestExpandAJobThatIsThere(t *testing.T) {
 }
 
 func TestExpandWhatIsBeingDeleted(t *testing.T) {
-	manifest := manifestOf(t, deployment("replicas: 9"))
-	there(t, &manifest, deployment("replicas: 3"))
-	manifest.Live.SetDeletionTimestamp(ptr.To(metav1.Now()))
-	if diff := cmp.Diff([]string{"1 Deployment changed"}, texts(mustExpand(t, manifest))); diff != "" {
-		t.Errorf("(-want,+got):\n%s", diff)
+	for name, test := range map[string]struct {
+		unlisted bool
+		want     []string
+	}{
+		"when it is updated":             {unlisted: true, want: []string{"1 Deployment changed"}},
+		"before it is created once more": {want: []string{"1 Deployment changed", "1 ReplicaSet", "9 missing of 9, each 1 Pod"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifest := manifestOf(t, deployment("replicas: 9"))
+			there(t, &manifest, deployment("replicas: 3"))
+			manifest.Live.SetDeletionTimestamp(ptr.To(metav1.Now()))
+			manifest.Present.Unlisted = test.unlisted
+			if diff := cmp.Diff(test.want, texts(mustExpand(t, manifest))); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -9,7 +9,13 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/utils/lru"
 )
+
+// mostGrants is how many grants a replica remembers. News of a refusal that came before a grant takes one or two
+// seconds from another replica.
+const mostGrants = 4096
 
 // Change is what a List says of a change.
 type Change struct {
@@ -21,8 +27,10 @@ type Change struct {
 
 // List has the owners that wait, as far as this replica knows. All methods may be called concurrently.
 type List struct {
-	// grants are those of this replica of late.
-	grants grants
+	// grants has when objects of owners were granted last by this replica. A controller tries again within
+	// milliseconds, and often another replica grants what one has just refused, before it hears of the refusal.
+	// Key -> time.Time
+	grants *lru.Cache
 
 	// mu guards what follows.
 	mu  sync.RWMutex
@@ -41,7 +49,8 @@ type List struct {
 // NewList makes a List that knows of nobody.
 func NewList() *List {
 	return &List{
-		own: newOwn(), parts: map[string]map[Key]Record{}, byQuota: map[string]map[Key]Record{}, quotas: map[Key]string{},
+		grants: lru.New(mostGrants), own: newOwn(), parts: map[string]map[Key]Record{}, byQuota: map[string]map[Key]Record{},
+		quotas:  map[Key]string{},
 		changed: func(Change) {},
 	}
 }
@@ -69,7 +78,7 @@ func (l *List) Refused(now time.Time, refusal Refusal) {
 // Granted notes that an object of an owner was granted, so that it waits no longer.
 func (l *List) Granted(now time.Time, key Key) {
 	// First, so that it is known to whoever reads of a refusal after nobody was found to wait.
-	l.grants.note(now, key)
+	l.grants.Add(key, now)
 	l.end(now, key, func(Record) bool { return true })
 }
 
@@ -117,16 +126,28 @@ func (l *List) Follow(replica string, records []Record) {
 		if earlier, ok := before[key]; ok && earlier.isAsNewAs(&record) {
 			continue // each admission waits for this lock
 		}
-		// The other replica has newer news, so this one's are of no use.
-		if known, ok := l.own.records[key]; ok && record.Ended.After(known.heard()) {
-			l.own.remove(key)
-		}
-		if granted := l.grants.last(key); record.Waits() && granted.After(record.Last) {
-			l.own.granted(granted, record)
-		}
+		l.compare(&record)
 		l.merge(key, change)
 	}
 	l.unlock(change)
+}
+
+// compare brings the own news of an owner up to date with what another replica heard of it.
+func (l *List) compare(record *Record) {
+	key := record.Key()
+	if known, ok := l.own.records[key]; ok && record.Ended.After(known.heard()) {
+		l.own.remove(key) // they are of no use any more
+	}
+	if granted, ok := l.lastGrant(key); ok && record.Waits() && granted.After(record.Last) {
+		l.own.granted(granted, *record)
+	}
+}
+
+// lastGrant returns when this replica granted an object of an owner last, if that was of late.
+func (l *List) lastGrant(key Key) (time.Time, bool) {
+	known, _ := l.grants.Get(key)
+	granted, ok := known.(time.Time)
+	return granted, ok
 }
 
 // Adopt makes what another replica published this one's own: that one has gone.

@@ -241,16 +241,6 @@ func TestAGrantBeforeTheNewsOfARefusal(t *testing.T) {
 	}
 }
 
-func TestGrantsOfManyAreBounded(t *testing.T) {
-	list := NewList()
-	for i := range 5 * mostGrants {
-		list.Granted(at(0), Key{Namespace: "shop", UID: types.UID(fmt.Sprintf("uid-%d", i))})
-	}
-	if kept := len(list.grants.current) + len(list.grants.previous); kept > 2*mostGrants || kept < mostGrants {
-		t.Errorf("%d are kept", kept)
-	}
-}
-
 func TestTheLeaderTakesOverWhatAReplicaHeardThatHasGone(t *testing.T) {
 	gone, leader := NewList(), NewList()
 	gone.Refused(at(1), refusal("web", "team"))

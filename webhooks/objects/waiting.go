@@ -48,7 +48,7 @@ func (h *Handler) noteRefusal(
 	return nil
 }
 
-// noteGrant remembers that the owner of an object that was granted waits no longer. It costs a fraction of a
+// noteGrant remembers that the owner of an object that was granted waits no longer. It costs about a
 // microsecond (BenchmarkGranted in internal/waiting).
 func (h *Handler) noteGrant(request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decision ledger.Decision) {
 	if h.Waiting == nil || !ledger.IsGranted(decision) || !creates(request) || attributes.IsDryRun() {
