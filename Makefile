@@ -305,7 +305,7 @@ vulnerabilities: bin/tools/govulncheck ## Look for vulnerabilities that VULNDB k
 verify: verify-quick lint ## Run all checks below.
 
 .PHONY: verify-quick
-verify-quick: verify-licence verify-packages verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle prose ## Run all checks below but lint.
+verify-quick: verify-licence verify-packages verify-files verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle prose ## Run all checks below but lint.
 
 .PHONY: verify-licence
 verify-licence: ## Check that every Go file has the licence header.
@@ -321,6 +321,14 @@ verify-licence: ## Check that every Go file has the licence header.
 verify-packages: ## Check that there are few packages outside of test/.
 	@most=47; count="$$(git ls-files '*.go' ':!:test/*' ':!:*_test.go' ':!:*/testdata/*' | xargs -n1 dirname | sort -u | wc -l)"; \
 	[[ "$$count" -le "$$most" ]] || { echo "$$count packages outside of test/, want at most $$most"; exit 1; }
+
+# A file has one thought, mostly in 150 to 250 lines. Tables of tests may take more.
+.PHONY: verify-files
+verify-files: ## Check that no Go file has too many lines.
+	@bad=0; for file in $$(git ls-files '*.go' ':!:*/zz_generated.*'); do \
+		most=400; [[ "$$file" != *_test.go ]] || most=600; count="$$(wc -l <"$$file")"; \
+		[[ "$$count" -le "$$most" ]] || { echo "$$file: $$count lines, want at most $$most"; bad=1; }; \
+	done; exit $$bad
 
 .PHONY: verify-fmt
 verify-fmt: ## Check that every Go file is formatted.
