@@ -6,6 +6,7 @@ package wake
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -28,9 +29,11 @@ import (
 )
 
 const (
-	// wakesAtOnce is how many workloads of a quota are woken at the same time. How many objects a workload lacks
-	// is known once it has been woken.
-	wakesAtOnce = 8
+	// firstWakes is how many workloads of a quota are woken first, because how many objects a workload lacks is known
+	// once it has been woken. While none lacks more than one, twice as many are woken next, mostWakes at most.
+	firstWakes, mostWakes = 8, 64
+	// wakesAtOnce is how many of these calls are made at the same time.
+	wakesAtOnce = 16
 	// wakesPerSecond bounds the wakes of all quotas together.
 	wakesPerSecond = 200
 )
@@ -84,7 +87,7 @@ func (w *Waker) Register(mgr ctrl.Manager) error {
 
 // Reconcile wakes as many workloads as fit into one quota.
 func (w *Waker) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	for ctx.Err() == nil {
+	for most := firstWakes; ctx.Err() == nil; {
 		records := w.List.Waiting(request.Name)
 		if len(records) == 0 {
 			w.forget(request.Name)
@@ -94,7 +97,7 @@ func (w *Waker) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		if err != nil || !known {
 			return reconcile.Result{}, err // if it isn't known, the count will ask again
 		}
-		plan := w.plan(request.Name, records, free)
+		plan := w.plan(request.Name, records, free, most)
 		w.Metrics.RefusedAgain(request.Name, plan.RefusedAgain)
 		for _, key := range plan.Forget {
 			w.List.Over(w.Clock.Now(), key)
@@ -102,7 +105,10 @@ func (w *Waker) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		if len(plan.Wake) == 0 {
 			return reconcile.Result{RequeueAfter: plan.Next}, nil
 		}
-		w.wake(ctx, request.Name, plan.Wake)
+		most = min(2*most, mostWakes)
+		if w.wake(ctx, request.Name, plan.Wake) > 1 {
+			most = firstWakes
+		}
 		if free.Hard == nil { // the quota is gone, and so are its metrics
 			w.Metrics.Forget(request.Name)
 		}
@@ -117,7 +123,7 @@ func (w *Waker) forget(quota string) {
 	delete(w.rooms, quota)
 }
 
-func (w *Waker) plan(quota string, records []waiting.Record, free waiting.Free) waiting.Plan {
+func (w *Waker) plan(quota string, records []waiting.Record, free waiting.Free, most int) waiting.Plan {
 	now := w.Clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,29 +132,33 @@ func (w *Waker) plan(quota string, records []waiting.Record, free waiting.Free) 
 		room = waiting.NewRoom()
 		w.rooms[quota] = room
 	}
-	plan := room.Plan(now, records, free, min(wakesAtOnce, int(w.limiter.TokensAt(now))))
+	plan := room.Plan(now, records, free, min(most, int(w.limiter.TokensAt(now))))
 	w.limiter.AllowN(now, len(plan.Wake))
 	return plan
 }
 
-// wake wakes workloads, and notes what they lack.
-func (w *Waker) wake(ctx context.Context, quota string, records []waiting.Record) {
+// wake wakes workloads, notes what they lack, and returns the most that one of them does.
+func (w *Waker) wake(ctx context.Context, quota string, records []waiting.Record) (most int64) {
+	lacking := make([]int64, len(records))
 	var group errgroup.Group
+	group.SetLimit(wakesAtOnce)
 	for i := range records {
 		group.Go(func() error {
-			w.wakeOne(ctx, quota, records[i])
+			lacking[i] = w.wakeOne(ctx, quota, records[i])
 			return nil
 		})
 	}
 	_ = group.Wait()
+	return slices.Max(lacking)
 }
 
-func (w *Waker) wakeOne(ctx context.Context, quota string, record waiting.Record) {
+// wakeOne wakes a workload, and returns how many objects it lacks; zero if that isn't known.
+func (w *Waker) wakeOne(ctx context.Context, quota string, record waiting.Record) (lacking int64) {
 	began := w.Clock.Now()
 	lacking, err := w.Workloads.Wake(ctx, record.Owner, began)
 	if err != nil {
 		w.failed(ctx, quota, record, err)
-		return
+		return 0
 	}
 	w.Metrics.Woken(quota)
 	w.mu.Lock()
@@ -160,6 +170,7 @@ func (w *Waker) wakeOne(ctx context.Context, quota string, record waiting.Record
 	if lacking == 0 {
 		w.List.Over(began, record.Key())
 	}
+	return lacking
 }
 
 func (w *Waker) failed(ctx context.Context, quota string, record waiting.Record, err error) {

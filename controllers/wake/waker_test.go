@@ -192,7 +192,24 @@ func TestAllThatAWorkloadLacksIsKeptForIt(t *testing.T) {
 	}
 	b.refuse(names...)
 	b.reconcile(t)
-	if woken := b.woken(); len(woken) != wakesAtOnce {
+	if woken := b.woken(); len(woken) != firstWakes {
+		t.Errorf("%d were woken", len(woken))
+	}
+}
+
+// The room is for 60. Of those that come after the first, each takes nine.
+func TestMoreAreWokenAtOnceAsLongAsNoneLacksMoreThanOne(t *testing.T) {
+	b := newBench(t, "60", func(name string) (runtime.Object, error) {
+		if name < "w08" {
+			return replicaSet(t, name, 1), nil
+		}
+		return replicaSet(t, name, 9), nil
+	})
+	for i := range 40 {
+		b.refuse(fmt.Sprintf("w%02d", i))
+	}
+	b.reconcile(t)
+	if woken := b.woken(); len(woken) != firstWakes+2*firstWakes {
 		t.Errorf("%d were woken", len(woken))
 	}
 }

@@ -32,6 +32,7 @@ type wakeOptions struct {
 	owners, namespaces int
 	refused, patience  time.Duration
 	forms              string
+	qps                int
 }
 
 func (o *wakeOptions) bind() {
@@ -40,7 +41,16 @@ func (o *wakeOptions) bind() {
 	flag.IntVar(&o.namespaces, "wake-namespaces", 100, "in how many namespaces")
 	flag.DurationVar(&o.refused, "wake-refused", 2*time.Minute, "for how long they are refused")
 	flag.DurationVar(&o.patience, "wake-patience", 5*time.Minute, "how long to wait for all pods that fit")
+	flag.IntVar(&o.qps, "wake-qps", 0, "how many requests a second each of Kubernetes' controllers may make; 0 for its default, 20")
 	flag.StringVar(&o.forms, "wake-forms", "", "what to measure, such as all,half,native,none; all of it by default")
+}
+
+// controllerFlags are further flags of kube-controller-manager.
+func (o *wakeOptions) controllerFlags() []string {
+	if o.qps == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("--kube-api-qps=%d", o.qps), fmt.Sprintf("--kube-api-burst=%d", 2*o.qps)}
 }
 
 // The forms of quota that are compared.
@@ -86,7 +96,7 @@ func measureWake(ctx context.Context, cluster *harness.Cluster, o options) error
 	if err != nil {
 		return err
 	}
-	if _, err := cluster.StartControllerManager(ctx); err != nil {
+	if _, err := cluster.StartControllerManager(ctx, o.wake.controllerFlags()...); err != nil {
 		return err
 	}
 	b := &wakeBench{options: o, cluster: cluster, api: api}
