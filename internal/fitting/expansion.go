@@ -157,7 +157,7 @@ func Expand(m Manifest) (Demand, error) {
 	demand := Demand{Kind: m.Kind, Namespace: m.Object.GetNamespace(), Name: m.Object.GetName()}
 	demand.Items = append(demand.Items, Item{Resource: m.Resource, Kind: m.Kind, Object: m.Object, Old: m.Live, Count: 1})
 	if m.Present.Unlisted && m.Live != nil && m.Live.GetDeletionTimestamp() != nil {
-		return demand, nil // controllers make nothing more of it; if nobody updates it, it is created anew once it is gone
+		return demand, nil // controllers make nothing more of it
 	}
 	if err := demand.expand(m); err != nil {
 		return Demand{}, fmt.Errorf("expanding %s %s/%s: %w", m.Kind, demand.Namespace, demand.Name, err)
