@@ -4,6 +4,7 @@
 package wake
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -77,14 +78,17 @@ type Exchange struct {
 	writtenAt time.Time
 	// version is the resourceVersion of what was written last.
 	version uint64
+	// encoded is what was written last.
+	encoded []byte
 	// next is when it may be written again, and trouble why it couldn't be; empty if it could.
 	next    time.Time
 	trouble string
 
 	// mu guards what follows.
 	mu sync.Mutex
-	// seenOwn is the newest resourceVersion of the own ConfigMap, and lostOwn says that it was deleted.
+	// seenOwn is the resourceVersion of the own ConfigMap, and hasOwn what it has. lostOwn says that it was deleted.
 	seenOwn uint64
+	hasOwn  []byte
 	lostOwn bool
 	// name of another's ConfigMap -> when it was written last, by this replica's clock
 	seen map[string]seen
@@ -157,12 +161,12 @@ func (e *Exchange) isDue(now time.Time) bool {
 	return e.List.Version() != e.published || e.stored && (now.Sub(e.writtenAt) >= refreshEvery || e.isDisturbed())
 }
 
-// isDisturbed reports, once, whether somebody else deleted or changed the own ConfigMap. It is called while no own write
-// is under way, so everything newer than the last one is somebody else's.
+// isDisturbed reports, once, whether somebody else deleted the own ConfigMap or changed what it says. It is called while
+// no own write is under way, so everything newer than the last one is somebody else's.
 func (e *Exchange) isDisturbed() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	disturbed := e.lostOwn || e.seenOwn > e.version
+	disturbed := e.lostOwn || e.seenOwn > e.version && !bytes.Equal(e.hasOwn, e.encoded)
 	e.lostOwn = false
 	return disturbed
 }
@@ -188,6 +192,7 @@ func (e *Exchange) write(ctx context.Context, now time.Time) (size int, err erro
 		return 0, err
 	}
 	e.stored, e.published, e.writtenAt, e.version = true, version, now, resourceversion.Parse(written.ResourceVersion)
+	e.encoded = encoded
 	return len(encoded), nil
 }
 
@@ -209,6 +214,7 @@ func (e *Exchange) store(ctx context.Context, part *corev1.ConfigMap) (*corev1.C
 			return written, wrap(err, "updating", e.name)
 		}
 	}
+	e.stored = true // if the reply is lost
 	written, err := e.ConfigMaps.Create(ctx, part, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) { // the reply to its creation was lost
 		written, err = e.ConfigMaps.Update(ctx, part, metav1.UpdateOptions{})
@@ -301,7 +307,7 @@ func (e *Exchange) saw(part *corev1.ConfigMap) error {
 	if part.Name == e.name {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.seenOwn = max(e.seenOwn, resourceversion.Parse(part.ResourceVersion))
+		e.seenOwn, e.hasOwn = resourceversion.Parse(part.ResourceVersion), part.BinaryData[partKey]
 		return nil
 	}
 	e.note(part)

@@ -226,6 +226,78 @@ func TestAPartThatSomebodyElseTouchedIsWrittenAgain(t *testing.T) {
 	}
 }
 
+func TestAPartThatSaysWhatItShouldIsLeftAlone(t *testing.T) {
+	for name, touch := range map[string]func(*testing.T, *store){
+		"somebody annotates every ConfigMap": func(t *testing.T, s *store) {
+			t.Helper()
+			part, err := s.configMaps.Get(t.Context(), partPrefix+"a", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			part.Annotations["reviewed"] = "yes"
+			if _, err := s.configMaps.Update(t.Context(), part, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"etcd is restored, with lower versions": func(_ *testing.T, s *store) { s.writes.Store(5000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newStore()
+				store.writes.Store(100000)
+				a, stop := store.replica(t, "a", true)
+				defer stop()
+				a.Refused(now(), refusalOf("web"))
+				pass(2 * time.Second)
+				touch(t, store)
+				a.Refused(now(), refusalOf("api"))
+				pass(2 * time.Second)
+				before := store.writes.Load()
+				pass(4 * time.Minute)
+				if writes := store.writes.Load() - before; writes > 1 { // to show that it lives
+					t.Errorf("%d writes in four minutes in which nothing was heard", writes)
+				}
+			})
+		})
+	}
+}
+
+func TestAPartDeletedWhileTheWatchIsBrokenIsWrittenAgain(t *testing.T) {
+	store, list := newStore(), waiting.NewList()
+	e := NewExchange(ExchangeParts{Clock: clock.RealClock{}, ConfigMaps: store.configMaps, List: list, Process: "a"})
+	list.Refused(now(), refusalOf("web"))
+	e.publish(t.Context(), now())
+	if e.isDue(now()) {
+		t.Fatal("it is written again for nothing")
+	}
+	if err := (&partStore{exchange: e}).Replace(nil, "9"); err != nil || !e.isDue(now()) {
+		t.Errorf("it isn't written again: %v", err)
+	}
+}
+
+// forgetful is an API server whose reply to a creation is lost.
+type forgetful struct {
+	corev1client.ConfigMapInterface
+}
+
+func (f forgetful) Create(ctx context.Context, part *corev1.ConfigMap, options metav1.CreateOptions) (*corev1.ConfigMap, error) {
+	_, _ = f.ConfigMapInterface.Create(ctx, part, options)
+	return nil, context.DeadlineExceeded
+}
+
+func TestAPartIsDeletedEvenIfTheReplyToItsCreationWasLost(t *testing.T) {
+	store, list := newStore(), waiting.NewList()
+	e := NewExchange(ExchangeParts{Clock: clock.RealClock{}, ConfigMaps: forgetful{store.configMaps}, List: list, Process: "a"})
+	list.Refused(now(), refusalOf("web"))
+	e.publish(t.Context(), now())
+	list.Granted(now(), refusalOf("web").Key())
+	list.Sweep(now().Add(time.Minute))
+	e.publish(t.Context(), now().Add(time.Minute))
+	if names := store.names(t); len(names) > 0 {
+		t.Errorf("%v stay, and say that web waits", names)
+	}
+}
+
 func TestManyOwnersAreWrittenLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore()

@@ -6,6 +6,8 @@ package wake
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -50,9 +52,36 @@ func lacksOfJob(job *unstructured.Unstructured) int64 {
 	if isSet(job, "suspend") || isFinished(job) {
 		return 0
 	}
-	atOnce, succeeded := number(job, 1, "spec", []string{"parallelism"}), number(job, 0, "status", []string{"succeeded"})
-	left := number(job, atOnce+succeeded, "spec", []string{"completions"}) - succeeded
-	return min(atOnce, left) - number(job, 0, "status", []string{"active"})
+	status := func(field string) int64 { return number(job, 0, "status", []string{field}) }
+	atOnce := number(job, 1, "spec", []string{"parallelism"})
+	completions := number(job, 0, "spec", []string{"completions"})
+	if completions == 0 { // a work queue: it ends with the pods that it has once one has succeeded
+		if status("succeeded") > 0 {
+			return 0
+		}
+		return atOnce - status("active")
+	}
+	failed, _, _ := unstructured.NestedString(job.Object, "status", "failedIndexes")
+	return min(atOnce, completions-status("succeeded")-indexes(failed)) - status("active")
+}
+
+// indexes returns how many indexes a text such as "1,3-5" names.
+func indexes(text string) (count int64) {
+	for interval := range strings.SplitSeq(text, ",") {
+		first, last, isRange := strings.Cut(interval, "-")
+		from, err := strconv.ParseInt(first, 10, 64)
+		if err != nil {
+			continue
+		}
+		to := from
+		if isRange {
+			to, err = strconv.ParseInt(last, 10, 64)
+		}
+		if err == nil {
+			count += to - from + 1
+		}
+	}
+	return count
 }
 
 // made returns the kind of the objects that a workload makes whose status doesn't say whether it lacks one; empty for

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -65,13 +66,25 @@ func isGone(err error) bool {
 		apierrors.IsConflict(err) && strings.Contains(err.Error(), "Precondition failed")
 }
 
-// Lacks returns how many objects a workload lacks; zero if it is gone.
-func (w *Workloads) Lacks(ctx context.Context, record waiting.Record) (int64, error) {
+// look is one at some workloads.
+type look struct {
+	*Workloads
+
+	// namespace and resource -> the objects there
+	made map[string][]metav1.PartialObjectMetadata
+}
+
+func (w *Workloads) look() *look {
+	return &look{Workloads: w, made: map[string][]metav1.PartialObjectMetadata{}}
+}
+
+// lacks returns how many objects a workload lacks; zero if it is gone.
+func (l *look) lacks(ctx context.Context, record waiting.Record) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	owner := record.Owner
 	// The operator may list workloads, because it counts them, and not get single ones.
-	list, err := w.client.Resource(owner.Kind.Resource()).Namespace(owner.Namespace).
+	list, err := l.client.Resource(owner.Kind.Resource()).Namespace(owner.Namespace).
 		List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, owner.Name).String()})
 	if err != nil {
 		return 0, fmt.Errorf("reading %s %s/%s: %w", owner.Kind, owner.Namespace, owner.Name, err)
@@ -82,7 +95,7 @@ func (w *Workloads) Lacks(ctx context.Context, record waiting.Record) (int64, er
 		}
 		lacking := max(lacks(owner.Kind, &list.Items[i]), 0)
 		if lacking > 0 && made(owner.Kind) != "" {
-			return w.unlessMade(ctx, record, lacking)
+			return l.unlessMade(ctx, record, lacking)
 		}
 		return lacking, nil
 	}
@@ -91,20 +104,32 @@ func (w *Workloads) Lacks(ctx context.Context, record waiting.Record) (int64, er
 
 // unlessMade returns zero if the workload has an object that came after its last refusal. The status of such a
 // workload doesn't say whether it lacks one.
-func (w *Workloads) unlessMade(ctx context.Context, record waiting.Record, lacking int64) (int64, error) {
-	resource := made(record.Kind).Resource()
-	// From the API server's cache, which is seconds old at most.
-	list, err := w.metadata.Resource(resource).Namespace(record.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+func (l *look) unlessMade(ctx context.Context, record waiting.Record, lacking int64) (int64, error) {
+	objects, err := l.objects(ctx, record.Namespace, made(record.Kind).Resource())
 	if err != nil {
-		return 0, fmt.Errorf("listing %s in %s: %w", resource.Resource, record.Namespace, err)
+		return 0, err
 	}
-	for i := range list.Items {
-		object := &list.Items[i]
+	for i := range objects {
 		// The time of a creation is in whole seconds, rounded down.
-		after := object.CreationTimestamp.Add(time.Second).After(record.Last)
-		if owner := metav1.GetControllerOfNoCopy(object); after && owner != nil && owner.UID == record.UID {
+		after := objects[i].CreationTimestamp.Add(time.Second).After(record.Last)
+		if owner := metav1.GetControllerOfNoCopy(&objects[i]); after && owner != nil && owner.UID == record.UID {
 			return 0, nil
 		}
 	}
 	return lacking, nil
+}
+
+// objects lists a namespace's objects of a resource, once.
+func (l *look) objects(ctx context.Context, namespace string, resource schema.GroupVersionResource) ([]metav1.PartialObjectMetadata, error) {
+	key := namespace + "/" + resource.Resource
+	if objects, ok := l.made[key]; ok {
+		return objects, nil
+	}
+	// From the API server's cache, which is seconds old at most.
+	list, err := l.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("listing %s in %s: %w", resource.Resource, namespace, err)
+	}
+	l.made[key] = list.Items
+	return list.Items, nil
 }

@@ -59,11 +59,12 @@ func (r *Reviewer) Start(ctx context.Context) error {
 	}
 }
 
-// review looks at some workloads.
+// review looks at some workloads, and lists what workloads of a namespace have made once for all of them.
 func (r *Reviewer) review(ctx context.Context, now time.Time) {
+	look := r.workloads.look()
 	for _, record := range r.due(now) {
 		began := r.clock.Now()
-		lacking, err := r.workloads.Lacks(ctx, record)
+		lacking, err := look.lacks(ctx, record)
 		if err != nil {
 			log.FromContext(ctx).V(1).Info("Can't see whether a workload still waits", "error", err.Error())
 			continue

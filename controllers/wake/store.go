@@ -52,7 +52,7 @@ func (s *partStore) Replace(objects []any, _ string) error {
 			present[part.Name] = true
 		}
 	}
-	for _, name := range s.exchange.others() {
+	for _, name := range append(s.exchange.others(), s.exchange.name) {
 		if !present[name] {
 			s.exchange.lost(name)
 		}

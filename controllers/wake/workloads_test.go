@@ -69,6 +69,8 @@ func TestHowManyObjectsAWorkloadLacks(t *testing.T) {
 		"a Job that has failed":                           {waiting.Job, `{"spec":{"parallelism":4,"completions":10},"status":{"failed":1,"conditions":[{"type":"Failed","status":"True"}]}}`, 0},
 		"a work queue that is complete":                   {waiting.Job, `{"spec":{"parallelism":4},"status":{"succeeded":1,"conditions":[{"type":"Complete","status":"True"}]}}`, 0},
 		"a Job that hasn't failed":                        {waiting.Job, `{"spec":{"parallelism":4},"status":{"conditions":[{"type":"Failed","status":"False"},{"type":"Suspended","status":"False"}]}}`, 4},
+		"a work queue of which a pod succeeded":           {waiting.Job, `{"spec":{"parallelism":3},"status":{"active":1,"succeeded":1}}`, 0},
+		"a Job of which indexes failed for good":          {waiting.Job, `{"spec":{"parallelism":9,"completions":9},"status":{"active":2,"succeeded":1,"failedIndexes":"1,3-5"}}`, 2},
 		"a Job that is suspended":                         {waiting.Job, `{"spec":{"suspend":true,"parallelism":4},"status":{}}`, 0},
 		"a Deployment, which doesn't say":                 {waiting.Deployment, `{}`, 1},
 		"a Deployment that is paused":                     {waiting.Deployment, `{"spec":{"paused":true}}`, 0},
@@ -238,7 +240,7 @@ func TestACronJobLacksNothingOnceItHasANewerJob(t *testing.T) {
 			api := newAPI(t, func(string) (runtime.Object, error) { return cron, nil }, job)
 			record := waiting.Record{Refusal: refusalOf("cron"), Last: refused}
 			record.Kind = waiting.CronJob
-			got, err := api.Lacks(t.Context(), record)
+			got, err := api.look().lacks(t.Context(), record)
 			if got != test.want || err != nil {
 				t.Errorf("got %d, %v, want %d", got, err, test.want)
 			}

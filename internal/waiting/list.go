@@ -98,7 +98,7 @@ func (l *List) end(at time.Time, key Key, ends func(Record) bool) {
 	l.mu.Lock()
 	change := &change{}
 	if record, waits := l.waits(key); waits && ends(record) { // still
-		l.own.ended(at, record)
+		l.mergeAll(l.own.ended(at, record), change)
 		l.merge(key, change)
 	}
 	l.unlock(change)
@@ -126,21 +126,29 @@ func (l *List) Follow(replica string, records []Record) {
 		if earlier, ok := before[key]; ok && earlier.isAsNewAs(&record) {
 			continue // each admission waits for this lock
 		}
-		l.compare(&record)
+		l.mergeAll(l.compare(&record), change)
 		l.merge(key, change)
 	}
 	l.unlock(change)
 }
 
-// compare brings the own news of an owner up to date with what another replica heard of it.
-func (l *List) compare(record *Record) {
+func (l *List) mergeAll(keys []Key, change *change) {
+	for _, key := range keys {
+		l.merge(key, change)
+	}
+}
+
+// compare brings the own news of an owner up to date with what another replica heard of it, and returns the owners that
+// had to be forgotten for that.
+func (l *List) compare(record *Record) []Key {
 	key := record.Key()
 	if known, ok := l.own.records[key]; ok && record.Ended.After(known.heard()) {
 		l.own.remove(key) // they are of no use any more
 	}
 	if granted, ok := l.lastGrant(key); ok && record.Waits() && granted.After(record.Last) {
-		l.own.granted(granted, *record)
+		return l.own.granted(granted, *record)
 	}
+	return nil
 }
 
 // lastGrant returns when this replica granted an object of an owner last, if that was of late.

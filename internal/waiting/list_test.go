@@ -271,6 +271,26 @@ func TestANamespaceThatFillsTheListLosesItsOwn(t *testing.T) {
 	}
 }
 
+func TestOwnersForgottenForNewsOfAnotherReplicaWaitNoLonger(t *testing.T) {
+	list, other := NewList(), NewList()
+	for i := range MaxOwners {
+		list.Refused(at(float64(i)/1000), refusal(fmt.Sprintf("o%04d", i), "team"))
+	}
+	other.Refused(at(5), refusal("theirs", "team"))
+	publish(t, other, list, "other")
+	list.Granted(at(6), owner("theirs").Key())
+	records, _ := list.Own()
+	known := 0
+	for _, record := range records {
+		if record.Waits() {
+			known++
+		}
+	}
+	if waits := len(list.Waiting("team")); waits != known || waits < MaxOwners-evicted {
+		t.Errorf("%d wait, of which %d are known of", waits, known)
+	}
+}
+
 func TestAQuotaThatFillsTheListLosesItsOwn(t *testing.T) {
 	list := NewList()
 	list.Refused(at(0), refusal("web", "small"))

@@ -67,29 +67,29 @@ func (o *own) refused(now time.Time, refusal Refusal, before Record) []Key {
 	return o.fit(refusal.Quota)
 }
 
-// ended notes that an owner waits no longer.
-func (o *own) ended(now time.Time, record Record) {
+// ended notes that an owner waits no longer, and returns the owners that had to be forgotten for it.
+func (o *own) ended(now time.Time, record Record) []Key {
 	current := &ownRecord{Record: Record{Refusal: Refusal{Owner: record.Owner, Quota: record.Quota}, Ended: now}}
 	if record.Last.After(now) { // by the clock of another replica
 		current.Ended = record.Last
 	}
 	o.put(current)
-	o.fit(record.Quota)
+	return o.fit(record.Quota)
 }
 
 // granted notes that an object of an owner was granted after another replica had refused one. This replica may
-// have refused one since.
-func (o *own) granted(at time.Time, record Record) {
+// have refused one since. It returns the owners that had to be forgotten for it.
+func (o *own) granted(at time.Time, record Record) []Key {
 	known, ok := o.records[record.Key()]
 	if !ok || !known.Last.After(at) {
-		o.ended(at, record)
-		return
+		return o.ended(at, record)
 	}
 	if at.After(known.Ended) {
 		current := *known
 		current.Ended = at
 		o.put(&current)
 	}
+	return nil
 }
 
 func (o *own) put(record *ownRecord) {

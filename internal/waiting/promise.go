@@ -105,8 +105,9 @@ func (r *Room) settle(now time.Time) {
 	r.owed = slices.DeleteFunc(r.owed, func(one growth) bool { return len(one.amount) == 0 || now.Sub(one.at) >= chargeDelay })
 	maps.DeleteFunc(r.distrusted, func(_ string, until time.Time) bool { return !now.Before(until) })
 	r.promises = slices.DeleteFunc(r.promises, func(promised promise) bool {
-		isOver := len(promised.amount) == 0 || !now.Before(r.ends(&promised))
-		if isOver && !promised.heard { // if growth ended it, somebody else's object came
+		isKept := len(promised.amount) == 0
+		isOver := isKept || !now.Before(r.ends(&promised))
+		if isOver && (!promised.heard || !isKept) { // if growth ended it, somebody else's object came
 			r.distrusted[promised.owner.Namespace] = now.Add(distrustLife)
 		}
 		return isOver

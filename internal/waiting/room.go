@@ -23,12 +23,13 @@ const (
 	// busy with many owners, or may make few requests, comes to the last of them late. But none is kept
 	// for longer than longestPromise.
 	promiseQuiet, longestPromise = 3 * time.Second, time.Minute
-	// newsDelay is how late news of a grant comes from another replica at most, as a rule.
-	newsDelay = 2 * time.Second
+	// newsDelay is how late news of a grant comes from another replica at most, as a rule: one that remembers as much as
+	// it may publishes it every three to four seconds.
+	newsDelay = 5 * time.Second
 	// chargeDelay is how late an object is charged of which there was news. If something else was deleted
 	// meanwhile, that it was charged can't be seen.
 	chargeDelay = time.Second
-	// distrustLife is for how long promises in a namespace keep no room from others, after one that wasn't kept.
+	// distrustLife is for how long promises in a namespace keep no room from others, after one that wasn't kept in full.
 	distrustLife = 5 * time.Minute
 	// longestRest bounds for how long an owner that couldn't be woken isn't woken again.
 	longestRest = 5 * time.Minute

@@ -344,6 +344,55 @@ func TestANamespaceWhoseOwnersDoNotTryKeepsNoRoomFromOthers(t *testing.T) {
 	}
 }
 
+// The other replica, which granted it, remembers so much that its news take three seconds.
+func TestANamespaceWhoseOwnerGotItsObjectIsTrusted(t *testing.T) {
+	s := newSite("10", "9")
+	s.refuse(0, "a")
+	want(t, s.plan(1), "a")
+	s.room.Answered(s.record("a"), 1)
+	s.charged = "10"
+	s.plan(1.1)
+	s.plan(3.2)
+	s.list.Granted(at(4), owner("a").Key())
+	s.plan(4.1)
+	s.plan(9)
+	if !s.room.trusts("shop") {
+		t.Error("its namespace is distrusted, though it was granted what was promised")
+	}
+}
+
+// It says that it lacks a thousand, and is granted one.
+func TestAnOwnerThatTriesOnceKeepsTheRestFromOthersOnce(t *testing.T) {
+	s := newSite("10", "0")
+	evil := refusal("evil", "team")
+	evil.Namespace = "mall"
+	s.list.Refused(at(0), evil)
+	now, blocked := 1.0, 0.0
+	for round := range 10 {
+		if got := s.plan(now); len(got) != 1 || got[0] != "evil" {
+			t.Fatalf("at %g: %v", now, got)
+		}
+		s.room.Answered(Record{Refusal: evil}, 1000)
+		s.list.Granted(at(now+0.1), evil.Key())
+		victim := fmt.Sprint("v", round)
+		s.refuse(now+0.2, victim)
+		s.charged = "1"
+		began := now
+		for now += 0.3; len(s.plan(now)) == 0; now += 0.1 {
+		}
+		blocked += now - began
+		s.list.Granted(at(now+0.01), owner(victim).Key())
+		s.charged = "0"
+		now += 6
+		s.plan(now)
+		s.list.Refused(at(now), evil)
+		now += 0.1
+	}
+	if blocked > 12 {
+		t.Errorf("others waited for %g s, with 9 of 10 free", blocked)
+	}
+}
+
 // Of room for half of a thousand, half are woken at once, however often it is planned while they come.
 func TestHalfIsWokenWhileTheirPodsCome(t *testing.T) {
 	s := newSite("1000", "500")

@@ -79,7 +79,7 @@ var _ = Describe("Workloads that the operator wakes", Ordered, func() {
 		Expect(admin.Create(ctx, many)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(admin.Delete(ctx, many))).To(Succeed()) })
 		Eventually(ctx, func(ctx context.Context) error { return patch(ctx, operator, many, room) }).Should(And(
-			Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("wakes no workload of more than 1000 annotations, such as ReplicaSet many"))))
+			Satisfy(apierrors.IsInvalid), MatchError(ContainSubstring("wakes no workload of more than 1000 annotations, such as ReplicaSet many"))))
 		Expect(patch(ctx, admin, many, `{"metadata":{"annotations":{"a0":null}}}`)).To(Succeed())
 		Expect(patch(ctx, operator, many, room)).To(Succeed())
 	})

@@ -5,6 +5,7 @@ package objects
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -49,7 +50,8 @@ func (n *Names) taken(ctx context.Context, request *admissionv1.AdmissionRequest
 	in := n.objects.Resource(schema.GroupVersionResource(resource)).Namespace(request.Namespace)
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, request.Name).String()
 	named, err := in.List(ctx, metav1.ListOptions{FieldSelector: selector})
-	if err != nil || len(named.Items) == 0 {
+	isNamed := func(object metav1.PartialObjectMetadata) bool { return object.Name == request.Name }
+	if err != nil || !slices.ContainsFunc(named.Items, isNamed) {
 		return nil // the API server is going to tell
 	}
 	return apierrors.NewAlreadyExists(schema.GroupResource{Group: resource.Group, Resource: resource.Resource}, request.Name)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
@@ -60,6 +61,7 @@ func whenText(when fitting.When) string { return cmp.Or(string(when), "now") }
 
 // fitText is the answer for people.
 func fitText(result fitResult, wide bool) []byte {
+	render.MakeVisible(&result)
 	text := &bytes.Buffer{}
 	fmt.Fprintln(text, summaryText(result))
 	if len(result.Quotas) > 0 {

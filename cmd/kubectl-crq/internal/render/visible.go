@@ -28,7 +28,7 @@ func Visible(text string) string {
 
 // isObeyed reports whether a character controls a terminal, or in which direction it writes.
 func isObeyed(character rune) bool {
-	return unicode.IsControl(character) || character >= '\u202a' && character <= '\u202e' || character >= '\u2066' && character <= '\u2069'
+	return unicode.IsControl(character) || unicode.Is(unicode.Bidi_Control, character)
 }
 
 // MakeVisible has Visible change all texts that a pointer leads to.
