@@ -254,10 +254,10 @@ func (d *diagnosis) retry(found *render.Why, latest reading.Refused) string {
 	return text
 }
 
-// longestPause is how long a controller waits at most before it tries again; 0 is unknown.
+// longestPause is how long a controller waits at most before it tries again; 0 is unknown. That of Deployments gives up.
 func longestPause(kind string) time.Duration {
 	switch kind {
-	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet":
+	case "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet":
 		return 1000 * time.Second
 	case "Job":
 		return time.Minute
