@@ -120,7 +120,9 @@ func (l *look) unlessMade(ctx context.Context, record waiting.Record, lacking in
 }
 
 // objects lists a namespace's objects of a resource, once.
-func (l *look) objects(ctx context.Context, namespace string, resource schema.GroupVersionResource) ([]metav1.PartialObjectMetadata, error) {
+func (l *look) objects(
+	ctx context.Context, namespace string, resource schema.GroupVersionResource,
+) ([]metav1.PartialObjectMetadata, error) {
 	key := namespace + "/" + resource.Resource
 	if objects, ok := l.made[key]; ok {
 		return objects, nil

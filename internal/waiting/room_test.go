@@ -378,7 +378,9 @@ func TestAnOwnerThatTriesOnceKeepsTheRestFromOthersOnce(t *testing.T) {
 		s.refuse(now+0.2, victim)
 		s.charged = "1"
 		began := now
-		for now += 0.3; len(s.plan(now)) == 0; now += 0.1 {
+		now += 0.3
+		for len(s.plan(now)) == 0 {
+			now += 0.1
 		}
 		blocked += now - began
 		s.list.Granted(at(now+0.01), owner(victim).Key())
