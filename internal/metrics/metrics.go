@@ -170,7 +170,7 @@ func newPreflight(c *catalogue) map[Preflight]answers {
 	requests := c.counter("preflight", "requests_total",
 		"Workloads, scales and autoscalers that were judged when they were applied, by outcome.", labelOutcome)
 	duration := c.histogram("preflight", "duration_seconds",
-		"Time from such a request to its answer, by outcome.", prometheus.ExponentialBuckets(0.0001, 2, 15), labelOutcome)
+		"Time from the request for a workload, a scale or an autoscaler to its answer, by outcome.", prometheus.ExponentialBuckets(0.0001, 2, 15), labelOutcome)
 	byOutcome := map[Preflight]answers{}
 	for _, outcome := range preflights() {
 		byOutcome[outcome] = answers{
