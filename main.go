@@ -186,8 +186,9 @@ func run(ctx context.Context, f flags) error {
 	parts := webhooks.Parts{
 		Objects: objects.Parts{
 			Clock: clock, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured, Contact: contact,
-			Refusals: objects.NewRefusals(clock, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(report.RecorderName)),
-			Waiting:  list, ReservationTTL: f.reservations.life, MaxDoubtful: f.reservations.maxDoubtful,
+			Refusals:       objects.NewRefusals(clock, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(report.RecorderName)),
+			AdmitByDefault: reached.FailurePolicy == admissionregistrationv1.Ignore,
+			Waiting:        list, ReservationTTL: f.reservations.life, MaxDoubtful: f.reservations.maxDoubtful,
 		},
 		Workloads: preflight(clock, mgr, index, group, claims, measured),
 	}

@@ -5,6 +5,7 @@ package v1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -64,6 +65,12 @@ const (
 	// ReasonUsedAboveHard: used is above hard; the message names each resource. Also
 	// of an event, when it comes to be so of one resource.
 	ReasonUsedAboveHard = "UsedAboveHard"
+	// ReasonAdmittedAboveHard: used is above hard, and all of it was admitted because the mode of these
+	// resources is Warn or Audit.
+	ReasonAdmittedAboveHard = "AdmittedAboveHard"
+	// ReasonAdmittedWhileUnavailable: used is above hard, because requests were admitted while the operator
+	// couldn't decide. Also of an event, when that is found.
+	ReasonAdmittedWhileUnavailable = "AdmittedWhileUnavailable"
 	// ReasonNoneProtected: no protected namespace is selected.
 	ReasonNoneProtected = "NoneProtected"
 	// ReasonProtectedNamespaces: a protected namespace is selected; the message names it.
@@ -91,6 +98,10 @@ const (
 	ReasonQuotaShort = "QuotaShort"
 	// ReasonQuotaExceeded: a request was refused because it didn't fit.
 	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonWouldExceed: a request that didn't fit was admitted, because the mode is Warn or Audit.
+	ReasonWouldExceed = "WouldExceed"
+	// ReasonSpecChanged: somebody changed what the quota limits; the message says who.
+	ReasonSpecChanged = "SpecChanged"
 	// ReasonRequestIncomplete: a request was refused because it doesn't say how
 	// much it asks for of what the quota limits.
 	ReasonRequestIncomplete = "RequestIncomplete"
@@ -178,6 +189,90 @@ type ClusterResourceQuotaSpec struct {
 	// it; Off does nothing. Pods are limited in any case.
 	// +optional
 	Preflight PreflightMode `json:"preflight,omitempty"`
+
+	// enforcement says what is done with requests that don't fit. Without it they are
+	// refused.
+	// +optional
+	Enforcement Enforcement `json:"enforcement,omitzero"`
+
+	// trial has limits that are judged and never enforced: status.trial tells what they
+	// would have refused.
+	// +optional
+	Trial Trial `json:"trial,omitzero"`
+}
+
+// Enforcement says what is done with requests that don't fit, whoever sends them.
+type Enforcement struct {
+	// mode says what is done with a request that doesn't fit, or doesn't say how much it
+	// asks for: Deny, the default, refuses it; Warn admits it, and warns whoever sends it;
+	// Audit admits it, and notes it in the API server's audit log. In each mode status.history
+	// counts such requests, and what is admitted is counted as used.
+	// +optional
+	Mode EnforcementMode `json:"mode,omitempty"`
+
+	// overrides give individual resources another mode.
+	// +optional
+	// +listType=map
+	// +listMapKey=resource
+	// +kubebuilder:validation:MaxItems=256
+	Overrides []EnforcementOverride `json:"overrides,omitempty"`
+
+	// warnAt is a percentage of a limit. Whoever sends a request that takes what is used and
+	// reserved to so much or more of it is warned, and the request is admitted. Nobody is
+	// warned so without it.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	WarnAt int32 `json:"warnAt,omitempty"`
+
+	// whenUnavailable says what happens to requests while the operator can't decide, because
+	// no replica answers, or the quota's ledger can't be read or written: Refuse or Admit.
+	// What is admitted then is counted as used. By default it is Refuse, unless the operator runs with
+	// --failure-policy=Ignore; and a quota of which every resource has the mode Warn or Audit never refuses.
+	// +optional
+	WhenUnavailable UnavailablePolicy `json:"whenUnavailable,omitempty"`
+}
+
+// EnforcementOverride gives one resource another mode.
+type EnforcementOverride struct {
+	// resource is a name in spec.quota.hard.
+	Resource corev1.ResourceName `json:"resource"`
+
+	// mode for this resource.
+	Mode EnforcementMode `json:"mode"`
+}
+
+// EnforcementMode says what is done with a request that doesn't fit.
+//
+// +kubebuilder:validation:Enum=Deny;Warn;Audit
+type EnforcementMode string
+
+// The modes, from the default on. An empty one is Deny.
+const (
+	EnforcementDeny  EnforcementMode = "Deny"
+	EnforcementWarn  EnforcementMode = "Warn"
+	EnforcementAudit EnforcementMode = "Audit"
+)
+
+// UnavailablePolicy says what happens to requests while the operator can't decide.
+//
+// +kubebuilder:validation:Enum=Refuse;Admit
+type UnavailablePolicy string
+
+// The policies. An empty one is what the operator runs with.
+const (
+	UnavailableRefuse UnavailablePolicy = "Refuse"
+	UnavailableAdmit  UnavailablePolicy = "Admit"
+)
+
+// Trial has limits that are judged and never enforced.
+type Trial struct {
+	// hard is the set of limits that are tried. A resource that spec.quota.hard doesn't limit is
+	// counted, too.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="must be greater than or equal to 0"
+	Hard corev1.ResourceList `json:"hard,omitempty"`
 }
 
 // PreflightMode says what is done when a workload is applied whose pods don't fit now.
@@ -229,6 +324,131 @@ type DoubtfulReservations struct {
 	Amounts corev1.ResourceList `json:"amounts"`
 }
 
+// TrialStatus is what the limits of spec.trial would have refused.
+type TrialStatus struct {
+	// since is when these limits were first judged.
+	Since metav1.Time `json:"since"`
+
+	// wouldRefuse has each resource for which a request would have been refused. After the first
+	// such request the figures are upper bounds, because what would have been refused is used
+	// all the same.
+	// +optional
+	// +listType=map
+	// +listMapKey=resource
+	WouldRefuse []TrialRefusals `json:"wouldRefuse,omitempty"`
+}
+
+// TrialRefusals are the requests that a limit of spec.trial would have refused.
+type TrialRefusals struct {
+	// resource is a name in spec.trial.hard.
+	Resource corev1.ResourceName `json:"resource"`
+
+	// requests is how many requests would have been refused, at most.
+	Requests int64 `json:"requests"`
+
+	// largestShortfall is the most by which one of them went beyond the limit.
+	LargestShortfall resource.Quantity `json:"largestShortfall"`
+
+	// last is when the last one was sent.
+	Last metav1.Time `json:"last"`
+}
+
+// ResourceHistory is what one resource of the quota has seen. A day is one in UTC; a week is
+// the last seven of them, and a month the last thirty, today included.
+type ResourceHistory struct {
+	// resource is a name in spec.quota.hard or spec.trial.hard.
+	Resource corev1.ResourceName `json:"resource"`
+
+	// peak is the most that was used and reserved at once.
+	Peak PeakHistory `json:"peak"`
+
+	// refused are the requests that didn't fit. With the modes Warn and Audit they were admitted.
+	// Absent if there were none in the month.
+	// +optional
+	Refused *RefusalHistory `json:"refused,omitempty"`
+
+	// trend is the peak of each of ten periods of three days, the oldest first, in eighths of the limit,
+	// rounded up: 0 to 8, + for above the limit, and - for a period of which nothing is known.
+	// Absent if the entry would be too long with it.
+	// +optional
+	Trend string `json:"trend,omitempty"`
+}
+
+// PeakHistory is the most that was used and reserved at once.
+type PeakHistory struct {
+	// day is the most of today.
+	Day resource.Quantity `json:"day"`
+
+	// week is the most of the last seven days.
+	Week resource.Quantity `json:"week"`
+
+	// month is the most of the last thirty days.
+	Month resource.Quantity `json:"month"`
+
+	// at is when that of the month was reached first.
+	At metav1.Time `json:"at"`
+}
+
+// RefusalHistory are the requests that didn't fit.
+type RefusalHistory struct {
+	// day is how many there were today.
+	Day int64 `json:"day"`
+
+	// week is how many there were in the last seven days.
+	Week int64 `json:"week"`
+
+	// month is how many there were in the last thirty days.
+	Month int64 `json:"month"`
+
+	// shortfall is how much more than the limit, as it is now, one of them would have taken at
+	// most. It is negative if all of them would fit now.
+	Shortfall resource.Quantity `json:"shortfall"`
+}
+
+// MostRefused is the workload of which most requests didn't fit in the last thirty days.
+type MostRefused struct {
+	// namespace of the workload.
+	Namespace string `json:"namespace"`
+
+	// kind of the workload, such as ReplicaSet; empty with name if nobody controls the objects.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// name of the workload.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// requests is how many didn't fit.
+	Requests int64 `json:"requests"`
+}
+
+// SpecChange is one change of what the quota limits.
+type SpecChange struct {
+	// at is when it was changed.
+	At metav1.Time `json:"at"`
+
+	// by is the user who changed it.
+	By string `json:"by"`
+
+	// generation of the spec that has it.
+	Generation int64 `json:"generation"`
+
+	// resource whose limit or mode was changed; empty if something else was.
+	// +optional
+	Resource corev1.ResourceName `json:"resource,omitempty"`
+
+	// field that was changed: hard, mode, trial, selector or whenUnavailable.
+	Field string `json:"field"`
+
+	// from is its value before; empty if there was none.
+	// +optional
+	From string `json:"from,omitempty"`
+
+	// to is its value since then; empty if there is none.
+	// +optional
+	To string `json:"to,omitempty"`
+}
+
 // ClusterResourceQuotaStatus is what is used of a quota. It is for reading:
 // enforcement doesn't depend on it.
 type ClusterResourceQuotaStatus struct {
@@ -274,6 +494,30 @@ type ClusterResourceQuotaStatus struct {
 	// UsedAboveHard as soon as used is no longer above hard.
 	// +optional
 	Levels map[corev1.ResourceName]Level `json:"levels,omitempty"`
+
+	// trial is what the limits of spec.trial would have refused. Absent without them.
+	// +optional
+	Trial *TrialStatus `json:"trial,omitempty"`
+
+	// history is what was used at most and how many requests didn't fit, for each resource, sorted
+	// by name.
+	// +optional
+	// +listType=map
+	// +listMapKey=resource
+	History []ResourceHistory `json:"history,omitempty"`
+
+	// historySince is since when that is known.
+	// +optional
+	HistorySince *metav1.Time `json:"historySince,omitempty"`
+
+	// mostRefused is the workload of which most requests didn't fit. Absent if all fitted.
+	// +optional
+	MostRefused *MostRefused `json:"mostRefused,omitempty"`
+
+	// changes are the last ten changes of limits, modes and the selector, the newest first.
+	// +optional
+	// +listType=atomic
+	Changes []SpecChange `json:"changes,omitempty"`
 
 	// namespaces holds each selected namespace's slice of the usage, sorted
 	// by name. If the slices would take more than 900 KiB, hard is left out of

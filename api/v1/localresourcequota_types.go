@@ -46,6 +46,19 @@ type LocalResourceQuotaStatus struct {
 	// +optional
 	Levels map[corev1.ResourceName]Level `json:"levels,omitempty"`
 
+	// modes has the mode of each resource that is not refused when it doesn't fit: Warn or Audit.
+	// +optional
+	Modes map[corev1.ResourceName]EnforcementMode `json:"modes,omitempty"`
+
+	// warnAt is a percentage of a limit, from which on whoever sends a request is warned; 0 if nobody is.
+	// +optional
+	WarnAt int32 `json:"warnAt,omitempty"`
+
+	// refusedToday is how many requests of this namespace didn't fit today, in UTC. With the modes
+	// Warn and Audit they were admitted.
+	// +optional
+	RefusedToday int64 `json:"refusedToday,omitempty"`
+
 	// used is what this namespace uses.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`

@@ -31,6 +31,8 @@ type Definition struct {
 	Selector selection.Selector
 	// Preflight says what is done when a workload is applied that doesn't fit; never empty.
 	Preflight quotav1.PreflightMode
+	// Enforcement says what is done with requests that don't fit.
+	Enforcement Enforcement
 	// Invalid is why Compile refuses the quota; nil after Compile. See Salvage.
 	Invalid error
 }
@@ -53,23 +55,34 @@ func Compile(object *quotav1.ClusterResourceQuota) (Definition, error) {
 		return Definition{}, fmt.Errorf("quota %s: %w", object.Name, err)
 	}
 	spec := corev1.ResourceQuotaSpec(object.Spec.Quota)
+	spec.Hard = Counted(object.Spec)
 	return Definition{
-		Limits: ledger.Limits{
-			Name:  object.Name,
-			Basis: ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: digest},
-			Hard:  spec.Hard,
-		},
-		Quota:     evaluation.Quota{Name: object.Name, Spec: spec},
-		Selector:  selector,
-		Preflight: cmp.Or(object.Spec.Preflight, quotav1.PreflightWarn),
+		Limits:      limitsOf(object, digest),
+		Quota:       evaluation.Quota{Name: object.Name, Spec: spec, Advisory: advisory(object.Spec)},
+		Selector:    selector,
+		Preflight:   cmp.Or(object.Spec.Preflight, quotav1.PreflightWarn),
+		Enforcement: enforcementOf(object.Spec),
 	}, nil
+}
+
+func limitsOf(object *quotav1.ClusterResourceQuota, digest string) ledger.Limits {
+	limits := ledger.Limits{
+		Name:   object.Name,
+		Basis:  ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: digest},
+		Hard:   object.Spec.Quota.Hard,
+		Trial:  object.Spec.Trial.Hard,
+		WarnAt: int64(object.Spec.Enforcement.WarnAt),
+
+		Advisory: advisory(object.Spec),
+	}
+	return limits
 }
 
 // digest covers what decides which objects count and for what, but not how
 // much is allowed: raising a limit asks for no new count. What is computed for a spec
 // must stay the same: replicas of another release know the ledger's count by it.
 func digest(object *quotav1.ClusterResourceQuota) (string, error) {
-	names := quota.ResourceNames(object.Spec.Quota.Hard)
+	names := quota.ResourceNames(Counted(object.Spec))
 	slices.Sort(names)
 	scopes := slices.Sorted(slices.Values(object.Spec.Quota.Scopes))
 	content, err := json.Marshal([]any{object.UID, object.Spec.Selector, names, scopes, object.Spec.Quota.ScopeSelector})

@@ -12,7 +12,6 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
@@ -32,17 +31,15 @@ func Salvage(object *quotav1.ClusterResourceQuota) Definition {
 	}
 	// Without a digest the basis is that of no count, as it must be.
 	sum, _ := digest(object)
-	hard := object.Spec.Quota.Hard
 	return Definition{
-		Limits: ledger.Limits{
-			Name:  object.Name,
-			Basis: ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: sum},
-			Hard:  hard,
+		Limits: limitsOf(object, sum),
+		Quota: evaluation.Quota{
+			Name: object.Name, Spec: corev1.ResourceQuotaSpec{Hard: Counted(object.Spec)}, Advisory: advisory(object.Spec),
 		},
-		Quota:     evaluation.Quota{Name: object.Name, Spec: corev1.ResourceQuotaSpec{Hard: hard}},
-		Selector:  salvageSelector(object.Spec.Selector),
-		Preflight: cmp.Or(object.Spec.Preflight, quotav1.PreflightWarn),
-		Invalid:   invalid,
+		Selector:    salvageSelector(object.Spec.Selector),
+		Preflight:   cmp.Or(object.Spec.Preflight, quotav1.PreflightWarn),
+		Enforcement: enforcementOf(object.Spec),
+		Invalid:     invalid,
 	}
 }
 

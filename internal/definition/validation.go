@@ -6,6 +6,7 @@ package definition
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -29,6 +30,8 @@ func Validate(object *quotav1.ClusterResourceQuota) field.ErrorList {
 	errs := append(
 		selection.Validate(object.Spec.Selector, path.Child("selector")),
 		validateQuota(corev1.ResourceQuotaSpec(object.Spec.Quota), path.Child("quota"))...)
+	errs = append(errs, validateTrial(object.Spec, path.Child("trial", "hard"))...)
+	errs = append(errs, validateEnforcement(object.Spec, path.Child("enforcement"))...)
 	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return errs
 }
@@ -42,6 +45,73 @@ func validateQuota(spec corev1.ResourceQuotaSpec, path *field.Path) field.ErrorL
 		return field.ErrorList{field.Invalid(path, spec, err.Error())}
 	}
 	return append(validation.ValidateResourceQuotaSpec(&internal, path), validateScopeValues(spec.ScopeSelector, path)...)
+}
+
+// validateTrial refuses what would be refused in hard.
+func validateTrial(spec quotav1.ClusterResourceQuotaSpec, path *field.Path) field.ErrorList {
+	if len(spec.Trial.Hard) == 0 {
+		return nil
+	}
+	tried := corev1.ResourceQuotaSpec(spec.Quota)
+	tried.Hard = spec.Trial.Hard
+	var errs field.ErrorList
+	for _, err := range validateQuota(tried, path) {
+		// What is wrong with the scopes is said of spec.quota.
+		if _, own, found := strings.Cut(err.Field, path.Child("hard").String()); found {
+			err.Field = path.String() + own
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// The percentages of warnAt.
+const minPercent, maxPercent = 1, 100
+
+func validateEnforcement(spec quotav1.ClusterResourceQuotaSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if percent := spec.Enforcement.WarnAt; percent != 0 && (percent < minPercent || percent > maxPercent) {
+		errs = append(errs, field.Invalid(path.Child("warnAt"), percent, "must be a percentage from 1 to 100; leave it out to warn nobody"))
+	}
+	seen := map[corev1.ResourceName]bool{}
+	for i, override := range spec.Enforcement.Overrides {
+		resource := path.Child("overrides").Index(i).Child("resource")
+		_, limited := spec.Quota.Hard[override.Resource]
+		_, tried := spec.Trial.Hard[override.Resource]
+		switch {
+		case seen[override.Resource]:
+			errs = append(errs, field.Duplicate(resource, override.Resource))
+		case !limited && tried:
+			errs = append(errs, field.Invalid(resource, override.Resource,
+				"is only in spec.trial.hard, which refuses nothing in any mode; name a resource of spec.quota.hard"))
+		case !limited:
+			errs = append(errs, field.Invalid(resource, override.Resource,
+				"is not in spec.quota.hard; add it there, or remove this override"))
+		}
+		seen[override.Resource] = true
+		errs = append(errs, validateMode(override.Mode, path.Child("overrides").Index(i).Child("mode"))...)
+	}
+	if spec.Enforcement.Mode != "" {
+		errs = append(errs, validateMode(spec.Enforcement.Mode, path.Child("mode"))...)
+	}
+	switch spec.Enforcement.WhenUnavailable {
+	case "", quotav1.UnavailableRefuse, quotav1.UnavailableAdmit:
+	default:
+		errs = append(errs, field.NotSupported(path.Child("whenUnavailable"), spec.Enforcement.WhenUnavailable,
+			[]quotav1.UnavailablePolicy{quotav1.UnavailableRefuse, quotav1.UnavailableAdmit}))
+	}
+	return errs
+}
+
+// validateMode refuses what the schema of an older release may have let in.
+func validateMode(mode quotav1.EnforcementMode, path *field.Path) field.ErrorList {
+	switch mode {
+	case quotav1.EnforcementDeny, quotav1.EnforcementWarn, quotav1.EnforcementAudit:
+		return nil
+	default:
+		return field.ErrorList{field.NotSupported(path, mode,
+			[]quotav1.EnforcementMode{quotav1.EnforcementDeny, quotav1.EnforcementWarn, quotav1.EnforcementAudit})}
+	}
 }
 
 // validateMagnitudes refuses limits that can't be counted with.

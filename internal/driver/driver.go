@@ -194,6 +194,8 @@ func (d *driver) lockedReport(effect machine.Effect) {
 	case machine.Committed:
 		observer.Committed(d.quota, effect.Batch, effect.Took)
 		observer.Ended(d.quota, effect.Ends)
+	case machine.Holds:
+		d.group.holds(d.quota, effect)
 	case machine.Conflicted:
 		observer.Conflicted(d.quota)
 	case machine.Failed:

@@ -29,7 +29,9 @@ type Group struct {
 	observer Observer
 	// troubled is told of each quota whose calls begin to fail.
 	troubled func(quota string)
-	options  Options
+	// holds is told what is used and reserved.
+	holds   func(quota string, holds machine.Holds)
+	options Options
 
 	// running are the calls of the store.
 	running sync.WaitGroup
@@ -48,7 +50,8 @@ type Group struct {
 // New makes a Group that works until ctx ends.
 func New(ctx context.Context, clock Clock, store Store, observer Observer, options Options) *Group {
 	group := &Group{
-		ctx: ctx, clock: clock, store: store, counter: nobody{}, observer: observer, troubled: func(string) {}, options: options,
+		ctx: ctx, clock: clock, store: store, counter: nobody{}, observer: observer, troubled: func(string) {},
+		holds: func(string, machine.Holds) {}, options: options,
 		background: make(chan struct{}, backgroundCalls), drivers: map[string]*driver{},
 	}
 	context.AfterFunc(ctx, group.end)
@@ -62,6 +65,10 @@ func (g *Group) Follow(counter Counter) { g.counter = counter }
 // OnTrouble has troubled called for each quota whose ledger can't be read or written from
 // now on. It must not block, and must be set before anything is charged.
 func (g *Group) OnTrouble(troubled func(quota string)) { g.troubled = troubled }
+
+// OnHolds has holds called with what is used and reserved of each quota, whenever that may have changed. It must not
+// block, and must be set before anything is charged.
+func (g *Group) OnHolds(holds func(quota string, holds machine.Holds)) { g.holds = holds }
 
 // nobody counts nothing.
 type nobody struct{}
@@ -95,21 +102,51 @@ func (g *Group) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.De
 // everyone, so that of two requests that want the last room of two quotas one
 // gets both. It doesn't wait for room while it holds some.
 func (g *Group) chargeInOrder(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
+	var all ledger.Granted
 	for i, charge := range charges {
 		decision, err := g.reserve(ctx, charge, time.Time{})
-		if err != nil || !ledger.IsGranted(decision) {
+		granted, ok := decision.(ledger.Granted)
+		if err != nil || !ok {
 			g.release(charges[:i])
 			return decision, err
 		}
+		all.Remarks = append(all.Remarks, granted.Remarks...)
 	}
-	return ledger.Granted{}, nil
+	return all, nil
 }
 
 func (g *Group) reserve(ctx context.Context, charge ledger.Charge, patience time.Time) (ledger.Decision, error) {
-	return g.driver(charge.Limits.Name).do(ctx, func(id machine.RequestID) machine.Event {
-		return machine.Charge{ID: id, Charge: charge, Patience: patience}
-	}, charge.Reservation.Key())
+	return g.ask(ctx, machine.Charge{Charge: charge, Patience: patience}, charge.Reservation.Key())
 }
+
+// ask hands a charge to its quota's machine. If that can't decide, a charge that is admitted then is granted without
+// a reservation.
+func (g *Group) ask(ctx context.Context, asked machine.Charge, reserved ledger.Key) (ledger.Decision, error) {
+	limits := asked.Charge.Limits
+	asking, cancel := ctx, context.CancelFunc(func() {})
+	enforced := limits.EnforcesAny(asked.Charge.Reservation.Amounts)
+	if !enforced {
+		asking, cancel = context.WithTimeout(ctx, admitAfter)
+	}
+	defer cancel()
+	decision, err := g.driver(limits.Name).do(asking, func(id machine.RequestID) machine.Event {
+		asked.ID = id
+		return asked
+	}, reserved)
+	// A caller must not get past a limit by a request that nobody can store, or by very many.
+	unavailable := errors.Is(err, machine.ErrStore) || errors.Is(err, machine.ErrUnreadable)
+	if err == nil || !asked.Charge.Admits || ctx.Err() != nil || enforced && !unavailable {
+		return decision, err
+	}
+	return ledger.Granted{Remarks: []ledger.Remark{{
+		Quota: limits.Name, Kind: ledger.Unchecked, Refusal: ledger.Undecided{
+			Quota: limits.Name, Reason: ledger.Unavailable, Resources: slices.Sorted(maps.Keys(asked.Charge.Reservation.Amounts)), Detail: err.Error(),
+		},
+	}}}, nil
+}
+
+// admitAfter is how long a charge waits for a ledger that refuses nothing.
+const admitAfter = time.Second
 
 // Judge tells what Reserve would answer, and reserves nothing.
 func (g *Group) Judge(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
@@ -117,15 +154,16 @@ func (g *Group) Judge(ctx context.Context, charges []ledger.Charge) (ledger.Deci
 }
 
 func (g *Group) judge(ctx context.Context, charges []ledger.Charge, patience time.Time) (ledger.Decision, error) {
+	var all ledger.Granted
 	for _, charge := range charges {
-		decision, err := g.driver(charge.Limits.Name).do(ctx, func(id machine.RequestID) machine.Event {
-			return machine.Charge{ID: id, Charge: charge, Probe: true, Patience: patience}
-		}, ledger.Key{})
-		if err != nil || !ledger.IsGranted(decision) {
+		decision, err := g.ask(ctx, machine.Charge{Charge: charge, Probe: true, Patience: patience}, ledger.Key{})
+		granted, ok := decision.(ledger.Granted)
+		if err != nil || !ok {
 			return decision, err
 		}
+		all.Remarks = append(all.Remarks, granted.Remarks...)
 	}
-	return ledger.Granted{}, nil
+	return all, nil
 }
 
 // patience returns until when a denial of the charges is withheld.

@@ -25,6 +25,10 @@ import (
 type Charge struct {
 	Quota   string
 	Amounts corev1.ResourceList
+	// Missing are advisory resources of which the object doesn't say how much it asks for, sorted. Incomplete says
+	// so in the words of a Refusal; empty if there are none.
+	Missing    []corev1.ResourceName
+	Incomplete string
 }
 
 // Refusal is the error of a request that a quota refuses whatever is used of
@@ -46,7 +50,7 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Message }
 
 // Charges returns what the request adds to each of the quotas, sorted by the
-// quotas' names; quotas that it doesn't charge are left out. The error is a
+// quotas' names; quotas that it doesn't charge, and that miss nothing, are left out. The error is a
 // *Refusal where a quota refuses the object as such, or where it takes a quota
 // to consume what it does and none of these is one. Any other error means that
 // the charge is not known.
@@ -93,13 +97,14 @@ func (e *Evaluators) chargesByUpstream(a admission.Attributes, evaluator quota.E
 	unused := make([]corev1.ResourceQuota, 0, len(sorted))
 	for _, quota := range sorted {
 		unused = append(unused, unusedQuota(quota, measured.usage))
+		measured.advise(quota)
 	}
 	if err := e.checkLimitedScopes(a, measured); err != nil {
 		return nil, err
 	}
 	charged, err := resourcequota.CheckRequest(unused, a, measured, e.limited)
 	if err == nil {
-		return chargesOf(charged), nil
+		return measured.chargesOf(charged), nil
 	}
 	if e.isUncovered(unused, a, measured) {
 		return nil, &Refusal{Message: reason(a, err), Uncovered: true}
@@ -125,11 +130,15 @@ func unusedQuota(q Quota, usage corev1.ResourceList) corev1.ResourceQuota {
 	return unused
 }
 
-func chargesOf(charged []corev1.ResourceQuota) []Charge {
+func (m *measuredEvaluator) chargesOf(charged []corev1.ResourceQuota) []Charge {
 	var charges []Charge
 	for i := range charged {
-		if amounts := quota.RemoveZeros(charged[i].Status.Used); len(amounts) > 0 {
-			charges = append(charges, Charge{Quota: charged[i].Name, Amounts: amounts})
+		charge := Charge{Quota: charged[i].Name, Amounts: quota.RemoveZeros(charged[i].Status.Used)}
+		if advice, ok := m.advices[charge.Quota]; ok {
+			charge.Missing, charge.Incomplete = advice.missing, advice.incomplete
+		}
+		if len(charge.Amounts) > 0 || charge.Incomplete != "" {
+			charges = append(charges, charge)
 		}
 	}
 	return charges
@@ -165,6 +174,57 @@ type measuredEvaluator struct {
 	quota.Evaluator
 	object runtime.Object
 	usage  corev1.ResourceList
+
+	// quota name -> what it advises; nil if none does
+	advices map[string]*advice
+	// matching is the quota that was matched last.
+	matching string
+}
+
+// advice is what a quota says of advisory resources.
+type advice struct {
+	names      map[corev1.ResourceName]bool
+	missing    []corev1.ResourceName
+	incomplete string
+}
+
+func (m *measuredEvaluator) advise(q Quota) {
+	if len(q.Advisory) == 0 {
+		return
+	}
+	if m.advices == nil {
+		m.advices = map[string]*advice{}
+	}
+	m.advices[q.Name] = &advice{names: q.Advisory}
+}
+
+// Matches implements quota.Evaluator. Upstream matches a quota before it asks for the constraints of its resources.
+func (m *measuredEvaluator) Matches(q *corev1.ResourceQuota, item runtime.Object) (bool, error) {
+	m.matching = q.Name
+	return m.Evaluator.Matches(q, item) //nolint:wrapcheck // upstream's own
+}
+
+// Constraints implements quota.Evaluator. What an advisory resource demands is noted.
+func (m *measuredEvaluator) Constraints(required []corev1.ResourceName, item runtime.Object) error {
+	advice, ok := m.advices[m.matching]
+	if !ok {
+		return m.Evaluator.Constraints(required, item) //nolint:wrapcheck // upstream's own
+	}
+	var enforced, missing []corev1.ResourceName
+	for _, name := range required {
+		switch {
+		case !advice.names[name]:
+			enforced = append(enforced, name)
+		case m.Evaluator.Constraints([]corev1.ResourceName{name}, item) != nil:
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	advice.missing, advice.incomplete = missing, ""
+	if err := m.Evaluator.Constraints(missing, item); len(missing) > 0 && err != nil {
+		advice.incomplete = fmt.Sprintf("failed quota: %s: %v", m.matching, err)
+	}
+	return m.Evaluator.Constraints(enforced, item) //nolint:wrapcheck // upstream's own
 }
 
 func measure(evaluator quota.Evaluator, object runtime.Object) (*measuredEvaluator, error) {

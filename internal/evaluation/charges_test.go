@@ -62,18 +62,18 @@ func TestUpdatesAreChargedTheRise(t *testing.T) {
 	for name, test := range map[string]chargeTest{
 		"a resize is charged what it adds": {
 			request: resize(resized(steady, "3"), steady), quotas: []Quota{all},
-			want: []Charge{{"all", amountsOf("requests.cpu", "2")}},
+			want: []Charge{{Quota: "all", Amounts: amountsOf("requests.cpu", "2")}},
 		},
 		"a resize to less is free": {request: resize(resized(steady, "100m"), steady), quotas: []Quota{all}},
 		"a pod that gets a deadline enters the quota of such pods, and no other": {
 			request: update(pods(), ending, steady), quotas: []Quota{terminating, all},
-			want: []Charge{{"terminating", amountsOf("pods", "1", "cpu", "1")}},
+			want: []Charge{{Quota: "terminating", Amounts: amountsOf("pods", "1", "cpu", "1")}},
 		},
 		"a pod whose deadline goes leaves that quota": {request: update(pods(), steady, ending), quotas: []Quota{terminating, all}},
 		"any other update of a pod is free":           {request: update(pods(), resized(steady, "9"), steady), quotas: []Quota{all}},
 		"a service that becomes a load balancer": {
 			request: update(services(), serviceOf(corev1.ServiceTypeLoadBalancer, 0), serviceOf(corev1.ServiceTypeNodePort, 1)),
-			quotas:  []Quota{allServices}, want: []Charge{{"all", amountsOf("services.loadbalancers", "1")}},
+			quotas:  []Quota{allServices}, want: []Charge{{Quota: "all", Amounts: amountsOf("services.loadbalancers", "1")}},
 		},
 		"a service that becomes internal": {
 			request: update(services(), serviceOf(corev1.ServiceTypeClusterIP, 0), serviceOf(corev1.ServiceTypeNodePort, 1)),
@@ -81,11 +81,11 @@ func TestUpdatesAreChargedTheRise(t *testing.T) {
 		},
 		"a volume that is expanded": {
 			request: update(volumeClaims(), volumeClaimOf("", "12Gi"), volumeClaimOf("", "10Gi")),
-			quotas:  []Quota{storage}, want: []Charge{{"all", amountsOf("requests.storage", "2Gi")}},
+			quotas:  []Quota{storage}, want: []Charge{{Quota: "all", Amounts: amountsOf("requests.storage", "2Gi")}},
 		},
 		"a claim of more devices": {
 			request: update(resourceClaims(), resourceClaimOf(exactly("gpu", 3)), resourceClaimOf(exactly("gpu", 1))),
-			quotas:  []Quota{devices}, want: []Charge{{"all", amountsOf("gpu.deviceclass.resource.k8s.io/devices", "2")}},
+			quotas:  []Quota{devices}, want: []Charge{{Quota: "all", Amounts: amountsOf("gpu.deviceclass.resource.k8s.io/devices", "2")}},
 		},
 	} {
 		t.Run(name, test.run)
@@ -127,12 +127,12 @@ func TestChargesOfOtherRequests(t *testing.T) {
 	for name, test := range map[string]chargeTest{
 		"quotas are charged in the order of their names": {
 			request: creation(pods(), typicalPod()), quotas: []Quota{quotaOf("b", "pods"), quotaOf("c", "secrets"), quotaOf("a", "pods")},
-			want: []Charge{{"a", amountsOf("pods", "1")}, {"b", amountsOf("pods", "1")}},
+			want: []Charge{{Quota: "a", Amounts: amountsOf("pods", "1")}, {Quota: "b", Amounts: amountsOf("pods", "1")}},
 		},
 		"an amount beyond an int64 is charged": {
 			request: creation(pods(), podOf(container("a", amountsOf("cpu", large), nil), container("b", amountsOf("cpu", large), nil))),
 			quotas:  []Quota{quotaOf("team", "cpu")},
-			want:    []Charge{{"team", amountsOf("cpu", "800000000000000000000000000000")}},
+			want:    []Charge{{Quota: "team", Amounts: amountsOf("cpu", "800000000000000000000000000000")}},
 		},
 		"nothing is charged without quotas": {request: creation(pods(), typicalPod())},
 		"events are never charged": {

@@ -43,7 +43,7 @@ func deferredPod(generation, observed int64, cpu string) *corev1.Pod {
 // A resize is charged for all that it asks for: no node has judged it yet.
 func TestAResizePastAnInfeasibleOneIsCharged(t *testing.T) {
 	all := quotaOf("all", "requests.cpu")
-	charge := func(cpu string) []Charge { return []Charge{{"all", amountsOf("requests.cpu", cpu)}} }
+	charge := func(cpu string) []Charge { return []Charge{{Quota: "all", Amounts: amountsOf("requests.cpu", cpu)}} }
 	for name, test := range map[string]chargeTest{
 		"to more, while the node hasn't seen the last one": {
 			request: resize(infeasiblePod(6, 4, "159"), infeasiblePod(5, 4, "100")), want: charge("59"),
@@ -121,6 +121,6 @@ func TestAPodThatEntersAQuotaIsChargedAsItIsGoingToCount(t *testing.T) {
 	ending.Spec.ActiveDeadlineSeconds = ptr.To[int64](60)
 	chargeTest{
 		request: requestFor(pods(), "", admission.Update, ending, infeasiblePod(5, 5, "100")),
-		quotas:  []Quota{terminating}, want: []Charge{{"terminating", amountsOf("requests.cpu", "100")}},
+		quotas:  []Quota{terminating}, want: []Charge{{Quota: "terminating", Amounts: amountsOf("requests.cpu", "100")}},
 	}.run(t)
 }

@@ -24,10 +24,14 @@ func (s State) Room(limits Limits, caller Knowledge) (Room, Reason) {
 	if reason := (&Draft{state: s}).unknown(limits, caller, nil); reason != "" {
 		return Room{}, reason
 	}
-	hard := s.Fence.bind(limits)
-	names := quota.ResourceNames(s.Used)
-	reserved := quota.Subtract(s.Reserved(), s.Escrowed())
-	taken := quota.Mask(quota.Add(s.Used, reserved), names)
-	counted := quota.Mask(hard, names)
-	return Room{Hard: hard, Left: quota.Subtract(counted, quota.Mask(taken, quota.ResourceNames(counted)))}, ""
+	hard := s.Fence.bind(limits).Hard
+	held := s.Held()
+	counted := quota.Mask(hard, quota.ResourceNames(held))
+	return Room{Hard: hard, Left: quota.Subtract(counted, quota.Mask(held, quota.ResourceNames(counted)))}, ""
+}
+
+// Held returns what is used and reserved for objects, of each resource that is counted. What replicas hold in
+// escrow is no part of it.
+func (s State) Held() corev1.ResourceList {
+	return (&Draft{state: s, index: s.Indexed().index}).Held()
 }

@@ -49,9 +49,9 @@ func (d *Demand) twice() corev1.ResourceList {
 	return quota.Add(most, most)
 }
 
-// Granted is the reservation that the charge makes if it is granted: of what the quota limits.
+// Granted is the reservation that the charge makes if it is granted: of what the quota limits or tries.
 func (c Charge) Granted() Reservation {
 	granted := c.Reservation
-	granted.Amounts = quota.Mask(granted.Amounts, quota.ResourceNames(c.Limits.Hard))
+	granted.Amounts = c.Limits.Charged(granted.Amounts)
 	return granted
 }

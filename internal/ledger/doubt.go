@@ -163,7 +163,7 @@ func (s State) IsTight(charge Charge) bool {
 	for name, amount := range charge.Reservation.Amounts {
 		limit, ok := charge.Limits.Hard[name]
 		used, counted := s.Used[name]
-		if !ok || !counted {
+		if !ok || !counted || !charge.Limits.Enforces(name) {
 			continue
 		}
 		left := limit.DeepCopy()
@@ -184,7 +184,7 @@ func (s State) IsTight(charge Charge) bool {
 //
 // Together with it, the namespace may hold its share of the limit, in percent, or a fifth of what
 // would be free without what it holds.
-func (d *Draft) withhold(charge Charge, added, charged, hard corev1.ResourceList) (Withheld, bool) {
+func (d *Draft) withhold(charge Charge, limits Limits, added, charged corev1.ResourceList) (Withheld, bool) {
 	if d.index.doubtful == 0 {
 		return Withheld{}, false
 	}
@@ -196,8 +196,8 @@ func (d *Draft) withhold(charge Charge, added, charged, hard corev1.ResourceList
 		Quota: charge.Limits.Name, Requested: corev1.ResourceList{}, Held: corev1.ResourceList{}, Limited: corev1.ResourceList{},
 	}
 	for name, amount := range added {
-		held, limit, used := suspected[name], hard[name], charged[name]
-		if held.Sign() <= 0 || amount.Sign() <= 0 {
+		held, limit, used := suspected[name], limits.Hard[name], charged[name]
+		if held.Sign() <= 0 || amount.Sign() <= 0 || !limits.Enforces(name) {
 			continue
 		}
 		most := mostInDoubt(name, held, limit, used, charge.MaxDoubtful)

@@ -68,15 +68,7 @@ func (r Reservation) IsRecalled() bool { return r.IsEscrow() && r.From == recall
 
 // Escrowed returns what all escrows hold.
 func (s State) Escrowed() corev1.ResourceList {
-	return sumOf(s.index.escrowsOf(s.Reservations))
-}
-
-func sumOf(reservations []Reservation) corev1.ResourceList {
-	var sum corev1.ResourceList
-	for _, one := range reservations {
-		sum = quota.Add(sum, one.Amounts)
-	}
-	return sum
+	return s.Indexed().index.escrowed.DeepCopy()
 }
 
 // ForeignEscrows returns the escrows that are not of one process.
@@ -115,10 +107,11 @@ func (i *index) escrowsOf(reservations map[Key]Reservation) []Reservation {
 
 // Take has an escrow hold twice of what the demand was, in place of the one that has the same key. It returns
 // the escrow; none if the draft can't judge charges by the limits, or if of some resource nothing may be
-// taken: all escrows together hold at most one part in so many of what would be free without any.
+// taken: all escrows together hold at most one part in so many of what would be free without any. Of a resource
+// for which nothing is refused, as much is taken as is wanted.
 func (d *Draft) Take(escrow Reservation, demand Demand, limits Limits, parts int64) Reservation {
 	wanted := demand.twice()
-	amounts := d.affordable(wanted, limits.Hard, parts)
+	amounts := d.affordable(wanted, limits, parts)
 	if !d.decides(limits) || len(amounts) == 0 || len(amounts) < len(wanted) {
 		return Reservation{}
 	}
@@ -158,31 +151,31 @@ func (d *Draft) Escrow(key Key) (Reservation, bool) {
 	return held, known && held.IsEscrow()
 }
 
-// Spend judges a charge and, if it fits, reserves it from an escrow: what is charged in all stays as it
+// Spend judges a charge and, if it is granted, reserves it from an escrow: what is charged in all stays as it
 // is. A probe is only judged. It doesn't grant updates, and nothing whose slot is taken: what that adds
 // depends on others.
-func (d *Draft) Spend(escrow Key, charge Charge, probe bool) bool {
+func (d *Draft) Spend(escrow Key, charge Charge, probe bool) (granted Granted, ok bool) {
 	held, ok := d.Escrow(escrow)
 	wanted := charge.Reservation
 	_, known := d.state.Reservations[wanted.Key()]
 	if !ok || held.IsRecalled() || known || wanted.From != "" || len(d.index.slots[wanted.slot()]) > 0 {
-		return false
+		return Granted{}, false
 	}
 	rest := held
-	rest.Amounts, ok = less(held.Amounts, quota.Mask(wanted.Amounts, quota.ResourceNames(charge.Limits.Hard)))
+	rest.Amounts, ok = less(held.Amounts, charge.Limits.Charged(wanted.Amounts))
 	if !ok {
-		return false
+		return Granted{}, false
 	}
 	d.put(rest)
 	if probe {
 		defer d.put(held)
-		return IsGranted(d.Judge(charge))
+		granted, ok = d.Judge(charge).(Granted)
+		return granted, ok
 	}
-	if IsGranted(d.Reserve(charge)) {
-		return true
+	if granted, ok = d.Reserve(charge).(Granted); !ok {
+		d.put(held)
 	}
-	d.put(held)
-	return false
+	return granted, ok
 }
 
 // less subtracts amounts, and reports whether there was enough of each.
@@ -268,16 +261,18 @@ func rest(amounts corev1.ResourceList, granted []Reservation) corev1.ResourceLis
 }
 
 // affordable returns how much of the wanted amounts may be taken. What comes to nothing is left out.
-func (d *Draft) affordable(wanted, hard corev1.ResourceList, parts int64) corev1.ResourceList {
-	escrowed := sumOf(d.index.escrowsOf(d.state.Reservations))
+func (d *Draft) affordable(wanted corev1.ResourceList, limits Limits, parts int64) corev1.ResourceList {
 	affordable := corev1.ResourceList{}
 	for name, amount := range wanted {
-		limit, limited := hard[name]
 		used, counted := d.state.Used[name]
-		if !limited || !counted {
+		if !counted {
 			continue
 		}
-		held := escrowed[name]
+		if !limits.Enforces(name) {
+			affordable[name] = amount.DeepCopy()
+			continue
+		}
+		limit, held := limits.Hard[name], d.index.escrowed[name]
 		free := limit.DeepCopy()
 		free.Sub(used)
 		free.Sub(d.index.reserved[name])

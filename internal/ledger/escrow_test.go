@@ -52,10 +52,10 @@ func TestSpend(t *testing.T) {
 				from = test.from
 			}
 			before := draft.Charged()
-			if got := draft.Spend(from, test.charge, true); got != test.want || !quota.Equals(before, draft.Charged()) {
+			if _, got := draft.Spend(from, test.charge, true); got != test.want || !quota.Equals(before, draft.Charged()) {
 				t.Errorf("probe: got %v, want %v; charged %v, was %v", got, test.want, draft.Charged(), before)
 			}
-			if got := draft.Spend(from, test.charge, false); got != test.want || !quota.Equals(before, draft.Charged()) {
+			if _, got := draft.Spend(from, test.charge, false); got != test.want || !quota.Equals(before, draft.Charged()) {
 				t.Errorf("got %v, want %v; charged %v, was %v", got, test.want, draft.Charged(), before)
 			}
 			if _, reserved := draft.State().Reservations[test.charge.Reservation.Key()]; test.want && !reserved {
@@ -83,7 +83,7 @@ func TestAffordable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			draft := Edit(counted("pods", "10", "cpu", "1").with(test.held...))
-			if got := draft.affordable(test.wanted, list("pods", "100", "cpu", "10", "services", "9"), 4); !quota.Equals(got, test.want) {
+			if got := draft.affordable(test.wanted, Limits{Hard: list("pods", "100", "cpu", "10", "services", "9")}, 4); !quota.Equals(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

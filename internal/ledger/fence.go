@@ -4,13 +4,14 @@
 package ledger
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
-// Fence is a spec that lowers a limit, from before it is stored. Its limits bind
+// Fence is a spec that lowers a limit, or begins to enforce one, from before it is stored. Its limits bind
 // whoever judges by an older generation of the spec, so that no replica that has not
 // seen the edit grants more than it allows.
 type Fence struct {
@@ -57,12 +58,22 @@ func (d *Draft) RemoveFence(fence Fence, stored int64) {
 	}
 }
 
-// bind returns what a charge by the limits may reach.
-func (f Fence) bind(limits Limits) corev1.ResourceList {
+// bind returns the limits that bind a charge by the given ones. What the fence limits is enforced, even if the
+// limits only advise.
+func (f Fence) bind(limits Limits) Limits {
 	if f.Generation <= limits.Generation {
-		return limits.Hard
+		return limits
 	}
-	return smaller(limits.Hard, f.Hard)
+	advisory := maps.Clone(limits.Advisory)
+	limits.Hard = limits.Hard.DeepCopy()
+	for name, limit := range f.Hard {
+		if before, limited := limits.Hard[name]; !limited || advisory[name] || limit.Cmp(before) < 0 {
+			limits.Hard[name] = limit
+		}
+		delete(advisory, name)
+	}
+	limits.Advisory = advisory
+	return limits
 }
 
 // smaller returns the smaller of two limits for each resource that is in either.

@@ -4,6 +4,8 @@
 package ledger
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
@@ -12,8 +14,36 @@ import (
 // is not Granted must not be admitted.
 type Decision interface{ decision() }
 
-// Granted says that the charge fits and is reserved in the draft.
-type Granted struct{}
+// Granted says that the charge is reserved in the draft.
+type Granted struct {
+	// Remarks are what the quotas have to say of it all the same. Most charges have none.
+	Remarks []Remark
+}
+
+// Remark is what a quota says of a charge that it doesn't refuse.
+type Remark struct {
+	// Quota is the quota's name.
+	Quota string
+	// Kind says what it is about.
+	Kind RemarkKind
+	// Refusal is what the answer would have been. With Near it has the limits that are near,
+	// and what is used and reserved without the charge.
+	Refusal Decision
+}
+
+// RemarkKind says what a Remark is about.
+type RemarkKind string
+
+const (
+	// Unenforced: the charge would have been refused if the limits were enforced.
+	Unenforced RemarkKind = "Unenforced"
+	// Tried: the charge would have been refused by the limits that are tried.
+	Tried RemarkKind = "Tried"
+	// Near: a limit is nearly reached.
+	Near RemarkKind = "Near"
+	// Unchecked: nobody could judge the charge, and it wasn't reserved.
+	Unchecked RemarkKind = "Unchecked"
+)
 
 // Denied says that the charge doesn't fit. The lists hold only what is exceeded.
 type Denied struct {
@@ -69,6 +99,8 @@ const (
 	StaleLimits Reason = "StaleLimits"
 	// Full: more charges are in flight than a ledger may hold.
 	Full Reason = "Full"
+	// Unavailable: the ledger can't be read or written.
+	Unavailable Reason = "Unavailable"
 	// Sealed: the ledger may not hold all that is in flight.
 	Sealed Reason = "Sealed"
 	// NotJoined: the ledger has not counted the namespace in the version that the
@@ -101,6 +133,8 @@ type Charge struct {
 	// MaxDoubtful is what a namespace may hold if it has doubtful reservations, in percent of a
 	// limit: see Withheld.
 	MaxDoubtful int64
+	// Admits: if the ledger can't be read or written, the request is admitted without a reservation.
+	Admits bool
 }
 
 // Knowledge is what a caller knew of namespaces when it found that the quota covers
@@ -120,7 +154,7 @@ type Knowledge struct {
 // can be judged again.
 func (d *Draft) Reserve(charge Charge) Decision {
 	decision, amounts := d.judge(charge)
-	if _, granted := decision.(Granted); granted {
+	if IsGranted(decision) && amounts != nil {
 		reservation := charge.Reservation
 		reservation.Amounts = amounts
 		d.put(reservation)
@@ -135,38 +169,48 @@ func (d *Draft) Judge(charge Charge) Decision {
 	return decision
 }
 
+// judge returns the decision, and what a charge that is granted is charged; nil if the ledger can't hold it.
 func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
-	limits, reservation := charge.Limits, charge.Reservation
-	amounts := quota.Mask(reservation.Amounts, quota.ResourceNames(limits.Hard))
+	limits, reservation := d.state.Fence.bind(charge.Limits), charge.Reservation
+	amounts := limits.Charged(reservation.Amounts)
 	if reason := d.unknown(limits, charge.Knowledge, amounts); reason != "" {
 		undecided := Undecided{Quota: limits.Name, Reason: reason, Resources: sortedNames(amounts)}
 		if reason == StaleNamespaces {
 			undecided.Members = d.state.Counted[Namespaces]
 		}
+		if !limits.EnforcesAny(amounts) && d.admits(limits, reason) {
+			return unenforced(undecided), amounts
+		}
 		return undecided, nil
 	}
 	if _, known := d.state.Reservations[reservation.Key()]; !known && !d.hasRoomFor(reservation) {
-		return Undecided{Quota: limits.Name, Reason: Full, Resources: sortedNames(amounts)}, nil
+		full := Undecided{Quota: limits.Name, Reason: Full, Resources: sortedNames(amounts)}
+		if !limits.EnforcesAny(amounts) {
+			return unenforced(full), nil
+		}
+		return full, nil
 	}
-	hard := d.state.Fence.bind(limits)
 	// What the slot held before may be larger: then the charge adds nothing.
 	held := d.slotAmounts(reservation.slot())
-	charged := quota.Mask(d.Charged(), quota.ResourceNames(amounts))
-	added := quota.Subtract(quota.Mask(quota.Max(held, amounts), quota.ResourceNames(amounts)),
-		quota.Mask(held, quota.ResourceNames(amounts)))
-	wanted := quota.Add(charged, added)
-	if fits, exceeded := quota.LessThanOrEqual(wanted, hard); !fits {
-		return Denied{
-			Quota:     limits.Name,
-			Requested: quota.Mask(amounts, exceeded),
-			Used:      quota.Mask(charged, exceeded),
-			Limited:   quota.Mask(hard, exceeded),
-		}, nil
+	names := quota.ResourceNames(amounts)
+	charged := quota.Mask(d.Charged(), names)
+	added := quota.Subtract(quota.Mask(quota.Max(held, amounts), names), quota.Mask(held, names))
+	if _, exceeded := quota.LessThanOrEqual(quota.Add(charged, added), limits.Hard); len(exceeded) > 0 {
+		if exceeded = slices.DeleteFunc(exceeded, func(name corev1.ResourceName) bool { return limits.Advisory[name] }); len(exceeded) > 0 {
+			return denied(limits.Name, amounts, charged, limits.Hard, exceeded), nil
+		}
 	}
-	if withheld, ok := d.withhold(charge, added, charged, hard); ok {
+	if withheld, ok := d.withhold(charge, limits, added, charged); ok {
 		return withheld, nil
 	}
-	return Granted{}, amounts
+	return Granted{Remarks: d.remarks(limits, amounts, added)}, amounts
+}
+
+// denied returns a denial for the sake of some resources.
+func denied(quotaName string, requested, used, hard corev1.ResourceList, exceeded []corev1.ResourceName) Denied {
+	return Denied{
+		Quota: quotaName, Requested: quota.Mask(requested, exceeded), Used: quota.Mask(used, exceeded), Limited: quota.Mask(hard, exceeded),
+	}
 }
 
 // hasRoomFor reports whether the ledger can hold one more.
@@ -185,8 +229,9 @@ func (d *Draft) unknown(limits Limits, caller Knowledge, amounts corev1.Resource
 	case !d.state.Sealed.IsZero():
 		return Sealed
 	}
+	enforced := limits.EnforcesAny(amounts)
 	for name := range amounts {
-		if _, counted := d.state.Used[name]; !counted {
+		if _, counted := d.state.Used[name]; !counted && (!enforced || limits.Enforces(name)) {
 			return NotCounted
 		}
 	}

@@ -43,6 +43,43 @@ type Limits struct {
 	Name string
 	// Hard is the most that may be used, for each limited resource.
 	Hard corev1.ResourceList
+	// Advisory are the resources of Hard for which nothing is refused: a charge that doesn't fit is
+	// reserved, and remarked on.
+	Advisory map[corev1.ResourceName]bool
+	// Trial are limits that are judged beside Hard and refuse nothing. Resources that only Trial has
+	// are charged, too.
+	Trial corev1.ResourceList
+	// WarnAt is the percentage of a limit from which on charges are remarked on; zero for never.
+	WarnAt int64
+}
+
+// Charged returns the amounts that the limits are about.
+func (l Limits) Charged(amounts corev1.ResourceList) corev1.ResourceList {
+	charged := make(corev1.ResourceList, len(amounts))
+	for name, amount := range amounts {
+		if _, limited := l.Hard[name]; limited {
+			charged[name] = amount
+		} else if _, tried := l.Trial[name]; tried {
+			charged[name] = amount
+		}
+	}
+	return charged
+}
+
+// Enforces reports whether a charge may be refused for the sake of a resource.
+func (l Limits) Enforces(name corev1.ResourceName) bool {
+	_, limited := l.Hard[name]
+	return limited && !l.Advisory[name]
+}
+
+// EnforcesAny reports whether a charge of these amounts may be refused.
+func (l Limits) EnforcesAny(amounts corev1.ResourceList) bool {
+	for name := range amounts {
+		if l.Enforces(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // Object identifies an object and where to look it up.
@@ -147,8 +184,8 @@ type State struct {
 type index struct {
 	// slot -> the reservations in it
 	slots map[slot][]Key
-	// reserved is the sum over all slots.
-	reserved corev1.ResourceList
+	// reserved is the sum over all slots, and escrowed that over the slots of escrows.
+	reserved, escrowed corev1.ResourceList
 	// bytes is the sum of all sizes.
 	bytes int
 	// doubtful and escrows are how many reservations are so.
@@ -211,11 +248,14 @@ func Edit(state State) *Draft {
 	if state.index != nil {
 		draft.state.Reservations = maps.Clone(state.Reservations)
 		draft.index = &index{slots: maps.Clone(state.index.slots), reserved: maps.Clone(state.index.reserved),
-			bytes: state.index.bytes, doubtful: state.index.doubtful, escrows: state.index.escrows}
+			escrowed: maps.Clone(state.index.escrowed),
+			bytes:    state.index.bytes, doubtful: state.index.doubtful, escrows: state.index.escrows}
 		draft.state.index = nil
 		return draft
 	}
-	draft.index = &index{slots: make(map[slot][]Key, len(state.Reservations)), reserved: corev1.ResourceList{}}
+	draft.index = &index{
+		slots: make(map[slot][]Key, len(state.Reservations)), reserved: corev1.ResourceList{}, escrowed: corev1.ResourceList{},
+	}
 	draft.state.Reservations = make(map[Key]Reservation, len(state.Reservations)+1)
 	for key, reservation := range state.Reservations {
 		slot := reservation.slot()
@@ -227,7 +267,7 @@ func Edit(state State) *Draft {
 	}
 	// Once for each slot: a name that is tried again and again has many reservations in one.
 	for slot := range draft.index.slots {
-		draft.index.recharge(nil, draft.slotAmounts(slot))
+		draft.index.recharge(slot, nil, draft.slotAmounts(slot))
 	}
 	return draft
 }
@@ -260,6 +300,19 @@ func (d *Draft) Quota() types.UID { return d.state.Quota }
 // Charged returns what counts against the limits: used and reserved.
 func (d *Draft) Charged() corev1.ResourceList {
 	return quota.Add(d.state.Used, d.index.reserved)
+}
+
+// Held returns what is used and reserved for objects, of each resource that is counted. What replicas hold in
+// escrow is no part of it.
+func (d *Draft) Held() corev1.ResourceList {
+	held := make(corev1.ResourceList, len(d.state.Used))
+	for name, used := range d.state.Used {
+		sum := used.DeepCopy()
+		sum.Add(d.index.reserved[name])
+		sum.Sub(d.index.escrowed[name])
+		held[name] = sum
+	}
+	return held
 }
 
 func (d *Draft) put(reservation Reservation) {
@@ -310,28 +363,36 @@ func (d *Draft) remove(key Key) {
 // recharge corrects the running sums when a slot's amounts were others before.
 func (d *Draft) recharge(slot slot, before corev1.ResourceList) {
 	after := d.slotAmounts(slot)
-	d.index.recharge(before, after)
+	d.index.recharge(slot, before, after)
 	if held, suspected := d.suspects[slot.namespace]; suspected {
 		d.suspects[slot.namespace] = quota.Subtract(quota.Add(held, after), before)
 	}
 }
 
-// recharge corrects the running sum when one slot's amounts change. A resource
-// whose sum returns to zero goes, so that an empty ledger reserves nothing.
-func (i *index) recharge(before, after corev1.ResourceList) {
+// recharge corrects the running sums when one slot's amounts change.
+func (i *index) recharge(slot slot, before, after corev1.ResourceList) {
+	move(i.reserved, before, after)
+	if slot.resource == escrows.GroupResource() {
+		move(i.escrowed, before, after)
+	}
+}
+
+// move corrects a sum of which one part changes. A resource whose sum returns to zero goes, so that an
+// empty ledger reserves nothing.
+func move(sum, before, after corev1.ResourceList) {
 	for name, amount := range before {
-		sum := i.reserved[name].DeepCopy()
-		sum.Sub(amount)
-		i.reserved[name] = sum
+		moved := sum[name].DeepCopy()
+		moved.Sub(amount)
+		sum[name] = moved
 	}
 	for name, amount := range after {
-		sum := i.reserved[name].DeepCopy()
-		sum.Add(amount)
-		i.reserved[name] = sum
+		moved := sum[name].DeepCopy()
+		moved.Add(amount)
+		sum[name] = moved
 	}
 	for name := range before {
-		if sum := i.reserved[name]; sum.IsZero() {
-			delete(i.reserved, name)
+		if moved := sum[name]; moved.IsZero() {
+			delete(sum, name)
 		}
 	}
 }

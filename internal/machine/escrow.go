@@ -106,7 +106,8 @@ func (m *Machine) spend(id RequestID, charge ledger.Charge, probe bool) bool {
 		return false
 	}
 	e.localise(m.known.snapshot)
-	if !e.local.Spend(e.key, charge, probe) {
+	decision, ok := e.local.Spend(e.key, charge, probe)
+	if !ok {
 		return false
 	}
 	if !probe {
@@ -114,8 +115,9 @@ func (m *Machine) spend(id RequestID, charge ledger.Charge, probe bool) bool {
 		e.granted = append(e.granted, granted)
 		e.bytes += granted.Size()
 		e.note(m.now, charge)
+		m.held = true
 	}
-	m.emit(Answer{ID: id, Decision: ledger.Granted{}})
+	m.emit(Answer{ID: id, Decision: decision})
 	return true
 }
 

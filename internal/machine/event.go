@@ -7,6 +7,9 @@ import (
 	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -158,6 +161,14 @@ type Committed struct {
 	Ends  ledger.Ends
 }
 
+// Holds reports what is used and reserved for objects, of each resource that is counted, whenever that may have
+// changed.
+type Holds struct {
+	// Quota is the UID of the quota.
+	Quota   types.UID
+	Amounts corev1.ResourceList
+}
+
 // Conflicted reports that another replica wrote first.
 type Conflicted struct{}
 
@@ -173,6 +184,7 @@ func (Observe) effect()    {}
 func (Answer) effect()     {}
 func (WakeAt) effect()     {}
 func (Committed) effect()  {}
+func (Holds) effect()      {}
 func (Conflicted) effect() {}
 func (Failed) effect()     {}
 func (Impossible) effect() {}

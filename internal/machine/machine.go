@@ -35,9 +35,10 @@ type Machine struct {
 	// ended: nothing is begun any more.
 	ended bool
 
-	// now and effects are of the Step under way.
+	// now and effects are of the Step under way. held: more may be held since it began.
 	now     time.Time
 	effects []Effect
+	held    bool
 }
 
 // New makes a Machine that knows nothing yet.
@@ -47,7 +48,8 @@ func New(options Options) *Machine {
 
 // Step takes an event that happened now and returns what to do. Time must not go back.
 func (m *Machine) Step(now time.Time, event Event) []Effect {
-	m.now, m.effects = now, nil
+	m.now, m.effects, m.held = now, nil, false
+	before := m.known.snapshot.Version
 	switch event := event.(type) {
 	case Charge:
 		m.charge(event)
@@ -72,7 +74,27 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 		m.ended = true
 	} // a Tick only lets time pass
 	m.proceed()
+	if m.held || m.known.snapshot.Version != before {
+		m.tellHeld()
+	}
 	return m.effects
+}
+
+// tellHeld reports what is held by the ledger that is known, and what was granted since.
+func (m *Machine) tellHeld() {
+	known := &m.known.snapshot
+	if known.void() {
+		return
+	}
+	known.State = known.State.Indexed()
+	held := Holds{Quota: known.State.Quota}
+	if len(m.escrow.granted) > 0 {
+		m.escrow.localise(*known)
+		held.Amounts = m.escrow.local.Held()
+	} else {
+		held.Amounts = known.State.Held()
+	}
+	m.emit(held)
 }
 
 // Current returns the newest ledger that the machine knows, which may be older than

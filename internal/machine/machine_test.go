@@ -66,6 +66,8 @@ type story struct {
 	now     time.Time
 	// counting: this process counts the quota, so that the story has each Observe.
 	counting bool
+	// holds is what was reported last.
+	holds Holds
 }
 
 func tell(t *testing.T, options Options) *story {
@@ -87,6 +89,10 @@ func (s *story) step(after time.Duration, event Event, want ...string) {
 		effects = effects[1:]
 		if _, asks := next.(Observe); asks && !s.counting {
 			effects = append(effects, s.machine.Step(s.now, Observed{})...)
+			continue
+		}
+		if holds, ok := next.(Holds); ok {
+			s.holds = holds
 			continue
 		}
 		got = append(got, s.words(next))

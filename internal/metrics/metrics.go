@@ -42,9 +42,11 @@ const (
 	Undecodable Outcome = "undecodable"
 	// Failed: the operator could not decide, so the request was refused.
 	Failed Outcome = "failed"
+	// Unchecked: the operator could not decide, and the quotas admit requests then.
+	Unchecked Outcome = "unchecked"
 )
 
-func outcomes() []Outcome { return []Outcome{Allowed, Denied, Unknown, Undecodable, Failed} }
+func outcomes() []Outcome { return []Outcome{Allowed, Denied, Unknown, Undecodable, Failed, Unchecked} }
 
 // Preflight is how a question about a workload ended.
 type Preflight string
@@ -170,7 +172,8 @@ func newPreflight(c *catalogue) map[Preflight]answers {
 	requests := c.counter("preflight", "requests_total",
 		"Workloads, scales and autoscalers that were judged when they were applied, by outcome.", labelOutcome)
 	duration := c.histogram("preflight", "duration_seconds",
-		"Time from the request for a workload, a scale or an autoscaler to its answer, by outcome.", prometheus.ExponentialBuckets(0.0001, 2, 15), labelOutcome)
+		"Time from the request for a workload, a scale or an autoscaler to its answer, by outcome.",
+		prometheus.ExponentialBuckets(0.0001, 2, 15), labelOutcome)
 	byOutcome := map[Preflight]answers{}
 	for _, outcome := range preflights() {
 		byOutcome[outcome] = answers{

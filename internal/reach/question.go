@@ -42,6 +42,8 @@ type Question struct {
 	// Specs is a digest of these specs' versions. While it is the same, the Epoch
 	// stays as it is.
 	Specs string
+	// Admits: the API server lets a request pass if it gets no answer. So must the webhook if it can't decide.
+	Admits bool
 }
 
 // IsWitness reports whether the entry says something of the quotas that cover the
@@ -79,18 +81,26 @@ func (q Question) Path() string {
 	if q.Quotas != "" {
 		entry += "-" + q.Quotas
 	}
-	return entry + "/" + strconv.FormatUint(q.Epoch, 10) + "-" + q.Specs
+	specs := strconv.FormatUint(q.Epoch, 10) + "-" + q.Specs
+	if q.Admits {
+		specs += "-" + admits
+	}
+	return entry + "/" + specs
 }
 
-var errQuestion = errors.New("want WITNESS[-QUOTAS]/EPOCH-SPECS")
+// admits ends the path of an entry that lets requests pass without an answer.
+const admits = "admit"
+
+var errQuestion = errors.New("want WITNESS[-QUOTAS]/EPOCH-SPECS[-admit]")
 
 // ParseQuestion reads what Path returned, and nothing else.
 func ParseQuestion(path string) (Question, error) {
 	entry, specs, _ := strings.Cut(path, "/")
 	witness, quotas, _ := strings.Cut(entry, "-")
-	number, digest, _ := strings.Cut(specs, "-")
+	number, rest, _ := strings.Cut(specs, "-")
+	digest, last, _ := strings.Cut(rest, "-")
 	epoch, err := strconv.ParseUint(number, 10, 64)
-	question := Question{Witness: Witness(witness), Quotas: quotas, Epoch: epoch, Specs: digest}
+	question := Question{Witness: Witness(witness), Quotas: quotas, Epoch: epoch, Specs: digest, Admits: last == admits}
 	if err != nil || !question.isValid() || question.Path() != path {
 		return Question{}, fmt.Errorf("reading the question %q: %w", path, errQuestion)
 	}

@@ -30,6 +30,11 @@ const (
 type outcome struct {
 	decision ledger.Decision
 	err      error
+	// covered is what covers the namespace, and amounts are what is charged.
+	covered coverage.Covered
+	amounts []evaluation.Charge
+	// passedOver are quotas that couldn't decide, and refuse nothing.
+	passedOver []ledger.Undecided
 }
 
 // decide charges the request. It looks first at what is known in memory. An
@@ -38,17 +43,43 @@ type outcome struct {
 // such as usage that is being counted, is waited for briefly.
 func (h *Handler) decide(
 	ctx context.Context, question reach.Question, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
-) (ledger.Decision, error) {
+) outcome {
 	covered, err := h.Coverage.Covering(ctx, question, request.Namespace, 0)
 	if err != nil {
-		return nil, err
+		return outcome{err: err}
 	}
-	first := h.outcome(ctx, request, attributes, covered)
+	first := h.charge(ctx, request, attributes, covered, nil)
 	if first.granted() || isNative(first.err) || isTaken(first.err) {
-		return first.decision, first.err
+		return first
 	}
-	last := h.decideAgain(ctx, request, attributes, question, covered, first)
-	return last.decision, last.err
+	return h.passOver(ctx, request, attributes, h.decideAgain(ctx, request, attributes, question, first))
+}
+
+// passOver charges the request without the quotas that can't decide and would refuse nothing.
+func (h *Handler) passOver(
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, last outcome,
+) outcome {
+	var passed []ledger.Undecided
+	names := map[string]bool{}
+	for {
+		undecided, isUndecided := last.decision.(ledger.Undecided)
+		if last.err != nil || !isUndecided || names[undecided.Quota] || last.enforces(undecided.Quota) {
+			last.passedOver = passed
+			return last
+		}
+		passed, names[undecided.Quota] = append(passed, undecided), true
+		last = h.charge(ctx, request, attributes, last.covered, names)
+	}
+}
+
+// enforces reports whether a quota may refuse the request.
+func (o outcome) enforces(quota string) bool {
+	for _, charge := range o.amounts {
+		if charge.Quota == quota {
+			return named(o.covered.Definitions, quota).Limits.EnforcesAny(charge.Amounts)
+		}
+	}
+	return true
 }
 
 // decideAgain charges the request again after each look that may lead to another
@@ -56,7 +87,7 @@ func (h *Handler) decide(
 // the replica has not seen, a look shows, however long that takes.
 func (h *Handler) decideAgain(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
-	question reach.Question, covered coverage.Covered, last outcome,
+	question reach.Question, last outcome,
 ) outcome {
 	patience := h.Clock.Now().Add(countWait)
 	for ctx.Err() == nil {
@@ -64,11 +95,10 @@ func (h *Handler) decideAgain(
 		if err != nil {
 			return outcome{err: err}
 		}
-		if last.restsOnLimits() && sameLimits(covered.Definitions, again.Definitions) {
+		if last.restsOnLimits() && sameLimits(last.covered.Definitions, again.Definitions) {
 			return last
 		}
-		covered = again
-		last = h.outcome(ctx, request, attributes, covered)
+		last = h.charge(ctx, request, attributes, again, nil)
 		if last.granted() || isTaken(last.err) || !last.isBehind() && h.Clock.Now().After(patience) {
 			return last
 		}
@@ -103,13 +133,6 @@ func (h *Handler) lookAgain(ctx context.Context, question reach.Question, namesp
 	default:
 		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookQuotas)
 	}
-}
-
-func (h *Handler) outcome(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, covered coverage.Covered,
-) outcome {
-	decision, err := h.charge(ctx, request, attributes, covered)
-	return outcome{decision: decision, err: err}
 }
 
 // pause lets what is under way come further, unless ctx ends first.

@@ -24,6 +24,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/history"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -61,6 +62,10 @@ type Parts struct {
 	// ReservationTTL is the life of a reservation: longer than any request can take,
 	// and than two replicas' clocks may differ on top of that.
 	ReservationTTL time.Duration
+	// History may be nil: then nobody remembers what didn't fit.
+	History Recorder
+	// AdmitByDefault: requests are admitted while nobody can decide, if the quota doesn't say otherwise.
+	AdmitByDefault bool
 	// MaxDoubtful is what one namespace may hold for requests that seem to have failed, in percent
 	// of a limit.
 	MaxDoubtful int64
@@ -73,6 +78,11 @@ type Charger interface {
 	Judge(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error)
 	// Current returns a quota's ledger as it is known.
 	Current(quota string) ledger.State
+}
+
+// Recorder remembers what didn't fit.
+type Recorder interface {
+	Refused(at time.Time, refusal history.Refusal)
 }
 
 // Contact is the contact with the API server. Without it nothing can be decided.
@@ -95,6 +105,9 @@ func (h *Handler) Handle(ctx context.Context, call Call, request *admissionv1.Ad
 	ctx, stop := h.Contact.While(ctx)
 	defer stop()
 	outcome, response := h.answer(ctx, call.Question, request)
+	if outcome == metrics.Failed && call.Question.Admits {
+		outcome, response = metrics.Unchecked, admitted(response)
+	}
 	h.Metrics.Requested(outcome, h.Clock.Since(call.Start))
 	if outcome == metrics.Failed || outcome == metrics.Undecodable {
 		log.FromContext(ctx).Info("Refused a request that could not be decided",
@@ -117,11 +130,13 @@ func (h *Handler) answer(
 	if err != nil {
 		return metrics.Undecodable, admission.Errored(http.StatusBadRequest, err)
 	}
-	decision, err := h.decide(ctx, question, request, attributes)
+	decided := h.decide(ctx, question, request, attributes)
+	decision, err := decided.decision, decided.err
 	if lost, isLost := errors.AsType[*contact.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
 		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, lost)
 	}
 	if refusal := (*evaluation.Refusal)(nil); errors.As(err, &refusal) {
+		h.recordIncomplete(request, attributes, decided.covered.Definitions, refusal)
 		h.tellOf(request, attributes, incomplete(refusal), refusal.Message)
 		return metrics.Denied, admission.Denied(refusal.Message)
 	}
@@ -136,7 +151,11 @@ func (h *Handler) answer(
 	}
 	h.noteGrant(request, attributes, decision)
 	outcome, response := respond(decision)
+	h.record(request, attributes, decided)
 	h.tellOf(request, attributes, refusalOf(decision), response.Result.Message)
+	if outcome == metrics.Allowed {
+		return h.remarkOn(request, attributes, decided, response)
+	}
 	return outcome, response
 }
 
@@ -156,47 +175,69 @@ func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {
 }
 
 // charge evaluates the request for the quotas that cover its namespace, which
-// may be none, and charges all of them or none.
+// may be none, and charges all of them or none. Quotas that are passed over are left out.
 func (h *Handler) charge(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, covered coverage.Covered,
-) (ledger.Decision, error) {
+	passedOver map[string]bool,
+) outcome {
 	quotas := make([]evaluation.Quota, 0, len(covered.Definitions))
 	for i := range covered.Definitions {
 		quotas = append(quotas, covered.Definitions[i].Quota)
 	}
 	amounts, err := h.Evaluators.Charges(attributes, quotas)
 	if err != nil || len(amounts) == 0 {
-		return ledger.Granted{}, err
+		return outcome{decision: ledger.Granted{}, err: err, covered: covered}
 	}
-	if err := h.Natives.refuse(ctx, h.Evaluators, attributes); err != nil {
-		return nil, err
+	charged := outcome{covered: covered, amounts: amounts}
+	if charged.err = h.Natives.refuse(ctx, h.Evaluators, attributes); charged.err != nil {
+		return charged
 	}
+	charges, refused, err := h.chargesOf(request, attributes, charged, passedOver)
+	if refused != nil || err != nil {
+		charged.decision, charged.err = refused, err
+		return charged
+	}
+	if len(charges) == 0 {
+		charged.decision = ledger.Granted{}
+		return charged
+	}
+	if attributes.IsDryRun() {
+		charged.decision, charged.err = h.Charger.Judge(ctx, charges)
+		return charged
+	}
+	if charged.err = h.Names.refuse(ctx, request, h.Charger, charges); charged.err != nil {
+		return charged
+	}
+	if charged.decision, charged.err = h.Charger.Reserve(ctx, charges); charged.err == nil {
+		charged.err = h.noteRefusal(ctx, request, attributes, charges, charged.decision)
+	}
+	return charged
+}
+
+// chargesOf returns what the ledgers are charged, or the refusal of a quota that can't be charged.
+func (h *Handler) chargesOf(
+	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, passedOver map[string]bool,
+) ([]ledger.Charge, ledger.Decision, error) {
 	held, err := reservation(request, attributes, h.Clock.Now().Add(h.ReservationTTL))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	charges := make([]ledger.Charge, 0, len(amounts))
-	for _, charge := range amounts {
-		charged := named(covered.Definitions, charge.Quota)
-		if refused, isInvalid := invalid(charged, charge.Amounts); isInvalid {
-			return refused, nil
+	charges := make([]ledger.Charge, 0, len(charged.amounts))
+	for _, charge := range charged.amounts {
+		if len(charge.Amounts) == 0 || passedOver[charge.Quota] {
+			continue
+		}
+		quota := named(charged.covered.Definitions, charge.Quota)
+		if refused, isInvalid := invalid(quota, charge.Amounts); isInvalid {
+			return nil, refused, nil
 		}
 		held.Amounts = charge.Amounts
 		charges = append(charges, ledger.Charge{
-			Limits: charged.Limits, Reservation: held, Knowledge: covered.Knowledge, MaxDoubtful: h.MaxDoubtful,
+			Limits: quota.Limits, Reservation: held, Knowledge: charged.covered.Knowledge, MaxDoubtful: h.MaxDoubtful,
+			Admits: quota.Enforcement.AdmitsUnavailable(h.AdmitByDefault) || !quota.Limits.EnforcesAny(charge.Amounts),
 		})
 	}
-	if attributes.IsDryRun() {
-		return h.Charger.Judge(ctx, charges)
-	}
-	if err := h.Names.refuse(ctx, request, h.Charger, charges); err != nil {
-		return nil, err
-	}
-	decision, err := h.Charger.Reserve(ctx, charges)
-	if err != nil {
-		return nil, err
-	}
-	return decision, h.noteRefusal(ctx, request, attributes, charges, decision)
+	return charges, nil, nil
 }
 
 // named returns the definition of the quota with this name, which is one of them.

@@ -37,6 +37,8 @@ func unknownMessage(undecided ledger.Undecided) string {
 
 func explanation(undecided ledger.Undecided) string {
 	switch undecided.Reason {
+	case ledger.Unavailable:
+		return undecided.Detail
 	case ledger.Full:
 		return "too many requests are in flight: try again in a moment"
 	case ledger.NotJoined:
@@ -61,6 +63,10 @@ func amounts(list corev1.ResourceList) string {
 		parts = append(parts, string(name)+"="+quantity.String())
 	}
 	return strings.Join(parts, ",")
+}
+
+func uncheckedMessage(undecided ledger.Undecided) string {
+	return fmt.Sprintf("not checked against quota %s, and admitted: %s", undecided.Quota, undecided.Detail)
 }
 
 func names(resources []corev1.ResourceName) string {

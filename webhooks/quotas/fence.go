@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -58,7 +59,7 @@ func (f *Fences) impose(ctx context.Context, previous, current *quotav1.ClusterR
 		Until:      f.clock.Now().Add(f.life).Truncate(time.Second),
 	}
 	raise := func(draft *ledger.Draft) {
-		draft.UpdateFence(previous.Generation, previous.Spec.Quota.Hard)
+		draft.UpdateFence(previous.Generation, definition.Enforced(previous.Spec))
 		draft.SetFence(fence)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
@@ -70,13 +71,13 @@ func (f *Fences) impose(ctx context.Context, previous, current *quotav1.ClusterR
 	return nil
 }
 
-// loweredLimits returns the limits that are lower than they were, or new. A replica may
-// know a version of the spec before the previous one, by which more was allowed of a
-// resource that is newly limited.
+// loweredLimits returns the limits that are enforced and are lower than they were, or weren't enforced. A
+// replica may know a version of the spec before the previous one, by which more was allowed of a resource that
+// is newly limited.
 func loweredLimits(previous, current *quotav1.ClusterResourceQuota) corev1.ResourceList {
-	lowered := corev1.ResourceList{}
-	for name, limit := range current.Spec.Quota.Hard {
-		if before, limited := previous.Spec.Quota.Hard[name]; !limited || limit.Cmp(before) < 0 {
+	lowered, before := corev1.ResourceList{}, definition.Enforced(previous.Spec)
+	for name, limit := range definition.Enforced(current.Spec) {
+		if earlier, enforced := before[name]; !enforced || limit.Cmp(earlier) < 0 {
 			lowered[name] = limit
 		}
 	}
