@@ -43,7 +43,7 @@ func (e Event) Record(recorder Recorder) {
 	recorder.Eventf(&e.Regarding, nil, corev1.EventTypeWarning, e.Reason, e.Action, "%s", e.Note)
 }
 
-// Refusal is a request that a quota refused.
+// Refusal is a request that a quota refused, or would have refused in the mode Deny.
 type Refusal struct {
 	Quota, Namespace string
 	// Kind and Name are the object's, as in pods "web-1".
@@ -59,9 +59,11 @@ type Refusal struct {
 // Refused is the event of a refusal on the quota. It is in the namespace default and names
 // no namespace and no object, because who reads it there may belong to another tenant.
 func Refused(quota types.UID, refusal Refusal) Event {
-	what, next := refusal.Message, "; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard"
+	did, what, next := "refused", refusal.Message, "; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard"
 	switch refusal.Reason {
 	case quotav1.ReasonQuotaExceeded:
+	case quotav1.ReasonWouldExceed:
+		did, next = "admitted", "; with the mode Deny it would be refused: status.history of the quota counts such requests"
 	case quotav1.ReasonRequestIncomplete:
 		what, next = "a request must state all that the quota limits", moreInViews
 	case quotav1.ReasonTooMuchInDoubt:
@@ -72,7 +74,7 @@ func Refused(quota types.UID, refusal Refusal) Event {
 	}
 	return Event{
 		Regarding: quotaReference(refusal.Quota, quota, refusal.Resource), Reason: refusal.Reason, Action: admitting,
-		Note: note(fmt.Sprintf("refused %s: %s", refusal.Kind, what), next),
+		Note: note(fmt.Sprintf("%s %s: %s", did, refusal.Kind, what), next),
 	}
 }
 
@@ -85,10 +87,14 @@ const moreInViews = "; the events of the local views, in their namespaces, say m
 
 // RefusedInView is the event of a refusal on the view in the request's namespace.
 func RefusedInView(view types.UID, refusal Refusal) Event {
+	did := "refused"
+	if refusal.Reason == quotav1.ReasonWouldExceed {
+		did = "admitted"
+	}
 	return Event{
 		Regarding: viewReference(refusal.Namespace, refusal.Quota, view, refusal.Resource),
 		Reason:    refusal.Reason, Action: admitting,
-		Note: note(fmt.Sprintf("refused %s %q: %s", refusal.Kind, refusal.Name, refusal.Message), afterRefusal(refusal.Reason)),
+		Note: note(fmt.Sprintf("%s %s %q: %s", did, refusal.Kind, refusal.Name, refusal.Message), afterRefusal(refusal.Reason)),
 	}
 }
 
@@ -99,6 +105,8 @@ func afterRefusal(reason string) string {
 	case quotav1.ReasonQuotaExceeded:
 		return "; used is what all namespaces that share the quota use: delete unneeded objects, " +
 			"or ask the cluster's administrator for a higher limit"
+	case quotav1.ReasonWouldExceed:
+		return "; the quota only watches so far: with the mode Deny it would be refused"
 	case quotav1.ReasonTooMuchInDoubt:
 		return "; ask the cluster's administrator for the list: kubectl crq reservations"
 	case quotav1.ReasonRequestIncomplete:
