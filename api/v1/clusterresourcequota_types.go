@@ -100,6 +100,9 @@ const (
 	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonWouldExceed: a request that didn't fit was admitted, because the mode is Warn or Audit.
 	ReasonWouldExceed = "WouldExceed"
+	// EventAdmittedWhileUnavailable: used is found to be above hard, because requests were admitted while the operator
+	// couldn't decide.
+	EventAdmittedWhileUnavailable = ReasonAdmittedWhileUnavailable
 	// ReasonSpecChanged: somebody changed what the quota limits; the message says who.
 	ReasonSpecChanged = "SpecChanged"
 	// ReasonRequestIncomplete: a request was refused because it doesn't say how

@@ -58,7 +58,7 @@ func Compile(object *quotav1.ClusterResourceQuota) (Definition, error) {
 	spec.Hard = Counted(object.Spec)
 	return Definition{
 		Limits:      limitsOf(object, digest),
-		Quota:       evaluation.Quota{Name: object.Name, Spec: spec, Advisory: advisory(object.Spec)},
+		Quota:       evaluation.Quota{Name: object.Name, Spec: spec, Advisory: advisory(object.Spec), Tried: tried(object.Spec)},
 		Selector:    selector,
 		Preflight:   cmp.Or(object.Spec.Preflight, quotav1.PreflightWarn),
 		Enforcement: enforcementOf(object.Spec),

@@ -94,6 +94,20 @@ func Counted(spec quotav1.ClusterResourceQuotaSpec) corev1.ResourceList {
 	return counted
 }
 
+// tried are the resources that only the trial limits; nil if there are none.
+func tried(spec quotav1.ClusterResourceQuotaSpec) map[corev1.ResourceName]bool {
+	var tried map[corev1.ResourceName]bool
+	for name := range spec.Trial.Hard {
+		if _, limited := spec.Quota.Hard[name]; !limited {
+			if tried == nil {
+				tried = map[corev1.ResourceName]bool{}
+			}
+			tried[name] = true
+		}
+	}
+	return tried
+}
+
 // advisory are the counted resources for which nothing is refused; nil if there are none.
 func advisory(spec quotav1.ClusterResourceQuotaSpec) map[corev1.ResourceName]bool {
 	var advisory map[corev1.ResourceName]bool

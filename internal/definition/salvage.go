@@ -34,7 +34,8 @@ func Salvage(object *quotav1.ClusterResourceQuota) Definition {
 	return Definition{
 		Limits: limitsOf(object, sum),
 		Quota: evaluation.Quota{
-			Name: object.Name, Spec: corev1.ResourceQuotaSpec{Hard: Counted(object.Spec)}, Advisory: advisory(object.Spec),
+			Name: object.Name, Spec: corev1.ResourceQuotaSpec{Hard: Counted(object.Spec)},
+			Advisory: advisory(object.Spec), Tried: tried(object.Spec),
 		},
 		Selector:    salvageSelector(object.Spec.Selector),
 		Preflight:   cmp.Or(object.Spec.Preflight, quotav1.PreflightWarn),

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -102,14 +103,37 @@ func (e *Evaluators) chargesByUpstream(a admission.Attributes, evaluator quota.E
 	if err := e.checkLimitedScopes(a, measured); err != nil {
 		return nil, err
 	}
-	charged, err := resourcequota.CheckRequest(unused, a, measured, e.limited)
+	covering := e.covering(unused, sorted)
+	charged, err := resourcequota.CheckRequest(covering, a, measured, e.limited)
+	if err == nil && len(e.limited) > 0 {
+		charged, err = resourcequota.CheckRequest(unused, a, measured, nil)
+	}
 	if err == nil {
 		return measured.chargesOf(charged), nil
 	}
-	if e.isUncovered(unused, a, measured) {
+	if e.isUncovered(covering, a, measured) {
 		return nil, &Refusal{Message: reason(a, err), Uncovered: true}
 	}
 	return nil, refusalOrFailure(a, err)
+}
+
+// covering returns the unused quotas without what they only try to limit: that covers nothing that is limited by
+// default. If nothing is, they are the same.
+func (e *Evaluators) covering(unused []corev1.ResourceQuota, quotas []Quota) []corev1.ResourceQuota {
+	if len(e.limited) == 0 {
+		return unused
+	}
+	covering := make([]corev1.ResourceQuota, 0, len(unused))
+	for i, one := range unused {
+		if tried := quotas[i].Tried; len(tried) > 0 {
+			one.Status.Hard = maps.Clone(one.Status.Hard)
+			maps.DeleteFunc(one.Status.Hard, func(name corev1.ResourceName, _ resource.Quantity) bool { return tried[name] })
+		}
+		if len(one.Status.Hard) > 0 {
+			covering = append(covering, one)
+		}
+	}
+	return covering
 }
 
 // unusedQuota returns the quota with nothing used of it. What the object uses

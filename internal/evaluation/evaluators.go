@@ -28,6 +28,8 @@ type Quota struct {
 	Spec corev1.ResourceQuotaSpec
 	// Advisory are the resources for which no object is refused because it doesn't say how much it asks for.
 	Advisory map[corev1.ResourceName]bool
+	// Tried are those that the quota only tries to limit. What is limited by default isn't covered by them.
+	Tried map[corev1.ResourceName]bool
 }
 
 // ClaimSources is what the cost of a ResourceClaim depends on besides the

@@ -77,6 +77,40 @@ func (test limitedTest) run(t *testing.T) {
 	}
 }
 
+func TestATrialCoversNothing(t *testing.T) {
+	tried := func(quota Quota, names ...corev1.ResourceName) Quota {
+		quota.Tried, quota.Advisory = map[corev1.ResourceName]bool{}, map[corev1.ResourceName]bool{}
+		for _, name := range names {
+			quota.Tried[name], quota.Advisory[name] = true, true
+		}
+		return quota
+	}
+	cpu := amountsOf("requests.cpu", "2")
+	pod := creation(pods(), typicalPod())
+	top := limitedScope(corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpIn, "top")
+	ofTop := scopedQuota("m", "pods", corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpIn, "top")
+	for name, test := range map[string]limitedTest{
+		"a name": {
+			limited: limitedNames(pods(), "requests.cpu"), request: pod, quotas: []Quota{tried(quotaOf("m", "requests.cpu"), "requests.cpu")},
+			wantUncovered: "insufficient quota to consume: requests.cpu",
+		},
+		"a name beside one that is limited": {
+			limited: limitedNames(pods(), "requests.cpu"), request: pod, quotas: []Quota{tried(quotaOf("m", "requests.cpu", "services"), "services")},
+			want: []Charge{{Quota: "m", Amounts: cpu}},
+		},
+		"it is charged where another quota covers": {
+			limited: limitedNames(pods(), "requests.cpu"), request: pod, quotas: []Quota{tried(quotaOf("m", "requests.cpu"), "requests.cpu"), quotaOf("z", "requests.cpu")},
+			want: []Charge{{Quota: "m", Amounts: cpu}, {Quota: "z", Amounts: cpu}},
+		},
+		"a scope": {
+			limited: top, request: creation(pods(), podOfClass("top")), quotas: []Quota{tried(ofTop, "pods")},
+			wantUncovered: "insufficient quota to match these scopes: [{PriorityClass In [top]}]",
+		},
+	} {
+		t.Run(name, test.run)
+	}
+}
+
 func TestScopesThatAreLimitedByDefault(t *testing.T) {
 	const (
 		class    = corev1.ResourceQuotaScopePriorityClass

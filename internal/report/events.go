@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 )
 
 // RecorderName is who reports all events.
@@ -133,10 +134,12 @@ func UseOf(resource corev1.ResourceName, level quotav1.Level, total corev1.Resou
 // it, or is above it.
 func LevelReached(quota *quotav1.ClusterResourceQuota, use Use) Event {
 	var next string
-	switch use.Level {
-	case quotav1.LevelUsedAboveHard:
+	switch mode := definition.ModeOf(quota.Spec, use.Resource); {
+	case mode != quotav1.EnforcementDeny:
+		next = unenforced(use.Level, mode)
+	case use.Level == quotav1.LevelUsedAboveHard:
 		next = "nothing is removed, and requests for more are refused: delete unneeded objects, or raise spec.quota.hard"
-	case quotav1.LevelLimitReached:
+	case use.Level == quotav1.LevelLimitReached:
 		next = "requests for more are refused: delete unneeded objects, or raise spec.quota.hard"
 	default:
 		next = "delete unneeded objects, or raise spec.quota.hard, before requests are refused"
@@ -150,11 +153,13 @@ func LevelReached(quota *quotav1.ClusterResourceQuota, use Use) Event {
 // LevelReachedInView is the same on the view that a namespace has of the quota.
 func LevelReachedInView(view *quotav1.LocalResourceQuota, use Use) Event {
 	var next string
-	switch use.Level {
-	case quotav1.LevelUsedAboveHard:
+	switch mode, unlike := view.Status.Modes[use.Resource]; {
+	case unlike:
+		next = unenforced(use.Level, mode)
+	case use.Level == quotav1.LevelUsedAboveHard:
 		next = "nothing is removed, and requests for more are refused: " +
 			"delete unneeded objects, or ask the cluster's administrator for a higher limit"
-	case quotav1.LevelLimitReached:
+	case use.Level == quotav1.LevelLimitReached:
 		next = "requests for more are refused: delete unneeded objects, or ask the cluster's administrator for a higher limit"
 	default:
 		next = "delete unneeded objects, or ask the cluster's administrator for a higher limit, before requests are refused"
@@ -163,6 +168,14 @@ func LevelReachedInView(view *quotav1.LocalResourceQuota, use Use) Event {
 		Regarding: viewReference(view.Namespace, view.Name, view.UID, use.Resource), Reason: string(use.Level), Action: counting,
 		Note: note(fmt.Sprintf("%s: used %s by all namespaces that share the quota, hard %s", use.Resource, use.Used, use.Hard), "; "+next),
 	}
+}
+
+// unenforced says what comes of a level if nothing is refused.
+func unenforced(level quotav1.Level, mode quotav1.EnforcementMode) string {
+	if level == quotav1.LevelNearLimit {
+		return fmt.Sprintf("requests that go beyond it are admitted, because the mode is %s", mode)
+	}
+	return fmt.Sprintf("requests for more are admitted, because the mode is %s", mode)
 }
 
 // References have no version of the object: each version would begin a series of

@@ -79,6 +79,23 @@ func TestEventsWordForWord(t *testing.T) {
 			want: "ClusterResourceQuota team u1: RequestIncomplete Admitting: refused pods: a request must state all that " +
 				"the quota limits; the events of the local views, in their namespaces, say more",
 		},
+		"what would have been refused, to the administrator": {
+			got: Refused("u1", refusal(quotav1.ReasonWouldExceed, "exceeded quota: team")),
+			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: WouldExceed Admitting: admitted pods: exceeded quota: team; " +
+				"with the mode Deny it would be refused: status.history of the quota counts such requests",
+		},
+		"what would have been refused, to the owner": {
+			got: RefusedInView("u2", refusal(quotav1.ReasonWouldExceed, "exceeded quota: team")),
+			want: `LocalResourceQuota shop/team u2 status.total.hard{pods}: WouldExceed Admitting: admitted pods "web-1": exceeded quota: ` +
+				"team; the quota only watches so far: with the mode Deny it would be refused",
+		},
+		"a limit that isn't enforced is reached": {
+			got: LevelReached(&quotav1.ClusterResourceQuota{
+				ObjectMeta: team.ObjectMeta, Spec: quotav1.ClusterResourceQuotaSpec{Enforcement: quotav1.Enforcement{Mode: quotav1.EnforcementAudit}},
+			}, use(quotav1.LevelLimitReached, "10")),
+			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: LimitReached Counting: requests.cpu: used 10, hard 10; " +
+				"requests for more are admitted, because the mode is Audit",
+		},
 		"a limit comes near": {
 			got: LevelReached(team, use(quotav1.LevelNearLimit, "8")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: NearLimit Counting: requests.cpu: used 8, hard 10; " +
