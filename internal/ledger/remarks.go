@@ -14,7 +14,7 @@ func unenforced(refusal Undecided) Granted {
 	return Granted{Remarks: []Remark{{Quota: refusal.Quota, Kind: Unenforced, Refusal: refusal}}}
 }
 
-// admits reports whether a charge that can't be judged may be reserved all the same. It may not if the ledger
+// admits reports whether a charge that can't be judged may be reserved. It may not if the ledger
 // is another quota's, or if the caller has to find out first which limits or namespaces there are.
 func (d *Draft) admits(limits Limits, reason Reason) bool {
 	return d.state.Quota == limits.Quota && (reason == NotCounted || reason == NotJoined || reason == Sealed)

@@ -135,6 +135,8 @@ type Charge struct {
 	MaxDoubtful int64
 	// Admits: if the ledger can't be read or written, the request is admitted without a reservation.
 	Admits bool
+	// Unjudged: if nothing is enforced and nobody can tell whether the charge fits, it is reserved all the same.
+	Unjudged bool
 }
 
 // Knowledge is what a caller knew of namespaces when it found that the quota covers
@@ -178,14 +180,14 @@ func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 		if reason == StaleNamespaces {
 			undecided.Members = d.state.Counted[Namespaces]
 		}
-		if !limits.EnforcesAny(amounts) && d.admits(limits, reason) {
+		if charge.Unjudged && !limits.EnforcesAny(amounts) && d.admits(limits, reason) {
 			return unenforced(undecided), amounts
 		}
 		return undecided, nil
 	}
 	if _, known := d.state.Reservations[reservation.Key()]; !known && !d.hasRoomFor(reservation) {
 		full := Undecided{Quota: limits.Name, Reason: Full, Resources: sortedNames(amounts)}
-		if !limits.EnforcesAny(amounts) {
+		if charge.Unjudged && !limits.EnforcesAny(amounts) {
 			return unenforced(full), nil
 		}
 		return full, nil

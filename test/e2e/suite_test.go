@@ -96,7 +96,7 @@ var _ = JustAfterEach(func() { suite.ReportLog(running) })
 func startControlPlane(ctx context.Context) {
 	GinkgoHelper()
 	var err error
-	cluster, err = harness.Start(ctx, harness.Options{})
+	cluster, err = harness.Start(ctx, harness.Options{APIServerFlags: auditFlags()})
 	Expect(err).NotTo(HaveOccurred())
 	// Only what specs need: the rest would create objects of its own in each
 	// namespace, and load the machine.

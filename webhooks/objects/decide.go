@@ -24,6 +24,8 @@ const (
 	countWait = 3 * time.Second
 	// countPoll is how often it looks.
 	countPoll = 50 * time.Millisecond
+	// admitWait is how long a request waits for a quota that can't decide and refuses nothing.
+	admitWait = 500 * time.Millisecond
 )
 
 // outcome is a decision, or why there is none.
@@ -33,9 +35,13 @@ type outcome struct {
 	// covered is what covers the namespace, and amounts are what is charged.
 	covered coverage.Covered
 	amounts []evaluation.Charge
-	// passedOver are quotas that couldn't decide, and refuse nothing.
+	// passedOver are quotas that couldn't decide, refuse nothing, and aren't charged.
 	passedOver []ledger.Undecided
 }
+
+// waiver names quotas that can't decide and refuse nothing. Of some, the judgement is waived, and of others the
+// charge, because their ledgers can't hold it.
+type waiver struct{ judgement, charge map[string]bool }
 
 // decide charges the request. It looks first at what is known in memory. An
 // answer other than yes, which may rest on something outdated, is given only
@@ -48,27 +54,31 @@ func (h *Handler) decide(
 	if err != nil {
 		return outcome{err: err}
 	}
-	first := h.charge(ctx, request, attributes, covered, nil)
+	first := h.charge(ctx, request, attributes, covered, waiver{})
 	if first.granted() || isNative(first.err) || isTaken(first.err) {
 		return first
 	}
 	return h.passOver(ctx, request, attributes, h.decideAgain(ctx, request, attributes, question, first))
 }
 
-// passOver charges the request without the quotas that can't decide and would refuse nothing.
+// passOver charges the request though quotas can't decide that refuse nothing.
 func (h *Handler) passOver(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, last outcome,
 ) outcome {
 	var passed []ledger.Undecided
-	names := map[string]bool{}
+	waived := waiver{judgement: map[string]bool{}, charge: map[string]bool{}}
 	for {
 		undecided, isUndecided := last.decision.(ledger.Undecided)
-		if last.err != nil || !isUndecided || names[undecided.Quota] || last.enforces(undecided.Quota) {
+		if last.err != nil || !isUndecided || waived.charge[undecided.Quota] || last.enforces(undecided.Quota) {
 			last.passedOver = passed
 			return last
 		}
-		passed, names[undecided.Quota] = append(passed, undecided), true
-		last = h.charge(ctx, request, attributes, last.covered, names)
+		if !waived.judgement[undecided.Quota] {
+			waived.judgement[undecided.Quota] = true
+		} else {
+			passed, waived.charge[undecided.Quota] = append(passed, undecided), true
+		}
+		last = h.charge(ctx, request, attributes, last.covered, waived)
 	}
 }
 
@@ -89,7 +99,7 @@ func (h *Handler) decideAgain(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 	question reach.Question, last outcome,
 ) outcome {
-	patience := h.Clock.Now().Add(countWait)
+	patience := h.Clock.Now().Add(last.patience())
 	for ctx.Err() == nil {
 		again, err := h.lookAgain(ctx, question, request.Namespace, last)
 		if err != nil {
@@ -98,7 +108,7 @@ func (h *Handler) decideAgain(
 		if last.restsOnLimits() && sameLimits(last.covered.Definitions, again.Definitions) {
 			return last
 		}
-		last = h.charge(ctx, request, attributes, again, nil)
+		last = h.charge(ctx, request, attributes, again, waiver{})
 		if last.granted() || isTaken(last.err) || !last.isBehind() && h.Clock.Now().After(patience) {
 			return last
 		}
@@ -144,6 +154,14 @@ func (h *Handler) pause(ctx context.Context) {
 }
 
 func (o outcome) granted() bool { return o.err == nil && ledger.IsGranted(o.decision) }
+
+// patience is how long the request waits for what needs time.
+func (o outcome) patience() time.Duration {
+	if undecided, isUndecided := o.decision.(ledger.Undecided); isUndecided && o.err == nil && !o.enforces(undecided.Quota) {
+		return admitWait
+	}
+	return countWait
+}
 
 // isBehind reports whether the replica has yet to see what the ledger has counted.
 func (o outcome) isBehind() bool {

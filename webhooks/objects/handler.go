@@ -175,10 +175,10 @@ func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {
 }
 
 // charge evaluates the request for the quotas that cover its namespace, which
-// may be none, and charges all of them or none. Quotas that are passed over are left out.
+// may be none, and charges all of them or none.
 func (h *Handler) charge(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, covered coverage.Covered,
-	passedOver map[string]bool,
+	waived waiver,
 ) outcome {
 	quotas := make([]evaluation.Quota, 0, len(covered.Definitions))
 	for i := range covered.Definitions {
@@ -192,7 +192,7 @@ func (h *Handler) charge(
 	if charged.err = h.Natives.refuse(ctx, h.Evaluators, attributes); charged.err != nil {
 		return charged
 	}
-	charges, refused, err := h.chargesOf(request, attributes, charged, passedOver)
+	charges, refused, err := h.chargesOf(request, attributes, charged, waived)
 	if refused != nil || err != nil {
 		charged.decision, charged.err = refused, err
 		return charged
@@ -216,7 +216,7 @@ func (h *Handler) charge(
 
 // chargesOf returns what the ledgers are charged, or the refusal of a quota that can't be charged.
 func (h *Handler) chargesOf(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, passedOver map[string]bool,
+	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, waived waiver,
 ) ([]ledger.Charge, ledger.Decision, error) {
 	held, err := reservation(request, attributes, h.Clock.Now().Add(h.ReservationTTL))
 	if err != nil {
@@ -224,7 +224,7 @@ func (h *Handler) chargesOf(
 	}
 	charges := make([]ledger.Charge, 0, len(charged.amounts))
 	for _, charge := range charged.amounts {
-		if len(charge.Amounts) == 0 || passedOver[charge.Quota] {
+		if len(charge.Amounts) == 0 || waived.charge[charge.Quota] {
 			continue
 		}
 		quota := named(charged.covered.Definitions, charge.Quota)
@@ -234,7 +234,8 @@ func (h *Handler) chargesOf(
 		held.Amounts = charge.Amounts
 		charges = append(charges, ledger.Charge{
 			Limits: quota.Limits, Reservation: held, Knowledge: charged.covered.Knowledge, MaxDoubtful: h.MaxDoubtful,
-			Admits: quota.Enforcement.AdmitsUnavailable(h.AdmitByDefault) || !quota.Limits.EnforcesAny(charge.Amounts),
+			Admits:   quota.Enforcement.AdmitsUnavailable(h.AdmitByDefault) || !quota.Limits.EnforcesAny(charge.Amounts),
+			Unjudged: waived.judgement[charge.Quota],
 		})
 	}
 	return charges, nil, nil
