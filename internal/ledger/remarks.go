@@ -45,7 +45,7 @@ func (d *Draft) remarks(limits Limits, amounts, added corev1.ResourceList) []Rem
 	return remarks
 }
 
-// near returns the resources of which something is added, and so much is wanted that it is to be remarked on.
+// near returns the resources of which something is added, and so much is wanted that people are told.
 func near(wanted, added corev1.ResourceList, limits Limits) []corev1.ResourceName {
 	var near []corev1.ResourceName
 	for name, amount := range added {
