@@ -330,7 +330,7 @@ func (c *Controller) quotas(ctx context.Context) ([]reach.Quota, error) {
 
 func (c *Controller) quota(object *quotav1.ClusterResourceQuota) reach.Quota {
 	defined := c.options.Define(object)
-	tracked, _ := c.evaluators.Resources(defined.Limits.Hard)
+	tracked, _ := c.evaluators.Resources(defined.Quota.Spec.Hard)
 	limited := slices.Collect(maps.Keys(tracked))
 	return reach.Quota{
 		Name: object.Name, UID: object.UID, Generation: object.Generation,

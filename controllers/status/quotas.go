@@ -137,7 +137,7 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 		return reconcile.Result{}, err
 	}
 	status := facts.status(quota)
-	torn := balance.Torn(status.Total.Hard, status.Total.Used, status.Reserved)
+	torn := balance.Torn(definition.Enforced(quota.Spec), status.Total.Used, status.Reserved)
 	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
@@ -166,7 +166,7 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 	gathered := facts{now: c.Clock.Now(), generation: quota.Generation, problems: c.Problems(quota.Name)}
 	gathered.verdict = c.Proofs.Of(quota.Name, quota.UID, quota.Generation, gathered.now)
 	gathered.before = meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionEnforced)
-	tracked, unlimitable := c.Evaluators.Resources(quota.Spec.Quota.Hard)
+	tracked, unlimitable := c.Evaluators.Resources(definition.Counted(quota.Spec))
 	gathered.unlimitable = unlimitable
 	defined := c.Define(quota)
 	if gathered.invalid = defined.Invalid; defined.Invalid == nil {

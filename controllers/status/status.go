@@ -70,7 +70,7 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 	status := quotav1.ClusterResourceQuotaStatus{
 		ObservedGeneration: object.Generation,
 		Ledger:             f.named,
-		Reserved:           f.reserved,
+		Reserved:           quota.Mask(f.reserved, quota.ResourceNames(hard)),
 		Waiting:            f.waiting,
 		Selector:           f.selector,
 		NamespaceCount:     int32(len(f.slices)), //nolint:gosec // no cluster has 2^31 namespaces

@@ -4,6 +4,8 @@
 package status
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
@@ -43,10 +45,13 @@ func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
 	state, degraded := c.Group.Current(object.Name), c.Degraded(object.Name)
 	read := balance.Read(c.Count, object.Name, object.UID, state)
 	ready := len(read.Complete) == len(read.Target.Sources) || degraded
+	// Owners need not know of what is only tried.
+	limited := quota.ResourceNames(object.Spec.Quota.Hard)
+	complete := slices.DeleteFunc(slices.Clone(read.Complete), func(name corev1.ResourceName) bool { return !slices.Contains(limited, name) })
 	return figures{
-		selection: read.Selection, complete: read.Complete, slices: read.Slices,
+		selection: read.Selection, complete: complete, slices: read.Slices,
 		counted: ready && state.Quota == object.UID,
-		totals:  totals{used: quota.Mask(read.Used, read.Complete), reserved: read.Reserved},
+		totals:  totals{used: quota.Mask(read.Used, complete), reserved: quota.Mask(read.Reserved, limited)},
 		waiting: byNamespace(c.Waiting.Waiting(object.Name)), woken: c.WakeOwners,
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
@@ -130,7 +131,7 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 	if wait > 0 || !current.counted {
 		return reconcile.Result{RequeueAfter: max(wait, 0)}, nil
 	}
-	torn := balance.Torn(object.Spec.Quota.Hard, current.totals.used, current.totals.reserved)
+	torn := balance.Torn(definition.Enforced(object.Spec), current.totals.used, current.totals.reserved)
 	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}

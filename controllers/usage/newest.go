@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
@@ -77,7 +78,7 @@ func (n *Newest) Limited(
 ) (map[schema.GroupResource]uint64, error) {
 	resources, newest := only, map[schema.GroupResource]uint64{}
 	if len(only) == 0 {
-		tracked, _ := n.evaluators.Resources(quota.Spec.Quota.Hard)
+		tracked, _ := n.evaluators.Resources(definition.Counted(quota.Spec))
 		// Namespaces first: what a namespace brought is in a list that began after it had joined.
 		resources = slices.AppendSeq([]schema.GroupResource{ledger.Namespaces}, maps.Keys(tracked))
 	}

@@ -11,6 +11,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
@@ -24,7 +25,7 @@ func freeOf(object *quotav1.ClusterResourceQuota, count *counting.Count, state l
 	if read.Selection == 0 || !isOpen {
 		return waiting.Free{}, false
 	}
-	hard := object.Spec.Quota.Hard
+	hard := definition.Enforced(object.Spec) // objects are refused for nothing else
 	charged := quota.Mask(quota.Max(
 		quota.Add(quota.Mask(read.Used, read.Complete), read.Reserved),
 		quota.Add(state.Used, state.WithoutEscrows().Reserved()),

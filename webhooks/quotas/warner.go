@@ -124,7 +124,7 @@ func (w *Warner) sharedWithOpenShift(ctx context.Context, name string, ours sele
 	return w.namespaces.Selected(ctx, ours, theirs)
 }
 
-// findResources reads what there is to say about names in spec.quota.hard.
+// findResources reads what there is to say about names in spec.quota.hard and spec.trial.hard.
 func (w *Warner) findResources(ctx context.Context, hard corev1.ResourceList, found *findings) {
 	if len(hard) == 0 {
 		return

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 )
 
 // findings are what there is to warn of. An empty field is nothing.
@@ -118,11 +119,12 @@ func selectsAnew(previous, current *quotav1.ClusterResourceQuota) bool {
 
 // added returns the limits whose names are new.
 func added(previous, current *quotav1.ClusterResourceQuota) corev1.ResourceList {
+	counted := definition.Counted(current.Spec)
 	if previous == nil {
-		return current.Spec.Quota.Hard
+		return counted
 	}
-	hard := maps.Clone(current.Spec.Quota.Hard)
-	for name := range previous.Spec.Quota.Hard {
+	hard := maps.Clone(counted)
+	for name := range definition.Counted(previous.Spec) {
 		delete(hard, name)
 	}
 	return hard
