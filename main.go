@@ -110,8 +110,9 @@ func parseFlags() (flags, zap.Options) {
 	f.reservations.bind()
 	flag.DurationVar(&f.statusEvery, "status-interval", time.Second, "Minimum time between two writes of a quota's status and views.")
 	flag.StringVar(&f.failurePolicy, "failure-policy", string(admissionregistrationv1.Fail),
-		"What the API server does with a request that a quota limits if no operator answers: Fail refuses it, "+
-			"Ignore admits it unchecked, so that a quota may be exceeded.")
+		"What the API server does with a request that a quota limits if no operator answers, unless the quota says it "+
+			"(spec.enforcement.whenUnavailable, or only the modes Warn and Audit): Fail refuses it, Ignore admits it unchecked, "+
+			"so that the quota may be exceeded.")
 	flag.StringVar(&f.protected, "protected-namespaces", "kube-system,kube-public,kube-node-lease",
 		"Comma-separated namespaces that are never limited, besides the operator's own.")
 	flag.BoolVar(&f.wakeOwners, "wake-owners", true,
@@ -187,7 +188,7 @@ func run(ctx context.Context, f flags) error {
 		Objects: objects.Parts{
 			Clock: clock, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured, Contact: contact,
 			Refusals:       objects.NewRefusals(clock, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(report.RecorderName)),
-			AdmitByDefault: reached.FailurePolicy == admissionregistrationv1.Ignore,
+			AdmitByDefault: reached.AdmitsByDefault(),
 			Waiting:        list, ReservationTTL: f.reservations.life, MaxDoubtful: f.reservations.maxDoubtful,
 		},
 		Workloads: preflight(clock, mgr, index, group, claims, measured),

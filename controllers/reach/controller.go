@@ -314,7 +314,7 @@ func (c *Controller) write(
 
 // quotas are what there is to ask about. A quota that is invalid limits what can be
 // read of it: without an entry, nobody would be asked about what must be refused.
-func (c *Controller) quotas(ctx context.Context) ([]reach.Quota, error) {
+func (c *Controller) quotas(ctx context.Context, settings reach.Settings) ([]reach.Quota, error) {
 	list := &quotav1.ClusterResourceQuotaList{}
 	if err := c.client.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing quotas: %w", err)
@@ -322,20 +322,23 @@ func (c *Controller) quotas(ctx context.Context) ([]reach.Quota, error) {
 	quotas := make([]reach.Quota, 0, len(list.Items))
 	for i := range list.Items {
 		if quota := &list.Items[i]; quota.DeletionTimestamp.IsZero() {
-			quotas = append(quotas, c.quota(quota))
+			quotas = append(quotas, c.quota(settings, quota))
 		}
 	}
 	return quotas, nil
 }
 
-func (c *Controller) quota(object *quotav1.ClusterResourceQuota) reach.Quota {
+func (c *Controller) quota(settings reach.Settings, object *quotav1.ClusterResourceQuota) reach.Quota {
 	defined := c.options.Define(object)
+	// What is only tried is counted and charged, too.
 	tracked, _ := c.evaluators.Resources(defined.Quota.Spec.Hard)
 	limited := slices.Collect(maps.Keys(tracked))
+	told, _ := c.evaluators.Resources(defined.Enforcement.Told(defined.Limits.Hard))
 	return reach.Quota{
 		Name: object.Name, UID: object.UID, Generation: object.Generation,
 		Version:  resourceversion.Parse(object.ResourceVersion),
 		Selector: defined.Selector, Limited: limited,
-		Preflight: defined.Preflight != quotav1.PreflightOff && slices.ContainsFunc(limited, fitting.Makes),
+		Admits:    defined.Enforcement.AdmitsUnavailable(settings.AdmitsByDefault()),
+		Preflight: defined.Preflight != quotav1.PreflightOff && slices.ContainsFunc(slices.Collect(maps.Keys(told)), fitting.Makes),
 	}
 }

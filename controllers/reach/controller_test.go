@@ -96,7 +96,7 @@ func TestAQuotaThatIsInvalidIsAskedAbout(t *testing.T) {
 			c := &Controller{
 				evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), options: Options{Define: definition.Salvage},
 			}
-			got := c.quota(object)
+			got := c.quota(settings(), object)
 			if diff := cmp.Diff(test.limited, got.Limited); diff != "" || got.Selector.String() != test.where {
 				t.Errorf("in %q, limited (-want,+got):\n%s", got.Selector.String(), diff)
 			}
@@ -112,6 +112,7 @@ func TestWhoseWorkloadsAreJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		limited corev1.ResourceName
 		mode    quotav1.PreflightMode
+		enforce quotav1.EnforcementMode
 		want    bool
 	}{
 		"a limit on pods":             {limited: "pods", want: true},
@@ -119,16 +120,18 @@ func TestWhoseWorkloadsAreJudged(t *testing.T) {
 		"a limit on claims":           {limited: "requests.storage", mode: quotav1.PreflightDeny, want: true},
 		"nothing that workloads make": {limited: "services"},
 		"turned off":                  {limited: "pods", mode: quotav1.PreflightOff},
+		"a limit that only warns":     {limited: "pods", enforce: quotav1.EnforcementWarn, want: true},
+		"a limit that nobody notices": {limited: "pods", enforce: quotav1.EnforcementAudit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &quotav1.ClusterResourceQuota{}
 			object.Spec.Selector.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
 			object.Spec.Quota.Hard = corev1.ResourceList{test.limited: resource.MustParse("1")}
-			object.Spec.Preflight = test.mode
+			object.Spec.Preflight, object.Spec.Enforcement.Mode = test.mode, test.enforce
 			c := &Controller{
 				evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), options: Options{Define: definition.Salvage},
 			}
-			if got := c.quota(object).Preflight; got != test.want {
+			if got := c.quota(settings(), object).Preflight; got != test.want {
 				t.Errorf("got %t", got)
 			}
 		})
@@ -203,5 +206,56 @@ func TestEachWriteIsAnotherEdition(t *testing.T) {
 				t.Errorf("got the question %s", *wanted.Webhooks[1].ClientConfig.URL)
 			}
 		})
+	}
+}
+
+func TestWhichQuotasAdmitWhileNobodyDecides(t *testing.T) {
+	for name, test := range map[string]struct {
+		enforcement quotav1.Enforcement
+		flag        admissionregistrationv1.FailurePolicyType
+		want        bool
+	}{
+		"it doesn't say":                    {flag: admissionregistrationv1.Fail},
+		"it doesn't say, and the flag does": {flag: admissionregistrationv1.Ignore, want: true},
+		"it admits":                         {enforcement: quotav1.Enforcement{WhenUnavailable: quotav1.UnavailableAdmit}, flag: admissionregistrationv1.Fail, want: true},
+		"it refuses, whatever the flag says": {
+			enforcement: quotav1.Enforcement{WhenUnavailable: quotav1.UnavailableRefuse}, flag: admissionregistrationv1.Ignore,
+		},
+		"it refuses nothing": {enforcement: quotav1.Enforcement{Mode: quotav1.EnforcementAudit}, flag: admissionregistrationv1.Fail, want: true},
+		"it refuses nothing, resource by resource": {
+			enforcement: quotav1.Enforcement{Overrides: []quotav1.EnforcementOverride{
+				{Resource: "pods", Mode: quotav1.EnforcementWarn}, {Resource: "services", Mode: quotav1.EnforcementAudit},
+			}},
+			flag: admissionregistrationv1.Fail, want: true,
+		},
+		"it refuses for one resource": {
+			enforcement: quotav1.Enforcement{Overrides: []quotav1.EnforcementOverride{{Resource: "pods", Mode: quotav1.EnforcementWarn}}},
+			flag:        admissionregistrationv1.Fail,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &quotav1.ClusterResourceQuota{}
+			object.Spec.Quota.Hard = corev1.ResourceList{"pods": resource.MustParse("1"), "services": resource.MustParse("1")}
+			object.Spec.Enforcement = test.enforcement
+			c := &Controller{
+				evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), options: Options{Define: definition.Salvage},
+			}
+			settings := settings()
+			settings.FailurePolicy = test.flag
+			if got := c.quota(settings, object).Admits; got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+// What is only tried is charged, so the API server must ask about it.
+func TestWhatIsOnlyTriedIsAskedAbout(t *testing.T) {
+	object := &quotav1.ClusterResourceQuota{}
+	object.Spec.Trial.Hard = corev1.ResourceList{"services": resource.MustParse("1")}
+	c := &Controller{evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), options: Options{Define: definition.Salvage}}
+	got := c.quota(settings(), object)
+	if diff := cmp.Diff([]schema.GroupResource{{Resource: "services"}}, got.Limited); diff != "" || !got.Admits {
+		t.Errorf("admits: %t, limited (-want,+got):\n%s", got.Admits, diff)
 	}
 }

@@ -60,7 +60,7 @@ func (c *Controller) look(ctx context.Context) (*snapshot, error) {
 		return nil, fmt.Errorf("reading the webhook configuration: %w", err)
 	}
 	seen.missing = err != nil
-	if seen.quotas, err = c.quotas(ctx); err != nil {
+	if seen.quotas, err = c.quotas(ctx, seen.settings); err != nil {
 		return nil, err
 	}
 	seen.found = seen.settings.Find(seen.current, reach.Keys(seen.quotas, c.dispute.wrote))

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
@@ -29,6 +30,15 @@ func (e Enforcement) Of(name corev1.ResourceName) quotav1.EnforcementMode {
 		return mode
 	}
 	return e.Mode
+}
+
+// Told returns the limits of which people are told if they exceed them: all but those in the mode Audit.
+func (e Enforcement) Told(limits corev1.ResourceList) corev1.ResourceList {
+	told := maps.Clone(limits)
+	maps.DeleteFunc(told, func(name corev1.ResourceName, _ resource.Quantity) bool {
+		return e.Of(name) == quotav1.EnforcementAudit
+	})
+	return told
 }
 
 // AdmitsUnavailable reports whether requests are admitted while nobody can decide. By default says what

@@ -96,6 +96,7 @@ func TestTheIntentIsWhatIsAskedAbout(t *testing.T) {
 	}{
 		"another token":     {change: nothing, same: true},
 		"another spec":      {change: func(_ *Settings, quota *Quota) { quota.Generation++ }},
+		"another policy":    {change: func(_ *Settings, quota *Quota) { quota.Admits = true }},
 		"another authority": {change: func(settings *Settings, _ *Quota) { settings.Endpoint.CABundle = []byte("new") }},
 	} {
 		t.Run(name, func(t *testing.T) {

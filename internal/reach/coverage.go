@@ -31,7 +31,8 @@ const (
 // Coverage tells how far the configuration, as it is in the cluster, asks about
 // what the quota limits outside of the protected namespaces. An entry that was
 // generated before the quota had its present spec doesn't count: a replica that is
-// asked by it need not know the spec.
+// asked by it need not know the spec. Nor does one that lets requests pass without an
+// answer, unless the quota does, too.
 func (s Settings) Coverage(configuration *admissionregistrationv1.ValidatingWebhookConfiguration, quota Quota) Coverage {
 	needed := objectRules(quota.Limited)
 	if len(needed) == 0 {
@@ -59,7 +60,8 @@ func (s Settings) asking(
 	var asking []admissionregistrationv1.ValidatingWebhook
 	for _, webhook := range configuration.Webhooks {
 		question, ours := s.isOurs(webhook)
-		if ours && question.Epoch >= quota.Version && hasAll(webhook.Rules, needed) {
+		strict := quota.Admits || !question.Admits
+		if ours && strict && question.Epoch >= quota.Version && hasAll(webhook.Rules, needed) {
 			asking = append(asking, webhook)
 		}
 	}

@@ -90,7 +90,8 @@ type Settings struct {
 	// Everywhere are the resources that are asked about in all other namespaces,
 	// whatever quotas select.
 	Everywhere []schema.GroupResource
-	// FailurePolicy is what the API server does when it gets no answer.
+	// FailurePolicy is what the API server does when it gets no answer about quotas, or about Everywhere. Each
+	// entry that enforces has that of its quotas.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 }
 
@@ -105,9 +106,14 @@ type Quota struct {
 	Selector selection.Selector
 	// Limited are the resources that the quota limits.
 	Limited []schema.GroupResource
+	// Admits: requests are admitted while nobody can decide.
+	Admits bool
 	// Preflight: it is asked whether workloads fit.
 	Preflight bool
 }
+
+// AdmitsByDefault reports whether requests are admitted while nobody can decide, if their quotas don't say otherwise.
+func (s Settings) AdmitsByDefault() bool { return s.FailurePolicy == admissionregistrationv1.Ignore }
 
 // Webhooks returns the entries that ask about exactly what the quotas limit, in
 // the namespaces that they select: a request meets one entry, or none. Where that
@@ -148,13 +154,27 @@ type entry struct {
 }
 
 func (s Settings) entries(quotas []Quota) (entries []entry, exact bool) {
-	split, exact := selection.Disjoint(s.areas(quotas), s.Protected, maxEntries)
+	areas := s.areas(quotas)
+	split, exact := selection.Disjoint(areas, s.Protected, maxEntries)
 	for _, part := range split {
 		// The area after those of the quotas is that of Everywhere.
 		members := slices.DeleteFunc(slices.Clone(part.Areas), func(area int) bool { return area == len(quotas) })
-		entries = append(entries, entry{part, questionOf(part, members, quotas, exact), members})
+		question := questionOf(part, members, quotas, exact)
+		question.Admits = !slices.ContainsFunc(part.Areas, func(area int) bool {
+			return len(areas[area].Rules) > 0 && !s.admits(quotas, area)
+		})
+		entries = append(entries, entry{part, question, members})
 	}
 	return entries, exact
+}
+
+// admits reports whether requests that an area asks about are admitted without an answer. The area after those of
+// the quotas is that of Everywhere.
+func (s Settings) admits(quotas []Quota, area int) bool {
+	if area == len(quotas) {
+		return s.AdmitsByDefault()
+	}
+	return quotas[area].Admits
 }
 
 // questionOf returns what an entry says of its members among the quotas. If an entry
@@ -200,12 +220,17 @@ func (s Settings) areas(quotas []Quota) []selection.Area {
 	return append(areas, selection.Area{Selector: selection.Everything(), Rules: ruled(s.Everywhere)})
 }
 
-// objectsWebhook is an entry that enforces.
+// objectsWebhook is an entry that enforces. A request meets one entry only, so one quota of it that refuses while
+// nobody can decide is enough for all requests that meet it to be refused then.
 func (s Settings) objectsWebhook(
 	name string, question Question, namespaces metav1.LabelSelector, rules []admissionregistrationv1.RuleWithOperations,
 ) admissionregistrationv1.ValidatingWebhook {
 	webhook := s.webhook(name, s.Paths.Objects+"/"+question.Path(), namespaces, rules)
 	webhook.MatchConditions = matchConditions(rules)
+	webhook.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
+	if question.Admits {
+		webhook.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
+	}
 	return webhook
 }
 

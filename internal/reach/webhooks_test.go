@@ -335,6 +335,28 @@ func TestCoverage(t *testing.T) {
 				w.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
 			},
 		},
+		"nor by one of a quota that admits while nobody decides": {
+			of: admitting(shop(pods)...), quota: teamQuota("shop", pods),
+		},
+		"by that, if the quota admits, too": {
+			of: admitting(shop(pods)...), quota: admitting(shop(pods)...)[0], want: Exact,
+		},
+		"by one that fails closed, if the quota admits": {
+			of: shop(pods), quota: admitting(shop(pods)...)[0], want: Exact,
+		},
+		"nor by one of which somebody closed what the path leaves open": {
+			of: admitting(shop(pods)...), quota: admitting(shop(pods)...)[0],
+			harm: func(w *admissionregistrationv1.ValidatingWebhook) {
+				w.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
+			},
+		},
+		"nor by one that somebody opened together with its path": {
+			of: shop(pods), quota: teamQuota("shop", pods),
+			harm: func(w *admissionregistrationv1.ValidatingWebhook) {
+				*w.ClientConfig.URL += "-admit"
+				w.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
+			},
+		},
 		"nor by one that asks somebody else": {
 			of: shop(pods), quota: teamQuota("shop", pods),
 			harm: func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.URL = ptr.To("https://192.0.2.1") },
