@@ -6,7 +6,6 @@ package status
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +17,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
-// All text of the conditions is built here. What isn't as it should be says what
+// All text of the conditions is built here, that of Exceeded in exceeded.go. What isn't as it should be says what
 // to do next; docs/conditions.md says more.
 
 // lookAtLog is the last resort.
@@ -35,10 +34,10 @@ func (f facts) ready() metav1.Condition {
 			f.invalid.Error()+": correct the spec")
 	case f.trouble != nil:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerUnavailable, fmt.Sprintf(
-			"the quota's ledger can't be read or written since %s, so what the quota limits is refused: %s: "+
+			"the quota's ledger can't be read or written since %s, so what the quota limits is %s: %s: "+
 				"see what makes the API server answer so, such as a missing right, "+
 				"a policy or webhook that refuses the operator, or a full etcd",
-			f.trouble.Since.UTC().Format(time.RFC3339), f.trouble.Err))
+			f.trouble.Since.UTC().Format(time.RFC3339), f.untilDecided(), f.trouble.Err))
 	case f.lost:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerLost, fmt.Sprintf(
 			"the ledger was deleted or edited at about %s: requests that the quota limits are refused until all that were under way "+
@@ -101,39 +100,32 @@ func (f facts) enforcedHow() string {
 			"and requests there for what is limited need the operator: a webhook can't select by annotations, or by too many selectors; "+
 			"select by a label that several quotas share to avoid it")
 	}
-	if f.ignoring {
-		parts = append(parts, "while no operator answers, requests are admitted unchecked: the failure policy is Ignore; "+
-			"start the operator with --failure-policy=Fail to refuse them")
+	if f.admits {
+		parts = append(parts, "while no replica answers, requests are admitted unchecked, unless another quota of their namespace "+
+			"has them refused: "+f.whyAdmitted())
 	}
 	return strings.Join(parts, "; ")
 }
 
-// exceeded says of which resources more is used than is allowed. What is reserved is
-// not used yet: if a limit is lowered below what is used and reserved, the condition
-// becomes True once enough of it is used.
-func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
-	var above []string
-	for _, name := range slices.Sorted(maps.Keys(total.Used)) {
-		used, hard := total.Used[name], total.Hard[name]
-		if used.Cmp(hard) > 0 {
-			above = append(above, fmt.Sprintf("%s: used %s, hard %s", name, used.String(), hard.String()))
-		}
-	}
+// whyAdmitted says why requests are admitted while nobody can decide, and how to change that.
+func (f facts) whyAdmitted() string {
+	const refuse = "set spec.enforcement.whenUnavailable to Refuse to have them refused"
 	switch {
-	case len(above) > 0:
-		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, quotav1.ReasonUsedAboveHard, strings.Join(above, ", ")+
-			"; nothing is removed, and requests for more are refused, until used is below hard: "+
-			"delete unneeded objects, or raise spec.quota.hard")
-	case f.invalid != nil:
-		return condition(quotav1.ConditionExceeded, metav1.ConditionUnknown, quotav1.ReasonInvalidSpec,
-			"nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong")
-	case f.countedGeneration != f.generation, len(f.uncounted) > 0:
-		return condition(quotav1.ConditionExceeded, metav1.ConditionUnknown, quotav1.ReasonCounting,
-			"not everything is counted yet: wait; the condition Ready says for what")
+	case f.enforcement.RefusesNothing:
+		return "the mode of each resource is Warn or Audit; see which are refused with kubectl crq outage"
+	case f.enforcement.WhenUnavailable == quotav1.UnavailableAdmit:
+		return "spec.enforcement.whenUnavailable is Admit; " + refuse
 	default:
-		return condition(quotav1.ConditionExceeded, metav1.ConditionFalse, quotav1.ReasonWithinLimits,
-			"used is nowhere above hard")
+		return "the operator runs with --failure-policy=Ignore; " + refuse
 	}
+}
+
+// untilDecided says what happens to requests while the ledger can't be read or written.
+func (f facts) untilDecided() string {
+	if f.admits {
+		return "admitted unchecked"
+	}
+	return "refused"
 }
 
 // protectedSelected says which of the selected namespaces no quota limits.

@@ -37,7 +37,13 @@ func everything() []facts {
 		}),
 		good(func(f *facts) { f.verdict.Enforcement, f.verdict.Failure = reach.Unprovable, "connection refused" }),
 		good(func(f *facts) { f.verdict.Coverage = reach.Wide }),
-		good(func(f *facts) { f.ignoring = true }),
+		good(func(f *facts) { f.admits = true }),
+		good(func(f *facts) { f.admits, f.enforcement.RefusesNothing = true, true }),
+		good(func(f *facts) { f.admits, f.enforcement.WhenUnavailable = true, quotav1.UnavailableAdmit }),
+		good(func(f *facts) {
+			f.slices, f.enforcement.Mode = map[string]corev1.ResourceList{"a": list("pods", "11")}, quotav1.EnforcementWarn
+		}),
+		good(admittedUnavailable),
 		good(func(f *facts) { f.slices = map[string]corev1.ResourceList{"a": list("pods", "11")} }),
 		good(func(f *facts) { f.protected = []string{"kube-system"} }),
 		good(func(f *facts) { f.unlimitable = []corev1.ResourceName{"storage"} }),
@@ -51,7 +57,7 @@ func everything() []facts {
 }
 
 // nextStep is how a message tells somebody to do something.
-var nextStep = regexp.MustCompile(`(: |; |, or |, and |and |lasts, )(correct|exempt|find out|wait|look|have|raise|exclude|remove|select|start|install|see) ?`)
+var nextStep = regexp.MustCompile(`(: |; |, or |, and |and |lasts, )(correct|exempt|find out|wait|look|have|raise|exclude|remove|select|set|start|install|see) ?`)
 
 func TestEachTroubleSaysWhatToDoNext(t *testing.T) {
 	// Conditions that are good when they are true; the others when they are false.

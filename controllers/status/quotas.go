@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,6 +95,7 @@ type QuotaController struct {
 	// pace is when a status is made again, and whole when it is written again if nothing
 	// presses.
 	pace, whole *Pace
+	memory      memory
 }
 
 // NewQuotaController makes the controller.
@@ -127,6 +127,7 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 		c.pace.Forget(request.Name)
 		c.whole.Forget(request.Name)
 		c.Lag.Forget(request.Name)
+		c.memory.forget(request.Name)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -148,6 +149,7 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 	written, err := c.write(ctx, quota, status)
 	if written {
 		c.Lag.Shown(request.Name, facts.now)
+		c.memory.wrote(quota, &status, facts.now)
 	}
 	return reconcile.Result{RequeueAfter: c.again(request.Name)}, err
 }
@@ -175,7 +177,8 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 		gathered.refusing = len(tracked) > 0 && defined.Selector.String() != ""
 	}
 	settings := c.Settings()
-	gathered.ignoring = settings.FailurePolicy == admissionregistrationv1.Ignore
+	gathered.enforcement, gathered.admits = defined.Enforcement, defined.Enforcement.AdmitsUnavailable(settings.AdmitsByDefault())
+	gathered.remembered = c.memory.of(quota)
 	gathered.waiting = waitingOwners(c.Waiting.Summary(quota.Name))
 	gathered.ledger = c.Group.Current(quota.Name)
 	gathered.trouble = c.trouble(quota.Name, gathered.now)
@@ -250,15 +253,21 @@ func (c *QuotaController) write(
 	}
 	c.pace.Rest(quota.Name, c.Every)
 	c.whole.Rest(quota.Name, max(c.Every, maxShare*sliceCost*time.Duration(len(status.Namespaces))))
-	c.tell(changed, quota.Status.Levels)
+	c.tell(changed, quota.Status)
 	return true, nil
 }
 
 // tell tells of the levels that the status that was just written has, and the one
-// before it had not. What was written is told by nobody else.
-func (c *QuotaController) tell(quota *quotav1.ClusterResourceQuota, before map[corev1.ResourceName]quotav1.Level) {
-	for _, name := range report.Risen(before, quota.Status.Levels) {
+// before it had not, and that requests were admitted while nobody could decide. What was
+// written is told by nobody else.
+func (c *QuotaController) tell(quota *quotav1.ClusterResourceQuota, before quotav1.ClusterResourceQuotaStatus) {
+	for _, name := range report.Risen(before.Levels, quota.Status.Levels) {
 		report.LevelReached(quota, report.UseOf(name, quota.Status.Levels[name], quota.Status.Total)).Record(c.Recorder)
+	}
+	exceeded := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionExceeded)
+	previous := meta.FindStatusCondition(before.Conditions, quotav1.ConditionExceeded)
+	if exceeded.Reason == quotav1.ReasonAdmittedWhileUnavailable && (previous == nil || previous.Reason != exceeded.Reason) {
+		report.AdmittedUnchecked(quota, exceeded.Message).Record(c.Recorder)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
@@ -60,8 +61,12 @@ type facts struct {
 	protected []string
 	// waiting is how many workloads wait for room; nil if none does.
 	waiting *quotav1.WaitingOwners
-	// ignoring: while no operator answers, requests are admitted.
-	ignoring bool
+	// enforcement says what is done with requests that don't fit, and admits whether they are admitted while nobody
+	// can decide.
+	enforcement definition.Enforcement
+	admits      bool
+	// remembered is what the last status said in which everything was counted.
+	remembered remembered
 }
 
 // status returns the whole status. Conditions keep their transition times.

@@ -91,6 +91,10 @@ func conditionAt(since time.Time, kind string, status metav1.ConditionStatus, re
 	}
 }
 
+// unchecked is said of a quota that admits requests while no replica answers.
+const unchecked = "every request that the quota limits is checked; while no replica answers, requests are admitted unchecked, " +
+	"unless another quota of their namespace has them refused: "
+
 func TestFiguresOfAStatus(t *testing.T) {
 	for name, test := range map[string]struct {
 		quota    *quotav1.ClusterResourceQuota
@@ -243,10 +247,30 @@ func TestConditions(t *testing.T) {
 				"a webhook can't select by annotations, or by too many selectors; select by a label that several quotas share to avoid it",
 		},
 		"and what is admitted while nobody answers": {
-			facts: good(func(f *facts) { f.ignoring = true }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
-			reason: quotav1.ReasonWebhookConfigured, message: "every request that the quota limits is checked; " +
-				"while no operator answers, requests are admitted unchecked: the failure policy is Ignore; " +
-				"start the operator with --failure-policy=Fail to refuse them",
+			facts: good(func(f *facts) { f.admits = true }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
+			reason: quotav1.ReasonWebhookConfigured, message: unchecked + "the operator runs with --failure-policy=Ignore; " +
+				"set spec.enforcement.whenUnavailable to Refuse to have them refused",
+		},
+		"because the quota says so": {
+			facts: good(func(f *facts) { f.admits, f.enforcement.WhenUnavailable = true, quotav1.UnavailableAdmit }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionTrue,
+			reason: quotav1.ReasonWebhookConfigured, message: unchecked + "spec.enforcement.whenUnavailable is Admit; " +
+				"set spec.enforcement.whenUnavailable to Refuse to have them refused",
+		},
+		"because it refuses nothing": {
+			facts: good(func(f *facts) { f.admits, f.enforcement.RefusesNothing = true, true }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionTrue,
+			reason: quotav1.ReasonWebhookConfigured, message: unchecked + "the mode of each resource is Warn or Audit; " +
+				"see which are refused with kubectl crq outage",
+		},
+		"a ledger that can't be written admits, if the quota does": {
+			facts: good(func(f *facts) {
+				f.admits, f.trouble = true, &driver.Trouble{Since: moment, Err: errors.New("etcd is full")}
+			}),
+			kind: quotav1.ConditionReady, want: metav1.ConditionFalse, reason: quotav1.ReasonLedgerUnavailable,
+			message: "the quota's ledger can't be read or written since 1970-01-01T01:23:20Z, so what the quota limits is admitted unchecked: " +
+				"etcd is full: see what makes the API server answer so, such as a missing right, a policy or webhook that refuses the operator, " +
+				"or a full etcd",
 		},
 		"a ledger that can't be written says since when, and why": {
 			facts: good(func(f *facts) { f.trouble = &driver.Trouble{Since: moment, Err: errors.New("etcd is full")} }),

@@ -24,6 +24,7 @@ const (
 	labelProjection = "projection"
 	labelQuota      = "quota"
 	labelResource   = "resource"
+	labelReason     = "reason"
 	labelStatus     = "status"
 	labelType       = "type"
 )

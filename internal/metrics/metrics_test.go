@@ -49,8 +49,10 @@ func busy() (*prometheus.Registry, *Metrics) {
 			Doubtful:     map[string]int{"shop": 1},
 			LedgerBytes:  420,
 			Waiting:      3,
-			Conditions:   []metav1.Condition{{Type: "Enforced", Status: metav1.ConditionFalse}},
-			Lag:          map[Projection]time.Duration{Status: 1500 * time.Millisecond},
+			Conditions: []metav1.Condition{{Type: "Enforced", Status: metav1.ConditionFalse}, {
+				Type: "Exceeded", Status: metav1.ConditionTrue, Reason: "AdmittedWhileUnavailable",
+			}},
+			Lag: map[Projection]time.Duration{Status: 1500 * time.Millisecond},
 		}}
 	})
 	return registry, m
@@ -82,6 +84,14 @@ sharedquota_projection_lag_seconds{projection="status",quota="team"} 1.5
 sharedquota_quota_condition{quota="team",status="False",type="Enforced"} 1
 sharedquota_quota_condition{quota="team",status="True",type="Enforced"} 0
 sharedquota_quota_condition{quota="team",status="Unknown",type="Enforced"} 0
+sharedquota_quota_condition{quota="team",status="False",type="Exceeded"} 0
+sharedquota_quota_condition{quota="team",status="True",type="Exceeded"} 1
+sharedquota_quota_condition{quota="team",status="Unknown",type="Exceeded"} 0
+# HELP sharedquota_quota_exceeded 1 for the reason why more of a resource is used than the quota allows, 0 for the others. Exported by the leader alone.
+# TYPE sharedquota_quota_exceeded gauge
+sharedquota_quota_exceeded{quota="team",reason="AdmittedAboveHard"} 0
+sharedquota_quota_exceeded{quota="team",reason="AdmittedWhileUnavailable"} 1
+sharedquota_quota_exceeded{quota="team",reason="UsedAboveHard"} 0
 # HELP sharedquota_quota_hard Limit on what the selected namespaces use together, in cores, bytes or objects. Exported by the leader alone.
 # TYPE sharedquota_quota_hard gauge
 sharedquota_quota_hard{quota="team",resource="requests.cpu"} 2
@@ -97,7 +107,7 @@ sharedquota_quota_used{quota="team",resource="requests.cpu"} 1.5
 `
 	err := testutil.GatherAndCompare(registry, strings.NewReader(want),
 		"sharedquota_counting_leader", "sharedquota_ledger_doubtful_reservations", "sharedquota_ledger_reservations", "sharedquota_ledger_size_bytes", "sharedquota_projection_lag_seconds",
-		"sharedquota_owners_waiting", "sharedquota_quota_condition", "sharedquota_quota_hard", "sharedquota_quota_namespace_used",
+		"sharedquota_owners_waiting", "sharedquota_quota_condition", "sharedquota_quota_exceeded", "sharedquota_quota_hard", "sharedquota_quota_namespace_used",
 		"sharedquota_quota_reserved", "sharedquota_quota_used")
 	if err != nil {
 		t.Error(err)

@@ -10,7 +10,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
 // Projection is where people read a quota's figures.
@@ -60,7 +63,7 @@ type quotas struct {
 	// source is nil until there is one.
 	source atomic.Pointer[source]
 
-	leader, hard, used, reserved, namespaceUsed, condition, reservations, doubtful, size, waiting, lag *prometheus.Desc
+	leader, hard, used, reserved, namespaceUsed, condition, exceeded, reservations, doubtful, size, waiting, lag *prometheus.Desc
 }
 
 const byLeader = " Exported by the leader alone."
@@ -82,6 +85,8 @@ func newQuotas(c *catalogue) *quotas {
 			labelQuota, labelNamespace, labelResource),
 		condition: c.described("quota", "condition",
 			"1 for the status that a condition of the quota has, 0 for the others."+byLeader, labelQuota, labelType, labelStatus),
+		exceeded: c.described("quota", "exceeded",
+			"1 for the reason why more of a resource is used than the quota allows, 0 for the others."+byLeader, labelQuota, labelReason),
 		reservations: c.described("ledger", "reservations",
 			"Charges that are held for objects not observed yet. A ledger holds 5000 at most."+byLeader, labelQuota),
 		doubtful: c.described("ledger", "doubtful_reservations",
@@ -102,7 +107,7 @@ func newQuotas(c *catalogue) *quotas {
 // Describe implements prometheus.Collector.
 func (q *quotas) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.reservations, q.doubtful, q.size, q.waiting, q.lag,
+		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.exceeded, q.reservations, q.doubtful, q.size, q.waiting, q.lag,
 	} {
 		descs <- desc
 	}
@@ -142,6 +147,12 @@ func (q *quotas) collect(to sink, figures Figures) {
 		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
 			to.gauge(q.condition, truth(condition.Status == status), figures.Quota, condition.Type, string(status))
 		}
+	}
+	exceeded := meta.FindStatusCondition(figures.Conditions, quotav1.ConditionExceeded)
+	for _, reason := range []string{
+		quotav1.ReasonUsedAboveHard, quotav1.ReasonAdmittedAboveHard, quotav1.ReasonAdmittedWhileUnavailable,
+	} {
+		to.gauge(q.exceeded, truth(exceeded != nil && exceeded.Reason == reason), figures.Quota, reason)
 	}
 	for projection, age := range figures.Lag {
 		to.gauge(q.lag, age.Seconds(), figures.Quota, string(projection))

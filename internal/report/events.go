@@ -150,6 +150,16 @@ func LevelReached(quota *quotav1.ClusterResourceQuota, use Use) Event {
 	}
 }
 
+// AdmittedUnchecked is the event of a quota of which more is used than hard, because requests were admitted while
+// nobody could decide. The message of the condition Exceeded says how much, and what to do next.
+func AdmittedUnchecked(quota *quotav1.ClusterResourceQuota, message string) Event {
+	what, next, _ := strings.Cut(message, "; ")
+	return Event{
+		Regarding: quotaReference(quota.Name, quota.UID, ""), Reason: quotav1.ReasonAdmittedWhileUnavailable, Action: counting,
+		Note: note(what, "; "+next),
+	}
+}
+
 // LevelReachedInView is the same on the view that a namespace has of the quota.
 func LevelReachedInView(view *quotav1.LocalResourceQuota, use Use) Event {
 	var next string

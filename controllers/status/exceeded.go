@@ -1,0 +1,213 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// joinedFor is how long the same namespaces must have been selected before a rise above hard is taken for requests that
+// were admitted: what a namespace brings may be counted a moment after it joins.
+const joinedFor = 10 * time.Second
+
+// remembered is a quota as its last status had it in which everything was counted.
+type remembered struct {
+	uid        types.UID
+	generation int64
+	// selected identifies the namespaces, and since is when they were first so; zero if that was before this leader.
+	selected uint64
+	since    time.Time
+	// within are the resources of which no more was used than hard.
+	within map[corev1.ResourceName]bool
+	// exceeded is the condition; nil if there was none yet.
+	exceeded *metav1.Condition
+}
+
+// memory remembers quotas. A leader begins with what the one before has written. The zero memory knows none.
+type memory struct {
+	mu sync.Mutex // guards quotas
+	// name -> quota
+	quotas map[string]remembered
+}
+
+// of returns what is remembered of a quota. At first, that is what its status says.
+func (m *memory) of(quota *quotav1.ClusterResourceQuota) remembered {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, found := m.quotas[quota.Name]; found && known.uid == quota.UID {
+		return known
+	}
+	return m.lockedNote(quota, &quota.Status, time.Time{})
+}
+
+// wrote notes the status that was written.
+func (m *memory) wrote(quota *quotav1.ClusterResourceQuota, written *quotav1.ClusterResourceQuotaStatus, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lockedNote(quota, written, now)
+}
+
+// lockedNote takes over a status. From one in which not everything was counted it takes the condition alone.
+func (m *memory) lockedNote(
+	quota *quotav1.ClusterResourceQuota, status *quotav1.ClusterResourceQuotaStatus, now time.Time,
+) remembered {
+	known := m.quotas[quota.Name]
+	if known.uid != quota.UID {
+		known = remembered{uid: quota.UID}
+	}
+	known.exceeded = meta.FindStatusCondition(status.Conditions, quotav1.ConditionExceeded).DeepCopy()
+	if isComplete(status) {
+		if selected := selectedIn(status); known.within == nil || known.selected != selected {
+			known.selected, known.since = selected, now
+		}
+		known.generation, known.within = status.ObservedGeneration, map[corev1.ResourceName]bool{}
+		for name, used := range status.Total.Used {
+			known.within[name] = used.Cmp(status.Total.Hard[name]) <= 0
+		}
+	}
+	if m.quotas == nil {
+		m.quotas = map[string]remembered{}
+	}
+	m.quotas[quota.Name] = known
+	return known
+}
+
+func (m *memory) forget(quota string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.quotas, quota)
+}
+
+// isComplete reports whether everything was counted that can be. If the ledger can't be read or written, the condition
+// Ready doesn't say so.
+func isComplete(status *quotav1.ClusterResourceQuotaStatus) bool {
+	ready := meta.FindStatusCondition(status.Conditions, quotav1.ConditionReady)
+	switch {
+	case ready == nil:
+		return false
+	case ready.Reason == quotav1.ReasonLedgerUnavailable:
+		return len(status.Total.Used) == len(status.Total.Hard)
+	default:
+		return ready.Status == metav1.ConditionTrue
+	}
+}
+
+func selectedIn(status *quotav1.ClusterResourceQuotaStatus) uint64 {
+	return digestOf(func(yield func(string) bool) {
+		for i := range status.Namespaces {
+			if !yield(status.Namespaces[i].Namespace) {
+				return
+			}
+		}
+	})
+}
+
+// digestOf identifies a set of names that are given in order.
+func digestOf(sorted iter.Seq[string]) uint64 {
+	sum := fnv.New64a()
+	for name := range sorted {
+		_, _ = sum.Write([]byte(name + "\n")) // a hash never fails
+	}
+	return sum.Sum64()
+}
+
+// whileUnavailable ends what is said of a resource of which more is used than hard because requests were admitted while
+// nobody could decide.
+const whileUnavailable = "above it, admitted while the operator couldn't decide"
+
+// found reads of which resources a message says so.
+var found = regexp.MustCompile(`(\S+): used \S+, hard \S+, \S+ ` + whileUnavailable)
+
+// saidUnavailable are the resources of which the condition says that requests were admitted while nobody could decide.
+func saidUnavailable(exceeded *metav1.Condition) map[corev1.ResourceName]bool {
+	said := map[corev1.ResourceName]bool{}
+	if exceeded == nil || exceeded.Reason != quotav1.ReasonAdmittedWhileUnavailable {
+		return said
+	}
+	for _, match := range found.FindAllStringSubmatch(exceeded.Message, -1) {
+		said[corev1.ResourceName(match[1])] = true
+	}
+	return said
+}
+
+// rose reports whether more of a resource has come to be used than hard because requests were admitted while nobody could
+// decide. It is so if the quota admits then, and nothing else explains it: neither another spec, nor namespaces that
+// joined or are never limited, nor an entry of the webhook configuration that is missing.
+func (f facts) rose(name corev1.ResourceName) bool {
+	before := f.remembered
+	return f.admits && before.within[name] && before.generation == f.generation && len(f.protected) == 0 &&
+		before.selected == digestOf(slices.Values(slices.Sorted(maps.Keys(f.slices)))) &&
+		f.now.Sub(before.since) >= joinedFor &&
+		f.verdict.Enforcement != reach.Uncovered && f.verdict.Enforcement != reach.Disputed
+}
+
+// exceeded says of which resources more is used than is allowed. What is reserved is
+// not used yet: if a limit is lowered below what is used and reserved, the condition
+// becomes True once enough of it is used.
+func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
+	var above, unavailable []string
+	unenforced := 0
+	said := saidUnavailable(f.remembered.exceeded)
+	for _, name := range slices.Sorted(maps.Keys(total.Used)) {
+		used, hard := total.Used[name], total.Hard[name]
+		if used.Cmp(hard) <= 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s: used %s, hard %s", name, used.String(), hard.String())
+		mode := f.enforcement.Of(name)
+		switch {
+		case mode == quotav1.EnforcementWarn, mode == quotav1.EnforcementAudit:
+			unenforced++
+			above = append(above, fmt.Sprintf("%s, admitted by the mode %s", text, mode))
+		case said[name], f.rose(name):
+			more := used.DeepCopy()
+			more.Sub(hard)
+			unavailable = append(unavailable, fmt.Sprintf("%s, %s %s", text, more.String(), whileUnavailable))
+		default:
+			above = append(above, text)
+		}
+	}
+	counting := f.countedGeneration != f.generation || len(f.uncounted) > 0
+	switch {
+	case len(unavailable) > 0:
+		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, quotav1.ReasonAdmittedWhileUnavailable,
+			strings.Join(append(unavailable, above...), ", ")+"; nothing is removed, and requests for more are refused while the operator "+
+				"can decide, until used is below hard: delete unneeded objects, or raise spec.quota.hard; set spec.enforcement.whenUnavailable to Refuse "+
+				"to have requests refused while the operator can't decide")
+	case len(said) > 0 && counting && f.invalid == nil:
+		return *f.remembered.exceeded // so that another leader knows, too
+	case len(above) > 0 && unenforced == len(above):
+		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, quotav1.ReasonAdmittedAboveHard, strings.Join(above, ", ")+
+			"; nothing is removed or refused: delete unneeded objects, or raise spec.quota.hard, before you set the mode to Deny")
+	case len(above) > 0:
+		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, quotav1.ReasonUsedAboveHard, strings.Join(above, ", ")+
+			"; nothing is removed, and requests for more are refused, until used is below hard: "+
+			"delete unneeded objects, or raise spec.quota.hard")
+	case f.invalid != nil:
+		return condition(quotav1.ConditionExceeded, metav1.ConditionUnknown, quotav1.ReasonInvalidSpec,
+			"nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong")
+	case counting:
+		return condition(quotav1.ConditionExceeded, metav1.ConditionUnknown, quotav1.ReasonCounting,
+			"not everything is counted yet: wait; the condition Ready says for what")
+	default:
+		return condition(quotav1.ConditionExceeded, metav1.ConditionFalse, quotav1.ReasonWithinLimits,
+			"used is nowhere above hard")
+	}
+}
