@@ -26,6 +26,10 @@ type finding struct {
 	more bool
 	// unsure: there may be more of the workload, or be freed, than is known. So what is short may fit.
 	unsure bool
+	// onlyWarns: it is about resources for which the quota refuses nothing.
+	onlyWarns bool
+	// certain are the refusals that are certain even if the quota only warns, because they come from no quota.
+	certain []fitting.Refusal
 	// run: the workload makes no pods at once. It is a CronJob, and a run of it is judged.
 	run bool
 }
@@ -51,13 +55,16 @@ func (f *finding) outcome() metrics.Preflight {
 	return metrics.PreflightUnjudged
 }
 
-// worst orders findings: refusals, what can never fit, the fewest pods, and the rest.
+// worst orders findings: refusals, what can never fit, the fewest pods, the rest, and what quotas only warn of.
 func worst(a, b finding) int {
 	return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.part(), b.part()), cmp.Compare(a.quota, b.quota))
 }
 
 func (f *finding) rank() int {
+	const last = 4
 	switch {
+	case f.onlyWarns:
+		return last
 	case len(f.verdict.Refusals) > 0:
 		return 0
 	case f.isShort() && len(f.room.Never) > 0:
@@ -72,11 +79,11 @@ func (f *finding) rank() int {
 // part is which part of the pods fit.
 func (f *finding) part() float64 { return float64(f.room.Fit) / float64(max(1, f.room.Wanted)) }
 
-// shortages are the names of the quotas of which something is short.
+// shortages are the names of the quotas of which something is short that they enforce.
 func shortages(findings []finding) []string {
 	var names []string
 	for i := range findings {
-		if findings[i].isShort() {
+		if findings[i].isShort() && !findings[i].onlyWarns {
 			names = append(names, findings[i].quota)
 		}
 	}

@@ -38,7 +38,11 @@ func (f *finding) words(asked *subject) []string {
 	if refusals := f.verdict.Refusals; len(refusals) > 0 {
 		words := make([]string, 0, len(refusals))
 		for _, refusal := range refusals {
-			words = append(words, printable(cut(refused(refusal), why)))
+			text := refused(refusal)
+			if f.onlyWarns && !slices.Contains(f.certain, refusal) {
+				text = would(text) + onlyWarns
+			}
+			words = append(words, printable(cut(text, why)))
 		}
 		return words
 	}
@@ -58,7 +62,18 @@ func (f *finding) words(asked *subject) []string {
 	default:
 		return nil
 	}
+	if f.onlyWarns {
+		return []string{listed("quota "+f.quota+" only warns: "+would(said+what), names, why)}
+	}
 	return []string{listed("quota "+f.quota+": "+said+what, names, why)}
+}
+
+// onlyWarns is said of what a quota doesn't refuse.
+const onlyWarns = " (the quota only warns)"
+
+// would makes of what will happen what would happen if the quota refused it.
+func would(said string) string {
+	return strings.NewReplacer("will be", "would be", "may be stuck", "might be stuck", "will wait", "would wait").Replace(said)
 }
 
 const notJudged = "not judged whether its pods fit: "

@@ -56,6 +56,9 @@ type limit struct {
 	name       string
 	hard, used corev1.ResourceList
 	mode       quotav1.PreflightMode
+	// enforcement and trial are as in the quota's spec.
+	enforcement quotav1.Enforcement
+	trial       corev1.ResourceList
 }
 
 func newWorld(tb testing.TB, limits ...limit) *world {
@@ -66,6 +69,7 @@ func newWorld(tb testing.TB, limits ...limit) *world {
 		quota.Name, quota.UID, quota.Generation = limit.name, "uid", 1
 		quota.Spec.Selector.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 		quota.Spec.Quota.Hard, quota.Spec.Preflight = limit.hard, limit.mode
+		quota.Spec.Enforcement, quota.Spec.Trial.Hard = limit.enforcement, limit.trial
 		compiled, err := definition.Compile(quota)
 		if err != nil {
 			tb.Fatal(err)

@@ -1,0 +1,92 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// moded is a quota that enforces otherwise than by default.
+func moded(limit limit, mode quotav1.EnforcementMode, overrides ...quotav1.EnforcementOverride) limit {
+	limit.enforcement = quotav1.Enforcement{Mode: mode, Overrides: overrides}
+	return limit
+}
+
+func TestWhatAQuotaDoesNotEnforceIsNotRefused(t *testing.T) {
+	const (
+		audit, warn, deny = quotav1.EnforcementAudit, quotav1.EnforcementWarn, quotav1.EnforcementDeny
+		short             = "quota payments: 3 of 8 pods fit now, short of pods 5" + why
+		shortWarned       = "quota payments only warns: 3 of 8 pods fit now, short of pods 5" + why
+		cpuWarned         = "quota payments only warns: 8 pods can never fit (2 fit now), because that is more than the limit: requests.cpu 8 of 4" + why
+	)
+	pods := payments(quotav1.PreflightDeny, list("pods", "8"), list("pods", "5"))
+	both := payments(quotav1.PreflightDeny, list("pods", "8", "requests.cpu", "4"), list("pods", "5", "requests.cpu", "2"))
+	override := func(name corev1.ResourceName, mode quotav1.EnforcementMode) quotav1.EnforcementOverride {
+		return quotav1.EnforcementOverride{Resource: name, Mode: mode}
+	}
+	workload := creation("deployments", deployment(8, "cpu", "1"))
+	tried := pods
+	tried.hard, tried.trial = list("pods", "20"), list("pods", "8", "requests.cpu", "4")
+	for name, test := range map[string]answerTest{
+		"Audit: nothing is said":               {limits: []limit{moded(pods, audit)}, request: workload},
+		"Warn: it is said that it only warns":  {limits: []limit{moded(pods, warn)}, request: workload, want: []string{shortWarned}},
+		"what is only tried matters to nobody": {limits: []limit{tried}, request: workload},
+		"one resource warns, and the other refuses": {
+			limits: []limit{moded(both, deny, override("requests.cpu", warn))}, request: workload, want: []string{cpuWarned}, denied: short,
+		},
+		"one resource is audited, and the other refuses": {
+			limits: []limit{moded(both, warn, override("requests.cpu", audit), override("pods", deny))}, request: workload, denied: short,
+		},
+		"all is told of a quota that warns, after what is refused": {
+			limits: []limit{
+				{name: "a", hard: list("pods", "6"), used: list("pods", "6"), enforcement: quotav1.Enforcement{Mode: warn}},
+				payments("", list("pods", "8"), list("pods", "5")),
+			},
+			request: workload,
+			want: []string{
+				short, "quota a only warns: 8 pods can never fit (0 fit now), because that is more than the limit: pods 8 of 6" + why,
+			},
+		},
+		"what a pod would have to state": {
+			limits:  []limit{moded(payments(quotav1.PreflightDeny, list("limits.cpu", "8"), list("limits.cpu", "5")), warn)},
+			request: creation("deployments", deployment(8)),
+			want:    []string{"its pods would be refused: failed quota: payments: must specify limits.cpu for: main (the quota only warns)" + why},
+		},
+		"a LimitRange refuses all the same": {
+			limits: []limit{moded(pods, warn)},
+			world: func(w *world) {
+				w.surroundings.LimitRanges = []corev1.LimitRange{{
+					Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: list("cpu", "1")}}},
+				}}
+				w.surroundings.LimitRanges[0].Namespace = "checkout"
+			},
+			request: creation("deployments", deployment(1, "cpu", "2")),
+			want:    []string{"its pods will be refused: maximum cpu usage per Container is 1.  No limit is specified" + why},
+		},
+		"a rollout that would be stuck": {
+			limits:  []limit{moded(payments("", list("pods", "8"), list("pods", "8")), warn)},
+			request: update("deployments", running(2), surging(deployment(2, "cpu", "1"), 1, 0)),
+			want:    []string{"quota payments only warns: the rollout would be stuck, short of pods 1" + why},
+		},
+		"a quota that isn't counted": {
+			limits: []limit{moded(payments(quotav1.PreflightDeny, list("pods", "8"), nil), warn)}, request: creation("deployments", deployment(1)),
+			want: []string{"quota payments only warns: not judged whether its pods fit: usage is still being counted: pods" + why},
+		},
+	} {
+		t.Run(name, test.run)
+	}
+}
+
+// The event tells that objects are refused.
+func TestNoEventTellsOfWhatAQuotaOnlyWarnsOf(t *testing.T) {
+	w := newWorld(t, moded(payments("", list("pods", "8"), list("pods", "5")), quotav1.EnforcementWarn))
+	w.handler().Handle(t.Context(), update("deployments", running(1), deployment(8)))
+	if len(w.recorder.told) > 0 {
+		t.Errorf("told %q", w.recorder.told)
+	}
+}
