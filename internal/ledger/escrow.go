@@ -153,12 +153,12 @@ func (d *Draft) Escrow(key Key) (Reservation, bool) {
 
 // Spend judges a charge and, if it is granted, reserves it from an escrow: what is charged in all stays as it
 // is. A probe is only judged. It doesn't grant updates, and nothing whose slot is taken: what that adds
-// depends on others.
+// depends on others. Nor does it grant what the ledger can't hold, because what it grants is recorded.
 func (d *Draft) Spend(escrow Key, charge Charge, probe bool) (granted Granted, ok bool) {
 	held, ok := d.Escrow(escrow)
 	wanted := charge.Reservation
 	_, known := d.state.Reservations[wanted.Key()]
-	if !ok || held.IsRecalled() || known || wanted.From != "" || len(d.index.slots[wanted.slot()]) > 0 {
+	if !ok || held.IsRecalled() || known || wanted.From != "" || len(d.index.slots[wanted.slot()]) > 0 || !d.hasRoomFor(wanted) {
 		return Granted{}, false
 	}
 	rest := held
