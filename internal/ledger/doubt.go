@@ -184,7 +184,7 @@ func (s State) IsTight(charge Charge) bool {
 //
 // Together with it, the namespace may hold its share of the limit, in percent, or a fifth of what
 // would be free without what it holds.
-func (d *Draft) withhold(charge Charge, limits Limits, added, charged corev1.ResourceList) (Withheld, bool) {
+func (d *Draft) withhold(charge Charge, limits Limits, added corev1.ResourceList) (Withheld, bool) {
 	if d.index.doubtful == 0 {
 		return Withheld{}, false
 	}
@@ -196,7 +196,7 @@ func (d *Draft) withhold(charge Charge, limits Limits, added, charged corev1.Res
 		Quota: charge.Limits.Name, Requested: corev1.ResourceList{}, Held: corev1.ResourceList{}, Limited: corev1.ResourceList{},
 	}
 	for name, amount := range added {
-		held, limit, used := suspected[name], limits.Hard[name], charged[name]
+		held, limit, used := suspected[name], limits.Hard[name], d.chargedOf(name)
 		if held.Sign() <= 0 || amount.Sign() <= 0 || !limits.Enforces(name) {
 			continue
 		}

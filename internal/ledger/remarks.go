@@ -6,7 +6,6 @@ package ledger
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
 // unenforced grants what would have been refused.
@@ -26,35 +25,35 @@ func (d *Draft) remarks(limits Limits, amounts, added corev1.ResourceList) []Rem
 	if len(limits.Advisory) == 0 && len(limits.Trial) == 0 && limits.WarnAt == 0 {
 		return nil
 	}
-	names := quota.ResourceNames(amounts)
-	held := quota.Mask(d.Held(), names)
-	wanted := quota.Add(held, added)
-	var remarks []Remark
-	remark := func(kind RemarkKind, hard corev1.ResourceList, exceeded []corev1.ResourceName) {
-		if len(exceeded) > 0 {
-			remarks = append(remarks, Remark{Quota: limits.Name, Kind: kind, Refusal: denied(limits.Name, amounts, held, hard, exceeded)})
-		}
-	}
-	_, exceeded := quota.LessThanOrEqual(wanted, limits.Hard)
-	remark(Unenforced, limits.Hard, exceeded)
-	_, tried := quota.LessThanOrEqual(wanted, limits.Trial)
-	remark(Tried, limits.Trial, tried)
-	if limits.WarnAt > 0 && len(exceeded) == 0 {
-		remark(Near, limits.Hard, near(wanted, added, limits))
-	}
-	return remarks
-}
-
-// near returns the resources of which something is added, and so much is wanted that people are told.
-func near(wanted, added corev1.ResourceList, limits Limits) []corev1.ResourceName {
-	var near []corev1.ResourceName
-	for name, amount := range added {
+	var exceeded, tried, near []corev1.ResourceName
+	for name, more := range added {
+		wanted := d.heldOf(name)
+		wanted.Add(more)
 		limit, limited := limits.Hard[name]
-		if limited && amount.Sign() > 0 && isPercent(wanted[name], limit, limits.WarnAt) {
+		switch {
+		case !limited:
+		case wanted.Cmp(limit) > 0:
+			exceeded = append(exceeded, name)
+		case limits.WarnAt > 0 && more.Sign() > 0 && isPercent(wanted, limit, limits.WarnAt):
 			near = append(near, name)
 		}
+		if limit, tries := limits.Trial[name]; tries && wanted.Cmp(limit) > 0 {
+			tried = append(tried, name)
+		}
 	}
-	return near
+	if len(exceeded) > 0 {
+		near = nil
+	}
+	var remarks []Remark
+	remark := func(kind RemarkKind, hard corev1.ResourceList, names []corev1.ResourceName) {
+		if len(names) > 0 {
+			remarks = append(remarks, Remark{Quota: limits.Name, Kind: kind, Refusal: denied(limits.Name, amounts, hard, names, d.heldOf)})
+		}
+	}
+	remark(Unenforced, limits.Hard, exceeded)
+	remark(Tried, limits.Trial, tried)
+	remark(Near, limits.Hard, near)
+	return remarks
 }
 
 // isPercent reports whether an amount is at least so many percent of a limit.

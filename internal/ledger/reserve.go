@@ -4,9 +4,8 @@
 package ledger
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
@@ -192,27 +191,57 @@ func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 		}
 		return full, nil
 	}
-	// What the slot held before may be larger: then the charge adds nothing.
-	held := d.slotAmounts(reservation.slot())
-	names := quota.ResourceNames(amounts)
-	charged := quota.Mask(d.Charged(), names)
-	added := quota.Subtract(quota.Mask(quota.Max(held, amounts), names), quota.Mask(held, names))
-	if _, exceeded := quota.LessThanOrEqual(quota.Add(charged, added), limits.Hard); len(exceeded) > 0 {
-		if exceeded = slices.DeleteFunc(exceeded, func(name corev1.ResourceName) bool { return limits.Advisory[name] }); len(exceeded) > 0 {
-			return denied(limits.Name, amounts, charged, limits.Hard, exceeded), nil
+	added := addedTo(d.slotAmounts(reservation.slot()), amounts)
+	var exceeded []corev1.ResourceName
+	for name, more := range added {
+		wanted := d.chargedOf(name)
+		wanted.Add(more)
+		if limit := limits.Hard[name]; limits.Enforces(name) && wanted.Cmp(limit) > 0 {
+			exceeded = append(exceeded, name)
 		}
 	}
-	if withheld, ok := d.withhold(charge, limits, added, charged); ok {
+	if len(exceeded) > 0 {
+		return denied(limits.Name, amounts, limits.Hard, exceeded, d.chargedOf), nil
+	}
+	if withheld, ok := d.withhold(charge, limits, added); ok {
 		return withheld, nil
 	}
 	return Granted{Remarks: d.remarks(limits, amounts, added)}, amounts
 }
 
-// denied returns a denial for the sake of some resources.
-func denied(quotaName string, requested, used, hard corev1.ResourceList, exceeded []corev1.ResourceName) Denied {
-	return Denied{
-		Quota: quotaName, Requested: quota.Mask(requested, exceeded), Used: quota.Mask(used, exceeded), Limited: quota.Mask(hard, exceeded),
+// addedTo returns what amounts add to a slot. What it holds already may be larger: then they add nothing.
+func addedTo(held, amounts corev1.ResourceList) corev1.ResourceList {
+	added := make(corev1.ResourceList, len(amounts))
+	for name, amount := range amounts {
+		more, before := amount.DeepCopy(), held[name]
+		if more.Cmp(before) < 0 {
+			more = before.DeepCopy()
+		}
+		more.Sub(before)
+		added[name] = more
 	}
+	return added
+}
+
+// chargedOf returns what counts against the limit of a resource: used and reserved.
+func (d *Draft) chargedOf(name corev1.ResourceName) resource.Quantity {
+	charged := d.state.Used[name].DeepCopy()
+	charged.Add(d.index.reserved[name])
+	return charged
+}
+
+// denied returns a denial for the sake of some resources.
+func denied(
+	quotaName string, requested, hard corev1.ResourceList, exceeded []corev1.ResourceName, used func(corev1.ResourceName) resource.Quantity,
+) Denied {
+	denied := Denied{
+		Quota: quotaName, Requested: quota.Mask(requested, exceeded), Used: make(corev1.ResourceList, len(exceeded)),
+		Limited: quota.Mask(hard, exceeded),
+	}
+	for _, name := range exceeded {
+		denied.Used[name] = used(name)
+	}
+	return denied
 }
 
 // hasRoomFor reports whether the ledger can hold one more.

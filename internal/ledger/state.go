@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	quota "k8s.io/apiserver/pkg/quota/v1"
@@ -306,12 +307,15 @@ func (d *Draft) Charged() corev1.ResourceList {
 // escrow is no part of it.
 func (d *Draft) Held() corev1.ResourceList {
 	held := make(corev1.ResourceList, len(d.state.Used))
-	for name, used := range d.state.Used {
-		sum := used.DeepCopy()
-		sum.Add(d.index.reserved[name])
-		sum.Sub(d.index.escrowed[name])
-		held[name] = sum
+	for name := range d.state.Used {
+		held[name] = d.heldOf(name)
 	}
+	return held
+}
+
+func (d *Draft) heldOf(name corev1.ResourceName) resource.Quantity {
+	held := d.chargedOf(name)
+	held.Sub(d.index.escrowed[name])
 	return held
 }
 
