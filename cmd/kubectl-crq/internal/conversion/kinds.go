@@ -103,6 +103,21 @@ func (o *Object) described(name string) (*quotav1.ClusterResourceQuota, error) {
 	return quota, nil
 }
 
+// withSpec returns a quota with the name, labels, annotations and spec of an object whose spec has the same fields.
+func (o *Object) withSpec(outcome *Outcome) (*quotav1.ClusterResourceQuota, error) {
+	quota, err := o.described(o.metadata("name"))
+	if err != nil {
+		return nil, err
+	}
+	if err := o.take(&quota.Spec, "spec"); err != nil {
+		return nil, err
+	}
+	if len(quota.Spec.Selector.AnnotationSelector) > 0 {
+		outcome.remark(annotationsAsked)
+	}
+	return quota, nil
+}
+
 // What OpenShift counts under a name of its own, and Kubernetes by its resource.
 const (
 	openShiftImageStreams = corev1.ResourceName("openshift.io/imagestreams")
@@ -112,15 +127,9 @@ const (
 // convertOpenShift converts OpenShift's ClusterResourceQuota, whose spec has the
 // same fields (github.com/openshift/api, quota/v1/types.go, from v3.9.0 to 2026).
 func convertOpenShift(object *Object, _ string, outcome *Outcome) error {
-	quota, err := object.described(object.metadata("name"))
+	quota, err := object.withSpec(outcome)
 	if err != nil {
 		return err
-	}
-	if err := object.take(&quota.Spec, "spec"); err != nil {
-		return err
-	}
-	if len(quota.Spec.Selector.AnnotationSelector) > 0 {
-		outcome.remark(annotationsAsked)
 	}
 	if _, limited := quota.Spec.Quota.Hard[openShiftImageStreams]; limited {
 		countInstead(&quota.Spec.Quota, openShiftImageStreams, countedImageStreams, outcome, "OpenShift")

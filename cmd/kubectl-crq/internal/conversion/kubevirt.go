@@ -27,15 +27,9 @@ const (
 // convertKubeVirt converts KubeVirt's ApplicationAwareClusterResourceQuota, whose spec is that
 // of OpenShift's ClusterResourceQuota, with limits on virtual machines besides.
 func convertKubeVirt(object *Object, _ string, outcome *Outcome) error {
-	quota, err := object.described(object.metadata("name"))
+	quota, err := object.withSpec(outcome)
 	if err != nil {
 		return err
-	}
-	if err := object.take(&quota.Spec, "spec"); err != nil {
-		return err
-	}
-	if len(quota.Spec.Selector.AnnotationSelector) > 0 {
-		outcome.remark(annotationsAsked)
 	}
 	convertMachines(&quota.Spec.Quota, outcome)
 	outcome.remark(notGated)
