@@ -15,13 +15,11 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
-	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // place is a namespace, the quota that it alone is under, and its owner, who has
@@ -188,32 +186,6 @@ func (p place) refused(ctx context.Context, message string) {
 		}
 		return messages
 	}).Should(ContainElement(ContainSubstring(message)))
-}
-
-// kubelet makes the namespace's pods ready until the spec ends, as a kubelet and
-// a scheduler would.
-func (p place) kubelet(ctx context.Context) {
-	ctx, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	DeferCleanup(func() { stop(); <-done })
-	// A timeout would end the watch.
-	pods, err := suite.Client(cluster.Config(), 0).Watch(ctx, &corev1.PodList{}, client.InNamespace(p.namespace))
-	Expect(err).NotTo(HaveOccurred())
-	go func() {
-		defer close(done)
-		defer pods.Stop()
-		for event := range pods.ResultChan() {
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok || pod.Status.Phase == corev1.PodRunning || pod.DeletionTimestamp != nil {
-				continue
-			}
-			pod.Status.Phase = corev1.PodRunning
-			pod.Status.Conditions = []corev1.PodCondition{{
-				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
-			}}
-			_ = api.Status().Update(ctx, pod) // Another event follows where this one was outdated.
-		}
-	}()
 }
 
 func file(content string) string {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // template is a pod template of 250m and 64Mi.
@@ -210,7 +211,7 @@ var _ = Describe("kubectl crq fit", func() {
 
 	It("says that a rollout gets stuck that would fit in the end", func(ctx SpecContext) {
 		p := newPlace(ctx, "fit-stuck", list("pods", "2", "requests.cpu", "1"))
-		p.kubelet(ctx)
+		suite.Kubelet(ctx, cluster, p.namespace)
 		manifest := strings.Replace(manifests["deployment"], "replicas: 5", "replicas: 2", 1)
 		p.mustApply(ctx, manifest)
 		p.comesTo(ctx, list("pods", "2", "requests.cpu", "500m"))
@@ -232,7 +233,7 @@ var _ = Describe("kubectl crq fit", func() {
 
 	It("foretells to the last unit what a rollout to larger pods is short of", func(ctx SpecContext) {
 		p := newPlace(ctx, "fit-larger", list("requests.cpu", "1300m"))
-		p.kubelet(ctx)
+		suite.Kubelet(ctx, cluster, p.namespace)
 		manifest := strings.Replace(manifests["deployment"], "replicas: 5", "replicas: 3", 1)
 		p.mustApply(ctx, manifest)
 		p.comesTo(ctx, list("requests.cpu", "750m"))
@@ -255,7 +256,7 @@ var _ = Describe("kubectl crq fit", func() {
 
 	It("says that a rollout goes through that has no room for its surge", func(ctx SpecContext) {
 		p := newPlace(ctx, "fit-tight", list("pods", "4"))
-		p.kubelet(ctx)
+		suite.Kubelet(ctx, cluster, p.namespace)
 		manifest := strings.Replace(manifests["deployment"], "replicas: 5", "replicas: 4", 1)
 		p.mustApply(ctx, manifest)
 		p.comesTo(ctx, list("pods", "4"))

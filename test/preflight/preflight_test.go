@@ -119,7 +119,7 @@ var _ = Describe("What kubectl apply prints", func() {
 
 	It("says that a rollout will be stuck, and that one will wait", func(ctx SpecContext) {
 		p := newPlace(ctx, "rollout", 2, "pods", "4", "requests.cpu", "1")
-		p.kubelet(ctx)
+		suite.Kubelet(ctx, cluster, p.name)
 		Expect(p.applies(ctx, deployment(2))).To(BeEmpty())
 		p.observed(ctx, "deployment/web", 2)
 		Expect(p.applies(ctx, another(deployment(2)), "--dry-run=server")).To(

@@ -150,7 +150,7 @@ func story(ctx context.Context, seed int64, number int) (fits, short int) {
 		"persistentvolumeclaims", "5")
 	Expect(api.Create(ctx, quota)).To(Succeed())
 	suite.WaitUntilEnforced(ctx, api, quota.Name)
-	p.kubelet(ctx)
+	suite.Kubelet(ctx, cluster, p.name)
 	for step, last := 0, (drawn{}); step < steps; step++ {
 		before := workload.state(ctx, p)
 		told, judged := judgedApply(ctx, p, workload.manifest())

@@ -34,7 +34,7 @@ func denying(ctx SpecContext, name string, others int, hard ...string) place {
 var _ = Describe("A rollout", func() {
 	It("of pods that state limits alone is let pass by a full quota that denies", func(ctx SpecContext) {
 		p := denying(ctx, "restarted", 2, "requests.cpu", "400m")
-		p.kubelet(ctx)
+		suite.Kubelet(ctx, cluster, p.name)
 		limited := strings.Replace(oneByOne(2), "requests:", "limits:", 1)
 		Expect(p.applies(ctx, limited)).To(BeEmpty())
 		p.observed(ctx, "deployment/web", 2)
@@ -44,7 +44,7 @@ var _ = Describe("A rollout", func() {
 
 	It("is said to be stuck, and is, in a quota over its limit", func(ctx SpecContext) {
 		p := newPlace(ctx, "lowered", 2, "pods", "6")
-		p.kubelet(ctx)
+		suite.Kubelet(ctx, cluster, p.name)
 		Expect(p.applies(ctx, oneByOne(4))).To(BeEmpty())
 		p.observed(ctx, "deployment/web", 4)
 		Expect(api.Patch(ctx, quotaOf(p.name), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"quota":{"hard":{"pods":"5"}}}}`)))).To(Succeed())

@@ -14,7 +14,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -186,28 +185,4 @@ func (p place) observed(ctx context.Context, workload string, pods int) {
 		return p.kubectl(ctx, "", "get", workload, "-o", "jsonpath={.metadata.generation}={.status.observedGeneration}:"+
 			"{.status.replicas}{.status.currentNumberScheduled}").Stdout
 	}).Should(MatchRegexp(`^(\d+)=(\d+):%d$`, pods))
-}
-
-// kubelet makes the namespace's pods ready until the spec ends, as a kubelet and a scheduler would.
-func (p place) kubelet(ctx context.Context) {
-	ctx, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	DeferCleanup(func() { stop(); <-done })
-	pods, err := suite.Client(cluster.Config(), 0).Watch(ctx, &corev1.PodList{}, client.InNamespace(p.name))
-	Expect(err).NotTo(HaveOccurred())
-	go func() {
-		defer close(done)
-		defer pods.Stop()
-		for event := range pods.ResultChan() {
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok || pod.Status.Phase == corev1.PodRunning || pod.DeletionTimestamp != nil {
-				continue
-			}
-			pod.Status.Phase = corev1.PodRunning
-			pod.Status.Conditions = []corev1.PodCondition{{
-				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
-			}}
-			_ = api.Status().Update(ctx, pod) // Another event follows where this one was outdated.
-		}
-	}()
 }

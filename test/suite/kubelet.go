@@ -1,0 +1,43 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
+)
+
+// Kubelet makes the namespace's pods ready until the spec ends, as a kubelet and a
+// scheduler would.
+func Kubelet(ctx context.Context, cluster *harness.Cluster, namespace string) {
+	GinkgoHelper()
+	ctx, stop := context.WithCancel(ctx)
+	api := Client(cluster.Config(), 0) // A timeout would end the watch.
+	pods, err := api.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
+	Expect(err).NotTo(HaveOccurred())
+	done := make(chan struct{})
+	DeferCleanup(func() { stop(); <-done })
+	go func() {
+		defer close(done)
+		defer pods.Stop()
+		for event := range pods.ResultChan() {
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok || pod.Status.Phase == corev1.PodRunning || pod.DeletionTimestamp != nil {
+				continue
+			}
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = []corev1.PodCondition{{
+				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
+			}}
+			_ = api.Status().Update(ctx, pod) // Another event follows where this one was outdated.
+		}
+	}()
+}
