@@ -172,6 +172,10 @@ func TestWhatIsNotEnforcedIsReservedAndRemarkedOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			draft := Edit(test.state)
+			if _, undecided := draft.Judge(test.charge).(Undecided); !undecided && isUnjudged(test.want) {
+				t.Error("want it undecided as long as it is waited for")
+			}
+			test.charge.Unjudged = true // it isn't waited for any longer
 			if diff := cmp.Diff(test.want, draft.Judge(test.charge)); diff != "" {
 				t.Errorf("judged (-want,+got):\n%s", diff)
 			}
@@ -267,6 +271,16 @@ func TestOnlyWhatIsEnforcedIsWithheld(t *testing.T) {
 	}
 }
 
+// isUnjudged reports whether a decision grants what nobody could judge.
+func isUnjudged(decision Decision) bool {
+	granted, ok := decision.(Granted)
+	if !ok || len(granted.Remarks) == 0 {
+		return false
+	}
+	_, undecided := granted.Remarks[0].Refusal.(Undecided)
+	return undecided
+}
+
 // A ledger that holds as many as it can grants what isn't enforced, and holds it not.
 func TestAFullLedgerHoldsUpOnlyWhatIsEnforced(t *testing.T) {
 	held := make([]Reservation, 0, MaxReservations)
@@ -284,7 +298,9 @@ func TestAFullLedgerHoldsUpOnlyWhatIsEnforced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			draft := Edit(state)
-			if diff := cmp.Diff(test.want, draft.Reserve(asking(test.limits, pod))); diff != "" {
+			charge := asking(test.limits, pod)
+			charge.Unjudged = true
+			if diff := cmp.Diff(test.want, draft.Reserve(charge)); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 			if _, granted := draft.Spend(escrowOf("me").Key(), asking(test.limits, pod), false); granted {
