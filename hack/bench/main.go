@@ -1,146 +1,105 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what a shared quota costs, against what limits
-// nothing, the cheapest webhook there can be, and Kubernetes' own ResourceQuota.
+// Command bench measures what a shared quota costs, and judges whether it holds, on a real
+// control plane. Each subcommand explains itself where it begins: pods.go, scale.go, judge.go.
 //
-// It starts the real control plane and each variant as processes of their own, in a network
-// namespace in which the API server reaches a variant's replicas through a Service, as in a
-// cluster. The variants take turns, so that what the machine does besides falls on all of
-// them. Absolute figures are this machine's; the ratios
-// are what it is for.
+// What the subcommands share is in cluster.go, metrics.go and wait.go.
 package main
 
 import (
 	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"regexp"
 	"syscall"
-	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
-type options struct {
-	manager string
-	// compare is another build's binary, to measure beside the manager's.
-	compare string
-	assets  string
-	rounds  int
-	seconds int
-	only    string
-	// variants is a regular expression of those that take turns.
-	variants string
-	keep     bool
-	json     string
-	// profiles is a directory for profiles.
-	profiles string
-	// config is the directory of what installs the operator.
-	config string
-	// allowAddress makes this program the webhook that allows everything.
-	allowAddress string
-	allowHealth  string
-	certDir      string
-}
+const (
+	exitFailed = 1
+	// exitUsage is also that of flags that can't be parsed.
+	exitUsage = 2
+)
+
+const usage = `Usage of bench:
+  bench pods   measures what admission costs, beside its alternatives
+  bench scale  measures how counting grows with the number of objects
+  bench judge  follows etcd, and tells of every violation of a quota
+bench COMMAND -h lists the flags of a command.
+`
 
 func main() {
-	var o options
-	flag.StringVar(&o.manager, "manager", "bin/manager", "the operator's binary")
-	flag.StringVar(&o.compare, "compare", "", "the binary of another build of the operator, to take turns with this one's")
-	flag.StringVar(&o.assets, "assets", cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), "bin/k8s"),
-		"directory of etcd, kube-apiserver, kube-controller-manager and kubectl")
-	flag.IntVar(&o.rounds, "rounds", 3, "how many turns each variant takes")
-	flag.IntVar(&o.seconds, "seconds", 4, "how long each turn measures")
-	flag.StringVar(&o.only, "only", "", "regular expression of the scenarios to run; empty for all")
-	flag.StringVar(&o.variants, "variants", "", "regular expression of the variants that take turns; empty for all")
-	flag.StringVar(&o.json, "json", os.Getenv("BENCH_JSON"), "file to write the figures to, as JSON")
-	flag.StringVar(&o.profiles, "profiles", "", "directory to write profiles of the API server and the operator to; costs a little")
-	flag.BoolVar(&o.keep, "keep-logs", false, "leave the directory with all logs in place")
-	flag.StringVar(&o.config, "config", "config", "directory of what installs the operator")
-	flag.StringVar(&o.allowAddress, "allow-address", "", "internal: serve the webhook that allows everything at this address")
-	flag.StringVar(&o.allowHealth, "allow-health", "", "internal: the address at which it is probed")
-	flag.StringVar(&o.certDir, "cert-dir", "", "internal: its certificate")
-	flag.Parse()
+	// What the clients and the control plane's helpers log is of no use here.
 	log.SetLogger(logr.Discard())
-	if o.allowAddress != "" {
-		os.Exit(serve(func(ctx context.Context) error { return serveAllow(ctx, o.allowAddress, o.allowHealth, o.certDir) }))
-	}
-	os.Exit(harness.InNamespace(func() int {
-		return serve(func(ctx context.Context) error { return run(ctx, o) })
-	}))
+	klog.SetLogger(logr.Discard())
+	os.Exit(run(os.Args[1:]))
 }
 
-// serve does something until it ends or a signal comes, and returns the exit code.
-func serve(do func(context.Context) error) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // A second signal ends the program at once.
-	if err := do(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return 1
+// run runs the command that the arguments begin with, and returns the exit code.
+func run(args []string) int {
+	commands := map[string]func(args []string) int{"pods": runPods, "scale": runScale, "judge": runJudge}
+	if len(args) > 0 && commands[args[0]] != nil {
+		return commands[args[0]](args[1:])
 	}
-	return 0
+	fmt.Fprint(os.Stderr, usage)
+	if len(args) == 1 && (args[0] == "-h" || args[0] == "-help" || args[0] == "--help") {
+		return 0
+	}
+	return exitUsage
 }
 
-func run(ctx context.Context, o options) error {
-	only, err := regexp.Compile("(?i)" + o.only)
-	if err != nil {
-		return fmt.Errorf("-only: %w", err)
-	}
-	variants, err := regexp.Compile("(?i)" + o.variants)
-	if err != nil {
-		return fmt.Errorf("-variants: %w", err)
-	}
-	if o.rounds < 1 || o.seconds < 1 {
-		return errors.New("-rounds and -seconds: want at least 1")
-	}
-	manager, err := filepath.Abs(o.manager)
-	if err != nil {
-		return err
-	}
-	if o.profiles != "" {
-		if err := os.MkdirAll(o.profiles, 0o750); err != nil {
-			return fmt.Errorf("-profiles: %w", err)
-		}
-	}
-	return measure(ctx, o, manager, only, variants)
+// flagsOf returns the flags of a command. If they can't be parsed, or help is wanted, they end
+// the program.
+func flagsOf(command string) *flag.FlagSet {
+	return flag.NewFlagSet("bench "+command, flag.ExitOnError)
 }
 
-func measure(ctx context.Context, o options, manager string, only, variants *regexp.Regexp) (err error) {
-	fmt.Println("Starting etcd and kube-apiserver in a network namespace ...")
-	cluster, err := harness.Start(ctx, harness.Options{
-		AssetsDir: o.assets, KeepDir: o.keep, CRDDirs: []string{}, Production: true,
-		APIServerFlags: map[string]string{"max-mutating-requests-inflight": "2000"},
-	})
+// measuring is what the commands are told that measure on a control plane of their own.
+type measuring struct {
+	manager, assets, json string
+}
+
+func (m *measuring) bind(flags *flag.FlagSet) {
+	flags.StringVar(&m.manager, "manager", "bin/manager", "the operator's binary")
+	flags.StringVar(&m.assets, "assets", cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), "bin/k8s"),
+		"directory of etcd, kube-apiserver, kube-controller-manager and kubectl")
+	flags.StringVar(&m.json, "json", os.Getenv("BENCH_JSON"), "file to write the figures to, as JSON")
+}
+
+// write writes the figures for a program to read, where that was asked for.
+func (m *measuring) write(figures any) error {
+	if m.json == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(figures, "", "  ")
 	if err != nil {
-		return err
+		return fmt.Errorf("encoding the figures: %w", err)
 	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	world, err := newWorld(cluster, manager)
-	if err != nil {
-		return err
+	if err := os.WriteFile(m.json, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("writing the figures: %w", err)
 	}
-	defer world.close()
-	world.profiles, world.variants, world.compare = o.profiles, variants, o.compare
-	if err := world.install(ctx, o.config); err != nil {
-		return err
+	return nil
+}
+
+// signalled returns a context that ends with the first signal. The second one ends the program.
+func signalled() context.Context {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop)
+	return ctx
+}
+
+// ended returns the exit code of a command, and prints why it failed.
+func ended(command string, err error, failed int) int {
+	if err == nil {
+		return 0
 	}
-	results := &results{Machine: hardware(), Rounds: o.rounds, Seconds: o.seconds}
-	for _, scenario := range scenarios(time.Duration(o.seconds) * time.Second) {
-		if !only.MatchString(scenario.name) {
-			continue
-		}
-		if err := scenario.run(ctx, world, o.rounds, results); err != nil {
-			return errors.Join(fmt.Errorf("scenario %s: %w", scenario.name, err), results.write(o.json))
-		}
-	}
-	return errors.Join(results.print(os.Stdout), results.write(o.json))
+	fmt.Fprintf(os.Stderr, "bench %s: %v\n", command, err)
+	return failed
 }

@@ -16,7 +16,7 @@ import (
 
 // applyWorkloads creates a Deployment, scales it by an update, and deletes it, again and again. It returns
 // the latencies of creations and updates.
-func applyWorkloads(ctx context.Context, w *world, i int, measuring, done *atomic.Bool) ([]time.Duration, error) {
+func applyWorkloads(ctx context.Context, w *podsWorld, i int, measuring, done *atomic.Bool) ([]time.Duration, error) {
 	var latency []time.Duration
 	namespace := w.namespaces[i%len(w.namespaces)]
 	deployments := w.client(i).AppsV1().Deployments(namespace)

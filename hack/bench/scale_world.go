@@ -7,14 +7,10 @@ import (
 	"context"
 	"fmt"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
@@ -25,9 +21,9 @@ const (
 	team   = "team"
 )
 
-// world is the cluster and what it should come to.
-type world struct {
-	options options
+// scaleWorld is the cluster and what it should come to.
+type scaleWorld struct {
+	options scaleOptions
 	cluster *harness.Cluster
 	quotas  client.WithWatch
 	objects kubernetes.Interface
@@ -39,38 +35,27 @@ type world struct {
 	metricsPort int
 }
 
-func newWorld(cluster *harness.Cluster, o options) (*world, error) {
-	scheme := runtime.NewScheme()
-	if err := quotav1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("building the scheme: %w", err)
-	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("building the scheme: %w", err)
-	}
-	quotas, err := client.NewWithWatch(cluster.Config(), client.Options{Scheme: scheme})
+func newScaleWorld(cluster *harness.Cluster, o scaleOptions) (*scaleWorld, error) {
+	quotas, err := connect(cluster.Config())
 	if err != nil {
 		return nil, fmt.Errorf("making the client of quotas: %w", err)
 	}
-	objects, err := kubernetes.NewForConfig(protobuf(cluster.Config()))
+	objects, err := connectAlone(cluster.Config())
 	if err != nil {
 		return nil, fmt.Errorf("making the client of objects: %w", err)
 	}
-	return &world{options: o, cluster: cluster, quotas: quotas, objects: objects}, nil
-}
-
-// protobuf is the encoding that costs the least, here and in the API server.
-func protobuf(config *rest.Config) *rest.Config {
-	config.ContentType = runtime.ContentTypeProtobuf
-	return config
+	return &scaleWorld{options: o, cluster: cluster, quotas: quotas, objects: objects}, nil
 }
 
 func namespaceName(index int) string { return fmt.Sprintf("ns-%04d", index) }
 
 // quotaOf is the quota that a namespace belongs to.
-func (o options) quotaOf(namespace int) string { return fmt.Sprintf("team-%03d", namespace%o.quotas) }
+func (o scaleOptions) quotaOf(namespace int) string {
+	return fmt.Sprintf("team-%03d", namespace%o.quotas)
+}
 
 // prepare creates the namespaces and the quotas.
-func (w *world) prepare(ctx context.Context) error {
+func (w *scaleWorld) prepare(ctx context.Context) error {
 	sayf("creating %d namespaces and %d quotas", w.options.namespaces, w.options.quotas)
 	err := inParallel(ctx, w.options.namespaces, func(ctx context.Context, i int) error {
 		namespace := builders.Namespace(namespaceName(i)).Label(team, w.options.quotaOf(i)).Obj()
@@ -100,7 +85,7 @@ func (w *world) prepare(ctx context.Context) error {
 
 // share is how many of so many pods a namespace holds: the first one a tenth, the others the same
 // each, or one more. It is never less for more pods.
-func (o options) share(namespace, pods int) int {
+func (o scaleOptions) share(namespace, pods int) int {
 	many := pods / 10
 	if namespace == 0 {
 		return many
@@ -113,7 +98,7 @@ func (o options) share(namespace, pods int) int {
 }
 
 // load creates pods until there are so many. No operator may run.
-func (w *world) load(ctx context.Context, pods int) error {
+func (w *scaleWorld) load(ctx context.Context, pods int) error {
 	sayf("loading %d pods", pods-w.loaded)
 	err := inParallel(ctx, w.options.namespaces, func(ctx context.Context, namespace int) error {
 		for i := w.options.share(namespace, w.loaded); i < w.options.share(namespace, pods); i++ {
@@ -128,15 +113,5 @@ func (w *world) load(ctx context.Context, pods int) error {
 		return fmt.Errorf("loading pods: %w", err)
 	}
 	w.loaded = pods
-	return nil
-}
-
-// disarm takes away the webhook configuration of an operator that has stopped:
-// it would refuse every pod.
-func (w *world) disarm(ctx context.Context) error {
-	hooks := w.objects.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	if err := hooks.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		return fmt.Errorf("deleting webhook configurations: %w", err)
-	}
 	return nil
 }

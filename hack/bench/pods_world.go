@@ -6,21 +6,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"regexp"
-	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,14 +24,12 @@ import (
 
 const (
 	selectLabel = "bench"
-	// settleTimeout bounds each wait for something to take effect.
-	settleTimeout = time.Minute
 	// clientsPerConnection keeps HTTP/2 streams from being what is measured.
 	clientsPerConnection = 50
 )
 
-// world is the control plane and what the variants share.
-type world struct {
+// podsWorld is the control plane and what the variants share.
+type podsWorld struct {
 	cluster *harness.Cluster
 	manager string
 	// compare is another build of the operator; empty for none.
@@ -60,25 +52,18 @@ type world struct {
 	namespaces []string
 }
 
-func newWorld(cluster *harness.Cluster, manager string) (*world, error) {
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	if err := quotav1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	api, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
+func newPodsWorld(cluster *harness.Cluster, manager string) (*podsWorld, error) {
+	api, err := connect(cluster.Config())
 	if err != nil {
 		return nil, err
 	}
-	w := &world{cluster: cluster, manager: manager, api: api}
+	w := &podsWorld{cluster: cluster, manager: manager, api: api}
 	w.certDir, err = w.makeCertificate()
 	return w, err
 }
 
 // ensure makes as many namespaces and connections as a scenario needs.
-func (w *world) ensure(ctx context.Context, namespaces, clients int) error {
+func (w *podsWorld) ensure(ctx context.Context, namespaces, clients int) error {
 	for len(w.namespaces) < namespaces {
 		name := fmt.Sprintf("bench-%04d", len(w.namespaces))
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -88,7 +73,7 @@ func (w *world) ensure(ctx context.Context, namespaces, clients int) error {
 		w.namespaces = append(w.namespaces, name)
 	}
 	for len(w.clients)*clientsPerConnection < clients {
-		made, err := newClient(rest.CopyConfig(w.cluster.Config()))
+		made, err := connectAlone(w.cluster.Config())
 		if err != nil {
 			return err
 		}
@@ -97,21 +82,12 @@ func (w *world) ensure(ctx context.Context, namespaces, clients int) error {
 	return nil
 }
 
-// newClient makes a client with a connection of its own.
-func newClient(config *rest.Config) (kubernetes.Interface, error) {
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf
-	config.Dial = (&net.Dialer{}).DialContext // Its own, so that the transport isn't shared.
-	config.Timeout = settleTimeout
-	return kubernetes.NewForConfig(config)
-}
-
-func (w *world) client(i int) kubernetes.Interface {
+func (w *podsWorld) client(i int) kubernetes.Interface {
 	return w.clients[i%len(w.clients)]
 }
 
 // selectNamespaces labels the first n namespaces, and no others.
-func (w *world) selectNamespaces(ctx context.Context, n int) error {
+func (w *podsWorld) selectNamespaces(ctx context.Context, n int) error {
 	for i, name := range w.namespaces {
 		value := "null"
 		if i < n {
@@ -126,16 +102,20 @@ func (w *world) selectNamespaces(ctx context.Context, n int) error {
 }
 
 // clear deletes all pods.
-func (w *world) clear(ctx context.Context) error {
-	group := &errgroup.Group{}
-	group.SetLimit(8)
-	for _, namespace := range w.namespaces {
-		group.Go(func() error {
-			return w.clients[0].CoreV1().Pods(namespace).DeleteCollection(ctx,
-				metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{})
-		})
+func (w *podsWorld) clear(ctx context.Context) error {
+	return inParallel(ctx, len(w.namespaces), func(ctx context.Context, i int) error {
+		return w.clients[0].CoreV1().Pods(w.namespaces[i]).DeleteCollection(ctx,
+			metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{})
+	})
+}
+
+// raw returns what the API server answers at a path.
+func (w *podsWorld) raw(ctx context.Context, path string) ([]byte, error) {
+	discovering, err := discovery.NewDiscoveryClientForConfig(w.cluster.Config())
+	if err != nil {
+		return nil, err
 	}
-	return group.Wait()
+	return discovering.RESTClient().Get().RequestURI(path).DoRaw(ctx)
 }
 
 // limits are what each quota of a turn allows.
@@ -159,22 +139,8 @@ func pod(namespace, name string) *corev1.Pod {
 	}
 }
 
-// until polls until done says so or fails.
-func until(ctx context.Context, goal string, done func(context.Context) (bool, error)) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, settleTimeout, true, func(ctx context.Context) (bool, error) {
-		ok, err := done(ctx)
-		last = err
-		return ok && err == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for %s: %w; last: %w", goal, err, last)
-	}
-	return nil
-}
-
 // enforced tells whether the quota's condition Enforced is true.
-func (w *world) enforced(name string) func(context.Context) (bool, error) {
+func (w *podsWorld) enforced(name string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		quota := &quotav1.ClusterResourceQuota{}
 		err := w.api.Get(ctx, client.ObjectKey{Name: name}, quota)
@@ -183,7 +149,7 @@ func (w *world) enforced(name string) func(context.Context) (bool, error) {
 }
 
 // gone tells whether an object is no longer there.
-func (w *world) gone(object client.Object) func(context.Context) (bool, error) {
+func (w *podsWorld) gone(object client.Object) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		err := w.api.Get(ctx, client.ObjectKeyFromObject(object), object)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)

@@ -4,11 +4,9 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 )
@@ -125,19 +123,4 @@ func linesOfChanges(name string, of func(row) changes) []line {
 		{"p99 ms", "%.1f", false, func(r row) float64 { return of(r).Delete.P99 }},
 		{"CPU a change, ms", "%.2f", false, func(r row) float64 { return of(r).CPU }},
 	}
-}
-
-// write writes the figures for a program to read; nowhere if path is empty.
-func (r *report) write(path string) error {
-	if path == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding the figures: %w", err)
-	}
-	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("writing the figures: %w", err)
-	}
-	return nil
 }

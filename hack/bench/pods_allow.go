@@ -85,7 +85,7 @@ func answerWith(writer http.ResponseWriter, incoming *http.Request, allowed bool
 }
 
 // startAllow runs this program as that webhook. Its address is an IP address of this machine.
-func (w *world) startAllow(ctx context.Context, address string) (replica *harness.Operator, err error) {
+func (w *podsWorld) startAllow(ctx context.Context, address string) (replica *harness.Operator, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (w *world) startAllow(ctx context.Context, address string) (replica *harnes
 	replica = &harness.Operator{Address: address, WebhookPort: floorPort, HealthURL: "http://" + at(floorHealthPort)}
 	replica.Process, err = w.cluster.StartProgram(ctx, harness.ProgramOptions{
 		Name: "allow", Path: self, ReadyURL: replica.HealthURL + "/readyz",
-		Args: []string{"-allow-address", at(floorPort), "-allow-health", at(floorHealthPort), "-cert-dir", w.certDir},
+		Args: []string{"pods", "-allow-address", at(floorPort), "-allow-health", at(floorHealthPort), "-cert-dir", w.certDir},
 	})
 	return replica, err
 }

@@ -14,7 +14,7 @@ import (
 // scenario is one thing to measure, in turns.
 type scenario struct {
 	name string
-	run  func(ctx context.Context, w *world, rounds int, into *results) error
+	run  func(ctx context.Context, w *podsWorld, rounds int, into *results) error
 }
 
 // unlimited is a limit that no turn reaches.
@@ -60,7 +60,7 @@ const (
 
 // turns has each variant in turn bear the load.
 func turns(name string, variants []variant, l load) scenario {
-	return scenario{name, func(ctx context.Context, w *world, rounds int, into *results) error {
+	return scenario{name, func(ctx context.Context, w *podsWorld, rounds int, into *results) error {
 		return takeTurns(ctx, w, name, rounds, variants, into, func(variant) (setup, load) {
 			return setup{namespaces: l.namespaces, pods: unlimited}, l
 		})
@@ -70,7 +70,7 @@ func turns(name string, variants []variant, l load) scenario {
 // exhausted has quotas refuse everything, while the allowing webhook allows. What
 // refuses everything without a look is the floor of refusals by a webhook.
 func exhausted(duration time.Duration) scenario {
-	return scenario{full, func(ctx context.Context, w *world, rounds int, into *results) error {
+	return scenario{full, func(ctx context.Context, w *podsWorld, rounds int, into *results) error {
 		variants := []variant{variantAllow, variantRefuse, variantNative, variantDouble}
 		return takeTurns(ctx, w, full, rounds, variants, into, func(v variant) (setup, load) {
 			l := load{clients: 100, namespaces: 100, duration: duration, refused: v.name != allowing}
@@ -80,7 +80,7 @@ func exhausted(duration time.Duration) scenario {
 }
 
 func takeTurns(
-	ctx context.Context, w *world, name string, rounds int, variants []variant, into *results, with func(variant) (setup, load),
+	ctx context.Context, w *podsWorld, name string, rounds int, variants []variant, into *results, with func(variant) (setup, load),
 ) error {
 	variants = slices.Clone(variants)
 	if i := slices.IndexFunc(variants, func(v variant) bool { return v.name == double }); i >= 0 && w.compare != "" {
@@ -103,10 +103,37 @@ func takeTurns(
 	return nil
 }
 
-// turn starts a variant, measures it under the load, and stops it.
-func (w *world) turn(ctx context.Context, v variant, s setup, l load) (figures turnFigures, err error) {
-	if err := w.ensure(ctx, l.namespaces, l.clients); err != nil {
-		return figures, err
+// turn measures a variant under the load.
+func (w *podsWorld) turn(ctx context.Context, v variant, s setup, l load) (figures turnFigures, err error) {
+	err = w.during(ctx, v, s, l.clients, func(running *running) error {
+		meter := newMeter(w, running)
+		profiled := w.profile(ctx, v, running, l)
+		sample, err := l.apply(ctx, w, meter.begin)
+		err = errors.Join(err, <-profiled)
+		if err != nil {
+			return err
+		}
+		figures, err = meter.end(ctx, sample)
+		return err
+	})
+	return figures, err
+}
+
+// withOperator runs measure once with each number of replicas.
+func withOperator(ctx context.Context, w *podsWorld, s setup, measure func(v variant) error) error {
+	for _, v := range []variant{variantSingle, variantDouble} {
+		err := w.during(ctx, v, s, clientsPerConnection, func(*running) error { return measure(v) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", v.name, err)
+		}
+	}
+	return nil
+}
+
+// during starts a variant, and stops it when do has returned.
+func (w *podsWorld) during(ctx context.Context, v variant, s setup, clients int, do func(*running) error) (err error) {
+	if err := w.ensure(ctx, s.namespaces, clients); err != nil {
+		return err
 	}
 	running, err := v.start(ctx, w, s)
 	defer func() {
@@ -116,44 +143,9 @@ func (w *world) turn(ctx context.Context, v variant, s setup, l load) (figures t
 		err = errors.Join(err, running.stop(ctx), w.clear(ctx))
 	}()
 	if err != nil {
-		return figures, err
-	}
-	meter := newMeter(w, running)
-	profiled := w.profile(ctx, v, running, l)
-	sample, err := l.apply(ctx, w, meter.begin)
-	err = errors.Join(err, <-profiled)
-	if err != nil {
-		return figures, err
-	}
-	return meter.end(ctx, sample)
-}
-
-// withOperator runs measure once with each number of replicas.
-func withOperator(
-	ctx context.Context, w *world, s setup, measure func(v variant) error,
-) error {
-	for _, v := range []variant{variantSingle, variantDouble} {
-		if err := oneWithOperator(ctx, w, s, v, measure); err != nil {
-			return fmt.Errorf("%s: %w", v.name, err)
-		}
-	}
-	return nil
-}
-
-func oneWithOperator(ctx context.Context, w *world, s setup, v variant, measure func(variant) error) (err error) {
-	if err := w.ensure(ctx, s.namespaces, clientsPerConnection); err != nil {
 		return err
 	}
-	running, err := v.start(ctx, w, s)
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*settleTimeout)
-		defer cancel()
-		err = errors.Join(err, running.stop(ctx), w.clear(ctx))
-	}()
-	if err != nil {
-		return err
-	}
-	return measure(v)
+	return do(running)
 }
 
 // median returns the middle of the values, or the mean of the two in the middle.

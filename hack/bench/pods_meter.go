@@ -4,24 +4,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/discovery"
 )
 
 // meter reads what a turn consumes.
 type meter struct {
-	world   *world
+	world   *podsWorld
 	running *running
 	before  readings
 }
@@ -40,11 +33,11 @@ type readings struct {
 	calls float64
 }
 
-func newMeter(w *world, r *running) *meter { return &meter{world: w, running: r} }
+func newMeter(w *podsWorld, r *running) *meter { return &meter{world: w, running: r} }
 
 func (m *meter) begin(ctx context.Context) error {
 	var err error
-	if m.before, err = m.read(); err != nil {
+	if m.before, err = m.read(ctx); err != nil {
 		return err
 	}
 	return m.readAPIServer(ctx, &m.before)
@@ -52,7 +45,7 @@ func (m *meter) begin(ctx context.Context) error {
 
 // end returns the figures of the turn.
 func (m *meter) end(ctx context.Context, s sample) (turnFigures, error) {
-	after, err := m.read()
+	after, err := m.read(ctx)
 	if err != nil {
 		return turnFigures{}, err
 	}
@@ -85,7 +78,7 @@ func (m *meter) end(ctx context.Context, s sample) (turnFigures, error) {
 	return figures, nil
 }
 
-func (m *meter) read() (readings, error) {
+func (m *meter) read(ctx context.Context) (readings, error) {
 	apiServer, err1 := m.world.cluster.APIServerConsumption()
 	etcd, err2 := m.world.cluster.EtcdConsumption()
 	r := readings{apiServer: apiServer.CPU, etcd: etcd.CPU}
@@ -97,85 +90,48 @@ func (m *meter) read() (readings, error) {
 		r.memory += used.Memory
 	}
 	for _, port := range m.running.metrics {
-		err = errors.Join(err, r.scrape(port))
+		err = errors.Join(err, r.scrape(ctx, port))
 	}
 	return r, err
 }
 
 // readAPIServer reads what the API server has allocated and written.
 func (m *meter) readAPIServer(ctx context.Context, into *readings) error {
-	raw, err := discovery.NewDiscoveryClientForConfig(m.world.cluster.Config())
-	if err != nil {
-		return err
-	}
-	text, err := raw.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	text, err := m.world.raw(ctx, "/metrics")
 	if err != nil {
 		return fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	families, err := parse(bytes.NewReader(text))
+	exported, err := parseMetrics(text)
 	if err != nil {
 		return err
 	}
-	into.apiServerHeap, into.writes = sum(families[heapAllocated]), writes(families["apiserver_request_total"])
-	into.calls = 1000 * sum(families["apiserver_admission_webhook_admission_duration_seconds"])
+	into.apiServerHeap, into.writes = exported.sum(heapAllocated), exported.sum("apiserver_request_total", writes)
+	into.calls = 1000 * exported.sum("apiserver_admission_webhook_admission_duration_seconds")
 	return nil
 }
 
-// writes adds up the writes of what limits, also those that met a conflict.
-func writes(requests *dto.MetricFamily) float64 {
+// writes matches the writes of what limits, also those that met a conflict.
+func writes(labels map[string]string) bool {
 	limiting := sets.New("quotaledgers", "clusterresourcequotas", "localresourcequotas", "resourcequotas")
 	writing := sets.New("POST", "PUT", "PATCH", "APPLY")
-	total := 0.0
-	for _, metric := range requests.GetMetric() {
-		labels := map[string]string{}
-		for _, label := range metric.GetLabel() {
-			labels[label.GetName()] = label.GetValue()
-		}
-		if limiting.Has(labels["resource"]) && writing.Has(labels["verb"]) && labels["dry_run"] == "" {
-			total += metric.GetCounter().GetValue()
-		}
-	}
-	return total
+	return limiting.Has(labels["resource"]) && writing.Has(labels["verb"]) && labels["dry_run"] == ""
 }
 
 // heapAllocated is what every Go process exports.
 const heapAllocated = "go_memstats_alloc_bytes_total"
 
-func parse(text io.Reader) (map[string]*dto.MetricFamily, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(text)
-	if err != nil {
-		return nil, fmt.Errorf("reading metrics: %w", err)
-	}
-	return families, nil
-}
-
 // scrape adds an operator's own metrics.
-func (r *readings) scrape(port int) error {
-	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
-	if err != nil {
-		return fmt.Errorf("reading metrics: %w", err)
-	}
-	defer response.Body.Close()
-	families, err := parse(response.Body)
+func (r *readings) scrape(ctx context.Context, port int) error {
+	exported, err := scrape(ctx, port)
 	if err != nil {
 		return err
 	}
-	r.variantHeap += sum(families[heapAllocated])
-	r.commits += sum(families["sharedquota_ledger_commits_total"])
-	r.conflicts += sum(families["sharedquota_ledger_conflicts_total"])
-	r.requests += sum(families["rest_client_requests_total"])
-	r.entries += sum(families["sharedquota_ledger_commit_batch_size"])
+	r.variantHeap += exported.sum(heapAllocated)
+	r.commits += exported.sum("sharedquota_ledger_commits_total")
+	r.conflicts += exported.sum("sharedquota_ledger_conflicts_total")
+	r.requests += exported.sum("rest_client_requests_total")
+	r.entries += exported.sum("sharedquota_ledger_commit_batch_size")
 	return nil
-}
-
-// sum adds up a family's series; of a histogram, what was observed.
-func sum(family *dto.MetricFamily) float64 {
-	total := 0.0
-	for _, metric := range family.GetMetric() {
-		total += metric.GetCounter().GetValue() + metric.GetHistogram().GetSampleSum()
-	}
-	return total
 }
 
 // ledgerBytes returns how large the ledger is right after the load.
@@ -183,10 +139,6 @@ func (m *meter) ledgerBytes(ctx context.Context) (int, error) {
 	if len(m.running.metrics) == 0 {
 		return 0, nil
 	}
-	raw, err := discovery.NewDiscoveryClientForConfig(m.world.cluster.Config())
-	if err != nil {
-		return 0, err
-	}
-	body, err := raw.RESTClient().Get().AbsPath("/apis/quota.sharedquota.dev/v1/quotaledgers/bench").DoRaw(ctx)
+	body, err := m.world.raw(ctx, "/apis/quota.sharedquota.dev/v1/quotaledgers/bench")
 	return len(body), err
 }

@@ -33,7 +33,7 @@ func customLimit(index int) corev1.ResourceName {
 }
 
 // customExpected adds what the ledgers should come to: all but the first custom resource is counted.
-func (o options) customExpected(expected map[string]figures) {
+func (o scaleOptions) customExpected(expected map[string]figures) {
 	for i := 1; i < o.custom; i++ {
 		quota := o.quotaOf(i)
 		used := expected[quota]
@@ -44,7 +44,7 @@ func (o options) customExpected(expected map[string]figures) {
 
 // prepareCustom defines custom resources, of which the first is broken: nobody converts its
 // objects, so that it can't be listed.
-func (w *world) prepareCustom(ctx context.Context) error {
+func (w *scaleWorld) prepareCustom(ctx context.Context) error {
 	if w.options.custom == 0 {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (w *world) prepareCustom(ctx context.Context) error {
 }
 
 // untilServed returns once objects of a custom resource can be listed.
-func (w *world) untilServed(ctx context.Context, index int) error {
+func (w *scaleWorld) untilServed(ctx context.Context, index int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -84,7 +84,7 @@ func (w *world) untilServed(ctx context.Context, index int) error {
 
 // breakFirst stores an object of the first custom resource, and has another version stored
 // from then on, to which a webhook converts that isn't there.
-func (w *world) breakFirst(ctx context.Context) error {
+func (w *scaleWorld) breakFirst(ctx context.Context) error {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(customKind(0))
 	object.SetNamespace(namespaceName(0))

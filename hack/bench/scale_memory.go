@@ -4,11 +4,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -37,9 +34,9 @@ func (m memory) above(empty memory, count int) memory {
 }
 
 func memoryOf(ctx context.Context, process *harness.Process, metricsPort int) (memory, error) {
-	metrics, err := scrape(ctx, fmt.Sprintf("http://127.0.0.1:%d/metrics", metricsPort))
+	exported, err := scrape(ctx, metricsPort)
 	if err != nil {
-		return memory{}, fmt.Errorf("reading the operator's metrics: %w", err)
+		return memory{}, err
 	}
 	measured := memory{}
 	for name, into := range map[string]*float64{
@@ -47,54 +44,13 @@ func memoryOf(ctx context.Context, process *harness.Process, metricsPort int) (m
 		"go_gc_heap_live_bytes":         &measured.Live,
 		"go_memstats_heap_inuse_bytes":  &measured.InUse,
 	} {
-		value, known := metrics[name]
-		if !known {
+		if exported[name] == nil {
 			return memory{}, fmt.Errorf("the operator has no metric %s", name)
 		}
-		*into = value
+		*into = exported.sum(name)
 	}
 	measured.Peak, err = peakOf(process.PID())
 	return measured, err
-}
-
-// scrape returns the metrics that have no labels.
-func scrape(ctx context.Context, url string) (map[string]float64, error) {
-	text, err := get(ctx, url)
-	if err != nil {
-		return nil, err
-	}
-	return parseMetrics(strings.NewReader(text))
-}
-
-func get(ctx context.Context, url string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return string(text), err
-}
-
-func parseMetrics(text io.Reader) (map[string]float64, error) {
-	metrics := map[string]float64{}
-	lines := bufio.NewScanner(text)
-	for lines.Scan() {
-		name, value, found := strings.Cut(lines.Text(), " ")
-		if !found || strings.HasPrefix(name, "#") || strings.Contains(name, "{") {
-			continue
-		}
-		number, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return nil, fmt.Errorf("reading metric %s: %w", name, err)
-		}
-		metrics[name] = number
-	}
-	return metrics, lines.Err()
 }
 
 // peakOf returns the largest resident set that a process ever had. It needs Linux.

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAllPodsAreSharedOut(t *testing.T) {
-	o := options{namespaces: 500, quotas: 50}
+	o := scaleOptions{namespaces: 500, quotas: 50}
 	for _, pods := range []int{0, 5000, 5009, 50000} {
 		sum := 0
 		for namespace := range o.namespaces {
@@ -30,7 +30,7 @@ func TestAllPodsAreSharedOut(t *testing.T) {
 }
 
 func TestTheExpectedLedgersAreThoseOfTheLoad(t *testing.T) {
-	w := world{options: options{namespaces: 20, quotas: 3}, loaded: 457}
+	w := scaleWorld{options: scaleOptions{namespaces: 20, quotas: 3}, loaded: 457}
 	sum := figures{}
 	for _, used := range w.expected() {
 		sum.pods, sum.milliCPU = sum.pods+used.pods, sum.milliCPU+used.milliCPU
@@ -42,7 +42,7 @@ func TestTheExpectedLedgersAreThoseOfTheLoad(t *testing.T) {
 
 // Pods that are loaded stay.
 func TestWithMorePodsNoNamespaceHoldsLess(t *testing.T) {
-	o := options{namespaces: 500, quotas: 50}
+	o := scaleOptions{namespaces: 500, quotas: 50}
 	for namespace := range o.namespaces {
 		for pods := range 2000 {
 			if o.share(namespace, pods) > o.share(namespace, pods+1) {
@@ -54,7 +54,7 @@ func TestWithMorePodsNoNamespaceHoldsLess(t *testing.T) {
 
 func TestAllCustomResourcesButTheBrokenOneAreExpected(t *testing.T) {
 	expected := map[string]figures{}
-	options{quotas: 3, custom: 8}.customExpected(expected)
+	scaleOptions{quotas: 3, custom: 8}.customExpected(expected)
 	want := map[string]figures{"team-000": {custom: 2}, "team-001": {custom: 3}, "team-002": {custom: 2}}
 	if !maps.Equal(expected, want) {
 		t.Errorf("got %v", expected)
@@ -69,15 +69,15 @@ func TestAPodLeavesTheCustomResourcesAsTheyAre(t *testing.T) {
 }
 
 func TestOptionsThatMeasureNothingAreRefused(t *testing.T) {
-	good := options{pods: 5000, namespaces: 500, quotas: 50, tries: 1}
+	good := scaleOptions{pods: 5000, namespaces: 500, quotas: 50, tries: 1}
 	if err := good.validate(); err != nil {
 		t.Error(err)
 	}
-	for name, change := range map[string]func(*options){
-		"no quota":             func(o *options) { o.quotas = 0 },
-		"a namespace a quota":  func(o *options) { o.quotas = 500 },
-		"less than a pod each": func(o *options) { o.pods = 499 },
-		"no try":               func(o *options) { o.tries = 0 },
+	for name, change := range map[string]func(*scaleOptions){
+		"no quota":             func(o *scaleOptions) { o.quotas = 0 },
+		"a namespace a quota":  func(o *scaleOptions) { o.quotas = 500 },
+		"less than a pod each": func(o *scaleOptions) { o.pods = 499 },
+		"no try":               func(o *scaleOptions) { o.tries = 0 },
 	} {
 		o := good
 		change(&o)
@@ -97,13 +97,16 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-func TestMetricsWithoutLabelsAreRead(t *testing.T) {
-	const text = "# HELP a Some.\n# TYPE a gauge\na 1.5e+07\nb{c=\"d e\"} 2\n"
-	got, err := parseMetrics(strings.NewReader(text))
-	if err != nil || len(got) != 1 || got["a"] != 1.5e7 {
-		t.Errorf("want a alone, got %v, %v", got, err)
+func TestSeriesAreAddedUp(t *testing.T) {
+	const text = "# TYPE a gauge\na 1.5e+07\n# TYPE b counter\nb{c=\"d e\"} 2\nb{c=\"f\"} 3\n"
+	got, err := parseMetrics([]byte(text))
+	if err != nil || got.sum("a") != 1.5e7 || got.sum("b") != 5 || got.sum("c") != 0 {
+		t.Errorf("want 1.5e7, 5 and 0, got %v, %v", got, err)
 	}
-	if _, err := parseMetrics(strings.NewReader("a b\n")); err == nil {
+	if one := got.sum("b", func(labels map[string]string) bool { return labels["c"] == "f" }); one != 3 {
+		t.Errorf("want 3 of one series, got %v", one)
+	}
+	if _, err := parseMetrics([]byte("a b\n")); err == nil {
 		t.Error("want an error for what is no number")
 	}
 }

@@ -68,7 +68,7 @@ func TestExitCode(t *testing.T) {
 	}{
 		{kept, nil, 0}, {broken, nil, 1}, {broken, errors.New("no etcd"), 2}, {kept, errors.New("no etcd"), 2},
 	} {
-		if got := exitCode(test.verdict, test.err); got != test.want {
+		if got := judgeCode(test.verdict, test.err); got != test.want {
 			t.Errorf("verdict %v and error %v: got %d, want %d", test.verdict, test.err, got, test.want)
 		}
 	}

@@ -35,7 +35,7 @@ func (f figures) plus(index int, pods int64) figures {
 }
 
 // expected is what the ledger of each quota should come to, by its name.
-func (w *world) expected() map[string]figures {
+func (w *scaleWorld) expected() map[string]figures {
 	expected := map[string]figures{}
 	for namespace := range w.options.namespaces {
 		quota := w.options.quotaOf(namespace)
@@ -57,7 +57,7 @@ type ledgers struct {
 	used map[string]figures
 }
 
-func (w *world) followLedgers(ctx context.Context) (*ledgers, error) {
+func (w *scaleWorld) followLedgers(ctx context.Context) (*ledgers, error) {
 	l := &ledgers{client: w.quotas, used: map[string]figures{}}
 	if err := l.follow(ctx); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ import (
 
 // measureCommits writes a ledger with ever more reservations, one of which changes with each
 // write, and measures what a write costs. Nobody else writes.
-func measureCommits(ctx context.Context, w *world, rounds int, into *results) error {
+func measureCommits(ctx context.Context, w *podsWorld, rounds int, into *results) error {
 	for range rounds {
 		for _, held := range []int{1, 100, 1000, ledger.MaxReservations} {
 			figures, err := w.commit(ctx, held)
@@ -38,7 +38,7 @@ func measureCommits(ctx context.Context, w *world, rounds int, into *results) er
 }
 
 // commit returns what one write costs on average.
-func (w *world) commit(ctx context.Context, held int) (figures turnFigures, err error) {
+func (w *podsWorld) commit(ctx context.Context, held int) (figures turnFigures, err error) {
 	const name, commits = "commits", 100
 	store, basis := ledgerstore.New(w.asOperator), ledger.Basis{Quota: "quota", Generation: 1, Digest: "digest"}
 	quotaLedger := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -56,7 +56,7 @@ func (w *world) commit(ctx context.Context, held int) (figures turnFigures, err 
 	if err != nil {
 		return figures, err
 	}
-	before, err := newMeter(w, &running{}).read()
+	before, err := newMeter(w, &running{}).read(ctx)
 	if err != nil {
 		return figures, err
 	}
@@ -73,7 +73,7 @@ func (w *world) commit(ctx context.Context, held int) (figures turnFigures, err 
 		figures.latency = append(figures.latency, time.Since(asked))
 	}
 	figures.Rate = commits / time.Since(began).Seconds()
-	after, err := newMeter(w, &running{}).read()
+	after, err := newMeter(w, &running{}).read(ctx)
 	figures.APIServerCPU = milliseconds(after.apiServer-before.apiServer) / commits
 	figures.EtcdCPU = milliseconds(after.etcd-before.etcd) / commits
 	err = errors.Join(err, w.api.Get(ctx, client.ObjectKeyFromObject(quotaLedger), quotaLedger))

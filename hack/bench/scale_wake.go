@@ -5,7 +5,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -16,11 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 	"github.com/sharedquota/shared-quota-operator/test/wake/crowd"
@@ -35,14 +32,14 @@ type wakeOptions struct {
 	qps                int
 }
 
-func (o *wakeOptions) bind() {
-	flag.BoolVar(&o.on, "wake", false, "measure how soon workloads that wait for room get their pods, and nothing else")
-	flag.IntVar(&o.owners, "wake-owners", 200, "how many workloads wait: ReplicaSets, StatefulSets and Jobs")
-	flag.IntVar(&o.namespaces, "wake-namespaces", 100, "in how many namespaces")
-	flag.DurationVar(&o.refused, "wake-refused", 2*time.Minute, "for how long they are refused")
-	flag.DurationVar(&o.patience, "wake-patience", 5*time.Minute, "how long to wait for all pods that fit")
-	flag.IntVar(&o.qps, "wake-qps", 0, "how many requests a second each of Kubernetes' controllers may make; 0 for its default, 20")
-	flag.StringVar(&o.forms, "wake-forms", "", "what to measure, such as all,half,native,none; all of it by default")
+func (o *wakeOptions) bind(flags *flag.FlagSet) {
+	flags.BoolVar(&o.on, "wake", false, "measure how soon workloads that wait for room get their pods, and nothing else")
+	flags.IntVar(&o.owners, "wake-owners", 200, "how many workloads wait: ReplicaSets, StatefulSets and Jobs")
+	flags.IntVar(&o.namespaces, "wake-namespaces", 100, "in how many namespaces")
+	flags.DurationVar(&o.refused, "wake-refused", 2*time.Minute, "for how long they are refused")
+	flags.DurationVar(&o.patience, "wake-patience", 5*time.Minute, "how long to wait for all pods that fit")
+	flags.IntVar(&o.qps, "wake-qps", 0, "how many requests a second each of Kubernetes' controllers may make; 0 for its default, 20")
+	flags.StringVar(&o.forms, "wake-forms", "", "what to measure, such as all,half,native,none; all of it by default")
 }
 
 // controllerFlags are further flags of kube-controller-manager.
@@ -76,7 +73,7 @@ type wakeRow struct {
 
 // wakeBench is a cluster with Kubernetes' controllers.
 type wakeBench struct {
-	options     options
+	options     scaleOptions
 	cluster     *harness.Cluster
 	api         client.WithWatch
 	operator    *harness.Operator
@@ -84,15 +81,8 @@ type wakeBench struct {
 }
 
 // measureWake lets workloads be refused for long, and measures how soon they get their pods once there is room.
-func measureWake(ctx context.Context, cluster *harness.Cluster, o options) error {
-	known := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(known); err != nil {
-		return err
-	}
-	if err := quotav1.AddToScheme(known); err != nil {
-		return err
-	}
-	api, err := client.NewWithWatch(cluster.Config(), client.Options{Scheme: known})
+func measureWake(ctx context.Context, cluster *harness.Cluster, o scaleOptions) error {
+	api, err := connect(cluster.Config())
 	if err != nil {
 		return err
 	}
@@ -142,10 +132,8 @@ func (b *wakeBench) run(ctx context.Context, forms, args []string) ([]wakeRow, e
 		}
 	}
 	sayf("%s: refused for %s", strings.Join(forms, ", "), b.options.wake.refused)
-	select {
-	case <-time.After(b.options.wake.refused):
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := pause(ctx, b.options.wake.refused); err != nil {
+		return nil, err
 	}
 	rows := make([]wakeRow, len(forms))
 	var group errgroup.Group
@@ -204,28 +192,23 @@ func (b *wakeBench) refuse(ctx context.Context, all crowd.Crowd) error {
 	}
 	for _, name := range []string{"first", "second"} {
 		hog := builders.Pod(all.Name+"-hog", name).Request("cpu", cpu(all.Owners/2)).Obj()
-		if err := b.eventually(ctx, func() error { return client.IgnoreAlreadyExists(b.api.Create(ctx, hog.DeepCopy())) }); err != nil {
+		err := until(ctx, "room to be taken", func(ctx context.Context) (bool, error) {
+			err := client.IgnoreAlreadyExists(b.api.Create(ctx, hog.DeepCopy()))
+			return err == nil, err
+		})
+		if err != nil {
 			return err
 		}
 	}
-	err := b.eventually(ctx, func() error {
-		if err := b.api.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
-			return err
-		}
-		if used := quota.Status.Total.Used["requests.cpu"]; used.String() != quotaOf(quota) {
-			return fmt.Errorf("%s of %s is used", used.String(), quotaOf(quota))
-		}
-		return nil
+	err := until(ctx, "the quota to be used up", func(ctx context.Context) (bool, error) {
+		err := b.api.Get(ctx, client.ObjectKeyFromObject(quota), quota)
+		used := quota.Status.Total.Used["requests.cpu"]
+		return used.Cmp(quota.Spec.Quota.Hard["requests.cpu"]) == 0, err
 	})
 	if err != nil {
 		return err
 	}
 	return all.Start(ctx)
-}
-
-func quotaOf(quota *quotav1.ClusterResourceQuota) string {
-	hard := quota.Spec.Quota.Hard["requests.cpu"]
-	return hard.String()
 }
 
 // free makes room, and waits for the pods that fit.
@@ -277,39 +260,9 @@ func (b *wakeBench) raise(ctx context.Context, all crowd.Crowd) error {
 
 // wakes reads how many workloads of a quota the operator woke, and how many were refused then.
 func (b *wakeBench) wakes(ctx context.Context, quota string) (woken, refusedAgain float64, err error) {
-	text, err := get(ctx, fmt.Sprintf("http://127.0.0.1:%d/metrics", b.metricsPort))
-	if err != nil {
-		return 0, 0, err
-	}
-	for line := range strings.Lines(text) {
-		for name, into := range map[string]*float64{
-			"sharedquota_owners_woken_total": &woken, "sharedquota_owners_refused_again_total": &refusedAgain,
-		} {
-			if value, found := strings.CutPrefix(line, fmt.Sprintf("%s{quota=%q} ", name, quota)); found {
-				if _, err := fmt.Sscan(value, into); err != nil {
-					return 0, 0, err
-				}
-			}
-		}
-	}
-	return woken, refusedAgain, nil
-}
-
-// eventually does something until it succeeds, for a minute.
-func (*wakeBench) eventually(ctx context.Context, do func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		err := do()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
-	}
+	exported, err := scrape(ctx, b.metricsPort)
+	ofQuota := func(labels map[string]string) bool { return labels["quota"] == quota }
+	return exported.sum("sharedquota_owners_woken_total", ofQuota), exported.sum("sharedquota_owners_refused_again_total", ofQuota), err
 }
 
 func (b *wakeBench) report(out io.Writer, rows []wakeRow) error {
@@ -321,12 +274,5 @@ func (b *wakeBench) report(out io.Writer, rows []wakeRow) error {
 		_, _ = fmt.Fprintf(table, "%s\t%d\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t\n",
 			row.Form, row.Pods, row.P50, row.P99, row.Last, row.Woken, row.RefusedAgain)
 	}
-	if err := table.Flush(); err != nil || b.options.json == "" {
-		return err
-	}
-	text, err := json.MarshalIndent(rows, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(b.options.json, append(text, '\n'), 0o644)
+	return errors.Join(table.Flush(), b.options.write(rows))
 }

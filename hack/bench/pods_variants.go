@@ -6,11 +6,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,7 +56,7 @@ func (r *running) process(process *harness.Process) {
 // variant is one way to limit, or not to.
 type variant struct {
 	name  string
-	start func(context.Context, *world, setup) (*running, error)
+	start func(context.Context, *podsWorld, setup) (*running, error)
 }
 
 // The names of the variants. Those of one replica or two are reached through a Service, as in
@@ -79,7 +76,7 @@ const (
 )
 
 var (
-	variantNothing  = variant{nothing, func(context.Context, *world, setup) (*running, error) { return &running{}, nil }}
+	variantNothing  = variant{nothing, func(context.Context, *podsWorld, setup) (*running, error) { return &running{}, nil }}
 	variantAllow    = variant{allowing, ask("/allow", 2)}
 	variantRefuse   = variant{refusing, ask("/refuse", 2)}
 	variantAllowURL = variant{allowingAtURL, ask("/allow", 0)}
@@ -90,7 +87,7 @@ var (
 	variantOff      = variant{preflightOff, judgeBy(quotav1.PreflightOff)}
 	variantWarn     = variant{preflightWarn, judgeBy(quotav1.PreflightWarn)}
 	// variantOther takes part in all turns that variantDouble does, where there is another build.
-	variantOther = variant{another, func(ctx context.Context, w *world, s setup) (*running, error) {
+	variantOther = variant{another, func(ctx context.Context, w *podsWorld, s setup) (*running, error) {
 		current := w.manager
 		w.manager = w.compare
 		defer func() { w.manager = current }()
@@ -98,19 +95,21 @@ var (
 	}}
 )
 
-func ask(path string, replicas int) func(context.Context, *world, setup) (*running, error) {
-	return func(ctx context.Context, w *world, _ setup) (*running, error) { return w.askFloor(ctx, path, replicas) }
+func ask(path string, replicas int) func(context.Context, *podsWorld, setup) (*running, error) {
+	return func(ctx context.Context, w *podsWorld, _ setup) (*running, error) {
+		return w.askFloor(ctx, path, replicas)
+	}
 }
 
-func limitBy(replicas int) func(context.Context, *world, setup) (*running, error) {
-	return func(ctx context.Context, w *world, s setup) (*running, error) {
+func limitBy(replicas int) func(context.Context, *podsWorld, setup) (*running, error) {
+	return func(ctx context.Context, w *podsWorld, s setup) (*running, error) {
 		return limitByOperator(ctx, w, s, replicas)
 	}
 }
 
 // judgeBy has two replicas judge workloads.
-func judgeBy(mode quotav1.PreflightMode) func(context.Context, *world, setup) (*running, error) {
-	return func(ctx context.Context, w *world, s setup) (*running, error) {
+func judgeBy(mode quotav1.PreflightMode) func(context.Context, *podsWorld, setup) (*running, error) {
+	return func(ctx context.Context, w *podsWorld, s setup) (*running, error) {
 		s.preflight = mode
 		return limitByOperator(ctx, w, s, 2)
 	}
@@ -118,7 +117,7 @@ func judgeBy(mode quotav1.PreflightMode) func(context.Context, *world, setup) (*
 
 // limitNatively makes a ResourceQuota in each namespace, and runs the controller
 // that counts for them.
-func limitNatively(ctx context.Context, w *world, s setup) (*running, error) {
+func limitNatively(ctx context.Context, w *podsWorld, s setup) (*running, error) {
 	r := &running{}
 	controllers, err := w.cluster.StartControllerManager(ctx, "--controllers", "resourcequota-controller")
 	if err != nil {
@@ -126,14 +125,9 @@ func limitNatively(ctx context.Context, w *world, s setup) (*running, error) {
 	}
 	r.process(controllers)
 	r.onStop(func(ctx context.Context) error {
-		group := &errgroup.Group{}
-		group.SetLimit(8)
-		for _, namespace := range w.namespaces[:s.namespaces] {
-			group.Go(func() error {
-				return client.IgnoreNotFound(w.api.Delete(ctx, nativeQuota(namespace, s.pods)))
-			})
-		}
-		return group.Wait()
+		return inParallel(ctx, s.namespaces, func(ctx context.Context, i int) error {
+			return client.IgnoreNotFound(w.api.Delete(ctx, nativeQuota(w.namespaces[i], s.pods)))
+		})
 	})
 	for _, namespace := range w.namespaces[:s.namespaces] {
 		if err := w.api.Create(ctx, nativeQuota(namespace, s.pods)); err != nil {
@@ -161,7 +155,7 @@ func nativeQuota(namespace, pods string) *corev1.ResourceQuota {
 
 // limitByOperator runs the operator with one quota over all namespaces: so many replicas behind
 // its Service, or none of them and one on loopback.
-func limitByOperator(ctx context.Context, w *world, s setup, replicas int) (r *running, err error) {
+func limitByOperator(ctx context.Context, w *podsWorld, s setup, replicas int) (r *running, err error) {
 	r = &running{}
 	if replicas > 0 {
 		err = w.startInProduction(ctx, r, replicas)
@@ -190,7 +184,7 @@ func sharedQuota(pods string) *quotav1.ClusterResourceQuota {
 	return quota
 }
 
-func (w *world) removeQuota(ctx context.Context, quota *quotav1.ClusterResourceQuota) error {
+func (w *podsWorld) removeQuota(ctx context.Context, quota *quotav1.ClusterResourceQuota) error {
 	if err := w.api.Delete(ctx, quota); err != nil {
 		return err
 	}
@@ -200,17 +194,9 @@ func (w *world) removeQuota(ctx context.Context, quota *quotav1.ClusterResourceQ
 
 // removeConfiguration deletes what the operator registered with the API server,
 // and waits until that no longer asks it.
-func (w *world) removeConfiguration(ctx context.Context) error {
-	list := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
-	if err := w.api.List(ctx, list); err != nil {
+func (w *podsWorld) removeConfiguration(ctx context.Context) error {
+	if err := disarm(ctx, w.api); err != nil {
 		return err
-	}
-	var errs []error
-	for i := range list.Items {
-		errs = append(errs, w.api.Delete(ctx, &list.Items[i]))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("removing webhooks: %w", err)
 	}
 	return until(ctx, "the API server to ask no webhook", func(ctx context.Context) (bool, error) {
 		err := w.api.Create(ctx, pod(w.namespaces[0], "probe"), client.DryRunAll)

@@ -46,7 +46,7 @@ const (
 
 // install installs what the variants that are reached through a Service need: the operator by
 // config/default, without a replica, and the Service of the floor.
-func (w *world) install(ctx context.Context, config string) error {
+func (w *podsWorld) install(ctx context.Context, config string) error {
 	for _, args := range [][]string{
 		{"apply", "-k", filepath.Join(config, "default")},
 		{"wait", "--for=condition=established", "--timeout=60s", "crd", "--all"},
@@ -71,12 +71,12 @@ func (w *world) install(ctx context.Context, config string) error {
 	if w.operator, err = w.cluster.StartProduction(ctx, operatorNamespace, operatorDeployment, operatorService); err != nil {
 		return err
 	}
-	w.asOperator, err = client.New(w.operator.Identity(), client.Options{Scheme: w.api.Scheme()})
+	w.asOperator, err = connect(w.operator.Identity())
 	return err
 }
 
 // close ends what install has started.
-func (w *world) close() {
+func (w *podsWorld) close() {
 	if w.floor != nil {
 		w.floor.Close()
 	}
@@ -87,7 +87,7 @@ func (w *world) close() {
 
 // makeCertificate makes the certificate of the floor, of the kind that costs the least to
 // present, and returns its directory.
-func (w *world) makeCertificate() (dir string, err error) {
+func (w *podsWorld) makeCertificate() (dir string, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return "", err
@@ -120,7 +120,7 @@ func (w *world) makeCertificate() (dir string, err error) {
 
 // askFloor has the API server ask a webhook that always answers the same: so many replicas
 // through a Service, or none of them and one on loopback.
-func (w *world) askFloor(ctx context.Context, path string, replicas int) (*running, error) {
+func (w *podsWorld) askFloor(ctx context.Context, path string, replicas int) (*running, error) {
 	r := &running{}
 	called := admissionregistrationv1.WebhookClientConfig{
 		Service: &admissionregistrationv1.ServiceReference{Namespace: operatorNamespace, Name: floorService, Path: &path},
@@ -156,7 +156,7 @@ func (w *world) askFloor(ctx context.Context, path string, replicas int) (*runni
 }
 
 // register has the API server call the floor about pods that are created, until r stops.
-func (w *world) register(
+func (w *podsWorld) register(
 	ctx context.Context, r *running, called admissionregistrationv1.WebhookClientConfig, replicas []*harness.Operator,
 ) (err error) {
 	if called.CABundle, err = os.ReadFile(filepath.Join(w.certDir, "ca.crt")); err != nil {
@@ -187,7 +187,7 @@ func (w *world) register(
 
 // untilAsked returns once the API server asks a webhook: nothing answers while
 // its replicas are paused.
-func (w *world) untilAsked(ctx context.Context, replicas []*harness.Operator) error {
+func (w *podsWorld) untilAsked(ctx context.Context, replicas []*harness.Operator) error {
 	for _, replica := range replicas {
 		replica.Pause()
 	}
@@ -215,7 +215,7 @@ func untilReady(ctx context.Context, endpoints *harness.Endpoints, replicas []*h
 }
 
 // startInProduction runs so many replicas of the operator behind its Service.
-func (w *world) startInProduction(ctx context.Context, r *running, replicas int) error {
+func (w *podsWorld) startInProduction(ctx context.Context, r *running, replicas int) error {
 	r.onStop(w.removeConfiguration)
 	var started []*harness.Operator
 	for i := range replicas {
@@ -235,7 +235,7 @@ func (w *world) startInProduction(ctx context.Context, r *running, replicas int)
 }
 
 // startOnLoopback runs one replica that the API server calls by a URL.
-func (w *world) startOnLoopback(ctx context.Context, r *running) error {
+func (w *podsWorld) startOnLoopback(ctx context.Context, r *running) error {
 	r.onStop(w.removeConfiguration)
 	certDir, err := w.cluster.Certificate()
 	if err != nil {
@@ -259,7 +259,7 @@ func (w *world) startOnLoopback(ctx context.Context, r *running) error {
 }
 
 // observed returns the arguments that make a replica's metrics, and its profile, readable here.
-func (w *world) observed(r *running) ([]string, error) {
+func (w *podsWorld) observed(r *running) ([]string, error) {
 	port, err := harness.FreePort()
 	if err != nil {
 		return nil, err

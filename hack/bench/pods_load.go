@@ -50,7 +50,7 @@ func percentile(latency []time.Duration, percent float64) time.Duration {
 }
 
 // apply runs the load. The function begin is called when measuring begins.
-func (l load) apply(ctx context.Context, w *world, begin func(context.Context) error) (sample, error) {
+func (l load) apply(ctx context.Context, w *podsWorld, begin func(context.Context) error) (sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var measuring, done atomic.Bool
@@ -65,11 +65,11 @@ func (l load) apply(ctx context.Context, w *world, begin func(context.Context) e
 			}
 		})
 	}
-	pause(ctx, warmUp)
+	_ = pause(ctx, warmUp)
 	err := begin(ctx)
 	start := time.Now()
 	measuring.Store(true)
-	pause(ctx, l.duration)
+	_ = pause(ctx, l.duration)
 	took := time.Since(start)
 	measuring.Store(false)
 	done.Store(true)
@@ -83,7 +83,7 @@ func (l load) apply(ctx context.Context, w *world, begin func(context.Context) e
 
 // client sends one request after another, and returns the latencies of those
 // that began and ended while measuring.
-func (l load) client(ctx context.Context, w *world, i int, measuring, done *atomic.Bool) ([]time.Duration, error) {
+func (l load) client(ctx context.Context, w *podsWorld, i int, measuring, done *atomic.Bool) ([]time.Duration, error) {
 	if l.workloads {
 		return applyWorkloads(ctx, w, i, measuring, done)
 	}
@@ -100,19 +100,7 @@ func (l load) client(ctx context.Context, w *world, i int, measuring, done *atom
 		if counted && measuring.Load() {
 			latency = append(latency, time.Since(start))
 		}
-		pause(ctx, l.think)
+		_ = pause(ctx, l.think)
 	}
 	return latency, nil
-}
-
-func pause(ctx context.Context, duration time.Duration) {
-	if duration <= 0 {
-		return
-	}
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -5,7 +5,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -148,7 +147,6 @@ func (v *variantResult) summarise() {
 
 // print writes the tables for people.
 func (r *results) print(out io.Writer) error {
-	r.Ratios = r.ratios()
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "\n%s. Medians of %d rounds of %d s; CPU in ms a request.\n", r.Machine, r.Rounds, r.Seconds)
 	for _, s := range r.Scenarios {
@@ -183,18 +181,6 @@ func printLimits(text *strings.Builder, s *scenarioResult) {
 	for _, v := range s.Variants {
 		fmt.Fprintf(text, "%s\t%d\t%d\t%.1f\t%.1f\t\n", v.Name, v.Limit.Requests, v.Limit.Refused, v.Limit.P50, v.Limit.P99)
 	}
-}
-
-func (r *results) write(file string) error {
-	if file == "" {
-		return nil
-	}
-	r.Ratios = r.ratios()
-	content, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(content, '\n'), 0o600)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

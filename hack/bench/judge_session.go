@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// interval between two looks for violations.
-	interval = 500 * time.Millisecond
-	// timeout of each look. An etcd that is away for longer is an error.
-	timeout = 30 * time.Second
+	// lookInterval between two looks for violations.
+	lookInterval = 500 * time.Millisecond
+	// lookTimeout of each look. An etcd that is away for longer is an error.
+	lookTimeout = 30 * time.Second
 )
 
 // session is one run of the program, from the first look to the table.
@@ -40,10 +40,11 @@ const (
 	broken
 )
 
-func run(ctx context.Context, o options) (given verdict, err error) {
+// judgeUntil judges until ctx ends.
+func judgeUntil(ctx context.Context, o judgeOptions) (given verdict, err error) {
 	s := &session{out: printer{os.Stdout}, teller: teller{}}
 	if o.kubeconfig != "" {
-		if s.api, err = connect(o.kubeconfig); err != nil {
+		if s.api, err = readerOf(o.kubeconfig); err != nil {
 			return broken, err
 		}
 	}
@@ -69,7 +70,7 @@ func (s *session) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(interval):
+		case <-time.After(lookInterval):
 		}
 	}
 }
@@ -77,7 +78,7 @@ func (s *session) follow(ctx context.Context) error {
 // look tells of the violations that are new. What can't be judged comes with
 // the table of what can.
 func (s *session) look(ctx context.Context) (judge.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	report, err := s.judge.Report(ctx)
 	s.teller.tell(s.out, report)
@@ -108,7 +109,7 @@ func (s *session) conclude(ctx context.Context) (verdict, error) {
 
 // check prints where the operator's figures differ from what lives.
 func (s *session) check(ctx context.Context) verdict {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	err := s.judge.Agrees(ctx, s.api)
 	if err == nil {

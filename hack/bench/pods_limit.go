@@ -23,7 +23,7 @@ const (
 // measureRegrant fills a quota and then moves one pod from namespace to
 // namespace. It measures from the answer to a deletion to the answer that
 // grants the next creation elsewhere, and counts the refusals between them.
-func measureRegrant(ctx context.Context, w *world, _ int, into *results) error {
+func measureRegrant(ctx context.Context, w *podsWorld, _ int, into *results) error {
 	return withOperator(ctx, w, setup{namespaces: 10, pods: "1"}, func(v variant) error {
 		if err := w.create(ctx, 0, "pod-0"); err != nil {
 			return err
@@ -50,7 +50,7 @@ func measureRegrant(ctx context.Context, w *world, _ int, into *results) error {
 // measureChurn has as many clients as the quota allows pods. Each deletes its
 // own pod before it creates the next, so that there is room for every request,
 // and no refusal is right.
-func measureChurn(ctx context.Context, w *world, _ int, into *results) error {
+func measureChurn(ctx context.Context, w *podsWorld, _ int, into *results) error {
 	limit := fmt.Sprint(churnClients)
 	return withOperator(ctx, w, setup{namespaces: 10, pods: limit}, func(v variant) error {
 		var mu sync.Mutex
@@ -76,7 +76,7 @@ func measureChurn(ctx context.Context, w *world, _ int, into *results) error {
 	})
 }
 
-func (w *world) churn(ctx context.Context, i int) (latency []time.Duration, refusals int, err error) {
+func (w *podsWorld) churn(ctx context.Context, i int) (latency []time.Duration, refusals int, err error) {
 	for n := range churnRounds {
 		name := fmt.Sprintf("churn-%d-%d", i, n)
 		start := time.Now()
@@ -93,19 +93,19 @@ func (w *world) churn(ctx context.Context, i int) (latency []time.Duration, refu
 	return latency, refusals, nil
 }
 
-func (w *world) create(ctx context.Context, namespace int, name string) error {
+func (w *podsWorld) create(ctx context.Context, namespace int, name string) error {
 	in := w.namespaces[namespace]
 	_, err := w.client(namespace).CoreV1().Pods(in).Create(ctx, pod(in, name), metav1.CreateOptions{})
 	return err
 }
 
-func (w *world) delete(ctx context.Context, namespace int, name string) error {
+func (w *podsWorld) delete(ctx context.Context, namespace int, name string) error {
 	return w.client(namespace).CoreV1().Pods(w.namespaces[namespace]).Delete(ctx, name,
 		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 }
 
 // createUntilGranted returns how often the creation was refused before.
-func (w *world) createUntilGranted(ctx context.Context, namespace int, name string) (refused int, err error) {
+func (w *podsWorld) createUntilGranted(ctx context.Context, namespace int, name string) (refused int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	for {

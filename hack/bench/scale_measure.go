@@ -6,14 +6,13 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
 	"time"
 
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
 // measure runs an operator on what is loaded, and takes all its figures.
-func (w *world) measure(ctx context.Context) (row, error) {
+func (w *scaleWorld) measure(ctx context.Context) (row, error) {
 	measured := row{Pods: w.loaded}
 	ledgers, err := w.followLedgers(ctx)
 	if err != nil {
@@ -39,13 +38,13 @@ func (w *world) measure(ctx context.Context) (row, error) {
 			return measured, err
 		}
 	}
-	return measured, errors.Join(w.operator.Stop(), w.disarm(ctx))
+	return measured, errors.Join(w.operator.Stop(), disarm(ctx, w.quotas))
 }
 
 // count starts an operator, and returns how long it took from there until all
 // ledgers were complete.
-func (w *world) count(ctx context.Context, ledgers *ledgers) (time.Duration, error) {
-	port, err := freePort(ctx)
+func (w *scaleWorld) count(ctx context.Context, ledgers *ledgers) (time.Duration, error) {
+	port, err := harness.FreePort()
 	if err != nil {
 		return 0, err
 	}
@@ -66,7 +65,7 @@ func (w *world) count(ctx context.Context, ledgers *ledgers) (time.Duration, err
 
 // settled waits until the operator is at rest, and returns its memory, and what
 // part of a CPU it uses at rest.
-func (w *world) settled(ctx context.Context) (memory, float64, error) {
+func (w *scaleWorld) settled(ctx context.Context) (memory, float64, error) {
 	if err := pause(ctx, w.options.settle/2); err != nil {
 		return memory{}, 0, err
 	}
@@ -84,29 +83,4 @@ func (w *world) settled(ctx context.Context) (memory, float64, error) {
 	idle := (after.CPU - before.CPU).Seconds() / (w.options.settle / 2).Seconds()
 	measured, err := memoryOf(ctx, w.operator.Process, w.metricsPort)
 	return measured, idle, err
-}
-
-func pause(ctx context.Context, duration time.Duration) error {
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
-
-func freePort(ctx context.Context) (int, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer listener.Close()
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, errors.New("a TCP listener has no TCP address")
-	}
-	return address.Port, nil
 }

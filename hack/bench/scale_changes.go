@@ -36,9 +36,9 @@ type delays struct {
 const rounds = 4
 
 // changes measures in a namespace of few pods and in one of many.
-func (w *world) changes(ctx context.Context, ledgers *ledgers, idle float64) ([]changes, error) {
+func (w *scaleWorld) changes(ctx context.Context, ledgers *ledgers, idle float64) ([]changes, error) {
 	namespaces := []int{w.options.namespaces - 1, 0}
-	samples := make([]sample, len(namespaces))
+	samples := make([]changeSample, len(namespaces))
 	for range rounds {
 		for i, namespace := range namespaces {
 			if err := w.sample(ctx, ledgers, namespace, idle, &samples[i]); err != nil {
@@ -53,13 +53,13 @@ func (w *world) changes(ctx context.Context, ledgers *ledgers, idle float64) ([]
 	return measured, nil
 }
 
-// sample is what was measured in one namespace.
-type sample struct {
+// changeSample is what was measured in one namespace.
+type changeSample struct {
 	creates, deletes []time.Duration
 	cpu              time.Duration
 }
 
-func (s sample) changes(objects int) changes {
+func (s changeSample) changes(objects int) changes {
 	return changes{
 		Objects: objects, Create: delaysOf(s.creates), Delete: delaysOf(s.deletes),
 		CPU: milliseconds(s.cpu) / float64(len(s.creates)+len(s.deletes)),
@@ -68,7 +68,7 @@ func (s sample) changes(objects int) changes {
 
 // sample creates and deletes a pod several times, and takes the operator's CPU
 // time meanwhile.
-func (w *world) sample(ctx context.Context, ledgers *ledgers, namespace int, idle float64, into *sample) error {
+func (w *scaleWorld) sample(ctx context.Context, ledgers *ledgers, namespace int, idle float64, into *changeSample) error {
 	before, err := w.operator.Consumption()
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (w *world) sample(ctx context.Context, ledgers *ledgers, namespace int, idl
 }
 
 // try creates a pod and deletes it, and each time waits for the ledger.
-func (w *world) try(ctx context.Context, ledgers *ledgers, namespace int, into *sample) error {
+func (w *scaleWorld) try(ctx context.Context, ledgers *ledgers, namespace int, into *changeSample) error {
 	pods := w.objects.CoreV1().Pods(namespaceName(namespace))
 	quota := w.options.quotaOf(namespace)
 	pod, without := aPod(namespaceName(namespace), "single", 0), ledgers.used[quota]
@@ -119,8 +119,4 @@ func delaysOf(measured []time.Duration) delays {
 	sorted := slices.Sorted(slices.Values(measured))
 	at := func(part float64) float64 { return milliseconds(sorted[int(part*float64(len(sorted)-1))]) }
 	return delays{P50: at(0.50), P99: at(0.99)}
-}
-
-func milliseconds(duration time.Duration) float64 {
-	return float64(duration) / float64(time.Millisecond)
 }
