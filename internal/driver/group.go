@@ -88,10 +88,11 @@ func (g *Group) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.De
 		// A charge that another quota is about to refuse would stand in the way
 		// of others until it is given back: ask all first.
 		decision, err := g.judge(ctx, charges, patience)
-		if err != nil || !ledger.IsGranted(decision) {
+		judged, ok := decision.(ledger.Granted)
+		if err != nil || !ok {
 			return decision, err
 		}
-		decision, err = g.chargeInOrder(ctx, charges)
+		decision, err = g.chargeInOrder(ctx, charges, judged)
 		if _, denied := decision.(ledger.Denied); !denied || err != nil || !g.clock.Now().Before(patience) {
 			return decision, err
 		}
@@ -100,10 +101,17 @@ func (g *Group) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.De
 
 // chargeInOrder charges one quota after the other, in the same order for
 // everyone, so that of two requests that want the last room of two quotas one
-// gets both. It doesn't wait for room while it holds some.
-func (g *Group) chargeInOrder(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
+// gets both. It doesn't wait for room while it holds some, nor again for a ledger
+// that was waited for in vain when all were judged.
+func (g *Group) chargeInOrder(ctx context.Context, charges []ledger.Charge, judged ledger.Granted) (ledger.Decision, error) {
 	var all ledger.Granted
 	for i, charge := range charges {
+		if missed := slices.IndexFunc(judged.Remarks, func(r ledger.Remark) bool {
+			return r.Kind == ledger.Unchecked && r.Quota == charge.Limits.Name
+		}); missed >= 0 {
+			all.Remarks = append(all.Remarks, judged.Remarks[missed])
+			continue
+		}
 		decision, err := g.reserve(ctx, charge, time.Time{})
 		granted, ok := decision.(ledger.Granted)
 		if err != nil || !ok {
