@@ -77,6 +77,8 @@ type vocabulary struct {
 	start       time.Time
 	lists       map[figures]corev1.ResourceList
 	numbers     []string
+	// all has each figure.
+	all map[corev1.ResourceName]bool
 }
 
 func newVocabulary() *vocabulary {
@@ -91,6 +93,10 @@ func newVocabulary() *vocabulary {
 		evaluators: evaluation.New(nil, evaluation.ClaimSources{}),
 		start:      time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
 		lists:      map[figures]corev1.ResourceList{},
+	}
+	v.all = map[corev1.ResourceName]bool{}
+	for _, name := range v.figures {
+		v.all[name] = true
 	}
 	widget, claim := v.sources[widgets].GroupResource(), v.sources[claims].GroupResource()
 	v.countedFrom = map[corev1.ResourceName][]schema.GroupResource{
@@ -215,12 +221,34 @@ type quota struct {
 	hard       figures
 	// list is hard, as Kubernetes has it.
 	list corev1.ResourceList
+	// audits: its mode is Audit, so it refuses nothing.
+	audits bool
 	// ledger is the UID of the ledger that its status names.
 	ledger types.UID
 }
 
 func (q *quota) basis() ledger.Basis {
 	return ledger.Basis{Quota: q.uid, Generation: q.generation, Digest: string(q.uid)}
+}
+
+// unlimited is more than there ever is.
+const unlimited = 1 << 20
+
+// limit is the most that may live.
+func (q *quota) limit() figures {
+	if !q.audits {
+		return q.hard
+	}
+	return masked(q.quota, figures{unlimited, unlimited, unlimited})
+}
+
+// limits is the quota as enforcement sees it.
+func (v *vocabulary) limitsOf(q *quota) ledger.Limits {
+	limits := ledger.Limits{Basis: q.basis(), Name: v.quotas[q.quota], Hard: q.list}
+	if q.audits {
+		limits.Advisory = v.all
+	}
+	return limits
 }
 
 // stored is one version of a ledger.

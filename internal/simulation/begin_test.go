@@ -21,7 +21,7 @@ func (w *world) begin(s step) {
 	}
 	for q, quota := range w.quotas.newest {
 		if quota != nil {
-			r.limit[q], r.limitOf[q] = quota.hard, quota.uid
+			r.limit[q], r.limitOf[q] = quota.limit(), quota.uid
 		}
 	}
 	if s.action == beginRequest {
@@ -64,7 +64,7 @@ func (r *request) persist() {
 	}
 	added := part{amounts: r.rise}
 	for q := range maxQuotas {
-		if r.isAskedOf(q, r.limitOf[q]) && w.isMember(r.namespace, q, r.limitOf[q], r.revision) {
+		if !r.passed[q] && r.isAskedOf(q, r.limitOf[q]) && w.isMember(r.namespace, q, r.limitOf[q], r.revision) {
 			added.asked[q] = r.limitOf[q]
 		}
 	}

@@ -17,12 +17,16 @@ func (r *request) charge() {
 	expiry := r.replica.now().Add(w.life()).Truncate(time.Second)
 	for _, covering := range r.covering {
 		amounts := masked(covering.quota, r.rise)
-		if amounts == (figures{}) {
+		if amounts == (figures{}) || r.passed[covering.quota] {
 			continue
+		}
+		limits := w.limitsOf(covering)
+		if w.mutation.enforcesAll {
+			limits.Advisory = nil
 		}
 		r.charging.quotas = append(r.charging.quotas, covering.quota)
 		r.charging.charges = append(r.charging.charges, ledger.Charge{
-			Limits: ledger.Limits{Basis: covering.basis(), Name: w.vocabulary.quotas[covering.quota], Hard: covering.list},
+			Limits: limits,
 			Reservation: ledger.Reservation{
 				Object: ledger.Object{
 					Resource: w.sources[r.source], Namespace: w.vocabulary.namespaces[r.namespace], Name: w.names[r.name], UID: r.uid,
@@ -87,13 +91,21 @@ func (r *request) grantedAtOnce(q int) {
 	}
 	w.unrecorded[recording{q, r.key()}] = by
 	w.measureRoom(q)
+	w.measurePeak(q)
 }
 
 // charged takes the answer of one machine.
 func (r *request) charged() {
 	c := &r.charging
 	answer := c.reply.answer
-	_, granted := answer.Decision.(ledger.Granted)
+	if answer.Err != nil && len(c.charges[c.at].Limits.Advisory) > 0 {
+		r.pass(c.quotas[c.at]) // as driver.Group does
+		answer.Decision, answer.Err = ledger.Granted{}, nil
+	}
+	decision, granted := answer.Decision.(ledger.Granted)
+	if len(decision.Remarks) > 0 {
+		r.world.counts.remarked++
+	}
 	switch {
 	case granted && c.at+1 < len(c.charges):
 		c.at++

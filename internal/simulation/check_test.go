@@ -44,6 +44,7 @@ type room struct {
 func (w *world) recount() {
 	for q := range maxQuotas {
 		w.room[q].live = w.living(q)
+		w.peaks[q].live = w.peaks[q].live.max(w.room[q].live)
 		w.measureRoom(q)
 	}
 }
@@ -83,7 +84,7 @@ func (w *world) free(q int) figures {
 	if quota == nil || ledger == nil {
 		return figures{}
 	}
-	free := quota.hard
+	free := quota.limit()
 	if fence := ledger.snapshot.State.Fence; fence.Generation > quota.generation {
 		for figure, least := range w.amounts(fence.Hard) {
 			free[figure] = min(free[figure], least)
@@ -136,6 +137,7 @@ func (w *world) reserved(before, written *stored) {
 		}
 	}
 	w.measureRoom(written.quota)
+	w.measurePeak(written.quota)
 }
 
 // isMember reports whether a namespace has been a quota's since a revision, and before.
@@ -217,10 +219,13 @@ func (w *world) checkRefusal(r *request, decision ledger.Decision) {
 	switch decision := decision.(type) {
 	case ledger.Denied:
 		w.counts.denied++
+		q := slices.Index(w.vocabulary.quotas[:], decision.Quota)
+		if w.enforces(q); w.enforced[q] < r.revision {
+			w.failf("request %d was denied by quota %s, which only audits", r.id, decision.Quota)
+		}
 		if !w.shape.calm {
 			return
 		}
-		q := slices.Index(w.vocabulary.quotas[:], decision.Quota)
 		w.measureRoom(q)
 		since := w.shape.disturbed
 		for _, name := range decision.Resources() {
@@ -324,6 +329,8 @@ func (w *world) report(d *driver, effect machine.Effect) {
 		w.counts.conflicts++
 	case machine.Committed:
 		w.counts.writes++
+	case machine.Holds:
+		w.hear(d, effect)
 	case machine.Impossible:
 		w.counts.impossible++
 		if !strings.Contains(effect.Err.Error(), "another quota") {

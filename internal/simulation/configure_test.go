@@ -140,6 +140,7 @@ type edit struct {
 	begun      time.Time
 	quota      int
 	hard       figures
+	audits     bool
 	stage      editStage
 	revision   uint64
 	generation int64
@@ -155,6 +156,16 @@ const (
 	editOver
 )
 
+// lowers reports whether the edit lowers a limit, or begins to enforce one.
+func (e *edit) lowers(current *quota) bool {
+	switch {
+	case e.audits, e.world.mutation.noFence, current.audits && e.world.mutation.noModeFence:
+		return false
+	default:
+		return current.audits || e.hard.max(current.hard) != e.hard
+	}
+}
+
 // ask asks the webhook. If a limit is lowered, it first has the ledger bind.
 func (e *edit) ask() {
 	current := e.world.quotas.newest[e.quota]
@@ -164,7 +175,7 @@ func (e *edit) ask() {
 		return
 	}
 	e.revision, e.generation = current.revision, current.generation+1
-	if e.hard.max(current.hard) == e.hard || e.world.mutation.noFence {
+	if !e.lowers(current) {
 		e.stage = editAllowed
 		return
 	}
@@ -172,7 +183,16 @@ func (e *edit) ask() {
 		Generation: e.generation, Hard: e.world.hard(e.quota, e.hard), Until: e.replica.now().Add(e.world.life()).Truncate(time.Second),
 	}
 	e.stage = editAsked
-	e.imposed = e.replica.impose(e.quota, current.uid, func(draft *ledger.Draft) { draft.SetFence(fence) })
+	e.imposed = e.replica.impose(e.quota, current.uid, func(draft *ledger.Draft) {
+		if e.world.shape.modes {
+			enforced := current.list
+			if current.audits {
+				enforced = nil
+			}
+			draft.UpdateFence(current.generation, enforced)
+		}
+		draft.SetFence(fence)
+	})
 }
 
 func (e *edit) isReady() bool { return e.stage == editAsked && e.imposed.reply.came }
@@ -197,7 +217,7 @@ func (e *edit) persist() {
 	e.stage = editOver
 	if current != nil {
 		next := *current
-		next.hard, next.generation = e.hard, e.generation
+		next.hard, next.generation, next.audits = e.hard, e.generation, e.audits
 		e.world.putQuota(next)
 	}
 }

@@ -19,14 +19,15 @@
 //   - the leader: definitions, the making of ledgers, expiry with its live looks, the webhook
 //     configuration and recounts. Every call of these is a step of its own, and may be lost.
 //     A deposed leader goes on with what it knew;
-//   - the webhook for quotas, which has a ledger bind before a limit is lowered;
+//   - the webhook for quotas, which has a ledger bind before a limit is lowered, or a mode
+//     becomes Deny;
 //   - clients and administrators, who create, update, delete, relabel, lower, raise and
 //     remove; objects that nobody is asked about; requests that fail after admission;
 //     somebody who deletes ledgers or the configuration; an API version that isn't served;
 //     crashes between any two steps; clocks that differ.
 //
 // Not modelled are edited ledgers and the trail by which a deletion is made good at once,
-// entries that are not exact, scopes, changes of selectors, forged requests, dry runs, and
+// entries that are not exact, warnings, trials, scopes, changes of selectors, forged requests, dry runs, and
 // objects that are stored in a namespace after it was deleted.
 //
 // # The check
@@ -46,6 +47,13 @@
 // exception narrow: that the request's own namespace is the quota's must have been known;
 // and in a cluster that is left alone, a leader may know of use that the ledger lacks for
 // 110 ms at most.
+//
+// A quota whose mode is Audit has no limit, and denies nothing unless its mode, or a fence,
+// was another since the request began. What it can't decide is let pass, and counts as use
+// that nobody was asked about.
+//
+// In a cluster that is left alone, what machines report as held is what the ledger and grants
+// from escrow come to, and no less than what lives.
 //
 // In a cluster that is left alone, no request is denied what has been free for 400 ms, and
 // none is left undecided. Free is what neither lives nor is reserved for a request that has

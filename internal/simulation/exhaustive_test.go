@@ -24,6 +24,8 @@ type small struct {
 	depth  int
 	// least is how many states there must be.
 	least int
+	// audits: the quota's mode is Audit.
+	audits bool
 	// finds is a defect that must be found.
 	finds mutation
 }
@@ -56,6 +58,16 @@ func smallWorlds() map[string]small {
 			once:   []step{create(1, 0, 0, 1), create(2, 0, 1, 1), {action: beginEdit, a: 3, b: 0, c: 0}},
 			faults: map[action]int{failEdit: 1, loseCall: 1, effectCall: 1}, depth: 10, least: 1000, finds: mutation{noFence: true},
 		},
+		"a quota that is full begins to deny": {
+			prepare: full, audits: true,
+			once:  []step{create(3, 0, 2, 1), create(4, 1, 0, 0), {action: beginEdit, a: 5, b: 0, c: 1}},
+			depth: 11, least: 1000, finds: mutation{noModeFence: true},
+		},
+		"a quota that is full begins to deny, and replies are lost": {
+			prepare: full, audits: true,
+			once:   []step{create(3, 0, 2, 1), create(4, 1, 0, 0), {action: beginEdit, a: 5, b: 0, c: 1}},
+			faults: map[action]int{failEdit: 1, loseCall: 1, effectCall: 1}, depth: 7, least: 1000, finds: mutation{noModeFence: true},
+		},
 		"a place comes free while the leader changes": {
 			prepare: full,
 			once:    []step{create(3, 0, 2, 0), create(4, 1, 0, 1), {action: deleteObject}, {action: depose, a: 1}},
@@ -86,7 +98,7 @@ type exploration struct {
 
 // begin makes the world from scratch and takes the steps.
 func (e *exploration) begin(path []step) *schedule {
-	shape := shape{replicas: 2, quotas: 1, open: 4, labels: [maxNamespaces]int{0: 1}, hard: [maxQuotas]int{1}}
+	shape := shape{replicas: 2, quotas: 1, open: 4, labels: [maxNamespaces]int{0: 1}, hard: [maxQuotas]int{1}, modes: e.audits}
 	s := &schedule{world: newWorld(e.words, shape, e.mutation), random: rand.New(rand.NewPCG(1, 1))}
 	s.world.remembers = true
 	s.setUp()

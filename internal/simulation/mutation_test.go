@@ -48,8 +48,16 @@ type mutation struct {
 	noRecall bool
 	// dropsEscrows: the escrow of a replica that is gone is dropped at its end.
 	dropsEscrows bool
-	// escrow: replicas take escrows.
-	escrow bool
+	// noModeFence: a fence binds nobody for whom the limits only advise.
+	noModeFence bool
+	// enforcesAll: limits that only advise are enforced.
+	enforcesAll bool
+	// heldEscrows: what is held in escrow is reported with what is held.
+	heldEscrows bool
+	// silent: what is held isn't reported once it is granted from escrow.
+	silent bool
+	// escrow: replicas take escrows. modes: quotas change between Deny and Audit.
+	escrow, modes bool
 	// theme is of all schedules that look for it; zero for any.
 	theme int
 	// first is the seed of the first schedule.

@@ -41,6 +41,10 @@ func mutations() map[string]struct {
 		"a holder grants from an escrow that has ended":            {mutation{escrow: true, endless: true, theme: 8, first: 15000}, 2000},
 		"nobody waits for an escrow that was asked back":           {mutation{escrow: true, noRecall: true, theme: 8}, 10000},
 		"the escrow of a replica that is gone ends at once":        {mutation{escrow: true, dropsEscrows: true, theme: 9}, 10000},
+		"a fence doesn't bind limits that only advise":             {mutation{modes: true, noModeFence: true}, 3000},
+		"limits that only advise are enforced":                     {mutation{modes: true, enforcesAll: true}, 3000},
+		"what is held in escrow is reported as held":               {mutation{escrow: true, modes: true, heldEscrows: true}, 3000},
+		"nothing is reported as held":                              {mutation{modes: true, silent: true}, 3000},
 		"so is one as another one leaves":                          {mutation{leftProves: true, theme: 6}, 3000},
 	}
 }
@@ -53,6 +57,9 @@ func TestMutations(t *testing.T) {
 				first := mutated.first
 				if mutated.escrow {
 					first |= withEscrow
+				}
+				if mutated.modes {
+					first |= withModes
 				}
 				if failure := newSchedule(words, first+uint64(seed), mutated.mutation, nil).run(); failure != nil {
 					t.Logf("found in schedule %d: %s", seed+1, failure.message)

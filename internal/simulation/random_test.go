@@ -155,8 +155,8 @@ func (c *counts) String() string {
 		times = append(times, fmt.Sprintf("%s %d", name, c.by[action]))
 	}
 	return fmt.Sprintf("%d steps, %d of them of clusters left alone; %d requests asked, %d figures committed, %d of them exempt; "+
-		"%d granted at once; %d denied, %d judged; %d undecided; %d ledger writes, %d conflicts (%s)",
-		c.steps, c.settling, c.asked, c.commits, c.exempt, c.atOnce, c.denied, c.judged, c.undecided, c.writes, c.conflicts, strings.Join(times, ", "))
+		"%d granted at once; %d remarked on, %d passed over; %d peaks compared; %d denied, %d judged; %d undecided; %d ledger writes, %d conflicts (%s)",
+		c.steps, c.settling, c.asked, c.commits, c.exempt, c.atOnce, c.remarked, c.passed, c.peaks, c.denied, c.judged, c.undecided, c.writes, c.conflicts, strings.Join(times, ", "))
 }
 
 func TestSchedules(t *testing.T) {
@@ -174,6 +174,15 @@ func TestEscrow(t *testing.T) {
 		number /= 20
 	}
 	explore(t, func(n int) (uint64, bool) { return withEscrow | uint64(n), n < number })
+}
+
+// TestModes runs schedules in which quotas change between Deny and Audit, half of them with escrow.
+func TestModes(t *testing.T) {
+	number := share / 4
+	if raceEnabled {
+		number /= 20
+	}
+	explore(t, func(n int) (uint64, bool) { return withModes | uint64(n%4/2)<<63 | uint64(n), n < number })
 }
 
 func TestKeptSeeds(t *testing.T) {
@@ -195,7 +204,9 @@ func TestFresh(t *testing.T) {
 	clock := clock.RealClock{}
 	first, until := uint64(clock.Now().UnixNano()), clock.Now().Add(long)
 	t.Logf("first seed %d", first)
-	explore(t, func(n int) (uint64, bool) { return first + uint64(n) | uint64(n%2)<<63, clock.Now().Before(until) })
+	explore(t, func(n int) (uint64, bool) {
+		return first + uint64(n) | uint64(n%2)<<63 | uint64(n/2%2)<<62, clock.Now().Before(until)
+	})
 }
 
 // TestSeed replays SIMULATE_SEED; without it, one seed, whose trace must tell something.

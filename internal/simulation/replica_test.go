@@ -21,6 +21,9 @@ func options() machine.Options {
 // withEscrow in a seed: replicas take escrows.
 const withEscrow = 1 << 63
 
+// withModes in a seed: quotas change between Deny and Audit.
+const withModes = 1 << 62
+
 const (
 	escrowLife   = 2 * time.Second
 	escrowRecall = 2200 * time.Millisecond

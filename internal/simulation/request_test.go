@@ -75,6 +75,8 @@ type request struct {
 	limitOf [maxQuotas]types.UID
 	// granted is the ledger in which it was reserved last.
 	granted [maxQuotas]*stored
+	// passed are quotas that couldn't decide, and refuse nothing.
+	passed [maxQuotas]bool
 
 	stage     stage
 	until     time.Time
@@ -353,11 +355,36 @@ func (r *request) lookedAtNamespace(known known) {
 
 // refuse ends the request; the decision is nil if something failed.
 func (r *request) refuse(decision ledger.Decision) {
+	if q := r.undecidedBy(decision); q >= 0 {
+		r.pass(q)
+		r.charge()
+		return
+	}
 	r.stage = stageNone
 	if r.status == asking && !r.left {
 		r.world.checkRefusal(r, decision)
 	}
 	r.fail("refused")
+}
+
+// undecidedBy returns the quota that can't decide and would refuse nothing, as the front end knows it; -1 for none.
+func (r *request) undecidedBy(decision ledger.Decision) int {
+	undecided, ok := decision.(ledger.Undecided)
+	for _, covering := range r.covering {
+		if ok && covering.audits && r.world.vocabulary.quotas[covering.quota] == undecided.Quota && !r.passed[covering.quota] {
+			return covering.quota
+		}
+	}
+	return -1
+}
+
+// pass goes on without a quota: nothing is reserved there.
+func (r *request) pass(q int) {
+	r.passed[q] = true
+	r.world.counts.passed++
+	if r.world.shape.calm && r.world.namespaces.newest[r.namespace] != nil {
+		r.world.failf("request %d was not decided by quota %s", r.id, r.world.vocabulary.quotas[q])
+	}
 }
 
 // isNamedIn reports whether the question names a quota.

@@ -29,6 +29,10 @@ type shape struct {
 	// calm: nothing is disturbed. disturbed is when something last was.
 	calm      bool
 	disturbed time.Time
+	// modes: quotas change between Deny and Audit.
+	modes bool
+	// grows: while nothing is disturbed, objects only come.
+	grows bool
 }
 
 // usually is how likely each action is where nothing else is said.
@@ -101,6 +105,10 @@ func newShape(seed uint64, theme int, random *rand.Rand) shape {
 	if seed&withEscrow != 0 && random.IntN(3) > 0 { // room for some escrow, and somebody to take it
 		s.spare, s.open = 1+random.IntN(4), s.open+2
 		s.weights[beginRequest], s.weights[advance] = 80, 3
+	}
+	if s.modes = seed&withModes != 0; s.modes {
+		s.weights[beginEdit], s.weights[goOnEdit], s.weights[persistEdit] = 12, 30, 30
+		s.grows = seed%2 == 0
 	}
 	s.labels[0] |= 1
 	s.labels[random.IntN(maxNamespaces)] |= 1
@@ -223,7 +231,7 @@ func (s *schedule) setUp() {
 		w.setNamespace(n, labels)
 	}
 	for q := range w.shape.quotas {
-		w.createQuota(q, w.hardOf(w.shape.hard[q]))
+		w.createQuota(q, w.hardOf(w.shape.hard[q]), w.shape.modes && w.shape.hard[q]%2 == 1)
 	}
 	s.settle()
 }
@@ -357,6 +365,9 @@ func (s *schedule) clients() {
 	w := s.world
 	weights := [actions]int{}
 	weights[beginRequest], weights[deleteObject], weights[label], weights[growUnasked], weights[beginEdit] = 12, 4, 1, 1, 1
+	if w.shape.grows {
+		weights[deleteObject], weights[label], weights[growUnasked], weights[beginEdit] = 0, 0, 0, 2
+	}
 	for range 10 {
 		if w.failure != nil {
 			return
@@ -420,11 +431,13 @@ func (s *schedule) end(w *world) *failure {
 	}
 	if w.failure == nil {
 		w.shape.calm, w.shape.disturbed = true, w.now
+		w.beginPeaks()
 		s.clients()
 		s.settle()
 	}
 	if w.failure == nil {
 		w.checkStill()
+		w.checkPeaks()
 	}
 	return w.failure
 }

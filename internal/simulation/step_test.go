@@ -169,23 +169,37 @@ func (w *world) client(s step) {
 	case beginRequest, beginUnasked:
 		w.begin(s)
 	case deleteObject:
+		w.shrink()
 		w.deleteObject(place{s.a, s.b, s.c})
 	case growUnasked:
+		w.unask()
 		w.growUnasked(place{s.a, s.b, s.c})
 	case label, createNamespace:
+		w.unask()
 		w.setNamespace(s.a, s.b)
 	case deleteNamespace:
 		w.deleteNamespace(s.a)
 	case beginEdit:
-		edit := &edit{world: w, id: s.a, quota: s.b % maxQuotas, replica: w.replicas[s.b/maxQuotas], hard: w.hardOf(s.c), begun: w.now}
-		w.edits = append(w.edits, edit)
-		edit.ask()
+		w.beginEdit(s)
 	case createQuota:
-		w.createQuota(s.a, w.hardOf(s.b))
+		w.createQuota(s.a, w.hardOf(s.b), w.shape.modes && s.b%2 == 1)
 	case deleteQuota:
 		w.deleteQuota(s.a)
+		w.peaks[s.a] = peak{}
 	default:
 	}
+}
+
+func (w *world) beginEdit(s step) {
+	edit := &edit{world: w, id: s.a, quota: s.b % maxQuotas, replica: w.replicas[s.b/maxQuotas], hard: w.hardOf(s.c), begun: w.now}
+	if w.shape.modes {
+		edit.audits = (s.a^s.c)&1 == 1
+		if s.c%4 == 0 { // the mode alone
+			edit.hard = w.quotas.newest[edit.quota].hard
+		}
+	}
+	w.edits = append(w.edits, edit)
+	edit.ask()
 }
 
 func (w *world) disturb(s step) {

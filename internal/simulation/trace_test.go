@@ -13,7 +13,10 @@ import (
 // counts are what happened, for the log.
 type counts struct {
 	steps, settling, asked, commits, exempt, atOnce, denied, judged, undecided, conflicts, writes, impossible int
-	by                                                                                                        [actions]int
+	// remarked are charges that were remarked on, and passed those that a quota couldn't decide and let pass.
+	// peaks are those that were compared.
+	remarked, passed, peaks int
+	by                      [actions]int
 }
 
 func (c *counts) add(other *counts) {
@@ -29,6 +32,9 @@ func (c *counts) add(other *counts) {
 	c.conflicts += other.conflicts
 	c.writes += other.writes
 	c.impossible += other.impossible
+	c.remarked += other.remarked
+	c.passed += other.passed
+	c.peaks += other.peaks
 	for action, times := range other.by {
 		c.by[action] += times
 	}
@@ -50,6 +56,9 @@ func (t *trace) note(w *world, s step) {
 		line += "  " + w.vocabulary.quotas[q]
 		if quota := w.quotas.newest[q]; quota != nil {
 			line += fmt.Sprintf(" hard %v live %v", quota.hard, w.room[q].live)
+			if quota.audits {
+				line += " audits"
+			}
 		}
 		if ledger != nil {
 			state := ledger.snapshot.State

@@ -68,7 +68,10 @@ type world struct {
 	// unrecorded is what was granted from escrow and is in no ledger, and by whom.
 	unrecorded map[recording]*driver
 
-	room [maxQuotas]room
+	room  [maxQuotas]room
+	peaks [maxQuotas]peak
+	// enforced is the last revision at which a quota, or a fence of it, refused something.
+	enforced [maxQuotas]uint64
 	// remembers: what happened is remembered, and written is what was stored.
 	remembers bool
 	written   uint64
@@ -177,10 +180,11 @@ func (w *world) choose(n, labels int, revision uint64) {
 	}
 }
 
-func (w *world) createQuota(q int, hard figures) {
+func (w *world) createQuota(q int, hard figures, audits bool) {
 	revision := w.next()
-	created := &quota{quota: q, uid: w.newUID("q"), generation: 1, revision: revision, hard: hard, list: w.hard(q, hard)}
+	created := &quota{quota: q, uid: w.newUID("q"), generation: 1, revision: revision, hard: hard, list: w.hard(q, hard), audits: audits}
 	w.quotas.store(q, revision, w.now, created)
+	w.enforces(q)
 	for n := range maxNamespaces {
 		if w.selected[n][q] != 0 {
 			w.joined[n][q] = revision
@@ -202,11 +206,13 @@ func (w *world) putQuota(next quota) {
 		next.list = w.hard(next.quota, next.hard)
 		for _, request := range w.requests {
 			if request.isOpen() && request.limitOf[next.quota] == next.uid {
-				request.limit[next.quota] = request.limit[next.quota].max(next.hard)
+				request.limit[next.quota] = request.limit[next.quota].max(next.limit())
 			}
 		}
 	}
+	w.enforces(next.quota)
 	w.quotas.store(next.quota, next.revision, w.now, &next)
+	w.enforces(next.quota)
 	w.recount()
 }
 
@@ -263,7 +269,9 @@ func (w *world) swap(q int, previous machine.Version, next ledger.State, force b
 		written.included = current.included
 	}
 	written.snapshot = machine.Snapshot{Version: version, State: next}
+	w.enforces(q)
 	w.ledgers.store(q, version.ResourceVersion, w.now, written)
+	w.enforces(q)
 	w.reserved(current, written)
 	return version, nil
 }
