@@ -82,11 +82,17 @@ func ModeOf(spec quotav1.ClusterResourceQuotaSpec, name corev1.ResourceName) quo
 	return spec.Enforcement.Mode
 }
 
+// refuses reports whether a mode refuses requests. One that this release doesn't know does: a quota never limits less
+// than its spec says.
+func refuses(mode quotav1.EnforcementMode) bool {
+	return mode != quotav1.EnforcementWarn && mode != quotav1.EnforcementAudit
+}
+
 // Enforced returns the limits of a spec for which requests are refused.
 func Enforced(spec quotav1.ClusterResourceQuotaSpec) corev1.ResourceList {
 	enforced := corev1.ResourceList{}
 	for name, limit := range spec.Quota.Hard {
-		if ModeOf(spec, name) == quotav1.EnforcementDeny {
+		if refuses(ModeOf(spec, name)) {
 			enforced[name] = limit
 		}
 	}
@@ -122,7 +128,7 @@ func tried(spec quotav1.ClusterResourceQuotaSpec) map[corev1.ResourceName]bool {
 func advisory(spec quotav1.ClusterResourceQuotaSpec) map[corev1.ResourceName]bool {
 	var advisory map[corev1.ResourceName]bool
 	for name := range Counted(spec) {
-		if _, limited := spec.Quota.Hard[name]; limited && ModeOf(spec, name) == quotav1.EnforcementDeny {
+		if _, limited := spec.Quota.Hard[name]; limited && refuses(ModeOf(spec, name)) {
 			continue
 		}
 		if advisory == nil {

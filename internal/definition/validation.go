@@ -52,15 +52,22 @@ func validateTrial(spec quotav1.ClusterResourceQuotaSpec, path *field.Path) fiel
 	if len(spec.Trial.Hard) == 0 {
 		return nil
 	}
+	quotaPath := field.NewPath("spec", "quota")
 	tried := corev1.ResourceQuotaSpec(spec.Quota)
 	tried.Hard = spec.Trial.Hard
+	said := validateQuota(corev1.ResourceQuotaSpec(spec.Quota), quotaPath)
 	var errs field.ErrorList
-	for _, err := range validateQuota(tried, path) {
-		// What is wrong with the scopes is said of spec.quota.
-		if _, own, found := strings.Cut(err.Field, path.Child("hard").String()); found {
+	for _, err := range validateQuota(tried, quotaPath) {
+		switch own, found := strings.CutPrefix(err.Field, quotaPath.Child("hard").String()); {
+		case found:
 			err.Field = path.String() + own
-			errs = append(errs, err)
+		case slices.ContainsFunc(said, func(other *field.Error) bool { return other.Error() == err.Error() }):
+			continue // what is wrong with the scopes themselves
+		default:
+			err.Detail += ": spec.quota limits by a scope what spec.trial.hard names"
+			err.Field = path.String()
 		}
+		errs = append(errs, err)
 	}
 	return errs
 }
