@@ -58,18 +58,19 @@ func (h *Handler) decide(
 	if first.granted() || isNative(first.err) || isTaken(first.err) {
 		return first
 	}
-	return h.passOver(ctx, request, attributes, h.decideAgain(ctx, request, attributes, question, first))
+	return h.passOver(ctx, request, attributes, question, h.decideAgain(ctx, request, attributes, question, first, waiver{}))
 }
 
-// passOver charges the request though quotas can't decide that refuse nothing.
+// passOver charges the request though quotas can't decide that refuse nothing. What the others answer then is looked at
+// again, as any first answer is.
 func (h *Handler) passOver(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, last outcome,
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, question reach.Question, last outcome,
 ) outcome {
 	var passed []ledger.Undecided
 	waived := waiver{judgement: map[string]bool{}, charge: map[string]bool{}}
 	for {
-		undecided, isUndecided := last.decision.(ledger.Undecided)
-		if last.err != nil || !isUndecided || waived.charge[undecided.Quota] || last.enforces(undecided.Quota) {
+		undecided, is := last.mayPassOver()
+		if !is || waived.charge[undecided.Quota] {
 			last.passedOver = passed
 			return last
 		}
@@ -79,7 +80,16 @@ func (h *Handler) passOver(
 			passed, waived.charge[undecided.Quota] = append(passed, undecided), true
 		}
 		last = h.charge(ctx, request, attributes, last.covered, waived)
+		if _, is := last.mayPassOver(); !is && !last.granted() && !isNative(last.err) && !isTaken(last.err) {
+			last = h.decideAgain(ctx, request, attributes, question, last, waived)
+		}
 	}
+}
+
+// mayPassOver reports whether a quota that would refuse nothing couldn't decide.
+func (o outcome) mayPassOver() (ledger.Undecided, bool) {
+	undecided, isUndecided := o.decision.(ledger.Undecided)
+	return undecided, o.err == nil && isUndecided && !o.enforces(undecided.Quota)
 }
 
 // enforces reports whether a quota may refuse the request.
@@ -94,10 +104,10 @@ func (o outcome) enforces(quota string) bool {
 
 // decideAgain charges the request again after each look that may lead to another
 // outcome, until one is certain or its patience ends. Patience is for what needs time. What
-// the replica has not seen, a look shows, however long that takes.
+// the replica has not seen, a look shows, however long that takes. The waiver stays as it is.
 func (h *Handler) decideAgain(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
-	question reach.Question, last outcome,
+	question reach.Question, last outcome, waived waiver,
 ) outcome {
 	patience := h.Clock.Now().Add(last.patience())
 	for ctx.Err() == nil {
@@ -108,7 +118,7 @@ func (h *Handler) decideAgain(
 		if last.restsOnLimits() && sameLimits(last.covered.Definitions, again.Definitions) {
 			return last
 		}
-		last = h.charge(ctx, request, attributes, again, waiver{})
+		last = h.charge(ctx, request, attributes, again, waived)
 		if last.granted() || isTaken(last.err) || !last.isBehind() && h.Clock.Now().After(patience) {
 			return last
 		}

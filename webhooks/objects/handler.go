@@ -104,8 +104,8 @@ func (h *Handler) Handle(ctx context.Context, call Call, request *admissionv1.Ad
 	defer cancel()
 	ctx, stop := h.Contact.While(ctx)
 	defer stop()
-	outcome, response := h.answer(ctx, call.Question, request)
-	if outcome == metrics.Failed && call.Question.Admits {
+	outcome, response, barred := h.answer(ctx, call.Question, request)
+	if outcome == metrics.Failed && call.Question.Admits && !barred {
 		outcome, response = metrics.Unchecked, admitted(response)
 	}
 	h.Metrics.Requested(outcome, h.Clock.Since(call.Start))
@@ -117,46 +117,47 @@ func (h *Handler) Handle(ctx context.Context, call Call, request *admissionv1.Ad
 	return response
 }
 
+// answer returns the answer to a request. One that is barred isn't admitted though nobody can decide.
 func (h *Handler) answer(
 	ctx context.Context, question reach.Question, request *admissionv1.AdmissionRequest,
-) (metrics.Outcome, admission.Response) {
+) (outcome metrics.Outcome, response admission.Response, barred bool) {
 	if err := h.Contact.Err(); err != nil {
-		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, err)
+		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, err), false
 	}
 	if !h.Coverage.Synced() {
-		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, errStarting)
+		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, errStarting), false
 	}
 	attributes, err := h.decoder.attributes(request)
 	if err != nil {
-		return metrics.Undecodable, admission.Errored(http.StatusBadRequest, err)
+		return metrics.Undecodable, admission.Errored(http.StatusBadRequest, err), false
 	}
 	decided := h.decide(ctx, question, request, attributes)
 	decision, err := decided.decision, decided.err
 	if lost, isLost := errors.AsType[*contact.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
-		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, lost)
+		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, lost), false
 	}
 	if refusal := (*evaluation.Refusal)(nil); errors.As(err, &refusal) {
 		h.recordIncomplete(request, attributes, decided.covered.Definitions, refusal)
 		h.tellOf(request, attributes, incomplete(refusal), refusal.Message)
-		return metrics.Denied, admission.Denied(refusal.Message)
+		return metrics.Denied, admission.Denied(refusal.Message), false
 	}
 	if isNative(err) {
-		return metrics.Denied, admission.Denied(err.Error())
+		return metrics.Denied, admission.Denied(err.Error()), false
 	}
 	if taken := (*apierrors.StatusError)(nil); isTaken(err) && errors.As(err, &taken) {
-		return metrics.Denied, admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &taken.ErrStatus}}
+		return metrics.Denied, admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &taken.ErrStatus}}, false
 	}
 	if err != nil {
-		return metrics.Failed, admission.Errored(status(err), err)
+		return metrics.Failed, admission.Errored(status(err), err), decided.isBarred()
 	}
 	h.noteGrant(request, attributes, decision)
-	outcome, response := respond(decision)
+	outcome, response = respond(decision)
 	h.record(request, attributes, decided)
 	h.tellOf(request, attributes, refusalOf(decision), response.Result.Message)
 	if outcome == metrics.Allowed {
-		return h.remarkOn(request, attributes, decided, response)
+		outcome, response = h.remarkOn(request, attributes, decided, response)
 	}
-	return outcome, response
+	return outcome, response, false
 }
 
 func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {
@@ -185,8 +186,11 @@ func (h *Handler) charge(
 		quotas = append(quotas, covered.Definitions[i].Quota)
 	}
 	amounts, err := h.Evaluators.Charges(attributes, quotas)
-	if err != nil || len(amounts) == 0 {
-		return outcome{decision: ledger.Granted{}, err: err, covered: covered}
+	if err != nil {
+		return outcome{err: unjudged{err}, covered: covered}
+	}
+	if len(amounts) == 0 {
+		return outcome{decision: ledger.Granted{}, covered: covered}
 	}
 	charged := outcome{covered: covered, amounts: amounts}
 	if charged.err = h.Natives.refuse(ctx, h.Evaluators, attributes); charged.err != nil {
@@ -255,6 +259,19 @@ func invalid(quota *definition.Definition, amounts corev1.ResourceList) (refused
 		Quota: quota.Limits.Name, Reason: ledger.InvalidSpec, Resources: slices.Sorted(maps.Keys(amounts)),
 		Detail: strings.TrimPrefix(quota.Invalid.Error(), "quota "+quota.Limits.Name+": "),
 	}, true
+}
+
+// unjudged is why it isn't known what a request costs.
+type unjudged struct{ error }
+
+func (u unjudged) Unwrap() error { return u.error }
+
+// isBarred reports whether a request that may be refused, or very many of them, are the reason that nobody can decide.
+// Such a request isn't let past a limit.
+func (o outcome) isBarred() bool {
+	_, isUnjudged := errors.AsType[unjudged](o.err)
+	own := isUnjudged || errors.Is(o.err, errTooLong) || errors.Is(o.err, machine.ErrBusy) || errors.Is(o.err, machine.ErrRejected)
+	return own && slices.ContainsFunc(o.covered.Definitions, func(d definition.Definition) bool { return !d.Enforcement.RefusesNothing })
 }
 
 // status is the HTTP status for a failure to decide.

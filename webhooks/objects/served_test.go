@@ -232,7 +232,7 @@ func (l *ledgers) count(tb testing.TB, quota *quotav1.ClusterResourceQuota) {
 		tb.Fatal(err)
 	}
 	used := corev1.ResourceList{}
-	for name := range quota.Spec.Quota.Hard {
+	for name := range definition.Counted(quota.Spec) {
 		used[name] = list("zero", "0")["zero"]
 	}
 	l.mu.Lock()

@@ -1,0 +1,537 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/history"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+const (
+	deny  = quotav1.EnforcementDeny
+	warn  = quotav1.EnforcementWarn
+	audit = quotav1.EnforcementAudit
+)
+
+// mode gives a quota a mode, and one resource another.
+func mode(mode quotav1.EnforcementMode, quota *quotav1.ClusterResourceQuota, overrides ...quotav1.EnforcementOverride) *quotav1.ClusterResourceQuota {
+	quota.Spec.Enforcement.Mode, quota.Spec.Enforcement.Overrides = mode, overrides
+	return quota
+}
+
+func override(name corev1.ResourceName, mode quotav1.EnforcementMode) quotav1.EnforcementOverride {
+	return quotav1.EnforcementOverride{Resource: name, Mode: mode}
+}
+
+func trying(quota *quotav1.ClusterResourceQuota, hard ...string) *quotav1.ClusterResourceQuota {
+	quota.Spec.Trial.Hard = list(hard...)
+	return quota
+}
+
+func warningAt(percent int32, quota *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota {
+	quota.Spec.Enforcement.WarnAt = percent
+	return quota
+}
+
+func whenUnavailable(policy quotav1.UnavailablePolicy, quota *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota {
+	quota.Spec.Enforcement.WhenUnavailable = policy
+	return quota
+}
+
+// remembered is a Recorder that writes down what it is told.
+type remembered struct{ refusals []history.Refusal }
+
+func (r *remembered) Refused(_ time.Time, refusal history.Refusal) {
+	r.refusals = append(r.refusals, refusal)
+}
+
+func didNotFit(quota string, tried bool, needed, hard corev1.ResourceList) history.Refusal {
+	return history.Refusal{Quota: quota, UID: types.UID("uid of " + quota), Tried: tried, Namespace: "shop", Needed: needed, Hard: hard}
+}
+
+func missed(quota string, tried bool, names ...corev1.ResourceName) history.Refusal {
+	return history.Refusal{Quota: quota, UID: types.UID("uid of " + quota), Tried: tried, Namespace: "shop", Missing: names}
+}
+
+func TestWhatIsSaidOfARequestThatIsAdmitted(t *testing.T) {
+	const (
+		exceeded = "exceeded quota: team, requested: pods=1, used: pods=0, limited: pods=0"
+		onlyWarn = " (admitted, because the quota only warns)"
+		missing  = "failed quota: team: must specify limits.cpu for: c"
+	)
+	onePod := list("pods", "1")
+	for name, test := range map[string]struct {
+		quotas     []*quotav1.ClusterResourceQuota
+		denied     string
+		warnings   []string
+		audited    string
+		remembered []history.Refusal
+		// told is the reason of the event, if there is one.
+		told string
+	}{
+		"what fits, whatever the mode": {quotas: quotas(mode(warn, quotaOf("team", "pods", "1")), mode(audit, quotaOf("other", "pods", "1")))},
+		"with Warn": {
+			quotas: quotas(mode(warn, quotaOf("team", "pods", "0"))), warnings: []string{exceeded + onlyWarn},
+			remembered: []history.Refusal{didNotFit("team", false, onePod, list("pods", "0"))}, told: "WouldExceed",
+		},
+		"with Audit": {
+			quotas: quotas(mode(audit, quotaOf("team", "pods", "0"))), audited: exceeded,
+			remembered: []history.Refusal{didNotFit("team", false, onePod, list("pods", "0"))}, told: "WouldExceed",
+		},
+		"with Deny": {
+			quotas: quotas(quotaOf("team", "pods", "0")), denied: exceeded,
+			remembered: []history.Refusal{didNotFit("team", false, onePod, list("pods", "0"))}, told: "QuotaExceeded",
+		},
+		"each resource in its way": {
+			quotas:   quotas(mode(deny, quotaOf("team", "pods", "0", "requests.cpu", "0"), override("pods", warn), override("requests.cpu", audit))),
+			warnings: []string{exceeded + onlyWarn},
+			audited:  "exceeded quota: team, requested: requests.cpu=250m, used: requests.cpu=0, limited: requests.cpu=0",
+			remembered: []history.Refusal{
+				didNotFit("team", false, list("pods", "1", "requests.cpu", "250m"), list("pods", "0", "requests.cpu", "0")),
+			}, told: "WouldExceed",
+		},
+		"one resource is denied, and nothing is said of the other": {
+			quotas:     quotas(mode(deny, quotaOf("team", "pods", "0", "requests.cpu", "0"), override("requests.cpu", warn))),
+			denied:     exceeded,
+			remembered: []history.Refusal{didNotFit("team", false, onePod, list("pods", "0"))}, told: "QuotaExceeded",
+		},
+		"another quota denies, and nothing is said of the first": {
+			quotas: quotas(mode(warn, quotaOf("a", "pods", "0")), quotaOf("team", "pods", "0")), denied: exceeded,
+			remembered: []history.Refusal{didNotFit("team", false, onePod, list("pods", "0"))}, told: "QuotaExceeded",
+		},
+		"a trial concerns nobody but the administrator": {
+			quotas:     quotas(trying(quotaOf("team", "pods", "5"), "pods", "0", "requests.cpu", "0")),
+			remembered: []history.Refusal{didNotFit("team", true, list("pods", "1", "requests.cpu", "250m"), list("pods", "0", "requests.cpu", "0"))},
+		},
+		"a limit comes near": {
+			quotas:   quotas(warningAt(50, quotaOf("team", "pods", "2", "requests.cpu", "1"))),
+			warnings: []string{"quota team: 1 of 2 is used with this request: pods"},
+		},
+		"and another one is further off": {quotas: quotas(warningAt(51, quotaOf("team", "pods", "2", "requests.cpu", "1")))},
+		"with Warn, what is not specified": {
+			quotas: quotas(mode(warn, quotaOf("team", "limits.cpu", "1"))), warnings: []string{missing + onlyWarn},
+			remembered: []history.Refusal{missed("team", false, "limits.cpu")}, told: "WouldExceed",
+		},
+		"with Audit, what is not specified": {
+			quotas: quotas(mode(audit, quotaOf("team", "limits.cpu", "1", "pods", "1"))), audited: missing,
+			remembered: []history.Refusal{missed("team", false, "limits.cpu")}, told: "WouldExceed",
+		},
+		"with Deny, what is not specified": {
+			quotas: quotas(quotaOf("team", "limits.cpu", "1")), denied: missing,
+			remembered: []history.Refusal{missed("team", false, "limits.cpu")}, told: "RequestIncomplete",
+		},
+		"what a trial needs and is not specified": {
+			quotas:     quotas(trying(quotaOf("team", "pods", "1"), "limits.cpu", "1")),
+			remembered: []history.Refusal{missed("team", true, "limits.cpu")},
+		},
+		"a trial that nobody could count yet says nothing of the rest": {
+			quotas: quotas(trying(mode(warn, quotaOf("team", "pods", "0")), "secrets", "1")), warnings: []string{exceeded + onlyWarn},
+			remembered: []history.Refusal{didNotFit("team", false, onePod, list("pods", "0"))}, told: "WouldExceed",
+		},
+	} {
+		for kind, request := range map[string]*admissionv1.AdmissionRequest{"": creation(), ", in a dry run": dryRun(creation())} {
+			t.Run(name+kind, func(t *testing.T) {
+				serve(t, test.quotas, func(t *testing.T, served *served) {
+					recorded := &remembered{}
+					served.handler.History = recorded
+					var known []client.Object
+					for _, quota := range test.quotas {
+						known = append(known, quota)
+					}
+					told := telling(t, served, clientWith(t, append(known, viewIn("shop"))...))
+					got := served.handle(t.Context(), request)
+					want, wantOutcome := admission.Allowed(""), metrics.Allowed
+					if test.denied != "" {
+						want, wantOutcome = admission.Denied(test.denied), metrics.Denied
+					}
+					want.Warnings = test.warnings
+					if test.audited != "" {
+						want.AuditAnnotations = map[string]string{"would-refuse": test.audited}
+					}
+					if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+						t.Errorf("(-want,+got):\n%s", diff)
+					}
+					if diff := cmp.Diff(map[metrics.Outcome]float64{wantOutcome: 1}, served.outcomes(t)); diff != "" {
+						t.Errorf("outcomes (-want,+got):\n%s", diff)
+					}
+					refusals, reason := test.remembered, test.told
+					if request.DryRun != nil {
+						refusals, reason = nil, ""
+					}
+					if diff := cmp.Diff(refusals, recorded.refusals); diff != "" {
+						t.Errorf("remembered (-want,+got):\n%s", diff)
+					}
+					events := told.drain()
+					if len(events)%2 != 0 || (len(events) > 0) != (reason != "") || reason != "" && !strings.HasSuffix(events[0], ": "+reason) {
+						t.Errorf("told %v, want %q", events, reason)
+					}
+					for _, quota := range test.quotas {
+						held := len(served.store.reserved(quota.Name))
+						if charges := test.denied == "" && request.DryRun == nil && !strings.Contains(name, "not specified"); charges && held != 1 ||
+							!charges && request.DryRun != nil && held != 0 {
+							t.Errorf("quota %s: %d are reserved", quota.Name, held)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// The API server passes on 256 characters of each warning, and 4096 of all.
+func TestWarningsAreFewAndShort(t *testing.T) {
+	var many []*quotav1.ClusterResourceQuota
+	for i := range 20 {
+		many = append(many, mode(warn, quotaOf(fmt.Sprintf("%s%02d", strings.Repeat("team-", 40), i), "pods", "0", "requests.cpu", "0")))
+	}
+	serve(t, many, func(t *testing.T, served *served) {
+		got := served.handle(t.Context(), creation())
+		if !got.Allowed || len(got.Warnings) != 15 {
+			t.Fatalf("allowed: %v, with %d warnings; want 15", got.Allowed, len(got.Warnings))
+		}
+		total := 0
+		for _, warning := range got.Warnings {
+			total += len(warning)
+			if len(warning) > 256 {
+				t.Errorf("%d characters: %s", len(warning), warning)
+			}
+		}
+		if last := got.Warnings[14]; total > 4096 || last != "6 more quotas have something to say" {
+			t.Errorf("%d characters in all; the last is %s", total, last)
+		}
+	})
+	for i, quota := range many {
+		many[i] = mode(audit, quota)
+	}
+	serve(t, many, func(t *testing.T, served *served) {
+		got := served.handle(t.Context(), creation())
+		if text := got.AuditAnnotations[auditWouldRefuse]; len(got.Warnings) > 0 || len(text) != maxAudit || !strings.HasSuffix(text, "...") {
+			t.Errorf("got %v, and %d characters for the audit log; want %d", got.Warnings, len(text), maxAudit)
+		}
+	})
+}
+
+func TestATextIsCutBetweenCharacters(t *testing.T) {
+	for text, want := range map[string]string{"12345678": "12345678", "123456789": "12345...", "1234ü6789": "1234...", "": ""} {
+		if got := shortened(text, 8); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A quota that refuses nothing, and can't decide, isn't what refuses.
+func TestAQuotaThatCannotDecideIsPassedOver(t *testing.T) {
+	const uncounted = "status unknown for quota: team, resources: pods (usage is still being counted: try again in a moment; " + conditionsSayWhy + ")"
+	for name, test := range map[string]struct {
+		quotas  []*quotav1.ClusterResourceQuota
+		request *admissionv1.AdmissionRequest
+		// gone are quotas without a ledger.
+		gone     []string
+		denied   string
+		warnings []string
+		audited  string
+		reserved []string
+	}{
+		"it is the only one": {quotas: quotas(mode(audit, quotaOf("team", "pods", "1"))), gone: []string{"team"}, audited: uncounted},
+		"it warns": {
+			quotas: quotas(mode(warn, quotaOf("team", "pods", "1"))), gone: []string{"team"},
+			warnings: []string{shortened(uncounted+" ("+admittedText+")", maxWarning)},
+		},
+		"another one grants": {
+			quotas: quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "1"), quotaOf("a", "pods", "1")),
+			gone:   []string{"team"}, audited: uncounted, reserved: []string{"a", "z"},
+		},
+		"another one denies": {
+			quotas: quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "0"), quotaOf("a", "pods", "1")), gone: []string{"team"},
+			denied: "exceeded quota: z, requested: pods=1, used: pods=0, limited: pods=0",
+		},
+		"another one can't decide, and refuses then": {
+			quotas: quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "1")), gone: []string{"team", "z"},
+			denied: strings.Replace(uncounted, "team", "z", 1),
+		},
+		"two of them can't decide": {
+			quotas:  quotas(mode(audit, quotaOf("team", "pods", "1")), mode(audit, quotaOf("z", "pods", "1")), quotaOf("a", "pods", "1")),
+			gone:    []string{"team", "z"},
+			audited: uncounted + "; " + strings.Replace(uncounted, "team", "z", 1), reserved: []string{"a"},
+		},
+		"in a dry run": {
+			quotas:  quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "1")),
+			request: dryRun(creation()), gone: []string{"team"}, audited: uncounted,
+		},
+		"it enforces another resource that the request doesn't use": {
+			quotas: quotas(mode(audit, quotaOf("team", "pods", "1", "secrets", "1"), override("secrets", deny))), gone: []string{"team"}, audited: uncounted,
+		},
+		"it enforces what the request uses": {
+			quotas: quotas(mode(audit, quotaOf("team", "pods", "1"), override("pods", deny))), gone: []string{"team"}, denied: uncounted,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			serve(t, test.quotas, func(t *testing.T, served *served) {
+				for _, quota := range test.gone {
+					served.store.forget(quota)
+				}
+				request := test.request
+				if request == nil {
+					request = creation()
+				}
+				began := now()
+				got := served.handle(t.Context(), request)
+				if got.Allowed != (test.denied == "") || got.Result.Message != test.denied || got.AuditAnnotations[auditWouldRefuse] != test.audited {
+					t.Errorf("allowed: %v, %s\naudited: %s\nwant: %s\naudited: %s",
+						got.Allowed, got.Result.Message, got.AuditAnnotations[auditWouldRefuse], test.denied, test.audited)
+				}
+				if diff := cmp.Diff(test.warnings, []string(got.Warnings), cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("warnings (-want,+got):\n%s", diff)
+				}
+				if took := now().Sub(began); took > 2*countWait+time.Second {
+					t.Errorf("it took %v", took)
+				}
+				for _, quota := range test.quotas {
+					want := 0
+					for _, reserved := range test.reserved {
+						if reserved == quota.Name {
+							want = 1
+						}
+					}
+					if held := len(served.store.reserved(quota.Name)); held != want {
+						t.Errorf("quota %s: %d are reserved, want %d", quota.Name, held, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// What another quota answers once one is passed over is looked at again: that quota may only need time.
+func TestWhatIsAnsweredOnceAQuotaIsPassedOverIsLookedAtAgain(t *testing.T) {
+	serve(t, quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "1")), func(t *testing.T, served *served) {
+		other := undecided(ledger.NotJoined, 0)
+		other.Quota = "z"
+		charger := &byQuota{answers: map[string][]ledger.Decision{
+			"team": {undecided(ledger.StaleLimits, 0)}, "z": {other, other, other, ledger.Granted{}},
+		}}
+		served.handler.Charger = charger
+		if got := served.handle(t.Context(), creation()); !got.Allowed || got.AuditAnnotations[auditWouldRefuse] == "" {
+			t.Errorf("got %+v, want it admitted", got)
+		}
+	})
+}
+
+// byQuota answers for the first quota by name that has something to say, the last answer ever after.
+type byQuota struct {
+	scripted
+
+	answers map[string][]ledger.Decision
+}
+
+func (b *byQuota) Reserve(_ context.Context, charges []ledger.Charge) (ledger.Decision, error) {
+	for _, charge := range charges {
+		answers := b.answers[charge.Limits.Name]
+		if len(answers) > 1 {
+			b.answers[charge.Limits.Name] = answers[1:]
+		}
+		if !ledger.IsGranted(answers[0]) {
+			return answers[0], nil
+		}
+	}
+	return ledger.Granted{}, nil
+}
+
+func TestAQuotaThatDoesNotCompileRefusesOnlyWhatItEnforces(t *testing.T) {
+	enforcing := func(quota *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota { return quota }
+	for name, test := range map[string]struct {
+		change func(*quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota
+		denied bool
+	}{
+		"it denies": {change: enforcing, denied: true},
+		"it audits": {change: func(q *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota { return mode(audit, q) }},
+		"its mode isn't known": {
+			change: func(q *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota { return mode("Dream", q) }, denied: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			serve(t, quotas(quotaOf("all", "pods", "5")), func(t *testing.T, served *served) {
+				if err := served.live.Create(t.Context(), test.change(quotaOf("broken", "pods", "500m"))); err != nil {
+					t.Fatal(err)
+				}
+				served.caches.show(t.Context(), t, served.live)
+				got := served.handle(t.Context(), creation())
+				if got.Allowed == test.denied || test.denied && got.Result.Code != 403 {
+					t.Errorf("got %+v", got)
+				}
+				if got.Allowed && (got.AuditAnnotations[auditWouldRefuse] != invalidSpec || len(served.store.reserved("all")) != 1) {
+					t.Errorf("got %v, and %v reserved", got.AuditAnnotations, served.store.reserved("all"))
+				}
+			})
+		})
+	}
+}
+
+// failing is a Charger that fails.
+type failing struct {
+	scripted
+
+	err error
+}
+
+func (f *failing) Reserve(context.Context, []ledger.Charge) (ledger.Decision, error) {
+	return nil, f.err
+}
+
+func (s *served) admits(ctx context.Context, request *admissionv1.AdmissionRequest) admission.Response {
+	call := Call{Start: now(), Timeout: reach.Timeout, Question: reach.Question{Witness: reach.WitnessNone, Admits: true}}
+	return s.handler.Handle(ctx, call, request)
+}
+
+// If the API server lets a request pass that nobody answers, so does a replica that can't decide. A request that is
+// itself the reason doesn't get past a limit.
+func TestARequestThatNobodyCanDecideIsAdmittedIfTheEntrySaysSo(t *testing.T) {
+	long := but(resize(), func(r *admissionv1.AdmissionRequest) { r.UID = types.UID(strings.Repeat("x", 200)) })
+	for name, test := range map[string]struct {
+		mode     quotav1.EnforcementMode
+		request  *admissionv1.AdmissionRequest
+		change   func(*served)
+		admitted bool
+		code     int32
+	}{
+		"the ledger can't be reached":                    {change: charging(machine.ErrStore), admitted: true},
+		"or can't be understood":                         {change: charging(machine.ErrUnreadable), admitted: true},
+		"time is up":                                     {change: charging(context.DeadlineExceeded), admitted: true},
+		"contact is lost":                                {change: func(s *served) { s.handler.Contact = outOfContact{} }, admitted: true},
+		"very many ask":                                  {change: charging(machine.ErrBusy), code: 429},
+		"nobody can store it":                            {change: charging(machine.ErrRejected), code: 500},
+		"an identifier is too long":                      {request: long, code: 400},
+		"very many ask, of a quota that refuses nothing": {mode: audit, change: charging(machine.ErrBusy), admitted: true},
+		"it can't be decoded":                            {mode: audit, request: but(creation(), func(r *admissionv1.AdmissionRequest) { r.Object = raw("") }), code: 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			quota := whenUnavailable(quotav1.UnavailableAdmit, mode(test.mode, quotaOf("team", "pods", "9", "requests.cpu", "9")))
+			serve(t, quotas(quota), func(t *testing.T, served *served) {
+				if test.change != nil {
+					test.change(served)
+				}
+				request := test.request
+				if request == nil {
+					request = creation()
+				}
+				got := served.admits(t.Context(), request)
+				if got.Allowed != test.admitted || !test.admitted && got.Result.Code != test.code {
+					t.Errorf("got %+v, %v", got, got.Result)
+				}
+				want := map[metrics.Outcome]float64{metrics.Unchecked: 1}
+				if !test.admitted {
+					want = map[metrics.Outcome]float64{metrics.Failed: 1}
+					if test.code == 400 && test.mode == audit {
+						want = map[metrics.Outcome]float64{metrics.Undecodable: 1}
+					}
+				}
+				if diff := cmp.Diff(want, served.outcomes(t)); diff != "" {
+					t.Errorf("outcomes (-want,+got):\n%s", diff)
+				}
+				text := got.AuditAnnotations[auditUnchecked]
+				if told := strings.HasPrefix(text, "not checked against the quotas of this namespace, and admitted: "); told != test.admitted ||
+					test.admitted && (len(got.Warnings) != 1 || len(got.Warnings[0]) > 256) {
+					t.Errorf("audited: %q, warned %v", text, got.Warnings)
+				}
+			})
+		})
+	}
+}
+
+// What a request costs is known whether or not anybody can be reached.
+func TestARequestOfUnknownCostIsBarred(t *testing.T) {
+	enforcing := coverage.Covered{Definitions: []definition.Definition{definition.Salvage(mode(audit, quotaOf("a", "pods", "1"))), definition.Salvage(quotaOf("b", "pods", "1"))}}
+	for name, test := range map[string]struct {
+		outcome outcome
+		want    bool
+	}{
+		"by a quota that enforces":        {outcome: outcome{err: unjudged{errStarting}, covered: enforcing}, want: true},
+		"not if none does":                {outcome: outcome{err: unjudged{errStarting}, covered: coverage.Covered{Definitions: enforcing.Definitions[:1]}}},
+		"nor if no ledger can be reached": {outcome: outcome{err: machine.ErrStore, covered: enforcing}},
+		"nor if nothing is wrong":         {outcome: outcome{covered: enforcing}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.outcome.isBarred(); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+// outOfContact has no contact with the API server.
+type outOfContact struct{ inContact }
+
+func (outOfContact) Err() error { return errors.New("no contact") }
+
+func charging(err error) func(*served) {
+	return func(s *served) { s.handler.Charger = &failing{err: fmt.Errorf("charging: %w", err)} }
+}
+
+// Of several quotas one can't be reached, and admits then.
+func TestAnUncheckedQuotaIsNamed(t *testing.T) {
+	serve(t, quotas(quotaOf("team", "pods", "9")), func(t *testing.T, served *served) {
+		served.handler.Charger = &scripted{answers: []ledger.Decision{ledger.Granted{Remarks: []ledger.Remark{{
+			Quota: "team", Kind: ledger.Unchecked,
+			Refusal: ledger.Undecided{Quota: "team", Reason: ledger.Unavailable, Resources: []corev1.ResourceName{"pods"}, Detail: errors.New("no answer").Error()},
+		}}}}}
+		got := served.handle(t.Context(), creation())
+		const want = "not checked against quota team, and admitted: no answer"
+		if !got.Allowed || got.AuditAnnotations[auditUnchecked] != want || len(got.Warnings) != 1 || got.Warnings[0] != want {
+			t.Errorf("got %+v", got)
+		}
+		if diff := cmp.Diff(map[metrics.Outcome]float64{metrics.Unchecked: 1}, served.outcomes(t)); diff != "" {
+			t.Errorf("outcomes (-want,+got):\n%s", diff)
+		}
+	})
+}
+
+// A charge says what becomes of it if its ledger can't be reached.
+func TestAChargeSaysWhetherItIsAdmittedUnchecked(t *testing.T) {
+	for name, test := range map[string]struct {
+		quota     *quotav1.ClusterResourceQuota
+		byDefault bool
+		want      bool
+	}{
+		"Deny":                             {quota: quotaOf("team", "pods", "9")},
+		"Deny, and the operator ignores":   {quota: quotaOf("team", "pods", "9"), byDefault: true, want: true},
+		"Deny, and the quota refuses":      {quota: whenUnavailable("Refuse", quotaOf("team", "pods", "9")), byDefault: true},
+		"Deny, and the quota admits":       {quota: whenUnavailable("Admit", quotaOf("team", "pods", "9")), want: true},
+		"Audit":                            {quota: mode(audit, quotaOf("team", "pods", "9")), want: true},
+		"Audit of what the request uses":   {quota: mode(deny, quotaOf("team", "pods", "9", "secrets", "1"), override("pods", audit)), want: true},
+		"Audit of what it doesn't use":     {quota: mode(deny, quotaOf("team", "pods", "9", "secrets", "1"), override("secrets", audit))},
+		"a trial of what the request uses": {quota: trying(quotaOf("team", "secrets", "1"), "pods", "1"), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			serve(t, quotas(test.quota), func(t *testing.T, served *served) {
+				charger := &scripted{answers: []ledger.Decision{ledger.Granted{}}}
+				served.handler.Charger, served.handler.AdmitByDefault = charger, test.byDefault
+				served.handle(t.Context(), creation())
+				if len(charger.reserved) != 1 || charger.reserved[0].Admits != test.want {
+					t.Errorf("got %+v", charger.reserved)
+				}
+			})
+		})
+	}
+}
