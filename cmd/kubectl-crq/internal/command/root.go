@@ -69,6 +69,7 @@ func newRoot(env *environment) *cobra.Command {
 		newExplain(env),
 		newFit(env),
 		newReclaim(env),
+		newRecommend(env),
 		newReservations(env),
 		newTop(env),
 		newWhy(env),

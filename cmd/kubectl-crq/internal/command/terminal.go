@@ -4,7 +4,9 @@
 package command
 
 import (
+	"cmp"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -22,7 +24,13 @@ func (e *environment) style() render.Style {
 		return render.Style{}
 	}
 	width, _ := e.size()
-	return render.Style{Width: width, Colour: printers.AllowsColorOutput(e.streams.Out)}
+	return render.Style{Width: width, Colour: printers.AllowsColorOutput(e.streams.Out), Blocks: isUTF8(os.Getenv)}
+}
+
+// isUTF8 reports whether the locale of characters is one of UTF-8. The first variable that is set decides.
+func isUTF8(variable func(string) string) bool {
+	locale := strings.ToUpper(cmp.Or(variable("LC_ALL"), variable("LC_CTYPE"), variable("LANG")))
+	return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8")
 }
 
 func (e *environment) onTerminal() bool {

@@ -17,6 +17,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 )
 
+// noQuotas is said in place of an empty table.
+const noQuotas = "There is no ClusterResourceQuota: nothing is limited.\n"
+
 // What --sort-by takes.
 const (
 	sortByName  = "name"
@@ -30,6 +33,7 @@ type topFlags struct {
 	interval   time.Duration
 	sortBy     string
 	namespaces int
+	history    bool
 }
 
 func newTop(env *environment) *cobra.Command {
@@ -38,10 +42,15 @@ func newTop(env *environment) *cobra.Command {
 		Use:   "top [QUOTA]",
 		Short: "Show how full quotas are, and which namespaces use most",
 		Long: "Show how full quotas are, and which namespaces use most. What is reserved was admitted and not observed yet; " +
-			"it counts like what is used.",
+			"it counts like what is used.\n\n" +
+			"--history shows the last 30 days instead: the peak of each three days, the oldest first, as a line of blocks. Without " +
+			"a terminal, or without a locale of UTF-8, it is written in eighths of the limit, from 0 to 8, with + for above the " +
+			"limit and . for a time of which nothing is known. REFUSED has the requests that didn't fit today, in the last 7 days " +
+			"and in the last 30.",
 		Example: "  kubectl crq top\n" +
 			"  kubectl crq top payments --watch\n" +
-			"  kubectl crq top --sort-by usage",
+			"  kubectl crq top --sort-by usage\n" +
+			"  kubectl crq top --history",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: env.completeQuotas(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,6 +72,7 @@ func newTop(env *environment) *cobra.Command {
 	cmd.Flags().DurationVar(&flags.interval, "interval", time.Second, "How long at least a state is shown under --watch.")
 	cmd.Flags().StringVar(&flags.sortBy, "sort-by", sortByName, "What comes first: by name, or by usage what is fullest.")
 	cmd.Flags().IntVar(&flags.namespaces, "namespaces", 3, "How many namespaces are named for each resource.")
+	cmd.Flags().BoolVar(&flags.history, "history", false, "Show the peaks and refusals of the last 30 days.")
 	orders := cobra.FixedCompletions([]string{sortByName, sortByUsage}, cobra.ShellCompDirectiveNoFileComp)
 	_ = cmd.RegisterFlagCompletionFunc("sort-by", orders)
 	return cmd
@@ -93,7 +103,7 @@ func top(ctx context.Context, env *environment, flags *topFlags, name string) er
 		return err
 	}
 	if table, _ := flags.out.asTable(); table {
-		return env.print(topText(list, name, flags.options(env.style())))
+		return env.print(flags.text(env, list, name))
 	}
 	return flags.out.print(env, object)
 }
@@ -120,13 +130,21 @@ func (f *topFlags) options(style render.Style) render.TopOptions {
 	return render.TopOptions{Style: style, Wide: wide, ByUsage: f.sortBy == sortByUsage, Namespaces: f.namespaces}
 }
 
+// text is what is shown of the quotas now.
+func (f *topFlags) text(env *environment, quotas []quotav1.ClusterResourceQuota, name string) string {
+	if f.history && len(quotas) > 0 {
+		return render.History(quotas, f.options(env.style()), env.clock.Now())
+	}
+	return topText(quotas, name, f.options(env.style()))
+}
+
 // topText tells more of one quota than of many.
 func topText(quotas []quotav1.ClusterResourceQuota, name string, options render.TopOptions) string {
 	switch {
 	case len(quotas) == 0 && name != "":
 		return "The quota " + name + " is gone.\n"
 	case len(quotas) == 0:
-		return "There is no ClusterResourceQuota: nothing is limited.\n"
+		return noQuotas
 	}
 	if name == "" {
 		return render.Top(quotas, options)

@@ -28,7 +28,7 @@ func watchTop(ctx context.Context, env *environment, flags *topFlags, name strin
 	}
 	options := reading.FollowOptions{Name: name, Interval: flags.interval, Timeout: timeout}
 	err = reading.Follow(ctx, env.clock, reader, options, func(state reading.Snapshot) error {
-		return shown.show(topText(state.Quotas, name, flags.options(env.style())), state.Lost)
+		return shown.show(flags.text(env, state.Quotas, name), state.Lost)
 	})
 	if closed := shown.close(); err == nil {
 		err = closed

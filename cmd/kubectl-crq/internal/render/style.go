@@ -9,6 +9,8 @@ type Style struct {
 	Width int
 	// Colour lets the text have colours.
 	Colour bool
+	// Blocks lets a trend be drawn with blocks, which only a terminal of UTF-8 can show.
+	Blocks bool
 }
 
 // colour is the parameter of an ANSI escape sequence; none is empty.
