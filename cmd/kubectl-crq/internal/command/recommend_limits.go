@@ -79,7 +79,7 @@ func recommendedLimit(quota *quotav1.ClusterResourceQuota, name corev1.ResourceN
 	}
 	if history.Refused != nil && limit.Hard != nil {
 		limit.Refused = history.Refused.Month
-		if wanted := sumOf(*limit.Hard, history.Refused.Shortfall); limit.Refused > 0 && wanted.Cmp(need) > 0 {
+		if wanted := neededByRefused(quota, history); limit.Refused > 0 && wanted.Cmp(need) > 0 {
 			need = wanted
 		}
 	}
@@ -111,6 +111,16 @@ func historyOf(quota *quotav1.ClusterResourceQuota, name corev1.ResourceName) *q
 		}
 	}
 	return nil
+}
+
+// neededByRefused is the limit that the largest request needed of those that didn't fit. Its shortfall is relative to
+// the limit when the status was written, which may be behind the spec.
+func neededByRefused(quota *quotav1.ClusterResourceQuota, history *quotav1.ResourceHistory) resource.Quantity {
+	hard, told := quota.Status.Total.Hard[history.Resource]
+	if !told {
+		hard = quota.Spec.Quota.Hard[history.Resource]
+	}
+	return sumOf(hard, history.Refused.Shortfall)
 }
 
 // chargedNow is what is used and reserved; zero if it isn't counted.

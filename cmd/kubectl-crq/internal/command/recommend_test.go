@@ -51,6 +51,12 @@ func using(quota *quotav1.ClusterResourceQuota, used, reserved string) *quotav1.
 	return quota
 }
 
+// shown is a quota whose status was written for another limit.
+func shown(quota *quotav1.ClusterResourceQuota, hard string) *quotav1.ClusterResourceQuota {
+	quota.Status.Total.Hard = corev1.ResourceList{"pods": resource.MustParse(hard)}
+	return quota
+}
+
 func TestRecommendedLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		quota *quotav1.ClusterResourceQuota
@@ -71,6 +77,7 @@ func TestRecommendedLimit(t *testing.T) {
 		"cores":                                              {withHistory("8", 30, seen("requests.cpu", "7400m", 0, "")), "7400m", render.Lower},
 		"cores in the format of exponents":                   {withHistory("8e3", 30, seen("requests.cpu", "2", 2, "-1e3")), "7e3", render.Lower},
 		"what is used and reserved now, if it is the most":   {using(withHistory("20", 30, seen("pods", "12", 0, "")), "12", "2"), "14", render.Lower},
+		"what was refused, if the limit was raised since":    {shown(withHistory("30", 30, seen("pods", "20", 3, "4")), "20"), "24", render.Lower},
 		"nothing without a history of the resource":          {withHistory("20", 30), "", render.NotKnown},
 		"nothing of a history of which the start isn't said": {&quotav1.ClusterResourceQuota{Spec: quotav1.ClusterResourceQuotaSpec{Quota: quotav1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("1")}}}, Status: quotav1.ClusterResourceQuotaStatus{History: []quotav1.ResourceHistory{seen("pods", "1", 0, "")}}}, "", render.NotKnown},
 	} {

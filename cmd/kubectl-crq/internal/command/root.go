@@ -68,6 +68,7 @@ func newRoot(env *environment) *cobra.Command {
 		newDescribe(env),
 		newExplain(env),
 		newFit(env),
+		newPlan(env),
 		newReclaim(env),
 		newRecommend(env),
 		newReservations(env),

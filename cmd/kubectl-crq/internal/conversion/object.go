@@ -168,3 +168,12 @@ func isBelow(path, prefix string) bool {
 	rest, found := strings.CutPrefix(path, prefix)
 	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
+
+// Kind is that of the object.
+func (o *Object) Kind() schema.GroupVersionKind { return o.kind }
+
+// Origin is where the object was read, as in "tenants.yaml, document 2".
+func (o *Object) Origin() string { return o.origin }
+
+// Content is the object as it was read.
+func (o *Object) Content() map[string]any { return o.content }

@@ -39,7 +39,7 @@ func Describe(of Description, style Style, now time.Time) string {
 	for _, line := range [][2]string{
 		{"Name:", quota.Name},
 		{"Selector:", of.Selector},
-		{"Scopes:", scopesText(quota.Spec.Quota.Scopes, quota.Spec.Quota.ScopeSelector)},
+		{"Scopes:", ScopesText(quota.Spec.Quota.Scopes, quota.Spec.Quota.ScopeSelector)},
 		{"Age:", age(quota.CreationTimestamp, now)},
 		{"Generation:", generationText(quota)},
 	} {
@@ -77,7 +77,8 @@ func generationText(quota *quotav1.ClusterResourceQuota) string {
 	return text
 }
 
-func scopesText(scopes []corev1.ResourceQuotaScope, selector *corev1.ScopeSelector) string {
+// ScopesText returns scopes as people read them; empty if there are none.
+func ScopesText(scopes []corev1.ResourceQuotaScope, selector *corev1.ScopeSelector) string {
 	var texts []string
 	for _, scope := range scopes {
 		texts = append(texts, string(scope))

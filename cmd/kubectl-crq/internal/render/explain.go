@@ -78,7 +78,7 @@ func (c Coverage) text(style Style) string {
 	if len(c.By) > 0 {
 		title += " by " + Visible(strings.Join(c.By, " and "))
 	}
-	if scopes := scopesText(c.Scopes, c.ScopeSelector); scopes != "" {
+	if scopes := ScopesText(c.Scopes, c.ScopeSelector); scopes != "" {
 		title += ", for objects in scope " + scopes
 	}
 	var text strings.Builder
