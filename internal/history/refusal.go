@@ -13,8 +13,9 @@ type Refusal struct {
 	// Quota is the name of the quota, and UID its UID.
 	Quota string
 	UID   types.UID
-	// Tried: the limits are those of spec.trial.
+	// Tried: the limits are those of spec.trial. Trial are all of these then.
 	Tried bool
+	Trial corev1.ResourceList
 	// Namespace of the request. Kind and Name are of the workload that controls the object; empty if there is none.
 	Namespace, Kind, Name string
 	// Needed is what would have been used and reserved with the request, of each resource that it didn't fit

@@ -150,6 +150,33 @@ func (e *entry) record() (Record, error) {
 	return record, errors.Join(requestedErr, shortErr)
 }
 
+// Publish returns what this replica heard itself, to be published, and the version of that; nothing if nobody waits.
+func (l *List) Publish() (encoded []byte, version uint64, err error) {
+	records, version := l.Own()
+	if len(records) == 0 {
+		return nil, version, nil
+	}
+	encoded, err = Encode(records)
+	return encoded, version, err
+}
+
+// Pause returns the least time between two writes of what is published.
+func (*List) Pause(uint64) time.Duration { return time.Second }
+
+// Receive takes what another replica published, in place of what it published before; nothing if it deleted that. If some
+// of it can't be read, the rest is taken.
+func (l *List) Receive(replica string, encoded []byte) error {
+	if len(encoded) == 0 {
+		l.Follow(replica, nil)
+		return nil
+	}
+	records, err := Decode(encoded)
+	if err == nil || len(records) > 0 {
+		l.Follow(replica, records)
+	}
+	return err
+}
+
 func amountsOf(list corev1.ResourceList) map[string]string {
 	amounts := make(map[string]string, len(list))
 	for name, amount := range list {
@@ -161,7 +188,7 @@ func amountsOf(list corev1.ResourceList) map[string]string {
 func listOf(amounts map[string]string) (corev1.ResourceList, error) {
 	var list corev1.ResourceList
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		amount, err := parseAmount(amounts[name])
+		amount, err := ParseAmount(amounts[name])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -173,9 +200,9 @@ func listOf(amounts map[string]string) (corev1.ResourceList, error) {
 	return list, nil
 }
 
-// parseAmount reads a quantity whose exponent has two digits at most: to read 1e-999999999 takes more
+// ParseAmount reads a quantity whose exponent has two digits at most: to read 1e-999999999 takes more
 // memory than a machine has.
-func parseAmount(text string) (resource.Quantity, error) {
+func ParseAmount(text string) (resource.Quantity, error) {
 	if len(text) > longestAmount {
 		return resource.Quantity{}, errAmount
 	}
