@@ -5,6 +5,7 @@ package report
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,7 @@ const (
 	admitting = "Admitting"
 	counting  = "Counting"
 	applying  = "Applying"
+	changing  = "ChangingToGeneration"
 )
 
 // maxNote is what the API server takes of a note, in bytes.
@@ -33,15 +35,21 @@ type Recorder interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
 }
 
-// Event is what a recorder is told. All of them are warnings.
+// Event is what a recorder is told.
 type Event struct {
 	Regarding            corev1.ObjectReference
 	Reason, Action, Note string
+	// Informs: nothing is wrong. Otherwise the event is a warning.
+	Informs bool
 }
 
 // Record has the recorder write the event, which it does later.
 func (e Event) Record(recorder Recorder) {
-	recorder.Eventf(&e.Regarding, nil, corev1.EventTypeWarning, e.Reason, e.Action, "%s", e.Note)
+	kind := corev1.EventTypeWarning
+	if e.Informs {
+		kind = corev1.EventTypeNormal
+	}
+	recorder.Eventf(&e.Regarding, nil, kind, e.Reason, e.Action, "%s", e.Note)
 }
 
 // Refusal is a request that a quota refused, or would have refused in the mode Deny.
@@ -186,6 +194,37 @@ func unenforced(level quotav1.Level, mode quotav1.EnforcementMode) string {
 		return fmt.Sprintf("requests that go beyond it are admitted, because the mode is %s", mode)
 	}
 	return fmt.Sprintf("requests for more are admitted, because the mode is %s", mode)
+}
+
+// Changed is the event of a change of what a quota limits. Its action names the generation: two changes of one limit are two
+// events.
+func Changed(quota *quotav1.ClusterResourceQuota, change quotav1.SpecChange) Event {
+	field := map[string]string{
+		"hard": "spec.quota.hard", "mode": "spec.enforcement.mode", "trial": "spec.trial.hard", "selector": "spec.selector",
+		"whenUnavailable": "spec.enforcement.whenUnavailable",
+	}[change.Field]
+	regarding := quotaReference(quota.Name, quota.UID, "")
+	regarding.FieldPath = field
+	what := change.Field
+	if change.Resource != "" {
+		regarding.FieldPath = path(field, change.Resource)
+		what += " of " + string(change.Resource)
+	}
+	return Event{
+		Regarding: regarding, Reason: quotav1.ReasonSpecChanged, Action: changing + strconv.FormatInt(change.Generation, 10),
+		Note: note(changedHow(change, what), ""), Informs: true,
+	}
+}
+
+func changedHow(change quotav1.SpecChange, what string) string {
+	switch {
+	case change.From == "":
+		return fmt.Sprintf("%s set %s to %s", change.By, what, change.To)
+	case change.To == "":
+		return fmt.Sprintf("%s removed %s, which was %s", change.By, what, change.From)
+	default:
+		return fmt.Sprintf("%s changed %s from %s to %s", change.By, what, change.From, change.To)
+	}
 }
 
 // References have no version of the object: each version would begin a series of

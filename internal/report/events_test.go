@@ -140,6 +140,39 @@ func TestEventsWordForWord(t *testing.T) {
 	}
 }
 
+func TestTheEventOfAChange(t *testing.T) {
+	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "u1"}}
+	for name, test := range map[string]struct {
+		change quotav1.SpecChange
+		want   string
+	}{
+		"a limit is changed": {
+			change: quotav1.SpecChange{By: "olga", Generation: 7, Field: "hard", Resource: "requests.cpu", From: "16", To: "20"},
+			want:   "spec.quota.hard{requests.cpu}: SpecChanged ChangingToGeneration7: olga changed hard of requests.cpu from 16 to 20",
+		},
+		"a limit is added": {
+			change: quotav1.SpecChange{By: "olga", Generation: 7, Field: "trial", Resource: "pods", To: "20"},
+			want:   "spec.trial.hard{pods}: SpecChanged ChangingToGeneration7: olga set trial of pods to 20",
+		},
+		"a limit is removed": {
+			change: quotav1.SpecChange{By: "olga", Generation: 7, Field: "hard", Resource: "pods", From: "16"},
+			want:   "spec.quota.hard{pods}: SpecChanged ChangingToGeneration7: olga removed hard of pods, which was 16",
+		},
+		"the mode is changed": {
+			change: quotav1.SpecChange{By: "olga", Generation: 8, Field: "mode", From: "Deny", To: "Warn"},
+			want:   "spec.enforcement.mode: SpecChanged ChangingToGeneration8: olga changed mode from Deny to Warn",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorded := &recorder{}
+			Changed(quota, test.change).Record(recorded)
+			if diff := cmp.Diff("Normal ClusterResourceQuota team u1 "+test.want, recorded.line); diff != "" {
+				t.Errorf("event (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // recorder puts what it is told into one line.
 type recorder struct{ line string }
 
