@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
@@ -19,12 +20,14 @@ const (
 
 	labelEnd        = "end"
 	labelHow        = "how"
+	labelMode       = "mode"
 	labelNamespace  = "namespace"
 	labelOutcome    = "outcome"
 	labelProjection = "projection"
 	labelQuota      = "quota"
 	labelResource   = "resource"
 	labelReason     = "reason"
+	labelSpan       = "span"
 	labelStatus     = "status"
 	labelType       = "type"
 )
@@ -106,6 +109,7 @@ type Metrics struct {
 	turned    prometheus.Counter
 	probes    *prometheus.HistogramVec
 	owners    owners
+	would     *prometheus.CounterVec
 	quotas    *quotas
 	entries   []Entry
 	// silence tells for how long the API server has not answered; nil before anybody knows.
@@ -145,6 +149,9 @@ func New(registerer prometheus.Registerer) *Metrics {
 			"Time that the leader's dry runs take that prove which webhook configuration the API server has loaded, by outcome.",
 			prometheus.ExponentialBuckets(0.001, 2, 14), labelOutcome),
 		owners: newOwners(c),
+		would: c.counter("admission", "would_refuse_total",
+			"Requests that didn't fit and were admitted, of each resource that they didn't fit for, by mode: "+
+				"the mode of the resource, or Trial for a limit of spec.trial.", labelQuota, labelResource, labelMode),
 		quotas: newQuotas(c),
 	}
 	c.measured("contact", "silence_seconds",
@@ -205,6 +212,17 @@ func (m *Metrics) Requested(outcome Outcome, took time.Duration) {
 	of := m.admission[outcome]
 	of.number.Inc()
 	of.took.Observe(took.Seconds())
+}
+
+// Mode is why a request that didn't fit was admitted.
+type Mode string
+
+// ModeTrial: the limit is one of spec.trial. The others are the modes of a resource.
+const ModeTrial Mode = "Trial"
+
+// WouldRefuse counts a request that didn't fit for a resource, and was admitted.
+func (m *Metrics) WouldRefuse(quota string, resource corev1.ResourceName, mode Mode) {
+	m.would.WithLabelValues(quota, string(resource), string(mode)).Inc()
 }
 
 // Preflighted counts one question about a workload, and how long its answer took.
@@ -290,6 +308,7 @@ func (m *Metrics) Follow(elected <-chan struct{}, read func() []Figures) {
 func (m *Metrics) Forget(quota string) {
 	m.ledgers.forget(quota)
 	m.owners.forget(quota)
+	m.would.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
 	m.drift.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
 	m.unmatched.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
 }

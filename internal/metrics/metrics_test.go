@@ -41,6 +41,7 @@ func busy() (*prometheus.Registry, *Metrics) {
 	m.Woken("team")
 	m.RefusedAgain("team", 2)
 	m.WakeFailed("team")
+	m.WouldRefuse("team", "requests.cpu", ModeTrial)
 	m.Follow(elected(true), func() []Figures {
 		return []Figures{{
 			Quota: "team", Hard: list("requests.cpu", "2"), Used: list("requests.cpu", "1500m"), Reserved: list("requests.cpu", "250m"),
@@ -52,7 +53,10 @@ func busy() (*prometheus.Registry, *Metrics) {
 			Conditions: []metav1.Condition{{Type: "Enforced", Status: metav1.ConditionFalse}, {
 				Type: "Exceeded", Status: metav1.ConditionTrue, Reason: "AdmittedWhileUnavailable",
 			}},
-			Lag: map[Projection]time.Duration{Status: 1500 * time.Millisecond},
+			Lag:          map[Projection]time.Duration{Status: 1500 * time.Millisecond},
+			Peaks:        map[string]corev1.ResourceList{"week": list("requests.cpu", "1750m")},
+			Refused:      map[string]map[corev1.ResourceName]int64{"month": {"requests.cpu": 7}},
+			TrialRefused: map[corev1.ResourceName]int64{"requests.cpu": 2},
 		}}
 	})
 	return registry, m
@@ -98,16 +102,26 @@ sharedquota_quota_hard{quota="team",resource="requests.cpu"} 2
 # HELP sharedquota_quota_namespace_used Observed use of one selected namespace, in cores, bytes or objects; with --metrics-namespaces. Exported by the leader alone.
 # TYPE sharedquota_quota_namespace_used gauge
 sharedquota_quota_namespace_used{namespace="shop",quota="team",resource="requests.cpu"} 1
+# HELP sharedquota_quota_peak The most that was used and reserved at once today (span=day), in the last seven days (week) or in the last thirty (month), in cores, bytes or objects. A day is one in UTC. Exported by the leader alone.
+# TYPE sharedquota_quota_peak gauge
+sharedquota_quota_peak{quota="team",resource="requests.cpu",span="week"} 1.75
+# HELP sharedquota_quota_refused_requests Requests that didn't fit, of the same spans. With the modes Warn and Audit they were admitted. Exported by the leader alone.
+# TYPE sharedquota_quota_refused_requests gauge
+sharedquota_quota_refused_requests{quota="team",resource="requests.cpu",span="month"} 7
 # HELP sharedquota_quota_reserved Reserved for requests that were admitted and not observed yet, in cores, bytes or objects. Exported by the leader alone.
 # TYPE sharedquota_quota_reserved gauge
 sharedquota_quota_reserved{quota="team",resource="requests.cpu"} 0.25
 # HELP sharedquota_quota_used Observed use of the selected namespaces, in cores, bytes or objects; only of resources that have been counted. Exported by the leader alone.
 # TYPE sharedquota_quota_used gauge
 sharedquota_quota_used{quota="team",resource="requests.cpu"} 1.5
+# HELP sharedquota_trial_refused_requests Requests that a limit of spec.trial would have refused, since it was set. Exported by the leader alone.
+# TYPE sharedquota_trial_refused_requests gauge
+sharedquota_trial_refused_requests{quota="team",resource="requests.cpu"} 2
 `
 	err := testutil.GatherAndCompare(registry, strings.NewReader(want),
 		"sharedquota_counting_leader", "sharedquota_ledger_doubtful_reservations", "sharedquota_ledger_reservations", "sharedquota_ledger_size_bytes", "sharedquota_projection_lag_seconds",
 		"sharedquota_owners_waiting", "sharedquota_quota_condition", "sharedquota_quota_exceeded", "sharedquota_quota_hard", "sharedquota_quota_namespace_used",
+		"sharedquota_quota_peak", "sharedquota_quota_refused_requests", "sharedquota_trial_refused_requests",
 		"sharedquota_quota_reserved", "sharedquota_quota_used")
 	if err != nil {
 		t.Error(err)

@@ -48,6 +48,12 @@ type Figures struct {
 	// Lag is for how long a change has not been shown.
 	// projection -> age; zero where everything is shown
 	Lag map[Projection]time.Duration
+	// Peaks are the most that was used and reserved at once, and Refused how many requests didn't fit.
+	// span -> figures
+	Peaks   map[string]corev1.ResourceList
+	Refused map[string]map[corev1.ResourceName]int64
+	// TrialRefused is how many requests the limits of spec.trial would have refused.
+	TrialRefused map[corev1.ResourceName]int64
 }
 
 // source is where the figures of quotas come from.
@@ -64,6 +70,8 @@ type quotas struct {
 	source atomic.Pointer[source]
 
 	leader, hard, used, reserved, namespaceUsed, condition, exceeded, reservations, doubtful, size, waiting, lag *prometheus.Desc
+
+	peak, refused, trialRefused *prometheus.Desc
 }
 
 const byLeader = " Exported by the leader alone."
@@ -99,6 +107,14 @@ func newQuotas(c *catalogue) *quotas {
 		lag: c.described("projection", "lag_seconds",
 			"Age of the oldest change that the quota's status, or one of its views, doesn't show yet; 0 if all is shown."+byLeader,
 			labelQuota, labelProjection),
+		peak: c.described("quota", "peak",
+			"The most that was used and reserved at once today (span=day), in the last seven days (week) or in the last thirty (month), "+
+				"in cores, bytes or objects. A day is one in UTC."+byLeader, labelQuota, labelResource, labelSpan),
+		refused: c.described("quota", "refused_requests",
+			"Requests that didn't fit, of the same spans. With the modes Warn and Audit they were admitted."+byLeader,
+			labelQuota, labelResource, labelSpan),
+		trialRefused: c.described("trial", "refused_requests",
+			"Requests that a limit of spec.trial would have refused, since it was set."+byLeader, labelQuota, labelResource),
 	}
 	c.registerer.MustRegister(q)
 	return q
@@ -108,6 +124,7 @@ func newQuotas(c *catalogue) *quotas {
 func (q *quotas) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.exceeded, q.reservations, q.doubtful, q.size, q.waiting, q.lag,
+		q.peak, q.refused, q.trialRefused,
 	} {
 		descs <- desc
 	}
@@ -156,6 +173,23 @@ func (q *quotas) collect(to sink, figures Figures) {
 	}
 	for projection, age := range figures.Lag {
 		to.gauge(q.lag, age.Seconds(), figures.Quota, string(projection))
+	}
+	q.collectHistory(to, figures)
+}
+
+func (q *quotas) collectHistory(to sink, figures Figures) {
+	for span, peaks := range figures.Peaks {
+		for name, amount := range peaks {
+			to.gauge(q.peak, amount.AsApproximateFloat64(), figures.Quota, string(name), span)
+		}
+	}
+	for span, refused := range figures.Refused {
+		for name, number := range refused {
+			to.gauge(q.refused, float64(number), figures.Quota, string(name), span)
+		}
+	}
+	for name, number := range figures.TrialRefused {
+		to.gauge(q.trialRefused, float64(number), figures.Quota, string(name))
 	}
 }
 

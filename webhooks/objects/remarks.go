@@ -81,12 +81,14 @@ func (h *Handler) comment(
 			said.warnings = append(said.warnings, nearMessages(refusal)...)
 		case ledger.Unenforced:
 			for mode, part := range byMode(quota.Enforcement, refusal) {
+				h.count(attributes, remark.Quota, metrics.Mode(mode), part.Resources())
 				said.add(mode, exceededMessage(part))
 				h.tellOf(request, attributes, report.Refusal{
 					Quota: remark.Quota, Reason: quotav1.ReasonWouldExceed, Resource: first(part.Requested),
 				}, exceededMessage(part))
 			}
 		default: // what is tried concerns nobody but the administrator, who reads it in the status
+			h.count(attributes, remark.Quota, metrics.ModeTrial, refusal.Resources())
 		}
 	case ledger.Undecided:
 		if remark.Kind == ledger.Unchecked {
@@ -109,8 +111,21 @@ func (h *Handler) commentIncomplete(
 	if len(limited) == 0 {
 		return
 	}
+	for _, name := range limited {
+		h.count(attributes, charge.Quota, metrics.Mode(quota.Enforcement.Of(name)), []corev1.ResourceName{name})
+	}
 	said.add(strictest(quota.Enforcement, limited), charge.Incomplete)
 	h.tellOf(request, attributes, report.Refusal{Quota: charge.Quota, Reason: quotav1.ReasonWouldExceed, Resource: limited[0]}, charge.Incomplete)
+}
+
+// count counts a request that would have been refused.
+func (h *Handler) count(attributes kubeadmission.Attributes, quota string, mode metrics.Mode, resources []corev1.ResourceName) {
+	if attributes.IsDryRun() {
+		return
+	}
+	for _, name := range resources {
+		h.Metrics.WouldRefuse(quota, name, mode)
+	}
 }
 
 // add says in the way of a mode what would have been refused.
@@ -220,8 +235,9 @@ func (h *Handler) record(request *admissionv1.AdmissionRequest, attributes kubea
 func (h *Handler) recordDenied(
 	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome, refusal ledger.Denied, tried bool,
 ) {
+	limits := named(decided.covered.Definitions, refusal.Quota).Limits
 	h.remember(request, attributes, history.Refusal{
-		Quota: refusal.Quota, UID: named(decided.covered.Definitions, refusal.Quota).Limits.Quota, Tried: tried,
+		Quota: refusal.Quota, UID: limits.Quota, Tried: tried, Trial: limits.Trial,
 		Needed: quota.Add(refusal.Used, refusal.Requested), Hard: refusal.Limited,
 	})
 }
@@ -244,7 +260,7 @@ func (h *Handler) recordMissing(
 		}
 		if len(names) > 0 {
 			h.remember(request, attributes, history.Refusal{
-				Quota: quota.Quota.Name, UID: quota.Limits.Quota, Tried: tried, Missing: names,
+				Quota: quota.Quota.Name, UID: quota.Limits.Quota, Tried: tried, Trial: quota.Limits.Trial, Missing: names,
 			})
 		}
 	}
