@@ -31,6 +31,8 @@ func Paths() reach.Paths {
 type Parts struct {
 	Objects   objects.Parts
 	Workloads workloads.Parts
+	// Edits may be nil: then nobody remembers who changed a quota.
+	Edits *quotas.Edits
 }
 
 // Register adds all endpoints to the manager's server, and what tells of refusals
@@ -59,7 +61,7 @@ func Register(
 		return fmt.Errorf("adding what watches what admission goes by: %w", err)
 	}
 	parts.Workloads.Surroundings, parts.Workloads.Live = watched, mgr.GetAPIReader()
-	validator := quotas.NewValidator(quotas.NewWarner(index, parts.Objects.Evaluators, lookup, protected), fences)
+	validator := quotas.NewValidator(quotas.NewWarner(index, parts.Objects.Evaluators, lookup, protected), fences, parts.Edits)
 	server := mgr.GetWebhookServer()
 	endpoint := objects.NewEndpoint(objects.NewHandler(parts.Objects), parts.Objects.Metrics)
 	server.Register(objects.Path+"/", endpoint)

@@ -21,13 +21,15 @@ const Path = "/validate-quotas"
 type Validator struct {
 	warner *Warner
 	fences *Fences
+	// edits may be nil: then nobody remembers who changed a quota.
+	edits *Edits
 }
 
 var _ admission.Validator[*quotav1.ClusterResourceQuota] = &Validator{}
 
 // NewValidator makes a Validator.
-func NewValidator(warner *Warner, fences *Fences) *Validator {
-	return &Validator{warner: warner, fences: fences}
+func NewValidator(warner *Warner, fences *Fences, edits *Edits) *Validator {
+	return &Validator{warner: warner, fences: fences, edits: edits}
 }
 
 // ValidateCreate returns an Invalid error that lists every invalid field.
@@ -46,7 +48,11 @@ func (v *Validator) ValidateUpdate(ctx context.Context, previous, quota *quotav1
 	if err != nil {
 		return warnings, err
 	}
-	return warnings, v.fences.impose(ctx, previous, quota)
+	if err := v.fences.impose(ctx, previous, quota); err != nil {
+		return warnings, err
+	}
+	v.edits.note(ctx, previous, quota)
+	return warnings, nil
 }
 
 // ValidateDelete allows every deletion.

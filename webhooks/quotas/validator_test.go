@@ -62,7 +62,7 @@ func TestValidator(t *testing.T) {
 // validator has nothing to warn of that doesn't follow from the quota itself.
 func validator() *Validator {
 	around := &surroundings{teams: map[string]string{"shop": "payments"}}
-	return NewValidator(NewWarner(around, evaluation.New(clocktesting.NewFakeClock(time.Unix(0, 0)), evaluation.ClaimSources{}), around, nil), NewFences(clocktesting.NewFakeClock(time.Unix(0, 0)), &ledgers{}, time.Minute))
+	return NewValidator(NewWarner(around, evaluation.New(clocktesting.NewFakeClock(time.Unix(0, 0)), evaluation.ClaimSources{}), around, nil), NewFences(clocktesting.NewFakeClock(time.Unix(0, 0)), &ledgers{}, time.Minute), nil)
 }
 
 func TestAnInvalidQuotaIsRefusedWithoutAWarning(t *testing.T) {

@@ -75,7 +75,7 @@ func NewWarner(namespaces Namespaces, evaluators Evaluators, cluster Cluster, pr
 func (w *Warner) Warnings(ctx context.Context, previous, current *quotav1.ClusterResourceQuota) admission.Warnings {
 	ctx, cancel := context.WithTimeout(ctx, warnTimeout)
 	defer cancel()
-	found := findings{belowUsed: belowUsed(previous, current)}
+	found := findings{belowUsed: belowUsed(previous, current), belowPeak: belowPeak(previous, current)}
 	if selectsAnew(previous, current) {
 		w.findNamespaces(ctx, current, &found)
 	}

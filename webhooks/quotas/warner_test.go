@@ -206,6 +206,25 @@ func TestWarningsAboutAChange(t *testing.T) {
 			is:   quota("payments", "pods", "1", "requests.cpu", "1"),
 			want: admission.Warnings{strings.Replace(below, "pods: 3/1, ", "", 1)},
 		},
+		"a limit falls below the peak": {
+			was: peaking(quota("payments", "pods", "30", "secrets", "5"), "pods", "20"), is: quota("payments", "pods", "15", "secrets", "5"),
+			want: admission.Warnings{"spec.quota.hard is below the peak of the last 30 days (pods: 20/15): " +
+				"it fits what is used now, and not what was; see status.history"},
+		},
+		"a limit rises and is still below the peak": {
+			was: peaking(quota("payments", "pods", "10"), "pods", "20"), is: quota("payments", "pods", "15"),
+		},
+		"a limit falls to the peak": {
+			was: peaking(quota("payments", "pods", "30"), "pods", "20"), is: quota("payments", "pods", "20"),
+		},
+		"a limit falls below the peak while the selector changes": {
+			was: peaking(quota("payments", "pods", "30"), "pods", "20"), is: quota("search", "pods", "15"),
+		},
+		"a trial is below what is used": {
+			was: busy(), is: with(quota("payments", "pods", "3", "requests.cpu", "1500m"), func(q *quotav1.ClusterResourceQuota) {
+				q.Spec.Trial.Hard = quotaOf("pods", "1")
+			}),
+		},
 		"limits fall while the selector changes": {
 			was: busy(), is: quota("search", "pods", "1"),
 		},
@@ -243,6 +262,12 @@ func TestWarningsAboutAChange(t *testing.T) {
 			}
 		})
 	}
+}
+
+// peaking has a resource of a quota reach a peak.
+func peaking(quota *quotav1.ClusterResourceQuota, name corev1.ResourceName, peak string) *quotav1.ClusterResourceQuota {
+	quota.Status.History = []quotav1.ResourceHistory{{Resource: name, Peak: quotav1.PeakHistory{Month: resource.MustParse(peak)}}}
+	return quota
 }
 
 // Who changes something else must not be told again of what was there before.
@@ -327,11 +352,11 @@ func TestAWarningIsShortWhateverItIsAbout(t *testing.T) {
 	}
 	for name, items := range map[string][]string{"one long name": {long}, "many names": many} {
 		found := &findings{
-			idleSelector: items[0], protected: items, openShift: items, belowUsed: items,
+			idleSelector: items[0], protected: items, openShift: items, belowUsed: items, belowPeak: items,
 			unlimitable: items, unserved: items, clusterScoped: items,
 		}
 		warnings := found.warnings()
-		if len(warnings) != 7 {
+		if len(warnings) != 8 {
 			t.Errorf("%s: got %d warnings, want one of each", name, len(warnings))
 		}
 		for _, warning := range warnings {

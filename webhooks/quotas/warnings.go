@@ -29,6 +29,8 @@ type findings struct {
 	openShift []string
 	// belowUsed are the limits, as in "pods: 3/1".
 	belowUsed []string
+	// belowPeak are the limits below what was used at most, as in "pods: 30/20".
+	belowPeak []string
 	// unlimitable names are used by nothing.
 	unlimitable []string
 	// unserved names count what the cluster doesn't serve.
@@ -47,7 +49,7 @@ func (f *findings) warnings() admission.Warnings {
 	var warnings admission.Warnings
 	for _, warning := range []string{
 		f.selectsNothing(), f.selectsProtected(), f.selectedByOpenShift(),
-		f.limitsBelowUsed(), f.limitsNothing(), f.limitsUnserved(), f.limitsClusterScoped(),
+		f.limitsBelowUsed(), f.limitsBelowPeak(), f.limitsNothing(), f.limitsUnserved(), f.limitsClusterScoped(),
 	} {
 		if warning != "" {
 			warnings = append(warnings, warning)
@@ -86,6 +88,14 @@ func (f *findings) limitsBelowUsed() string {
 	}
 	return fmt.Sprintf("spec.quota.hard is below what is used (%s): no more is admitted until less is used; "+
 		"delete something, or raise the limit", list(f.belowUsed))
+}
+
+func (f *findings) limitsBelowPeak() string {
+	if len(f.belowPeak) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("spec.quota.hard is below the peak of the last 30 days (%s): it fits what is used now, and not what was; "+
+		"see status.history", list(f.belowPeak))
 }
 
 func (f *findings) limitsNothing() string {
@@ -145,6 +155,25 @@ func belowUsed(previous, current *quotav1.ClusterResourceQuota) []string {
 		before, limited := previous.Spec.Quota.Hard[name]
 		if changed := !limited || !before.Equal(limit); changed && limit.Cmp(used) < 0 {
 			below = append(below, fmt.Sprintf("%s: %s/%s", name, used.String(), limit.String()))
+		}
+	}
+	return below
+}
+
+// belowPeak returns the limits that the request adds or lowers, to below what was used and reserved at once in the last
+// 30 days. Those below what is used are left to belowUsed.
+func belowPeak(previous, current *quotav1.ClusterResourceQuota) []string {
+	if previous == nil || countsAnew(previous, current) {
+		return nil
+	}
+	var below []string
+	for i := range previous.Status.History { // sorted
+		seen := &previous.Status.History[i]
+		limit, limited := current.Spec.Quota.Hard[seen.Resource]
+		before, wasLimited := previous.Spec.Quota.Hard[seen.Resource]
+		lowered, used := limited && (!wasLimited || limit.Cmp(before) < 0), previous.Status.Total.Used[seen.Resource]
+		if lowered && limit.Cmp(seen.Peak.Month) < 0 && limit.Cmp(used) >= 0 {
+			below = append(below, fmt.Sprintf("%s: %s/%s", seen.Resource, seen.Peak.Month.String(), limit.String()))
 		}
 	}
 	return below
