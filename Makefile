@@ -319,7 +319,7 @@ verify-licence: ## Check that every Go file has the licence header.
 # controllers/wake wakes what waits, which nothing else may depend on.
 .PHONY: verify-packages
 verify-packages: ## Check that there are few packages outside of test/.
-	@most=46; count="$$(git ls-files '*.go' ':!:test/*' ':!:*_test.go' ':!:*/testdata/*' | xargs -n1 dirname | sort -u | wc -l)"; \
+	@most=47; count="$$(git ls-files '*.go' ':!:test/*' ':!:*_test.go' ':!:*/testdata/*' | xargs -n1 dirname | sort -u | wc -l)"; \
 	[[ "$$count" -le "$$most" ]] || { echo "$$count packages outside of test/, want at most $$most"; exit 1; }
 
 # A file has one thought, mostly in 150 to 250 lines. Tables of tests may take more.

@@ -32,6 +32,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/history"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
@@ -59,6 +60,9 @@ type Options struct {
 	// Waiting has the workloads that wait for room, and WakeOwners says whether they are woken.
 	Waiting    *waiting.List
 	WakeOwners bool
+	// History is what quotas have seen. Its own part has the name of this Process, which no other process has.
+	History *history.Recorder
+	Process string
 	// DeviceClasses tell when claims may use something else.
 	DeviceClasses *deviceclaims.Classes
 	// ReservationTTL is the life of a reservation.
@@ -103,6 +107,8 @@ type parts struct {
 	// ledgers, statuses, views, configuration and wakes make the controllers of those look.
 	ledgers, statuses, views, configuration, wakes *trigger.Trigger
 	shown                                          projections
+	// history is what people are shown of what quotas have seen.
+	history status.History
 }
 
 // changed wakes the controllers of quotas whose count or ledger has changed.
@@ -111,6 +117,12 @@ func (p *parts) changed(quotas []string) {
 	for _, reconcile := range []*trigger.Trigger{p.ledgers, p.statuses, p.views, p.wakes} {
 		reconcile.FireWithin(quotas, lookWithin)
 	}
+}
+
+// forget drops what this replica shows and remembers of a quota that was deleted.
+func (p *parts) forget(quota string) {
+	p.metrics.Forget(quota)
+	p.options.History.Forget(quota)
 }
 
 // Register makes all controllers and adds them to the manager.
@@ -127,7 +139,10 @@ func Register(
 	options.Serving.Certificates.OnChange(func() { p.configuration.Fire([]string{reach.ConfigurationName}) })
 	group.OnTrouble(func(quota string) { p.statuses.Fire([]string{quota}) })
 	p.count = newCount(ctx, evaluators, p.changed, group, metrics)
-	p.shown.follow(mgr, metrics, p.count, group, &options)
+	if err := p.remember(); err != nil {
+		return err
+	}
+	p.follow()
 	source, err := eventSource(mgr)
 	if err != nil {
 		return err
@@ -177,7 +192,7 @@ func (p *parts) usage(
 			Watches: watches, Objects: objects, Metrics: p.metrics, Changed: p.ledgers,
 			Life: p.options.ReservationTTL, MaxDoubtful: p.options.MaxDoubtful,
 		}),
-		usage.NewLedgerController(p.mgr.GetClient(), p.group, seen, p.options.DecodeLedger, p.metrics, p.changed),
+		usage.NewLedgerController(p.mgr.GetClient(), p.group, seen, p.options.DecodeLedger, p.forget, p.changed),
 	}
 }
 
@@ -189,13 +204,13 @@ func (p *parts) status(watches *usage.Watches, proofs *reach.Proofs) []controlle
 		status.NewQuotaController(status.QuotaParts{
 			Clock: p.clock, Client: p.mgr.GetClient(),
 			Ledgers:    status.Ledgers{Live: p.mgr.GetAPIReader(), Intact: p.options.Intact},
-			Evaluators: p.evaluators, Define: p.options.Define, Count: p.count, Group: p.group, Waiting: p.options.Waiting,
+			Evaluators: p.evaluators, Define: p.options.Define, Count: p.count, Group: p.group, Waiting: p.options.Waiting, History: p.history,
 			Problems: problems, Settings: p.options.reach, Proofs: proofs, Changed: p.statuses, Lag: p.shown.status, Recorder: recorder,
 			Every: p.options.StatusEvery,
 		}),
 		status.NewViewController(status.ViewParts{
 			Clock: p.clock, Client: p.mgr.GetClient(), Count: p.count, Group: p.group, Waiting: p.options.Waiting,
-			WakeOwners: p.options.WakeOwners, Degraded: degraded, Changed: p.views, Lag: p.shown.views, Recorder: recorder,
+			WakeOwners: p.options.WakeOwners, History: p.history, Degraded: degraded, Changed: p.views, Lag: p.shown.views, Recorder: recorder,
 			Every: p.options.StatusEvery,
 		}),
 	}
@@ -267,10 +282,10 @@ func (p projections) changed(quotas []string) {
 }
 
 // follow has the figures of every quota read at each scrape.
-func (p projections) follow(mgr ctrl.Manager, metrics *metrics.Metrics, count *counting.Count, group *driver.Group, options *Options) {
-	metrics.Follow(mgr.Elected(), status.NewFiguresReader(status.FiguresParts{
-		Client: mgr.GetClient(), Count: count, Group: group, Waiting: options.Waiting, Lags: p.byName(),
-		Size: options.LedgerSize, Namespaces: options.NamespaceMetrics,
+func (p *parts) follow() {
+	p.metrics.Follow(p.mgr.Elected(), status.NewFiguresReader(status.FiguresParts{
+		Client: p.mgr.GetClient(), Count: p.count, Group: p.group, Waiting: p.options.Waiting, Clock: p.clock, History: p.history,
+		Lags: p.shown.byName(), Size: p.options.LedgerSize, Namespaces: p.options.NamespaceMetrics,
 	}).Read)
 }
 

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 
+	"github.com/sharedquota/shared-quota-operator/controllers/exchange"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/controllers/wake"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
@@ -34,8 +34,11 @@ func (p *parts) waiting() ([]controller, error) {
 	}
 	workloads := wake.NewWorkloads(objects, named)
 	err = addRunnables(p.mgr,
-		wake.NewExchange(wake.ExchangeParts{
-			Clock: p.clock, ConfigMaps: configMaps, List: p.options.Waiting, Process: string(uuid.NewUUID()), Elected: p.mgr.Elected(),
+		exchange.New(exchange.Parts{
+			Topic: exchange.Topic{
+				About: "which workloads wait", Label: "quota.sharedquota.dev/waiting", Prefix: "shared-quota-waiting-", Key: "owners",
+			},
+			Clock: p.clock, ConfigMaps: configMaps, Content: p.options.Waiting, Process: p.options.Process, Elected: p.mgr.Elected(),
 		}),
 		wake.NewReviewer(p.clock, p.options.Waiting, workloads))
 	if err != nil || !p.options.WakeOwners {

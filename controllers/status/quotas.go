@@ -79,7 +79,8 @@ type QuotaParts struct {
 	Proofs   *reach.Proofs
 	// Waiting are the workloads that wait for room.
 	Waiting *waiting.List
-	// Changed must be fired with every quota whose count, ledger or waiting workloads change, and of which the
+	History History
+	// Changed must be fired with every quota whose count, ledger, history or waiting workloads change, and of which the
 	// proofs conclude something else.
 	Changed  *trigger.Trigger
 	Lag      *Lag
@@ -92,15 +93,17 @@ type QuotaParts struct {
 type QuotaController struct {
 	QuotaParts
 
-	// pace is when a status is made again, and whole when it is written again if nothing
-	// presses.
-	pace, whole *Pace
-	memory      memory
+	// pace is when a status is made again, whole when it is written again if nothing
+	// presses, and past when it is written again for nothing but its history.
+	pace, whole, past *Pace
+	memory            memory
 }
 
 // NewQuotaController makes the controller.
 func NewQuotaController(parts QuotaParts) *QuotaController {
-	return &QuotaController{QuotaParts: parts, pace: NewPace(parts.Clock), whole: NewPace(parts.Clock)}
+	return &QuotaController{
+		QuotaParts: parts, pace: NewPace(parts.Clock), whole: NewPace(parts.Clock), past: NewPace(parts.Clock),
+	}
 }
 
 // Name returns the controller's name.
@@ -124,10 +127,7 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 	quota := &quotav1.ClusterResourceQuota{}
 	err := c.Client.Get(ctx, request.NamespacedName, quota)
 	if apierrors.IsNotFound(err) {
-		c.pace.Forget(request.Name)
-		c.whole.Forget(request.Name)
-		c.Lag.Forget(request.Name)
-		c.memory.forget(request.Name)
+		c.forget(request.Name)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -146,19 +146,34 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 		c.pace.Rest(request.Name, min(c.Every, wait))
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
+	if wait := c.past.Left(request.Name); wait > 0 && onlyRemembers(quota.Status, status) {
+		if !apiequality.Semantic.DeepEqual(quota.Status, status) {
+			c.Lag.Shown(request.Name, facts.now) // a history isn't late
+			return reconcile.Result{RequeueAfter: c.again(request.Name, wait)}, nil
+		}
+	}
 	written, err := c.write(ctx, quota, status)
 	if written {
 		c.Lag.Shown(request.Name, facts.now)
 		c.memory.wrote(quota, &status, facts.now)
 	}
-	return reconcile.Result{RequeueAfter: c.again(request.Name)}, err
+	return reconcile.Result{RequeueAfter: c.again(request.Name, 0)}, err
 }
 
-// again returns when the quota's ledger is looked at next, because its calls fail; zero if
-// they don't.
-func (c *QuotaController) again(quota string) time.Duration {
-	if c.Group.Trouble(quota) == nil {
-		return 0
+func (c *QuotaController) forget(quota string) {
+	for _, pace := range []*Pace{c.pace, c.whole, c.past} {
+		pace.Forget(quota)
+	}
+	c.Lag.Forget(quota)
+	c.History.Recorder.Forget(quota)
+	c.memory.forget(quota)
+}
+
+// again returns when the quota is looked at next, because the calls of its ledger fail, or the history of others isn't
+// known yet; otherwise it returns the wait that it is given.
+func (c *QuotaController) again(quota string, wait time.Duration) time.Duration {
+	if c.Group.Trouble(quota) == nil && c.History.Synced() {
+		return wait
 	}
 	return troubledEvery
 }
@@ -178,7 +193,8 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 	}
 	settings := c.Settings()
 	gathered.enforcement, gathered.admits = defined.Enforcement, defined.Enforcement.AdmitsUnavailable(settings.AdmitsByDefault())
-	gathered.remembered = c.memory.of(quota)
+	gathered.earlier = c.memory.of(quota)
+	gathered.remembered = c.History.of(quota, gathered.now)
 	gathered.waiting = waitingOwners(c.Waiting.Summary(quota.Name))
 	gathered.ledger = c.Group.Current(quota.Name)
 	gathered.trouble = c.trouble(quota.Name, gathered.now)
@@ -253,11 +269,12 @@ func (c *QuotaController) write(
 	}
 	c.pace.Rest(quota.Name, c.Every)
 	c.whole.Rest(quota.Name, max(c.Every, maxShare*sliceCost*time.Duration(len(status.Namespaces))))
+	c.past.Rest(quota.Name, historyEvery)
 	c.tell(changed, quota.Status)
 	return true, nil
 }
 
-// tell tells of the levels that the status that was just written has, and the one
+// tell tells of the levels and the changes that the status that was just written has, and the one
 // before it had not, and that requests were admitted while nobody could decide. What was
 // written is told by nobody else.
 func (c *QuotaController) tell(quota *quotav1.ClusterResourceQuota, before quotav1.ClusterResourceQuotaStatus) {
@@ -269,13 +286,20 @@ func (c *QuotaController) tell(quota *quotav1.ClusterResourceQuota, before quota
 	if exceeded.Reason == quotav1.ReasonAdmittedWhileUnavailable && (previous == nil || previous.Reason != exceeded.Reason) {
 		report.AdmittedUnchecked(quota, exceeded.Message).Record(c.Recorder)
 	}
+	for _, change := range slices.Backward(quota.Status.Changes) { // the oldest first
+		told := func(other quotav1.SpecChange) bool { return apiequality.Semantic.DeepEqual(other, change) }
+		if !slices.ContainsFunc(before.Changes, told) {
+			report.Changed(quota, change).Record(c.Recorder)
+		}
+	}
 }
 
 // presses reports whether people wait for what a status says and the one before it doesn't:
-// that something has just run out or come free, that workloads wait or none does any more, another condition, or
+// that something has just run out or come free, that somebody changed the spec, that workloads wait or none does any more, another condition, or
 // another spec.
 func presses(before, current quotav1.ClusterResourceQuotaStatus) bool {
 	return (before.Waiting == nil) != (current.Waiting == nil) ||
+		!apiequality.Semantic.DeepEqual(before.Changes, current.Changes) ||
 		!maps.Equal(before.Levels, current.Levels) || !maps.Equal(exhausted(before), exhausted(current)) ||
 		!slices.EqualFunc(before.Conditions, current.Conditions, func(a, b metav1.Condition) bool {
 			return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.ObservedGeneration == b.ObservedGeneration

@@ -119,7 +119,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	close(elected)
 	b.QuotaController = NewQuotaController(QuotaParts{
 		Clock: b.clock, Client: b.client, Ledgers: Ledgers{Live: b.client, Intact: ledgerstore.Intact}, Evaluators: evaluators,
-		Define: definition.Salvage, Count: counting.New(evaluators, func([]string) {}, func([]string) {}), Waiting: waiting.NewList(), Group: group,
+		Define: definition.Salvage, Count: counting.New(evaluators, func([]string) {}, func([]string) {}), Waiting: waiting.NewList(),
+		History: remembering(), Group: group,
 		Problems: func(string) []Problem { return nil }, Settings: settings, Proofs: loaded(objects),
 		Changed: &trigger.Trigger{}, Lag: NewLag(b.clock, elected), Recorder: b, Every: time.Second,
 	})

@@ -65,7 +65,9 @@ type facts struct {
 	// can decide.
 	enforcement definition.Enforcement
 	admits      bool
-	// remembered is what the last status said in which everything was counted.
+	// earlier is what the last status said in which everything was counted.
+	earlier earlier
+	// remembered is what the quota has seen.
 	remembered remembered
 }
 
@@ -81,6 +83,7 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 		NamespaceCount:     int32(len(f.slices)), //nolint:gosec // no cluster has 2^31 namespaces
 		Conditions:         slices.Clone(object.Status.Conditions),
 	}
+	f.remembered.into(&status)
 	status.Total.Hard = hard
 	status.Total.Used = corev1.ResourceList{}
 	if f.countedGeneration == f.generation {

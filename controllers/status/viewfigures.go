@@ -38,6 +38,9 @@ type figures struct {
 	waiting map[string][]waiting.Record
 	// woken: these are woken when there is room.
 	woken bool
+	// refused are the requests of today that didn't fit.
+	// namespace name -> number
+	refused map[string]int64
 }
 
 // figures returns those of the quota as it is now: the same that its status shows.
@@ -63,6 +66,8 @@ func (f figures) views(object *quotav1.ClusterResourceQuota) map[string]quotav1.
 		Total:           corev1.ResourceQuotaStatus{Hard: spec.Hard, Used: f.totals.used},
 		Reserved:        f.totals.reserved,
 		Available:       report.Available(spec.Hard, f.totals.used, f.totals.reserved),
+		Modes:           modes(object.Spec),
+		WarnAt:          object.Spec.Enforcement.WarnAt,
 		Scopes:          spec.Scopes,
 		ScopeSelector:   spec.ScopeSelector,
 		Summary:         report.Summary(f.totals.used, spec.Hard),
@@ -74,6 +79,7 @@ func (f figures) views(object *quotav1.ClusterResourceQuota) map[string]quotav1.
 		view := common
 		view.Used = quota.Mask(used, f.complete)
 		view.UsedSummary = report.Amounts(view.Used)
+		view.RefusedToday = f.refused[namespace]
 		view.Waiting, view.Conditions = waitingIn(f.waiting[namespace], f.woken)
 		views[namespace] = view
 	}

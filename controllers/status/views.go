@@ -45,9 +45,10 @@ type ViewParts struct {
 	// Waiting are the workloads that wait for room, and WakeOwners says whether they are woken.
 	Waiting    *waiting.List
 	WakeOwners bool
+	History    History
 	// Degraded reports whether something that a quota limits can't be counted.
 	Degraded func(quota string) bool
-	// Changed must be fired with every quota whose count, ledger or waiting workloads change.
+	// Changed must be fired with every quota whose count, ledger, history or waiting workloads change.
 	Changed *trigger.Trigger
 	Lag     *Lag
 	// Recorder is told of each level that a view reaches.
@@ -61,6 +62,8 @@ type ViewController struct {
 	ViewParts
 
 	pace *Pace
+	// refused are the requests that didn't fit, as they are shown.
+	refused refusals
 
 	// mu guards written and cleared.
 	mu sync.Mutex
@@ -121,6 +124,8 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 		return reconcile.Result{}, c.remove(ctx, slices.Collect(maps.Values(present)))
 	}
 	current := c.figures(object)
+	var later time.Duration
+	current.refused, later = c.refused.of(c.History, object, present, asOf)
 	if current.selection == 0 {
 		return reconcile.Result{}, nil // the count will ask again
 	}
@@ -139,6 +144,9 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 	result, err := c.project(ctx, request.Name, planned, due)
 	if err == nil {
 		c.Lag.Shown(request.Name, asOf, planned.left(due)...)
+	}
+	if result.RequeueAfter == 0 {
+		result.RequeueAfter = later
 	}
 	return result, err
 }
@@ -208,6 +216,7 @@ func (c *ViewController) project(
 func (c *ViewController) forget(quota string) {
 	c.pace.Forget(quota)
 	c.Lag.Forget(quota)
+	c.refused.forget(quota)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.written, quota)

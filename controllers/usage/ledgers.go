@@ -21,28 +21,28 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 	"github.com/sharedquota/shared-quota-operator/internal/trail"
 )
 
 // LedgerController follows the ledgers.
 type LedgerController struct {
-	client  client.Reader
-	group   *driver.Group
-	trail   *trail.Trail
-	decode  Decode
-	metrics *metrics.Metrics
-	changed func(quotas []string)
+	client client.Reader
+	group  *driver.Group
+	trail  *trail.Trail
+	decode Decode
+	// forgotten is told of a quota that was deleted.
+	forgotten func(quota string)
+	changed   func(quotas []string)
 }
 
 // NewLedgerController makes the controller. The function changed is told of every
-// ledger that was written, by whomever.
+// ledger that was written, by whomever; forgotten, of every quota that was deleted.
 func NewLedgerController(
-	client client.Reader, group *driver.Group, trail *trail.Trail, decode Decode, metrics *metrics.Metrics,
-	changed func(quotas []string),
+	client client.Reader, group *driver.Group, trail *trail.Trail, decode Decode,
+	forgotten func(quota string), changed func(quotas []string),
 ) *LedgerController {
-	return &LedgerController{client: client, group: group, trail: trail, decode: decode, metrics: metrics, changed: changed}
+	return &LedgerController{client: client, group: group, trail: trail, decode: decode, forgotten: forgotten, changed: changed}
 }
 
 // Name returns the controller's name.
@@ -136,7 +136,7 @@ func (c *LedgerController) forget(ctx context.Context, quota string) error {
 	if apierrors.IsNotFound(err) {
 		c.trail.Forget(quota)
 		c.group.Forget(quota)
-		c.metrics.Forget(quota)
+		c.forgotten(quota)
 		return nil
 	}
 	if err != nil {

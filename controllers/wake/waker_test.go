@@ -284,3 +284,14 @@ func TestARefusalAfterAWakeIsCounted(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func owners(list *waiting.List) int {
+	number, _ := list.Summary("team")
+	return number
+}
+
+func refusalOf(name string) waiting.Refusal {
+	return waiting.Refusal{
+		Owner: waiting.Owner{Kind: waiting.ReplicaSet, Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}, Quota: "team",
+	}
+}

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package wake
+package exchange
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,23 +25,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
-	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create;update;delete;list;watch,namespace=system
 
-const (
-	// partLabel is on the ConfigMaps of all replicas, and partPrefix begins their names.
-	partLabel  = "quota.sharedquota.dev/waiting"
-	partPrefix = "shared-quota-waiting-"
-	// partKey is where a ConfigMap has the owners that wait, and writtenAnnotation when it was written.
-	partKey           = "owners"
-	writtenAnnotation = "quota.sharedquota.dev/written"
-)
+// Content is what the replicas tell each other. All methods may be called concurrently.
+type Content interface {
+	// Publish returns what this replica knows itself, to be published, and the version of that; nothing if it knows nothing.
+	Publish() (encoded []byte, version uint64, err error)
+	// Version is that of Publish.
+	Version() uint64
+	// Pause returns the least time between two writes, given the version that was published last.
+	Pause(published uint64) time.Duration
+	// Receive takes what another replica published, in place of what it published before; nothing if it deleted that.
+	Receive(replica string, encoded []byte) error
+	// Adopt makes what another replica published this one's own: that one has gone. It may be called again for the same
+	// replica, until its part is deleted.
+	Adopt(replica string)
+	// Sweep forgets what is too old.
+	Sweep(now time.Time)
+}
+
+// Topic says what an Exchange is about.
+type Topic struct {
+	// About is for logs, as in "which workloads wait".
+	About string
+	// Label is on the ConfigMaps of all replicas, and Prefix begins their names. Key is where a ConfigMap has its part.
+	Label, Prefix, Key string
+}
+
+// writtenAnnotation is when a ConfigMap was written.
+const writtenAnnotation = "quota.sharedquota.dev/written"
 
 const (
-	// publishEvery is the least time between two writes, and retryEvery that after one that failed.
-	publishEvery, retryEvery = time.Second, 5 * time.Second
+	// lookEvery is how often is looked whether there is something to publish, and retryEvery the least time to a write after
+	// one that failed.
+	lookEvery, retryEvery = time.Second, 5 * time.Second
 	// publishRate bounds in bytes a second what is written over time: etcd keeps all of it for minutes.
 	publishRate = 256 << 10
 	// refreshEvery is how often a replica writes what hasn't changed, and goneAfter for how long one that has
@@ -52,22 +72,23 @@ const (
 	partTimeout = 5 * time.Second
 )
 
-// ExchangeParts are what an Exchange works with.
-type ExchangeParts struct {
+// Parts are what an Exchange works with.
+type Parts struct {
+	Topic Topic
 	Clock clock.WithTicker
 	// ConfigMaps are those of the operator's own namespace; nil if it has none. Then a replica knows only what it
 	// heard itself.
 	ConfigMaps corev1client.ConfigMapInterface
-	List       *waiting.List
+	Content    Content
 	// Process is a name that no other process has.
 	Process string
 	// Elected is closed once this replica leads.
 	Elected <-chan struct{}
 }
 
-// Exchange publishes who waits by what this replica heard, and follows what others publish.
+// Exchange publishes what this replica knows, and follows what others publish.
 type Exchange struct {
-	ExchangeParts
+	Parts
 
 	// name is that of the own ConfigMap.
 	name string
@@ -80,6 +101,8 @@ type Exchange struct {
 	version uint64
 	// encoded is what was written last.
 	encoded []byte
+	// synced: all that others had published at some time is known.
+	synced atomic.Bool
 	// next is when it may be written again, and trouble why it couldn't be; empty if it could.
 	next    time.Time
 	trouble string
@@ -102,10 +125,13 @@ type seen struct {
 
 var _ manager.LeaderElectionRunnable = &Exchange{}
 
-// NewExchange makes an Exchange.
-func NewExchange(parts ExchangeParts) *Exchange {
-	return &Exchange{ExchangeParts: parts, name: partPrefix + parts.Process, seen: map[string]seen{}}
+// New makes an Exchange.
+func New(parts Parts) *Exchange {
+	return &Exchange{Parts: parts, name: parts.Topic.Prefix + parts.Process, seen: map[string]seen{}}
 }
+
+// Synced reports whether all that others had published when this replica started is known.
+func (e *Exchange) Synced() bool { return e.ConfigMaps == nil || e.synced.Load() }
 
 // NeedLeaderElection says that every replica runs it.
 func (*Exchange) NeedLeaderElection() bool { return false }
@@ -117,20 +143,22 @@ func (e *Exchange) Start(ctx context.Context) error {
 	if e.ConfigMaps != nil {
 		following.Go(func() { e.follow(ctx) })
 	}
-	ticker := e.Clock.NewTicker(publishEvery)
+	ticker := e.Clock.NewTicker(lookEvery)
 	defer ticker.Stop()
 	swept := e.Clock.Now()
 	for {
 		select {
 		case <-ctx.Done():
-			e.publish(context.WithoutCancel(ctx), e.Clock.Now())
+			if now := e.Clock.Now(); e.isOutdated(now) {
+				e.publishNow(context.WithoutCancel(ctx), now)
+			}
 			return nil
 		case <-ticker.C():
 		}
 		now := e.Clock.Now()
 		if now.Sub(swept) >= sweepEvery {
 			swept = now
-			e.List.Sweep(now)
+			e.Content.Sweep(now)
 			e.takeOver(ctx, now)
 		}
 		if !now.Before(e.next) {
@@ -139,17 +167,20 @@ func (e *Exchange) Start(ctx context.Context) error {
 	}
 }
 
-// publish writes what this replica heard, if that has changed or must be refreshed.
+// publish writes what this replica knows, if that has changed or must be refreshed.
 func (e *Exchange) publish(ctx context.Context, now time.Time) {
-	if e.ConfigMaps == nil || !e.isDue(now) {
-		return
+	if e.isDue(now) {
+		e.publishNow(ctx, now)
 	}
+}
+
+func (e *Exchange) publishNow(ctx context.Context, now time.Time) {
 	size, err := e.write(ctx, now)
-	e.next = now.Add(max(publishEvery, time.Second*time.Duration(size)/publishRate))
+	e.next = now.Add(max(lookEvery, time.Second*time.Duration(size)/publishRate))
 	if err != nil {
 		e.next = now.Add(retryEvery)
 		if e.trouble != err.Error() {
-			log.FromContext(ctx).Error(err, "The other replicas don't learn which workloads wait here. It is tried again")
+			log.FromContext(ctx).Error(err, "The other replicas don't learn "+e.Topic.About+" here. It is tried again")
 		}
 		e.trouble = err.Error()
 		return
@@ -157,8 +188,13 @@ func (e *Exchange) publish(ctx context.Context, now time.Time) {
 	e.trouble = ""
 }
 
+// isDue reports whether the own part is to be written now.
 func (e *Exchange) isDue(now time.Time) bool {
-	return e.List.Version() != e.published || e.stored && (now.Sub(e.writtenAt) >= refreshEvery || e.isDisturbed())
+	return now.Sub(e.writtenAt) >= e.Content.Pause(e.published) && e.isOutdated(now)
+}
+
+func (e *Exchange) isOutdated(now time.Time) bool {
+	return e.ConfigMaps != nil && (e.Content.Version() != e.published || e.stored && (now.Sub(e.writtenAt) >= refreshEvery || e.isDisturbed()))
 }
 
 // isDisturbed reports, once, whether somebody else deleted the own ConfigMap or changed what it says. It is called while
@@ -171,21 +207,20 @@ func (e *Exchange) isDisturbed() bool {
 	return disturbed
 }
 
-// write writes what this replica heard, and returns how many bytes that took.
+// write writes what this replica knows, and returns how many bytes that took.
 func (e *Exchange) write(ctx context.Context, now time.Time) (size int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
-	records, version := e.List.Own()
-	if len(records) == 0 {
+	encoded, version, err := e.Content.Publish()
+	if err != nil {
+		return 0, fmt.Errorf("encoding %s: %w", e.Topic.About, err)
+	}
+	if len(encoded) == 0 {
 		if err := e.remove(ctx); err != nil {
 			return 0, err
 		}
 		e.stored, e.published = false, version
 		return 0, nil
-	}
-	encoded, err := waiting.Encode(records)
-	if err != nil {
-		return 0, err
 	}
 	written, err := e.store(ctx, e.part(encoded, now))
 	if err != nil {
@@ -199,10 +234,10 @@ func (e *Exchange) write(ctx context.Context, now time.Time) (size int, err erro
 func (e *Exchange) part(encoded []byte, now time.Time) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: e.name, Labels: map[string]string{partLabel: "true"},
+			Name: e.name, Labels: map[string]string{e.Topic.Label: "true"},
 			Annotations: map[string]string{writtenAnnotation: now.UTC().Format(time.RFC3339Nano)},
 		},
-		BinaryData: map[string][]byte{partKey: encoded},
+		BinaryData: map[string][]byte{e.Topic.Key: encoded},
 	}
 }
 
@@ -246,13 +281,19 @@ func (e *Exchange) takeOver(ctx context.Context, now time.Time) {
 	default:
 		return
 	}
-	for name, gone := range e.gone(now) {
-		e.List.Adopt(name)
-		if _, err := e.write(ctx, now); err != nil {
-			log.FromContext(ctx).Error(err, "Can't take over which workloads waited at a replica that has gone", "configMap", name)
-			return
-		}
-		err := e.delete(ctx, name, gone)
+	gone := e.gone(now)
+	if len(gone) == 0 {
+		return
+	}
+	for name := range gone {
+		e.Content.Adopt(name)
+	}
+	if _, err := e.write(ctx, now); err != nil {
+		log.FromContext(ctx).Error(err, "Can't take over "+e.Topic.About+" by replicas that have gone")
+		return
+	}
+	for name, part := range gone {
+		err := e.delete(ctx, name, part)
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			log.FromContext(ctx).Error(err, "Can't delete what a replica published that has gone", "configMap", name)
 		}
@@ -284,7 +325,7 @@ func (e *Exchange) gone(now time.Time) map[string]seen {
 // follow watches what others publish, until the context ends. Nothing of it is kept but the list.
 func (e *Exchange) follow(ctx context.Context) {
 	labelled := func(options metav1.ListOptions) metav1.ListOptions {
-		options.LabelSelector = partLabel
+		options.LabelSelector = e.Topic.Label
 		return options
 	}
 	lister := &cache.ListWatch{
@@ -298,7 +339,7 @@ func (e *Exchange) follow(ctx context.Context) {
 	store := &partStore{exchange: e, logger: log.FromContext(ctx)}
 	source := cache.ToListWatcherWithWatchListSemantics(lister, e.ConfigMaps)
 	cache.NewReflectorWithOptions(source, &corev1.ConfigMap{}, store, cache.ReflectorOptions{
-		Name: "waiting", TypeDescription: "configmaps",
+		Name: e.Topic.Label, TypeDescription: "configmaps",
 	}).RunWithContext(ctx)
 }
 
@@ -307,15 +348,15 @@ func (e *Exchange) saw(part *corev1.ConfigMap) error {
 	if part.Name == e.name {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.seenOwn, e.hasOwn = resourceversion.Parse(part.ResourceVersion), part.BinaryData[partKey]
+		e.seenOwn, e.hasOwn = resourceversion.Parse(part.ResourceVersion), part.BinaryData[e.Topic.Key]
 		return nil
 	}
 	e.note(part)
-	records, err := waiting.Decode(part.BinaryData[partKey])
-	if err == nil || len(records) > 0 {
-		e.List.Follow(part.Name, records)
+	encoded := part.BinaryData[e.Topic.Key]
+	if len(encoded) == 0 { // its replica is about to write it again
+		return wrap(errEmpty, "decoding", part.Name)
 	}
-	return wrap(err, "decoding", part.Name)
+	return wrap(e.Content.Receive(part.Name, encoded), "decoding", part.Name)
 }
 
 func (e *Exchange) note(part *corev1.ConfigMap) {
@@ -334,7 +375,7 @@ func (e *Exchange) lost(name string) {
 	e.lostOwn = e.lostOwn || name == e.name
 	e.mu.Unlock()
 	if known {
-		e.List.Follow(name, nil)
+		_ = e.Content.Receive(name, nil) // nothing can be read
 	}
 }
 
@@ -349,4 +390,7 @@ func (e *Exchange) others() []string {
 	return names
 }
 
-var errPart = errors.New("it isn't a ConfigMap")
+var (
+	errPart  = errors.New("it isn't a ConfigMap")
+	errEmpty = errors.New("it is empty")
+)

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package wake
+package exchange
 
 import (
 	"context"
@@ -28,6 +28,10 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
+
+var topic = Topic{ //nolint:gochecknoglobals // as a constant
+	About: "which workloads wait", Label: "quota.sharedquota.dev/waiting", Prefix: "shared-quota-waiting-", Key: "owners",
+}
 
 // store is an API server with ConfigMaps, which gives each write a version.
 type store struct {
@@ -76,8 +80,8 @@ func (s *store) replica(t *testing.T, name string, leads bool) (list *waiting.Li
 		close(elected)
 	}
 	list = waiting.NewList()
-	exchange := NewExchange(ExchangeParts{
-		Clock: clock.RealClock{}, ConfigMaps: s.configMaps, List: list, Process: name, Elected: elected,
+	exchange := New(Parts{
+		Clock: clock.RealClock{}, ConfigMaps: s.configMaps, Topic: topic, Content: list, Process: name, Elected: elected,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -94,7 +98,7 @@ func (s *store) replica(t *testing.T, name string, leads bool) (list *waiting.Li
 // names returns the ConfigMaps that there are.
 func (s *store) names(t *testing.T) []string {
 	t.Helper()
-	all, err := s.configMaps.List(t.Context(), metav1.ListOptions{LabelSelector: partLabel})
+	all, err := s.configMaps.List(t.Context(), metav1.ListOptions{LabelSelector: topic.Label})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +145,7 @@ func TestReplicasTellEachOther(t *testing.T) {
 		if owners(a) != 1 {
 			t.Errorf("a knows of %d", owners(a))
 		}
-		if diff := cmp.Diff([]string{partPrefix + "a", partPrefix + "b"}, store.names(t)); diff != "" {
+		if diff := cmp.Diff([]string{topic.Prefix + "a", topic.Prefix + "b"}, store.names(t)); diff != "" {
 			t.Errorf("ConfigMaps (-want,+got):\n%s", diff)
 		}
 		a.Granted(now(), waiting.Key{Namespace: "shop", UID: "uid-api"})
@@ -190,13 +194,13 @@ func TestAPartThatSomebodyElseTouchedIsWrittenAgain(t *testing.T) {
 	}{
 		"deleted": {writes: 3, touch: func(t *testing.T, s *store) { // one of them finds that it is deleted
 			t.Helper()
-			if err := s.configMaps.Delete(t.Context(), partPrefix+"b", metav1.DeleteOptions{}); err != nil {
+			if err := s.configMaps.Delete(t.Context(), topic.Prefix+"b", metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		}},
 		"emptied": {writes: 2, touch: func(t *testing.T, s *store) {
 			t.Helper()
-			part := NewExchange(ExchangeParts{Process: "b"}).part(nil, now())
+			part := New(Parts{Topic: topic, Process: "b"}).part(nil, now())
 			part.BinaryData = nil
 			if _, err := s.configMaps.Update(t.Context(), part, metav1.UpdateOptions{}); err != nil {
 				t.Error(err)
@@ -230,7 +234,7 @@ func TestAPartThatSaysWhatItShouldIsLeftAlone(t *testing.T) {
 	for name, touch := range map[string]func(*testing.T, *store){
 		"somebody annotates every ConfigMap": func(t *testing.T, s *store) {
 			t.Helper()
-			part, err := s.configMaps.Get(t.Context(), partPrefix+"a", metav1.GetOptions{})
+			part, err := s.configMaps.Get(t.Context(), topic.Prefix+"a", metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -264,13 +268,13 @@ func TestAPartThatSaysWhatItShouldIsLeftAlone(t *testing.T) {
 
 func TestAPartDeletedWhileTheWatchIsBrokenIsWrittenAgain(t *testing.T) {
 	store, list := newStore(), waiting.NewList()
-	e := NewExchange(ExchangeParts{Clock: clock.RealClock{}, ConfigMaps: store.configMaps, List: list, Process: "a"})
+	e := New(Parts{Clock: clock.RealClock{}, ConfigMaps: store.configMaps, Topic: topic, Content: list, Process: "a"})
 	list.Refused(now(), refusalOf("web"))
 	e.publish(t.Context(), now())
-	if e.isDue(now()) {
+	if e.isOutdated(now()) {
 		t.Fatal("it is written again for nothing")
 	}
-	if err := (&partStore{exchange: e}).Replace(nil, "9"); err != nil || !e.isDue(now()) {
+	if err := (&partStore{exchange: e}).Replace(nil, "9"); err != nil || !e.isOutdated(now()) {
 		t.Errorf("it isn't written again: %v", err)
 	}
 }
@@ -287,7 +291,7 @@ func (f forgetful) Create(ctx context.Context, part *corev1.ConfigMap, options m
 
 func TestAPartIsDeletedEvenIfTheReplyToItsCreationWasLost(t *testing.T) {
 	store, list := newStore(), waiting.NewList()
-	e := NewExchange(ExchangeParts{Clock: clock.RealClock{}, ConfigMaps: forgetful{store.configMaps}, List: list, Process: "a"})
+	e := New(Parts{Clock: clock.RealClock{}, ConfigMaps: forgetful{store.configMaps}, Topic: topic, Content: list, Process: "a"})
 	list.Refused(now(), refusalOf("web"))
 	e.publish(t.Context(), now())
 	list.Granted(now(), refusalOf("web").Key())
@@ -312,11 +316,11 @@ func TestManyOwnersAreWrittenLessOften(t *testing.T) {
 			a.Refused(now(), flood)
 		}
 		pass(time.Second)
-		part, err := store.configMaps.Get(t.Context(), partPrefix+"a", metav1.GetOptions{})
+		part, err := store.configMaps.Get(t.Context(), topic.Prefix+"a", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		size := len(part.BinaryData[partKey])
+		size := len(part.BinaryData[topic.Key])
 		before := store.writes.Load()
 		for range 60 {
 			a.Refused(now(), refusalOf("web"))
@@ -338,7 +342,7 @@ func TestTheLeaderTakesOverFromAReplicaThatHasGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gone := NewExchange(ExchangeParts{Process: "gone"}).part(encoded, now())
+		gone := New(Parts{Topic: topic, Process: "gone"}).part(encoded, now())
 		if _, err := store.configMaps.Create(t.Context(), gone, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -348,11 +352,11 @@ func TestTheLeaderTakesOverFromAReplicaThatHasGone(t *testing.T) {
 		defer stopOther()
 		other.Refused(now(), refusalOf("api"))
 		pass(10 * time.Minute)
-		if diff := cmp.Diff([]string{gone.Name, partPrefix + "other"}, store.names(t)); diff != "" {
+		if diff := cmp.Diff([]string{gone.Name, topic.Prefix + "other"}, store.names(t)); diff != "" {
 			t.Errorf("ConfigMaps after ten minutes (-want,+got):\n%s", diff)
 		}
 		pass(2 * time.Minute)
-		if diff := cmp.Diff([]string{partPrefix + "leader", partPrefix + "other"}, store.names(t)); diff != "" {
+		if diff := cmp.Diff([]string{topic.Prefix + "leader", topic.Prefix + "other"}, store.names(t)); diff != "" {
 			t.Errorf("ConfigMaps after twelve minutes (-want,+got):\n%s", diff)
 		}
 		if owners(leader) != 2 || owners(other) != 2 {
@@ -385,8 +389,8 @@ func TestWhatCanNotBeReadIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore()
 		other := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: partPrefix + "x", Labels: map[string]string{partLabel: "true"}},
-			BinaryData: map[string][]byte{partKey: []byte("nonsense")},
+			ObjectMeta: metav1.ObjectMeta{Name: topic.Prefix + "x", Labels: map[string]string{topic.Label: "true"}},
+			BinaryData: map[string][]byte{topic.Key: []byte("nonsense")},
 		}
 		if _, err := store.configMaps.Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

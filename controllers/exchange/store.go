@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package wake
+package exchange
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func (s *partStore) Add(object any) error {
 		return fmt.Errorf("%T: %w", object, errPart)
 	}
 	if err := s.exchange.saw(part); err != nil {
-		s.logger.Error(err, "Ignored which workloads wait by another replica")
+		s.logger.Error(err, "Ignored "+s.exchange.Topic.About+" by another replica")
 	}
 	return nil
 }
@@ -62,6 +62,7 @@ func (s *partStore) Replace(objects []any, _ string) error {
 			return err
 		}
 	}
+	s.exchange.synced.Store(true)
 	return nil
 }
 
