@@ -148,7 +148,8 @@ func (g *Group) ask(ctx context.Context, asked machine.Charge, reserved ledger.K
 	}
 	return ledger.Granted{Remarks: []ledger.Remark{{
 		Quota: limits.Name, Kind: ledger.Unchecked, Refusal: ledger.Undecided{
-			Quota: limits.Name, Reason: ledger.Unavailable, Resources: slices.Sorted(maps.Keys(asked.Charge.Reservation.Amounts)), Detail: err.Error(),
+			Quota: limits.Name, Reason: ledger.Unavailable, Detail: err.Error(),
+			Resources: slices.Sorted(maps.Keys(asked.Charge.Reservation.Amounts)),
 		},
 	}}}, nil
 }

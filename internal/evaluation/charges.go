@@ -154,6 +154,18 @@ func unusedQuota(q Quota, usage corev1.ResourceList) corev1.ResourceQuota {
 	return unused
 }
 
+// measuredEvaluator is an evaluator that has already measured one object.
+type measuredEvaluator struct {
+	quota.Evaluator
+	object runtime.Object
+	usage  corev1.ResourceList
+
+	// quota name -> what it advises; nil if none does
+	advices map[string]*advice
+	// matching is the quota that was matched last.
+	matching string
+}
+
 func (m *measuredEvaluator) chargesOf(charged []corev1.ResourceQuota) []Charge {
 	var charges []Charge
 	for i := range charged {
@@ -193,18 +205,6 @@ func reason(a admission.Attributes, err error) string {
 	return strings.TrimPrefix(err.Error(), prefix)
 }
 
-// measuredEvaluator is an evaluator that has already measured one object.
-type measuredEvaluator struct {
-	quota.Evaluator
-	object runtime.Object
-	usage  corev1.ResourceList
-
-	// quota name -> what it advises; nil if none does
-	advices map[string]*advice
-	// matching is the quota that was matched last.
-	matching string
-}
-
 // advice is what a quota says of advisory resources.
 type advice struct {
 	names      map[corev1.ResourceName]bool
@@ -225,14 +225,14 @@ func (m *measuredEvaluator) advise(q Quota) {
 // Matches implements quota.Evaluator. Upstream matches a quota before it asks for the constraints of its resources.
 func (m *measuredEvaluator) Matches(q *corev1.ResourceQuota, item runtime.Object) (bool, error) {
 	m.matching = q.Name
-	return m.Evaluator.Matches(q, item) //nolint:wrapcheck // upstream's own
+	return m.Evaluator.Matches(q, item)
 }
 
 // Constraints implements quota.Evaluator. What an advisory resource demands is noted.
 func (m *measuredEvaluator) Constraints(required []corev1.ResourceName, item runtime.Object) error {
 	advice, ok := m.advices[m.matching]
 	if !ok {
-		return m.Evaluator.Constraints(required, item) //nolint:wrapcheck // upstream's own
+		return m.Evaluator.Constraints(required, item)
 	}
 	var enforced, missing []corev1.ResourceName
 	for _, name := range required {
@@ -248,7 +248,7 @@ func (m *measuredEvaluator) Constraints(required []corev1.ResourceName, item run
 	if err := m.Evaluator.Constraints(missing, item); len(missing) > 0 && err != nil {
 		advice.incomplete = fmt.Sprintf("failed quota: %s: %v", m.matching, err)
 	}
-	return m.Evaluator.Constraints(enforced, item) //nolint:wrapcheck // upstream's own
+	return m.Evaluator.Constraints(enforced, item)
 }
 
 func measure(evaluator quota.Evaluator, object runtime.Object) (*measuredEvaluator, error) {

@@ -116,38 +116,47 @@ func remarksOf(decision Decision, kind RemarkKind) []Decision {
 	return refusals
 }
 
+// enforcedBeside lives through a trace with a quota that denies and another one, until the first refusal. The other one
+// says the same of that, and nothing before.
+func (tr *trace) enforcedBeside(other Limits, kind RemarkKind) {
+	denies, remarks := tr.begin(), tr.begin()
+	for range rapid.IntRange(1, 40).Draw(tr.t, "steps") {
+		one, beside := Edit(denies), Edit(remarks)
+		if step := tr.step(); step != nil {
+			step(one)
+			step(beside)
+		} else if tr.isRefused(one, beside, other, kind) {
+			return
+		}
+		denies, remarks = one.State(), beside.State()
+		if diff := gocmp.Diff(denies, remarks, cmpopts.IgnoreUnexported(State{})); diff != "" {
+			tr.t.Fatalf("the ledgers differ (-denies,+other):\n%s", diff)
+		}
+	}
+}
+
+// isRefused charges both, and reports whether that was refused.
+func (tr *trace) isRefused(one, beside *Draft, other Limits, kind RemarkKind) bool {
+	charge := tr.charge()
+	decision, remarks := one.Reserve(asking(tr.enforced(), charge)), remarksOf(beside.Reserve(asking(other, charge)), kind)
+	if IsGranted(decision) {
+		if len(remarks) > 0 {
+			tr.t.Fatalf("%v is remarked on, and would have been granted", remarks)
+		}
+		return false
+	}
+	if diff := gocmp.Diff([]Decision{decision}, remarks); diff != "" {
+		tr.t.Fatalf("the first refusal (-denied,+remarked):\n%s", diff)
+	}
+	return true
+}
+
 // Up to the first refusal a quota that only watches has the ledger of one that denies, and what it says first is
 // what the other answers.
 func TestToWatchIsToDenyUpToTheFirstRefusal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drawn := newTrace(t)
-		enforced := drawn.enforced()
-		watching := enforced.advising(podCount, devices)
-		denies, watches := drawn.begin(), drawn.begin()
-		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			one, other := Edit(denies), Edit(watches)
-			step := drawn.step()
-			if step != nil {
-				step(one)
-				step(other)
-			} else {
-				charge := drawn.charge()
-				decision, remarks := one.Reserve(asking(enforced, charge)), remarksOf(other.Reserve(asking(watching, charge)), Unenforced)
-				if _, granted := decision.(Granted); !granted {
-					if diff := gocmp.Diff([]Decision{decision}, remarks); diff != "" {
-						t.Fatalf("the first refusal (-denied,+remarked):\n%s", diff)
-					}
-					return
-				}
-				if len(remarks) > 0 {
-					t.Fatalf("%v is remarked on, and would have been granted", remarks)
-				}
-			}
-			denies, watches = one.State(), other.State()
-			if diff := gocmp.Diff(denies, watches, cmpopts.IgnoreUnexported(State{})); diff != "" {
-				t.Fatalf("the ledgers differ (-denies,+watches):\n%s", diff)
-			}
-		}
+		drawn.enforcedBeside(drawn.enforced().advising(podCount, devices), Unenforced)
 	})
 }
 
@@ -170,9 +179,9 @@ func TestToWatchIsToCountAll(t *testing.T) {
 				}
 			}
 			free, watches = one.State(), other.State()
-			if diff := gocmp.Diff(free, watches, cmpopts.IgnoreUnexported(State{})); diff != "" {
-				t.Fatalf("the ledgers differ (-unlimited,+watches):\n%s", diff)
-			}
+		}
+		if diff := gocmp.Diff(free, watches, cmpopts.IgnoreUnexported(State{})); diff != "" {
+			t.Fatalf("the ledgers differ (-unlimited,+watches):\n%s", diff)
 		}
 	})
 }
@@ -181,36 +190,12 @@ func TestToWatchIsToCountAll(t *testing.T) {
 func TestATrialSaysWhatItsLimitsWouldDeny(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drawn := newTrace(t)
-		enforced, trying := drawn.enforced(), drawn.enforced()
-		trying.Trial, trying.Hard = drawn.hard, corev1.ResourceList{}
-		switch rapid.IntRange(0, 2).Draw(t, "hard") {
-		case 0:
-			trying.Hard = list(podCount.String(), "1G", devices.String(), "1G")
-		case 1:
-			trying.Hard, trying = list(podCount.String(), "0"), trying.advising(podCount)
-			trying.Hard = list(podCount.String(), "0")
-		}
-		denies, tries := drawn.begin(), drawn.begin()
-		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			one, other := Edit(denies), Edit(tries)
-			if step := drawn.step(); step != nil {
-				step(one)
-				step(other)
-			} else {
-				charge := drawn.charge()
-				decision, remarks := one.Reserve(asking(enforced, charge)), remarksOf(other.Reserve(asking(trying, charge)), Tried)
-				if _, granted := decision.(Granted); !granted {
-					if diff := gocmp.Diff([]Decision{decision}, remarks); diff != "" {
-						t.Fatalf("the first refusal (-denied,+tried):\n%s", diff)
-					}
-					return
-				}
-				if len(remarks) > 0 {
-					t.Fatalf("%v is tried, and would have been granted", remarks)
-				}
-			}
-			denies, tries = one.State(), other.State()
-		}
+		trying := drawn.enforced()
+		trying.Trial = drawn.hard
+		trying.Hard = rapid.SampledFrom([]corev1.ResourceList{
+			{}, list(podCount.String(), "1G", devices.String(), "1G"), list(podCount.String(), "0"),
+		}).Draw(t, "hard")
+		drawn.enforcedBeside(trying.advising(podCount), Tried)
 	})
 }
 
@@ -336,8 +321,7 @@ func TestTheSumOfEscrowsIsThatOfARecount(t *testing.T) {
 				quantitiesOf(figures{podCount: amount.Draw(t, "pods"), devices: amount.Draw(t, "devices")}), expiry.Add(time.Hour))
 		}
 		watching := drawn.enforced().advising(podCount, devices)
-		actions := map[string]func(*rapid.T){}
-		for name, change := range map[string]func(*Draft){
+		actions := map[string]func(*Draft){
 			"put":     func(d *Draft) { d.put(escrow()) },
 			"return":  func(d *Draft) { d.Return(escrow().Key()) },
 			"recall":  func(d *Draft) { d.Recall(holders.Draw(t, "own")) },
@@ -357,39 +341,37 @@ func TestTheSumOfEscrowsIsThatOfARecount(t *testing.T) {
 					step(d)
 				}
 			},
-		} {
-			actions[name] = func(*rapid.T) {
-				draft := Edit(state)
-				change(draft)
-				state = draft.State()
+		}
+		names := slices.Sorted(maps.Keys(actions))
+		for range rapid.IntRange(1, 15).Draw(t, "steps") {
+			draft := Edit(state)
+			actions[rapid.SampledFrom(names).Draw(t, "action")](draft)
+			if state = draft.State(); rapid.IntRange(0, 4).Draw(t, "forget the index") == 0 {
+				state.index = nil
 			}
 		}
-		actions["forget the index"] = func(*rapid.T) { state.index = nil }
-		actions[""] = func(t *rapid.T) {
-			var escrows []Reservation
-			for _, held := range state.Reservations {
-				if held.IsEscrow() {
-					escrows = append(escrows, held)
-				}
-			}
-			all, used := slices.Collect(maps.Values(state.Reservations)), figuresOf(state.Used)
-			want := figures{}
-			want.add(used)
-			want.add(largestOfEachSlot(all))
-			for name, amount := range largestOfEachSlot(escrows) {
-				want[name] -= amount
-			}
-			if got := figuresOf(state.Held()); !quota.Equals(quantitiesOf(got), quantitiesOf(want)) {
-				t.Fatalf("held: got %v, want %v", got, want)
-			}
-			if got := quota.RemoveZeros(state.Escrowed()); !quota.Equals(got, largestOfEachSlot(escrows).list()) {
-				t.Fatalf("escrowed: got %v, want %v", got, escrows)
-			}
-			if got := quota.RemoveZeros(state.Reserved()); !quota.Equals(got, largestOfEachSlot(all).list()) {
-				t.Fatalf("reserved: got %v, want %v", got, all)
+		var escrows []Reservation
+		for _, held := range state.Reservations {
+			if held.IsEscrow() {
+				escrows = append(escrows, held)
 			}
 		}
-		t.Repeat(actions)
+		all, used := slices.Collect(maps.Values(state.Reservations)), figuresOf(state.Used)
+		want := figures{}
+		want.add(used)
+		want.add(largestOfEachSlot(all))
+		for name, amount := range largestOfEachSlot(escrows) {
+			want[name] -= amount
+		}
+		if got := figuresOf(state.Held()); !quota.Equals(quantitiesOf(got), quantitiesOf(want)) {
+			t.Fatalf("held: got %v, want %v", got, want)
+		}
+		if got := quota.RemoveZeros(state.Escrowed()); !quota.Equals(got, largestOfEachSlot(escrows).list()) {
+			t.Fatalf("escrowed: got %v, want %v", got, escrows)
+		}
+		if got := quota.RemoveZeros(state.Reserved()); !quota.Equals(got, largestOfEachSlot(all).list()) {
+			t.Fatalf("reserved: got %v, want %v", got, all)
+		}
 	})
 }
 

@@ -4,6 +4,7 @@
 package ledger
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -337,7 +338,7 @@ func TestAFenceEnforces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := test.limits
-			given.Advisory, given.Hard = cloneAdvisory(given.Advisory), given.Hard.DeepCopy()
+			given.Advisory, given.Hard = maps.Clone(given.Advisory), given.Hard.DeepCopy()
 			if diff := cmp.Diff(test.want, Edit(raised(state, test.fence)).Reserve(asking(given, pod))); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
@@ -346,17 +347,6 @@ func TestAFenceEnforces(t *testing.T) {
 			}
 		})
 	}
-}
-
-func cloneAdvisory(advisory map[corev1.ResourceName]bool) map[corev1.ResourceName]bool {
-	if advisory == nil {
-		return nil
-	}
-	cloned := map[corev1.ResourceName]bool{}
-	for name, advises := range advisory {
-		cloned[name] = advises
-	}
-	return cloned
 }
 
 // Of what isn't enforced, as much is taken in escrow as is wanted.

@@ -25,7 +25,24 @@ func (d *Draft) remarks(limits Limits, amounts, added corev1.ResourceList) []Rem
 	if len(limits.Advisory) == 0 && len(limits.Trial) == 0 && limits.WarnAt == 0 {
 		return nil
 	}
-	var exceeded, tried, near []corev1.ResourceName
+	exceeded, tried, near := d.notable(limits, added)
+	if len(exceeded) > 0 {
+		near = nil
+	}
+	var remarks []Remark
+	remark := func(kind RemarkKind, hard corev1.ResourceList, names []corev1.ResourceName) {
+		if len(names) > 0 {
+			remarks = append(remarks, Remark{Quota: limits.Name, Kind: kind, Refusal: denied(limits.Name, amounts, hard, names, d.heldOf)})
+		}
+	}
+	remark(Unenforced, limits.Hard, exceeded)
+	remark(Tried, limits.Trial, tried)
+	remark(Near, limits.Hard, near)
+	return remarks
+}
+
+// notable returns the resources of which more is wanted than a limit or a trial, and those that come near a limit.
+func (d *Draft) notable(limits Limits, added corev1.ResourceList) (exceeded, tried, near []corev1.ResourceName) {
 	for name, more := range added {
 		wanted := d.heldOf(name)
 		wanted.Add(more)
@@ -41,19 +58,7 @@ func (d *Draft) remarks(limits Limits, amounts, added corev1.ResourceList) []Rem
 			tried = append(tried, name)
 		}
 	}
-	if len(exceeded) > 0 {
-		near = nil
-	}
-	var remarks []Remark
-	remark := func(kind RemarkKind, hard corev1.ResourceList, names []corev1.ResourceName) {
-		if len(names) > 0 {
-			remarks = append(remarks, Remark{Quota: limits.Name, Kind: kind, Refusal: denied(limits.Name, amounts, hard, names, d.heldOf)})
-		}
-	}
-	remark(Unenforced, limits.Hard, exceeded)
-	remark(Tried, limits.Trial, tried)
-	remark(Near, limits.Hard, near)
-	return remarks
+	return exceeded, tried, near
 }
 
 // isPercent reports whether an amount is at least so many percent of a limit.

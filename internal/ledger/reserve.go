@@ -192,6 +192,17 @@ func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 		return full, nil
 	}
 	added := addedTo(d.slotAmounts(reservation.slot()), amounts)
+	if exceeded := d.exceeded(limits, added); len(exceeded) > 0 {
+		return denied(limits.Name, amounts, limits.Hard, exceeded, d.chargedOf), nil
+	}
+	if withheld, ok := d.withhold(charge, limits, added); ok {
+		return withheld, nil
+	}
+	return Granted{Remarks: d.remarks(limits, amounts, added)}, amounts
+}
+
+// exceeded returns the resources of which more is wanted than the limits that are enforced.
+func (d *Draft) exceeded(limits Limits, added corev1.ResourceList) []corev1.ResourceName {
 	var exceeded []corev1.ResourceName
 	for name, more := range added {
 		wanted := d.chargedOf(name)
@@ -200,13 +211,7 @@ func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 			exceeded = append(exceeded, name)
 		}
 	}
-	if len(exceeded) > 0 {
-		return denied(limits.Name, amounts, limits.Hard, exceeded, d.chargedOf), nil
-	}
-	if withheld, ok := d.withhold(charge, limits, added); ok {
-		return withheld, nil
-	}
-	return Granted{Remarks: d.remarks(limits, amounts, added)}, amounts
+	return exceeded
 }
 
 // addedTo returns what amounts add to a slot. What it holds already may be larger: then they add nothing.
@@ -259,12 +264,8 @@ func (d *Draft) unknown(limits Limits, caller Knowledge, amounts corev1.Resource
 		return NotCounted
 	case !d.state.Sealed.IsZero():
 		return Sealed
-	}
-	enforced := limits.EnforcesAny(amounts)
-	for name := range amounts {
-		if _, counted := d.state.Used[name]; !counted && (!enforced || limits.Enforces(name)) {
-			return NotCounted
-		}
+	case !d.counts(limits, amounts):
+		return NotCounted
 	}
 	switch members := d.state.Counted[Namespaces]; {
 	case caller.Seen < members:
@@ -274,6 +275,17 @@ func (d *Draft) unknown(limits Limits, caller Knowledge, amounts corev1.Resource
 	default:
 		return ""
 	}
+}
+
+// counts reports whether all that a charge is judged by is counted. What only advises holds up nothing that is enforced.
+func (d *Draft) counts(limits Limits, amounts corev1.ResourceList) bool {
+	enforced := limits.EnforcesAny(amounts)
+	for name := range amounts {
+		if _, counted := d.state.Used[name]; !counted && (!enforced || limits.Enforces(name)) {
+			return false
+		}
+	}
+	return true
 }
 
 // Release gives a charge back because its request is known to have failed.

@@ -74,16 +74,15 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 		m.ended = true
 	} // a Tick only lets time pass
 	m.proceed()
-	if m.held || m.known.snapshot.Version != before {
-		m.tellHeld()
-	}
+	m.tellHeld(before)
 	return m.effects
 }
 
-// tellHeld reports what is held by the ledger that is known, and what was granted since.
-func (m *Machine) tellHeld() {
+// tellHeld reports what is held by the ledger that is known, and what was granted since, if more may be held than
+// before.
+func (m *Machine) tellHeld(before Version) {
 	known := &m.known.snapshot
-	if known.void() {
+	if !m.held && known.Version == before || known.void() {
 		return
 	}
 	known.State = known.State.Indexed()

@@ -220,7 +220,8 @@ func (w *world) checkRefusal(r *request, decision ledger.Decision) {
 	case ledger.Denied:
 		w.counts.denied++
 		q := slices.Index(w.vocabulary.quotas[:], decision.Quota)
-		if w.enforces(q); w.enforced[q] < r.revision {
+		w.enforces(q)
+		if w.enforced[q] < r.revision {
 			w.failf("request %d was denied by quota %s, which only audits", r.id, decision.Quota)
 		}
 		if !w.shape.calm {

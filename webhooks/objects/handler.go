@@ -136,6 +136,24 @@ func (h *Handler) answer(
 	if lost, isLost := errors.AsType[*contact.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
 		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, lost), false
 	}
+	if err != nil {
+		return h.failed(request, attributes, decided)
+	}
+	h.noteGrant(request, attributes, decision)
+	outcome, response = respond(decision)
+	h.record(request, attributes, decided)
+	h.tellOf(request, attributes, refusalOf(decision), response.Result.Message)
+	if outcome == metrics.Allowed {
+		outcome, response = h.remarkOn(request, attributes, decided, response)
+	}
+	return outcome, response, false
+}
+
+// failed returns the answer to a request without a decision.
+func (h *Handler) failed(
+	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome,
+) (outcome metrics.Outcome, response admission.Response, barred bool) {
+	err := decided.err
 	if refusal := (*evaluation.Refusal)(nil); errors.As(err, &refusal) {
 		h.recordIncomplete(request, attributes, decided.covered.Definitions, refusal)
 		h.tellOf(request, attributes, incomplete(refusal), refusal.Message)
@@ -147,17 +165,7 @@ func (h *Handler) answer(
 	if taken := (*apierrors.StatusError)(nil); isTaken(err) && errors.As(err, &taken) {
 		return metrics.Denied, admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &taken.ErrStatus}}, false
 	}
-	if err != nil {
-		return metrics.Failed, admission.Errored(status(err), err), decided.isBarred()
-	}
-	h.noteGrant(request, attributes, decision)
-	outcome, response = respond(decision)
-	h.record(request, attributes, decided)
-	h.tellOf(request, attributes, refusalOf(decision), response.Result.Message)
-	if outcome == metrics.Allowed {
-		outcome, response = h.remarkOn(request, attributes, decided, response)
-	}
-	return outcome, response, false
+	return metrics.Failed, admission.Errored(status(err), err), decided.isBarred()
 }
 
 func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {

@@ -302,7 +302,7 @@ func TestAQuotaThatCannotDecideIsPassedOver(t *testing.T) {
 					t.Errorf("allowed: %v, %s\naudited: %s\nwant: %s\naudited: %s",
 						got.Allowed, got.Result.Message, got.AuditAnnotations[auditWouldRefuse], test.denied, test.audited)
 				}
-				if diff := cmp.Diff(test.warnings, []string(got.Warnings), cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(test.warnings, got.Warnings, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("warnings (-want,+got):\n%s", diff)
 				}
 				if took := now().Sub(began); took > 2*countWait+time.Second {

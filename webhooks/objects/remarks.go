@@ -115,7 +115,9 @@ func (h *Handler) commentIncomplete(
 		h.count(attributes, charge.Quota, metrics.Mode(quota.Enforcement.Of(name)), []corev1.ResourceName{name})
 	}
 	said.add(strictest(quota.Enforcement, limited), charge.Incomplete)
-	h.tellOf(request, attributes, report.Refusal{Quota: charge.Quota, Reason: quotav1.ReasonWouldExceed, Resource: limited[0]}, charge.Incomplete)
+	h.tellOf(request, attributes, report.Refusal{
+		Quota: charge.Quota, Reason: quotav1.ReasonWouldExceed, Resource: limited[0],
+	}, charge.Incomplete)
 }
 
 // count counts a request that would have been refused.
@@ -165,11 +167,13 @@ func strictest(enforcement definition.Enforcement, names []corev1.ResourceName) 
 
 // nearMessages says of each resource how much of its limit is taken with the request.
 func nearMessages(near ledger.Denied) []string {
-	var messages []string
-	for _, name := range near.Resources() {
+	names := near.Resources()
+	messages := make([]string, 0, len(names))
+	for _, name := range names {
 		taken, limit := near.Used[name].DeepCopy(), near.Limited[name]
 		taken.Add(near.Requested[name])
-		messages = append(messages, fmt.Sprintf("quota %s: %s of %s is used with this request: %s", near.Quota, taken.String(), limit.String(), name))
+		messages = append(messages,
+			fmt.Sprintf("quota %s: %s of %s is used with this request: %s", near.Quota, taken.String(), limit.String(), name))
 	}
 	return messages
 }
@@ -268,7 +272,8 @@ func (h *Handler) recordMissing(
 
 // recordIncomplete remembers a request that was refused because it doesn't say how much it asks for.
 func (h *Handler) recordIncomplete(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, definitions []definition.Definition, refusal *evaluation.Refusal,
+	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, definitions []definition.Definition,
+	refusal *evaluation.Refusal,
 ) {
 	at := slices.IndexFunc(definitions, func(d definition.Definition) bool { return d.Quota.Name == refusal.Quota })
 	if h.History == nil || attributes.IsDryRun() || at < 0 {

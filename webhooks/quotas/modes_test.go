@@ -32,7 +32,7 @@ func trying(quota *quotav1.ClusterResourceQuota, hard ...string) *quotav1.Cluste
 	return quota
 }
 
-// To enforce a limit is to lower it.
+// An edit that enforces a limit lowers it.
 func TestLoweredLimitsOfModes(t *testing.T) {
 	const deny, warn, audit = quotav1.EnforcementDeny, quotav1.EnforcementWarn, quotav1.EnforcementAudit
 	edition := func(hard ...string) *quotav1.ClusterResourceQuota { return edition(3, hard...) }
