@@ -85,7 +85,7 @@ func plannedQuota(object *conversion.Object) (planned, error) {
 }
 
 // longExponent has more digits than any quantity needs. To parse such a number may take longer than anybody waits.
-var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4}`)
+var longExponent = regexp.MustCompile(`[eE][+-]?\d{4}`)
 
 func checkExponents(content map[string]any) error {
 	for _, part := range []string{"quota", "trial"} {
@@ -95,7 +95,8 @@ func checkExponents(content map[string]any) error {
 		}
 		for name, limit := range limits {
 			if text, ok := limit.(string); ok && longExponent.MatchString(text) {
-				return field.Invalid(field.NewPath("spec", part, "hard").Key(name), text, "must be less than 1e30")
+				path := field.NewPath("spec", part, "hard").Key(name)
+				return field.Invalid(path, text, "must be less than 1e30") //nolint:wrapcheck // it names the field
 			}
 		}
 	}
@@ -115,7 +116,7 @@ func validate(quota, live *quotav1.ClusterResourceQuota) error {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "quota", "scopes"),
 			"is immutable: delete the quota and create it again, or give the new one another name"))
 	}
-	return errs.ToAggregate()
+	return errs.ToAggregate() //nolint:wrapcheck // each names its field
 }
 
 // sameScopes goes by what the schema compares.

@@ -163,7 +163,8 @@ func triedText(of redefinition, limit render.PlanResource) (string, bool) {
 	since := dateOf(of.live.Status.Trial.Since)
 	for _, refused := range of.live.Status.Trial.WouldRefuse {
 		if refused.Resource == limit.Resource && refused.Requests > 0 {
-			return fmt.Sprintf("the trial of this limit would have refused %s since %s, at most.", requestsText(refused.Requests), since), true
+			requests := requestsText(refused.Requests)
+			return fmt.Sprintf("the trial of this limit would have refused %s since %s, at most.", requests, since), true
 		}
 	}
 	return "the trial of this limit has refused nothing since " + since + ".", true

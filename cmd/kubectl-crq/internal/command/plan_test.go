@@ -131,7 +131,7 @@ payments: changed
 
 Webhook configuration: 1 entry for quotas, as now
 
-All limits together, against 1 nodes:
+All limits together, against 1 node:
   RESOURCE   NOW   PLANNED   ALLOCATABLE   OF ALLOCATABLE
   pods       20    10        110           10%
 `

@@ -185,8 +185,9 @@ func canonical(name corev1.ResourceName) corev1.ResourceName {
 		return corev1.DefaultResourceRequestsPrefix + name
 	case "count/pods":
 		return corev1.ResourcePods
+	default:
+		return name
 	}
-	return name
 }
 
 // limitsByName returns the limits by their canonical names; the lower one of two of the same.
@@ -216,7 +217,7 @@ func ofNodes(name corev1.ResourceName) corev1.ResourceName {
 // sums returns all limits together, of what nodes have.
 func (p *planner) sums() []render.PlanSum {
 	now, then := sumOfLimits(p.live), sumOfLimits(p.then)
-	sums := []render.PlanSum{}
+	sums := make([]render.PlanSum, 0, len(then))
 	for _, name := range slices.Sorted(maps.Keys(then)) {
 		sum := render.PlanSum{Resource: name, Now: now[name], Then: then[name]}
 		if p.nodesKnown() {

@@ -213,7 +213,8 @@ func confidenceText(of *render.Recommendation) string {
 	case render.NoHistory:
 		return "There is no history yet, so nothing is recommended."
 	case render.UnderWeek:
-		return "The history has " + daysText(of.Days) + ", too little to follow. Wait for a week at least: what runs once a week may be missing."
+		return "The history has " + daysText(of.Days) +
+			", too little to follow. Wait for a week at least: what runs once a week may be missing."
 	case render.UnderMonth:
 		return "The history has " + daysText(of.Days) + ", less than a month: what runs once a month may be missing."
 	default:

@@ -47,6 +47,7 @@ func planSummary(of *Plan) string {
 		return "Nothing would be above its limit."
 	case PlanUnknown:
 		return "It can't be told whether anything would be above its limit."
+	case PlanAbove:
 	}
 	var above []string
 	for i := range of.Quotas {
@@ -69,7 +70,8 @@ func planQuotaText(of *PlanQuota, style Style) string {
 	made := &table{}
 	made.add(style.headings(plains("RESOURCE", "MODE", "WAS", "HARD", "USED", "ABOVE", "PEAK"))...)
 	for _, limit := range of.Resources {
-		cells := plains(string(limit.Resource), string(limit.Mode), optional(limit.Was, "-"), limit.Hard.String(), optional(limit.Used, unknown))
+		cells := plains(string(limit.Resource), string(limit.Mode), optional(limit.Was, "-"), limit.Hard.String(),
+			optional(limit.Used, unknown))
 		in := none
 		if limit.Above != nil {
 			in = red
@@ -96,17 +98,14 @@ func selectionText(of *PlanQuota) string {
 	if !of.NamespacesKnown {
 		return "It selects namespaces by " + of.Selector + "."
 	}
-	text := fmt.Sprintf("By %s it selects %s", of.Selector, namespacesText(of.Namespaces))
-	for _, part := range []struct {
-		verb  string
-		names []string
-	}{{"Joining", of.Joining}, {"Leaving", of.Leaving}} {
-		// All namespaces of a new quota join.
-		if len(part.names) > 0 && of.Change != PlanNew {
-			text += fmt.Sprintf(". %s: %s", part.verb, strings.Join(fewNames(part.names), ", "))
-		}
+	parts := []string{fmt.Sprintf("By %s it selects %s.", of.Selector, namespacesText(of.Namespaces))}
+	if len(of.Joining) > 0 && of.Change != PlanNew { // All namespaces of a new quota join.
+		parts = append(parts, "Joining: "+strings.Join(fewNames(of.Joining), ", ")+".")
 	}
-	return text + "."
+	if len(of.Leaving) > 0 {
+		parts = append(parts, "Leaving: "+strings.Join(fewNames(of.Leaving), ", ")+".")
+	}
+	return strings.Join(parts, " ")
 }
 
 func namespacesText(names []string) string {
@@ -189,6 +188,9 @@ func planSumsText(of *Plan, style Style) string {
 	if of.Nodes != nil {
 		headings = append(headings, plains("ALLOCATABLE", "OF ALLOCATABLE")...)
 		title = fmt.Sprintf("All limits together, against %d nodes:", *of.Nodes)
+		if *of.Nodes == 1 {
+			title = "All limits together, against 1 node:"
+		}
 	}
 	made := &table{}
 	made.add(style.headings(headings)...)
