@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -92,7 +93,9 @@ func (p *planner) count(ctx context.Context, cluster client.Client, counts []*co
 			wanted[resource] = append(wanted[resource], one)
 		}
 	}
-	for resource, counting := range wanted {
+	byName := func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) }
+	for _, resource := range slices.SortedFunc(maps.Keys(wanted), byName) {
+		counting := wanted[resource]
 		visited, err := p.countResource(ctx, cluster, resource, counting)
 		if err != nil {
 			return err
