@@ -4,6 +4,7 @@
 package objects
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,5 +97,18 @@ func TestMessagesWordForWord(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", test.got, test.want)
 			}
 		})
+	}
+}
+
+// A warning that has a control character would be left out by the API server.
+func TestAWarningIsOneLineOfBoundedLength(t *testing.T) {
+	for text, want := range map[string]string{
+		"fits":                             "fits",
+		"context ended\nno\tright\x00":     "context ended: no right ",
+		strings.Repeat("long", maxWarning): strings.Repeat("long", maxWarning/4-1) + "l...",
+	} {
+		if got := shortened(text, maxWarning); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

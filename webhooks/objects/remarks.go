@@ -190,8 +190,16 @@ func bounded(warnings []string) []string {
 	return warnings
 }
 
+// shortened returns a text of one line. The API server leaves out a warning that has control characters, such as what
+// separates joined errors.
 func shortened(text string, most int) string {
 	const ellipsis = "..."
+	text = strings.Map(func(letter rune) rune {
+		if letter < ' ' || letter == 0x7f {
+			return ' '
+		}
+		return letter
+	}, strings.ReplaceAll(text, "\n", ": "))
 	if len(text) <= most {
 		return text
 	}
