@@ -66,7 +66,7 @@ func (s Settings) Find(current *admissionregistrationv1.ValidatingWebhookConfigu
 		added := takeOff(webhook.NamespaceSelector, func(requirement labels.Requirement) bool { return !keys.Has(requirement.Key()) })
 		switch {
 		case len(added) == 0:
-		case !isOfObjects(*webhook):
+		case !IsOfObjects(*webhook):
 			found.Harmless = true
 		default:
 			if found.Added == nil {

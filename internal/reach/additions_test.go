@@ -173,7 +173,7 @@ func TestAQuotaIsCoveredIfAllItsNamespacesAreAskedAbout(t *testing.T) {
 func isAsked(current *admissionregistrationv1.ValidatingWebhookConfiguration, quota Quota, namespace Namespace) bool {
 	return slices.ContainsFunc(current.Webhooks, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
 		selector, err := metav1.LabelSelectorAsSelector(webhook.NamespaceSelector)
-		return err == nil && isOfObjects(webhook) && selector.Matches(labels.Set(namespace.Labels)) &&
+		return err == nil && IsOfObjects(webhook) && selector.Matches(labels.Set(namespace.Labels)) &&
 			hasAll(webhook.Rules, objectRules(quota.Limited))
 	})
 }

@@ -23,6 +23,9 @@ const charging = `request.operation != "UPDATE" || request.?subResource.orValue(
 	`? object.spec.?activeDeadlineSeconds != oldObject.spec.?activeDeadlineSeconds ` +
 	`: object.?spec != oldObject.?spec || object.metadata.?annotations != oldObject.metadata.?annotations)`
 
+// ChargingCondition is the name of the condition by which entries that enforce skip updates that can't charge.
+const ChargingCondition = "charging." + ObjectsWebhook
+
 // redefining skips the updates of a quota that leave its spec as it is, and those
 // of one that is being deleted: its finalizers can go without the operator.
 const redefining = `request.operation != "UPDATE" || ` +
@@ -58,5 +61,5 @@ func matchConditions(rules []admissionregistrationv1.RuleWithOperations) []admis
 	if !updates {
 		return nil
 	}
-	return []admissionregistrationv1.MatchCondition{{Name: "charging." + ObjectsWebhook, Expression: charging}}
+	return []admissionregistrationv1.MatchCondition{{Name: ChargingCondition, Expression: charging}}
 }

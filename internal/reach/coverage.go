@@ -72,7 +72,7 @@ func (s Settings) asking(
 // and about what it asks: one that somebody has edited may let requests pass. It
 // returns the entry's question.
 func (s Settings) isOurs(current admissionregistrationv1.ValidatingWebhook) (Question, bool) {
-	if current.NamespaceSelector == nil || !isOfObjects(current) {
+	if current.NamespaceSelector == nil || !IsOfObjects(current) {
 		return Question{}, false
 	}
 	_, path, _ := strings.Cut(pathOf(current.ClientConfig), s.Paths.Objects+"/")

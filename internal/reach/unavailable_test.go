@@ -29,7 +29,7 @@ func admitting(quotas ...Quota) []Quota {
 func policies(webhooks []admissionregistrationv1.ValidatingWebhook) map[string]admissionregistrationv1.FailurePolicyType {
 	policies := map[string]admissionregistrationv1.FailurePolicyType{}
 	for _, webhook := range webhooks {
-		if isOfObjects(webhook) {
+		if IsOfObjects(webhook) {
 			policies[metav1.FormatLabelSelector(webhook.NamespaceSelector)] = *webhook.FailurePolicy
 		}
 	}

@@ -272,7 +272,8 @@ func parseAll(names []string) []schema.GroupResource {
 	return resources
 }
 
-func isOfObjects(webhook admissionregistrationv1.ValidatingWebhook) bool {
+// IsOfObjects reports whether an entry enforces quotas.
+func IsOfObjects(webhook admissionregistrationv1.ValidatingWebhook) bool {
 	return strings.HasPrefix(webhook.Name, "objects") && strings.HasSuffix(webhook.Name, strings.TrimPrefix(ObjectsWebhook, "objects"))
 }
 

@@ -95,7 +95,7 @@ func TestNoNamespaceMeetsTwoEntriesForWorkloads(t *testing.T) {
 func TestAnEntryForWorkloadsIsNeverInTheWay(t *testing.T) {
 	for _, entry := range workloadEntries(judged("shop")) {
 		if ptr.Deref(entry.FailurePolicy, "") != admissionregistrationv1.Ignore || ptr.Deref(entry.TimeoutSeconds, 0) != 2 ||
-			ptr.Deref(entry.SideEffects, "") != admissionregistrationv1.SideEffectClassNoneOnDryRun || isOfObjects(entry) {
+			ptr.Deref(entry.SideEffects, "") != admissionregistrationv1.SideEffectClassNoneOnDryRun || IsOfObjects(entry) {
 			t.Errorf("got %+v", entry)
 		}
 		want := []string{

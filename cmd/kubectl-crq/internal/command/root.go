@@ -68,6 +68,7 @@ func newRoot(env *environment) *cobra.Command {
 		newDescribe(env),
 		newExplain(env),
 		newFit(env),
+		newOutage(env),
 		newPlan(env),
 		newReclaim(env),
 		newRecommend(env),
