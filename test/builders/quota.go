@@ -85,3 +85,9 @@ func (b *QuotaBuilder) labels() *metav1.LabelSelector {
 	}
 	return b.quota.Spec.Selector.LabelSelector
 }
+
+// Enforcement says what is done with requests that don't fit, and while nobody can decide.
+func (b *QuotaBuilder) Enforcement(mode quotav1.EnforcementMode, unavailable quotav1.UnavailablePolicy) *QuotaBuilder {
+	b.quota.Spec.Enforcement = quotav1.Enforcement{Mode: mode, WhenUnavailable: unavailable}
+	return b
+}
