@@ -158,13 +158,16 @@ func (f facts) rose(name corev1.ResourceName) bool {
 		f.verdict.Enforcement != reach.Uncovered && f.verdict.Enforcement != reach.Disputed
 }
 
-// exceeded says of which resources more is used than is allowed. What is reserved is
-// not used yet: if a limit is lowered below what is used and reserved, the condition
-// becomes True once enough of it is used.
-func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
-	var above, unavailable []string
-	unenforced := 0
-	said := saidUnavailable(f.earlier.exceeded)
+// excess is of which resources more is used than hard, in words.
+type excess struct {
+	// unavailable are those of which requests were admitted while nobody could decide, and others the rest.
+	unavailable, others []string
+	// unenforced is how many of the others are in the mode Warn or Audit.
+	unenforced int
+}
+
+func (f facts) excess(total corev1.ResourceQuotaStatus, said map[corev1.ResourceName]bool) excess {
+	var found excess
 	for _, name := range slices.Sorted(maps.Keys(total.Used)) {
 		used, hard := total.Used[name], total.Hard[name]
 		if used.Cmp(hard) <= 0 {
@@ -174,36 +177,56 @@ func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
 		mode := f.enforcement.Of(name)
 		switch {
 		case mode == quotav1.EnforcementWarn, mode == quotav1.EnforcementAudit:
-			unenforced++
-			above = append(above, fmt.Sprintf("%s, admitted by the mode %s", text, mode))
+			found.unenforced++
+			found.others = append(found.others, fmt.Sprintf("%s, admitted by the mode %s", text, mode))
 		case said[name], f.rose(name):
 			more := used.DeepCopy()
 			more.Sub(hard)
-			unavailable = append(unavailable, fmt.Sprintf("%s, %s %s", text, more.String(), whileUnavailable))
+			found.unavailable = append(found.unavailable, fmt.Sprintf("%s, %s %s", text, more.String(), whileUnavailable))
 		default:
-			above = append(above, text)
+			found.others = append(found.others, text)
 		}
 	}
-	counting := f.countedGeneration != f.generation || len(f.uncounted) > 0
+	return found
+}
+
+// exceeded says of which resources more is used than is allowed. What is reserved is
+// not used yet: if a limit is lowered below what is used and reserved, the condition
+// becomes True once enough of it is used.
+func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
+	said := saidUnavailable(f.earlier.exceeded)
+	found := f.excess(total, said)
+	isTrue := func(reason string, parts []string, next string) metav1.Condition {
+		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, reason, strings.Join(parts, ", ")+"; "+next)
+	}
 	switch {
-	case len(unavailable) > 0:
-		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, quotav1.ReasonAdmittedWhileUnavailable,
-			strings.Join(append(unavailable, above...), ", ")+"; nothing is removed, and requests for more are refused while the operator "+
-				"can decide, until used is below hard: delete unneeded objects, or raise spec.quota.hard; set spec.enforcement.whenUnavailable to Refuse "+
+	case len(found.unavailable) > 0:
+		return isTrue(quotav1.ReasonAdmittedWhileUnavailable, append(found.unavailable, found.others...),
+			"nothing is removed, and requests for more are refused while the operator can decide, until used is below hard: "+
+				"delete unneeded objects, or raise spec.quota.hard; set spec.enforcement.whenUnavailable to Refuse "+
 				"to have requests refused while the operator can't decide")
-	case len(said) > 0 && counting && f.invalid == nil:
+	case len(said) > 0 && f.isCounting() && f.invalid == nil:
 		return *f.earlier.exceeded // so that another leader knows, too
-	case len(above) > 0 && unenforced == len(above):
-		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, quotav1.ReasonAdmittedAboveHard, strings.Join(above, ", ")+
-			"; nothing is removed or refused: delete unneeded objects, or raise spec.quota.hard, before you set the mode to Deny")
-	case len(above) > 0:
-		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, quotav1.ReasonUsedAboveHard, strings.Join(above, ", ")+
-			"; nothing is removed, and requests for more are refused, until used is below hard: "+
-			"delete unneeded objects, or raise spec.quota.hard")
+	case len(found.others) == 0:
+		return f.notExceeded()
+	case found.unenforced == len(found.others):
+		return isTrue(quotav1.ReasonAdmittedAboveHard, found.others,
+			"nothing is removed or refused: delete unneeded objects, or raise spec.quota.hard, before you set the mode to Deny")
+	default:
+		return isTrue(quotav1.ReasonUsedAboveHard, found.others,
+			"nothing is removed, and requests for more are refused, until used is below hard: "+
+				"delete unneeded objects, or raise spec.quota.hard")
+	}
+}
+
+func (f facts) isCounting() bool { return f.countedGeneration != f.generation || len(f.uncounted) > 0 }
+
+func (f facts) notExceeded() metav1.Condition {
+	switch {
 	case f.invalid != nil:
 		return condition(quotav1.ConditionExceeded, metav1.ConditionUnknown, quotav1.ReasonInvalidSpec,
 			"nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong")
-	case counting:
+	case f.isCounting():
 		return condition(quotav1.ConditionExceeded, metav1.ConditionUnknown, quotav1.ReasonCounting,
 			"not everything is counted yet: wait; the condition Ready says for what")
 	default:

@@ -123,7 +123,8 @@ func newQuotas(c *catalogue) *quotas {
 // Describe implements prometheus.Collector.
 func (q *quotas) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.exceeded, q.reservations, q.doubtful, q.size, q.waiting, q.lag,
+		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.exceeded, q.reservations, q.doubtful,
+		q.size, q.waiting, q.lag,
 		q.peak, q.refused, q.trialRefused,
 	} {
 		descs <- desc

@@ -71,6 +71,15 @@ var _ = Describe("kubectl crq", Ordered, func() {
 		Expect(lines).To(ContainElement(MatchRegexp(`^tally-prod +pods +0 +0 +1 +0% +-$`)))
 	})
 
+	It("tells what would be refused if the operator were away", func(ctx SpecContext) {
+		const updates = "Creations of these would be refused, and updates that may take more, of pods, services.\n" +
+			"ClusterResourceQuotas could not be created, nor their specs changed.\n"
+		Expect(mustCrq(ctx, "outage", "-n", shop)).To(And(
+			HavePrefix("NAMESPACE    RESOURCES       QUOTAS\ntally-shop   pods,services   tally\n\n"+updates)))
+		Expect(mustCrq(ctx, "outage", "-n", "kube-system")).To(HavePrefix("Nothing would be refused.\n"))
+		Expect(mustCrq(ctx, "outage", "-o", "jsonpath={.refused[?(@.namespace==\"tally-books\")].quotas}")).To(Equal(`["tally"]`))
+	})
+
 	It("prints the objects of the API as JSON and YAML", func(ctx SpecContext) {
 		one := &quotav1.ClusterResourceQuota{}
 		Expect(json.Unmarshal([]byte(mustCrq(ctx, "top", team, "-o", "json")), one)).To(Succeed())
@@ -118,6 +127,7 @@ var _ = Describe("kubectl crq", Ordered, func() {
 		},
 			Entry("to see quotas", `cannot list resource "clusterresourcequotas"`, "top"),
 			Entry("to see one", `cannot get resource "clusterresourcequotas"`, "describe", team),
+			Entry("to see what an outage would refuse", `cannot get resource "validatingwebhookconfigurations"`, "outage", "-n", shop),
 			Entry("to see a ledger", `cannot get resource "quotaledgers"`, "reservations", team),
 			Entry("to see another namespace", "whoever has the role view, edit or admin in the namespace has this right", "explain", "-n", books),
 		)
@@ -146,7 +156,7 @@ var _ = Describe("kubectl crq", Ordered, func() {
 		bare, err := harness.Start(ctx, harness.Options{CRDDirs: []string{}})
 		Expect(err).NotTo(HaveOccurred())
 		defer func() { Expect(bare.Stop()).To(Succeed()) }()
-		for _, args := range [][]string{{"top"}, {"describe", "x"}, {"explain"}, {"reservations", "x"}} {
+		for _, args := range [][]string{{"top"}, {"describe", "x"}, {"explain"}, {"outage"}, {"reservations", "x"}} {
 			got := crqAs(ctx, bare.Kubeconfig(), args...)
 			Expect(got.status).To(Equal(1))
 			Expect(got.stderr).To(ContainSubstring("is the shared quota operator installed here?"), "%v", args)

@@ -94,15 +94,6 @@ func partsOf(quota *definition.Definition, limit fitting.Limit) []part {
 	return parts
 }
 
-// certain are the refusals that come from no quota.
-func (j *judging) certain() []fitting.Refusal {
-	verdict, err := j.fitter.Fit([]fitting.Demand{j.demand}, nil)
-	if err != nil {
-		return nil
-	}
-	return verdict.Refusals
-}
-
 // expand returns what controllers make of the workload. The object itself is charged by the webhook that
 // enforces quotas, at the same time.
 func (s *subject) expand(manifest fitting.Manifest) (fitting.Demand, error) {
@@ -140,6 +131,15 @@ type judging struct {
 	demand fitting.Demand
 	// before is what was asked for before; nil for nothing.
 	before *fitting.Demand
+}
+
+// certain are the refusals that come from no quota.
+func (j *judging) certain() []fitting.Refusal {
+	verdict, err := j.fitter.Fit([]fitting.Demand{j.demand}, nil)
+	if err != nil {
+		return nil
+	}
+	return verdict.Refusals
 }
 
 func (j *judging) find(limit fitting.Limit) (finding, error) {

@@ -38,11 +38,7 @@ func (f *finding) words(asked *subject) []string {
 	if refusals := f.verdict.Refusals; len(refusals) > 0 {
 		words := make([]string, 0, len(refusals))
 		for _, refusal := range refusals {
-			text := refused(refusal)
-			if f.onlyWarns && !slices.Contains(f.certain, refusal) {
-				text = would(text) + onlyWarns
-			}
-			words = append(words, printable(cut(text, why)))
+			words = append(words, printable(cut(f.refused(refusal), why)))
 		}
 		return words
 	}
@@ -62,10 +58,15 @@ func (f *finding) words(asked *subject) []string {
 	default:
 		return nil
 	}
+	return []string{listed(f.head(said+what), names, why)}
+}
+
+// head begins what is said of a quota.
+func (f *finding) head(said string) string {
 	if f.onlyWarns {
-		return []string{listed("quota "+f.quota+" only warns: "+would(said+what), names, why)}
+		return "quota " + f.quota + " only warns: " + would(said)
 	}
-	return []string{listed("quota "+f.quota+": "+said+what, names, why)}
+	return "quota " + f.quota + ": " + said
 }
 
 // onlyWarns is said of what a quota doesn't refuse.
@@ -94,9 +95,13 @@ func explanation(reason ledger.Reason) string {
 	}
 }
 
-// refused says what the API server is going to answer the workload's controller.
-func refused(refusal fitting.Refusal) string {
-	return "its " + plural(refusal.Refused) + " will be refused: " + refusal.Message
+// refused says what the API server is going to answer the workload's controller, or would if the quota didn't only warn.
+func (f *finding) refused(refusal fitting.Refusal) string {
+	text := "its " + plural(refusal.Refused) + " will be refused: " + refusal.Message
+	if f.onlyWarns && !slices.Contains(f.certain, refusal) {
+		return would(text) + onlyWarns
+	}
+	return text
 }
 
 func plural(kind string) string {

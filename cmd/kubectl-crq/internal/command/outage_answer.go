@@ -56,7 +56,7 @@ func outageOf(found *reading.Outage, namespace string) render.Outage {
 		met:    map[string]closedEntry{},
 	}
 	if found.Configuration == nil {
-		answer.note("There is no webhook configuration %s, so no quota is enforced: is the operator installed here, and has it run?",
+		answer.notef("There is no webhook configuration %s, so no quota is enforced: is the operator installed here, and has it run?",
 			reach.ConfigurationName)
 		return answer.Outage
 	}
@@ -71,7 +71,7 @@ func outageOf(found *reading.Outage, namespace string) render.Outage {
 	return answer.Outage
 }
 
-func (a *outageAnswer) note(format string, args ...any) {
+func (a *outageAnswer) notef(format string, args ...any) {
 	a.Notes = append(a.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -110,7 +110,7 @@ func (a *outageAnswer) readEntries(configuration *admissionregistrationv1.Valida
 // readQuotas tells the quotas that have requests refused from those that have them admitted.
 func (a *outageAnswer) readQuotas(quotas []quotav1.ClusterResourceQuota, byDefault bool) {
 	if a.unread {
-		a.note("You may not list ClusterResourceQuotas, so it isn't known for the sake of which quotas requests would be refused, " +
+		a.notef("You may not list ClusterResourceQuotas, so it isn't known for the sake of which quotas requests would be refused, " +
 			"and which quotas would have them admitted.")
 		return
 	}
@@ -151,8 +151,8 @@ func (a *outageAnswer) placeNamespaces(namespaces []corev1.Namespace) {
 		}
 	}
 	if unnamed && !a.unread {
-		a.note("If no quota is named, none that selects the namespace has requests refused, and they are refused all the same: because the " +
-			"resource is limited by default, because the webhook is called in more namespaces than are selected, or because a quota " +
+		a.notef("If no quota is named, none that selects the namespace has requests refused, and they are refused all the same: " +
+			"because the resource is limited by default, because the webhook is called in more namespaces than are selected, or because a quota " +
 			"was changed a moment ago.")
 	}
 }
@@ -174,7 +174,8 @@ func (a *outageAnswer) placeSelectors(namespace string) {
 	if namespace != "" {
 		what = "read the namespace " + namespace
 	}
-	a.note("You may not %s, so the selectors of the webhook configuration stand for the namespaces, and the quotas of each aren't known.", what)
+	a.notef("You may not %s, so the selectors of the webhook configuration stand for the namespaces, "+
+		"and the quotas of each aren't known.", what)
 	for _, entry := range a.closed {
 		a.Refused = append(a.Refused, render.OutagePlace{
 			Selector: metav1.FormatLabelSelector(entry.NamespaceSelector), Resources: entry.resources,
@@ -194,7 +195,7 @@ func (a *outageAnswer) describeMet() {
 			return condition.Name != reach.ChargingCondition
 		})
 		if others || entry.ObjectSelector != nil && len(entry.ObjectSelector.MatchLabels)+len(entry.ObjectSelector.MatchExpressions) > 0 {
-			a.note("Somebody has added conditions to the entry %s, so fewer requests may be refused than are listed.", name)
+			a.notef("Somebody has added conditions to the entry %s, so fewer requests may be refused than are listed.", name)
 		}
 	}
 	a.Updates = sortedSet(a.Updates)

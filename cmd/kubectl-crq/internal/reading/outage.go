@@ -10,6 +10,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -28,7 +30,7 @@ type Outage struct {
 }
 
 // Outage reads that for a namespace, or for all of them if it is empty. It fails if the user may not read the webhook
-// configuration. The error is a *MissingNamespaceError if the namespace doesn't exist.
+// configuration, and if the cluster doesn't serve quotas. The error is a *MissingNamespaceError if the namespace doesn't exist.
 func (r *Reader) Outage(ctx context.Context, namespace string) (*Outage, error) {
 	found := &Outage{}
 	namespaces, quotas := &corev1.NamespaceList{}, &quotav1.ClusterResourceQuotaList{}
@@ -49,9 +51,12 @@ func (r *Reader) Outage(ctx context.Context, namespace string) (*Outage, error) 
 	} else {
 		round.call(func(ctx context.Context) error { return r.outageNamespace(ctx, round, namespace, namespaces) })
 	}
-	round.list("clusterresourcequotas", quotas)
+	notServed := round.list("clusterresourcequotas", quotas)
 	if err := round.wait(ctx); err != nil {
 		return nil, err
+	}
+	if *notServed {
+		return nil, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: quotav1.GroupVersion.Group, Kind: "ClusterResourceQuota"}}
 	}
 	found.Namespaces, found.Quotas, found.Forbidden = namespaces.Items, quotas.Items, round.forbidden()
 	return found, nil
