@@ -42,7 +42,7 @@ func (c *tokened) wantVerdict(t *testing.T, generation int64, want reach.Enforce
 	}
 }
 
-// Each edit has the entry written anew, and the new spec counts as enforced once the API server has loaded that.
+// Each edit has the entry written again, and the new spec counts as enforced once the API server has loaded that.
 func TestAnEditOfWhatIsAdmittedWithoutAnAnswerIsProvedAnew(t *testing.T) {
 	for name, test := range map[string]struct {
 		lenient, strict quotav1.Enforcement

@@ -152,8 +152,8 @@ func (a *outageAnswer) placeNamespaces(namespaces []corev1.Namespace) {
 	}
 	if unnamed && !a.unread {
 		a.notef("If no quota is named, none that selects the namespace has requests refused, and they are refused all the same: " +
-			"because the resource is limited by default, because the webhook is called in more namespaces than are selected, or because a quota " +
-			"was changed a moment ago.")
+			"because the resource is limited by default, because the webhook is called in more namespaces than are selected, " +
+			"or because a quota was changed a moment ago.")
 	}
 }
 
