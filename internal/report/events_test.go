@@ -111,6 +111,11 @@ func TestEventsWordForWord(t *testing.T) {
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: UsedAboveHard Counting: requests.cpu: used 12, hard 10; " +
 				"nothing is removed, and requests for more are refused: delete unneeded objects, or raise spec.quota.hard",
 		},
+		"requests were admitted while nobody could decide": {
+			got: AdmittedUnchecked(team, "pods: used 12, hard 10, 2 above it; nothing is removed: delete unneeded objects; set it"),
+			want: "ClusterResourceQuota team u1: AdmittedWhileUnavailable Counting: pods: used 12, hard 10, 2 above it; " +
+				"nothing is removed: delete unneeded objects; set it",
+		},
 		"an owner's limit comes near": {
 			got: LevelReachedInView(view, use(quotav1.LevelNearLimit, "8")),
 			want: "LocalResourceQuota shop/team u2 status.total.hard{requests.cpu}: NearLimit Counting: " +
