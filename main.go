@@ -25,7 +25,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -48,14 +47,11 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/history"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
-	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
-	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 	"github.com/sharedquota/shared-quota-operator/webhooks"
 	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
 	"github.com/sharedquota/shared-quota-operator/webhooks/quotas"
@@ -186,25 +182,23 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	list, process := waiting.NewList(), string(uuid.NewUUID())
-	seen := history.New(process)
-	group.OnHolds(func(quota string, holds machine.Holds) { seen.Holds(clock.Now(), quota, holds.Quota, holds.Amounts) })
+	told := newTold(clock, group)
 	parts := webhooks.Parts{
 		Objects: objects.Parts{
 			Clock: clock, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured, Contact: contact,
 			Refusals:       objects.NewRefusals(clock, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(report.RecorderName)),
 			AdmitByDefault: reached.AdmitsByDefault(),
-			Waiting:        list, History: seen, ReservationTTL: f.reservations.life, MaxDoubtful: f.reservations.maxDoubtful,
+			Waiting:        told.waiting, History: told.history, ReservationTTL: f.reservations.life, MaxDoubtful: f.reservations.maxDoubtful,
 		},
 		Workloads: preflight(clock, mgr, index, group, claims, measured),
-		Edits:     quotas.NewEdits(clock, seen),
+		Edits:     quotas.NewEdits(clock, told.history),
 	}
 	err = webhooks.Register(ctx, mgr, parts, index, quotas.NewFences(clock, group, f.reservations.life), contact, reached.Protected)
 	if err := errors.Join(err, setup.Callers.Follow(ctx, mgr.GetCache(), mgr.GetAPIReader())); err != nil {
 		return err
 	}
 	if err := controllers.Register(ctx, mgr, clock, evaluators, group, measured,
-		controllerOptions(f, setup, reached, index, classes, told{process, list, seen})); err != nil {
+		controllerOptions(f, setup, reached, index, classes, told)); err != nil {
 		return err
 	}
 	if err := addProbes(mgr, setup, index, classes, contact); err != nil {
@@ -224,13 +218,6 @@ func preflight(
 		Evaluators: evaluation.New(clock, evaluation.ClaimSources{DeviceClasses: claims.DeviceClasses}),
 		Events:     workloads.NewEvents(clock, mgr.GetEventRecorder(report.RecorderName)),
 	}
-}
-
-// told is what a process tells the others.
-type told struct {
-	process string
-	waiting *waiting.List
-	history *history.Recorder
 }
 
 func controllerOptions(

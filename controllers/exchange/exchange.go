@@ -194,7 +194,8 @@ func (e *Exchange) isDue(now time.Time) bool {
 }
 
 func (e *Exchange) isOutdated(now time.Time) bool {
-	return e.ConfigMaps != nil && (e.Content.Version() != e.published || e.stored && (now.Sub(e.writtenAt) >= refreshEvery || e.isDisturbed()))
+	return e.ConfigMaps != nil &&
+		(e.Content.Version() != e.published || e.stored && (now.Sub(e.writtenAt) >= refreshEvery || e.isDisturbed()))
 }
 
 // isDisturbed reports, once, whether somebody else deleted the own ConfigMap or changed what it says. It is called while

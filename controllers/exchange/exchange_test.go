@@ -29,7 +29,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
-var topic = Topic{ //nolint:gochecknoglobals // as a constant
+var topic = Topic{
 	About: "which workloads wait", Label: "quota.sharedquota.dev/waiting", Prefix: "shared-quota-waiting-", Key: "owners",
 }
 

@@ -27,8 +27,8 @@ import (
 // were admitted: what a namespace brings may be counted a moment after it joins.
 const joinedFor = 10 * time.Second
 
-// earlier is a quota as its last status had it in which everything was counted.
-type earlier struct {
+// remembered is a quota as its last status had it in which everything was counted.
+type remembered struct {
 	uid        types.UID
 	generation int64
 	// selected identifies the namespaces, and since is when they were first so; zero if that was before this leader.
@@ -44,11 +44,11 @@ type earlier struct {
 type memory struct {
 	mu sync.Mutex // guards quotas
 	// name -> quota
-	quotas map[string]earlier
+	quotas map[string]remembered
 }
 
 // of returns what is remembered of a quota. At first, that is what its status says.
-func (m *memory) of(quota *quotav1.ClusterResourceQuota) earlier {
+func (m *memory) of(quota *quotav1.ClusterResourceQuota) remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, found := m.quotas[quota.Name]; found && known.uid == quota.UID {
@@ -67,10 +67,10 @@ func (m *memory) wrote(quota *quotav1.ClusterResourceQuota, written *quotav1.Clu
 // lockedNote takes over a status. From one in which not everything was counted it takes the condition alone.
 func (m *memory) lockedNote(
 	quota *quotav1.ClusterResourceQuota, status *quotav1.ClusterResourceQuotaStatus, now time.Time,
-) earlier {
+) remembered {
 	known := m.quotas[quota.Name]
 	if known.uid != quota.UID {
-		known = earlier{uid: quota.UID}
+		known = remembered{uid: quota.UID}
 	}
 	known.exceeded = meta.FindStatusCondition(status.Conditions, quotav1.ConditionExceeded).DeepCopy()
 	if isComplete(status) {
@@ -83,7 +83,7 @@ func (m *memory) lockedNote(
 		}
 	}
 	if m.quotas == nil {
-		m.quotas = map[string]earlier{}
+		m.quotas = map[string]remembered{}
 	}
 	m.quotas[quota.Name] = known
 	return known
@@ -151,7 +151,7 @@ func saidUnavailable(exceeded *metav1.Condition) map[corev1.ResourceName]bool {
 // decide. It is so if the quota admits then, and nothing else explains it: neither another spec, nor namespaces that
 // joined or are never limited, nor an entry of the webhook configuration that is missing.
 func (f facts) rose(name corev1.ResourceName) bool {
-	before := f.earlier
+	before := f.remembered
 	return f.admits && before.within[name] && before.generation == f.generation && len(f.protected) == 0 &&
 		before.selected == digestOf(slices.Values(slices.Sorted(maps.Keys(f.slices)))) &&
 		f.now.Sub(before.since) >= joinedFor &&
@@ -194,7 +194,7 @@ func (f facts) excess(total corev1.ResourceQuotaStatus, said map[corev1.Resource
 // not used yet: if a limit is lowered below what is used and reserved, the condition
 // becomes True once enough of it is used.
 func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
-	said := saidUnavailable(f.earlier.exceeded)
+	said := saidUnavailable(f.remembered.exceeded)
 	found := f.excess(total, said)
 	isTrue := func(reason string, parts []string, next string) metav1.Condition {
 		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, reason, strings.Join(parts, ", ")+"; "+next)
@@ -206,7 +206,7 @@ func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
 				"delete unneeded objects, or raise spec.quota.hard; set spec.enforcement.whenUnavailable to Refuse "+
 				"to have requests refused while the operator can't decide")
 	case len(said) > 0 && f.isCounting() && f.invalid == nil:
-		return *f.earlier.exceeded // so that another leader knows, too
+		return *f.remembered.exceeded // so that another leader knows, too
 	case len(found.others) == 0:
 		return f.notExceeded()
 	case found.unenforced == len(found.others):

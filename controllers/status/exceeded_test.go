@@ -31,7 +31,7 @@ const (
 // admittedUnavailable: the quota admits while nobody can decide, was within its limits before, and isn't any more.
 func admittedUnavailable(f *facts) {
 	f.admits = true
-	f.earlier = earlier{
+	f.remembered = remembered{
 		generation: 2, selected: digestOf(func(yield func(string) bool) { yield("a") }),
 		within: map[corev1.ResourceName]bool{"pods": true, "services": true},
 	}
@@ -67,30 +67,30 @@ func TestWhyMoreIsUsedThanHard(t *testing.T) {
 			changes: []func(*facts){admittedUnavailable}, reason: quotav1.ReasonAdmittedWhileUnavailable, message: admittedThen + denyAgain,
 		},
 		"requests were admitted, and more was used before of another resource": {
-			changes: []func(*facts){admittedUnavailable, above, func(f *facts) { f.earlier.within["services"] = false }},
+			changes: []func(*facts){admittedUnavailable, above, func(f *facts) { f.remembered.within["services"] = false }},
 			reason:  quotav1.ReasonAdmittedWhileUnavailable, message: admittedThen + ", services: used 6, hard 5" + denyAgain,
 		},
 		"another leader knew that, and something has changed since": {
 			changes: []func(*facts){above, func(f *facts) {
-				f.earlier = earlier{generation: 1, exceeded: saying(strings.ReplaceAll(admittedThen, "2", "3") + denyAgain)}
+				f.remembered = remembered{generation: 1, exceeded: saying(strings.ReplaceAll(admittedThen, "2", "3") + denyAgain)}
 			}},
 			reason: quotav1.ReasonAdmittedWhileUnavailable, message: admittedThen + ", services: used 6, hard 5" + denyAgain,
 		},
 		"another leader knew that, and this one counts": {
 			changes: []func(*facts){func(f *facts) {
 				f.uncounted = []corev1.ResourceName{"pods"}
-				f.earlier.exceeded = saying(admittedThen + denyAgain)
+				f.remembered.exceeded = saying(admittedThen + denyAgain)
 			}},
 			reason: quotav1.ReasonAdmittedWhileUnavailable, message: admittedThen + denyAgain,
 		},
 		"no more, once used is below hard": {
-			changes: []func(*facts){func(f *facts) { f.earlier.exceeded = saying(admittedThen + denyAgain) }},
+			changes: []func(*facts){func(f *facts) { f.remembered.exceeded = saying(admittedThen + denyAgain) }},
 			reason:  quotav1.ReasonWithinLimits, message: "used is nowhere above hard",
 		},
 		"nobody knows what an invalid spec allows": {
 			changes: []func(*facts){func(f *facts) {
 				f.invalid, f.slices, f.countedGeneration = errors.New("no selector"), nil, 0
-				f.earlier.exceeded = saying(admittedThen + denyAgain)
+				f.remembered.exceeded = saying(admittedThen + denyAgain)
 			}},
 			reason: quotav1.ReasonInvalidSpec, message: "nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong",
 		},
@@ -99,7 +99,7 @@ func TestWhyMoreIsUsedThanHard(t *testing.T) {
 			reason:  quotav1.ReasonUsedAboveHard, message: bare + refusedNow,
 		},
 		"its spec changed": {
-			changes: []func(*facts){admittedUnavailable, func(f *facts) { f.earlier.generation = 1 }},
+			changes: []func(*facts){admittedUnavailable, func(f *facts) { f.remembered.generation = 1 }},
 			reason:  quotav1.ReasonUsedAboveHard, message: bare + refusedNow,
 		},
 		"a namespace joined": {
@@ -107,7 +107,7 @@ func TestWhyMoreIsUsedThanHard(t *testing.T) {
 			reason:  quotav1.ReasonUsedAboveHard, message: bare + refusedNow,
 		},
 		"a namespace joined a moment ago": {
-			changes: []func(*facts){admittedUnavailable, func(f *facts) { f.earlier.since = f.now.Add(-joinedFor + time.Second) }},
+			changes: []func(*facts){admittedUnavailable, func(f *facts) { f.remembered.since = f.now.Add(-joinedFor + time.Second) }},
 			reason:  quotav1.ReasonUsedAboveHard, message: bare + refusedNow,
 		},
 		"a namespace is selected that is never limited": {
@@ -119,7 +119,7 @@ func TestWhyMoreIsUsedThanHard(t *testing.T) {
 			reason:  quotav1.ReasonUsedAboveHard, message: bare + refusedNow,
 		},
 		"it was so before": {
-			changes: []func(*facts){admittedUnavailable, func(f *facts) { f.earlier.within["pods"] = false }},
+			changes: []func(*facts){admittedUnavailable, func(f *facts) { f.remembered.within["pods"] = false }},
 			reason:  quotav1.ReasonUsedAboveHard, message: bare + refusedNow,
 		},
 	} {

@@ -38,8 +38,8 @@ type History struct {
 	Synced func() bool
 }
 
-// remembered are the parts of a status that are history.
-type remembered struct {
+// past are the parts of a status that are history.
+type past struct {
 	trial       *quotav1.TrialStatus
 	history     []quotav1.ResourceHistory
 	since       *metav1.Time
@@ -47,26 +47,26 @@ type remembered struct {
 	changes     []quotav1.SpecChange
 }
 
-// rememberedIn returns those of a status that was written.
-func rememberedIn(status *quotav1.ClusterResourceQuotaStatus) remembered {
-	return remembered{
+// pastIn returns those of a status that was written.
+func pastIn(status *quotav1.ClusterResourceQuotaStatus) past {
+	return past{
 		trial: status.Trial, history: status.History, since: status.HistorySince, mostRefused: status.MostRefused, changes: status.Changes,
 	}
 }
 
-func (r remembered) into(status *quotav1.ClusterResourceQuotaStatus) {
+func (r past) into(status *quotav1.ClusterResourceQuotaStatus) {
 	status.Trial, status.History, status.HistorySince = r.trial, r.history, r.since
 	status.MostRefused, status.Changes = r.mostRefused, r.changes
 }
 
 // of returns what the status of a quota shows.
-func (h History) of(quota *quotav1.ClusterResourceQuota, now time.Time) remembered {
+func (h History) of(quota *quotav1.ClusterResourceQuota, now time.Time) past {
 	if !h.Synced() {
-		return rememberedIn(&quota.Status)
+		return pastIn(&quota.Status)
 	}
 	h.Recorder.Judged(now, quota.Name, quota.UID, quota.Spec.Trial.Hard)
 	summary := h.Recorder.Summary(now, quota.Name, quota.UID, quota.Spec.Trial.Hard)
-	shown := remembered{
+	shown := past{
 		history: historyOf(quota.Spec, summary), trial: trialOf(quota.Spec, summary),
 		changes: history.AddChanges(quota.Status.Changes, h.Recorder.Changes(quota)),
 	}
@@ -208,7 +208,8 @@ func trialOf(spec quotav1.ClusterResourceQuotaSpec, summary history.Summary) *qu
 	for _, name := range slices.Sorted(maps.Keys(spec.Trial.Hard)) {
 		if seen, known := summary.Trial[name]; known {
 			shown.WouldRefuse = append(shown.WouldRefuse, quotav1.TrialRefusals{
-				Resource: name, Requests: seen.Requests, LargestShortfall: shortfall(seen.Need, spec.Trial.Hard[name]), Last: seconds(seen.Last),
+				Resource: name, Requests: seen.Requests, Last: seconds(seen.Last),
+				LargestShortfall: shortfall(seen.Need, spec.Trial.Hard[name]),
 			})
 		}
 	}
@@ -220,7 +221,7 @@ func onlyRemembers(before, current quotav1.ClusterResourceQuotaStatus) bool {
 	if !apiequality.Semantic.DeepEqual(before.Changes, current.Changes) {
 		return false
 	}
-	rememberedIn(&before).into(&current)
+	pastIn(&before).into(&current)
 	return apiequality.Semantic.DeepEqual(before, current)
 }
 

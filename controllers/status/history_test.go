@@ -147,7 +147,7 @@ func TestWhatAStatusShowsOfThePast(t *testing.T) {
 	shown.into(&stale)
 	quota.Status = stale
 	unsynced := History{Recorder: history.New("new"), Synced: func() bool { return false }}
-	if diff := cmp.Diff(shown, unsynced.of(quota, now), cmp.AllowUnexported(remembered{})); diff != "" {
+	if diff := cmp.Diff(shown, unsynced.of(quota, now), cmp.AllowUnexported(past{})); diff != "" {
 		t.Errorf("a new leader that doesn't know the parts yet (-want,+got):\n%s", diff)
 	}
 

@@ -94,15 +94,15 @@ type QuotaController struct {
 	QuotaParts
 
 	// pace is when a status is made again, whole when it is written again if nothing
-	// presses, and past when it is written again for nothing but its history.
-	pace, whole, past *Pace
-	memory            memory
+	// presses, and seldom when it is written again for nothing but its history.
+	pace, whole, seldom *Pace
+	memory              memory
 }
 
 // NewQuotaController makes the controller.
 func NewQuotaController(parts QuotaParts) *QuotaController {
 	return &QuotaController{
-		QuotaParts: parts, pace: NewPace(parts.Clock), whole: NewPace(parts.Clock), past: NewPace(parts.Clock),
+		QuotaParts: parts, pace: NewPace(parts.Clock), whole: NewPace(parts.Clock), seldom: NewPace(parts.Clock),
 	}
 }
 
@@ -146,7 +146,7 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 		c.pace.Rest(request.Name, min(c.Every, wait))
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if wait := c.past.Left(request.Name); wait > 0 && onlyRemembers(quota.Status, status) {
+	if wait := c.seldom.Left(request.Name); wait > 0 && onlyRemembers(quota.Status, status) {
 		if !apiequality.Semantic.DeepEqual(quota.Status, status) {
 			c.Lag.Shown(request.Name, facts.now) // a history isn't late
 			return reconcile.Result{RequeueAfter: c.again(request.Name, wait)}, nil
@@ -161,12 +161,12 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 }
 
 func (c *QuotaController) forget(quota string) {
-	for _, pace := range []*Pace{c.pace, c.whole, c.past} {
+	for _, pace := range []*Pace{c.pace, c.whole, c.seldom} {
 		pace.Forget(quota)
 	}
 	c.Lag.Forget(quota)
-	c.History.Recorder.Forget(quota)
 	c.memory.forget(quota)
+	c.History.Recorder.Forget(quota)
 }
 
 // again returns when the quota is looked at next, because the calls of its ledger fail, or the history of others isn't
@@ -193,8 +193,8 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 	}
 	settings := c.Settings()
 	gathered.enforcement, gathered.admits = defined.Enforcement, defined.Enforcement.AdmitsUnavailable(settings.AdmitsByDefault())
-	gathered.earlier = c.memory.of(quota)
-	gathered.remembered = c.History.of(quota, gathered.now)
+	gathered.remembered = c.memory.of(quota)
+	gathered.past = c.History.of(quota, gathered.now)
 	gathered.waiting = waitingOwners(c.Waiting.Summary(quota.Name))
 	gathered.ledger = c.Group.Current(quota.Name)
 	gathered.trouble = c.trouble(quota.Name, gathered.now)
@@ -269,7 +269,7 @@ func (c *QuotaController) write(
 	}
 	c.pace.Rest(quota.Name, c.Every)
 	c.whole.Rest(quota.Name, max(c.Every, maxShare*sliceCost*time.Duration(len(status.Namespaces))))
-	c.past.Rest(quota.Name, historyEvery)
+	c.seldom.Rest(quota.Name, historyEvery)
 	c.tell(changed, quota.Status)
 	return true, nil
 }
@@ -281,22 +281,22 @@ func (c *QuotaController) tell(quota *quotav1.ClusterResourceQuota, before quota
 	for _, name := range report.Risen(before.Levels, quota.Status.Levels) {
 		report.LevelReached(quota, report.UseOf(name, quota.Status.Levels[name], quota.Status.Total)).Record(c.Recorder)
 	}
-	exceeded := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionExceeded)
-	previous := meta.FindStatusCondition(before.Conditions, quotav1.ConditionExceeded)
-	if exceeded.Reason == quotav1.ReasonAdmittedWhileUnavailable && (previous == nil || previous.Reason != exceeded.Reason) {
-		report.AdmittedUnchecked(quota, exceeded.Message).Record(c.Recorder)
-	}
 	for _, change := range slices.Backward(quota.Status.Changes) { // the oldest first
 		told := func(other quotav1.SpecChange) bool { return apiequality.Semantic.DeepEqual(other, change) }
 		if !slices.ContainsFunc(before.Changes, told) {
 			report.Changed(quota, change).Record(c.Recorder)
 		}
 	}
+	exceeded := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionExceeded)
+	previous := meta.FindStatusCondition(before.Conditions, quotav1.ConditionExceeded)
+	if exceeded.Reason == quotav1.ReasonAdmittedWhileUnavailable && (previous == nil || previous.Reason != exceeded.Reason) {
+		report.AdmittedUnchecked(quota, exceeded.Message).Record(c.Recorder)
+	}
 }
 
 // presses reports whether people wait for what a status says and the one before it doesn't:
-// that something has just run out or come free, that somebody changed the spec, that workloads wait or none does any more, another condition, or
-// another spec.
+// that something has just run out or come free, that somebody changed the spec, that workloads wait or none does any more,
+// another condition, or another spec.
 func presses(before, current quotav1.ClusterResourceQuotaStatus) bool {
 	return (before.Waiting == nil) != (current.Waiting == nil) ||
 		!apiequality.Semantic.DeepEqual(before.Changes, current.Changes) ||

@@ -65,10 +65,10 @@ type facts struct {
 	// can decide.
 	enforcement definition.Enforcement
 	admits      bool
-	// earlier is what the last status said in which everything was counted.
-	earlier earlier
-	// remembered is what the quota has seen.
+	// remembered is what the last status said in which everything was counted.
 	remembered remembered
+	// past is what the quota has seen.
+	past past
 }
 
 // status returns the whole status. Conditions keep their transition times.
@@ -83,7 +83,7 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 		NamespaceCount:     int32(len(f.slices)), //nolint:gosec // no cluster has 2^31 namespaces
 		Conditions:         slices.Clone(object.Status.Conditions),
 	}
-	f.remembered.into(&status)
+	f.past.into(&status)
 	status.Total.Hard = hard
 	status.Total.Used = corev1.ResourceList{}
 	if f.countedGeneration == f.generation {

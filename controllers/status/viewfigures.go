@@ -5,6 +5,7 @@ package status
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	quota "k8s.io/apiserver/pkg/quota/v1"
@@ -43,20 +44,24 @@ type figures struct {
 	refused map[string]int64
 }
 
-// figures returns those of the quota as it is now: the same that its status shows.
-func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
+// figures returns those of the quota as it is now: the same that its status shows. They are to be read again after a time;
+// zero for never.
+func (c *ViewController) figures(
+	object *quotav1.ClusterResourceQuota, present map[string]*quotav1.LocalResourceQuota, now time.Time,
+) (current figures, again time.Duration) {
 	state, degraded := c.Group.Current(object.Name), c.Degraded(object.Name)
 	read := balance.Read(c.Count, object.Name, object.UID, state)
 	ready := len(read.Complete) == len(read.Target.Sources) || degraded
 	// Owners need not know of what is only tried.
 	limited := quota.ResourceNames(object.Spec.Quota.Hard)
 	complete := slices.DeleteFunc(slices.Clone(read.Complete), func(name corev1.ResourceName) bool { return !slices.Contains(limited, name) })
+	refused, again := c.refused.of(c.History, object, present, now)
 	return figures{
-		selection: read.Selection, complete: complete, slices: read.Slices,
+		refused: refused, selection: read.Selection, complete: complete, slices: read.Slices,
 		counted: ready && state.Quota == object.UID,
 		totals:  totals{used: quota.Mask(read.Used, complete), reserved: quota.Mask(read.Reserved, limited)},
 		waiting: byNamespace(c.Waiting.Waiting(object.Name)), woken: c.WakeOwners,
-	}
+	}, again
 }
 
 // views returns what each selected namespace should be shown.

@@ -4,6 +4,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -123,9 +124,7 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 		c.forget(request.Name)
 		return reconcile.Result{}, c.remove(ctx, slices.Collect(maps.Values(present)))
 	}
-	current := c.figures(object)
-	var later time.Duration
-	current.refused, later = c.refused.of(c.History, object, present, asOf)
+	current, later := c.figures(object, present, asOf)
 	if current.selection == 0 {
 		return reconcile.Result{}, nil // the count will ask again
 	}
@@ -145,10 +144,7 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 	if err == nil {
 		c.Lag.Shown(request.Name, asOf, planned.left(due)...)
 	}
-	if result.RequeueAfter == 0 {
-		result.RequeueAfter = later
-	}
-	return result, err
+	return reconcile.Result{RequeueAfter: cmp.Or(result.RequeueAfter, later)}, err
 }
 
 // present returns the views that there are, by namespace.

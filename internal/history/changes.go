@@ -161,8 +161,7 @@ func newestEdits(edits []Edit) []Edit {
 	return slices.Clip(edits[:min(len(edits), mostEdits)])
 }
 
-// stored are specs of one quota that are known to have been stored.
-// generation -> digest
+// stored are specs of one quota that are known to have been stored: generation -> digest.
 type stored map[int64]string
 
 func (s stored) note(generation int64, digest string) {

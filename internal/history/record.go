@@ -63,7 +63,8 @@ type record struct {
 
 func newRecord() *record {
 	return &record{
-		series: map[corev1.ResourceName]*series{}, workloads: map[int32]tally{}, namespaces: map[string]int64{}, trials: map[string]*trial{},
+		series: map[corev1.ResourceName]*series{}, workloads: map[int32]tally{}, namespaces: map[string]int64{},
+		trials: map[string]*trial{},
 	}
 }
 
@@ -253,7 +254,8 @@ func (r *record) settle() {
 func (r *record) prune(today int32, days int) {
 	first := today - int32(days) + 1 //nolint:gosec // thirty at most
 	for name, of := range r.series {
-		if of.prune(first); len(of.days) == 0 && of.before.amount == nil {
+		of.prune(first)
+		if len(of.days) == 0 && of.before.amount == nil {
 			delete(r.series, name)
 		}
 	}

@@ -96,7 +96,7 @@ func (s *series) end(at int64) {
 
 // current returns what was observed last.
 func (s *series) current() level {
-	for i := len(s.days) - 1; i >= 0; i-- {
+	for i := len(s.days) - 1; i >= 0; i-- { //nolint:modernize // slices.Backward copies each day, on the way of each request
 		if s.days[i].last.at != 0 {
 			return s.days[i].last
 		}
@@ -154,12 +154,6 @@ func (l level) clone() level {
 		l.amount = &own
 	}
 	return l
-}
-
-func (s *series) clone() *series {
-	own := &series{}
-	own.add(s)
-	return own
 }
 
 // prune drops the days before the first one.

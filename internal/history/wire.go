@@ -6,6 +6,7 @@ package history
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,7 +99,8 @@ func wireOf(of key, r *record) wireQuota {
 		}
 	}
 	slices.SortFunc(made.Workloads, func(a, b wireWorkload) int {
-		return cmp.Or(cmp.Compare(a.Period, b.Period), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Period, b.Period),
+			workload{a.Namespace, a.Kind, a.Name}.compare(workload{b.Namespace, b.Kind, b.Name}))
 	})
 	for digest, of := range r.trials {
 		wire := wireTrial{Since: of.since, Resources: make(map[corev1.ResourceName]wireTried, len(of.resources))}
@@ -118,7 +120,8 @@ func wireSeriesOf(of *series) wireSeries {
 	for i := range of.days {
 		d := &of.days[i]
 		wire := wireDay{
-			Number: d.number, PeakAt: d.peakAt, Last: written(d.last.amount), LastAt: d.last.at, Requests: d.requests, Need: written(d.need),
+			Number: d.number, PeakAt: d.peakAt, Last: written(d.last.amount), LastAt: d.last.at,
+			Requests: d.requests, Need: written(d.need),
 		}
 		if d.peakAt != 0 {
 			wire.Peak = written(&d.peak)
@@ -163,25 +166,7 @@ func readRecord(encoded json.RawMessage) (*record, error) {
 			*own = *of
 		}
 	}
-	for _, of := range wire.Workloads {
-		if of.Requests < 1 {
-			return nil, errQuota
-		}
-		if read.workloads[of.Period] == nil {
-			if len(read.workloads) > Periods {
-				continue
-			}
-			read.workloads[of.Period] = tally{}
-		}
-		read.workloads[of.Period].count(workload{bounded(of.Namespace), bounded(of.Kind), bounded(of.Name)}, of.Requests)
-	}
-	for _, namespace := range slices.Sorted(maps.Keys(wire.Namespaces)) {
-		if wire.Namespaces[namespace] < 1 {
-			return nil, errQuota
-		}
-		read.missIn(wire.Today, bounded(namespace), wire.Namespaces[namespace], true)
-	}
-	if err := wire.readTrials(read); err != nil {
+	if err := errors.Join(wire.readRefused(read), wire.readTrials(read)); err != nil {
 		return nil, err
 	}
 	for i := range wire.Edits[:min(len(wire.Edits), mostEdits)] {
@@ -189,6 +174,29 @@ func readRecord(encoded json.RawMessage) (*record, error) {
 	}
 	read.settle()
 	return read, nil
+}
+
+// readRefused reads who was refused.
+func (w *wireQuota) readRefused(into *record) error {
+	for _, of := range w.Workloads {
+		if of.Requests < 1 {
+			return errQuota
+		}
+		if into.workloads[of.Period] == nil {
+			if len(into.workloads) > Periods {
+				continue
+			}
+			into.workloads[of.Period] = tally{}
+		}
+		into.workloads[of.Period].count(workload{bounded(of.Namespace), bounded(of.Kind), bounded(of.Name)}, of.Requests)
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(w.Namespaces)) {
+		if w.Namespaces[namespace] < 1 {
+			return errQuota
+		}
+		into.missIn(w.Today, bounded(namespace), w.Namespaces[namespace], true)
+	}
+	return nil
 }
 
 func (w *wireQuota) readTrials(into *record) error {

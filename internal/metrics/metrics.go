@@ -217,7 +217,7 @@ func (m *Metrics) Requested(outcome Outcome, took time.Duration) {
 // Mode is why a request that didn't fit was admitted.
 type Mode string
 
-// ModeTrial: the limit is one of spec.trial. The others are the modes of a resource.
+// ModeTrial is of a limit of spec.trial. The others are the modes of a resource.
 const ModeTrial Mode = "Trial"
 
 // WouldRefuse counts a request that didn't fit for a resource, and was admitted.

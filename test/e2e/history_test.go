@@ -99,7 +99,7 @@ var _ = Describe("The history of a quota", func() {
 
 	It("counts what modes and a trial would have refused", func(ctx SpecContext) {
 		team := newTeam()
-		quota := team.quota().Hard("pods", "1").Hard("configmaps", "100").Obj()
+		quota := team.quota().Hard("pods", "1").Hard("services", "100").Obj()
 		quota.Spec.Enforcement = quotav1.Enforcement{
 			Overrides: []quotav1.EnforcementOverride{{Resource: "pods", Mode: quotav1.EnforcementWarn}}, WarnAt: 90,
 		}
@@ -108,6 +108,9 @@ var _ = Describe("The history of a quota", func() {
 		waitUntilEnforced(ctx, enforced)
 		namespace := team.namespace(ctx)
 		for i := range 3 {
+			if i == 1 { // until the namespace is counted, nothing is judged
+				eventuallyUses(ctx, enforced, "pods=1,services=0")
+			}
 			mustCreate(ctx, builders.Pod(namespace, fmt.Sprintf("p%d", i)).Obj())
 			mustCreate(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("s%d", i)}})
 		}
@@ -122,10 +125,11 @@ var _ = Describe("The history of a quota", func() {
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", "16").Hard("secrets", "20"))
 		refuseLimit(ctx, quota.Name, "17")
-		edit := func(user string, change func(*quotav1.ClusterResourceQuotaSpec), options ...client.UpdateOption) error {
+		edit := func(user string, change func(*quotav1.ClusterResourceQuotaSpec), options ...client.PatchOption) error {
 			current := mustGetQuota(ctx, quota)
-			change(&current.Spec)
-			return suite.Client(cluster.As(user, "system:masters"), deadline).Update(ctx, current, options...)
+			changed := current.DeepCopy()
+			change(&changed.Spec)
+			return suite.Client(cluster.As(user, "system:masters"), deadline).Patch(ctx, changed, client.MergeFrom(current), options...)
 		}
 		pods := func(limit string) func(*quotav1.ClusterResourceQuotaSpec) {
 			return func(spec *quotav1.ClusterResourceQuotaSpec) { spec.Quota.Hard["pods"] = resource.MustParse(limit) }

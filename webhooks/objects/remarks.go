@@ -249,9 +249,17 @@ func (h *Handler) recordDenied(
 ) {
 	limits := named(decided.covered.Definitions, refusal.Quota).Limits
 	h.remember(request, attributes, history.Refusal{
-		Quota: refusal.Quota, UID: limits.Quota, Tried: tried, Trial: limits.Trial,
+		Quota: refusal.Quota, UID: limits.Quota, Tried: tried, Trial: triedOf(limits, tried),
 		Needed: quota.Add(refusal.Used, refusal.Requested), Hard: refusal.Limited,
 	})
+}
+
+// triedOf returns all limits that are tried, if a refusal is by one of these.
+func triedOf(limits ledger.Limits, tried bool) corev1.ResourceList {
+	if !tried {
+		return nil
+	}
+	return limits.Trial
 }
 
 // recordMissing remembers that a request didn't say how much it asks for, which it must for what is limited, and for what
@@ -272,7 +280,7 @@ func (h *Handler) recordMissing(
 		}
 		if len(names) > 0 {
 			h.remember(request, attributes, history.Refusal{
-				Quota: quota.Quota.Name, UID: quota.Limits.Quota, Tried: tried, Trial: quota.Limits.Trial, Missing: names,
+				Quota: quota.Quota.Name, UID: quota.Limits.Quota, Tried: tried, Trial: triedOf(quota.Limits, tried), Missing: names,
 			})
 		}
 	}
