@@ -40,6 +40,7 @@ func story() []chapter {
 		{title: "A limit is lowered, and raised", steps: limits()},
 		{title: "What a project owner sees", steps: owner()},
 		{title: "What a project owner decides", steps: subdivision()},
+		{title: "A quota that watches first", steps: watching()},
 		{title: "When the operator is down", steps: down()},
 	}
 }
@@ -192,19 +193,24 @@ func controllers() []step {
 func down() []step {
 	return []step{
 		{
+			say:  "If no operator answered now, what would be refused?",
+			run:  "kubectl crq outage",
+			want: []check{succeeds, says("checkout", "invoices", "refunds")},
+		},
+		{
 			say:  "An operator may crash. Here it is stopped.",
 			run:  stopOperator,
 			want: []check{succeeds},
 		},
 		{
-			say: "Nobody can tell now whether another pod fits the team's quota, so it is refused: " +
-				"a quota that fails open is not a quota.",
+			say: "Nobody can tell now whether another pod fits the payments team's quota, so it is refused: " +
+				"unless its spec says otherwise, a quota doesn't fail open.",
 			run:    "kubectl create -f worker.yaml -n refunds",
 			within: soon,
 			want:   []check{unanswered},
 		},
 		{
-			say:  "The search team, whom no quota limits, notices nothing. Nor does kube-system.",
+			say:  "The search team, whose quota says Admit, gets its worker. Nor does kube-system notice anything.",
 			run:  "kubectl create -f worker.yaml -n catalogue",
 			want: []check{succeeds},
 		},
@@ -226,6 +232,12 @@ func down() []step {
 		{
 			run:  "kubectl create deployment api --image=registry.example.com/api -n refunds",
 			want: []check{refused, exceeds("count/deployments.apps", "1")},
+		},
+		{
+			say:    "It also counts what the search team got meanwhile, and tells the administrator.",
+			run:    `kubectl get crq search -o jsonpath='{range .status.conditions[?(@.type=="Exceeded")]}{.reason}: {.message}{"\n"}{end}'`,
+			within: soon,
+			want:   []check{succeeds, says("AdmittedWhileUnavailable: requests.cpu")},
 		},
 	}
 }

@@ -75,7 +75,7 @@ var _ = Describe("kubectl crq", Ordered, func() {
 		const updates = "Creations of these would be refused, and updates that may take more, of pods, services.\n" +
 			"ClusterResourceQuotas could not be created, nor their specs changed.\n"
 		Expect(mustCrq(ctx, "outage", "-n", shop)).To(And(
-			HavePrefix("NAMESPACE    RESOURCES       QUOTAS\ntally-shop   pods,services   tally\n\n"+updates)))
+			HavePrefix("NAMESPACE    RESOURCES       QUOTAS\ntally-shop   pods,services   tally\n\n" + updates)))
 		Expect(mustCrq(ctx, "outage", "-n", "kube-system")).To(HavePrefix("Nothing would be refused.\n"))
 		Expect(mustCrq(ctx, "outage", "-o", "jsonpath={.refused[?(@.namespace==\"tally-books\")].quotas}")).To(Equal(`["tally"]`))
 	})

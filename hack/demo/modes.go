@@ -1,0 +1,76 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// watching plays how a quota is introduced without breaking anybody.
+func watching() []step {
+	const warned = " (admitted, because the quota only warns)"
+	return []step{
+		{
+			say: "Nobody knows how much the search team needs. So its quota only watches, in the mode Audit. " +
+				"It begins with one CPU, a guess.",
+			run:  "cat search.yaml",
+			want: []check{succeeds},
+		},
+		{
+			run:  "kubectl apply -f search.yaml",
+			want: []check{succeeds},
+		},
+		{
+			run:  "kubectl wait --for=condition=Ready --for=condition=Enforced crq/search --timeout=60s",
+			want: []check{succeeds},
+		},
+		{
+			say:  "The team creates one more worker, and is not refused.",
+			run:  "kubectl create -f worker.yaml -n catalogue",
+			want: []check{succeeds},
+		},
+		{
+			say:    "The administrator reads what would have been refused, and how much is needed.",
+			run:    "kubectl crq recommend search",
+			within: soon,
+			want:   []check{succeeds, matches(`requests\.cpu\s.*\b2\b`)},
+		},
+		{
+			say:  "A limit of two CPUs, then. First it warns. One more worker would be too many.",
+			run:  `kubectl patch crq search --type=merge --patch '{"spec":{"quota":{"hard":{"requests.cpu":"2"}},"enforcement":{"mode":"Warn"}}}'`,
+			want: []check{succeeds},
+		},
+		{
+			run:  "kubectl wait --for=condition=Enforced crq/search --timeout=60s",
+			want: []check{succeeds},
+		},
+		{
+			run:    "kubectl create -f worker.yaml -n catalogue",
+			within: soon,
+			want: []check{succeeds, says("Warning: exceeded quota: search, requested: requests.cpu=1, used: requests.cpu=2, limited: requests.cpu=2" +
+				warned)},
+		},
+		{
+			say: "The team agrees on three. From now on the quota is enforced, from the moment that the edit is answered. " +
+				"That needs no new count.",
+			run:  `kubectl patch crq search --type=merge --patch '{"spec":{"quota":{"hard":{"requests.cpu":"3"}},"enforcement":{"mode":"Deny"}}}'`,
+			want: []check{succeeds},
+		},
+		{
+			run:  "kubectl create -f worker.yaml -n catalogue",
+			want: []check{refused, says("exceeded quota: search, requested: requests.cpu=1, used: requests.cpu=3, limited: requests.cpu=3")},
+		},
+		{
+			say:    "Who changed what, and when, is in the status.",
+			run:    `kubectl get crq search -o jsonpath='{range .status.changes[*]}{.by}: {.resource} {.field} {.from} -> {.to}{"\n"}{end}'`,
+			within: soon,
+			want:   []check{succeeds, says("requests.cpu hard 2 -> 3", "requests.cpu hard 1 -> 2")},
+		},
+		{
+			say:  "If the operator is ever down, the search team would rather exceed its quota than stand still.",
+			run:  `kubectl patch crq search --type=merge --patch '{"spec":{"enforcement":{"whenUnavailable":"Admit"}}}'`,
+			want: []check{succeeds},
+		},
+		{
+			run:  "kubectl wait --for=condition=Enforced crq/search --timeout=60s",
+			want: []check{succeeds},
+		},
+	}
+}
