@@ -205,7 +205,8 @@ func (p *parts) status(watches *usage.Watches, proofs *reach.Proofs) []controlle
 			Clock: p.clock, Client: p.mgr.GetClient(),
 			Ledgers:    status.Ledgers{Live: p.mgr.GetAPIReader(), Intact: p.options.Intact},
 			Evaluators: p.evaluators, Define: p.options.Define, Count: p.count, Group: p.group, Waiting: p.options.Waiting,
-			History: p.history, Problems: problems, Settings: p.options.reach, Proofs: proofs, Changed: p.statuses, Lag: p.shown.status, Recorder: recorder,
+			History: p.history, Problems: problems, Settings: p.options.reach, Proofs: proofs,
+			Changed: p.statuses, Lag: p.shown.status, Recorder: recorder,
 			Every: p.options.StatusEvery,
 		}),
 		status.NewViewController(status.ViewParts{

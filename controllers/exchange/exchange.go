@@ -188,7 +188,7 @@ func (e *Exchange) publishNow(ctx context.Context, now time.Time) {
 	e.trouble = ""
 }
 
-// isDue reports whether the own part is to be written now.
+// isDue reports whether the own part must be written now.
 func (e *Exchange) isDue(now time.Time) bool {
 	return now.Sub(e.writtenAt) >= e.Content.Pause(e.published) && e.isOutdated(now)
 }

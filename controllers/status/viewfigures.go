@@ -44,7 +44,7 @@ type figures struct {
 	refused map[string]int64
 }
 
-// figures returns those of the quota as it is now: the same that its status shows. They are to be read again after a time;
+// figures returns those of the quota as it is now: the same that its status shows. They must be read again after a time;
 // zero for never.
 func (c *ViewController) figures(
 	object *quotav1.ClusterResourceQuota, present map[string]*quotav1.LocalResourceQuota, now time.Time,
@@ -54,7 +54,9 @@ func (c *ViewController) figures(
 	ready := len(read.Complete) == len(read.Target.Sources) || degraded
 	// Owners need not know of what is only tried.
 	limited := quota.ResourceNames(object.Spec.Quota.Hard)
-	complete := slices.DeleteFunc(slices.Clone(read.Complete), func(name corev1.ResourceName) bool { return !slices.Contains(limited, name) })
+	complete := slices.DeleteFunc(slices.Clone(read.Complete), func(name corev1.ResourceName) bool {
+		return !slices.Contains(limited, name)
+	})
 	refused, again := c.refused.of(c.History, object, present, now)
 	return figures{
 		refused: refused, selection: read.Selection, complete: complete, slices: read.Slices,

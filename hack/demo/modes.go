@@ -3,9 +3,25 @@
 
 package main
 
+import "slices"
+
 // watching plays how a quota is introduced without breaking anybody.
 func watching() []step {
-	const warned = " (admitted, because the quota only warns)"
+	return slices.Concat(audited(), warned(), denied())
+}
+
+// searchIs has the search team's quota have another CPU limit and enforcement.
+func searchIs(cpu, enforcement string) string {
+	return `kubectl patch crq search --type=merge --patch '{"spec":{"quota":{"hard":{"requests.cpu":"` + cpu + `"}},"enforcement":` +
+		enforcement + `}}'`
+}
+
+// searchExceeds is what the search team is told of one worker too many.
+func searchExceeds(cpu string) string {
+	return "exceeded quota: search, requested: requests.cpu=1, used: requests.cpu=" + cpu + ", limited: requests.cpu=" + cpu
+}
+
+func audited() []step {
 	return []step{
 		{
 			say: "Nobody knows how much the search team needs. So its quota only watches, in the mode Audit. " +
@@ -22,7 +38,11 @@ func watching() []step {
 			want: []check{succeeds},
 		},
 		{
-			say:  "The team creates one more worker, and is not refused.",
+			say:  "The team creates two workers, and is not refused.",
+			run:  "kubectl create -f worker.yaml -n catalogue",
+			want: []check{succeeds},
+		},
+		{
 			run:  "kubectl create -f worker.yaml -n catalogue",
 			want: []check{succeeds},
 		},
@@ -30,11 +50,16 @@ func watching() []step {
 			say:    "The administrator reads what would have been refused, and how much is needed.",
 			run:    "kubectl crq recommend search",
 			within: soon,
-			want:   []check{succeeds, matches(`requests\.cpu\s.*\b2\b`)},
+			want:   []check{succeeds, matches(`requests\.cpu +2 +1 +2 `)},
 		},
+	}
+}
+
+func warned() []step {
+	return []step{
 		{
 			say:  "A limit of two CPUs, then. First it warns. One more worker would be too many.",
-			run:  `kubectl patch crq search --type=merge --patch '{"spec":{"quota":{"hard":{"requests.cpu":"2"}},"enforcement":{"mode":"Warn"}}}'`,
+			run:  searchIs("2", `{"mode":"Warn"}`),
 			want: []check{succeeds},
 		},
 		{
@@ -44,22 +69,26 @@ func watching() []step {
 		{
 			run:    "kubectl create -f worker.yaml -n catalogue",
 			within: soon,
-			want: []check{succeeds, says("Warning: exceeded quota: search, requested: requests.cpu=1, used: requests.cpu=2, limited: requests.cpu=2" +
-				warned)},
+			want:   []check{succeeds, says("Warning: " + searchExceeds("2") + " (admitted, because the quota only warns)")},
 		},
+	}
+}
+
+func denied() []step {
+	return []step{
 		{
 			say: "The team agrees on three. From now on the quota is enforced, from the moment that the edit is answered. " +
 				"That needs no new count.",
-			run:  `kubectl patch crq search --type=merge --patch '{"spec":{"quota":{"hard":{"requests.cpu":"3"}},"enforcement":{"mode":"Deny"}}}'`,
+			run:  searchIs("3", `{"mode":"Deny"}`),
 			want: []check{succeeds},
 		},
 		{
 			run:  "kubectl create -f worker.yaml -n catalogue",
-			want: []check{refused, says("exceeded quota: search, requested: requests.cpu=1, used: requests.cpu=3, limited: requests.cpu=3")},
+			want: []check{refused, says(searchExceeds("3"))},
 		},
 		{
 			say:    "Who changed what, and when, is in the status.",
-			run:    `kubectl get crq search -o jsonpath='{range .status.changes[*]}{.by}: {.resource} {.field} {.from} -> {.to}{"\n"}{end}'`,
+			run:    "kubectl get crq search -o jsonpath='" + `{range .status.changes[*]}{.by}: {.resource} {.field} {.from} -> {.to}{"\n"}{end}'`,
 			within: soon,
 			want:   []check{succeeds, says("requests.cpu hard 2 -> 3", "requests.cpu hard 1 -> 2")},
 		},

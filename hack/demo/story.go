@@ -235,7 +235,7 @@ func down() []step {
 		},
 		{
 			say:    "It also counts what the search team got meanwhile, and tells the administrator.",
-			run:    `kubectl get crq search -o jsonpath='{range .status.conditions[?(@.type=="Exceeded")]}{.reason}: {.message}{"\n"}{end}'`,
+			run:    `kubectl get crq search -o jsonpath='{range .status.conditions[?(@.type=="Exceeded")]}{.reason}: {.message}{end}'`,
 			within: soon,
 			want:   []check{succeeds, says("AdmittedWhileUnavailable: requests.cpu")},
 		},

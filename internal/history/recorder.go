@@ -44,7 +44,7 @@ type entry struct {
 
 // Recorder remembers what quotas have seen. All methods may be called concurrently.
 type Recorder struct {
-	// version counts the changes that are to be published, and edited is that of the newest edit.
+	// version counts the changes that must be published, and edited is that of the newest edit.
 	version, edited atomic.Uint64
 	// full: there is no room for quotas, resources and namespaces that aren't known.
 	full atomic.Bool
@@ -245,7 +245,7 @@ func (r *Recorder) Receive(replica string, encoded []byte) error {
 }
 
 // lockedActivate finds out which parts count: those that no part includes, each once. If another part includes the own one,
-// because this process was taken for gone, the own one begins anew.
+// because this process was taken for gone, the own one begins from scratch.
 func (r *Recorder) lockedActivate() {
 	included := maps.Clone(r.adopted)
 	for _, part := range r.parts {

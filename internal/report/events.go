@@ -68,7 +68,8 @@ type Refusal struct {
 // Refused is the event of a refusal on the quota. It is in the namespace default and names
 // no namespace and no object, because who reads it there may belong to another tenant.
 func Refused(quota types.UID, refusal Refusal) Event {
-	did, what, next := "refused", refusal.Message, "; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard"
+	did, what := "refused", refusal.Message
+	next := "; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard"
 	switch refusal.Reason {
 	case quotav1.ReasonQuotaExceeded:
 	case quotav1.ReasonWouldExceed:

@@ -57,7 +57,7 @@ var _ = Describe("The history of a quota", func() {
 		Eventually(ctx, view(quota.Name, here)).Should(HaveField("Status.RefusedToday", BeEquivalentTo(2)))
 		since := mustGetQuota(ctx, quota).Status.HistorySince
 		Expect(since).NotTo(BeNil())
-		time.Sleep(publishing)
+		Consistently(ctx, remembers).WithTimeout(publishing).Should(Equal(want)) // by then it is published
 
 		By("killing it twice")
 		for range 2 {
@@ -204,8 +204,7 @@ func refuseLimit(ctx context.Context, quota, limit string) {
 		}
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "not this limit"}}
 		review.Request = nil
-		time.Sleep(100 * time.Millisecond)         // the operator has answered then
-		_ = json.NewEncoder(writer).Encode(review) //nolint:errchkjson // the API server notices
+		_ = json.NewEncoder(writer).Encode(review) // the API server notices
 	}))
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "refuses-" + quota},
