@@ -194,15 +194,12 @@ func run(ctx context.Context, f flags) error {
 		Workloads: preflight(clock, mgr, index, group, claims, measured),
 		Edits:     quotas.NewEdits(clock, told.history),
 	}
-	err = webhooks.Register(ctx, mgr, parts, index, quotas.NewFences(clock, group, f.reservations.life), contact, reached.Protected)
-	if err := errors.Join(err, setup.Callers.Follow(ctx, mgr.GetCache(), mgr.GetAPIReader())); err != nil {
-		return err
-	}
-	if err := controllers.Register(ctx, mgr, clock, evaluators, group, measured,
-		controllerOptions(f, setup, reached, index, classes, told)); err != nil {
-		return err
-	}
-	if err := addProbes(mgr, setup, index, classes, contact); err != nil {
+	err = errors.Join(
+		webhooks.Register(ctx, mgr, parts, index, quotas.NewFences(clock, group, f.reservations.life), contact, reached.Protected),
+		setup.Callers.Follow(ctx, mgr.GetCache(), mgr.GetAPIReader()),
+		controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllerOptions(f, setup, reached, index, classes, told)),
+		addProbes(mgr, setup, index, classes, contact))
+	if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

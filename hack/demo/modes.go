@@ -88,9 +88,9 @@ func denied() []step {
 		},
 		{
 			say:    "Who changed what, and when, is in the status.",
-			run:    "kubectl get crq search -o jsonpath='" + `{range .status.changes[*]}{.by}: {.resource} {.field} {.from} -> {.to}{"\n"}{end}'`,
+			run:    `kubectl get crq search -o jsonpath='{range .status.changes[*]}{.by}: {.field} {.resource} {.from} {.to}{"\n"}{end}'`,
 			within: soon,
-			want:   []check{succeeds, says("requests.cpu hard 2 -> 3", "requests.cpu hard 1 -> 2")},
+			want:   []check{succeeds, says("hard requests.cpu 2 3", "hard requests.cpu 1 2")},
 		},
 		{
 			say:  "If the operator is ever down, the search team would rather exceed its quota than stand still.",
