@@ -10,10 +10,9 @@ func watching() []step {
 	return slices.Concat(audited(), warned(), denied())
 }
 
-// searchIs has the search team's quota have another CPU limit and enforcement.
-func searchIs(cpu, enforcement string) string {
-	return `kubectl patch crq search --type=merge --patch '{"spec":{"quota":{"hard":{"requests.cpu":"` + cpu + `"}},"enforcement":` +
-		enforcement + `}}'`
+// searchIs has the search team's quota patched by a file.
+func searchIs(file string) string {
+	return "kubectl patch crq search --type=merge --patch-file " + file
 }
 
 // searchExceeds is what the search team is told of one worker too many.
@@ -59,7 +58,11 @@ func warned() []step {
 	return []step{
 		{
 			say:  "A limit of two CPUs, then. First it warns. One more worker would be too many.",
-			run:  searchIs("2", `{"mode":"Warn"}`),
+			run:  "cat warn.yaml",
+			want: []check{succeeds},
+		},
+		{
+			run:  searchIs("warn.yaml"),
 			want: []check{succeeds},
 		},
 		{
@@ -79,7 +82,7 @@ func denied() []step {
 		{
 			say: "The team agrees on three. From now on the quota is enforced, from the moment that the edit is answered. " +
 				"That needs no new count.",
-			run:  searchIs("3", `{"mode":"Deny"}`),
+			run:  searchIs("deny.yaml"),
 			want: []check{succeeds},
 		},
 		{
@@ -87,14 +90,14 @@ func denied() []step {
 			want: []check{refused, says(searchExceeds("3"))},
 		},
 		{
-			say:    "Who changed what, and when, is in the status.",
-			run:    `kubectl get crq search -o jsonpath='{range .status.changes[*]}{.by}: {.field} {.resource} {.from} {.to}{"\n"}{end}'`,
+			say:    "Events say who changed what. The last ten changes are also in status.changes.",
+			run:    "kubectl get events -n default --field-selector reason=SpecChanged",
 			within: soon,
-			want:   []check{succeeds, says("hard requests.cpu 2 3", "hard requests.cpu 1 2")},
+			want:   []check{succeeds, says("hard of requests.cpu from 1 to 2", "hard of requests.cpu from 2 to 3")},
 		},
 		{
 			say:  "If the operator is ever down, the search team would rather exceed its quota than stand still.",
-			run:  `kubectl patch crq search --type=merge --patch '{"spec":{"enforcement":{"whenUnavailable":"Admit"}}}'`,
+			run:  searchIs("admit.yaml"),
 			want: []check{succeeds},
 		},
 		{

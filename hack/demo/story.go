@@ -235,9 +235,9 @@ func down() []step {
 		},
 		{
 			say:    "It also counts what the search team got meanwhile, and tells the administrator.",
-			run:    `kubectl get crq search -o jsonpath='{range .status.conditions[?(@.type=="Exceeded")]}{.reason}: {.message}{end}'`,
+			run:    "kubectl get events -n default --field-selector reason=AdmittedWhileUnavailable",
 			within: soon,
-			want:   []check{succeeds, says("AdmittedWhileUnavailable: requests.cpu")},
+			want:   []check{succeeds, says("requests.cpu: used 4, hard 3")},
 		},
 	}
 }
