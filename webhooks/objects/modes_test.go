@@ -219,7 +219,7 @@ func TestWarningsAreFewAndShort(t *testing.T) {
 				t.Errorf("%d characters: %s", len(warning), warning)
 			}
 		}
-		if last := got.Warnings[14]; total > 4096 || last != "6 more quotas have something to say" {
+		if last := got.Warnings[14]; total > 4096 || last != "6 more warnings" {
 			t.Errorf("%d characters in all; the last is %s", total, last)
 		}
 	})

@@ -96,18 +96,25 @@ func (h *Handler) comment(
 			said.warnings = append(said.warnings, uncheckedMessage(refusal))
 			return
 		}
-		said.add(strictest(quota.Enforcement, refusal.Resources), unknownMessage(refusal))
+		if limited := limitedBy(quota, refusal.Resources); len(limited) > 0 {
+			said.add(strictest(quota.Enforcement, limited), unknownMessage(refusal))
+		}
 	}
+}
+
+// limitedBy returns those of the resources that the quota limits, and doesn't only try to.
+func limitedBy(quota *definition.Definition, names []corev1.ResourceName) []corev1.ResourceName {
+	return slices.DeleteFunc(slices.Clone(names), func(name corev1.ResourceName) bool {
+		_, limited := quota.Limits.Hard[name]
+		return !limited
+	})
 }
 
 func (h *Handler) commentIncomplete(
 	said *comments, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 	quota *definition.Definition, charge evaluation.Charge,
 ) {
-	limited := slices.DeleteFunc(slices.Clone(charge.Missing), func(name corev1.ResourceName) bool {
-		_, limited := quota.Limits.Hard[name]
-		return !limited
-	})
+	limited := limitedBy(quota, charge.Missing)
 	if len(limited) == 0 {
 		return
 	}
@@ -181,7 +188,7 @@ func nearMessages(near ledger.Denied) []string {
 // bounded keeps warnings within what the API server passes on.
 func bounded(warnings []string) []string {
 	if len(warnings) > maxWarnings {
-		more := fmt.Sprintf("%d more quotas have something to say", len(warnings)-maxWarnings+1)
+		more := fmt.Sprintf("%d more warnings", len(warnings)-maxWarnings+1)
 		warnings = append(slices.Clone(warnings[:maxWarnings-1]), more)
 	}
 	for i, warning := range warnings {
