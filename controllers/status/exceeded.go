@@ -133,16 +133,17 @@ func digestOf(sorted iter.Seq[string]) uint64 {
 const whileUnavailable = "above it, admitted while the operator couldn't decide"
 
 // found reads of which resources a message says so.
-var found = regexp.MustCompile(`(\S+): used \S+, hard \S+, \S+ ` + whileUnavailable)
+var found = regexp.MustCompile(`(\S+): used \S+, hard (\S+), \S+ ` + whileUnavailable)
 
-// saidUnavailable are the resources of which the condition says that requests were admitted while nobody could decide.
-func saidUnavailable(exceeded *metav1.Condition) map[corev1.ResourceName]bool {
-	said := map[corev1.ResourceName]bool{}
+// saidUnavailable are the resources of which the condition says that requests were admitted while nobody could decide,
+// with the limits that they had then. Once a limit is another one, that explains it no longer.
+func saidUnavailable(exceeded *metav1.Condition) map[corev1.ResourceName]string {
+	said := map[corev1.ResourceName]string{}
 	if exceeded == nil || exceeded.Reason != quotav1.ReasonAdmittedWhileUnavailable {
 		return said
 	}
 	for _, match := range found.FindAllStringSubmatch(exceeded.Message, -1) {
-		said[corev1.ResourceName(match[1])] = true
+		said[corev1.ResourceName(match[1])] = match[2]
 	}
 	return said
 }
@@ -166,7 +167,7 @@ type excess struct {
 	unenforced int
 }
 
-func (f facts) excess(total corev1.ResourceQuotaStatus, said map[corev1.ResourceName]bool) excess {
+func (f facts) excess(total corev1.ResourceQuotaStatus, said map[corev1.ResourceName]string) excess {
 	var found excess
 	for _, name := range slices.Sorted(maps.Keys(total.Used)) {
 		used, hard := total.Used[name], total.Hard[name]
@@ -179,7 +180,7 @@ func (f facts) excess(total corev1.ResourceQuotaStatus, said map[corev1.Resource
 		case mode == quotav1.EnforcementWarn, mode == quotav1.EnforcementAudit:
 			found.unenforced++
 			found.others = append(found.others, fmt.Sprintf("%s, admitted by the mode %s", text, mode))
-		case said[name], f.rose(name):
+		case said[name] == hard.String(), f.rose(name):
 			more := used.DeepCopy()
 			more.Sub(hard)
 			found.unavailable = append(found.unavailable, fmt.Sprintf("%s, %s %s", text, more.String(), whileUnavailable))

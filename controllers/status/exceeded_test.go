@@ -76,6 +76,12 @@ func TestWhyMoreIsUsedThanHard(t *testing.T) {
 			}},
 			reason: quotav1.ReasonAdmittedWhileUnavailable, message: admittedThen + ", services: used 6, hard 5" + denyAgain,
 		},
+		"another leader knew that, and the limit is another one by now": {
+			changes: []func(*facts){above, func(f *facts) {
+				f.remembered = remembered{generation: 1, exceeded: saying(strings.ReplaceAll(admittedThen, "hard 10", "hard 11") + denyAgain)}
+			}},
+			reason: quotav1.ReasonUsedAboveHard, message: bare + ", services: used 6, hard 5" + refusedNow,
+		},
 		"another leader knew that, and this one counts": {
 			changes: []func(*facts){func(f *facts) {
 				f.uncounted = []corev1.ResourceName{"pods"}

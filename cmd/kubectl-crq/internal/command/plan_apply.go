@@ -77,8 +77,7 @@ type specified struct {
 }
 
 // applied returns the live quota with the spec that kubectl apply would give it: fields that others have set stay,
-// and those that were applied the last time and are left out now go. If nobody knows what was applied the last time,
-// all fields that are left out go.
+// and those that were applied the last time and are left out now go. If it was never applied, none goes.
 func applied(file planned, live *quotav1.ClusterResourceQuota) (*quotav1.ClusterResourceQuota, error) {
 	current, err := json.Marshal(specified{live.Spec})
 	if err != nil {
@@ -88,7 +87,7 @@ func applied(file planned, live *quotav1.ClusterResourceQuota) (*quotav1.Cluster
 	if err != nil {
 		return nil, fmt.Errorf("reading quota %s: %w", live.Name, err)
 	}
-	original := current
+	original := []byte("{}")
 	if last, known := lastApplied(live); known {
 		original = last
 	}

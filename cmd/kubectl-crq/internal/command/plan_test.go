@@ -84,10 +84,13 @@ func planOf(t *testing.T, cluster client.Client, content string) *render.Plan {
 	return found
 }
 
-// counted is a live quota for pods that the operator has counted: so many pods in each of the namespaces.
+// counted is a live quota for pods that was applied and that the operator has counted: so many pods in each of the
+// namespaces.
 func counted(name, team, hard string, pods map[string]int64) *quotav1.ClusterResourceQuota {
 	quota := builders.Quota(name).Label("team", team).Hard("pods", hard).Obj()
 	quota.Generation, quota.Status.ObservedGeneration = 1, 1
+	quota.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: fmt.Sprintf(
+		`{"spec":{"selector":{"labels":{"matchLabels":{"team":%q}}},"quota":{"hard":{"pods":%q}}}}`, team, hard)}
 	total := int64(0)
 	for namespace, count := range pods {
 		total += count
