@@ -44,7 +44,8 @@ type ResourceHistory struct {
 	// resource is a name in spec.quota.hard or spec.trial.hard.
 	Resource corev1.ResourceName `json:"resource"`
 
-	// peak is the most that was used and reserved at once.
+	// peak is the most that was used and reserved at once. It is never less than that, and may be more by the objects that
+	// replicas granted from escrow within the last two seconds before, because these may be counted and reserved for a moment.
 	Peak PeakHistory `json:"peak"`
 
 	// refused are the requests that didn't fit. With the modes Warn and Audit they were admitted.

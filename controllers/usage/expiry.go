@@ -7,14 +7,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -30,7 +33,7 @@ func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, e
 	vain, stored, err := c.isVain(ctx, quota, state.Fence, now)
 	failed = errors.Join(failed, err)
 	var hard corev1.ResourceList
-	c.Count.Read(quota, func(view counting.View) { hard = view.Target().Quota.Spec.Hard })
+	c.Count.Read(quota, func(view counting.View) { hard = enforced(view.Target().Quota) })
 	if len(dropped) > 0 || vain {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
@@ -42,6 +45,13 @@ func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, e
 		}))
 	}
 	return untilNextExpiry(c.Group.Current(quota), now), failed
+}
+
+// enforced returns the limits of a quota for which requests are refused.
+func enforced(quota evaluation.Quota) corev1.ResourceList {
+	hard := maps.Clone(quota.Spec.Hard)
+	maps.DeleteFunc(hard, func(name corev1.ResourceName, _ resource.Quantity) bool { return quota.Advisory[name] })
+	return hard
 }
 
 // expired returns the reservations that nothing is awaited for any more. A look that

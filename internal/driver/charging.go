@@ -19,20 +19,20 @@ import (
 // written. If one isn't granted, it releases the charges before it, and returns that decision. It returns
 // ctx's error if that ends first.
 func (g *Group) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
-	patience := g.patience(charges)
+	patience, until := g.patience(charges), g.clock.Now().Add(admitAfter)
 	if len(charges) == 1 {
-		return g.reserve(ctx, charges[0], patience)
+		return g.reserve(ctx, charges[0], patience, until)
 	}
 	charges = byQuota(charges)
 	for {
 		// A charge that another quota is about to refuse would stand in the way
 		// of others until it is given back: ask all first.
-		decision, err := g.judge(ctx, charges, patience)
+		decision, err := g.judge(ctx, charges, patience, until)
 		judged, ok := decision.(ledger.Granted)
 		if err != nil || !ok {
 			return decision, err
 		}
-		decision, err = g.chargeInOrder(ctx, charges, judged)
+		decision, err = g.chargeInOrder(ctx, charges, judged, until)
 		if _, denied := decision.(ledger.Denied); !denied || err != nil || !g.clock.Now().Before(patience) {
 			return decision, err
 		}
@@ -43,7 +43,7 @@ func (g *Group) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.De
 // everyone, so that of two requests that want the last room of two quotas one
 // gets both. It doesn't wait for room while it holds some, nor again for a ledger
 // that was waited for in vain when all were judged.
-func (g *Group) chargeInOrder(ctx context.Context, charges []ledger.Charge, judged ledger.Granted) (ledger.Decision, error) {
+func (g *Group) chargeInOrder(ctx context.Context, charges []ledger.Charge, judged ledger.Granted, until time.Time) (ledger.Decision, error) {
 	var all ledger.Granted
 	for i, charge := range charges {
 		if missed := slices.IndexFunc(judged.Remarks, func(r ledger.Remark) bool {
@@ -52,7 +52,7 @@ func (g *Group) chargeInOrder(ctx context.Context, charges []ledger.Charge, judg
 			all.Remarks = append(all.Remarks, judged.Remarks[missed])
 			continue
 		}
-		decision, err := g.reserve(ctx, charge, time.Time{})
+		decision, err := g.reserve(ctx, charge, time.Time{}, until)
 		granted, ok := decision.(ledger.Granted)
 		if err != nil || !ok {
 			g.release(charges[:i])
@@ -63,18 +63,21 @@ func (g *Group) chargeInOrder(ctx context.Context, charges []ledger.Charge, judg
 	return all, nil
 }
 
-func (g *Group) reserve(ctx context.Context, charge ledger.Charge, patience time.Time) (ledger.Decision, error) {
-	return g.ask(ctx, machine.Charge{Charge: charge, Patience: patience}, charge.Reservation.Key())
+func (g *Group) reserve(ctx context.Context, charge ledger.Charge, patience, until time.Time) (ledger.Decision, error) {
+	return g.ask(ctx, machine.Charge{Charge: charge, Patience: patience}, charge.Reservation.Key(), until)
 }
 
 // ask hands a charge to its quota's machine. If that can't decide, a charge that is admitted then is granted without
-// a reservation.
-func (g *Group) ask(ctx context.Context, asked machine.Charge, reserved ledger.Key) (ledger.Decision, error) {
+// a reservation. Until is for how long one is waited for of which nothing is enforced.
+func (g *Group) ask(ctx context.Context, asked machine.Charge, reserved ledger.Key, until time.Time) (ledger.Decision, error) {
 	limits := asked.Charge.Limits
 	asking, cancel := ctx, context.CancelFunc(func() {})
-	enforced := limits.EnforcesAny(asked.Charge.Reservation.Amounts)
+	// A newer spec, which the caller hasn't seen, may enforce what this one doesn't, and admit nothing.
+	known := g.Current(limits.Name)
+	outdated := known.Quota == limits.Quota && max(known.Generation, known.Fence.Generation) > limits.Generation
+	enforced := outdated || limits.EnforcesAny(asked.Charge.Reservation.Amounts)
 	if !enforced {
-		asking, cancel = context.WithTimeout(ctx, admitAfter)
+		asking, cancel = context.WithTimeout(ctx, max(until.Sub(g.clock.Now()), admitLeast))
 	}
 	defer cancel()
 	decision, err := g.driver(limits.Name).do(asking, func(id machine.RequestID) machine.Event {
@@ -83,7 +86,7 @@ func (g *Group) ask(ctx context.Context, asked machine.Charge, reserved ledger.K
 	}, reserved)
 	// A caller must not get past a limit by a request that nobody can store, or by very many.
 	unavailable := errors.Is(err, machine.ErrStore) || errors.Is(err, machine.ErrUnreadable)
-	if err == nil || !asked.Charge.Admits || ctx.Err() != nil || enforced && !unavailable {
+	if err == nil || outdated || !asked.Charge.Admits || ctx.Err() != nil || enforced && !unavailable {
 		return decision, err
 	}
 	return ledger.Granted{Remarks: []ledger.Remark{{
@@ -94,18 +97,22 @@ func (g *Group) ask(ctx context.Context, asked machine.Charge, reserved ledger.K
 	}}}, nil
 }
 
-// admitAfter is how long a charge waits for a ledger that refuses nothing.
-const admitAfter = time.Second
+const (
+	// admitAfter is how long a request waits for all ledgers that refuse nothing.
+	admitAfter = time.Second
+	// admitLeast is how long it waits for each of them at least.
+	admitLeast = 50 * time.Millisecond
+)
 
 // Judge tells what Reserve would answer, and reserves nothing.
 func (g *Group) Judge(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
-	return g.judge(ctx, byQuota(charges), g.patience(charges))
+	return g.judge(ctx, byQuota(charges), g.patience(charges), g.clock.Now().Add(admitAfter))
 }
 
-func (g *Group) judge(ctx context.Context, charges []ledger.Charge, patience time.Time) (ledger.Decision, error) {
+func (g *Group) judge(ctx context.Context, charges []ledger.Charge, patience, until time.Time) (ledger.Decision, error) {
 	var all ledger.Granted
 	for _, charge := range charges {
-		decision, err := g.ask(ctx, machine.Charge{Charge: charge, Probe: true, Patience: patience}, ledger.Key{})
+		decision, err := g.ask(ctx, machine.Charge{Charge: charge, Probe: true, Patience: patience}, ledger.Key{}, until)
 		granted, ok := decision.(ledger.Granted)
 		if err != nil || !ok {
 			return decision, err

@@ -149,10 +149,11 @@ func shortened(value string, most int) string {
 	return strings.ToValidUTF8(value[:most-len(ellipsis)], "") + ellipsis
 }
 
-// newestEdits sorts edits, those of the newest generation first, drops what is twice, and bounds them.
+// newestEdits sorts edits, those of the newest generation first, drops what is twice, and bounds them. Of one generation,
+// the last edit comes first: once it was stored, there was no other one, and those before were refused.
 func newestEdits(edits []Edit) []Edit {
 	slices.SortFunc(edits, func(a, b Edit) int {
-		return cmp.Or(cmp.Compare(b.Generation, a.Generation), a.At.Compare(b.At), cmp.Compare(a.After, b.After),
+		return cmp.Or(cmp.Compare(b.Generation, a.Generation), b.At.Compare(a.At), cmp.Compare(a.After, b.After),
 			cmp.Compare(a.Before, b.Before), cmp.Compare(a.By, b.By))
 	})
 	edits = slices.CompactFunc(edits, func(a, b Edit) bool {

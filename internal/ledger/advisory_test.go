@@ -116,19 +116,19 @@ func TestWhatIsNotEnforcedIsReservedAndRemarkedOn(t *testing.T) {
 		},
 		"and not counted, it holds up nobody": {
 			state: counted("pods", "0"), charge: asking(limits("pods", "3").trying("cpu", "1"), pod),
-			want: Granted{}, reserved: list("pods", "1", "cpu", "1"),
+			want: Granted{}, reserved: list("pods", "1"),
 		},
 		"what only advises holds up nobody before it is counted": {
 			state: counted("pods", "0"), charge: asking(both.advising("cpu"), pod),
-			want: Granted{}, reserved: list("pods", "1", "cpu", "1"),
+			want: Granted{}, reserved: list("pods", "1"),
 		},
 		"but what is enforced does": {
 			state: counted("pods", "0"), charge: asking(both.advising("pods"), pod),
 			want: Undecided{Quota: "team", Reason: NotCounted, Resources: []corev1.ResourceName{"cpu", "pods"}},
 		},
-		"if nothing is enforced, what isn't counted is reserved": {
+		"if nothing is enforced, what is counted is reserved": {
 			state: counted("pods", "0"), charge: asking(both.advising("pods", "cpu"), pod),
-			want: remarked(undecidedRemark(NotCounted, "cpu", "pods")), reserved: list("pods", "1", "cpu", "1"),
+			want: remarked(undecidedRemark(NotCounted, "cpu", "pods")), reserved: list("pods", "1"),
 		},
 		"also for a spec that counts otherwise": {
 			state:  State{Basis: Basis{Quota: "quota", Generation: 2, Digest: "before"}, Used: list("pods", "0", "cpu", "0")},
@@ -138,17 +138,17 @@ func TestWhatIsNotEnforcedIsReservedAndRemarkedOn(t *testing.T) {
 		"but not in the ledger of another quota": {
 			state:  State{Basis: Basis{Quota: "before", Generation: 9, Digest: "digest"}, Used: list("pods", "0", "cpu", "0")},
 			charge: asking(both.advising("pods", "cpu"), pod),
-			want:   Undecided{Quota: "team", Reason: NotCounted, Resources: []corev1.ResourceName{"cpu", "pods"}},
+			want:   Undecided{Unenforced: true, Quota: "team", Reason: NotCounted, Resources: []corev1.ResourceName{"cpu", "pods"}},
 		},
 		"nor by an outdated spec": {
 			state:  State{Basis: Basis{Quota: "quota", Generation: 4, Digest: "digest"}, Used: list("pods", "0", "cpu", "0")},
 			charge: asking(both.advising("pods", "cpu"), pod),
-			want:   Undecided{Quota: "team", Reason: StaleLimits, Resources: []corev1.ResourceName{"cpu", "pods"}},
+			want:   Undecided{Unenforced: true, Quota: "team", Reason: StaleLimits, Resources: []corev1.ResourceName{"cpu", "pods"}},
 		},
 		"nor by a caller who has seen less of namespaces": {
 			state:  counted("pods", "0", "cpu", "0").upTo(Namespaces, 7),
 			charge: Charge{Limits: both.advising("pods", "cpu"), Reservation: pod, Knowledge: Knowledge{Seen: 6}},
-			want:   Undecided{Quota: "team", Reason: StaleNamespaces, Resources: []corev1.ResourceName{"cpu", "pods"}, Members: 7},
+			want:   Undecided{Unenforced: true, Quota: "team", Reason: StaleNamespaces, Resources: []corev1.ResourceName{"cpu", "pods"}, Members: 7},
 		},
 		"in a namespace that isn't counted yet": {
 			state:  counted("pods", "0", "cpu", "0").upTo(Namespaces, 7),
@@ -311,6 +311,22 @@ func TestAFullLedgerHoldsUpOnlyWhatIsEnforced(t *testing.T) {
 				t.Error("want it as it was")
 			}
 		})
+	}
+}
+
+// Charges that nobody may be refused for fill half of a ledger at most, so that they hold up nobody.
+func TestWhatIsNotEnforcedLeavesRoomInTheLedger(t *testing.T) {
+	held := make([]Reservation, 0, MaxReservations/2)
+	for i := range MaxReservations / 2 {
+		held = append(held, benchPod(i))
+	}
+	draft := Edit(counted("pods", "0").with(held...))
+	draft.Reserve(asking(limits("pods", "1M").advising("pods"), creation("a", "a", "pods", "1")))
+	if draft.Changed() {
+		t.Error("want what isn't enforced granted without a reservation")
+	}
+	if decision := draft.Reserve(asking(limits("pods", "1M"), creation("b", "b", "pods", "1"))); !IsGranted(decision) || !draft.Changed() {
+		t.Errorf("got %+v, want what is enforced reserved", decision)
 	}
 }
 

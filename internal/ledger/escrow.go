@@ -108,7 +108,7 @@ func (i *index) escrowsOf(reservations map[Key]Reservation) []Reservation {
 // Take has an escrow hold twice of what the demand was, in place of the one that has the same key. It returns
 // the escrow; none if the draft can't judge charges by the limits, or if of some resource nothing may be
 // taken: all escrows together hold at most one part in so many of what would be free without any. Of a resource
-// for which nothing is refused, as much is taken as is wanted.
+// for which nothing is refused, as much is taken as is wanted once its limit is reached.
 func (d *Draft) Take(escrow Reservation, demand Demand, limits Limits, parts int64) Reservation {
 	wanted := demand.twice()
 	amounts := d.affordable(wanted, limits, parts)
@@ -158,7 +158,7 @@ func (d *Draft) Spend(escrow Key, charge Charge, probe bool) (granted Granted, o
 	held, ok := d.Escrow(escrow)
 	wanted := charge.Reservation
 	_, known := d.state.Reservations[wanted.Key()]
-	if !ok || held.IsRecalled() || known || wanted.From != "" || len(d.index.slots[wanted.slot()]) > 0 || !d.hasRoomFor(wanted) {
+	if !ok || held.IsRecalled() || known || wanted.From != "" || len(d.index.slots[wanted.slot()]) > 0 || !d.hasRoomFor(wanted, charge.Limits.EnforcesAny(wanted.Amounts)) {
 		return Granted{}, false
 	}
 	rest := held
@@ -268,11 +268,12 @@ func (d *Draft) affordable(wanted corev1.ResourceList, limits Limits, parts int6
 		if !counted {
 			continue
 		}
-		if !limits.Enforces(name) {
+		limit, limited := limits.Hard[name]
+		if !limited {
 			affordable[name] = amount.DeepCopy()
 			continue
 		}
-		limit, held := limits.Hard[name], d.index.escrowed[name]
+		held := d.index.escrowed[name]
 		free := limit.DeepCopy()
 		free.Sub(used)
 		free.Sub(d.index.reserved[name])
@@ -283,8 +284,11 @@ func (d *Draft) affordable(wanted corev1.ResourceList, limits Limits, parts int6
 		if amount.Cmp(most) < 0 {
 			most = amount.DeepCopy()
 		}
-		if most.Sign() > 0 {
+		switch {
+		case most.Sign() > 0:
 			affordable[name] = most
+		case !limits.Enforces(name):
+			affordable[name] = amount.DeepCopy()
 		}
 	}
 	return affordable

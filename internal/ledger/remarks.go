@@ -19,6 +19,31 @@ func (d *Draft) admits(limits Limits, reason Reason) bool {
 	return d.state.Quota == limits.Quota && (reason == NotCounted || reason == NotJoined || reason == Sealed)
 }
 
+// unjudged reserves what nobody could judge, if the ledger has room for it.
+func (d *Draft) unjudged(limits Limits, undecided Undecided, reservation Reservation, amounts corev1.ResourceList) (Decision, corev1.ResourceList) {
+	if d.state.Digest == limits.Digest && d.state.Sealed.IsZero() {
+		amounts = d.countable(limits, amounts)
+	}
+	if !d.hasRoomFor(reservation, false) {
+		amounts = nil
+	}
+	return unenforced(undecided), amounts
+}
+
+// countable returns the amounts without those that aren't enforced and aren't counted, such as of a resource that can't
+// be listed: no count would ever settle them. It is nil if nothing is left.
+func (d *Draft) countable(limits Limits, amounts corev1.ResourceList) corev1.ResourceList {
+	for name := range amounts {
+		if _, counted := d.state.Used[name]; !counted && !limits.Enforces(name) {
+			delete(amounts, name)
+		}
+	}
+	if len(amounts) == 0 {
+		return nil
+	}
+	return amounts
+}
+
 // remarks returns what there is to say of a charge that is granted. What replicas hold in escrow is not held
 // against it, because nobody uses it.
 func (d *Draft) remarks(limits Limits, amounts, added corev1.ResourceList) []Remark {

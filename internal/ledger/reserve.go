@@ -84,6 +84,9 @@ type Undecided struct {
 	// Members is, with StaleNamespaces, the resourceVersion of a namespace's change
 	// that the caller has to know of.
 	Members uint64
+	// Unenforced: the charge can't be refused for the sake of any of its resources, by the limits that bind it, which a
+	// fence may have changed.
+	Unenforced bool
 	// Detail says more, for people; empty for most reasons.
 	Detail string
 }
@@ -174,19 +177,21 @@ func (d *Draft) Judge(charge Charge) Decision {
 func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 	limits, reservation := d.state.Fence.bind(charge.Limits), charge.Reservation
 	amounts := limits.Charged(reservation.Amounts)
+	enforced := limits.EnforcesAny(amounts)
 	if reason := d.unknown(limits, charge.Knowledge, amounts); reason != "" {
 		undecided := Undecided{Quota: limits.Name, Reason: reason, Resources: sortedNames(amounts)}
 		if reason == StaleNamespaces {
 			undecided.Members = d.state.Counted[Namespaces]
 		}
-		if charge.Unjudged && !limits.EnforcesAny(amounts) && d.admits(limits, reason) {
-			return unenforced(undecided), amounts
+		if charge.Unjudged && !enforced && d.admits(limits, reason) {
+			return d.unjudged(limits, undecided, reservation, amounts)
 		}
+		undecided.Unenforced = !enforced
 		return undecided, nil
 	}
-	if _, known := d.state.Reservations[reservation.Key()]; !known && !d.hasRoomFor(reservation) {
+	if _, known := d.state.Reservations[reservation.Key()]; !known && !d.hasRoomFor(reservation, enforced) {
 		full := Undecided{Quota: limits.Name, Reason: Full, Resources: sortedNames(amounts)}
-		if charge.Unjudged && !limits.EnforcesAny(amounts) {
+		if !enforced {
 			return unenforced(full), nil
 		}
 		return full, nil
@@ -198,7 +203,7 @@ func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 	if withheld, ok := d.withhold(charge, limits, added); ok {
 		return withheld, nil
 	}
-	return Granted{Remarks: d.remarks(limits, amounts, added)}, amounts
+	return Granted{Remarks: d.remarks(limits, amounts, added)}, d.countable(limits, amounts)
 }
 
 // exceeded returns the resources of which more is wanted than the limits that are enforced.
@@ -249,9 +254,14 @@ func denied(
 	return denied
 }
 
-// hasRoomFor reports whether the ledger can hold one more.
-func (d *Draft) hasRoomFor(reservation Reservation) bool {
-	return len(d.state.Reservations) < MaxReservations && d.index.bytes+reservation.size() <= MaxBytes
+// hasRoomFor reports whether the ledger can hold one more. Charges of which nothing is enforced may fill half of it, so
+// that they never stand in the way of others.
+func (d *Draft) hasRoomFor(reservation Reservation, enforced bool) bool {
+	most, bytes := MaxReservations, MaxBytes
+	if !enforced {
+		most, bytes = MaxReservations/2, MaxBytes/2
+	}
+	return len(d.state.Reservations) < most && d.index.bytes+reservation.size() <= bytes
 }
 
 // unknown returns what the state doesn't know to decide the charge; empty if it

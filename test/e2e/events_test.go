@@ -154,7 +154,8 @@ var _ = Describe("The events of a quota", func() {
 		Eventually(ctx, condition(quota, quotav1.ConditionExceeded)).Should(Equal("True UsedAboveHard: pods: used 5, hard 3; " +
 			"nothing is removed, and requests for more are refused, until used is below hard: " +
 			"delete unneeded objects, or raise spec.quota.hard"))
-		Eventually(ctx, onQuota).Should(ConsistOf("NearLimit"+path+near, "LimitReached"+path+reached, "UsedAboveHard"+path+above))
+		Eventually(ctx, onQuota).Should(ConsistOf("NearLimit"+path+near, "LimitReached"+path+reached, "UsedAboveHard"+path+above,
+			"SpecChanged"+path+"admin changed hard of pods from 5 to 3"))
 		Eventually(ctx, says("describe", "crq", quota.Name)).Should(And(
 			ContainSubstring("Warning NearLimit"), ContainSubstring("Warning LimitReached"), ContainSubstring("Warning UsedAboveHard")))
 

@@ -99,6 +99,7 @@ var _ = Describe("The metrics", longest, func() {
 		// The first takes a defect, the second a quota whose scopes match nothing, the third a request that failed.
 		// Workloads that are woken may be another spec's; test/wake has their figures.
 		woken := []string{
+			"sharedquota_admission_would_refuse_total", "sharedquota_trial_refused_requests", // another spec's, too
 			"sharedquota_owners_woken_total", "sharedquota_owners_refused_again_total", "sharedquota_owners_wake_failures_total",
 		}
 		Expect(without(metrics.names(), woken...)).To(ConsistOf(without(documented(), append(woken, "sharedquota_counting_drift_total",

@@ -93,7 +93,7 @@ var _ = Describe("kubectl crq plan", Ordered, func() {
 		Expect(got.status).To(Equal(1), got.stderr)
 		Expect(got.stdout).To(And(HavePrefix("Above the limit would be pods of planner by 1.\n"),
 			ContainSubstring("By team=planner it selects 2 namespaces: planner-books, planner-shop.\n"),
-			MatchRegexp(`pods +Deny +5 +2 +3 +1 +-\n`)))
+			MatchRegexp(`pods +Deny +5 +2 +3 +1 +3\n`)))
 		Expect(mustKubectl(ctx, "get", "crq", team, "-o", "jsonpath={.spec.quota.hard.pods}")).To(Equal("5"))
 	})
 

@@ -70,9 +70,18 @@ func (h *Handler) passOver(
 	waived := waiver{judgement: map[string]bool{}, charge: map[string]bool{}}
 	for {
 		undecided, is := last.mayPassOver()
-		if !is || waived.charge[undecided.Quota] {
-			last.passedOver = passed
+		if !is || waived.charge[undecided.Quota] || ctx.Err() != nil {
+			last.passedOver = last.covering(passed)
 			return last
+		}
+		// The mode may be another one by now.
+		again, err := h.Coverage.CoveringNow(ctx, question, request.Namespace, coverage.LookQuotas)
+		if err != nil {
+			return outcome{err: err}
+		}
+		if !sameLimits(last.covered.Definitions, again.Definitions) {
+			last = h.decideAgain(ctx, request, attributes, question, h.charge(ctx, request, attributes, again, waived), waived)
+			continue
 		}
 		if !waived.judgement[undecided.Quota] {
 			waived.judgement[undecided.Quota] = true
@@ -89,7 +98,14 @@ func (h *Handler) passOver(
 // mayPassOver reports whether a quota that would refuse nothing couldn't decide.
 func (o outcome) mayPassOver() (ledger.Undecided, bool) {
 	undecided, isUndecided := o.decision.(ledger.Undecided)
-	return undecided, o.err == nil && isUndecided && !o.enforces(undecided.Quota)
+	return undecided, o.err == nil && isUndecided && undecided.Unenforced && !o.enforces(undecided.Quota)
+}
+
+// covering returns those that were passed over of quotas that still cover the namespace.
+func (o outcome) covering(passed []ledger.Undecided) []ledger.Undecided {
+	return slices.DeleteFunc(passed, func(undecided ledger.Undecided) bool {
+		return !slices.ContainsFunc(o.covered.Definitions, func(d definition.Definition) bool { return d.Quota.Name == undecided.Quota })
+	})
 }
 
 // enforces reports whether a quota may refuse the request.
@@ -167,7 +183,7 @@ func (o outcome) granted() bool { return o.err == nil && ledger.IsGranted(o.deci
 
 // patience is how long the request waits for what needs time.
 func (o outcome) patience() time.Duration {
-	if undecided, isUndecided := o.decision.(ledger.Undecided); isUndecided && o.err == nil && !o.enforces(undecided.Quota) {
+	if undecided, isUndecided := o.decision.(ledger.Undecided); isUndecided && o.err == nil && undecided.Unenforced && !o.enforces(undecided.Quota) {
 		return admitWait
 	}
 	return countWait

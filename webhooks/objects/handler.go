@@ -165,7 +165,7 @@ func (h *Handler) failed(
 	if taken := (*apierrors.StatusError)(nil); isTaken(err) && errors.As(err, &taken) {
 		return metrics.Denied, admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &taken.ErrStatus}}, false
 	}
-	return metrics.Failed, admission.Errored(status(err), err), decided.isBarred()
+	return metrics.Failed, admission.Errored(status(err), err), decided.isBarred() || h.refuses(decided)
 }
 
 func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {
@@ -265,7 +265,8 @@ func invalid(quota *definition.Definition, amounts corev1.ResourceList) (refused
 	}
 	return ledger.Undecided{
 		Quota: quota.Limits.Name, Reason: ledger.InvalidSpec, Resources: slices.Sorted(maps.Keys(amounts)),
-		Detail: strings.TrimPrefix(quota.Invalid.Error(), "quota "+quota.Limits.Name+": "),
+		Unenforced: !quota.Limits.EnforcesAny(amounts),
+		Detail:     strings.TrimPrefix(quota.Invalid.Error(), "quota "+quota.Limits.Name+": "),
 	}, true
 }
 
@@ -273,6 +274,14 @@ func invalid(quota *definition.Definition, amounts corev1.ResourceList) (refused
 type unjudged struct{ error }
 
 func (u unjudged) Unwrap() error { return u.error }
+
+// refuses reports whether a quota that is known to cover the request refuses while nobody can decide. The entry that the
+// request met may be older than its spec.
+func (h *Handler) refuses(decided outcome) bool {
+	return slices.ContainsFunc(decided.covered.Definitions, func(d definition.Definition) bool {
+		return !d.Enforcement.AdmitsUnavailable(h.AdmitByDefault)
+	})
+}
 
 // isBarred reports whether a request that may be refused, or very many of them, are the reason that nobody can decide.
 // Such a request isn't let past a limit.

@@ -330,8 +330,10 @@ func TestWhatIsAnsweredOnceAQuotaIsPassedOverIsLookedAtAgain(t *testing.T) {
 	serve(t, quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "1")), func(t *testing.T, served *served) {
 		other := undecided(ledger.NotJoined, 0)
 		other.Quota = "z"
+		late := undecided(ledger.StaleLimits, 0)
+		late.Unenforced = true
 		charger := &byQuota{answers: map[string][]ledger.Decision{
-			"team": {undecided(ledger.StaleLimits, 0)}, "z": {other, other, other, ledger.Granted{}},
+			"team": {late}, "z": {other, other, other, ledger.Granted{}},
 		}}
 		served.handler.Charger = charger
 		if got := served.handle(t.Context(), creation()); !got.Allowed || got.AuditAnnotations[auditWouldRefuse] == "" {

@@ -4,6 +4,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -40,6 +41,9 @@ func Describe(of Description, style Style, now time.Time) string {
 		{"Name:", quota.Name},
 		{"Selector:", of.Selector},
 		{"Scopes:", ScopesText(quota.Spec.Quota.Scopes, quota.Spec.Quota.ScopeSelector)},
+		{"Mode:", modesText(quota.Spec.Enforcement)},
+		{"Unavailable:", string(quota.Spec.Enforcement.WhenUnavailable)},
+		{"Trial:", trialText(quota.Spec.Trial.Hard)},
 		{"Age:", age(quota.CreationTimestamp, now)},
 		{"Generation:", generationText(quota)},
 	} {
@@ -51,12 +55,47 @@ func Describe(of Description, style Style, now time.Time) string {
 	section(&text, style, "Conditions:", conditionsTable(quota, style, now))
 	section(&text, style, "Resources:", resourcesTable(quota, style))
 	section(&text, style, fmt.Sprintf("Namespaces (%d):", quota.Status.NamespaceCount), namespacesTable(quota, style))
+	if len(quota.Status.Changes) > 0 {
+		section(&text, style, "Changes:", changesTable(quota, style, now))
+	}
 	if of.EventsUnread != "" {
 		text.WriteString(style.paint(bold, "Events:") + indent + of.EventsUnread + "\n")
 		return text.String()
 	}
 	section(&text, style, "Events:", eventsTable(of.Events, style, now))
 	return text.String()
+}
+
+// modesText says what is done with requests that don't fit; empty if they are refused.
+func modesText(enforcement quotav1.Enforcement) string {
+	mode := cmp.Or(enforcement.Mode, quotav1.EnforcementDeny)
+	if mode == quotav1.EnforcementDeny && len(enforcement.Overrides) == 0 {
+		return ""
+	}
+	texts := []string{string(mode)}
+	for _, override := range enforcement.Overrides {
+		texts = append(texts, fmt.Sprintf("%s for %s", override.Mode, override.Resource))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// trialText returns the limits on trial; empty if there are none.
+func trialText(hard corev1.ResourceList) string {
+	if len(hard) == 0 {
+		return ""
+	}
+	return amountsText(hard)
+}
+
+// changesTable says who changed what, the newest first.
+func changesTable(quota *quotav1.ClusterResourceQuota, style Style, now time.Time) *table {
+	made := &table{}
+	made.add(style.headings(plains("Age", "By", "Field", "Resource", "From", "To"))...)
+	for _, change := range quota.Status.Changes {
+		made.add(plains(age(change.At, now), change.By, change.Field, cmp.Or(string(change.Resource), nothing),
+			cmp.Or(change.From, nothing), cmp.Or(change.To, nothing))...)
+	}
+	return made
 }
 
 // section puts a table under its title, or says that there is nothing.

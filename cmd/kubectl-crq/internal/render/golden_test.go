@@ -131,6 +131,19 @@ func TestDescribe(t *testing.T) {
 			wantGolden(t, "describe-"+name, Describe(of, style, now))
 		})
 	}
+	t.Run("a quota that doesn't only refuse", func(t *testing.T) {
+		quota := payments()
+		quota.Spec.Enforcement = quotav1.Enforcement{
+			Mode: quotav1.EnforcementWarn, WhenUnavailable: quotav1.UnavailableAdmit,
+			Overrides: []quotav1.EnforcementOverride{{Resource: "pods", Mode: quotav1.EnforcementDeny}},
+		}
+		quota.Spec.Trial.Hard = corev1.ResourceList{"pods": resource.MustParse("7")}
+		quota.Status.Changes = []quotav1.SpecChange{
+			{At: ago(60), By: "olga", Generation: 2, Resource: "pods", Field: "hard", From: "16", To: "20"},
+			{At: ago(90), By: "ivy", Generation: 1, Field: "mode", To: "Warn"},
+		}
+		wantGolden(t, "describe-modes", Describe(Description{Quota: quota, Selector: "team=payments"}, Style{}, now))
+	})
 	t.Run("nothing is there yet", func(t *testing.T) {
 		of := Description{Quota: fresh(), Selector: "team=new", EventsUnread: "<you can't>"}
 		wantGolden(t, "describe-fresh", Describe(of, Style{}, now))
