@@ -43,7 +43,9 @@ func (g *Group) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.De
 // everyone, so that of two requests that want the last room of two quotas one
 // gets both. It doesn't wait for room while it holds some, nor again for a ledger
 // that was waited for in vain when all were judged.
-func (g *Group) chargeInOrder(ctx context.Context, charges []ledger.Charge, judged ledger.Granted, until time.Time) (ledger.Decision, error) {
+func (g *Group) chargeInOrder(
+	ctx context.Context, charges []ledger.Charge, judged ledger.Granted, until time.Time,
+) (ledger.Decision, error) {
 	var all ledger.Granted
 	for i, charge := range charges {
 		if missed := slices.IndexFunc(judged.Remarks, func(r ledger.Remark) bool {

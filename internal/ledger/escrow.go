@@ -158,7 +158,8 @@ func (d *Draft) Spend(escrow Key, charge Charge, probe bool) (granted Granted, o
 	held, ok := d.Escrow(escrow)
 	wanted := charge.Reservation
 	_, known := d.state.Reservations[wanted.Key()]
-	if !ok || held.IsRecalled() || known || wanted.From != "" || len(d.index.slots[wanted.slot()]) > 0 || !d.hasRoomFor(wanted, charge.Limits.EnforcesAny(wanted.Amounts)) {
+	if !ok || held.IsRecalled() || known || wanted.From != "" || len(d.index.slots[wanted.slot()]) > 0 ||
+		!d.hasRoomFor(wanted, charge.Limits.EnforcesAny(wanted.Amounts)) {
 		return Granted{}, false
 	}
 	rest := held

@@ -20,7 +20,9 @@ func (d *Draft) admits(limits Limits, reason Reason) bool {
 }
 
 // unjudged reserves what nobody could judge, if the ledger has room for it.
-func (d *Draft) unjudged(limits Limits, undecided Undecided, reservation Reservation, amounts corev1.ResourceList) (Decision, corev1.ResourceList) {
+func (d *Draft) unjudged(
+	limits Limits, undecided Undecided, reservation Reservation, amounts corev1.ResourceList,
+) (Decision, corev1.ResourceList) {
 	if d.state.Digest == limits.Digest && d.state.Sealed.IsZero() {
 		amounts = d.countable(limits, amounts)
 	}

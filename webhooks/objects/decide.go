@@ -183,7 +183,7 @@ func (o outcome) granted() bool { return o.err == nil && ledger.IsGranted(o.deci
 
 // patience is how long the request waits for what needs time.
 func (o outcome) patience() time.Duration {
-	if undecided, isUndecided := o.decision.(ledger.Undecided); isUndecided && o.err == nil && undecided.Unenforced && !o.enforces(undecided.Quota) {
+	if _, may := o.mayPassOver(); may {
 		return admitWait
 	}
 	return countWait
