@@ -98,10 +98,11 @@ func (w *world) checkPeaks() {
 	}
 }
 
-// enforces notes that a quota refuses something now: by its mode, or by a fence.
+// enforces notes that a quota refuses something now: by its mode, or by a fence. If an edit is refused after its fence was
+// set, because another edit was first, the fence still binds replicas that have seen neither.
 func (w *world) enforces(q int) {
 	quota, ledger := w.quotas.newest[q], w.ledgers.newest[q]
-	if quota != nil && (!quota.audits || ledger != nil && ledger.snapshot.State.Fence.Generation > quota.generation) {
+	if quota != nil && (!quota.audits || ledger != nil && ledger.snapshot.State.Fence.Generation != 0) {
 		w.enforced[q] = w.revision
 	}
 }
