@@ -172,6 +172,6 @@ var _ = Describe("The events of a quota", func() {
 			mustDelete(ctx, builders.Pod(here, pod).Obj())
 		}
 		Expect(says("wait", "--for=condition=Exceeded=false", "--timeout=30s", "crq", quota.Name)(ctx)).To(ContainSubstring("condition met"))
-		Expect(onQuota(ctx)).To(HaveLen(3), "what was told is not told again")
+		Expect(onQuota(ctx)).To(HaveLen(4), "what was told is not told again")
 	})
 })
