@@ -14,11 +14,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/utils/clock"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -122,6 +125,18 @@ func TestAFenceIsLoweredOnceItsSpecCanNoLongerBeStored(t *testing.T) {
 				b.wantStored(test.want)
 			})
 		})
+	}
+}
+
+// What is only tried or advised keeps no namespace suspected.
+func TestOnlyEnforcedLimitsKeepANamespaceSuspected(t *testing.T) {
+	quota := evaluation.Quota{
+		Spec:     corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("1"), "secrets": resource.MustParse("0")}},
+		Advisory: map[corev1.ResourceName]bool{"secrets": true},
+	}
+	want := corev1.ResourceList{"pods": resource.MustParse("1")}
+	if got := enforced(quota); !upstream.Equals(got, want) || len(quota.Spec.Hard) != 2 {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -44,3 +44,29 @@ func TestTheLastEditOfAGenerationIsTheOneThatWasStored(t *testing.T) {
 		})
 	}
 }
+
+// A trial that is tried again after others is known, though it began before all that a record keeps.
+func TestATrialThatIsTriedAgain(t *testing.T) {
+	leader, other := New("leader"), New("other")
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	pods := func(amount string) corev1.ResourceList {
+		return corev1.ResourceList{"pods": resource.MustParse(amount)}
+	}
+	for i, hard := range []string{"1", "2", "3", "4", "5", "1"} {
+		at = at.Add(time.Hour)
+		leader.Judged(at, "team", "u", pods(hard))
+		if i < 2 {
+			other.Refused(at, Refusal{Quota: "team", UID: "u", Tried: true, Trial: pods(hard), Needed: pods("9")})
+		}
+	}
+	encoded, _, err := other.Publish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := leader.Receive("other", encoded); err != nil {
+		t.Fatal(err)
+	}
+	if got := leader.Summary(at, "team", "u", pods("1")); got.TrialSince.IsZero() || got.Trial["pods"].Requests != 1 {
+		t.Errorf("got %v, %v, want the trial under way", got.TrialSince, got.Trial)
+	}
+}

@@ -4,18 +4,17 @@
 package history
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 const (
@@ -27,10 +26,7 @@ const (
 	mostAdopted = 1000
 )
 
-var (
-	errTooLarge = errors.New("it is too large")
-	errQuota    = errors.New("it isn't what a quota has seen")
-)
+var errQuota = errors.New("it isn't what a quota has seen")
 
 // part is what a process published.
 type part struct {
@@ -110,33 +106,18 @@ func (e *entry) encode(of key, today int32, days int) (json.RawMessage, error) {
 }
 
 func pack(made wirePart) ([]byte, error) {
-	var encoded bytes.Buffer
-	packed, err := gzip.NewWriterLevel(&encoded, gzip.BestSpeed)
+	encoded, err := waiting.Pack(made)
 	if err != nil {
 		return nil, fmt.Errorf("packing the history: %w", err)
 	}
-	if err := errors.Join(json.NewEncoder(packed).Encode(made), packed.Close()); err != nil {
-		return nil, fmt.Errorf("packing the history: %w", err)
-	}
-	return encoded.Bytes(), nil
+	return encoded, nil
 }
 
 // decode reads a part; nil if it can't be read at all. Quotas that can't be read are left out, with an error. What is
 // written as in the part before isn't read again.
 func decode(encoded []byte, before *part) (*part, error) {
-	packed, err := gzip.NewReader(bytes.NewReader(encoded))
-	if err != nil {
-		return nil, fmt.Errorf("reading the history: %w", err)
-	}
-	text, err := io.ReadAll(io.LimitReader(packed, maxDecoded+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading the history: %w", err)
-	}
-	if len(text) > maxDecoded {
-		return nil, fmt.Errorf("reading the history: %w", errTooLarge)
-	}
 	var wire wirePart
-	if err := json.Unmarshal(text, &wire); err != nil {
+	if err := waiting.Unpack(encoded, maxDecoded, &wire); err != nil {
 		return nil, fmt.Errorf("reading the history: %w", err)
 	}
 	if wire.ID == "" || len(wire.ID) > longestName {

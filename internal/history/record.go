@@ -228,12 +228,16 @@ func (r *record) add(other *record) {
 		r.missIn(other.today, namespace, requests, true)
 	}
 	for _, digest := range slices.Sorted(maps.Keys(other.trials)) {
-		of := r.judge(other.trials[digest].since, digest)
-		for name, seen := range other.trials[digest].resources {
-			of.miss(name, *seen)
-		}
+		r.addTrial(digest, other.trials[digest])
 	}
 	r.edits = append(r.edits, other.edits...)
+}
+
+func (r *record) addTrial(digest string, other *trial) {
+	of := r.judge(other.since, digest)
+	for name, seen := range other.resources {
+		of.miss(name, *seen)
+	}
 }
 
 // settle brings the bounds into force again after add.

@@ -88,8 +88,15 @@ func (r *Recorder) Summary(now time.Time, quota string, uid types.UID, trial cor
 		of.record.touch(at)
 		of.mu.Unlock()
 	}
-	all := newRecord()
-	r.each(quota, uid, all.add)
+	// The trial that is asked about counts even if others began later, of which a record keeps but a few.
+	all, asked, digest := newRecord(), newRecord(), digestOf(trial)
+	r.each(quota, uid, func(known *record) {
+		all.add(known)
+		if of := known.trials[digest]; of != nil {
+			asked.addTrial(digest, of)
+		}
+	})
+	all.trials = asked.trials
 	return all.summary(at, trial)
 }
 

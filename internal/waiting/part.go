@@ -77,15 +77,38 @@ func encode(records []Record) ([]byte, error) {
 	for i := range records {
 		made.Owners = append(made.Owners, entryOf(&records[i]))
 	}
-	var encoded bytes.Buffer
-	packed, err := gzip.NewWriterLevel(&encoded, gzip.BestSpeed)
+	encoded, err := Pack(made)
 	if err != nil {
 		return nil, fmt.Errorf("packing who waits: %w", err)
 	}
-	if err := errors.Join(json.NewEncoder(packed).Encode(made), packed.Close()); err != nil {
-		return nil, fmt.Errorf("packing who waits: %w", err)
+	return encoded, nil
+}
+
+// Pack writes a value as compressed JSON.
+func Pack(value any) ([]byte, error) {
+	var encoded bytes.Buffer
+	packed, err := gzip.NewWriterLevel(&encoded, gzip.BestSpeed)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what was packed
 	}
-	return encoded.Bytes(), nil
+	err = errors.Join(json.NewEncoder(packed).Encode(value), packed.Close())
+	return encoded.Bytes(), err
+}
+
+// Unpack reads what Pack wrote into a value. More than so many bytes of JSON are an error.
+func Unpack(encoded []byte, most int64, value any) error {
+	packed, err := gzip.NewReader(bytes.NewReader(encoded))
+	if err != nil {
+		return err //nolint:wrapcheck // the caller says what was read
+	}
+	text, err := io.ReadAll(io.LimitReader(packed, most+1))
+	if err != nil {
+		return err //nolint:wrapcheck // the caller says what was read
+	}
+	if int64(len(text)) > most {
+		return errTooLarge
+	}
+	return json.Unmarshal(text, value) //nolint:wrapcheck // the caller says what was read
 }
 
 func entryOf(record *Record) entry {
@@ -99,19 +122,8 @@ func entryOf(record *Record) entry {
 // Decode returns what Encode was given. It leaves out owners that can't be read, and says so by an error beside the
 // others, because one of them must not hide all.
 func Decode(encoded []byte) ([]Record, error) {
-	packed, err := gzip.NewReader(bytes.NewReader(encoded))
-	if err != nil {
-		return nil, fmt.Errorf("reading who waits: %w", err)
-	}
-	text, err := io.ReadAll(io.LimitReader(packed, maxDecoded+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading who waits: %w", err)
-	}
-	if len(text) > maxDecoded {
-		return nil, fmt.Errorf("reading who waits: %w", errTooLarge)
-	}
 	var read part
-	if err := json.Unmarshal(text, &read); err != nil {
+	if err := Unpack(encoded, maxDecoded, &read); err != nil {
 		return nil, fmt.Errorf("reading who waits: %w", err)
 	}
 	return read.records()

@@ -14,7 +14,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -94,12 +97,25 @@ var _ = Describe("The metrics", longest, func() {
 			return scrape(ctx).value("sharedquota_ledger_lost_total", "quota", quota.Name, "how", "deleted")
 		}).Should(Equal(1.0))
 
+		By("what isn't refused")
+		lenient := builders.Quota(team.name+"-lenient").Label(teamLabel, team.name).Hard("secrets", "0").Obj()
+		lenient.Spec.Enforcement.Mode = quotav1.EnforcementAudit
+		lenient.Spec.Trial.Hard = corev1.ResourceList{"secrets": resource.MustParse("0")}
+		waitUntilEnforced(ctx, createQuota(ctx, lenient))
+		mustCreate(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: first, Name: "more"}})
+		Eventually(ctx, func(g Gomega, ctx SpecContext) {
+			now := scrape(ctx)
+			for _, mode := range []string{"Audit", "Trial"} {
+				g.Expect(now.value("sharedquota_admission_would_refuse_total", "quota", lenient.Name, "resource", "secrets", "mode", mode)).To(Equal(1.0))
+			}
+			g.Expect(now.value("sharedquota_trial_refused_requests", "quota", lenient.Name, "resource", "secrets")).To(Equal(1.0))
+		}).Should(Succeed())
+
 		By("all that are documented, and no other")
 		metrics = scrape(ctx)
 		// The first takes a defect, the second a quota whose scopes match nothing, the third a request that failed.
 		// Workloads that are woken may be another spec's; test/wake has their figures.
 		woken := []string{
-			"sharedquota_admission_would_refuse_total", "sharedquota_trial_refused_requests", // another spec's, too
 			"sharedquota_owners_woken_total", "sharedquota_owners_refused_again_total", "sharedquota_owners_wake_failures_total",
 		}
 		Expect(without(metrics.names(), woken...)).To(ConsistOf(without(documented(), append(woken, "sharedquota_counting_drift_total",

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 func list(pairs ...string) corev1.ResourceList {
@@ -103,11 +104,11 @@ func TestMessagesWordForWord(t *testing.T) {
 // A warning that has a control character would be left out by the API server.
 func TestAWarningIsOneLineOfBoundedLength(t *testing.T) {
 	for text, want := range map[string]string{
-		"fits":                             "fits",
-		"context ended\nno\tright\x00":     "context ended: no right ",
-		strings.Repeat("long", maxWarning): strings.Repeat("long", maxWarning/4-1) + "l...",
+		"fits":                         "fits",
+		"context ended\nno\tright\x00": "context ended: no right ",
+		strings.Repeat("long", report.MaxWarning): strings.Repeat("long", report.MaxWarning/4-1) + "l...",
 	} {
-		if got := shortened(text, maxWarning); got != want {
+		if got := shortened(text, report.MaxWarning); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 const (
@@ -258,7 +259,7 @@ func TestAQuotaThatCannotDecideIsPassedOver(t *testing.T) {
 		"it is the only one": {quotas: quotas(mode(audit, quotaOf("team", "pods", "1"))), gone: []string{"team"}, audited: uncounted},
 		"it warns": {
 			quotas: quotas(mode(warn, quotaOf("team", "pods", "1"))), gone: []string{"team"},
-			warnings: []string{shortened(uncounted+" ("+admittedText+")", maxWarning)},
+			warnings: []string{shortened(uncounted+" ("+admittedText+")", report.MaxWarning)},
 		},
 		"another one grants": {
 			quotas: quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "1"), quotaOf("a", "pods", "1")),

@@ -4,6 +4,7 @@
 package objects
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -49,6 +50,29 @@ func TestAnOutdatedEntryAdmitsNothing(t *testing.T) {
 		charging(machine.ErrStore)(served)
 		if got := served.admits(t.Context(), creation()); got.Allowed {
 			t.Errorf("admitted by an outdated entry: %v", got.Warnings)
+		}
+	})
+}
+
+// A quota that was passed over goes while another one is waited for.
+func TestAQuotaThatWasPassedOverGoes(t *testing.T) {
+	serve(t, quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "1")), func(t *testing.T, served *served) {
+		late, other := undecided(ledger.StaleLimits, 0), undecided(ledger.NotJoined, 0)
+		late.Unenforced, other.Quota = true, "z"
+		served.handler.Charger = &byQuota{answers: map[string][]ledger.Decision{
+			"team": {late}, "z": append(slices.Repeat([]ledger.Decision{other}, 30), ledger.Granted{}),
+		}}
+		go func() {
+			<-time.After(700 * time.Millisecond) // team has been passed over, and z is waited for
+			gone := quotaOf("team", "pods", "1")
+			gone.ResourceVersion = "99999"
+			if err := served.live.Delete(t.Context(), quotaOf("team")); err != nil {
+				t.Error(err)
+			}
+			served.caches.quotas.Delete(gone)
+		}()
+		if got := served.handle(t.Context(), creation()); !got.Allowed || len(got.AuditAnnotations) != 0 {
+			t.Errorf("got %+v, want it admitted without a word of the quota that has gone", got)
 		}
 	})
 }

@@ -30,13 +30,8 @@ const (
 	auditUnchecked   = "unchecked"
 )
 
-const (
-	// maxWarning is what the API server passes on of each warning, if there are many, and maxWarnings how many of
-	// that length it passes on.
-	maxWarning, maxWarnings = 256, 15
-	// maxAudit bounds an audit annotation.
-	maxAudit = 4 << 10
-)
+// maxAudit bounds an audit annotation.
+const maxAudit = 4 << 10
 
 // comments are what a request that is admitted is told.
 type comments struct {
@@ -187,26 +182,17 @@ func nearMessages(near ledger.Denied) []string {
 
 // bounded keeps warnings within what the API server passes on.
 func bounded(warnings []string) []string {
-	if len(warnings) > maxWarnings {
-		more := fmt.Sprintf("%d more warnings", len(warnings)-maxWarnings+1)
-		warnings = append(slices.Clone(warnings[:maxWarnings-1]), more)
-	}
+	warnings = report.Warnings(warnings, "warnings")
 	for i, warning := range warnings {
-		warnings[i] = shortened(warning, maxWarning)
+		warnings[i] = shortened(warning, report.MaxWarning)
 	}
 	return warnings
 }
 
-// shortened returns a text of one line. The API server leaves out a warning that has control characters, such as what
-// separates joined errors.
+// shortened returns a text of one line: joined errors have one each.
 func shortened(text string, most int) string {
 	const ellipsis = "..."
-	text = strings.Map(func(letter rune) rune {
-		if letter < ' ' || letter == 0x7f {
-			return ' '
-		}
-		return letter
-	}, strings.ReplaceAll(text, "\n", ": "))
+	text = report.Printable(strings.ReplaceAll(text, "\n", ": "))
 	if len(text) <= most {
 		return text
 	}
@@ -226,7 +212,7 @@ func annotate(response *admission.Response, key string, messages []string) {
 // admitted returns the answer for a request that couldn't be decided, and is admitted because the entry says so.
 func admitted(failed admission.Response) admission.Response {
 	message := "not checked against the quotas of this namespace, and admitted: " + failed.Result.Message
-	response := admission.Allowed("").WithWarnings(shortened(message, maxWarning))
+	response := admission.Allowed("").WithWarnings(shortened(message, report.MaxWarning))
 	annotate(&response, auditUnchecked, []string{message})
 	return response
 }

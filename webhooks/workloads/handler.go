@@ -25,6 +25,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // Accounts by which HorizontalPodAutoscalers scale: their controller has one of its own, or that of all controllers. If
@@ -174,7 +175,7 @@ func answerOf(asked *subject, findings []finding) answer {
 			given.outcome = findings[i].outcome()
 		}
 	}
-	given.warnings = bounded(unique(given.warnings))
+	given.warnings = report.Warnings(unique(given.warnings), "quotas have something to say")
 	if len(denials) > 0 {
 		given.outcome, given.denial = metrics.PreflightDenied, strings.Join(unique(denials), "\n")
 	}

@@ -15,21 +15,16 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // All text that a person reads in an answer is built here. Nothing here names another namespace.
 
-const (
-	// maxWarning is what the API server passes on of each warning, if there are many.
-	maxWarning = 256
-	// maxWarnings keeps all warnings together within what the API server passes on, 4096.
-	maxWarnings = 15
-	ellipsis    = " ..."
-)
+const ellipsis = " ..."
 
 // unjudged is said of a workload about which nothing is known.
 func unjudged(reason string) string {
-	return printable(cut("not judged whether its pods fit into the quotas: "+reason, ""))
+	return report.Printable(cut("not judged whether its pods fit into the quotas: "+reason, ""))
 }
 
 // words are what one finding is told by: one warning for each refusal, or one.
@@ -38,7 +33,7 @@ func (f *finding) words(asked *subject) []string {
 	if refusals := f.verdict.Refusals; len(refusals) > 0 {
 		words := make([]string, 0, len(refusals))
 		for _, refusal := range refusals {
-			words = append(words, printable(cut(f.refused(refusal), why)))
+			words = append(words, report.Printable(cut(f.refused(refusal), why)))
 		}
 		return words
 	}
@@ -223,44 +218,24 @@ func listed(head string, names []string, tail string) string {
 		if rest := len(names) - count; rest > 0 {
 			text += fmt.Sprintf(" and %d more", rest)
 		}
-		if len(text)+len(tail) <= maxWarning {
-			return printable(text + tail)
+		if len(text)+len(tail) <= report.MaxWarning {
+			return report.Printable(text + tail)
 		}
 		if count == 1 {
-			return printable(cut(text, tail))
+			return report.Printable(cut(text, tail))
 		}
 	}
-	return printable(cut(head, tail))
+	return report.Printable(cut(head, tail))
 }
 
 // cut shortens a text to what the API server passes on. The tail is left out first.
 func cut(text, tail string) string {
 	switch {
-	case len(text)+len(tail) <= maxWarning:
+	case len(text)+len(tail) <= report.MaxWarning:
 		return text + tail
-	case len(text) <= maxWarning:
+	case len(text) <= report.MaxWarning:
 		return text
 	default:
-		return strings.ToValidUTF8(text[:maxWarning-len(ellipsis)], "") + ellipsis
+		return strings.ToValidUTF8(text[:report.MaxWarning-len(ellipsis)], "") + ellipsis
 	}
-}
-
-// printable leaves out what can't be in the header that carries a warning: the API server would leave
-// out the warning.
-func printable(text string) string {
-	return strings.Map(func(letter rune) rune {
-		if letter < ' ' || letter == 0x7f || letter == '�' {
-			return ' '
-		}
-		return letter
-	}, strings.ToValidUTF8(text, " "))
-}
-
-// bounded leaves out warnings that the API server would not pass on, and says how many.
-func bounded(warnings []string) []string {
-	if len(warnings) <= maxWarnings {
-		return warnings
-	}
-	rest := len(warnings) - maxWarnings + 1
-	return append(slices.Clone(warnings[:maxWarnings-1]), fmt.Sprintf("%d more quotas have something to say", rest))
 }

@@ -1,0 +1,37 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	// MaxWarning is what the API server passes on of each warning, in bytes, if there are many.
+	MaxWarning = 256
+	// maxWarnings keeps all warnings together within what the API server passes on, 4096.
+	maxWarnings = 15
+)
+
+// Warnings leaves out warnings that the API server would not pass on, and says of how many more there are.
+func Warnings(warnings []string, more string) []string {
+	if len(warnings) <= maxWarnings {
+		return warnings
+	}
+	rest := len(warnings) - maxWarnings + 1
+	return append(slices.Clone(warnings[:maxWarnings-1]), fmt.Sprintf("%d more %s", rest, more))
+}
+
+// Printable leaves out what can't be in the header that carries a warning: the API server would leave
+// out the warning.
+func Printable(text string) string {
+	return strings.Map(func(letter rune) rune {
+		if letter < ' ' || letter == 0x7f || letter == '\uFFFD' {
+			return ' '
+		}
+		return letter
+	}, strings.ToValidUTF8(text, " "))
+}
