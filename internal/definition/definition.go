@@ -66,16 +66,14 @@ func Compile(object *quotav1.ClusterResourceQuota) (Definition, error) {
 }
 
 func limitsOf(object *quotav1.ClusterResourceQuota, digest string) ledger.Limits {
-	limits := ledger.Limits{
-		Name:   object.Name,
-		Basis:  ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: digest},
-		Hard:   object.Spec.Quota.Hard,
-		Trial:  object.Spec.Trial.Hard,
-		WarnAt: int64(object.Spec.Enforcement.WarnAt),
-
+	return ledger.Limits{
+		Name:     object.Name,
+		Basis:    ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: digest},
+		Hard:     object.Spec.Quota.Hard,
 		Advisory: advisory(object.Spec),
+		Trial:    object.Spec.Trial.Hard,
+		WarnAt:   int64(object.Spec.Enforcement.WarnAt),
 	}
-	return limits
 }
 
 // digest covers what decides which objects count and for what, but not how

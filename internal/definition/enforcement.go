@@ -4,6 +4,7 @@
 package definition
 
 import (
+	"cmp"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,9 +56,9 @@ func (e Enforcement) AdmitsUnavailable(byDefault bool) bool {
 }
 
 func enforcementOf(spec quotav1.ClusterResourceQuotaSpec) Enforcement {
-	enforcement := Enforcement{Mode: spec.Enforcement.Mode, WhenUnavailable: spec.Enforcement.WhenUnavailable}
-	if enforcement.Mode == "" {
-		enforcement.Mode = quotav1.EnforcementDeny
+	enforcement := Enforcement{
+		Mode:            cmp.Or(spec.Enforcement.Mode, quotav1.EnforcementDeny),
+		WhenUnavailable: spec.Enforcement.WhenUnavailable,
 	}
 	for _, override := range spec.Enforcement.Overrides {
 		if enforcement.Modes == nil {
@@ -76,10 +77,7 @@ func ModeOf(spec quotav1.ClusterResourceQuotaSpec, name corev1.ResourceName) quo
 			return override.Mode
 		}
 	}
-	if spec.Enforcement.Mode == "" {
-		return quotav1.EnforcementDeny
-	}
-	return spec.Enforcement.Mode
+	return cmp.Or(spec.Enforcement.Mode, quotav1.EnforcementDeny)
 }
 
 // refuses reports whether a mode refuses requests. One that this release doesn't know does: a quota never limits less

@@ -63,7 +63,7 @@ func TestAQuotaThatWasPassedOverGoes(t *testing.T) {
 			"team": {late}, "z": append(slices.Repeat([]ledger.Decision{other}, 30), ledger.Granted{}),
 		}}
 		go func() {
-			<-time.After(700 * time.Millisecond) // team has been passed over, and z is waited for
+			<-served.handler.Clock.After(700 * time.Millisecond) // team has been passed over, and z is waited for
 			gone := quotaOf("team", "pods", "1")
 			gone.ResourceVersion = "99999"
 			if err := served.live.Delete(t.Context(), quotaOf("team")); err != nil {
