@@ -44,8 +44,8 @@ type ResourceHistory struct {
 	// resource is a name in spec.quota.hard or spec.trial.hard.
 	Resource corev1.ResourceName `json:"resource"`
 
-	// peak is the most that was used and reserved at once. It is never less than that, and may be more by the objects that
-	// replicas granted from escrow within the last two seconds before, because these may be counted and reserved for a moment.
+	// peak is the most that was used and reserved at once. It is never more than that. It may lack objects that a replica
+	// granted from escrow and that were gone before the leader counted them, which takes a tenth of a second.
 	Peak PeakHistory `json:"peak"`
 
 	// refused are the requests that didn't fit. With the modes Warn and Audit they were admitted.

@@ -32,6 +32,8 @@ type batch struct {
 	// weighing: the batch has no entries. It only asks for the count, to find out whether a
 	// settle would change anything.
 	weighing bool
+	// weighed is the ledger that the count was asked for, with what was granted from escrow.
+	weighed ledger.State
 	// settles: the count is settled, too.
 	settles bool
 	// records: what was granted from escrow is due to be recorded.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
@@ -84,6 +85,57 @@ func TestHoldsAreReportedWithWhatIsKnown(t *testing.T) {
 		draft.Admit(charge(9, 100).Charge.Reservation)
 		s.step(ms, Seen{Snapshot: Snapshot{Version: Version{ResourceVersion: 9, UID: "ledger"}, State: draft.State()}}, "wake after 998ms")
 		s.holding(13)
+	})
+}
+
+// recounted is a ledger that another replica wrote: it has counted further, and uses so much.
+func recounted(before Snapshot, used int64) Snapshot {
+	next := before
+	next.Version.ResourceVersion++
+	next.State.Used = podsList(used)
+	next.State.Counted = map[schema.GroupResource]uint64{pods: next.Version.ResourceVersion}
+	return next
+}
+
+// What is granted from escrow may be counted before it is recorded. It is in no report twice.
+func TestNothingIsReportedTwice(t *testing.T) {
+	t.Run("what this machine granted, and another replica counted", func(t *testing.T) {
+		s := taken(t, 100)
+		s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+		s.holding(12)
+		s.step(ms, Seen{Snapshot: recounted(s.machine.Current(), 11)}, "wake after 998ms")
+		s.holding(-1)
+		s.step(ms, charge(3, 100), "answer 3: Granted", "wake after 997ms")
+		s.holding(-1)
+	})
+	t.Run("what another replica granted, and records once it is counted", func(t *testing.T) {
+		s := tell(t, Options{})
+		s.step(0, Seen{Snapshot: holding(8, foreign(5, false))})
+		s.holding(10)
+		s.step(0, Seen{Snapshot: recounted(s.machine.Current(), 11)})
+		s.holding(11)
+		recorded := recounted(s.machine.Current(), 11)
+		draft := ledger.Edit(recorded.State)
+		draft.Admit(charge(1, 100).Charge.Reservation)
+		recorded.State = draft.State()
+		s.step(0, Seen{Snapshot: recorded})
+		s.holding(-1)
+		settled := recounted(recorded, 11)
+		draft = ledger.Edit(settled.State)
+		draft.Release(charge(1, 100).Charge.Reservation.Key())
+		settled.State = draft.State()
+		s.step(0, Seen{Snapshot: settled})
+		s.holding(11)
+	})
+	t.Run("but by a count", func(t *testing.T) {
+		s := taken(t, 100)
+		s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+		s.step(ms, charge(3, 100), "answer 3: Granted", "wake after 998ms")
+		s.holding(13)
+		s.counting = true
+		s.step(ms, Counted{Freed: true}, "observe 3")
+		s.step(0, Observed{Observation: counted(11, 9, 2)}, "wake after 17ms")
+		s.holding(13) // the second is counted, the first and the third are not
 	})
 }
 

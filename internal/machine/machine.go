@@ -32,6 +32,7 @@ type Machine struct {
 	known    known
 	settling settling
 	escrow   escrow
+	overlap  overlap
 	// ended: nothing is begun any more.
 	ended bool
 
@@ -76,24 +77,6 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 	m.proceed()
 	m.tellHeld(before)
 	return m.effects
-}
-
-// tellHeld reports what is held by the ledger that is known, and what was granted since, if more may be held than
-// before.
-func (m *Machine) tellHeld(before Version) {
-	known := &m.known.snapshot
-	if !m.held && known.Version == before || known.void() {
-		return
-	}
-	known.State = known.State.Indexed()
-	held := Holds{Quota: known.State.Quota}
-	if len(m.escrow.granted) > 0 {
-		m.escrow.localise(*known)
-		held.Amounts = m.escrow.local.Held()
-	} else {
-		held.Amounts = known.State.Held()
-	}
-	m.emit(held)
 }
 
 // Current returns the newest ledger that the machine knows, which may be older than
@@ -158,7 +141,9 @@ func (m *Machine) cancel(event Cancel) {
 // replica wrote it, or this one did and the reply is under way (known.own). There may be room
 // in it for those that are parked, and reservations of objects that are counted already.
 func (m *Machine) seen(snapshot Snapshot) {
+	before := m.known.snapshot
 	if m.known.keep(snapshot) {
+		m.learnHeld(before)
 		m.known.fresher = true
 		m.known.other(snapshot.Version, m.now)
 		m.escrow.see(m.now, snapshot.State)
@@ -168,8 +153,10 @@ func (m *Machine) seen(snapshot Snapshot) {
 
 // replaced takes a ledger that this process stored outside of a batch.
 func (m *Machine) replaced(snapshot Snapshot) {
+	before := m.known.snapshot
 	m.known.own(snapshot.Version)
 	if m.known.keep(snapshot) {
+		m.learnHeld(before)
 		m.known.fresher = true
 		m.settling.weigh(m.now, true)
 	}
@@ -192,8 +179,9 @@ func (m *Machine) proceed() {
 // begin begins to weigh a settle, or a batch, and reports whether one was due.
 func (m *Machine) begin() bool {
 	if m.settling.isToWeigh(m.now) {
-		m.work = &batch{weighing: true, base: m.known.snapshot, phase: observing}
-		m.emit(Observe{Ledger: m.work.base.State})
+		base := m.known.snapshot
+		m.work = &batch{weighing: true, base: base, weighed: m.escrow.with(base.State), phase: observing}
+		m.emit(Observe{Ledger: m.work.weighed})
 		return true
 	}
 	situation := m.situation()

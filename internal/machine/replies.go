@@ -39,7 +39,7 @@ func (m *Machine) reply(event Event) {
 func (m *Machine) observed(b *batch, event Observed) {
 	if b.weighing {
 		m.work = nil
-		m.weighed(b.base, event.Observation)
+		m.weighed(b, event.Observation)
 		return
 	}
 	b.count, b.settles = event.Observation, event.Observation != nil
@@ -49,7 +49,8 @@ func (m *Machine) observed(b *batch, event Observed) {
 }
 
 // weighed notes whether there is something to settle, and whether it may wait.
-func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
+func (m *Machine) weighed(b *batch, count *ledger.Observation) {
+	base := b.base
 	freed := m.settling.freed
 	m.settling.begin(m.now)
 	if count == nil || base.void() {
@@ -61,6 +62,8 @@ func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
 	}
 	if base.State.IsAhead(*count) {
 		m.settling.weighAgain(m.now)
+	} else {
+		m.tellCounted(b.weighed, *count)
 	}
 	if m.known.unsure {
 		m.settling.urgent = true
@@ -79,7 +82,7 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 	case event.Err != nil:
 		m.failed(b, event.Err)
 	default:
-		before := m.known.snapshot.Version
+		before := m.known.snapshot
 		if err := m.known.learn(event.Snapshot, b.asked); err != nil {
 			m.emit(Impossible{Err: err})
 			m.failBatch(b, err)
@@ -87,7 +90,8 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 		}
 		b.base, b.usable, b.fresh, b.count = event.Snapshot, true, true, nil
 		m.known.forgetIfGone(event.Snapshot.Version)
-		if m.known.snapshot.Version != before {
+		if m.known.snapshot.Version != before.Version {
+			m.learnHeld(before)
 			m.settling.weigh(m.now, true) // the watch will show nothing newer
 		}
 	}
@@ -122,6 +126,10 @@ func (m *Machine) swapped(b *batch, event Swapped) {
 func (m *Machine) committed(b *batch, event Swapped) {
 	written := Snapshot{Version: event.Version, State: b.next}
 	m.known.keep(written)
+	if m.known.snapshot.Version == event.Version { // also if a watch was faster than this reply
+		m.overlap.wrote(b, len(m.escrow.granted))
+		m.held = true
+	}
 	m.known.own(event.Version)
 	m.known.forgetIfGone(event.Version)
 	m.escrow.see(m.now, b.next)

@@ -46,6 +46,7 @@ func (w *world) recount() {
 		w.room[q].live = w.living(q)
 		w.peaks[q].live = w.peaks[q].live.max(w.room[q].live)
 		w.measureRoom(q)
+		w.measurePeak(q)
 	}
 }
 
@@ -136,6 +137,7 @@ func (w *world) reserved(before, written *stored) {
 			request.granted[written.quota] = &granting
 		}
 	}
+	w.shrinkIfEnded(before, written)
 	w.measureRoom(written.quota)
 	w.measurePeak(written.quota)
 }

@@ -6,6 +6,7 @@ package simulation
 import (
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
@@ -14,7 +15,7 @@ type peak struct {
 	uid types.UID
 	// reported is by the machines, held by the ledger and by grants from escrow, and live is what lived.
 	reported, held, live figures
-	// unasked: something came that nobody was asked about. shrunk: something went.
+	// unasked: something came that nobody was asked about. shrunk: something went, or was granted and never came.
 	unasked, shrunk bool
 }
 
@@ -41,30 +42,43 @@ func (w *world) hear(d *driver, holds machine.Holds) {
 	}
 }
 
-// measurePeak adds up what a ledger holds, and what was granted from escrow and isn't in it.
+// measurePeak adds up what a ledger holds. With escrow, what is held is what lives, and what was granted and may still
+// come: the ledger may have counted what isn't recorded yet.
 func (w *world) measurePeak(q int) {
 	stored := w.ledgers.newest[q]
 	if !w.shape.calm || stored == nil {
 		return
 	}
+	escrow := w.hasEscrow()
 	type slot struct{ resource, namespace, name, from string }
 	slots := map[slot]figures{}
-	for _, reservation := range stored.snapshot.State.Reservations {
-		if !reservation.IsEscrow() {
+	for key, reservation := range stored.snapshot.State.Reservations {
+		if !reservation.IsEscrow() && !(escrow && w.hasCome(key)) {
 			at := slot{reservation.Resource.Resource, reservation.Namespace, reservation.Name, reservation.From}
 			slots[at] = slots[at].max(w.amounts(reservation.Amounts))
 		}
 	}
 	held := w.amounts(stored.snapshot.State.Used)
+	if escrow {
+		held = w.room[q].live
+	}
 	for _, amounts := range slots {
 		held = held.plus(amounts)
 	}
 	for granted := range w.unrecorded {
-		if granted.quota == q {
+		if granted.quota == q && !w.hasCome(granted.key) {
 			held = held.plus(masked(q, w.charged[granted.key].rise))
 		}
 	}
 	w.peaks[q].held = w.peaks[q].held.max(held)
+}
+
+func (w *world) hasEscrow() bool { return w.shape.seed&withEscrow != 0 }
+
+// hasCome reports whether what was charged lives, or has lived.
+func (w *world) hasCome(key ledger.Key) bool {
+	request := w.charged[key]
+	return request != nil && request.status == persisted
 }
 
 func (w *world) unask() {
@@ -79,12 +93,24 @@ func (w *world) shrink() {
 	}
 }
 
+// shrinkIfEnded takes it that a ledger was written: something was granted and never came if a reservation ended.
+func (w *world) shrinkIfEnded(before, written *stored) {
+	if before == nil {
+		return
+	}
+	for key, reservation := range before.snapshot.State.Reservations {
+		if _, holds := written.snapshot.State.Reservations[key]; !holds && !reservation.IsEscrow() && !w.hasCome(key) {
+			w.shrink()
+		}
+	}
+}
+
 // checkPeaks compares what was reported with what was so.
 func (w *world) checkPeaks() {
-	escrow := w.shape.seed&withEscrow != 0
+	escrow := w.hasEscrow()
 	for q, peak := range w.peaks {
-		// What a replica grants from escrow it adds to the ledger that it knows. That may be larger than the one
-		// that is stored, and lack what others granted.
+		// What a replica grants from escrow it adds to the ledger that it knows. If something went since, that may be
+		// more than is held.
 		if current := w.quotas.newest[q]; current == nil || current.uid != peak.uid || escrow && peak.shrunk {
 			continue
 		}

@@ -111,6 +111,7 @@ func (r *replica) crash() {
 	w := r.world
 	for _, lost := range r.all() {
 		maps.DeleteFunc(w.unrecorded, func(_ recording, by *driver) bool { return by == lost })
+		w.shrink()
 		if lost.call != nil {
 			w.orphan(lost.call)
 		}
@@ -338,7 +339,10 @@ func (d *driver) abandon(id machine.RequestID, reserved ledger.Key) {
 			break
 		}
 	}
-	delete(d.replica.world.unrecorded, recording{d.quota, reserved})
+	if one := (recording{d.quota, reserved}); d.replica.world.unrecorded[one] != nil {
+		delete(d.replica.world.unrecorded, one)
+		d.replica.world.shrink()
+	}
 	d.step(machine.Cancel{ID: id, Reserved: reserved, Until: d.replica.now().Add(editTimeout)})
 }
 
