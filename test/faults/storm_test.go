@@ -68,6 +68,8 @@ func weather(ctx context.Context, round uint64) *world {
 	w.prepareMoves(ctx, &plan)
 	s := &storm{random: random(1000 + round), start: time.Now(), done: map[string]int{}, canary: canary{label: w.name}}
 	s.canary.start(ctx)
+	modes := startModes(ctx, w, 200+10*round)
+	defer modes.stop()
 	clients := load.Start(ctx, api, plan)
 	defer clients.Stop()
 	evidence.hear(clients.Tally)
@@ -82,11 +84,15 @@ func weather(ctx context.Context, round uint64) *world {
 	}
 	movers.stop()
 	clients.Stop()
+	modes.stop()
 	s.canary.stop(ctx)
+	modes.goOnUnchecked(ctx)
 	AddReportEntry("what broke", strings.Join(s.diary, "\n"))
 	movers.tellMoves(s.done)
 	AddReportEntry("injected by the proxies", counts(replicas.injected()))
-	w.tellPeaks(wantNothingOver(ctx))
+	report := wantNothingOver(ctx)
+	w.tellPeaks(report)
+	modes.wantServed(report)
 	slow := 0.0
 	if len(chosenMoves()) > 0 {
 		slow = maySlow

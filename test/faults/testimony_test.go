@@ -47,7 +47,9 @@ type witness struct {
 	// mu guards what follows.
 	mu      sync.Mutex
 	tallies []*load.Tally
-	edits   []*edit
+	// own are writes of the suite itself.
+	own   []load.Write
+	edits []*edit
 	// deaf are the times in which no leader heard what happened; the end of one that
 	// lasts is zero.
 	deaf []*[2]time.Time
@@ -56,10 +58,17 @@ type witness struct {
 	// asked says by which revisions something was first reserved for an object: the API
 	// server has asked about it.
 	asked map[types.UID][]int64
+	// ledgers has what each quota's ledger has held.
+	ledgers map[string]*ledgerHistory
+	// lenient are the times in which a quota lets requests pass that nobody can decide; the end of one that lasts is zero.
+	lenient map[string][]*[2]time.Time
 }
 
 func newWitness() *witness {
-	return &witness{reserved: map[string]bool{}, asked: map[types.UID][]int64{}}
+	return &witness{
+		reserved: map[string]bool{}, asked: map[types.UID][]int64{},
+		ledgers: map[string]*ledgerHistory{}, lenient: map[string][]*[2]time.Time{},
+	}
 }
 
 var uids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
@@ -72,6 +81,10 @@ func (w *witness) readLedger(revision int64, stored []byte) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.ledgers[ledger.Name] == nil {
+		w.ledgers[ledger.Name] = newLedgerHistory()
+	}
+	w.ledgers[ledger.Name].read(revision, ledger.Entries.Reservations)
 	for _, reservation := range ledger.Entries.Reservations {
 		if w.reserved[reservation] {
 			continue
@@ -98,6 +111,18 @@ func (w *witness) hear(tally *load.Tally) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.tallies = append(w.tallies, tally)
+}
+
+// create creates an object, and takes the write into account.
+func (w *witness) create(ctx context.Context, object client.Object) error {
+	write := load.Write{Namespace: object.GetNamespace(), Name: object.GetName(), Sent: time.Now()}
+	err := api.Create(ctx, object)
+	write.Answered, write.UID = time.Now(), object.GetUID()
+	write.Revision, _ = strconv.ParseInt(object.GetResourceVersion(), 10, 64) // It is a number, or nothing was stored.
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.own = append(w.own, write)
+	return err //nolint:wrapcheck // the caller says what it means
 }
 
 // edited notes an edit by what the API server answered, and the resourceVersion before;
@@ -142,14 +167,16 @@ func (w *witness) testimony() judge.Testimony {
 	stored := map[int64]load.Write{}
 	revisions := map[types.UID][]int64{}
 	var lost []load.Write
+	writes := slices.Clone(w.own)
 	for _, tally := range w.tallies {
-		for _, write := range tally.Writes() {
-			if _, known := stored[write.Revision]; write.Revision == 0 {
-				lost = append(lost, write)
-			} else if !known { // A later write of the same revision changed nothing.
-				stored[write.Revision] = write
-				revisions[write.UID] = append(revisions[write.UID], write.Revision)
-			}
+		writes = append(writes, tally.Writes()...)
+	}
+	for _, write := range writes {
+		if _, known := stored[write.Revision]; write.Revision == 0 {
+			lost = append(lost, write)
+		} else if !known { // A later write of the same revision changed nothing.
+			stored[write.Revision] = write
+			revisions[write.UID] = append(revisions[write.UID], write.Revision)
 		}
 	}
 	behind := func(change judge.Change) load.Write {
@@ -164,17 +191,27 @@ func (w *witness) testimony() judge.Testimony {
 			return write.Sent, write.Answered
 		},
 		Asked: func(change judge.Change) bool {
-			write, after := behind(change), int64(0)
-			for _, revision := range revisions[write.UID] {
-				if revision < write.Revision {
-					after = max(after, revision)
-				}
-			}
-			return w.wasAsked(write, after)
+			write := behind(change)
+			return w.wasAsked(write, lastBefore(revisions, write))
+		},
+		Unchecked: func(quota string, change judge.Change) bool {
+			write := behind(change)
+			return w.wasUnchecked(quota, write, lastBefore(revisions, write))
 		},
 		InForce: w.inForce,
 		Learned: w.learned,
 	}
+}
+
+// lastBefore returns by which revision an object was written last before a write; 0 for none.
+func lastBefore(revisions map[types.UID][]int64, write load.Write) int64 {
+	last := int64(0)
+	for _, revision := range revisions[write.UID] {
+		if revision < write.Revision {
+			last = max(last, revision)
+		}
+	}
+	return last
 }
 
 // lastOf returns the last call that may have made a change and of which nobody knows

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	quota "k8s.io/apiserver/pkg/quota/v1"
@@ -24,6 +25,8 @@ type account struct {
 	// terms is the quota as evaluators know it.
 	terms *corev1.ResourceQuota
 	names []corev1.ResourceName
+	// enforced are the limits above which requests are refused.
+	enforced corev1.ResourceList
 
 	// Invariant: holds the namespaces that the quota selects, and no other.
 	slices map[string]corev1.ResourceList // namespace -> what lives there
@@ -45,11 +48,27 @@ func newAccount(object *quotav1.ClusterResourceQuota) (*account, error) {
 			Spec:   corev1.ResourceQuotaSpec(spec),
 			Status: corev1.ResourceQuotaStatus{Hard: spec.Hard}, // where evaluators read the names
 		},
-		names:  quota.ResourceNames(spec.Hard),
-		slices: map[string]corev1.ResourceList{},
-		lives:  zeros(spec.Hard),
-		peak:   zeros(spec.Hard),
+		names:    quota.ResourceNames(spec.Hard),
+		enforced: enforced(object.Spec),
+		slices:   map[string]corev1.ResourceList{},
+		lives:    zeros(spec.Hard),
+		peak:     zeros(spec.Hard),
 	}, err
+}
+
+// enforced returns the limits of the resources whose mode is Deny.
+func enforced(spec quotav1.ClusterResourceQuotaSpec) corev1.ResourceList {
+	limits := maps.Clone(spec.Quota.Hard)
+	maps.DeleteFunc(limits, func(name corev1.ResourceName, _ resource.Quantity) bool {
+		mode := spec.Enforcement.Mode
+		for _, override := range spec.Enforcement.Overrides {
+			if override.Resource == name {
+				mode = override.Mode
+			}
+		}
+		return mode == quotav1.EnforcementWarn || mode == quotav1.EnforcementAudit
+	})
+	return limits
 }
 
 // compile returns the selector of namespaces' labels. Where annotations alone

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
@@ -65,6 +66,18 @@ func TestBooks(t *testing.T) {
 					"revision 9: pods/b/z raised count/pods under quota team to 3, above 2",
 					"revision 9: pods/b/z raised pods under quota team to 3, above 1",
 				},
+			},
+		},
+		"what is above a limit that isn't enforced is none": {
+			[]step{
+				put(team().Hard("pods", "1").Hard("count/pods", "1").Enforcement(quotav1.EnforcementAudit, "").
+					Override("count/pods", quotav1.EnforcementDeny).Obj()),
+				put(ns("a", "red")), put(pod("a", "x")), put(pod("a", "y")),
+			},
+			seen{
+				Lives: "count/pods=2 pods=2", Peak: "count/pods=2 pods=2", Admitted: 2,
+				Slices:     map[string]string{"a": "count/pods=2 pods=2"},
+				Violations: []string{"revision 4: pods/a/y raised count/pods under quota team to 2, above 1"},
 			},
 		},
 		"an update that takes nothing more is none, however much lives": {

@@ -20,8 +20,9 @@
 //     that came or grew, a namespace that was relabelled, a quota that was
 //     created or changed.
 //   - A Violation is an object's commit that raised what lives of a resource,
-//     the sum after it being above hard. A relabelled namespace and a lowered
-//     limit raise Peak above hard at most, and are no violations.
+//     the sum after it being above hard, if the mode of the resource is Deny. A
+//     relabelled namespace and a lowered limit raise Peak above hard at most, and
+//     are no violations.
 //   - It doesn't know why. An object that was admitted before the limit was
 //     lowered, or before the quota was in force, and committed after, is a
 //     violation too. So is a pod that its status alone makes cost more.

@@ -27,6 +27,9 @@ type Testimony struct {
 	// Asked tells whether the API server asked anybody about the request behind a commit;
 	// true if nobody knows.
 	Asked func(Change) bool
+	// Unchecked tells whether a quota held nothing for the request behind a commit, and lets
+	// requests pass that nobody can decide. It may be nil: then no quota does that.
+	Unchecked func(quota string, change Change) bool
 }
 
 // The API server chooses whom it asks by a watch of namespaces of its own. It was seen to
@@ -58,6 +61,8 @@ const (
 	Followed Exception = "sent to a namespace whose labels had changed a moment ago"
 	// Unasked: the same for somewhat longer, where the API server asked nobody at all.
 	Unasked Exception = "sent to a namespace that had just joined, and the API server asked nobody"
+	// Undecided: nobody could decide, and the quota lets such requests pass.
+	Undecided Exception = "let pass by the quota because nobody could decide"
 )
 
 // Unexcused returns the violations in the history of one quota that no exception is for,
@@ -97,7 +102,7 @@ type trial struct {
 
 // terms are what one quota is judged by, from its creation on.
 type terms struct {
-	hard corev1.ResourceList
+	hard, enforced corev1.ResourceList
 	// limited says of resources from when on they are limited at all, and lowered from
 	// when on their limit is what it is now, or higher.
 	limited, lowered map[corev1.ResourceName]time.Time
@@ -115,7 +120,8 @@ type arrival struct {
 	learned time.Time
 }
 
-// setTerms takes in what the quota allows from now on. A limit that rises excuses nothing.
+// setTerms takes in what the quota allows from now on. A limit that rises excuses nothing. One that is enforced from now
+// on was lowered: the quota was asked before, too.
 func (t *trial) setTerms(change Change) {
 	if t.hard == nil {
 		t.terms = terms{
@@ -124,13 +130,16 @@ func (t *trial) setTerms(change Change) {
 		}
 	}
 	for name, limit := range change.Hard {
-		if earlier, limited := t.hard[name]; !limited {
+		earlier, limited := t.hard[name]
+		_, was := t.enforced[name]
+		switch _, is := change.Enforced[name]; {
+		case !limited:
 			t.limited[name] = t.InForce(change)
-		} else if limit.Cmp(earlier) < 0 {
+		case limit.Cmp(earlier) < 0, is && !was:
 			t.lowered[name] = t.InForce(change)
 		}
 	}
-	t.hard = change.Hard
+	t.hard, t.enforced = change.Hard, change.Enforced
 }
 
 func (t *trial) join(change Change) {
@@ -151,12 +160,13 @@ func (t *trial) try(change Change) {
 		return
 	}
 	sent, answered := t.Sent(change)
-	if _, lagged := t.lagged(change, sent); lagged || t.unasked(change, sent) {
+	if _, lagged := t.lagged(change, sent); lagged || t.unasked(change, sent) || t.unchecked(change) {
 		t.arrivals = append(t.arrivals, arrival{amounts: raised, learned: t.Learned(answered)})
 	}
 	for _, name := range sortedNames(raised) {
-		lives, limit := change.Lives[name], change.Hard[name]
-		if lives.Cmp(limit) <= 0 {
+		lives := change.Lives[name]
+		limit, enforced := change.Enforced[name]
+		if !enforced || lives.Cmp(limit) <= 0 {
 			continue
 		}
 		if exception, excused := t.exception(change, name, sent); excused {
@@ -183,6 +193,10 @@ func (t *trial) lagged(change Change, sent time.Time) (Exception, bool) {
 	}
 }
 
+func (t *trial) unchecked(change Change) bool {
+	return t.Unchecked != nil && t.Unchecked(t.quota, change)
+}
+
 // unasked tells whether the quota may not have been asked about a request: its namespace
 // had not joined when it was sent, or the quota was new. A limit that is lowered was asked
 // about it all the same.
@@ -202,8 +216,11 @@ func (t *trial) exception(change Change, name corev1.ResourceName, sent time.Tim
 	if exception, lagged := t.lagged(change, sent); lagged {
 		return exception, true
 	}
+	if t.unchecked(change) {
+		return Undecided, true
+	}
 	excess := change.Lives[name].DeepCopy()
-	excess.Sub(change.Hard[name])
+	excess.Sub(change.Enforced[name])
 	if unlearned := t.unlearned(change.Namespace, name, sent); excess.Cmp(unlearned) <= 0 {
 		return Unlearned, true
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
@@ -26,7 +27,7 @@ func at(seconds float64) time.Time {
 
 // testimony is of a leader that learns within two seconds. Each request is answered a
 // tenth of a second after it was sent.
-func testimony(sent sentAt, inForce forceAt, unasked map[int64]bool) Testimony {
+func testimony(sent sentAt, inForce forceAt, unasked, unchecked map[int64]bool) Testimony {
 	return Testimony{
 		Sent: func(change Change) (time.Time, time.Time) {
 			if when, known := sent[change.Revision]; known {
@@ -42,6 +43,9 @@ func testimony(sent sentAt, inForce forceAt, unasked map[int64]bool) Testimony {
 		},
 		Learned: func(when time.Time) time.Time { return when.Add(2 * time.Second) },
 		Asked:   func(change Change) bool { return !unasked[change.Revision] },
+		Unchecked: func(quota string, change Change) bool {
+			return quota == "team" && unchecked[change.Revision]
+		},
 	}
 }
 
@@ -53,14 +57,23 @@ func TestExceptions(t *testing.T) {
 		put(two), put(ns("in", "red")), put(pod("in", "a")), put(ns("beside", "blue")), put(pod("beside", "b")), put(pod("beside", "c")),
 	}
 	const violated = "revision 8: pods/beside/d raised pods under quota team to 4, above 2"
+	auditing := func() *quotav1.ClusterResourceQuota {
+		return team().Hard("pods", "2").Enforcement(quotav1.EnforcementAudit, "").Obj()
+	}
+	// Revisions 1 to 5: more than the limit, which isn't enforced.
+	audited := func() []step {
+		return []step{put(auditing()), put(ns("in", "red")), put(pod("in", "a")), put(pod("in", "b")), put(pod("in", "c"))}
+	}
 
 	for name, test := range map[string]struct {
 		steps   []step
 		sent    sentAt
 		inForce forceAt
 		unasked map[int64]bool
-		want    []string
-		excused map[Exception]int
+		// unchecked are the revisions of what nobody decided.
+		unchecked map[int64]bool
+		want      []string
+		excused   map[Exception]int
 	}{
 		"what nobody knows anything of is a violation": {
 			steps: []step{put(two), put(ns("in", "red")), put(pod("in", "a")), put(pod("in", "b")), put(pod("in", "c"))},
@@ -152,6 +165,38 @@ func TestExceptions(t *testing.T) {
 			want:    []string{"revision 6: pods/in/c raised pods under quota team to 3, above 1"},
 			excused: map[Exception]int{InFlight: 1},
 		},
+		"what is sent before a quota begins to enforce its limit is none, and what follows is one": {
+			steps:   append(audited(), put(two), put(pod("in", "d")), put(pod("in", "e"))),
+			sent:    sentAt{7: 9.9, 8: 10.1},
+			inForce: forceAt{6: 10},
+			want:    []string{"revision 8: pods/in/e raised pods under quota team to 5, above 2"},
+			excused: map[Exception]int{InFlight: 1},
+		},
+		"what nobody decided before excuses others while nobody can know of it": {
+			steps: []step{
+				put(auditing()), put(ns("in", "red")), put(pod("in", "a")), put(pod("in", "b")), put(two), put(pod("in", "c")), put(pod("in", "d")),
+			},
+			sent:      sentAt{4: 9, 6: 10.5, 7: 11.2},
+			inForce:   forceAt{5: 10},
+			unchecked: map[int64]bool{4: true},
+			want:      []string{"revision 7: pods/in/d raised pods under quota team to 4, above 2"},
+			excused:   map[Exception]int{Unlearned: 1},
+		},
+		"what was decided before excuses nothing": {
+			steps: []step{
+				put(auditing()), put(ns("in", "red")), put(pod("in", "a")), put(pod("in", "b")), put(two), put(pod("in", "c")),
+			},
+			sent:    sentAt{4: 9, 6: 10.5},
+			inForce: forceAt{5: 10},
+			want:    []string{"revision 6: pods/in/c raised pods under quota team to 3, above 2"},
+		},
+		"what nobody decided is none if the quota lets it pass": {
+			steps:     []step{put(two), put(ns("in", "red")), put(pod("in", "a")), put(pod("in", "b")), put(pod("in", "c")), put(pod("in", "d"))},
+			sent:      sentAt{5: 10, 6: 20},
+			unchecked: map[int64]bool{5: true},
+			want:      []string{"revision 6: pods/in/d raised pods under quota team to 4, above 2"},
+			excused:   map[Exception]int{Undecided: 1},
+		},
 		"a limit that was raised excuses nothing": {
 			steps: []step{
 				put(team().Hard("pods", "1").Obj()), put(ns("in", "red")), put(pod("in", "a")), put(two),
@@ -199,7 +244,7 @@ func TestExceptions(t *testing.T) {
 			story := newStory()
 			Recording()(&Judge{books: story.books})
 			story.tell(t, test.steps...)
-			violations, excused := testimony(test.sent, test.inForce, test.unasked).Unexcused("team", story.books.history["team"])
+			violations, excused := testimony(test.sent, test.inForce, test.unasked, test.unchecked).Unexcused("team", story.books.history["team"])
 			var got []string
 			for _, violation := range violations {
 				got = append(got, violation.String())
@@ -227,7 +272,7 @@ func TestWithoutTestimonyTheHistoryHasTheViolationsOfTheReport(t *testing.T) {
 	story.tell(t,
 		put(ns("a", "blue")), put(pod("z")), put(ns("a", "red")), put(pod("w")), gone(pod("w")), put(team().Hard("pods", "9").Obj()), put(pod("v")),
 	)
-	violations, _ := testimony(nil, nil, nil).Unexcused("team", story.books.history["team"])
+	violations, _ := testimony(nil, nil, nil, nil).Unexcused("team", story.books.history["team"])
 	reports, err := story.books.report()
 	if err != nil {
 		t.Fatal(err)

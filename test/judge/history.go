@@ -38,8 +38,10 @@ type Change struct {
 	Quota types.UID
 	// By is by how much what lives changed.
 	By corev1.ResourceList
-	// Lives is the sum after the commit, and Hard what the quota allowed then.
+	// Lives is the sum after the commit, and Hard what the quota limited then.
 	Lives, Hard corev1.ResourceList
+	// Enforced is the part of Hard above which requests are refused.
+	Enforced corev1.ResourceList
 }
 
 // Recording makes the judge keep every change, for History. What is kept then grows
@@ -57,6 +59,7 @@ func (b *books) record(cause Cause, e event, account *account, by corev1.Resourc
 	b.history[name] = append(b.history[name], Change{
 		Cause: cause, Revision: e.revision, Key: e.key, Namespace: e.at.namespace, Quota: account.quota.UID,
 		By: quota.RemoveZeros(by), Lives: account.lives, Hard: account.quota.Spec.Quota.Hard,
+		Enforced: account.enforced,
 	})
 }
 

@@ -30,8 +30,8 @@ func (b *books) judge(e event, account *account, change corev1.ResourceList) {
 			continue
 		}
 		raised = true
-		lives, hard := account.lives[name], account.quota.Spec.Quota.Hard[name]
-		if lives.Cmp(hard) > 0 {
+		lives := account.lives[name]
+		if hard, enforced := account.enforced[name]; enforced && lives.Cmp(hard) > 0 {
 			b.violated(Violation{
 				Quota: account.quota.Name, Revision: e.revision, Key: e.key, Resource: name, Lives: lives, Hard: hard,
 			})

@@ -38,10 +38,12 @@ type Tally struct {
 	doubtful []attempt
 	slowest  attempt
 	writes   []Write
+	// what was refused because it doesn't fit -> how often
+	exceeded map[Exceeding]int
 }
 
 func newTally() *Tally {
-	return &Tally{counts: map[string]map[Outcome]int{}}
+	return &Tally{counts: map[string]map[Outcome]int{}, exceeded: map[Exceeding]int{}}
 }
 
 func (t *Tally) add(a attempt) {
@@ -52,6 +54,10 @@ func (t *Tally) add(a attempt) {
 	}
 	t.counts[a.action][a.outcome]++
 	switch a.outcome {
+	case Exceeded:
+		for _, of := range exceedings(a.err) {
+			t.exceeded[of]++
+		}
 	case Unknown, CallLost, Unanswered, Undecided, Interrupted, Disconnected, Failed:
 		t.doubtful = append(t.doubtful, a)
 	default:
@@ -70,6 +76,13 @@ func (t *Tally) Count(outcome Outcome) int {
 		sum += of[outcome]
 	}
 	return sum
+}
+
+// Exceeded returns how often requests were refused for the sake of which resources of which quotas.
+func (t *Tally) Exceeded() map[Exceeding]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.exceeded)
 }
 
 // Verdict holds what clients met against the disruptions of the time. It returns

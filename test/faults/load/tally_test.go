@@ -6,6 +6,7 @@ package load
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,19 @@ func TestATallyHoldsWhatClientsMetAgainstWhatWasBroken(t *testing.T) {
 	}
 	if got := tally.Count(CallLost); got != 4 {
 		t.Errorf("counted %d lost calls, want 4", got)
+	}
+}
+
+func TestRefusalsAreCountedByWhatTheyAreFor(t *testing.T) {
+	tally := newTally()
+	for range 2 {
+		tally.add(attempt{action: "create", outcome: Exceeded, err: errors.New(webhook +
+			"exceeded quota: team, requested: pods=1,requests.cpu=50m, used: pods=3,requests.cpu=1, limited: pods=3,requests.cpu=1")})
+	}
+	tally.add(attempt{action: "create", outcome: Succeeded})
+	want := map[Exceeding]int{{"team", "pods"}: 2, {"team", "requests.cpu"}: 2}
+	if got := tally.Exceeded(); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
