@@ -163,6 +163,31 @@ func trying(charge ledger.Charge) ledger.Charge {
 	return charge
 }
 
+// A check finds out what a charge that isn't written doesn't notice.
+func TestACheckWritesTheLedger(t *testing.T) {
+	for name, test := range map[string]struct {
+		quota string
+		store func(*outage)
+		want  error
+	}{
+		"it can be written":      {quota: "team", store: func(o *outage) { o.down = nil }},
+		"it can't be read":       {quota: "team", store: func(*outage) {}, want: machine.ErrStore},
+		"it can't be written":    {quota: "team", store: func(o *outage) { o.unwritable = true }, want: machine.ErrStore},
+		"it isn't there":         {quota: "other", store: func(o *outage) { o.down = nil }, want: machine.ErrNoLedger},
+		"it can't be understood": {quota: "team", store: func(o *outage) { o.down["team"] = machine.ErrUnreadable }, want: machine.ErrUnreadable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &outage{memoryStore: newMemoryStore("team"), down: map[string]error{"team": errInjected}}
+			test.store(store)
+			during(t, store, func(t *testing.T, group *Group) {
+				if err := group.Check(t.Context(), test.quota); !errors.Is(err, test.want) {
+					t.Errorf("got %v, want %v", err, test.want)
+				}
+			})
+		})
+	}
+}
+
 // Nobody gets past a limit because very many ask.
 func TestABusyQuotaAdmitsOnlyWhatItDoesNotEnforce(t *testing.T) {
 	for name, test := range map[string]struct {

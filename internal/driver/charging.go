@@ -76,7 +76,7 @@ func (g *Group) ask(ctx context.Context, asked machine.Charge, reserved ledger.K
 	asking, cancel := ctx, context.CancelFunc(func() {})
 	// A newer spec, which the caller hasn't seen, may enforce what this one doesn't, and admit nothing.
 	known := g.Current(limits.Name)
-	outdated := known.Quota == limits.Quota && max(known.Generation, known.Fence.Generation) > limits.Generation
+	outdated := known.Supersedes(limits)
 	enforced := outdated || limits.EnforcesAny(asked.Charge.Reservation.Amounts)
 	if !enforced {
 		asking, cancel = context.WithTimeout(ctx, max(until.Sub(g.clock.Now()), admitLeast))

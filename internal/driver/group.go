@@ -84,6 +84,14 @@ func (g *Group) Edit(ctx context.Context, quota string, change func(*ledger.Draf
 	return err
 }
 
+// Check returns an error if a quota's ledger can't be read and written, or if there is none.
+func (g *Group) Check(ctx context.Context, quota string) error {
+	_, err := g.driver(quota).do(ctx, func(id machine.RequestID) machine.Event {
+		return machine.Edit{ID: id, Change: func(*ledger.Draft) {}, Written: true}
+	}, ledger.Key{})
+	return err
+}
+
 // imposeTries is how often it is tried to change a ledger or else to make it: somebody
 // else may make it, or delete it, in between.
 const imposeTries = 3

@@ -76,6 +76,11 @@ func (f Fence) bind(limits Limits) Limits {
 	return limits
 }
 
+// Supersedes reports whether the ledger knows of a newer spec of the quota than that of the limits.
+func (s State) Supersedes(limits Limits) bool {
+	return s.Quota == limits.Quota && max(s.Generation, s.Fence.Generation) > limits.Generation
+}
+
 // smaller returns the smaller of two limits for each resource that is in either.
 func smaller(a, b corev1.ResourceList) corev1.ResourceList {
 	least := a.DeepCopy()

@@ -6,6 +6,7 @@ package objects
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
@@ -26,6 +28,9 @@ const (
 	countPoll = 50 * time.Millisecond
 	// admitWait is how long a request waits for a quota that can't decide and refuses nothing.
 	admitWait = 500 * time.Millisecond
+	// admitWithin is how long a request waits in all if nothing is refused in its namespace: a little longer than
+	// package driver waits for the ledgers.
+	admitWithin = 1200 * time.Millisecond
 )
 
 // outcome is a decision, or why there is none.
@@ -35,13 +40,46 @@ type outcome struct {
 	// covered is what covers the namespace, and amounts are what is charged.
 	covered coverage.Covered
 	amounts []evaluation.Charge
-	// passedOver are quotas that couldn't decide, refuse nothing, and aren't charged.
-	passedOver []ledger.Undecided
+	// passedOver says of quotas that they couldn't decide, let the request pass, and aren't charged.
+	passedOver []ledger.Remark
 }
 
-// waiver names quotas that can't decide and refuse nothing. Of some, the judgement is waived, and of others the
+// waiver names quotas that can't decide and let the request pass. Of some, the judgement is waived, and of others the
 // charge, because their ledgers can't hold it.
 type waiver struct{ judgement, charge map[string]bool }
+
+// decideInTime decides. If nothing can come of it but that the request is admitted, that doesn't take long, however slowly
+// the API server answers. What is learned meanwhile counts: a quota that was set to Deny gets the whole time.
+func (h *Handler) decideInTime(
+	ctx context.Context, question reach.Question, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
+) outcome {
+	if !question.Admits || !h.refusesNothing(request.Namespace) {
+		return h.decide(ctx, question, request, attributes)
+	}
+	bounded, cancel := context.WithTimeout(ctx, admitWithin)
+	defer cancel()
+	decided := h.decide(bounded, question, request, attributes)
+	undecided, isUndecided := decided.decision.(ledger.Undecided)
+	switch late := bounded.Err() != nil && ctx.Err() == nil && (decided.err != nil || isUndecided); {
+	case !late:
+		return decided
+	case !h.refusesNothing(request.Namespace):
+		return h.decide(ctx, question, request, attributes)
+	case decided.err == nil:
+		decided.err = fmt.Errorf("waiting for quota %s: %w", undecided.Quota, context.Cause(bounded))
+	}
+	return decided
+}
+
+// refusesNothing reports whether the quotas that are known to cover a namespace are all in the mode Warn or Audit, and no
+// ledger shows that the spec of one has changed since.
+func (h *Handler) refusesNothing(namespace string) bool {
+	known, isKnown := h.Coverage.Known(namespace)
+	return isKnown && len(known.Definitions) > 0 && !slices.ContainsFunc(known.Definitions, func(d definition.Definition) bool {
+		current := h.Charger.Current(d.Limits.Name)
+		return !d.Enforcement.RefusesNothing || current.Supersedes(d.Limits)
+	})
+}
 
 // decide charges the request. It looks first at what is known in memory. An
 // answer other than yes, which may rest on something outdated, is given only
@@ -61,16 +99,16 @@ func (h *Handler) decide(
 	return h.passOver(ctx, request, attributes, question, h.decideAgain(ctx, request, attributes, question, first, waiver{}))
 }
 
-// passOver charges the request though quotas can't decide that refuse nothing. What the others answer then is looked at
-// again, as any first answer is.
+// passOver charges the request though quotas can't decide that let it pass then. What the others answer is looked at again,
+// as any first answer is.
 func (h *Handler) passOver(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, question reach.Question, last outcome,
 ) outcome {
-	var passed []ledger.Undecided
+	var passed []ledger.Remark
 	waived := waiver{judgement: map[string]bool{}, charge: map[string]bool{}}
 	for {
-		undecided, is := last.mayPassOver()
-		if !is || waived.charge[undecided.Quota] || ctx.Err() != nil {
+		remark, is := h.passable(ctx, attributes, last)
+		if !is || waived.charge[remark.Quota] || ctx.Err() != nil {
 			last.passedOver = last.covering(passed)
 			return last
 		}
@@ -83,10 +121,10 @@ func (h *Handler) passOver(
 			last = h.decideAgain(ctx, request, attributes, question, h.charge(ctx, request, attributes, again, waived), waived)
 			continue
 		}
-		if !waived.judgement[undecided.Quota] {
-			waived.judgement[undecided.Quota] = true
+		if remark.Kind == ledger.Unenforced && !waived.judgement[remark.Quota] {
+			waived.judgement[remark.Quota] = true
 		} else {
-			passed, waived.charge[undecided.Quota] = append(passed, undecided), true
+			passed, waived.charge[remark.Quota] = append(passed, remark), true
 		}
 		last = h.charge(ctx, request, attributes, last.covered, waived)
 		if _, is := last.mayPassOver(); !is && !last.granted() && !isNative(last.err) && !isTaken(last.err) {
@@ -95,16 +133,45 @@ func (h *Handler) passOver(
 	}
 }
 
+// passable returns what there is to say of a quota that couldn't decide, if it lets the request pass then.
+func (h *Handler) passable(ctx context.Context, attributes kubeadmission.Attributes, last outcome) (ledger.Remark, bool) {
+	undecided, may := last.mayPassOver()
+	if may {
+		return ledger.Remark{Quota: undecided.Quota, Kind: ledger.Unenforced, Refusal: undecided}, true
+	}
+	if err := h.whyUncounted(ctx, attributes, last); err != nil {
+		undecided.Reason, undecided.Detail = ledger.Unavailable, err.Error()
+		return ledger.Remark{Quota: undecided.Quota, Kind: ledger.Unchecked, Refusal: undecided}, true
+	}
+	return ledger.Remark{}, false
+}
+
+// whyUncounted returns an error if a quota that admits requests while nobody can decide isn't counted because its ledger
+// can't be written: what would be settled is the leader's count, so nobody who only judges notices. A dry run writes nothing.
+func (h *Handler) whyUncounted(ctx context.Context, attributes kubeadmission.Attributes, last outcome) error {
+	undecided, is := last.decision.(ledger.Undecided)
+	waits := undecided.Reason == ledger.NotCounted || undecided.Reason == ledger.NotJoined
+	if !is || last.err != nil || !waits || attributes.IsDryRun() ||
+		!named(last.covered.Definitions, undecided.Quota).Enforcement.AdmitsUnavailable(h.AdmitByDefault) {
+		return nil
+	}
+	err := h.Charger.Check(ctx, undecided.Quota)
+	if errors.Is(err, machine.ErrStore) || errors.Is(err, machine.ErrUnreadable) {
+		return err //nolint:wrapcheck // it names the quota
+	}
+	return nil
+}
+
 // mayPassOver reports whether a quota that would refuse nothing couldn't decide.
 func (o outcome) mayPassOver() (ledger.Undecided, bool) {
 	undecided, isUndecided := o.decision.(ledger.Undecided)
 	return undecided, o.err == nil && isUndecided && undecided.Unenforced && !o.enforces(undecided.Quota)
 }
 
-// covering returns those that were passed over of quotas that still cover the namespace.
-func (o outcome) covering(passed []ledger.Undecided) []ledger.Undecided {
-	return slices.DeleteFunc(passed, func(undecided ledger.Undecided) bool {
-		return !slices.ContainsFunc(o.covered.Definitions, func(d definition.Definition) bool { return d.Quota.Name == undecided.Quota })
+// covering returns what there is to say of those quotas that were passed over and still cover the namespace.
+func (o outcome) covering(passed []ledger.Remark) []ledger.Remark {
+	return slices.DeleteFunc(passed, func(remark ledger.Remark) bool {
+		return !slices.ContainsFunc(o.covered.Definitions, func(d definition.Definition) bool { return d.Quota.Name == remark.Quota })
 	})
 }
 

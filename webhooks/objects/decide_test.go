@@ -112,6 +112,8 @@ func (s *scripted) Reserve(_ context.Context, charges []ledger.Charge) (ledger.D
 
 func (s *scripted) Current(string) ledger.State { return ledger.State{} }
 
+func (s *scripted) Check(context.Context, string) error { return nil }
+
 func (s *scripted) Judge(_ context.Context, charges []ledger.Charge) (ledger.Decision, error) {
 	s.judged = append(s.judged, charges...)
 	return s.next(), nil

@@ -78,6 +78,8 @@ type Charger interface {
 	Judge(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error)
 	// Current returns a quota's ledger as it is known.
 	Current(quota string) ledger.State
+	// Check returns an error if a quota's ledger can't be read and written.
+	Check(ctx context.Context, quota string) error
 }
 
 // Recorder remembers what didn't fit.
@@ -131,7 +133,7 @@ func (h *Handler) answer(
 	if err != nil {
 		return metrics.Undecodable, admission.Errored(http.StatusBadRequest, err), false
 	}
-	decided := h.decide(ctx, question, request, attributes)
+	decided := h.decideInTime(ctx, question, request, attributes)
 	decision, err := decided.decision, decided.err
 	if lost, isLost := errors.AsType[*contact.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
 		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, lost), false

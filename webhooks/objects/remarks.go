@@ -48,8 +48,8 @@ func (h *Handler) remarkOn(
 	for _, remark := range granted.Remarks {
 		h.comment(&said, request, attributes, decided, remark)
 	}
-	for _, undecided := range decided.passedOver {
-		h.comment(&said, request, attributes, decided, ledger.Remark{Quota: undecided.Quota, Kind: ledger.Unenforced, Refusal: undecided})
+	for _, remark := range decided.passedOver {
+		h.comment(&said, request, attributes, decided, remark)
 	}
 	for _, charge := range decided.amounts {
 		if charge.Incomplete != "" {

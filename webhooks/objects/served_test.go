@@ -113,9 +113,17 @@ func namespaceOf(name, team string) *corev1.Namespace {
 // of it used.
 func serve(t *testing.T, quotas []*quotav1.ClusterResourceQuota, test func(t *testing.T, served *served)) {
 	t.Helper()
+	serveFrom(t, func(live client.WithWatch) client.Client { return live }, quotas, test)
+}
+
+// serveFrom has the API server's answers to live reads of quotas and namespaces be what the function makes of them.
+func serveFrom(
+	t *testing.T, answers func(client.WithWatch) client.Client, quotas []*quotav1.ClusterResourceQuota, test func(t *testing.T, served *served),
+) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		served := newServed(ctx, t, quotas...)
+		served := newServedFrom(ctx, t, answers, quotas...)
 		served.caches.sync()
 		test(t, served)
 		stop()
@@ -124,6 +132,13 @@ func serve(t *testing.T, quotas []*quotav1.ClusterResourceQuota, test func(t *te
 }
 
 func newServed(ctx context.Context, tb testing.TB, quotas ...*quotav1.ClusterResourceQuota) *served {
+	tb.Helper()
+	return newServedFrom(ctx, tb, func(live client.WithWatch) client.Client { return live }, quotas...)
+}
+
+func newServedFrom(
+	ctx context.Context, tb testing.TB, answers func(client.WithWatch) client.Client, quotas ...*quotav1.ClusterResourceQuota,
+) *served {
 	tb.Helper()
 	objects := []client.Object{namespaceOf("shop", "shop"), namespaceOf("office", "office")}
 	store := &ledgers{stored: map[string]machine.Snapshot{}}
@@ -134,7 +149,7 @@ func newServed(ctx context.Context, tb testing.TB, quotas ...*quotav1.ClusterRes
 	live := clientWith(tb, objects...)
 	store.live = live
 	following := &caches{quotas: controllertest.NewFakeInformer(), namespaces: controllertest.NewFakeInformer()}
-	index, err := coverage.NewIndex(ctx, clock.RealClock{}, following, live)
+	index, err := coverage.NewIndex(ctx, clock.RealClock{}, following, answers(live))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -152,7 +167,7 @@ func newServed(ctx context.Context, tb testing.TB, quotas ...*quotav1.ClusterRes
 	}
 }
 
-func clientWith(tb testing.TB, objects ...client.Object) client.Client {
+func clientWith(tb testing.TB, objects ...client.Object) client.WithWatch {
 	tb.Helper()
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{quotav1.AddToScheme, corev1.AddToScheme} {
