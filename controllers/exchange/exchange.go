@@ -66,6 +66,8 @@ const (
 	// refreshEvery is how often a replica writes what hasn't changed, and goneAfter for how long one that has
 	// gone did not.
 	refreshEvery, goneAfter = 5 * time.Minute, 11 * time.Minute
+	// keptFor is how long a part is kept that this release can't decode: nothing in it is of use for longer.
+	keptFor = 31 * 24 * time.Hour
 	// sweepEvery is how often what is too old is forgotten.
 	sweepEvery = 10 * time.Second
 	// partTimeout bounds one write.
@@ -121,6 +123,12 @@ type seen struct {
 	uid     types.UID
 	version string
 	at      time.Time
+	// written is when its replica says that it wrote it.
+	written time.Time
+	// unreadable: this release can't decode it. A newer one may have written it, before a rollback.
+	unreadable bool
+	// kept: it was told that it is kept.
+	kept bool
 }
 
 var _ manager.LeaderElectionRunnable = &Exchange{}
@@ -282,7 +290,11 @@ func (e *Exchange) takeOver(ctx context.Context, now time.Time) {
 	default:
 		return
 	}
-	gone := e.gone(now)
+	gone, kept := e.gone(now)
+	for _, name := range kept {
+		log.FromContext(ctx).Info("Kept "+e.Topic.About+" by a replica that has gone, because this release can't decode it: one that can "+
+			"takes it over. Delete the ConfigMap if no such release is going to run", "configMap", name)
+	}
 	if len(gone) == 0 {
 		return
 	}
@@ -310,19 +322,6 @@ func (e *Exchange) delete(ctx context.Context, name string, gone seen) error {
 	return wrap(err, "deleting", name)
 }
 
-// gone returns the ConfigMaps that nobody has written for long.
-func (e *Exchange) gone(now time.Time) map[string]seen {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	gone := map[string]seen{}
-	for name, last := range e.seen {
-		if now.Sub(last.at) > goneAfter {
-			gone[name] = last
-		}
-	}
-	return gone
-}
-
 // follow watches what others publish, until the context ends. Nothing of it is kept but the list.
 func (e *Exchange) follow(ctx context.Context) {
 	labelled := func(options metav1.ListOptions) metav1.ListOptions {
@@ -342,53 +341,6 @@ func (e *Exchange) follow(ctx context.Context) {
 	cache.NewReflectorWithOptions(source, &corev1.ConfigMap{}, store, cache.ReflectorOptions{
 		Name: e.Topic.Label, TypeDescription: "configmaps",
 	}).RunWithContext(ctx)
-}
-
-// saw takes what another replica published.
-func (e *Exchange) saw(part *corev1.ConfigMap) error {
-	if part.Name == e.name {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.seenOwn, e.hasOwn = resourceversion.Parse(part.ResourceVersion), part.BinaryData[e.Topic.Key]
-		return nil
-	}
-	e.note(part)
-	encoded := part.BinaryData[e.Topic.Key]
-	if len(encoded) == 0 { // its replica is about to write it again
-		return wrap(errEmpty, "decoding", part.Name)
-	}
-	return wrap(e.Content.Receive(part.Name, encoded), "decoding", part.Name)
-}
-
-func (e *Exchange) note(part *corev1.ConfigMap) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.seen[part.Name].version != part.ResourceVersion {
-		e.seen[part.Name] = seen{uid: part.UID, version: part.ResourceVersion, at: e.Clock.Now()}
-	}
-}
-
-// lost forgets what a replica published that has deleted it.
-func (e *Exchange) lost(name string) {
-	e.mu.Lock()
-	_, known := e.seen[name]
-	delete(e.seen, name)
-	e.lostOwn = e.lostOwn || name == e.name
-	e.mu.Unlock()
-	if known {
-		_ = e.Content.Receive(name, nil) // nothing can be read
-	}
-}
-
-// others are the names of the ConfigMaps that are known.
-func (e *Exchange) others() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	names := make([]string, 0, len(e.seen))
-	for name := range e.seen {
-		names = append(names, name)
-	}
-	return names
 }
 
 var (

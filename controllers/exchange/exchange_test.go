@@ -10,11 +10,15 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,6 +29,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
@@ -75,6 +80,11 @@ func (unstreamed) IsWatchListSemanticsUnSupported() bool { return true }
 // replica runs an Exchange, and returns its list and what stops it.
 func (s *store) replica(t *testing.T, name string, leads bool) (list *waiting.List, stop func()) {
 	t.Helper()
+	return s.replicaIn(t.Context(), t, name, leads)
+}
+
+func (s *store) replicaIn(ctx context.Context, t *testing.T, name string, leads bool) (list *waiting.List, stop func()) {
+	t.Helper()
 	elected := make(chan struct{})
 	if leads {
 		close(elected)
@@ -83,7 +93,7 @@ func (s *store) replica(t *testing.T, name string, leads bool) (list *waiting.Li
 	exchange := New(Parts{
 		Clock: clock.RealClock{}, ConfigMaps: s.configMaps, Topic: topic, Content: list, Process: name, Elected: elected,
 	})
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -405,6 +415,60 @@ func TestWhatCanNotBeReadIsIgnored(t *testing.T) {
 			t.Error("what can be read isn't read either")
 		}
 	})
+}
+
+// After a rollback, a release may lead that can't decode what a newer one wrote.
+func TestAPartThatCanNotBeDecodedIsKeptForAReleaseThatCan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore()
+		part := func(process string, encoded []byte, written time.Time) string {
+			t.Helper()
+			made := New(Parts{Topic: topic, Process: process}).part(encoded, written)
+			if _, err := store.configMaps.Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			return made.Name
+		}
+		newer := part("newer", []byte("of a newer release"), now())
+		part("empty", nil, now())
+		part("ancient", []byte("of a newer release"), now().Add(-keptFor))
+		said := &lines{}
+		_, stop := store.replicaIn(log.IntoContext(t.Context(), said.logger()), t, "leader", true)
+		defer stop()
+		pass(20 * time.Minute)
+		if diff := cmp.Diff([]string{newer}, store.names(t)); diff != "" {
+			t.Errorf("ConfigMaps (-want,+got):\n%s", diff)
+		}
+		if told := said.count("Kept which workloads wait by a replica that has gone", newer); told != 1 {
+			t.Errorf("it was told %d times that %s is kept, want once", told, newer)
+		}
+	})
+}
+
+// lines are what was logged.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) logger() logr.Logger {
+	return funcr.New(func(_, line string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all = append(l.all, line)
+	}, funcr.Options{})
+}
+
+func (l *lines) count(texts ...string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	count := 0
+	for _, line := range l.all {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			count++
+		}
+	}
+	return count
 }
 
 func TestWithoutANamespaceAReplicaKnowsItsOwn(t *testing.T) {

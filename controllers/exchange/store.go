@@ -5,10 +5,14 @@ package exchange
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
 // watchInterface is what a client returns for a watch.
@@ -68,3 +72,88 @@ func (s *partStore) Replace(objects []any, _ string) error {
 
 // Resync implements cache.ReflectorStore.
 func (*partStore) Resync() error { return nil }
+
+// saw takes what another replica published.
+func (e *Exchange) saw(part *corev1.ConfigMap) error {
+	if part.Name == e.name {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.seenOwn, e.hasOwn = resourceversion.Parse(part.ResourceVersion), part.BinaryData[e.Topic.Key]
+		return nil
+	}
+	e.note(part)
+	encoded := part.BinaryData[e.Topic.Key]
+	if len(encoded) == 0 { // its replica is about to write it again
+		return wrap(errEmpty, "decoding", part.Name)
+	}
+	err := e.Content.Receive(part.Name, encoded)
+	if err != nil {
+		e.noteUnreadable(part.Name)
+	}
+	return wrap(err, "decoding", part.Name)
+}
+
+func (e *Exchange) note(part *corev1.ConfigMap) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.seen[part.Name].version != part.ResourceVersion {
+		now := e.Clock.Now()
+		written, err := time.Parse(time.RFC3339Nano, part.Annotations[writtenAnnotation])
+		if err != nil {
+			written = now
+		}
+		e.seen[part.Name] = seen{uid: part.UID, version: part.ResourceVersion, at: now, written: written}
+	}
+}
+
+func (e *Exchange) noteUnreadable(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	last := e.seen[name]
+	last.unreadable = true
+	e.seen[name] = last
+}
+
+// lost forgets what a replica published that has deleted it.
+func (e *Exchange) lost(name string) {
+	e.mu.Lock()
+	_, known := e.seen[name]
+	delete(e.seen, name)
+	e.lostOwn = e.lostOwn || name == e.name
+	e.mu.Unlock()
+	if known {
+		_ = e.Content.Receive(name, nil) // nothing can be read
+	}
+}
+
+// others are the names of the ConfigMaps that are known.
+func (e *Exchange) others() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	names := make([]string, 0, len(e.seen))
+	for name := range e.seen {
+		names = append(names, name)
+	}
+	return names
+}
+
+// gone returns the ConfigMaps that nobody has written for long, and the names of those that are kept from now on though
+// nobody has, because this release can't decode them.
+func (e *Exchange) gone(now time.Time) (gone map[string]seen, kept []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	gone = map[string]seen{}
+	for name, last := range e.seen {
+		switch {
+		case now.Sub(last.at) <= goneAfter:
+		case !last.unreadable || now.Sub(last.written) > keptFor:
+			gone[name] = last
+		case !last.kept:
+			last.kept = true
+			e.seen[name] = last
+			kept = append(kept, name)
+		}
+	}
+	slices.Sort(kept)
+	return gone, kept
+}
