@@ -89,10 +89,13 @@ func (m *memory) lockedNote(
 	return known
 }
 
-func (m *memory) forget(quota string) {
+// forget returns the UID of the quota that was remembered; empty for none.
+func (m *memory) forget(quota string) types.UID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	uid := m.quotas[quota].uid
 	delete(m.quotas, quota)
+	return uid
 }
 
 // isComplete reports whether everything was counted that can be. If the ledger can't be read or written, the condition

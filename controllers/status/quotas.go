@@ -165,8 +165,7 @@ func (c *QuotaController) forget(quota string) {
 		pace.Forget(quota)
 	}
 	c.Lag.Forget(quota)
-	c.memory.forget(quota)
-	c.History.Recorder.Forget(quota)
+	c.History.Recorder.Forget(quota, c.memory.forget(quota))
 }
 
 // again returns when the quota is looked at next, because the calls of its ledger fail, or the history of others isn't

@@ -143,20 +143,37 @@ func (r *record) miss(at int64, refusal *Refusal, mayGrow bool) {
 	}
 	namespace := bounded(refusal.Namespace)
 	r.workloads[period].count(workload{namespace, bounded(refusal.Kind), bounded(refusal.Name)}, 1)
-	r.missIn(number, namespace, 1, mayGrow)
+	r.missIn(number, namespace, mayGrow)
 }
 
-// missIn counts requests of a namespace. Only those of the newest day are kept.
-func (r *record) missIn(number int32, namespace string, requests int64, mayGrow bool) {
+// missIn counts a request of a namespace. Only those of the newest day are kept. If there is no room, the namespace takes
+// the place of that with the fewest.
+func (r *record) missIn(number int32, namespace string, mayGrow bool) {
+	if _, known := r.namespaces[namespace]; !known && number == r.today && (!mayGrow || len(r.namespaces) >= mostNamespaces) {
+		if len(r.namespaces) == 0 {
+			return
+		}
+		delete(r.namespaces, r.byRequests()[len(r.namespaces)-1])
+	}
+	r.addIn(number, namespace, 1)
+}
+
+// addIn adds requests of a namespace, which may leave more than mostNamespaces.
+func (r *record) addIn(number int32, namespace string, requests int64) {
 	if number < r.today {
 		return
 	}
 	if number > r.today {
 		r.today, r.namespaces = number, map[string]int64{}
 	}
-	if _, known := r.namespaces[namespace]; known || mayGrow && len(r.namespaces) < mostNamespaces {
-		r.namespaces[namespace] += requests
-	}
+	r.namespaces[namespace] += requests
+}
+
+// byRequests returns the namespaces, that with the most requests first.
+func (r *record) byRequests() []string {
+	return slices.SortedFunc(maps.Keys(r.namespaces), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.namespaces[b], r.namespaces[a]), cmp.Compare(a, b))
+	})
 }
 
 func (r *record) missTrial(at int64, refusal *Refusal) {
@@ -207,7 +224,7 @@ func (t *trial) miss(name corev1.ResourceName, seen tried) {
 	of.last = max(of.last, seen.last)
 }
 
-// add adds what another part knows. The tallies may have more workloads than mostWorkloads after that.
+// add adds what another part knows. There may be more workloads and namespaces than are kept after that.
 func (r *record) add(other *record) {
 	if other.since != 0 {
 		r.touch(other.since)
@@ -225,7 +242,7 @@ func (r *record) add(other *record) {
 		r.workloads[period].add(of)
 	}
 	for namespace, requests := range other.namespaces {
-		r.missIn(other.today, namespace, requests, true)
+		r.addIn(other.today, namespace, requests)
 	}
 	for _, digest := range slices.Sorted(maps.Keys(other.trials)) {
 		r.addTrial(digest, other.trials[digest])
@@ -250,6 +267,11 @@ func (r *record) settle() {
 	}
 	for _, of := range r.workloads {
 		of.fit()
+	}
+	if len(r.namespaces) > mostNamespaces {
+		for _, namespace := range r.byRequests()[mostNamespaces:] {
+			delete(r.namespaces, namespace)
+		}
 	}
 	r.edits = newestEdits(r.edits)
 }

@@ -156,13 +156,13 @@ func (r *Recorder) Changes(quota *quotav1.ClusterResourceQuota) []quotav1.SpecCh
 	return of.stored.confirmed(edits)
 }
 
-// Forget drops what is known of a quota that was deleted.
-func (r *Recorder) Forget(quota string) {
+// Forget drops what is known of a quota that was deleted. One of the same name that was created since is another one.
+func (r *Recorder) Forget(quota string, uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := len(r.own)
-	maps.DeleteFunc(r.own, func(of key, _ *entry) bool { return of.name == quota })
-	if len(r.own) < before {
+	of := key{quota, uid}
+	if _, known := r.own[of]; known {
+		delete(r.own, of)
 		r.version.Add(1)
 	}
 }

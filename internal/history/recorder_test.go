@@ -186,9 +186,50 @@ func TestAnotherQuotaOfThatNameBeginsAnew(t *testing.T) {
 	if other := r.Summary(morning(), team, "other", nil); len(other.Resources) > 0 || other.Requests > 0 {
 		t.Errorf("it has %+v", other)
 	}
-	r.Forget(team)
+	r.Forget(team, "other")
+	if summary := summaryOf(r, morning()); len(summary.Resources) == 0 || summary.Requests != 1 {
+		t.Errorf("once another one was deleted, the quota has %+v", summary)
+	}
+	r.Forget(team, uid)
 	if summary := summaryOf(r, morning()); len(summary.Resources) > 0 {
 		t.Errorf("a deleted quota has %+v", summary)
+	}
+}
+
+// A quota may have more namespaces than there is room for.
+func TestTheNamespacesWithTheMostAndTheLatestRefusalsAreKept(t *testing.T) {
+	r, often := New("a"), morning()
+	for i := range 2 * mostNamespaces {
+		r.Refused(often, refusal(fmt.Sprintf("once-%04d", i), "web", "12"))
+		if i >= mostNamespaces-4 && i < mostNamespaces+4 {
+			r.Refused(often, refusal(fmt.Sprintf("often-%d", i%4), "web", "12"))
+		}
+	}
+	kept := r.RefusedToday(often, team, uid)
+	if len(kept) != mostNamespaces {
+		t.Errorf("%d namespaces are kept", len(kept))
+	}
+	for namespace, want := range map[string]int64{
+		"often-0": 2, "often-1": 2, "often-2": 2, "often-3": 2, fmt.Sprintf("once-%04d", 2*mostNamespaces-1): 1,
+	} {
+		if kept[namespace] != want {
+			t.Errorf("%s has %d, want %d", namespace, kept[namespace], want)
+		}
+	}
+	r.full.Store(true)
+	r.Refused(often, refusal("late", "web", "12"))
+	if kept = r.RefusedToday(often, team, uid); len(kept) != mostNamespaces || kept["late"] != 1 {
+		t.Errorf("without room for more there are %d namespaces, and the latest has %d", len(kept), kept["late"])
+	}
+	part := newRecord()
+	for i := range mostNamespaces - 4 {
+		part.addIn(dayOf(often.UnixMilli()), fmt.Sprintf("elsewhere-%d", i), 2)
+	}
+	own := r.own[key{team, uid}].record
+	own.add(part)
+	own.settle()
+	if len(own.namespaces) != mostNamespaces || own.namespaces["often-0"] != 2 || own.namespaces["late"] != 0 {
+		t.Errorf("with those of another part there are %d: %v", len(own.namespaces), own.namespaces)
 	}
 }
 
