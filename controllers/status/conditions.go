@@ -6,6 +6,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,15 +41,15 @@ func (f facts) ready() metav1.Condition {
 			f.trouble.Since.UTC().Format(time.RFC3339), f.untilDecided(), f.trouble.Err))
 	case f.lost:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerLost, fmt.Sprintf(
-			"the ledger was deleted or edited at about %s: requests that the quota limits are refused until all that were under way "+
+			"the ledger was deleted or edited at about %s: requests that the quota limits are %s until all that were under way "+
 				"then have succeeded or failed, which takes minutes at most: find out who may write QuotaLedgers, and remove that right",
-			f.ledger.Sealed.UTC().Format(time.RFC3339)))
+			f.ledger.Sealed.UTC().Format(time.RFC3339), f.untilCounted()))
 	case f.countedGeneration != f.generation:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
-			"counting what the selected namespaces use: requests for what is limited are refused until that is done; wait, and "+lookAtLog)
+			"counting what the selected namespaces use: requests for what is limited are "+f.untilCounted()+" until that is done; wait, and "+lookAtLog)
 	case len(f.uncounted) > 0:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
-			"not counted yet: "+join(f.uncounted)+": requests for that are refused until it is; wait, and if it lasts, "+
+			"not counted yet: "+join(f.uncounted)+": requests for that are "+f.untilCounted(f.uncounted...)+" until it is; wait, and if it lasts, "+
 				"look at the condition ResourceUnavailable, and at the log of the operator's leader")
 	default:
 		return condition(quotav1.ConditionReady, metav1.ConditionTrue, quotav1.ReasonCounted,
@@ -58,6 +59,10 @@ func (f facts) ready() metav1.Condition {
 
 func (f facts) enforced() metav1.Condition {
 	switch {
+	case f.invalid != nil && f.refusing && f.enforcement.RefusesNothing:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
+			"no request is judged, because an invalid spec doesn't say how much it allows, and none is refused, because the mode of each "+
+				"resource is Warn or Audit: correct the spec; the condition Ready says what is wrong")
 	case f.invalid != nil && f.refusing:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
 			"every request for what spec.quota.hard names is refused, in the namespaces that the valid part of the selector selects, "+
@@ -128,6 +133,26 @@ func (f facts) untilDecided() string {
 	return "refused"
 }
 
+// untilCounted says what happens to requests for these resources until they are counted; for all of the quota if none is
+// given.
+func (f facts) untilCounted(names ...corev1.ResourceName) string {
+	isAdmitted := func(name corev1.ResourceName) bool {
+		mode := f.enforcement.Of(name)
+		return mode == quotav1.EnforcementWarn || mode == quotav1.EnforcementAudit
+	}
+	if len(names) == 0 {
+		names = append(slices.Collect(maps.Keys(f.enforcement.Modes)), "") // that of all others
+	}
+	switch {
+	case f.enforcement.RefusesNothing || !slices.ContainsFunc(names, func(name corev1.ResourceName) bool { return !isAdmitted(name) }):
+		return "admitted"
+	case slices.ContainsFunc(names, isAdmitted):
+		return "refused if the mode of a resource is Deny"
+	default:
+		return "refused"
+	}
+}
+
 // protectedSelected says which of the selected namespaces no quota limits.
 func (f facts) protectedSelected() metav1.Condition {
 	if len(f.protected) == 0 {
@@ -168,12 +193,16 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 // takes (32768 bytes).
 const maxMessage = 4096
 
+const ellipsis = " …"
+
 func shorten(message string) string {
 	if len(message) <= maxMessage {
 		return message
 	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + " …"
+	return strings.ToValidUTF8(message[:maxMessage], "") + ellipsis
 }
+
+func isShortened(message string) bool { return strings.HasSuffix(message, ellipsis) }
 
 func join(names []corev1.ResourceName) string {
 	parts := make([]string, 0, len(names))

@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -138,17 +139,50 @@ const whileUnavailable = "above it, admitted while the operator couldn't decide"
 // found reads of which resources a message says so.
 var found = regexp.MustCompile(`(\S+): used \S+, hard (\S+), \S+ ` + whileUnavailable)
 
-// saidUnavailable are the resources of which the condition says that requests were admitted while nobody could decide,
-// with the limits that they had then. Once a limit is another one, that explains it no longer.
-func saidUnavailable(exceeded *metav1.Condition) map[corev1.ResourceName]string {
-	said := map[corev1.ResourceName]string{}
+// said are the resources of which the condition says that requests were admitted while nobody could decide.
+type said struct {
+	// resource -> the limit that it had then. Once the limit is another one, that explains it no longer.
+	limits map[corev1.ResourceName]string
+	// last is the last of them if the message was cut within their list: it may have said so of any later name.
+	last corev1.ResourceName
+}
+
+func saidUnavailable(exceeded *metav1.Condition) said {
+	read := said{limits: map[corev1.ResourceName]string{}}
 	if exceeded == nil || exceeded.Reason != quotav1.ReasonAdmittedWhileUnavailable {
-		return said
+		return read
 	}
+	rest := exceeded.Message
 	for _, match := range found.FindAllStringSubmatch(exceeded.Message, -1) {
-		said[corev1.ResourceName(match[1])] = match[2]
+		read.last = corev1.ResourceName(match[1])
+		read.limits[read.last] = match[2]
+		_, rest, _ = strings.Cut(rest, match[0])
 	}
-	return said
+	if !isShortened(exceeded.Message) || othersFollow(rest) {
+		read.last = ""
+	}
+	return read
+}
+
+// afterLimit finds what comes after a limit in a message: how much more than that is used, or another part.
+var afterLimit = regexp.MustCompile(`: used \S+, hard [^\s,]+, (\S+)`)
+
+// othersFollow reports whether a message goes on with resources of which it doesn't say so.
+func othersFollow(rest string) bool {
+	after := afterLimit.FindStringSubmatch(rest)
+	if after == nil {
+		return false
+	}
+	_, err := resource.ParseQuantity(after[1])
+	return err != nil
+}
+
+// of reports whether the condition says so of a resource that has this limit.
+func (s said) of(name corev1.ResourceName, hard string) bool {
+	if limit, named := s.limits[name]; named {
+		return limit == hard
+	}
+	return s.last != "" && name > s.last
 }
 
 // rose reports whether more of a resource has come to be used than hard because requests were admitted while nobody could
@@ -170,7 +204,7 @@ type excess struct {
 	unenforced int
 }
 
-func (f facts) excess(total corev1.ResourceQuotaStatus, said map[corev1.ResourceName]string) excess {
+func (f facts) excess(total corev1.ResourceQuotaStatus, before said) excess {
 	var found excess
 	for _, name := range slices.Sorted(maps.Keys(total.Used)) {
 		used, hard := total.Used[name], total.Hard[name]
@@ -183,7 +217,7 @@ func (f facts) excess(total corev1.ResourceQuotaStatus, said map[corev1.Resource
 		case mode == quotav1.EnforcementWarn, mode == quotav1.EnforcementAudit:
 			found.unenforced++
 			found.others = append(found.others, fmt.Sprintf("%s, admitted by the mode %s", text, mode))
-		case said[name] == hard.String(), f.rose(name):
+		case before.of(name, hard.String()), f.rose(name):
 			more := used.DeepCopy()
 			more.Sub(hard)
 			found.unavailable = append(found.unavailable, fmt.Sprintf("%s, %s %s", text, more.String(), whileUnavailable))
@@ -198,8 +232,8 @@ func (f facts) excess(total corev1.ResourceQuotaStatus, said map[corev1.Resource
 // not used yet: if a limit is lowered below what is used and reserved, the condition
 // becomes True once enough of it is used.
 func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
-	said := saidUnavailable(f.remembered.exceeded)
-	found := f.excess(total, said)
+	before := saidUnavailable(f.remembered.exceeded)
+	found := f.excess(total, before)
 	isTrue := func(reason string, parts []string, next string) metav1.Condition {
 		return condition(quotav1.ConditionExceeded, metav1.ConditionTrue, reason, strings.Join(parts, ", ")+"; "+next)
 	}
@@ -209,7 +243,7 @@ func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
 			"nothing is removed, and requests for more are refused while the operator can decide, until used is below hard: "+
 				"delete unneeded objects, or raise spec.quota.hard; set spec.enforcement.whenUnavailable to Refuse "+
 				"to have requests refused while the operator can't decide")
-	case len(said) > 0 && f.isCounting() && f.invalid == nil:
+	case len(before.limits) > 0 && f.isCounting() && f.invalid == nil:
 		return *f.remembered.exceeded // so that another leader knows, too
 	case len(found.others) == 0:
 		return f.notExceeded()
@@ -217,9 +251,12 @@ func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
 		return isTrue(quotav1.ReasonAdmittedAboveHard, found.others,
 			"nothing is removed or refused: delete unneeded objects, or raise spec.quota.hard, before you set the mode to Deny")
 	default:
-		return isTrue(quotav1.ReasonUsedAboveHard, found.others,
-			"nothing is removed, and requests for more are refused, until used is below hard: "+
-				"delete unneeded objects, or raise spec.quota.hard")
+		refused := "requests for more are refused"
+		if found.unenforced > 0 {
+			refused += " if the mode is Deny"
+		}
+		return isTrue(quotav1.ReasonUsedAboveHard, found.others, "nothing is removed, and "+refused+", until used is below hard: "+
+			"delete unneeded objects, or raise spec.quota.hard")
 	}
 }
 

@@ -5,6 +5,7 @@ package status
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -60,8 +61,9 @@ func TestWhyMoreIsUsedThanHard(t *testing.T) {
 			changes: []func(*facts){above, func(f *facts) {
 				f.enforcement.Modes = map[corev1.ResourceName]quotav1.EnforcementMode{"pods": quotav1.EnforcementWarn}
 			}},
-			reason:  quotav1.ReasonUsedAboveHard,
-			message: "pods: used 12, hard 10, admitted by the mode Warn, services: used 6, hard 5" + refusedNow,
+			reason: quotav1.ReasonUsedAboveHard,
+			message: "pods: used 12, hard 10, admitted by the mode Warn, services: used 6, hard 5" +
+				strings.Replace(refusedNow, "are refused", "are refused if the mode is Deny", 1),
 		},
 		"requests were admitted": {
 			changes: []func(*facts){admittedUnavailable}, reason: quotav1.ReasonAdmittedWhileUnavailable, message: admittedThen + denyAgain,
@@ -134,6 +136,59 @@ func TestWhyMoreIsUsedThanHard(t *testing.T) {
 			got := meta.FindStatusCondition(status.Conditions, quotav1.ConditionExceeded)
 			if diff := cmp.Diff(test.message, got.Message); got.Reason != test.reason || diff != "" {
 				t.Errorf("got %s, want %s, message (-want,+got):\n%s", got.Reason, test.reason, diff)
+			}
+		})
+	}
+}
+
+// A message says no more than a person reads, and another leader reads it.
+func TestWhatAMessageThatWasCutSaid(t *testing.T) {
+	part := func(i int) string {
+		return fmt.Sprintf("count/widgets-%03d.example.com: used 5, hard 4, 1 above it, admitted while the operator couldn't decide", i)
+	}
+	parts := make([]string, 0, 100)
+	for i := range 100 {
+		parts = append(parts, part(i))
+	}
+	others := []string{"pods: used 9, hard 8", "secrets: used 9, hard 8"}
+	cut := strings.Join(parts, ", ")[:maxMessage]
+	for name, test := range map[string]struct {
+		message string
+		want    []corev1.ResourceName
+		unknown []corev1.ResourceName
+	}{
+		"all of it": {message: part(0) + ", " + others[0] + "; ", want: []corev1.ResourceName{"count/widgets-000.example.com"}, unknown: []corev1.ResourceName{"pods"}},
+		"cut within the list": {
+			message: cut + ellipsis, want: []corev1.ResourceName{"count/widgets-000.example.com", "count/widgets-099.example.com", "count/widgets-055.example.com"},
+			unknown: []corev1.ResourceName{"configmaps"},
+		},
+		"cut soon after the list": {
+			message: strings.Join(append(parts[:1:1], others...), ", ")[:len(part(0))+len(", pods: used 9, hard 8, sec")] + ellipsis,
+			want:    []corev1.ResourceName{"count/widgets-000.example.com"}, unknown: []corev1.ResourceName{"pods", "secrets"},
+		},
+		"cut within the last of them": {
+			message: part(0) + ", " + part(1)[:len("count/widgets-001.example.com: used 5, hard 4, 1")] + ellipsis,
+			want:    []corev1.ResourceName{"count/widgets-000.example.com", "count/widgets-001.example.com"},
+		},
+		"cut after the list": {
+			message: strings.Join(append(parts[:1:1], others...), ", ") + ", services: us" + ellipsis,
+			want:    []corev1.ResourceName{"count/widgets-000.example.com"}, unknown: []corev1.ResourceName{"pods", "secrets", "services"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := saidUnavailable(&metav1.Condition{Reason: quotav1.ReasonAdmittedWhileUnavailable, Message: test.message})
+			for _, resource := range test.want {
+				if !said.of(resource, "4") {
+					t.Errorf("it said so of %s", resource)
+				}
+			}
+			for _, resource := range test.unknown {
+				if said.of(resource, "8") {
+					t.Errorf("it didn't say so of %s", resource)
+				}
+			}
+			if said.of(test.want[0], "5") {
+				t.Error("of another limit it says nothing")
 			}
 		})
 	}

@@ -147,6 +147,14 @@ func TestFiguresOfAStatus(t *testing.T) {
 	}
 }
 
+func watching(f *facts) {
+	f.enforcement.Mode, f.enforcement.RefusesNothing = quotav1.EnforcementAudit, true
+}
+
+func warningOfPods(f *facts) {
+	f.enforcement.Modes = map[corev1.ResourceName]quotav1.EnforcementMode{"pods": quotav1.EnforcementWarn}
+}
+
 const correctIt = ": remove it from spec.quota.hard, or correct the name; an extended resource is limited as requests.NAME"
 
 func TestConditions(t *testing.T) {
@@ -171,6 +179,29 @@ func TestConditions(t *testing.T) {
 			facts: good(func(f *facts) { f.countedGeneration = 1 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
 			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: requests for what is limited are refused until that is done; " +
 				"wait, and if it lasts, the log of the operator's leader says why",
+		},
+		"a quota that only watches refuses nothing meanwhile": {
+			facts: good(watching, func(f *facts) { f.countedGeneration = 0 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: requests for what is limited are admitted until that is done; " +
+				"wait, and if it lasts, the log of the operator's leader says why",
+		},
+		"nor for a resource in the mode Warn": {
+			facts: good(warningOfPods, func(f *facts) { f.uncounted = []corev1.ResourceName{"pods"} }),
+			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonCounting, message: "not counted yet: pods: requests for that are admitted until it is; wait, and if it lasts, " +
+				"look at the condition ResourceUnavailable, and at the log of the operator's leader",
+		},
+		"but it does for others": {
+			facts: good(warningOfPods, func(f *facts) { f.uncounted = []corev1.ResourceName{"services", "pods"} }),
+			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonCounting, message: "not counted yet: pods, services: requests for that are refused if the mode of a resource is Deny until it is; " +
+				"wait, and if it lasts, look at the condition ResourceUnavailable, and at the log of the operator's leader",
+		},
+		"a quota that only watches refuses nothing if its spec is invalid": {
+			facts: good(watching, func(f *facts) { f.invalid, f.refusing = errors.New("invalid"), true }),
+			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
+			reason: quotav1.ReasonInvalidSpec, message: "no request is judged, because an invalid spec doesn't say how much it allows, and none is refused, " +
+				"because the mode of each resource is Warn or Audit: correct the spec; the condition Ready says what is wrong",
 		},
 		"nor when its spec is invalid": {
 			facts: good(func(f *facts) { f.invalid = errors.New("quota team: spec.selector: Required value") }),
