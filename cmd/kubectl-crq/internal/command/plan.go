@@ -20,6 +20,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
 // planTimeout bounds all that is read from the cluster for one plan.
@@ -106,6 +107,7 @@ type planner struct {
 	ground     *reading.Ground
 	live, then []quotav1.ClusterResourceQuota // sorted by name
 	revised    []redefinition
+	settings   reach.Settings
 	notes      []string
 }
 
@@ -125,8 +127,11 @@ func (p *planner) read(ctx context.Context, cluster client.Client, files []plann
 	if p.revised, p.then, err = revise(files, p.live); err != nil {
 		return err
 	}
-	p.ground, err = reading.NewReader(cluster, fitting.NewTypes()).Ground(ctx)
-	return err
+	if p.ground, err = reading.NewReader(cluster, fitting.NewTypes()).Ground(ctx); err != nil {
+		return err
+	}
+	p.readSettings()
+	return nil
 }
 
 func (p *planner) namespacesKnown() bool { return !slices.Contains(p.ground.Forbidden, "namespaces") }

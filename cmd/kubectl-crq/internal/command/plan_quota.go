@@ -26,7 +26,7 @@ func (p *planner) quota(of redefinition, used usage) render.PlanQuota {
 		WhenUnavailable: quotav1.UnavailableRefuse, NamespacesKnown: p.namespacesKnown(),
 		Namespaces: []string{}, Joining: []string{}, Leaving: []string{}, Resources: []render.PlanResource{}, Remarks: []string{},
 	}
-	if definition.Salvage(of.then).Enforcement.AdmitsUnavailable(false) {
+	if definition.Salvage(of.then).Enforcement.AdmitsUnavailable(p.settings.AdmitsByDefault()) {
 		made.WhenUnavailable = quotav1.UnavailableAdmit
 	}
 	p.placeQuota(&made, of)
@@ -176,9 +176,8 @@ func (p *planner) quotaRemarks(made *render.PlanQuota, of redefinition) []string
 	if made.NamespacesKnown && len(made.Namespaces) == 0 {
 		remarks = append(remarks, "It selects no namespace that exists.")
 	}
-	if protected := sets.List(sets.New(made.Namespaces...).Intersection(sets.New(protectedByDefault()...))); len(protected) > 0 {
-		remarks = append(remarks, fmt.Sprintf("What is in %s is counted and never limited, unless the operator is told otherwise.",
-			strings.Join(protected, ", ")))
+	if protected := sets.List(sets.New(made.Namespaces...).Intersection(sets.New(p.settings.Protected...))); len(protected) > 0 {
+		remarks = append(remarks, fmt.Sprintf("What is in %s is counted and never limited: the operator protects it.", strings.Join(protected, ", ")))
 	}
 	if len(of.then.Spec.Quota.Hard) == 0 {
 		remarks = append(remarks, "It has no limit.")

@@ -8,14 +8,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -26,6 +29,8 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
@@ -42,8 +47,18 @@ func ground(t *testing.T, forbidden []string, objects ...client.Object) client.C
 			mapper.Add(kind, meta.RESTScopeNamespace)
 		}
 	}
+	isConfiguration := func(object client.Object) bool { return object.GetName() == reach.ConfigurationName }
+	if !slices.ContainsFunc(objects, isConfiguration) {
+		objects = append(objects, installed(t, admissionregistrationv1.Fail, "kube-system"))
+	}
 	inner := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).Build()
 	return interceptor.NewClient(inner, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if key.Name == reach.ConfigurationName && slices.Contains(forbidden, "ValidatingWebhookConfiguration") {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "validatingwebhookconfigurations"}, key.Name, errors.New("no right"))
+			}
+			return c.Get(ctx, key, object, options...)
+		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			kind, err := c.GroupVersionKindFor(list)
 			if err != nil {
@@ -57,6 +72,72 @@ func ground(t *testing.T, forbidden []string, objects ...client.Object) client.C
 			return c.List(ctx, list, options...)
 		},
 	})
+}
+
+// installed is the webhook configuration of an operator with this policy and these protected namespaces.
+func installed(t *testing.T, policy admissionregistrationv1.FailurePolicyType, protected ...string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	t.Helper()
+	selector, err := selection.Compile(builders.Quota("q").Label("team", "another").Obj().Spec.Selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName}}
+	quotas := []reach.Quota{{Name: "q", UID: "q", Selector: selector, Limited: []schema.GroupResource{{Resource: "pods"}}}}
+	if len(protected) == 0 {
+		quotas = nil
+	}
+	made.Webhooks, _ = reach.Settings{Protected: protected, FailurePolicy: policy}.Webhooks(quotas)
+	return made
+}
+
+// What the operator is told decides what the API server asks about, and what it does without an answer.
+func TestAPlanGoesByTheOperatorsFlags(t *testing.T) {
+	const ignore, fail = admissionregistrationv1.Ignore, admissionregistrationv1.Fail
+	quota := manifest("payments", `{selector: {labels: {matchLabels: {team: payments}}}, quota: {hard: {pods: "20"}}}`)
+	for name, test := range map[string]struct {
+		forbidden []string
+		installed *admissionregistrationv1.ValidatingWebhookConfiguration
+		missing   bool
+		asked     string // of which namespaces, with which policy
+		notes     string
+	}{
+		"others than the defaults": {installed: installed(t, ignore, "shop"), asked: "[kube-system] Ignore, admitted"},
+		"the defaults":             {installed: installed(t, fail, "kube-system"), asked: "[shop] Fail, refused"},
+		"nothing is limited yet": {
+			installed: installed(t, ignore), asked: "[shop] Ignore, admitted",
+			notes: "The webhook configuration doesn't show the protected namespaces: it is assumed that the operator runs with the default ones.",
+		},
+		"nobody may read it": {
+			forbidden: []string{"ValidatingWebhookConfiguration"}, installed: installed(t, ignore, "shop"), asked: "[shop] Fail, refused",
+			notes: "You may not read the webhook configuration shared-quota: " +
+				"it is assumed that the operator runs with --failure-policy=Fail and the default protected namespaces.",
+		},
+		"there is none": {
+			installed: installed(t, ignore, "shop"), missing: true, asked: "[shop] Fail, refused",
+			notes: "There is no webhook configuration shared-quota: " +
+				"it is assumed that the operator runs with --failure-policy=Fail and the default protected namespaces.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := ground(t, test.forbidden, place("shop", "team", "payments"), place("kube-system", "team", "payments"), test.installed)
+			if test.missing {
+				if err := cluster.Delete(t.Context(), test.installed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := planOf(t, cluster, quota)
+			if len(got.Webhook.Changes) != 1 {
+				t.Fatalf("changes %+v", got.Webhook.Changes)
+			}
+			change, becomes := got.Webhook.Changes[0], map[quotav1.UnavailablePolicy]string{"Admit": "admitted", "Refuse": "refused"}
+			if asked := fmt.Sprintf("%v %s, %s", change.Namespaces, change.FailurePolicy, becomes[got.Quotas[0].WhenUnavailable]); asked != test.asked {
+				t.Errorf("got %s, want %s", asked, test.asked)
+			}
+			if diff := cmp.Diff(test.notes, strings.Join(got.Notes, "; ")); diff != "" {
+				t.Errorf("notes (-want,+got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func place(name string, labels ...string) *corev1.Namespace {
@@ -162,7 +243,7 @@ payments: new
   pods                        Deny   -     3      3       -       -
   cpu: 500m more is used than the limit. What exists stays; requests for more are admitted, and whoever sends them is warned.
   pods: all of the limit is used. Requests for more are refused.
-  What is in kube-system is counted and never limited, unless the operator is told otherwise.
+  What is in kube-system is counted and never limited: the operator protects it.
   While the operator can't decide, its requests are refused.
 
 Webhook configuration: 1 entry for quotas, as now

@@ -26,6 +26,29 @@ import (
 // protectedByDefault are the namespaces that are never asked about, unless the operator is told others.
 func protectedByDefault() []string { return []string{"kube-system", "kube-public", "kube-node-lease"} }
 
+// readSettings takes what the installed webhook configuration tells of the operator's flags, and notes what is assumed.
+func (p *planner) readSettings() {
+	assumed := "it is assumed that the operator runs with "
+	switch {
+	case p.ground.Configuration != nil:
+	case slices.Contains(p.ground.Forbidden, "validatingwebhookconfigurations"):
+		p.note("You may not read the webhook configuration " + reach.ConfigurationName + ": " + assumed +
+			"--failure-policy=Fail and the default protected namespaces.")
+	default:
+		p.note("There is no webhook configuration " + reach.ConfigurationName + ": " + assumed +
+			"--failure-policy=Fail and the default protected namespaces.")
+	}
+	if p.ground.Configuration == nil {
+		p.settings = reach.Settings{Protected: protectedByDefault(), FailurePolicy: admissionregistrationv1.Fail}
+		return
+	}
+	known := false
+	if p.settings, known = reach.ReadSettings(p.ground.Configuration); !known {
+		p.settings.Protected = protectedByDefault()
+		p.note("The webhook configuration doesn't show the protected namespaces: " + assumed + "the default ones.")
+	}
+}
+
 // asked is what the API server asks about in one namespace.
 type asked struct {
 	resources sets.Set[string]
@@ -34,9 +57,8 @@ type asked struct {
 
 // asking is the part of the webhook configuration that enforces quotas.
 type asking struct {
-	definitions []definition.Definition
-	entries     []admissionregistrationv1.ValidatingWebhook
-	exact       bool
+	entries []admissionregistrationv1.ValidatingWebhook
+	exact   bool
 }
 
 func (p *planner) askingFor(quotas []quotav1.ClusterResourceQuota) asking {
@@ -46,18 +68,17 @@ func (p *planner) askingFor(quotas []quotav1.ClusterResourceQuota) asking {
 		quota := &quotas[i]
 		defined := definition.Salvage(quota)
 		tracked, _ := p.meter.evaluators.Resources(definition.Counted(quota.Spec))
-		made.definitions = append(made.definitions, defined)
 		wanted = append(wanted, reach.Quota{
 			// A new quota has no UID yet, and its name tells it from others as well.
 			Name: quota.Name, UID: cmp.Or(quota.UID, types.UID("new/"+quota.Name)), Generation: quota.Generation,
 			Selector: defined.Selector, Limited: slices.Collect(maps.Keys(tracked)),
+			Admits: defined.Enforcement.AdmitsUnavailable(p.settings.AdmitsByDefault()),
 		})
 	}
-	settings := reach.Settings{Protected: protectedByDefault(), FailurePolicy: admissionregistrationv1.Fail}
 	var all []admissionregistrationv1.ValidatingWebhook
-	all, made.exact = settings.Webhooks(wanted)
+	all, made.exact = p.settings.Webhooks(wanted)
 	for _, webhook := range all {
-		if strings.HasPrefix(webhook.Name, "objects") {
+		if reach.IsOfObjects(webhook) {
 			made.entries = append(made.entries, webhook)
 		}
 	}
@@ -67,6 +88,7 @@ func (p *planner) askingFor(quotas []quotav1.ClusterResourceQuota) asking {
 // in returns what is asked about in a namespace.
 func (a asking) in(namespace *metav1.PartialObjectMetadata) asked {
 	found := asked{resources: sets.New[string]()}
+	policy := admissionregistrationv1.Ignore
 	for _, entry := range a.entries {
 		selector, err := metav1.LabelSelectorAsSelector(entry.NamespaceSelector)
 		if err != nil || !selector.Matches(labels.Set(namespace.Labels)) {
@@ -76,22 +98,14 @@ func (a asking) in(namespace *metav1.PartialObjectMetadata) asked {
 			name, _, _ := strings.Cut(rule.Resources[0], "/")
 			found.resources.Insert(schema.GroupResource{Group: rule.APIGroups[0], Resource: name}.String())
 		}
-	}
-	if len(found.resources) > 0 {
-		found.policy = a.policyIn(namespace)
-	}
-	return found
-}
-
-// policyIn is Ignore if all quotas of the entry admit requests while nobody can decide. An entry goes by labels alone.
-func (a asking) policyIn(namespace *metav1.PartialObjectMetadata) string {
-	for i := range a.definitions {
-		defined := &a.definitions[i]
-		if defined.Selector.Labels().Matches(labels.Set(namespace.Labels)) && !defined.Enforcement.AdmitsUnavailable(false) {
-			return string(admissionregistrationv1.Fail)
+		if *entry.FailurePolicy == admissionregistrationv1.Fail {
+			policy = admissionregistrationv1.Fail
 		}
 	}
-	return string(admissionregistrationv1.Ignore)
+	if len(found.resources) > 0 {
+		found.policy = string(policy)
+	}
+	return found
 }
 
 // webhook compares what is asked about now and then, in the namespaces that exist.

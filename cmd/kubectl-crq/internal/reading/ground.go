@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,27 +18,49 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
+
+// webhookConfigurations are what Forbidden calls the webhook configuration.
+const webhookConfigurations = "validatingwebhookconfigurations"
 
 // Ground is what quotas are planned on.
 type Ground struct {
 	Namespaces []metav1.PartialObjectMetadata
 	Nodes      []corev1.Node
+	// Configuration is the operator's webhook configuration; nil if there is none, or the user may not read it.
+	Configuration *admissionregistrationv1.ValidatingWebhookConfiguration
 	// Forbidden are the resources that the user may not read, sorted.
 	Forbidden []string
 }
 
-// Ground reads the namespaces and nodes.
+// Ground reads the namespaces, the nodes and the webhook configuration.
 func (r *Reader) Ground(ctx context.Context) (*Ground, error) {
 	namespaces, nodes := &metav1.PartialObjectMetadataList{}, &corev1.NodeList{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	round := r.newRound()
 	round.list("namespaces", namespaces)
 	round.list("nodes", nodes)
+	found := &Ground{}
+	round.call(func(ctx context.Context) error {
+		configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		err := r.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, configuration)
+		switch {
+		case err == nil:
+			found.Configuration = configuration
+		case apierrors.IsForbidden(err):
+			round.forbid(webhookConfigurations)
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("reading the webhook configuration: %w", err)
+		}
+		return nil
+	})
 	if err := round.wait(ctx); err != nil {
 		return nil, err
 	}
-	return &Ground{Namespaces: namespaces.Items, Nodes: nodes.Items, Forbidden: round.forbidden()}, nil
+	found.Namespaces, found.Nodes, found.Forbidden = namespaces.Items, nodes.Items, round.forbidden()
+	return found, nil
 }
 
 // Visited is how the objects of a resource were visited.

@@ -72,9 +72,7 @@ func (r *Reader) outageNamespace(ctx context.Context, round *round, name string,
 	case apierrors.IsNotFound(err):
 		return &MissingNamespaceError{Namespace: name}
 	case apierrors.IsForbidden(err):
-		round.mu.Lock()
-		defer round.mu.Unlock()
-		round.refused = append(round.refused, "namespaces")
+		round.forbid("namespaces")
 		return nil
 	}
 	return fmt.Errorf("reading namespace %s: %w", name, err)

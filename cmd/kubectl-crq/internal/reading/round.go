@@ -41,14 +41,19 @@ func (r *round) list(resource string, into client.ObjectList, options ...client.
 			*notServed = true
 			return nil
 		case apierrors.IsForbidden(err):
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.refused = append(r.refused, resource)
+			r.forbid(resource)
 			return nil
 		}
 		return fmt.Errorf("reading %s: %w", resource, err)
 	})
 	return notServed
+}
+
+// forbid notes that the user may not read a resource.
+func (r *round) forbid(resource string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = append(r.refused, resource)
 }
 
 // wait makes the calls, and returns the first error.
