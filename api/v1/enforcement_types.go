@@ -33,8 +33,11 @@ type Enforcement struct {
 
 	// whenUnavailable says what happens to requests while the operator can't decide, because
 	// no replica answers, or the quota's ledger can't be read or written: Refuse or Admit.
-	// What is admitted then is counted as used. By default it is Refuse, unless the operator runs with
-	// --failure-policy=Ignore; and a quota of which every resource has the mode Warn or Audit never refuses.
+	// It doesn't say what happens while a quota is counted and its ledger can be written, after
+	// the ledger was lost, or if too many requests are in flight: requests for resources with
+	// the mode Deny are refused then. What is admitted is counted as used. By default it is Refuse,
+	// unless the operator runs with --failure-policy=Ignore; and a quota of which every resource has
+	// the mode Warn or Audit never refuses.
 	// +optional
 	WhenUnavailable UnavailablePolicy `json:"whenUnavailable,omitempty"`
 }
@@ -55,8 +58,11 @@ type EnforcementMode string
 
 // The modes, from the default on. An empty one is Deny.
 const (
-	EnforcementDeny  EnforcementMode = "Deny"
-	EnforcementWarn  EnforcementMode = "Warn"
+	// EnforcementDeny: a request that doesn't fit is refused.
+	EnforcementDeny EnforcementMode = "Deny"
+	// EnforcementWarn: it is admitted, and whoever sends it is warned.
+	EnforcementWarn EnforcementMode = "Warn"
+	// EnforcementAudit: it is admitted, and noted in the API server's audit log.
 	EnforcementAudit EnforcementMode = "Audit"
 )
 
@@ -67,8 +73,10 @@ type UnavailablePolicy string
 
 // The policies. An empty one is what the operator runs with.
 const (
+	// UnavailableRefuse: they are refused, if at least one quota of their namespace wants that.
 	UnavailableRefuse UnavailablePolicy = "Refuse"
-	UnavailableAdmit  UnavailablePolicy = "Admit"
+	// UnavailableAdmit: they are admitted, if all quotas of their namespace want that.
+	UnavailableAdmit UnavailablePolicy = "Admit"
 )
 
 // Trial has limits that are judged and never enforced.
