@@ -28,6 +28,13 @@ const (
 	// that can't be counted, most often because the cluster doesn't serve it.
 	// The quota's other resources are not affected.
 	ConditionResourceUnavailable = "ResourceUnavailable"
+	// ConditionReconciling is there, and true, as long as the spec isn't fully in force and
+	// the operator works on that. Tools that wait for an object, such as Flux, look for it
+	// and for Stalled. A quota never has both.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is there, and true, as long as a part of the spec can't come into
+	// force before somebody corrects the spec.
+	ConditionStalled = "Stalled"
 	// ConditionBlocked is of a LocalResourceQuota, and true while workloads of its
 	// namespace wait for room in the quota, because it refused objects that their
 	// controllers created.
@@ -82,6 +89,11 @@ const (
 	ReasonNotWatchable = "NotWatchable"
 	// ReasonNotLimitable: Kubernetes keeps no quota on a resource that the quota names.
 	ReasonNotLimitable = "NotLimitable"
+	// ReasonProgressing: the operator works on it, and needs nobody's help; the message says at what.
+	ReasonProgressing = "Progressing"
+	// ReasonProgressingWithRetry: the operator tries again and again, and something outside of it must be mended
+	// first; the message says what.
+	ReasonProgressingWithRetry = "ProgressingWithRetry"
 	// ReasonWaitingForRoom: workloads wait for room; the message says how many, short of
 	// what, and since when.
 	ReasonWaitingForRoom = "WaitingForRoom"
@@ -256,7 +268,7 @@ type DoubtfulReservations struct {
 // enforcement doesn't depend on it.
 type ClusterResourceQuotaStatus struct {
 	// observedGeneration is the generation of the spec that this status
-	// describes.
+	// describes; -1 before the operator has written a status.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -346,7 +358,7 @@ type ClusterResourceQuotaStatus struct {
 	Summary string `json:"summary,omitempty"`
 
 	// conditions of the quota: Ready, Enforced, Exceeded, ResourceUnavailable and
-	// ProtectedSelected.
+	// ProtectedSelected; also Reconciling or Stalled as long as the spec isn't fully in force.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -373,6 +385,7 @@ type ClusterResourceQuota struct {
 
 	// status is what is used of the quota.
 	// +optional
+	// +kubebuilder:default={observedGeneration: -1}
 	Status ClusterResourceQuotaStatus `json:"status,omitempty"`
 }
 

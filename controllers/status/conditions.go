@@ -18,14 +18,19 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
-// All text of the conditions is built here, that of Exceeded in exceeded.go. What isn't as it should be says what
-// to do next; docs/conditions.md says more.
+// All text of the conditions is built here, that of Exceeded in exceeded.go, and that of Reconciling and Stalled in
+// progress.go. What isn't as it should be says what to do next; docs/conditions.md says more.
 
 // lookAtLog is the last resort.
 const lookAtLog = "if it lasts, the log of the operator's leader says why"
 
 func (f facts) conditions(total corev1.ResourceQuotaStatus) []metav1.Condition {
-	return []metav1.Condition{f.ready(), f.enforced(), f.exceeded(total), f.resourceUnavailable(), f.protectedSelected()}
+	ready, enforced, unavailable := f.ready(), f.enforced(), f.resourceUnavailable()
+	conditions := []metav1.Condition{ready, enforced, f.exceeded(total), unavailable, f.protectedSelected()}
+	if progress := f.progress(ready, enforced, unavailable); progress != nil {
+		conditions = append(conditions, *progress)
+	}
+	return conditions
 }
 
 func (f facts) ready() metav1.Condition {

@@ -106,7 +106,13 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 	}
 	status.Summary = report.Summary(status.Total.Used, hard)
 	status.Levels = report.Levels(object.Status.Levels, status.Total.Used, hard)
-	for _, condition := range f.conditions(status.Total) {
+	conditions := f.conditions(status.Total)
+	for _, kind := range []string{quotav1.ConditionReconciling, quotav1.ConditionStalled} {
+		if !slices.ContainsFunc(conditions, func(condition metav1.Condition) bool { return condition.Type == kind }) {
+			meta.RemoveStatusCondition(&status.Conditions, kind)
+		}
+	}
+	for _, condition := range conditions {
 		condition.ObservedGeneration = object.Generation
 		condition.LastTransitionTime = metav1.NewTime(f.now)
 		meta.SetStatusCondition(&status.Conditions, condition)
