@@ -33,8 +33,20 @@ type tenantQuotas struct {
 	Items []corev1.ResourceQuotaSpec `json:"items,omitempty"`
 }
 
+// tenantRule is what a rule of a Tenant says of quotas (github.com/projectcapsule/capsule v0.14.0,
+// pkg/api/rules/rule_body_types.go and resource_quota_types.go).
+type tenantRule struct {
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	Quota             []tenantRuleQuota     `json:"quota,omitempty"`
+}
+
+type tenantRuleQuota struct {
+	corev1.ResourceQuotaSpec `json:",inline"`
+	Name                     string `json:"name"`
+}
+
 // convertTenant converts each item of a Tenant's quotas into a quota of its own,
-// with the index in its name as Capsule has it in that of its ResourceQuotas, and
+// with the index in its name as Capsule has it in that of its ResourceQuotas, those of its rules, and
 // the limits in its annotations into one more.
 func convertTenant(object *Object, _ string, outcome *Outcome) error {
 	var quotas tenantQuotas
@@ -55,11 +67,46 @@ func convertTenant(object *Object, _ string, outcome *Outcome) error {
 	default:
 		return errors.New(unknownScope(quotas.Scope))
 	}
+	if err := addTenantRules(object, outcome); err != nil {
+		return err
+	}
 	if err := addTenantCounts(object, outcome); err != nil {
 		return err
 	}
 	if len(outcome.Manifests) > 0 {
 		outcome.remark(capsuleLabelsStop(object.metadata("name")))
+	}
+	return nil
+}
+
+// addTenantRules adds a quota for each one of a rule, with the name and the selector of the GlobalResourceQuota that Capsule
+// makes of it.
+func addTenantRules(object *Object, outcome *Outcome) error {
+	var rules []tenantRule
+	if err := object.read(&rules, "spec", "rules"); err != nil {
+		return err
+	}
+	for i, rule := range rules {
+		if len(rule.Quota) == 0 {
+			continue // its selector is for what else the rule says
+		}
+		at := root.to("spec", "rules").index(i)
+		if err := object.crossOff(at, rule); err != nil {
+			return err
+		}
+		for _, path := range object.leftBelow(at.to("quota")) {
+			outcome.note(Lost, unknownField(path, object.left[path]))
+			object.ignore(path)
+		}
+		for _, item := range rule.Quota {
+			quota := tenantQuota(object, item.Name, item.ResourceQuotaSpec)
+			if rule.NamespaceSelector != nil {
+				within := rule.NamespaceSelector.DeepCopy()
+				metav1.AddLabelToSelector(within, tenantLabel, object.metadata("name"))
+				quota.Spec.Selector.LabelSelector = within
+			}
+			outcome.add(quota)
+		}
 	}
 	return nil
 }

@@ -17,10 +17,10 @@ import (
 // names no namespace is taken to be in the default one, unless that is empty.
 func Convert(objects []Object, defaultNamespace string) []Outcome {
 	outcomes := make([]Outcome, 0, len(objects))
-	sources := map[string]string{} // name of a quota -> the object that it came of
+	quotas := map[string]settled{} // name -> quota
 	for i := range objects {
 		outcome := convert(&objects[i], defaultNamespace)
-		outcome.settle(sources)
+		outcome.settle(quotas)
 		outcomes = append(outcomes, outcome)
 	}
 	return outcomes
@@ -62,7 +62,7 @@ const (
 	Lost Subject = "not carried over"
 	// Refused: an object, or a quota that it asks for, didn't become one.
 	Refused Subject = "not converted"
-	// Skipped: the object isn't a quota of several namespaces.
+	// Skipped: the object isn't a quota of several namespaces, or gives the same quota as another one.
 	Skipped Subject = "skipped"
 )
 

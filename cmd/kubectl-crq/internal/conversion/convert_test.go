@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write the files under testdata anew")
 
 // goldens are inputs as they are found in clusters, each next to what comes out.
-var goldens = []string{"openshift", "openshift-refused", "hnc", "capsule", "capsule-pools", "capsule-pools-refused", "kubevirt"}
+var goldens = []string{"openshift", "openshift-refused", "hnc", "capsule", "capsule-pools", "capsule-pools-refused", "capsule-rules", "kubevirt"}
 
 func TestConvertsAsWritten(t *testing.T) {
 	for _, name := range goldens {
@@ -64,9 +64,10 @@ func TestSum(t *testing.T) {
 		"openshift":             {Quotas: 2, Lost: 1},
 		"openshift-refused":     {Quotas: 1, Refused: 5, Lost: 2},
 		"hnc":                   {Quotas: 2, Lost: 1},
-		"capsule":               {Quotas: 5, Lost: 6},
+		"capsule":               {Quotas: 5, Lost: 5},
 		"capsule-pools":         {Quotas: 2, Lost: 3},
 		"capsule-pools-refused": {Refused: 5, Lost: 1},
+		"capsule-rules":         {Quotas: 3, Refused: 1, Lost: 1},
 		"kubevirt":              {Quotas: 3, Lost: 4},
 	} {
 		if diff := cmp.Diff(want, Sum(convertFile(t, name))); diff != "" {

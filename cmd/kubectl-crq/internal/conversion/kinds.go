@@ -65,6 +65,7 @@ func notConverted() map[schema.GroupKind]Note {
 		{Group: coreGroup, Kind: "ResourceQuota"}:                                   {Skipped, skippedSingle},
 		{Group: kubeVirtGroup, Kind: "ApplicationAwareAppliedClusterResourceQuota"}: {Skipped, skippedView},
 		{Group: kubeVirtGroup, Kind: "ApplicationAwareResourceQuota"}:               {Skipped, skippedGated},
+		{Group: kubeVirtGroup, Kind: "AAQ"}:                                         {Skipped, skippedAAQ},
 		{Group: capsuleGroup, Kind: "ResourcePoolClaim"}:                            {Lost, lostClaim},
 		{Group: capsuleGroup, Kind: "CustomQuota"}:                                  {Lost, lostCustom},
 		{Group: capsuleGroup, Kind: "GlobalCustomQuota"}:                            {Lost, lostCustom},

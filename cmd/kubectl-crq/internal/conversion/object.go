@@ -61,11 +61,16 @@ func (o *Object) take(into any, path ...string) error {
 	if err := o.read(into, path...); err != nil {
 		return err
 	}
-	taken, err := asFields(into)
+	return o.crossOff(root.to(path...), into)
+}
+
+// crossOff crosses off what was read from the path.
+func (o *Object) crossOff(at path, read any) error {
+	taken, err := asFields(read)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", root.to(path...), err)
+		return fmt.Errorf("reading %s: %w", at, err)
 	}
-	root.to(path...).visit(taken, func(path string, _ any) { delete(o.left, path) })
+	at.visit(taken, func(path string, _ any) { delete(o.left, path) })
 	return nil
 }
 
@@ -95,6 +100,11 @@ func (o *Object) ignore(prefixes ...string) {
 	maps.DeleteFunc(o.left, func(path string, _ any) bool {
 		return slices.ContainsFunc(prefixes, func(prefix string) bool { return isBelow(path, prefix) })
 	})
+}
+
+// leftBelow returns the paths of the values at the path and below that no conversion has taken, sorted.
+func (o *Object) leftBelow(at path) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(o.left)), func(path string) bool { return !isBelow(path, string(at)) })
 }
 
 // asFields returns a value as it would be written.

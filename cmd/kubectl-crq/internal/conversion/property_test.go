@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,10 +94,15 @@ func cameOut(came map[string]any, path string, value any) bool {
 	if path == "spec.resourceQuotas.scope" && value == "Tenant" {
 		return true // that is what the selector means
 	}
+	if ruleQuota.FindString(path)+".name" == path { // the quota's name ends with it
+		return slices.ContainsFunc(slices.Collect(maps.Keys(came)), func(at string) bool {
+			return strings.HasSuffix(at, " metadata.name") && strings.HasSuffix(fmt.Sprint(came[at]), fmt.Sprintf("-%v", value))
+		})
+	}
 	rest := path
-	for _, place := range []string{"spec.quota", "spec.resourceQuotas.items[N]", "spec"} {
+	for _, place := range []string{"spec.quota", "spec.resourceQuotas.items[N]", ruleQuota.FindString(path), "spec"} {
 		place = strings.Replace(place, "N", indexIn(path), 1)
-		if isBelow(path, place) {
+		if place != "" && isBelow(path, place) {
 			rest = strings.TrimPrefix(path, place)
 			break
 		}
@@ -115,6 +121,9 @@ func cameOut(came map[string]any, path string, value any) bool {
 	// What the selectors have in common, and their operators, may be said otherwise.
 	return selects && (value == "In" || strings.HasSuffix(path, ".key"))
 }
+
+// ruleQuota is where a quota of a Tenant's rule stands.
+var ruleQuota = regexp.MustCompile(`^spec\.rules\[\d+\]\.quota\[\d+\]`)
 
 func indexIn(path string) string {
 	_, after, _ := strings.Cut(path, "items[")

@@ -65,6 +65,8 @@ var ofTenant = []fieldNote{
 	{"spec.cordoned", Remark, ofTheTenant},
 	{"spec.preventDeletion", Remark, ofTheTenant},
 	{"spec.forceTenantPrefix", Remark, ofTheTenant},
+	{"spec.rules", Remark, "what they say besides quotas stays with Capsule"},
+	{"spec.data", Remark, ofTheTenant},
 }
 
 //nolint:gochecknoglobals // a table
@@ -168,6 +170,10 @@ func nameTaken(name, source string) string {
 	return fmt.Sprintf("%s: %s has given a quota of this name already: rename one of them in the input", name, source)
 }
 
+func sameQuota(name, source string) string {
+	return fmt.Sprintf("%s: %s has given the same quota already", name, source)
+}
+
 func invalidQuota(name string, mistakes []string) string {
 	return fmt.Sprintf("%s: it would not be a valid ClusterResourceQuota: %s", name, strings.Join(mistakes, "; "))
 }
@@ -178,9 +184,11 @@ const (
 	skippedAlready = "it is what others are converted to"
 	skippedSingle  = "it limits one namespace, and goes on doing so beside a ClusterResourceQuota"
 	skippedGated   = "it limits one namespace, while KubeVirt's controller runs; a ResourceQuota does so without it"
-	lostClaim      = "a claim on a ResourcePool; a ClusterResourceQuota has no claims"
-	lostCustom     = "it sums up fields of objects of any kind; a ClusterResourceQuota can count them: count/RESOURCE.GROUP"
-	skippedOther   = "no quota that several namespaces share"
+	skippedAAQ     = "it sets up KubeVirt's controller: here each pod is charged what it requests, whatever vmiCalculatorConfiguration " +
+		"and sidecarEvaluators say"
+	lostClaim    = "a claim on a ResourcePool; a ClusterResourceQuota has no claims"
+	lostCustom   = "it sums up fields of objects of any kind; a ClusterResourceQuota can count them: count/RESOURCE.GROUP"
+	skippedOther = "no quota that several namespaces share"
 )
 
 func unknownVersion(kind schema.GroupVersionKind, versions []string) string {

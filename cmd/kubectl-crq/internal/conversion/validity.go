@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -29,20 +30,31 @@ const (
 	maxScopes = 16
 )
 
-// settle keeps the quotas that are valid and whose name is free.
-func (o *Outcome) settle(sources map[string]string) {
+// settled is a quota that is converted.
+type settled struct {
+	source string
+	spec   quotav1.ClusterResourceQuotaSpec
+}
+
+// settle keeps the quotas that are valid and whose name is free. Capsule makes GlobalResourceQuotas of the rules of a
+// Tenant: in the input may be both, which give the same quota.
+func (o *Outcome) settle(quotas map[string]settled) {
 	o.Manifests = slices.DeleteFunc(o.Manifests, func(manifest Manifest) bool {
 		name := manifest.Quota.Name
 		if mistakes := mistakes(manifest.Quota); len(mistakes) > 0 {
 			o.note(Refused, invalidQuota(name, mistakes))
 			return true
 		}
-		if source, taken := sources[name]; taken {
-			o.note(Refused, nameTaken(name, source))
-			return true
+		switch other, taken := quotas[name]; {
+		case taken && apiequality.Semantic.DeepEqual(other.spec, manifest.Quota.Spec):
+			o.note(Skipped, sameQuota(name, other.source))
+		case taken:
+			o.note(Refused, nameTaken(name, other.source))
+		default:
+			quotas[name] = settled{o.Source, manifest.Quota.Spec}
+			return false
 		}
-		sources[name] = o.Source
-		return false
+		return true
 	})
 }
 
