@@ -72,7 +72,7 @@ VALE := bin/tools/vale
 MODULES := . hack/bundle hack/controlplane $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
 # Modules with code of their own to lint.
 LINT_MODULES := . hack/bundle hack/controlplane hack/tools/promtool
-KUSTOMIZATIONS := config/crd config/default config/manifests config/network-policy config/no-wake config/operator config/policies config/prometheus \
+KUSTOMIZATIONS := config/argocd config/crd config/default config/manifests config/network-policy config/no-wake config/operator config/policies config/prometheus \
 	config/roles config/samples
 # The suites with so many specs that one process would keep all others waiting.
 LONG_SUITES := e2e plugin
