@@ -1,7 +1,7 @@
 # A target writes or checks, never both. Nothing is needed but Go, make and
 # git; a C compiler for the race detector and prose. Where each version is pinned:
 #   a tool:       hack/tools/NAME/go.mod; ginkgo, which has the version of the library: go.mod
-#   Kubernetes:   hack/controlplane/go.mod (verify compares go.mod with it)
+#   Kubernetes:   hack/controlplane/go.mod (verify compares go.mod with it); other versions to test with: hack/controlplane/versions
 #   Go:           go.mod
 
 SHELL := bash
@@ -11,8 +11,13 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules
 
 # Variables. `make help` lists the lines that begin with two hashes.
-## KUBEBUILDER_ASSETS: directory with kube-apiserver, etcd, kube-controller-manager and kubectl; unset: bin/k8s, which is built
-ASSETS := $(abspath $(or $(KUBEBUILDER_ASSETS),bin/k8s))
+## KUBERNETES: version of the control plane, a directory of hack/controlplane/versions such as v1.30; unset: the version of go.mod
+KUBERNETES ?=
+## MIRROR: URL of a copy of the official binaries of the control plane; unset: where they are published; off: build them
+MIRROR ?=
+K8S := bin/k8s$(if $(KUBERNETES),-$(KUBERNETES))
+## KUBEBUILDER_ASSETS: directory with kube-apiserver, etcd, kube-controller-manager and kubectl; unset: bin/k8s, which is downloaded or built
+ASSETS := $(abspath $(or $(KUBEBUILDER_ASSETS),$(K8S)))
 ## KEEP: set to 1, the demo keeps everything running until Ctrl-C and prints the KUBECONFIG to use
 KEEP ?=
 ## RACE: flag for the race detector; left out by default where there is no C compiler
@@ -94,8 +99,11 @@ help: ## Show this help.
 ##@ Try it
 
 .PHONY: demo
-demo: controlplane build ## Play a story on a real control plane, and tell it.
-	$(PLAIN) go build -o bin/demo ./hack/demo
+demo: controlplane ## Play a story on a real control plane, and tell it.
+	@echo "Building the operator, the kubectl plugin and the demo: two minutes on two cores the first time ..."
+	@$(MAKE) --no-print-directory build
+	@$(PLAIN) go build -o bin/demo ./hack/demo
+	@echo "Playing the demo: 20 seconds ..."
 	@bin/demo -manager bin/manager -plugin bin/kubectl-crq -assets "$(ASSETS)" -config config $(if $(filter-out 0,$(KEEP)),-keep)
 
 ##@ Generate (these write)
@@ -153,13 +161,18 @@ build: ## Build bin/manager, and the plugin of kubectl: bin/kubectl-crq with its
 	@ln -sf kubectl-crq bin/kubectl_complete-crq
 
 .PHONY: controlplane
-controlplane: $(if $(KUBEBUILDER_ASSETS),,bin/k8s/.stamp) ## Build the control plane for tests and the demo into bin/k8s; once.
+controlplane: $(if $(KUBEBUILDER_ASSETS),,$(K8S)/.stamp) ## Download the control plane for tests and the demo into bin/k8s, or build it; once.
 
-# The program itself knows what its binaries were built from, and leaves them
-# alone when nothing changed. The touch says so to make.
-bin/k8s/.stamp: hack/controlplane/go.mod hack/controlplane/go.sum $(wildcard hack/controlplane/*.go)
-	@cd hack/controlplane && $(PLAIN) GOWORK=off go run . -out $(CURDIR)/bin/k8s
+# The program itself knows what its binaries are, and leaves them alone when
+# nothing changed. The touch says so to make.
+$(K8S)/.stamp: $(wildcard $(addprefix hack/controlplane/,go.mod go.sum SHA256SUMS *.go versions/$(KUBERNETES)/go.*))
+	@echo "Looking for the control plane in $(K8S) ..."
+	@cd hack/controlplane && $(PLAIN) GOWORK=off go run . -kubernetes "$(KUBERNETES)" -mirror "$(MIRROR)" -out $(CURDIR)/$(K8S)
 	@touch $@
+
+.PHONY: controlplane-sums
+controlplane-sums: ## Record the sums of the pinned official binaries as their sites, or MIRROR, publish them; after a change of version.
+	cd hack/controlplane && $(PLAIN) GOWORK=off go run . -mirror "$(MIRROR)" -record
 
 # Without what it discovers targets by: half of promtool.
 bin/tools/promtool: TAGS := remove_all_sd
@@ -222,7 +235,7 @@ test-unit: ## Run the tests that need no API server.
 	@[[ -n "$(RACE)" ]] || echo "No C compiler: running without the race detector."
 	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $$(go list ./... | grep -v '/shared-quota-operator/test\(/\|$$\)')
 	$(PLAIN) $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./internal/simulation
-	cd hack/bundle && $(PLAIN) GOWORK=off $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./...
+	for module in bundle controlplane; do (cd hack/$$module && $(PLAIN) GOWORK=off $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./...); done
 	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) -skip '^(TestDocs|TestTheBinary.*)$$' ./test/docs ./test/image
 
 # It prints its first seed, and with a failure its seed and what happened.
