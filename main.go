@@ -198,7 +198,7 @@ func run(ctx context.Context, f flags) error {
 		webhooks.Register(ctx, mgr, parts, index, quotas.NewFences(clock, group, f.reservations.life), contact, reached.Protected),
 		setup.Callers.Follow(ctx, mgr.GetCache(), mgr.GetAPIReader()),
 		controllers.Register(ctx, mgr, clock, evaluators, group, measured, controllerOptions(f, setup, reached, index, classes, told)),
-		addProbes(mgr, setup, index, classes, contact))
+		addProbes(mgr, setup, index, classes, contact), addLacking(mgr))
 	if err != nil {
 		return err
 	}
