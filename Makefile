@@ -69,9 +69,12 @@ CONTROLLER_GEN := bin/tools/controller-gen
 CRD_REF_DOCS := bin/tools/crd-ref-docs
 GINKGO := bin/tools/ginkgo
 GOLANGCI_LINT := bin/tools/golangci-lint
+HELM := bin/tools/helm
 KUSTOMIZE := bin/tools/kustomize
 PROMTOOL := bin/tools/promtool
 VALE := bin/tools/vale
+
+CHART := charts/shared-quota-operator
 
 # Directories with a Go module of their own.
 MODULES := . hack/bundle hack/controlplane $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
@@ -84,7 +87,7 @@ LONG_SUITES := e2e plugin
 # Everything that is ours and formatted.
 GO_FILES = $(shell find . -name '*.go' -not -path './bin/*')
 # The files whose prose is checked. .vale.ini has the exceptions.
-PROSE = $(wildcard *.md docs/*.md) $(filter-out hack/vale/testdata/%,$(GO_FILES:./%=%))
+PROSE = $(wildcard *.md docs/*.md charts/*/*.md) $(filter-out hack/vale/testdata/%,$(GO_FILES:./%=%))
 
 ##@ General
 
@@ -138,6 +141,20 @@ endef
 .PHONY: bundle
 bundle: $(KUSTOMIZE) ## Write the OLM bundle of VERSION and IMG from config/ and the types.
 	$(call bundle-into,.)
+
+# $(1) receives what the chart takes from config/, and its version. What is optional in config/operator
+# is there, too: the chart's values choose.
+define chart-into
+rm -rf bin/chart && mkdir -p bin $(1)/files && cp -R config bin/chart && \
+sed -i.orig 's|^# \(- \.\./prometheus\)$$|\1|' bin/chart/operator/kustomization.yaml && \
+$(KUSTOMIZE) build bin/chart/default >$(1)/files/manifests.yaml && \
+$(KUSTOMIZE) build config/samples >$(1)/files/sample.yaml && \
+sed -E 's/^(version|appVersion): .*/\1: $(VERSION)/' $(CHART)/Chart.yaml >bin/chart/Chart.yaml && mv bin/chart/Chart.yaml $(1)/Chart.yaml
+endef
+
+.PHONY: chart
+chart: $(KUSTOMIZE) ## Write what the Helm chart takes from config/, and its VERSION.
+	$(call chart-into,$(CHART))
 
 # $(1) is the page to write.
 define api-docs-into
@@ -270,8 +287,9 @@ test-long: controlplane test-manager $(GINKGO) ## Run the longest of these suite
 		--keep-going --require-suite --fail-on-pending $(GINKGO_ARGS) $(LONG_SUITES:%=./test/%)
 
 .PHONY: test-short
-test-short: controlplane test-manager ## Run the other ones of these suites, SUITES of them at the same time.
-	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" $(GO_TEST) $(RACE) -count=1 -p $(SUITES) -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) \
+test-short: controlplane test-manager $(HELM) ## Run the other ones of these suites, SUITES of them at the same time.
+	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" HELM_BINARY="$(CURDIR)/$(HELM)" \
+		$(GO_TEST) $(RACE) -count=1 -p $(SUITES) -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) \
 		$(filter-out $(addprefix %/test/,docs faults image $(LONG_SUITES)),$(shell go list ./test/...))
 
 # A control plane for each page, and a build from nothing: a few minutes that are
@@ -318,7 +336,7 @@ vulnerabilities: bin/tools/govulncheck ## Look for vulnerabilities that VULNDB k
 verify: verify-quick lint ## Run all checks below.
 
 .PHONY: verify-quick
-verify-quick: verify-licence verify-packages verify-files verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle prose ## Run all checks below but lint.
+verify-quick: verify-licence verify-packages verify-files verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle verify-chart prose ## Run all checks below but lint.
 
 .PHONY: verify-licence
 verify-licence: ## Check that every Go file has the licence header.
@@ -388,6 +406,15 @@ verify-bundle: $(KUSTOMIZE) ## Check that the OLM bundle is up to date, for the 
 	@$(call bundle-into,$(VERIFY_DIR))
 	@bad=0; for made in bundle bundle.Dockerfile config/olm/extras.yaml; do \
 		diff -ru $$made $(VERIFY_DIR)/$$made || { echo "$$made: run make bundle"; bad=1; }; \
+	done; rm -rf $(VERIFY_DIR); exit $$bad
+
+.PHONY: verify-chart
+verify-chart: VERIFY_DIR := bin/verify-chart
+verify-chart: $(KUSTOMIZE) ## Check that the Helm chart has what is in config/, and VERSION.
+	@rm -rf $(VERIFY_DIR)
+	@$(call chart-into,$(VERIFY_DIR))
+	@bad=0; for made in Chart.yaml files; do \
+		diff -ru $(CHART)/$$made $(VERIFY_DIR)/$$made || { echo "$(CHART)/$$made: run make chart"; bad=1; }; \
 	done; rm -rf $(VERIFY_DIR); exit $$bad
 
 # Only the configuration in this directory counts, and nothing is downloaded. The rules are

@@ -42,10 +42,11 @@ const (
 type Production struct {
 	*Endpoints
 
-	cluster   *Cluster
-	namespace string
-	identity  *rest.Config
-	container corev1.Container
+	cluster    *Cluster
+	api        client.Client
+	deployment types.NamespacedName
+	identity   *rest.Config
+	container  corev1.Container
 }
 
 // ReplicaOptions say how to run one replica.
@@ -83,17 +84,13 @@ func (c *Cluster) StartProduction(ctx context.Context, namespace, deployment, se
 	if err != nil {
 		return nil, err
 	}
-	template := &appsv1.Deployment{}
-	if err := api.Get(ctx, types.NamespacedName{Namespace: namespace, Name: deployment}, template); err != nil {
-		return nil, fmt.Errorf("reading the Deployment: %w", err)
+	p := &Production{cluster: c, api: api, deployment: types.NamespacedName{Namespace: namespace, Name: deployment}}
+	if err := p.Reload(ctx); err != nil {
+		return nil, err
 	}
 	front := &corev1.Service{}
 	if err := api.Get(ctx, types.NamespacedName{Namespace: namespace, Name: service}, front); err != nil {
 		return nil, fmt.Errorf("reading the Service: %w", err)
-	}
-	p := &Production{cluster: c, namespace: namespace, container: template.Spec.Template.Spec.Containers[0]}
-	if p.identity, err = c.serviceAccount(ctx, api, namespace, template.Spec.Template.Spec.ServiceAccountName); err != nil {
-		return nil, err
 	}
 	port := front.Spec.Ports[0]
 	target, err := p.port(port.TargetPort)
@@ -102,6 +99,26 @@ func (c *Cluster) StartProduction(ctx context.Context, namespace, deployment, se
 	}
 	p.Endpoints = NewEndpoints(api, client.ObjectKeyFromObject(front), port.Name, target)
 	return p, nil
+}
+
+// Reload has replicas that start from now on run what the Deployment says now.
+func (p *Production) Reload(ctx context.Context) error {
+	deployment := &appsv1.Deployment{}
+	if err := p.api.Get(ctx, p.deployment, deployment); err != nil {
+		return fmt.Errorf("reading the Deployment: %w", err)
+	}
+	template := deployment.Spec.Template.Spec
+	identity, err := p.cluster.serviceAccount(ctx, p.api, p.deployment.Namespace, template.ServiceAccountName)
+	if err != nil {
+		return err
+	}
+	p.identity, p.container = identity, template.Containers[0]
+	return nil
+}
+
+// Image returns that of the Deployment's container.
+func (p *Production) Image() string {
+	return p.container.Image
 }
 
 // serviceAccount returns the configuration of a pod that runs as a ServiceAccount.
@@ -193,7 +210,7 @@ func (p *Production) environment() []string {
 func (p *Production) variable(name string) string {
 	for _, variable := range p.container.Env {
 		if variable.Name == name && variable.ValueFrom != nil {
-			return p.namespace
+			return p.deployment.Namespace
 		}
 		if variable.Name == name {
 			return variable.Value

@@ -5,6 +5,7 @@ package suite
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,5 +42,19 @@ func BuildPlugin(ctx context.Context, dir string) string {
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does
 	output, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))
+	return path
+}
+
+// NextRelease returns the file that has go build take the next release's encodings for this
+// one's, as its flag -overlay.
+func NextRelease(dir string) string {
+	GinkgoHelper()
+	root := RepositoryRoot()
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {
+		filepath.Join(root, "internal", "ledgerstore", "release.go"): filepath.Join(root, "test", "upgrade", "testdata", "nextrelease.go"),
+	}})
+	Expect(err).NotTo(HaveOccurred())
+	path := filepath.Join(dir, "overlay.json")
+	Expect(os.WriteFile(path, overlay, 0o600)).To(Succeed())
 	return path
 }

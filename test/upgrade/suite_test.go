@@ -5,8 +5,6 @@ package upgrade
 
 import (
 	"context"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -100,7 +98,7 @@ func build(ctx context.Context) releases {
 	made := releases{
 		next: filepath.Join(dir, "next"), afterNext: filepath.Join(dir, "after-next"), later: filepath.Join(dir, "later"),
 	}
-	overlay := nextRelease(dir)
+	overlay := suite.NextRelease(dir)
 	var builds errgroup.Group
 	builds.Go(func() (err error) { made.now, err = harness.OperatorBinary(ctx, dir); return err })
 	for path, flags := range map[string][]string{
@@ -112,20 +110,6 @@ func build(ctx context.Context) releases {
 	}
 	Expect(builds.Wait()).To(Succeed())
 	return made
-}
-
-// nextRelease returns the file that has go build take the next release's encodings for this
-// one's.
-func nextRelease(dir string) string {
-	GinkgoHelper()
-	root := suite.RepositoryRoot()
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {
-		filepath.Join(root, "internal", "ledgerstore", "release.go"): filepath.Join(root, "test", "upgrade", "testdata", "nextrelease.go"),
-	}})
-	Expect(err).NotTo(HaveOccurred())
-	path := filepath.Join(dir, "overlay.json")
-	Expect(os.WriteFile(path, overlay, 0o600)).To(Succeed())
-	return path
 }
 
 // install applies what is installed. Each spec that needs it does, for another one may
