@@ -44,12 +44,26 @@ SIMULATE ?= 10m
 BENCH_ARGS ?=
 ## IMG: name of the container image
 IMG ?= shared-quota-operator:dev
-## VERSION: version of the operator that the OLM bundle is for
+## VERSION: version of the operator that the OLM bundle and a release are for, without a v
 VERSION ?= 0.1.0
 ## CHANNELS: channels of an OLM catalog that offer this version, separated by commas
 CHANNELS ?= candidate
 ## DEFAULT_CHANNEL: the one of them for whoever names none
 DEFAULT_CHANNEL ?= candidate
+## REPLACES: version that this one follows in its channels; unset for the first
+REPLACES ?=
+## SKIPS: versions that nobody should stop at on the way to this one, separated by commas
+SKIPS ?=
+## SKIP_RANGE: range of versions that OLM may upgrade to this one directly; unset: all earlier ones, -: none
+SKIP_RANGE ?=
+## BUNDLES: directories of the bundles that a catalog offers, separated by commas
+BUNDLES ?=
+## HOMEPAGE: address of the repository whose releases the files name
+HOMEPAGE ?= https://github.com/sharedquota/shared-quota-operator
+## PLATFORMS: platforms that a release is for, such as linux/amd64, separated by commas; unset: all
+PLATFORMS ?=
+## STRICT: set to 1, release fails unless the tree is that of the tag vVERSION, and the changelog has VERSION
+STRICT ?=
 ## BUNDLE_IMG: name of the bundle's image
 BUNDLE_IMG ?= shared-quota-operator-bundle:v$(VERSION)
 ## VULNDB: database of known vulnerabilities: vuln.go.dev, a mirror, or a copy as file:///path
@@ -72,14 +86,15 @@ GOLANGCI_LINT := bin/tools/golangci-lint
 HELM := bin/tools/helm
 KUSTOMIZE := bin/tools/kustomize
 PROMTOOL := bin/tools/promtool
+RELEASE := bin/make-release
 VALE := bin/tools/vale
 
 CHART := charts/shared-quota-operator
 
 # Directories with a Go module of their own.
-MODULES := . hack/bundle hack/controlplane $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
+MODULES := . hack/controlplane hack/release $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
 # Modules with code of their own to lint.
-LINT_MODULES := . hack/bundle hack/controlplane hack/tools/promtool
+LINT_MODULES := . hack/controlplane hack/release hack/tools/promtool
 KUSTOMIZATIONS := config/argocd config/crd config/default config/manifests config/network-policy config/no-wake config/operator config/policies config/prometheus \
 	config/roles config/samples
 # The suites with so many specs that one process would keep all others waiting.
@@ -133,13 +148,18 @@ manifests: $(CONTROLLER_GEN) ## Write the CRDs from the API types, and the role 
 
 # $(1) receives the bundle, bundle.Dockerfile and what stands beside a bundle.
 define bundle-into
-(cd hack/bundle && $(PLAIN) GOWORK=off go build -o $(CURDIR)/bin/bundle .) && \
-$(KUSTOMIZE) build config/manifests | bin/bundle -version "$(VERSION)" -channels "$(CHANNELS)" \
-	-default-channel "$(DEFAULT_CHANNEL)" -image "$(IMG)" -icon config/manifests/icon.svg -out $(1)
+$(KUSTOMIZE) build config/manifests | $(RELEASE) bundle -version "$(VERSION)" -channels "$(CHANNELS)" \
+	-default-channel "$(DEFAULT_CHANNEL)" -replaces "$(REPLACES)" -skips "$(SKIPS)" -skip-range "$(SKIP_RANGE)" \
+	-image "$(IMG)" -icon config/manifests/icon.svg -out $(1)
 endef
 
+# Go knows what the program was built from.
+.PHONY: $(RELEASE)
+$(RELEASE):
+	@cd hack/release && $(PLAIN) GOWORK=off go build -o $(CURDIR)/$@ .
+
 .PHONY: bundle
-bundle: $(KUSTOMIZE) ## Write the OLM bundle of VERSION and IMG from config/ and the types.
+bundle: $(KUSTOMIZE) $(RELEASE) ## Write the OLM bundle of VERSION and IMG from config/ and the types.
 	$(call bundle-into,.)
 
 # $(1) receives what the chart takes from config/, and its version. What is optional in config/operator
@@ -155,6 +175,10 @@ endef
 .PHONY: chart
 chart: $(KUSTOMIZE) ## Write what the Helm chart takes from config/, and its VERSION.
 	$(call chart-into,$(CHART))
+
+.PHONY: catalog
+catalog: $(RELEASE) ## Write the package and the channels of an OLM catalog of BUNDLES to catalog/package.yaml.
+	$(RELEASE) catalog -bundles "$(BUNDLES)" -out catalog
 
 # $(1) is the page to write.
 define api-docs-into
@@ -212,6 +236,18 @@ docker-build: ## Build the container image IMG; needs CONTAINER_TOOL.
 bundle-build: ## Build the image of the OLM bundle, BUNDLE_IMG; needs CONTAINER_TOOL.
 	$(CONTAINER_TOOL) build --file bundle.Dockerfile --tag $(BUNDLE_IMG) .
 
+# Nothing is published: .github/workflows/release.yml does that. The commit's time is that of all files.
+.PHONY: release
+release: IMG := $(if $(filter command line,$(origin IMG)),$(IMG),ghcr.io/sharedquota/shared-quota-operator:v$(VERSION))
+release: $(KUSTOMIZE) $(RELEASE) ## Make all files of release VERSION with the image IMG in bin/release; the same commit gives the same bytes.
+	@$(RELEASE) check -version "$(if $(filter file,$(origin VERSION)),,$(VERSION))" -image "$(IMG)" $(if $(filter-out 0,$(STRICT)),-strict)
+	@rm -rf bin/release-build && mkdir -p bin/release-build
+	@$(call with-image,config/default) >bin/release-build/install.yaml
+	@$(call bundle-into,bin/release-build)
+	@$(RELEASE) files -version "$(VERSION)" -build bin/release-build -out bin/release -chart charts/shared-quota-operator \
+		-homepage "$(HOMEPAGE)" -platforms "$(PLATFORMS)"
+	@rm -r bin/release-build && cd bin/release && sha256sum --check --quiet SHA256SUMS && cat SHA256SUMS
+
 ##@ Install (these change the cluster that kubectl talks to)
 
 # $(1) is the kustomization to build, with the image IMG in the place of its own.
@@ -252,7 +288,7 @@ test-unit: ## Run the tests that need no API server.
 	@[[ -n "$(RACE)" ]] || echo "No C compiler: running without the race detector."
 	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $$(go list ./... | grep -v '/shared-quota-operator/test\(/\|$$\)')
 	$(PLAIN) $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./internal/simulation
-	for module in bundle controlplane; do (cd hack/$$module && $(PLAIN) GOWORK=off $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./...); done
+	for module in controlplane release; do (cd hack/$$module && $(PLAIN) GOWORK=off $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./...); done
 	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) -skip '^(TestDocs|TestTheBinary.*)$$' ./test/docs ./test/image
 
 # It prints its first seed, and with a failure its seed and what happened.
@@ -401,7 +437,7 @@ verify-kustomize: $(KUSTOMIZE) ## Check that the directories under config/ build
 
 .PHONY: verify-bundle
 verify-bundle: VERIFY_DIR := bin/verify-bundle
-verify-bundle: $(KUSTOMIZE) ## Check that the OLM bundle is up to date, for the same VERSION, CHANNELS and IMG.
+verify-bundle: $(KUSTOMIZE) $(RELEASE) ## Check that the OLM bundle is up to date, for the same VERSION, CHANNELS and IMG.
 	@rm -rf $(VERIFY_DIR)
 	@$(call bundle-into,$(VERIFY_DIR))
 	@bad=0; for made in bundle bundle.Dockerfile config/olm/extras.yaml; do \
@@ -416,6 +452,19 @@ verify-chart: $(KUSTOMIZE) ## Check that the Helm chart has what is in config/, 
 	@bad=0; for made in Chart.yaml files; do \
 		diff -ru $(CHART)/$$made $(VERIFY_DIR)/$$made || { echo "$(CHART)/$$made: run make chart"; bad=1; }; \
 	done; rm -rf $(VERIFY_DIR); exit $$bad
+
+# Two clones, in directories of different depths, with different masks and time zones. For one platform unless
+# PLATFORMS says otherwise: PLATFORMS= for all.
+.PHONY: verify-release
+verify-release: PLATFORMS := $(if $(filter file,$(origin PLATFORMS)),linux/amd64,$(PLATFORMS))
+verify-release: $(KUSTOMIZE) ## Check that two clones of the commit make the same release, byte for byte; PLATFORMS= for all platforms.
+	@rm -rf bin/verify-release && mkdir -p bin/verify-release/deeper/still
+	@make-in() { git clone -q . "$$1" && mkdir -p "$$1/bin" && ln -s "$(CURDIR)/bin/tools" "$$1/bin/tools" && \
+		$(MAKE) -C "$$1" --no-print-directory release VERSION=0.0.1-rc.1 IMG=registry.example/operator:v0.0.1-rc.1 PLATFORMS="$(PLATFORMS)" >/dev/null; }; \
+	(umask 022; TZ=UTC LC_ALL=C make-in bin/verify-release/one) && \
+	(umask 077; TZ=Asia/Kathmandu LC_ALL=C.UTF-8 make-in bin/verify-release/deeper/still/two)
+	@diff -r bin/verify-release/one/bin/release bin/verify-release/deeper/still/two/bin/release || { echo "two clones make different files"; exit 1; }
+	@rm -rf bin/verify-release
 
 # Only the configuration in this directory counts, and nothing is downloaded. The rules are
 # tested first: they must find exactly testdata/findings.txt, and each error must make vale fail.

@@ -12,6 +12,6 @@
 // the API server finds them through the bundle's Service.
 //
 // Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e. OLM's own
-// CustomResourceDefinitions come from the Go module that hack/bundle names. The
+// CustomResourceDefinitions come from the Go module that hack/release names. The
 // machine needs an address that is no loopback: endpoints of a Service can't be one.
 package olm

@@ -92,13 +92,16 @@ func (g *inputs) extras(objects []*unstructured.Unstructured) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
+// packageAnnotation names the package of a bundle.
+const packageAnnotation = "operators.operatorframework.io.bundle.package.v1"
+
 // annotations tell OLM where in the bundle's image to find what.
 func annotations(o options) map[string]string {
 	return map[string]string{
-		"operators.operatorframework.io.bundle.mediatype.v1":       "registry+v1",
-		"operators.operatorframework.io.bundle.manifests.v1":       "manifests/",
-		"operators.operatorframework.io.bundle.metadata.v1":        "metadata/",
-		"operators.operatorframework.io.bundle.package.v1":         o.Package,
+		"operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
+		"operators.operatorframework.io.bundle.manifests.v1": "manifests/",
+		"operators.operatorframework.io.bundle.metadata.v1":  "metadata/",
+		packageAnnotation: o.Package,
 		"operators.operatorframework.io.bundle.channels.v1":        o.Channels,
 		"operators.operatorframework.io.bundle.channel.default.v1": o.DefaultChannel,
 		"operators.operatorframework.io.test.mediatype.v1":         "scorecard+v1",

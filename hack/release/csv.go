@@ -19,7 +19,7 @@ func (g *inputs) csv(o options, icon []byte, permissions []operatorsv1alpha1.Str
 	*operatorsv1alpha1.ClusterServiceVersion, error,
 ) {
 	csv := g.base.DeepCopy()
-	csv.Name = o.Package + ".v" + o.Version.String()
+	csv.Name = o.named(o.Version.String())
 	csv.Spec.Version = version.OperatorVersion{Version: o.Version}
 	csv.Spec.Icon = []operatorsv1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(icon), MediaType: "image/svg+xml"}}
 
@@ -82,11 +82,9 @@ func (g *inputs) annotate(csv *operatorsv1alpha1.ClusterServiceVersion, o option
 	}
 	csv.Annotations["alm-examples"] = examples
 	csv.Annotations["containerImage"] = o.Image
-	// Any earlier version may go to this one directly.
-	csv.Annotations["olm.skipRange"] = "<" + o.Version.String()
 	csv.Annotations["operatorframework.io/suggested-namespace"] = g.namespace.GetName()
 	csv.Annotations["operatorframework.io/suggested-namespace-template"] = string(namespace)
-	return nil
+	return o.Edges.set(csv, o)
 }
 
 // examples are all objects of the operator's own types, as JSON for people.

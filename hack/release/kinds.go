@@ -37,7 +37,7 @@ func (g *inputs) place(objects []*unstructured.Unstructured) (inside, outside []
 			}
 			inside = append(inside, anywhere)
 		default:
-			return nil, nil, fmt.Errorf("%s %s: a bundle can't hold it; say in hack/bundle what becomes of it", kind, object.GetName())
+			return nil, nil, fmt.Errorf("%s %s: a bundle can't hold it; say in hack/release what becomes of it", kind, object.GetName())
 		}
 	}
 	return inside, outside, nil

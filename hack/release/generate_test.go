@@ -23,7 +23,6 @@ metadata: {name: toy.v0.0.0, annotations: {categories: Security}}
 spec:
   displayName: Toy
   install: {strategy: deployment}
-  replaces: toy.v1.0.0
   customresourcedefinitions:
     owned:
     - {name: toys.example.org, kind: Toy, version: v1}
@@ -124,6 +123,7 @@ metadata: {name: config}
 func released() options {
 	return options{
 		Package: "toy", Version: semver.MustParse("1.2.3"), Channels: "fast,stable", DefaultChannel: "stable", Image: "example.org/toy:1.2.3",
+		Edges: edges{replaces: "1.0.0", skips: "1.1.0,1.2.0"},
 	}
 }
 
@@ -206,6 +206,7 @@ func TestClusterServiceVersion(t *testing.T) {
 		"name":        cmp.Diff("toy.v1.2.3", csv.Name),
 		"version":     cmp.Diff("1.2.3", csv.Spec.Version.String()),
 		"replaces":    cmp.Diff("toy.v1.0.0", csv.Spec.Replaces),
+		"skips":       cmp.Diff([]string{"toy.v1.1.0", "toy.v1.2.0"}, csv.Spec.Skips),
 		"annotations": cmp.Diff(wantAnnotations, csv.Annotations),
 		"icon":        cmp.Diff([]operatorsv1alpha1.Icon{{Data: "PHN2Zy8+", MediaType: "image/svg+xml"}}, csv.Spec.Icon),
 		"owned":       cmp.Diff(wantOwned, csv.Spec.CustomResourceDefinitions.Owned),
@@ -231,7 +232,7 @@ func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct{ built, want string }{
 		"a kind that nobody has decided on": {
 			built: more + "{apiVersion: batch/v1, kind: Job, metadata: {name: once}}",
-			want:  "Job once: a bundle can't hold it; say in hack/bundle what becomes of it",
+			want:  "Job once: a bundle can't hold it; say in hack/release what becomes of it",
 		},
 		"an object in a namespace of others": {
 			built: more + "{apiVersion: v1, kind: Service, metadata: {name: dns, namespace: kube-system}}",
@@ -252,6 +253,10 @@ func TestRefused(t *testing.T) {
 		"a binding for the operator and for others": {
 			built: strings.Replace(installation, "subjects:\n", "subjects:\n- {kind: Group, name: people}\n", 1),
 			want:  "ClusterRoleBinding toy-manager: it is for the operator and for others, whose namespaces OLM doesn't know",
+		},
+		"an edge that somebody wrote by hand": {
+			built: strings.Replace(installation, "displayName: Toy", "replaces: toy.v1.0.0", 1),
+			want:  "the base of the ClusterServiceVersion has replaces or skips: leave them to REPLACES and SKIPS of make bundle",
 		},
 		"a type that nobody owns": {
 			built: strings.Replace(installation, "- {name: toys.example.org,", "- {name: dolls.example.org,", 1),
