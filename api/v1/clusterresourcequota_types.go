@@ -91,8 +91,7 @@ const (
 	ReasonNotLimitable = "NotLimitable"
 	// ReasonProgressing: the operator works on it, and needs nobody's help; the message says at what.
 	ReasonProgressing = "Progressing"
-	// ReasonProgressingWithRetry: the operator tries again and again, and something outside of it must be mended
-	// first; the message says what.
+	// ReasonProgressingWithRetry: the operator tries again; the message says what must be mended outside of it.
 	ReasonProgressingWithRetry = "ProgressingWithRetry"
 	// ReasonWaitingForRoom: workloads wait for room; the message says how many, short of
 	// what, and since when.
@@ -385,7 +384,7 @@ type ClusterResourceQuota struct {
 
 	// status is what is used of the quota.
 	// +optional
-	// +kubebuilder:default={observedGeneration: -1}
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ClusterResourceQuotaStatus `json:"status,omitempty"`
 }
 
