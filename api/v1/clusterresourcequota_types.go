@@ -28,9 +28,8 @@ const (
 	// that can't be counted, most often because the cluster doesn't serve it.
 	// The quota's other resources are not affected.
 	ConditionResourceUnavailable = "ResourceUnavailable"
-	// ConditionReconciling is there, and true, as long as the spec isn't fully in force and
-	// the operator works on that. Tools that wait for an object, such as Flux, look for it
-	// and for Stalled. A quota never has both.
+	// ConditionReconciling is there, and true, as long as the spec isn't fully in force and the operator works on that.
+	// Tools that wait for an object, such as Flux, look for it and for Stalled. A quota never has both.
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is there, and true, as long as a part of the spec can't come into
 	// force before somebody corrects the spec.

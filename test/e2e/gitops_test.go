@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -207,16 +208,17 @@ var _ = Describe("For Flux and Argo CD a quota", func() {
 
 	It("is terminating as long as a finalizer keeps it", func(ctx SpecContext) {
 		quota := enforce(ctx, newTeam().quota().Hard("pods", "5"))
-		held := mustGetQuota(ctx, quota)
-		held.Finalizers = []string{"example.com/hold"}
-		Expect(api.Update(ctx, held)).To(Succeed())
-		mustDelete(ctx, held)
+		finalizers := func(finalizers string) {
+			GinkgoHelper()
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
+			Expect(api.Patch(ctx, quota, patch)).To(Succeed())
+		}
+		finalizers(`["example.com/hold"]`)
+		mustDelete(ctx, quota)
 		Expect(stands(quota)(ctx)).To(Equal(terminating))
-		Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), held)).To(Succeed())
-		held.Finalizers = nil
-		Expect(api.Update(ctx, held)).To(Succeed())
+		finalizers("null")
 		Eventually(ctx, func(ctx context.Context) error {
-			return api.Get(ctx, client.ObjectKeyFromObject(quota), held)
+			return api.Get(ctx, client.ObjectKeyFromObject(quota), quota)
 		}).Should(MatchError(apierrors.IsNotFound, "not found"))
 	})
 
