@@ -372,7 +372,7 @@ vulnerabilities: bin/tools/govulncheck ## Look for vulnerabilities that VULNDB k
 verify: verify-quick lint ## Run all checks below.
 
 .PHONY: verify-quick
-verify-quick: verify-licence verify-packages verify-files verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle verify-chart prose ## Run all checks below but lint.
+verify-quick: verify-licence verify-packages verify-files verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle verify-chart verify-links prose ## Run all checks below but lint.
 
 .PHONY: verify-licence
 verify-licence: ## Check that every Go file has the licence header.
@@ -452,6 +452,10 @@ verify-chart: $(KUSTOMIZE) ## Check that the Helm chart has what is in config/, 
 	@bad=0; for made in Chart.yaml files; do \
 		diff -ru $(CHART)/$$made $(VERIFY_DIR)/$$made || { echo "$(CHART)/$$made: run make chart"; bad=1; }; \
 	done; rm -rf $(VERIFY_DIR); exit $$bad
+
+.PHONY: verify-links
+verify-links: ## Check that all links between files of the repository lead somewhere, headings included.
+	@$(PLAIN) $(GO_TEST) -run '^TestEveryLinkLeadsSomewhere$$' ./test/docs
 
 # Two clones, in directories of different depths, with different masks and time zones. For one platform unless
 # PLATFORMS says otherwise: PLATFORMS= for all.

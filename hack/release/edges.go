@@ -28,7 +28,8 @@ type edges struct {
 func (e *edges) bind(flags *flag.FlagSet) {
 	flags.StringVar(&e.replaces, "replaces", "", "Version that this one follows in its channels; empty for the first.")
 	flags.StringVar(&e.skips, "skips", "", "Versions that nobody should stop at, separated by commas.")
-	flags.StringVar(&e.skipRange, "skip-range", "", "Range of versions that may go to this one directly; - for none. By default all earlier ones.")
+	flags.StringVar(&e.skipRange, "skip-range", "",
+		"Range of versions that may go to this one directly; - for none. By default all earlier ones.")
 }
 
 // check returns an error if an edge leads backwards, or would leave a version behind.

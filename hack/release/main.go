@@ -95,7 +95,8 @@ func parseVersion(text string) (semver.Version, error) {
 }
 
 // image is a reference with a tag or a digest. The tag of a release never moves, so one must be named.
-var image = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:\w[\w.-]{0,127}|@sha256:[0-9a-f]{64})$`)
+var image = regexp.MustCompile(
+	`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:\w[\w.-]{0,127}|@sha256:[0-9a-f]{64})$`)
 
 func checkImage(name string) error {
 	if !image.MatchString(name) {

@@ -53,6 +53,19 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
+// The SBOM lists the sum of the operator's binary, which must be that of the image.
+func TestTheImageIsBuiltAlike(t *testing.T) {
+	dockerfile, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH     go build -trimpath -buildvcs=false -ldflags="` +
+		operator.linked("$VERSION") + `" -o /manager ` + operator.pkg
+	if !strings.Contains(strings.ReplaceAll(string(dockerfile), "\\\n", ""), want) {
+		t.Errorf("the Dockerfile doesn't run %s", want)
+	}
+}
+
 // A tree is what its tag names only if it is clean and has the tag.
 func TestTheTreeIsThatOfTheTag(t *testing.T) {
 	root := t.TempDir()

@@ -21,14 +21,19 @@ const buildTimeout = 30 * time.Minute
 
 // program is what is built of a package.
 type program struct {
-	name    string
-	pkg     string
+	name string
+	pkg  string
+	// version is the variable that holds it.
+	version string
 	systems []string
 }
 
 var (
-	operator = program{name: "manager", pkg: ".", systems: []string{"linux"}}
-	plugin   = program{name: "kubectl-crq", pkg: "./cmd/kubectl-crq", systems: []string{"linux", "darwin", "windows"}}
+	operator = program{name: "manager", pkg: ".", version: "main.version", systems: []string{"linux"}}
+	plugin   = program{
+		name: "kubectl-crq", pkg: "./cmd/kubectl-crq", systems: []string{"linux", "darwin", "windows"},
+		version: "github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/command.version",
+	}
 	machines = []string{"amd64", "arm64"}
 )
 
@@ -86,7 +91,7 @@ func (p program) build(root, dir string, on platform, version string) (binary, e
 	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags=-s -w -X main.version=v"+version, "-o", made.path, p.pkg)
+		"-ldflags="+p.linked("v"+version), "-o", made.path, p.pkg)
 	command.Dir = root
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+on.os, "GOARCH="+on.arch, "GOAMD64=v1", "GOARM64=v8.0",
 		"GOEXPERIMENT=", "GOFIPS140=off", "GOFLAGS=-mod=readonly", "GOWORK=off")
@@ -99,6 +104,9 @@ func (p program) build(root, dir string, on platform, version string) (binary, e
 	}
 	return made, nil
 }
+
+// linked are the linker's flags: no symbols, and the version.
+func (p program) linked(version string) string { return "-s -w -X " + p.version + "=" + version }
 
 // wanted are the platforms of a list with commas.
 func wanted(list string) []string {

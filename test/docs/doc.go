@@ -20,8 +20,8 @@
 //     <!-- not run: WHY --> lets the block that follows it be; a file that it
 //     names is written all the same.
 //
-// Links are checked too, of these pages and of those in the root: files and anchors
-// that they name are there.
+// Links are checked too, of all pages that git knows: files and anchors that they
+// name are there.
 //
 // Each page has a working directory of its own, and what it made is deleted after it.
 //

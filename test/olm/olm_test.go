@@ -24,7 +24,14 @@ import (
 
 var strict = client.FieldValidation(metav1.FieldValidationStrict)
 
-var _ = Describe("The bundle", func() {
+// In this order: what comes later needs what came before, or takes it away.
+var _ = Describe("OLM", Ordered, func() {
+	Context("finds that the bundle", bundleSpecs)
+	Context("gives the operator all that it needs, so that it", operatorSpecs)
+	Context("removes the operator, and", removalSpecs)
+})
+
+func bundleSpecs() {
 	It("has a ClusterServiceVersion that OLM's own type takes, every field of it", func(ctx SpecContext) {
 		csv := given.object.DeepCopy()
 		csv.SetNamespace(namespace)
@@ -64,10 +71,11 @@ var _ = Describe("The bundle", func() {
 		channel := given.annotations["operators.operatorframework.io.bundle.channel.default.v1"]
 		Expect(subscription.Object).To(HaveKeyWithValue("spec", And(HaveKeyWithValue("name", name), HaveKeyWithValue("channel", channel))))
 	})
-})
+}
 
-var _ = Describe("The operator, with what the bundle gives it", Ordered, func() {
-	const quotaName, shop, books = "payments", "shop", "books"
+const quotaName, shop, books = "payments", "shop", "books"
+
+func operatorSpecs() {
 	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: quotaName}}
 	view := &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: quotaName}}
 	ledger := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: quotaName}}
@@ -175,7 +183,7 @@ var _ = Describe("The operator, with what the bundle gives it", Ordered, func() 
 			Expect(suite.LogOf(replica.Process)).NotTo(ContainSubstring("forbidden"))
 		}
 	})
-})
+}
 
 func balancer(namespace, name string) *corev1.Service {
 	return builders.Service(namespace, name).Type(corev1.ServiceTypeLoadBalancer, 80).Obj()

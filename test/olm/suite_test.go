@@ -36,6 +36,8 @@ var (
 	// operator is the operator's user, through admin's connection.
 	operator client.Client
 	replicas []replica
+	// path is the operator's binary.
+	path     string
 	auditLog string
 )
 
@@ -51,14 +53,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	install(ctx, given)
 	kubectlApply(ctx, inOurNamespace("config/olm/extras.yaml"))
 
-	kubeconfig, err := cluster.WriteKubeconfig("operator", identity(ctx, given))
-	Expect(err).NotTo(HaveOccurred())
-	path := <-binary
-	for range *given.csv.Spec.Install.Spec.Deployments[0].Spec.Replicas {
-		started := startReplica(ctx, given, path, kubeconfig)
-		route(ctx, given, started)
-		replicas = append(replicas, started)
-	}
+	path = <-binary
+	runReplicas(ctx)
 }, NodeTimeout(suite.BuildTimeout))
 
 var _ = JustAfterEach(func() {
@@ -94,6 +90,18 @@ func startCluster(ctx context.Context) {
 	admin = suite.Client(cluster.Config(), suite.Deadline)
 	as := cluster.As(user, "system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated")
 	operator = suite.Client(as, suite.Deadline)
+}
+
+// runReplicas runs the pods of the Deployment.
+func runReplicas(ctx context.Context) {
+	GinkgoHelper()
+	kubeconfig, err := cluster.WriteKubeconfig("operator", identity(ctx, given))
+	Expect(err).NotTo(HaveOccurred())
+	for range *given.csv.Spec.Install.Spec.Deployments[0].Spec.Replicas {
+		started := startReplica(ctx, given, path, kubeconfig)
+		route(ctx, given, started)
+		replicas = append(replicas, started)
+	}
 }
 
 // kubectlApply applies a manifest as an administrator does.

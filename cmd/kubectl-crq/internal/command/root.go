@@ -19,6 +19,9 @@ const (
 	statusUnanswered = 2
 )
 
+// version is set by the linker for a release.
+var version = "dev"
+
 // answers is the annotation of a command whose answer is yes or no.
 const answers = "answers"
 
@@ -52,6 +55,7 @@ func newRoot(env *environment) *cobra.Command {
 			"what is left, and whether the next thing fits.",
 		// kubectl crq is how it is called; help says so.
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl crq"},
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		// kubectl completes what follows kubectl crq.
