@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -120,9 +121,9 @@ func (p *parts) changed(quotas []string) {
 }
 
 // forget drops what this replica shows and remembers of a quota that was deleted.
-func (p *parts) forget(quota string) {
+func (p *parts) forget(quota string, uid types.UID) {
 	p.metrics.Forget(quota)
-	p.options.History.Forget(quota)
+	p.options.History.Forget(quota, uid)
 }
 
 // Register makes all controllers and adds them to the manager.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,8 +32,8 @@ type LedgerController struct {
 	group  *driver.Group
 	trail  *trail.Trail
 	decode Decode
-	// forgotten is told of a quota that was deleted.
-	forgotten func(quota string)
+	// forgotten is told of a quota that was deleted, and of its UID; empty if that isn't known.
+	forgotten func(quota string, uid types.UID)
 	changed   func(quotas []string)
 }
 
@@ -40,7 +41,7 @@ type LedgerController struct {
 // ledger that was written, by whomever; forgotten, of every quota that was deleted.
 func NewLedgerController(
 	client client.Reader, group *driver.Group, trail *trail.Trail, decode Decode,
-	forgotten func(quota string), changed func(quotas []string),
+	forgotten func(quota string, uid types.UID), changed func(quotas []string),
 ) *LedgerController {
 	return &LedgerController{client: client, group: group, trail: trail, decode: decode, forgotten: forgotten, changed: changed}
 }
@@ -112,8 +113,9 @@ func (c *LedgerController) Reconcile(ctx context.Context, request reconcile.Requ
 	object := &quotav1.QuotaLedger{}
 	err := c.client.Get(ctx, request.NamespacedName, object)
 	if apierrors.IsNotFound(err) {
+		uid := c.group.Current(request.Name).Quota
 		c.group.Gone(request.Name)
-		return reconcile.Result{}, c.forget(ctx, request.Name)
+		return reconcile.Result{}, c.forget(ctx, request.Name, uid)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ledger %s: %w", request.Name, err)
@@ -131,12 +133,12 @@ func (c *LedgerController) Reconcile(ctx context.Context, request reconcile.Requ
 
 // forget drops what this replica, which may not be the leader, knows of a ledger
 // that went with its quota.
-func (c *LedgerController) forget(ctx context.Context, quota string) error {
+func (c *LedgerController) forget(ctx context.Context, quota string, uid types.UID) error {
 	err := c.client.Get(ctx, client.ObjectKey{Name: quota}, &quotav1.ClusterResourceQuota{})
 	if apierrors.IsNotFound(err) {
 		c.trail.Forget(quota)
 		c.group.Forget(quota)
-		c.forgotten(quota)
+		c.forgotten(quota, uid)
 		return nil
 	}
 	if err != nil {

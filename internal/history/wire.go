@@ -194,7 +194,7 @@ func (w *wireQuota) readRefused(into *record) error {
 		if w.Namespaces[namespace] < 1 {
 			return errQuota
 		}
-		into.missIn(w.Today, bounded(namespace), w.Namespaces[namespace], true)
+		into.addIn(w.Today, bounded(namespace), w.Namespaces[namespace])
 	}
 	return nil
 }
