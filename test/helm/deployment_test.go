@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	gomegatypes "github.com/onsi/gomega/types"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
@@ -95,19 +94,32 @@ func (d *deployment) end() {
 	d.Close()
 }
 
+// endWithoutRights is end after an uninstall. A leader that can't renew its lease may have ended by itself.
+func (d *deployment) endWithoutRights() {
+	GinkgoHelper()
+	for _, replica := range d.replicas {
+		if err := d.Stop(replica); err != nil {
+			Expect(err).To(MatchError(harness.ErrExited))
+		}
+	}
+	d.replicas = nil
+	d.Close()
+}
+
 // configurationIsGone reports whether there is no webhook configuration of the operator.
 func configurationIsGone(ctx context.Context) bool {
 	err := admin.Get(ctx, client.ObjectKey{Name: "shared-quota"}, &admissionregistrationv1.ValidatingWebhookConfiguration{})
 	return apierrors.IsNotFound(err)
 }
 
-// left returns what there is of the operator outside of the namespaces that it limits.
+// left returns what there is of the operator outside of the namespaces that it limits, but the ConfigMaps in its
+// own namespace, whose names are random.
 func left(ctx context.Context) []string {
 	GinkgoHelper()
 	const admission, rbac = "admissionregistration.k8s.io", "rbac.authorization.k8s.io"
 	var names []string
 	for _, kind := range []schema.GroupVersionKind{
-		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "ConfigMap"},
+		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Secret"},
 		{Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ServiceAccount"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
@@ -143,6 +155,8 @@ func beFull() gomegatypes.GomegaMatcher { return beUsed("2") }
 func beOver() gomegatypes.GomegaMatcher { return beUsed("3") }
 
 func beUsed(used string) gomegatypes.GomegaMatcher {
-	return MatchError(ContainSubstring("exceeded quota: payments, requested: services.loadbalancers=1, used: services.loadbalancers=" + used +
-		", limited: services.loadbalancers=2"))
+	return MatchError(And(
+		ContainSubstring("exceeded quota: payments, requested: services.loadbalancers=1, used: services.loadbalancers="+used),
+		ContainSubstring("limited: services.loadbalancers=2"),
+	))
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -150,8 +149,9 @@ func issue(ctx context.Context) (authority []byte, dir string) {
 func remove(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	cli.run(ctx, "", "uninstall", "shared-quota", "--namespace", namespace)
+	Expect(configurationIsGone(ctx)).To(BeTrue(), "though no replica runs")
 	kubectl(ctx, "delete", "clusterresourcequotas", "--all", "--timeout=60s")
-	kubectl(ctx, "delete", "crd", "--timeout=60s", quotas, strings.Replace(quotas, "clusterresource", "localresource", 1), "quotaledgers.quota.sharedquota.dev")
+	kubectl(ctx, "delete", "crd", "--timeout=60s", quotas, views, ledgers)
 	kubectl(ctx, "delete", "namespace", namespace, "--timeout=60s")
 	Eventually(ctx, left).Should(BeEmpty())
 }

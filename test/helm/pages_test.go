@@ -58,7 +58,7 @@ func command(page, heading, begin string) string {
 // commandsOf returns the commands of what helm printed, a script on standard input included.
 func commandsOf(notes string) []string {
 	GinkgoHelper()
-	found := regexp.MustCompile(`(?ms)^kubectl .*?<<'END'\n.*?^END$|^kubectl .*?$`).FindAllString(notes, -1)
+	found := regexp.MustCompile(`(?m)^kubectl [^\n]*<<'END'\n(?s:.*?)\nEND$|^kubectl [^\n]*$`).FindAllString(notes, -1)
 	Expect(len(found)).To(BeNumerically(">=", 4), notes)
 	return found
 }
