@@ -35,13 +35,14 @@ func bundleSpecs() {
 	It("has a ClusterServiceVersion that OLM's own type takes, every field of it", func(ctx SpecContext) {
 		csv := given.object.DeepCopy()
 		csv.SetNamespace(namespace)
+		csv.SetName("strictly") // beside the one that is installed
 		Expect(admin.Create(ctx, csv, client.DryRunAll, strict)).To(Succeed())
 	})
 
 	It("has a Deployment, and pods, that a namespace for restricted pods takes", func(ctx SpecContext) {
 		deployment := given.csv.Spec.Install.Spec.Deployments[0]
 		Expect(admin.Create(ctx, &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment.Name, Labels: deployment.Label}, Spec: deployment.Spec,
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "strictly", Labels: deployment.Label}, Spec: deployment.Spec,
 		}, client.DryRunAll, strict)).To(Succeed())
 
 		template := given.template()
