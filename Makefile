@@ -244,7 +244,7 @@ release: $(KUSTOMIZE) $(RELEASE) ## Make all files of release VERSION with the i
 	@rm -rf bin/release-build && mkdir -p bin/release-build
 	@$(call with-image,config/default) >bin/release-build/install.yaml
 	@$(call bundle-into,bin/release-build)
-	@$(RELEASE) files -version "$(VERSION)" -build bin/release-build -out bin/release -chart charts/shared-quota-operator \
+	@$(RELEASE) files -version "$(VERSION)" -build bin/release-build -out bin/release -chart $(CHART) -image "$(IMG)" \
 		-homepage "$(HOMEPAGE)" -platforms "$(PLATFORMS)"
 	@rm -r bin/release-build && cd bin/release && sha256sum --check --quiet SHA256SUMS && cat SHA256SUMS
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -27,7 +28,7 @@ type release struct {
 	version string
 	// root is the repository's, build a directory that make has put the manifests into, out that of the release.
 	root, build, out string
-	chart            string
+	chart, image     string
 	homepage, url    string
 	platforms        []string
 	at               time.Time
@@ -44,12 +45,15 @@ func writeFiles(args []string) error {
 	flags.StringVar(&r.build, "build", "", "Directory with install.yaml and the bundle.")
 	flags.StringVar(&r.out, "out", "", "Directory to write to; what it holds is deleted.")
 	flags.StringVar(&r.chart, "chart", "", "Directory of the Helm chart.")
+	flags.StringVar(&r.image, "image", "", "Image that the chart installs, with a tag.")
 	flags.StringVar(&r.homepage, "homepage", "", "Address of the repository.")
 	only := flags.String("platforms", "", "Platforms to build for, such as linux/amd64, separated by commas. By default all.")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
-	err := required(map[string]string{"-build": r.build, "-out": r.out, "-chart": r.chart, "-homepage": r.homepage})
+	err := required(map[string]string{
+		"-build": r.build, "-out": r.out, "-chart": r.chart, "-image": r.image, "-homepage": r.homepage,
+	})
 	if err != nil {
 		return err
 	}
@@ -59,6 +63,9 @@ func writeFiles(args []string) error {
 	}
 	r.version, r.platforms = version.String(), wanted(*only)
 	r.url = r.homepage + "/releases/download/v" + r.version
+	if err := checkImage(r.image); err != nil {
+		return err
+	}
 	if err := checkPlatforms(r.platforms); err != nil {
 		return err
 	}
@@ -167,7 +174,10 @@ func (r *release) manifests() error {
 // chartVersions are the lines of Chart.yaml that name the release.
 var chartVersions = regexp.MustCompile(`(?m)^(version|appVersion):.*$`)
 
-// helm packs the chart with the release's version.
+// chartImage is the image in values.yaml: its repository, tag and digest.
+var chartImage = regexp.MustCompile(`(?m)^(image:\n(?:  #.*\n)*  repository: )(.*)(\n  tag: )(.*)((?:\n  #.*)*\n  digest: )(.*)$`)
+
+// helm packs the chart with the release's version and image.
 func (r *release) helm() error {
 	if _, err := os.Stat(filepath.Join(r.root, r.chart, "Chart.yaml")); errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintf(os.Stderr, "warning: %s has no Chart.yaml: the release has no Helm chart\n", r.chart)
@@ -183,6 +193,17 @@ func (r *release) helm() error {
 	}
 	about.content = chartVersions.ReplaceAll(about.content, []byte(`$1: "`+r.version+`"`))
 	files[name+"/Chart.yaml"] = about
+	values := files[name+"/values.yaml"]
+	if found := len(chartImage.FindAll(values.content, -1)); found != 1 {
+		return fmt.Errorf("%s/values.yaml names %d images, want 1", r.chart, found)
+	}
+	repository, digest, pinned := strings.Cut(r.image, "@")
+	named := `${1}"` + repository + `"${3}${4}${5}"` + digest + `"`
+	if colon := strings.LastIndex(repository, ":"); !pinned {
+		named = `${1}"` + repository[:colon] + `"${3}"` + repository[colon+1:] + `"${5}${6}`
+	}
+	values.content = chartImage.ReplaceAll(values.content, []byte(named))
+	files[name+"/values.yaml"] = values
 	var err error
 	r.files[name+"-"+r.version+".tgz"], err = files.targz(r.at)
 	return err

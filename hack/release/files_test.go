@@ -47,10 +47,12 @@ func releasedFrom(t *testing.T, mode os.FileMode, at time.Time) *release {
 	writeTree(t, root, mode, at, map[string]string{
 		"LICENSE": "Apache\n", "build/install.yaml": "kind: Namespace\n", "build/bundle/manifests/csv.yaml": "kind: X\n",
 		"build/bundle.Dockerfile": "FROM scratch\n", "charts/toy/Chart.yaml": "name: toy\nversion: 0.0.0\nappVersion: 0.0.0\n",
-		"charts/toy/templates/a.yaml": "kind: Y\n", "kubectl-crq": "program", "kubectl-crq.exe": "program",
+		"charts/toy/templates/a.yaml": "kind: Y\n", "charts/toy/values.yaml": "image:\n  # Yours.\n  repository: toy\n  tag: dev\n  digest: ''\n",
+		"kubectl-crq": "program", "kubectl-crq.exe": "program",
 	})
 	r := &release{
 		version: "1.2.3", root: root, build: filepath.Join(root, "build"), out: filepath.Join(root, "out"), chart: "charts/toy",
+		image:    "registry.example:5000/toy:v1.2.3",
 		homepage: "https://example.org/toy", url: "https://example.org/toy/releases/download/v1.2.3",
 		at: commitAt.In(at.Location()), files: map[string][]byte{},
 	}
@@ -135,7 +137,7 @@ func TestArchives(t *testing.T) {
 	for name, want := range map[string][]string{
 		"kubectl-crq_v1.2.3_darwin_arm64.tar.gz":     {"644" + at + "LICENSE", "755" + at + "kubectl-crq"},
 		"shared-quota-operator-bundle_v1.2.3.tar.gz": {"644" + at + "bundle.Dockerfile", "644" + at + "bundle/manifests/csv.yaml"},
-		"toy-1.2.3.tgz": {"644" + at + "toy/Chart.yaml", "644" + at + "toy/templates/a.yaml"},
+		"toy-1.2.3.tgz": {"644" + at + "toy/Chart.yaml", "644" + at + "toy/templates/a.yaml", "644" + at + "toy/values.yaml"},
 	} {
 		listed, texts := inTar(t, made.files[name])
 		if diff := cmp.Diff(want, listed); diff != "" {
@@ -144,6 +146,10 @@ func TestArchives(t *testing.T) {
 		if chart, ok := texts["toy/Chart.yaml"]; ok {
 			if diff := cmp.Diff("name: toy\nversion: \"1.2.3\"\nappVersion: \"1.2.3\"\n", chart); diff != "" {
 				t.Errorf("Chart.yaml (-want,+got)\n%s", diff)
+			}
+			want := "image:\n  # Yours.\n  repository: \"registry.example:5000/toy\"\n  tag: \"v1.2.3\"\n  digest: ''\n"
+			if diff := cmp.Diff(want, texts["toy/values.yaml"]); diff != "" {
+				t.Errorf("values.yaml (-want,+got)\n%s", diff)
 			}
 		}
 	}
