@@ -16,7 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// oldestKubernetes is the oldest version that the tests were run on.
+// oldestKubernetes is the oldest version that has all the operator can't do without: match conditions in CEL are stable since it.
 const oldestKubernetes = "1.30"
 
 // feature is what the operator makes use of, and not every API server has.
@@ -86,7 +86,7 @@ func (l lacking) tell() error {
 	}
 	log := l.log.WithValues("version", served.GitVersion)
 	if parsed, err := versionutil.ParseGeneric(served.GitVersion); err == nil && parsed.LessThan(versionutil.MustParseGeneric(oldestKubernetes)) {
-		log.Info("This version of Kubernetes is older than any that the operator was tested on", "oldest", oldestKubernetes)
+		log.Info("This version of Kubernetes is older than any that the operator was made for", "oldest", oldestKubernetes)
 	}
 	var errs []error
 	for _, f := range features() {
