@@ -1,0 +1,139 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// What of api/v1 the pages read. Quantities are strings, as the API server writes them.
+
+export type Quantities = Record<string, string>;
+
+export interface Meta {
+  name: string;
+  namespace?: string;
+  uid: string;
+  resourceVersion?: string;
+  generation?: number;
+  creationTimestamp?: string;
+}
+
+export interface KubeItem {
+  kind?: string;
+  metadata: Meta;
+}
+
+export interface Condition {
+  type: string;
+  status: 'True' | 'False' | 'Unknown';
+  reason: string;
+  message: string;
+  observedGeneration?: number;
+  lastTransitionTime?: string;
+}
+
+export interface Usage {
+  hard?: Quantities;
+  used?: Quantities;
+}
+
+export type Mode = 'Deny' | 'Warn' | 'Audit';
+
+export interface Requirement {
+  key: string;
+  operator: string;
+  values?: string[];
+}
+
+export interface ScopeRequirement {
+  scopeName: string;
+  operator: string;
+  values?: string[];
+}
+
+export interface History {
+  resource: string;
+  peak: { day: string; week: string; month: string; at: string };
+  refused?: { day: number; week: number; month: number; shortfall: string };
+  trend?: string;
+}
+
+export interface Change {
+  at: string;
+  by: string;
+  field: string;
+  resource?: string;
+  from?: string;
+  to?: string;
+}
+
+export interface ClusterQuota extends KubeItem {
+  spec: {
+    selector: {
+      labels?: { matchLabels?: Record<string, string>; matchExpressions?: Requirement[] } | null;
+      annotations?: Record<string, string> | null;
+    };
+    quota: { hard?: Quantities };
+    preflight?: string;
+    enforcement?: {
+      mode?: Mode;
+      overrides?: { resource: string; mode: Mode }[];
+      warnAt?: number;
+      whenUnavailable?: string;
+    };
+    trial?: { hard?: Quantities };
+  };
+  status?: {
+    observedGeneration?: number;
+    total?: Usage;
+    reserved?: Quantities;
+    levels?: Record<string, string>;
+    waiting?: { owners: number; since: string };
+    trial?: {
+      since: string;
+      wouldRefuse?: { resource: string; requests: number; largestShortfall: string; last: string }[];
+    };
+    history?: History[];
+    historySince?: string;
+    mostRefused?: { namespace: string; kind?: string; name?: string; requests: number };
+    changes?: Change[];
+    namespaces?: { namespace: string; status: Usage }[] | null;
+    namespaceCount?: number;
+    selector?: string;
+    conditions?: Condition[];
+  };
+}
+
+export interface WaitingOwner {
+  kind: string;
+  name: string;
+  since: string;
+  short?: Quantities;
+}
+
+export interface LocalQuota extends KubeItem {
+  status?: {
+    total?: Usage;
+    reserved?: Quantities;
+    available?: Quantities;
+    levels?: Record<string, string>;
+    modes?: Record<string, Mode>;
+    warnAt?: number;
+    refusedToday?: number;
+    used?: Quantities;
+    waiting?: WaitingOwner[];
+    conditions?: Condition[];
+    scopeSummary?: string;
+  };
+}
+
+export interface KubeEvent extends KubeItem {
+  reason?: string;
+  message?: string;
+  count?: number;
+  firstTimestamp?: string | null;
+  lastTimestamp?: string | null;
+  eventTime?: string | null;
+  series?: { count?: number; lastObservedTime?: string } | null;
+  involvedObject: { kind?: string; name?: string };
+}
+
+export interface Lease extends KubeItem {
+  spec?: { holderIdentity?: string; renewTime?: string };
+}

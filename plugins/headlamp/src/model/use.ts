@@ -1,0 +1,71 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+import { unknown } from './bars';
+import { parse, share } from './quantity';
+import type { ClusterQuota } from './types';
+
+export interface NamespaceUse {
+  namespace: string;
+  used: string;
+  // Its part of the limit, for a bar, and of what all use.
+  ofHard: number;
+  ofUsed: number;
+}
+
+// useOf says which namespaces use how much of a resource, the largest first.
+export function useOf(quota: ClusterQuota, resource: string): NamespaceUse[] {
+  const hard = parse(quota.spec.quota.hard?.[resource])?.nano ?? 0n;
+  const rows = (quota.status?.namespaces ?? []).map(({ namespace, status }) => {
+    const used = status.used?.[resource];
+    return { namespace, used: used ?? unknown, nano: parse(used)?.nano ?? -1n };
+  });
+  const all = rows.reduce((sum, row) => sum + (row.nano > 0n ? row.nano : 0n), 0n);
+  return rows
+    .sort((a, b) => (a.nano === b.nano ? a.namespace.localeCompare(b.namespace) : a.nano < b.nano ? 1 : -1))
+    .map(({ namespace, used, nano }) => ({
+      namespace,
+      used,
+      ofHard: nano < 0n ? 0 : Math.min(share(nano, hard), 1),
+      ofUsed: nano < 0n ? 0 : share(nano, all),
+    }));
+}
+
+// selectorOf writes a selector as kubectl get crq does, if the status doesn't have it yet.
+export function selectorOf(quota: ClusterQuota): string {
+  if (quota.status?.selector) {
+    return quota.status.selector;
+  }
+  const { labels, annotations } = quota.spec.selector;
+  const pairs = (map: Record<string, string> | null | undefined) => Object.entries(map ?? {}).map(([key, value]) => `${key}=${value}`);
+  const expressions = (labels?.matchExpressions ?? []).map(({ key, operator, values }) =>
+    values?.length ? `${key} ${operator} (${values.join(',')})` : `${key} ${operator}`
+  );
+  return [...pairs(labels?.matchLabels), ...expressions, ...pairs(annotations)].join(',');
+}
+
+// The signs of kubectl crq top --history: eighths of the limit.
+const eighths = '_▁▂▃▄▅▆▇█';
+
+export interface Trend {
+  signs: string;
+  inWords: string;
+}
+
+// trendOf draws the peaks of ten periods of three days.
+export function trendOf(trend: string | undefined): Trend | null {
+  if (!trend) {
+    return null;
+  }
+  const said = [...trend].map(sign => {
+    if (sign === '+') {
+      return { sign: '▲', word: 'above the limit' };
+    }
+    const eighth = /[0-8]/.test(sign) ? Number(sign) : null;
+    return eighth === null ? { sign: '·', word: 'unknown' } : { sign: eighths[eighth] ?? '·', word: `${eighth}/8` };
+  });
+  return {
+    signs: said.map(({ sign }) => sign).join(''),
+    inWords: `Peaks of ten times three days, the oldest first: ${said.map(({ word }) => word).join(', ')}`,
+  };
+}

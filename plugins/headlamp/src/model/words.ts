@@ -1,0 +1,158 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Condition, Mode } from './types';
+
+export type Verdict = 'good' | 'attention' | 'bad' | 'unknown';
+
+export interface Sentence {
+  type: string;
+  verdict: Verdict;
+  // What holds, in words, and what to do next. docs/conditions.md has the same.
+  says: string;
+  next?: string;
+  // The condition's own message.
+  message: string;
+  reason: string;
+  since?: string;
+  // Whether it describes a spec that has been replaced since.
+  outdated: boolean;
+}
+
+interface Meaning {
+  says: string;
+  next?: string;
+}
+
+const wait = 'Wait some seconds. If it lasts, look at ResourceUnavailable and at the log of the leader.';
+const correct = 'Correct the spec.';
+
+// type/reason -> what it means.
+const meanings: Record<string, Meaning> = {
+  'Ready/Counted': { says: 'Everything that the quota limits is counted.' },
+  'Ready/Counting': { says: 'A count is under way. Requests for what isn’t counted yet are refused.', next: wait },
+  'Ready/LedgerUnavailable': {
+    says: 'The operator can’t read or write the quota’s ledger, and refuses requests.',
+    next: 'Mend what the message names.',
+  },
+  'Ready/LedgerLost': {
+    says: 'Somebody deleted or edited the quota’s ledger. Nothing is admitted until the time in the message.',
+    next: 'Wait, and find out who may write QuotaLedgers.',
+  },
+  'Ready/InvalidSpec': { says: 'The spec can’t be enforced.', next: correct },
+  'Enforced/WebhookConfigured': { says: 'The API server asks about every request that the quota limits.' },
+  'Enforced/WebhookPending': {
+    says: 'The API server doesn’t ask about every request yet. Objects may pass unchecked; they are counted.',
+    next: 'Wait a moment. If it lasts, read the log of the leader.',
+  },
+  'Enforced/WebhookEdited': {
+    says: 'Somebody edited the webhook configuration. Objects may pass unchecked; they are counted.',
+    next: 'Exempt the configuration shared-quota from the tool that edits it.',
+  },
+  'Enforced/ProbeFailed': {
+    says: 'The operator can’t find out whether the API server asks it.',
+    next: 'Mend what the message names.',
+  },
+  'Enforced/InvalidSpec': { says: 'The spec can’t be enforced, and requests for what it names are refused.', next: correct },
+  'Exceeded/WithinLimits': { says: 'No more is used than the quota allows.' },
+  'Exceeded/UsedAboveHard': {
+    says: 'More is used than the quota allows. Nothing is removed; requests for more are refused.',
+    next: 'Delete unneeded objects, or raise spec.quota.hard.',
+  },
+  'Exceeded/AdmittedAboveHard': {
+    says: 'More is used than the quota allows, because the mode admits it.',
+    next: 'Delete objects or raise the limit before you set the mode to Deny.',
+  },
+  'Exceeded/AdmittedWhileUnavailable': {
+    says: 'More is used than the quota allows, because the operator couldn’t decide for a time.',
+    next: 'Find out why it didn’t answer. Then delete unneeded objects, or raise spec.quota.hard.',
+  },
+  'Exceeded/Counting': { says: 'Not everything is counted yet.', next: wait },
+  'Exceeded/InvalidSpec': { says: 'Nothing is counted for an invalid spec.', next: correct },
+  'ResourceUnavailable/AllAvailable': { says: 'Every resource that the quota names can be counted.' },
+  'ResourceUnavailable/NotServed': {
+    says: 'The cluster doesn’t serve a resource that the quota names.',
+    next: 'Install what defines it, or remove its name from spec.quota.hard.',
+  },
+  'ResourceUnavailable/NotWatchable': {
+    says: 'The operator can’t list or watch a resource that the quota names.',
+    next: 'Mend what the message says.',
+  },
+  'ResourceUnavailable/NotLimitable': {
+    says: 'Kubernetes keeps no quota on a resource that the quota names.',
+    next: 'Remove the name from spec.quota.hard, or correct it.',
+  },
+  'ProtectedSelected/NoneProtected': { says: 'The quota selects no protected namespace.' },
+  'ProtectedSelected/ProtectedNamespaces': {
+    says: 'The quota selects namespaces that are never limited. What they use counts.',
+    next: 'Exclude them by the selector, unless you want this.',
+  },
+  'Blocked/WaitingForRoom': {
+    says: 'Workloads of this namespace wait for room.',
+    next: 'Delete unneeded objects in any namespace that shares the quota, or ask an administrator for a higher limit.',
+  },
+  'Blocked/NoneWaiting': { says: 'No workload of this namespace waits for room.' },
+};
+
+// The status that each condition has if all is well.
+const wanted: Record<string, Condition['status']> = {
+  Ready: 'True',
+  Enforced: 'True',
+  Exceeded: 'False',
+  ResourceUnavailable: 'False',
+  ProtectedSelected: 'False',
+  Blocked: 'False',
+};
+const order = Object.keys(wanted);
+
+function verdictOf(condition: Condition): Verdict {
+  if (condition.status === 'Unknown' || wanted[condition.type] === undefined) {
+    return 'unknown';
+  }
+  if (condition.status === wanted[condition.type]) {
+    return 'good';
+  }
+  const passing = ['Counting', 'WebhookPending', 'AdmittedAboveHard', 'ProtectedNamespaces', 'WaitingForRoom'];
+  return passing.includes(condition.reason) ? 'attention' : 'bad';
+}
+
+// sentences says conditions in words, in the order of docs/conditions.md. generation is that of the object.
+export function sentences(conditions: Condition[] | undefined, generation: number | undefined): Sentence[] {
+  return [...(conditions ?? [])]
+    .sort((a, b) => rank(a.type) - rank(b.type) || a.type.localeCompare(b.type))
+    .map(condition => ({
+      type: condition.type,
+      verdict: verdictOf(condition),
+      ...(meanings[`${condition.type}/${condition.reason}`] ?? { says: `${condition.type} is ${condition.status}: ${condition.reason}.` }),
+      message: condition.message,
+      reason: condition.reason,
+      since: condition.lastTransitionTime,
+      outdated: (condition.observedGeneration ?? generation ?? 0) < (generation ?? 0),
+    }));
+}
+
+function rank(type: string): number {
+  const at = order.indexOf(type);
+  return at < 0 ? order.length : at;
+}
+
+// troubles are the sentences that somebody should read.
+export function troubles(said: Sentence[]): Sentence[] {
+  return said.filter(sentence => sentence.verdict !== 'good');
+}
+
+export const modeWords: Record<Mode, string> = {
+  Deny: 'refuses what doesn’t fit',
+  Warn: 'admits what doesn’t fit, and warns',
+  Audit: 'admits what doesn’t fit, and notes it in the audit log',
+};
+
+// Why a request was refused, by the reason of its event. docs/events.md has the same.
+export const refusalWords: Record<string, string> = {
+  QuotaExceeded: 'It didn’t fit, and was refused.',
+  WouldExceed: 'It didn’t fit, and was admitted because of the mode.',
+  RequestIncomplete: 'It was refused because it doesn’t say how much it asks for.',
+  UsageUnknown: 'It was refused because what is used wasn’t known.',
+  TooMuchInDoubt: 'It was refused because too much is held for requests that seem to have failed.',
+  QuotaShort: 'It was applied, and not all of its objects fitted.',
+};
