@@ -4,10 +4,11 @@
 // The npm package of Headlamp has its frontend but for App.js, which puts the parts together. This does that for the
 // test: Headlamp's own store, themes, sidebar, routes and pages, and the plugin as it is built.
 
+// Headlamp's modules import each other in circles, and are evaluated in the right order if this is the first.
+import Sidebar from '@kinvolk/headlamp-plugin/lib/components/Sidebar/index.js';
 import '@kinvolk/headlamp-plugin/lib/plugin/index.js';
 import RouteSwitcher from '@kinvolk/headlamp-plugin/lib/components/App/RouteSwitcher.js';
 import { useCurrentAppTheme } from '@kinvolk/headlamp-plugin/lib/components/App/themeSlice.js';
-import Sidebar from '@kinvolk/headlamp-plugin/lib/components/Sidebar/index.js';
 import { queryClient } from '@kinvolk/headlamp-plugin/lib/lib/queryClient.js';
 import { createMuiTheme } from '@kinvolk/headlamp-plugin/lib/lib/themes.js';
 import { setConfig } from '@kinvolk/headlamp-plugin/lib/redux/configSlice.js';
