@@ -326,7 +326,7 @@ test-long: controlplane test-manager $(GINKGO) ## Run the longest of these suite
 test-short: controlplane test-manager $(HELM) ## Run the other ones of these suites, SUITES of them at the same time.
 	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" HELM_BINARY="$(CURDIR)/$(HELM)" \
 		$(GO_TEST) $(RACE) -count=1 -p $(SUITES) -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) \
-		$(filter-out $(addprefix %/test/,docs faults image $(LONG_SUITES)),$(shell go list ./test/...))
+		$(filter-out $(addprefix %/test/,docs faults headlamp image $(LONG_SUITES)),$(shell go list ./test/...))
 
 # A control plane for each page, and a build from nothing: a few minutes that are
 # for who changes pages, config/ or the Dockerfile.
@@ -334,6 +334,20 @@ test-short: controlplane test-manager $(HELM) ## Run the other ones of these sui
 test-docs: controlplane test-manager ## Do what README.md and docs/ tell people to do, on a real API server, and build the binary as the image does.
 	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" $(GO_TEST) $(RACE) -count=1 -p 1 \
 		-timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) ./test/docs ./test/image
+
+# What npm downloads is by far the largest part of the time.
+plugins/headlamp/node_modules/.package-lock.json: plugins/headlamp/package.json plugins/headlamp/package-lock.json plugins/headlamp/.npmrc
+	cd plugins/headlamp && npm ci
+	@touch $@
+
+.PHONY: test-headlamp-unit
+test-headlamp-unit: plugins/headlamp/node_modules/.package-lock.json ## Check the types of the Headlamp plugin, and run its unit tests; needs npm.
+	cd plugins/headlamp && npm run tsc && npm test
+
+.PHONY: test-headlamp
+test-headlamp: test-headlamp-unit controlplane test-manager ## Test the Headlamp plugin, in Chromium against a real API server, too; needs npm and chromium. SCREENSHOTS: directory for pictures.
+	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" $(GO_TEST) $(RACE) -count=1 -v \
+		-timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) ./test/headlamp
 
 # What happened is told when all went well, too. The suite has time limits of
 # its own, which know of FAULTS_DURATION.

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { close, launch, type Person, proxies, shows, type View, visit } from './world';
+import { goTo, launch, type Person, proxies, shows, type View, visit } from './world';
 
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const shots = process.env.SCREENSHOTS ?? mkdtempSync(`${tmpdir()}/headlamp-`);
@@ -78,25 +78,43 @@ async function violations(page: Page): Promise<string[]> {
 }
 
 let browser: Browser;
+const opened = new Map<Person, Page>();
+
 beforeAll(async () => {
   browser = await launch();
 });
 afterAll(() => browser.close());
 
-describe.each(views)('at $width px, $theme', view => {
-  it.each(pages)('$name has nothing that axe finds, and fits the window', async ({ name, person, path, ready }) => {
-    const page = await visit(browser, proxies[person](), path, view);
+// look changes the window and the theme of a page that is open.
+async function look(page: Page, view: View) {
+  await page.setViewportSize({ width: view.width, height: 1000 });
+  await page.evaluate(theme => window.dispatchEvent(new CustomEvent('theme', { detail: theme })), view.theme);
+  // The text of Headlamp's dark theme is light.
+  const red = () => page.getByRole('main').evaluate(main => Number(/\d+/.exec(getComputedStyle(main).color)?.[0]));
+  await expect.poll(async () => (await red()) > 128).toBe(view.theme === 'dark');
+}
+
+describe.each(pages)('$name', ({ name, person, path, ready }) => {
+  let page: Page;
+  beforeAll(async () => {
+    const known = opened.get(person);
+    page = known ?? (await visit(browser, proxies[person](), path));
+    opened.set(person, page);
+    await (known && goTo(page, path));
     await ready(page);
+  });
+
+  it.each(views)('at $width px, $theme, has nothing that axe finds, and fits the window', async view => {
+    await look(page, view);
     expect(await violations(page)).toEqual([]);
     // What is wider than the window scrolls in itself.
-    const sections = await page.locator('[data-shared-quota]').evaluateAll(found =>
+    const beyond = await page.locator('[data-shared-quota]').evaluateAll(found =>
       found.map(element => Math.ceil(element.getBoundingClientRect().right - window.innerWidth))
     );
-    expect(sections.length).toBeGreaterThan(0);
-    expect(Math.max(...sections)).toBeLessThanOrEqual(0);
+    expect(beyond.length).toBeGreaterThan(0);
+    expect(Math.max(...beyond)).toBeLessThanOrEqual(0);
     const shot = `${shots}/${name}-${view.width}-${view.theme}.png`;
     await page.screenshot({ path: shot });
     expect(statSync(shot).size).toBeLessThan(mostBytes);
-    await close(page);
   });
 });

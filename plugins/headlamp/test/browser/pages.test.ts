@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ClusterQuota } from '../../src/model/types';
-import { close, kubectl, launch, type Person, proxies, proxy, shows, visit } from './world';
+import { goTo, kubectl, launch, type Person, proxies, proxy, shows, visit } from './world';
 
 let browser: Browser;
 let page: Page;
@@ -12,12 +12,16 @@ let page: Page;
 beforeAll(async () => {
   browser = await launch();
 });
-afterEach(() => close(page));
 afterAll(() => browser.close());
 
-async function open(person: Person, path: string): Promise<Page> {
-  page = await visit(browser, proxies[person](), path);
-  return page;
+// Each person has one page, for it takes long to load.
+const pages = new Map<Person, Page>();
+
+async function open(person: Person, path: string): Promise<void> {
+  const known = pages.get(person);
+  page = known ?? (await visit(browser, proxies[person](), path));
+  pages.set(person, page);
+  await (known && goTo(page, path));
 }
 
 function quota(name: string): ClusterQuota {
@@ -179,7 +183,6 @@ describe('a project owner', () => {
     await open('owner', '/deployments/checkout/search');
     await shows(page, /^This Deployment waits for room/);
     await page.getByRole('region', { name: 'Workloads that wait for room' }).first().getByText(/^ReplicaSet\/search-/).waitFor();
-    await close(page);
     await open('owner', '/deployments/checkout/cart');
     await shows(page, 'This Deployment doesn’t wait for room.');
   });
@@ -200,8 +203,8 @@ describe('what can go wrong', () => {
   });
 
   it('is shown: nothing yet, no answer, nothing installed, nothing there', async () => {
-    page = await visit(browser, proxies.admin(), '/quota-fit');
-    await page.getByRole('heading', { level: 1 }).waitFor();
+    await open('admin', '/quota-fit');
+    await page.getByRole('heading', { level: 1, name: 'Does it fit?' }).waitFor();
     let answer = () => {};
     const held = new Promise<void>(resolve => (answer = resolve));
     const reply = { status: 500, json: {} as unknown };

@@ -8,7 +8,7 @@
 import Sidebar from '@kinvolk/headlamp-plugin/lib/components/Sidebar/index.js';
 import '@kinvolk/headlamp-plugin/lib/plugin/index.js';
 import RouteSwitcher from '@kinvolk/headlamp-plugin/lib/components/App/RouteSwitcher.js';
-import { useCurrentAppTheme } from '@kinvolk/headlamp-plugin/lib/components/App/themeSlice.js';
+import { setTheme, useCurrentAppTheme } from '@kinvolk/headlamp-plugin/lib/components/App/themeSlice.js';
 import { queryClient } from '@kinvolk/headlamp-plugin/lib/lib/queryClient.js';
 import { createMuiTheme } from '@kinvolk/headlamp-plugin/lib/lib/themes.js';
 import { setConfig } from '@kinvolk/headlamp-plugin/lib/redux/configSlice.js';
@@ -45,6 +45,8 @@ function run(source: string) {
 
 const cluster = { name: 'main', auth_type: '', meta_data: {} };
 store.dispatch(setConfig({ clusters: { main: cluster } }));
+// The test changes the theme, as Headlamp's settings do.
+window.addEventListener('theme', event => store.dispatch(setTheme((event as CustomEvent<string>).detail)));
 const root = document.getElementById('root');
 const built = await fetch('/plugin/main.js');
 if (!root || !built.ok) {
