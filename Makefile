@@ -100,7 +100,7 @@ KUSTOMIZATIONS := config/argocd config/crd config/default config/manifests confi
 # The suites with so many specs that one process would keep all others waiting.
 LONG_SUITES := e2e plugin
 # Everything that is ours and formatted.
-GO_FILES = $(shell find . -name '*.go' -not -path './bin/*')
+GO_FILES = $(shell find . -name '*.go' -not -path './bin/*' -not -path '*/node_modules/*')
 # The files whose prose is checked. .vale.ini has the exceptions.
 PROSE = $(wildcard *.md docs/*.md charts/*/*.md) $(filter-out hack/vale/testdata/%,$(GO_FILES:./%=%))
 

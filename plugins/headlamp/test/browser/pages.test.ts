@@ -77,7 +77,7 @@ describe('an administrator', () => {
     await open('admin', '/shared-quotas/payments');
     const table = (resource: string) => page.getByRole('region', { name: `Namespaces by use of ${resource}` });
     await table('count/deployments.apps').waitFor();
-    await page.getByLabel('Resource').selectOption('pods');
+    await page.getByLabel('Resource', { exact: true }).selectOption('pods');
     await table('pods').waitFor();
     const rows = await table('pods').getByRole('row').allInnerTexts();
     const used = new Map(quota('payments').status?.namespaces?.map(({ namespace, status }) => [namespace, status.used?.pods]));
