@@ -24,7 +24,7 @@ const (
 	// owner is the project owner of the namespace checkout, and no more.
 	owner = "olga"
 	// browserTimeout bounds the builds and the tests in the browser.
-	browserTimeout = 10 * time.Minute
+	browserTimeout = 15 * time.Minute
 )
 
 // What the whole suite shares.

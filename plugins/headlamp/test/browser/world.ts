@@ -73,17 +73,9 @@ export async function visit(browser: Browser, base: string, path: string, view: 
   return page;
 }
 
-// goTo goes to another page of Headlamp, by way of one that shows nothing, so that what was typed is gone.
+// goTo goes to another page of Headlamp in the same window.
 export async function goTo(page: Page, path: string): Promise<void> {
-  for (const to of ['/c/main/nothing', `/c/main${path}`]) {
-    await page.evaluate(url => {
-      history.pushState(null, '', url);
-      window.dispatchEvent(new PopStateEvent('popstate'));
-    }, to);
-    if (to.endsWith('/nothing')) {
-      await page.locator('[data-shared-quota]').first().waitFor({ state: 'detached' });
-    }
-  }
+  await page.goto(new URL(`/c/main${path}`, page.url()).href, { waitUntil: 'commit' });
 }
 
 // shows waits until the page has the text, wherever it is.
