@@ -46,7 +46,7 @@ const pages: Shown[] = [
     person: 'owner',
     path: '/quota-views',
     async ready(page) {
-      await page.getByLabel('Namespace').fill('checkout');
+      await page.getByRole('textbox', { name: 'Namespace', exact: true }).fill('checkout');
       await page.keyboard.press('Enter');
       await shows(page, /refused services "third"/);
     },

@@ -114,7 +114,7 @@ describe('a project owner', () => {
 
   it('sees what is left of a namespace, what was refused and why, and what waits', async () => {
     await open('owner', '/quota-views');
-    await page.getByLabel('Namespace').fill('checkout');
+    await page.getByRole('textbox', { name: 'Namespace', exact: true }).fill('checkout');
     await page.keyboard.press('Enter');
     await meter('pods', 'payments in checkout').waitFor();
     const view = JSON.parse(kubectl('get', 'lrq', 'payments', '-n', 'checkout', '-o', 'json')) as { status: { available: Record<string, string> } };
@@ -129,10 +129,10 @@ describe('a project owner', () => {
 
   it('is told about a namespace of others, and a name that can be none', async () => {
     await open('owner', '/quota-views');
-    await page.getByLabel('Namespace').fill('invoices');
+    await page.getByRole('textbox', { name: 'Namespace', exact: true }).fill('invoices');
     await page.keyboard.press('Enter');
     await shows(page, /You may not read LocalResourceQuotas in invoices/);
-    await page.getByLabel('Namespace').fill('In Voices');
+    await page.getByRole('textbox', { name: 'Namespace', exact: true }).fill('In Voices');
     await shows(page, /Lower-case letters/);
   });
 
