@@ -74,7 +74,12 @@ func lacks(names ...string) gomegatypes.GomegaMatcher {
 
 // labelled matches a rendering in which an object has a label of the user's, and keeps another one.
 func labelled(name, kept string) gomegatypes.GomegaMatcher {
-	return field(And(HaveKeyWithValue("release", "stack"), HaveKey(kept)), name, "metadata", "labels")
+	return WithTransform(func(rendered objects) map[string]string {
+		if object, ok := rendered[name]; ok {
+			return object.GetLabels()
+		}
+		return nil // by default it isn't there
+	}, And(HaveKeyWithValue("release", "stack"), HaveKey(kept)))
 }
 
 const (
