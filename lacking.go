@@ -42,7 +42,8 @@ func features() []feature {
 		},
 		{
 			groupVersion: "resource.k8s.io/v1", resource: "resourceclaims", since: "1.34",
-			without: "ResourceClaims and the devices of DeviceClasses aren't counted or limited, even if another version of that API is served",
+			without: "ResourceClaims and the devices of DeviceClasses aren't counted or limited, " +
+				"even if another version of that API is served",
 		},
 		{
 			groupVersion: "storage.k8s.io/v1", resource: "volumeattributesclasses", since: "1.34",
@@ -65,7 +66,10 @@ func addLacking(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("making the client of discovery: %w", err)
 	}
-	return mgr.Add(lacking{log: mgr.GetLogger().WithName("kubernetes"), asked: asked})
+	if err := mgr.Add(lacking{log: mgr.GetLogger().WithName("kubernetes"), asked: asked}); err != nil {
+		return fmt.Errorf("adding what tells what the API server lacks: %w", err)
+	}
+	return nil
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -85,7 +89,8 @@ func (l lacking) tell() error {
 		return fmt.Errorf("asking for the version of the API server: %w", err)
 	}
 	log := l.log.WithValues("version", served.GitVersion)
-	if parsed, err := versionutil.ParseGeneric(served.GitVersion); err == nil && parsed.LessThan(versionutil.MustParseGeneric(oldestKubernetes)) {
+	oldest := versionutil.MustParseGeneric(oldestKubernetes)
+	if parsed, err := versionutil.ParseGeneric(served.GitVersion); err == nil && parsed.LessThan(oldest) {
 		log.Info("This version of Kubernetes is older than any that the operator was made for", "oldest", oldestKubernetes)
 	}
 	var errs []error
@@ -96,7 +101,8 @@ func (l lacking) tell() error {
 			continue
 		}
 		if !has {
-			log.Info("This API server lacks a feature", "feature", f.groupVersion+" "+f.resource, "since", f.since, "consequence", f.without)
+			log.Info("This API server lacks a feature",
+				"feature", f.groupVersion+" "+f.resource, "since", f.since, "consequence", f.without)
 		}
 	}
 	return errors.Join(errs...)

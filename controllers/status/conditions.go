@@ -51,11 +51,12 @@ func (f facts) ready() metav1.Condition {
 			f.ledger.Sealed.UTC().Format(time.RFC3339), f.untilCounted()))
 	case f.countedGeneration != f.generation:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
-			"counting what the selected namespaces use: requests for what is limited are "+f.untilCounted()+" until that is done; wait, and "+lookAtLog)
+			"counting what the selected namespaces use: requests for what is limited are "+f.untilCounted()+
+				" until that is done; wait, and "+lookAtLog)
 	case len(f.uncounted) > 0:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
-			"not counted yet: "+join(f.uncounted)+": requests for that are "+f.untilCounted(f.uncounted...)+" until it is; wait, and if it lasts, "+
-				"look at the condition ResourceUnavailable, and at the log of the operator's leader")
+			"not counted yet: "+join(f.uncounted)+": requests for that are "+f.untilCounted(f.uncounted...)+
+				" until it is; wait, and if it lasts, look at the condition ResourceUnavailable, and at the log of the operator's leader")
 	default:
 		return condition(quotav1.ConditionReady, metav1.ConditionTrue, quotav1.ReasonCounted,
 			"usage is counted and follows every change")
@@ -64,18 +65,8 @@ func (f facts) ready() metav1.Condition {
 
 func (f facts) enforced() metav1.Condition {
 	switch {
-	case f.invalid != nil && f.refusing && f.enforcement.RefusesNothing:
-		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
-			"no request is judged, because an invalid spec doesn't say how much it allows, and none is refused, because the mode of each "+
-				"resource is Warn or Audit: correct the spec; the condition Ready says what is wrong")
-	case f.invalid != nil && f.refusing:
-		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
-			"every request for what spec.quota.hard names is refused, in the namespaces that the valid part of the selector selects, "+
-				"because an invalid spec doesn't say how much it allows: correct it; the condition Ready says what is wrong")
 	case f.invalid != nil:
-		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
-			"nothing is limited, because no part of the selector is valid, or Kubernetes keeps no quota on what spec.quota.hard names: "+
-				"correct the spec; the condition Ready says what is wrong")
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec, f.whileInvalid())
 	case f.verdict.Enforcement == reach.Proved:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, f.enforcedHow())
 	case f.verdict.Enforcement == reach.Disputed:
@@ -92,6 +83,21 @@ func (f facts) enforced() metav1.Condition {
 	default:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
 			"the webhook is not called yet for every resource that is limited, in every namespace that is selected: wait, and "+lookAtLog)
+	}
+}
+
+// whileInvalid says what happens to requests while the spec is invalid.
+func (f facts) whileInvalid() string {
+	switch {
+	case f.refusing && f.enforcement.RefusesNothing:
+		return "no request is judged, because an invalid spec doesn't say how much it allows, and none is refused, because the mode of each " +
+			"resource is Warn or Audit: correct the spec; the condition Ready says what is wrong"
+	case f.refusing:
+		return "every request for what spec.quota.hard names is refused, in the namespaces that the valid part of the selector selects, " +
+			"because an invalid spec doesn't say how much it allows: correct it; the condition Ready says what is wrong"
+	default:
+		return "nothing is limited, because no part of the selector is valid, or Kubernetes keeps no quota on what spec.quota.hard names: " +
+			"correct the spec; the condition Ready says what is wrong"
 	}
 }
 

@@ -12,9 +12,14 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
-// retried are the reasons for which the operator tries again and again until something outside of it is mended.
-var retried = []string{
-	quotav1.ReasonLedgerUnavailable, quotav1.ReasonWebhookEdited, quotav1.ReasonProbeFailed, quotav1.ReasonNotWatchable,
+// isRetried reports whether the operator tries again and again until something outside of it is mended.
+func isRetried(unmet metav1.Condition) bool {
+	switch unmet.Reason {
+	case quotav1.ReasonLedgerUnavailable, quotav1.ReasonWebhookEdited, quotav1.ReasonProbeFailed, quotav1.ReasonNotWatchable:
+		return true
+	default:
+		return false
+	}
 }
 
 // progress returns Stalled if somebody must correct the spec, Reconciling if the spec isn't fully in force for another
@@ -32,10 +37,11 @@ func (f facts) progress(ready, enforced, unavailable metav1.Condition) *metav1.C
 		unmet = append(unmet, unavailable)
 	}
 	because := func(kind, reason string, one metav1.Condition) *metav1.Condition {
-		made := condition(kind, metav1.ConditionTrue, reason, fmt.Sprintf("%s is %s, %s: %s", one.Type, one.Status, one.Reason, one.Message))
+		message := fmt.Sprintf("%s is %s, %s: %s", one.Type, one.Status, one.Reason, one.Message)
+		made := condition(kind, metav1.ConditionTrue, reason, message)
 		return &made
 	}
-	switch trouble := slices.IndexFunc(unmet, func(one metav1.Condition) bool { return slices.Contains(retried, one.Reason) }); {
+	switch trouble := slices.IndexFunc(unmet, isRetried); {
 	case f.invalid != nil:
 		return because(quotav1.ConditionStalled, quotav1.ReasonInvalidSpec, ready)
 	case f.namesUnlimitable():

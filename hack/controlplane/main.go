@@ -27,10 +27,12 @@ func main() {
 	var o options
 	flag.StringVar(&o.out, "out", "../../bin/k8s", "directory that receives the binaries")
 	flag.StringVar(&o.kubernetes, "kubernetes", "", "a directory of versions/, such as v1.30; the version of go.mod if empty")
-	flag.StringVar(&o.mirror, "mirror", "", "URL of a copy of the official binaries, laid out as in SHA256SUMS; off to build everything from the modules")
+	flag.StringVar(&o.mirror, "mirror", "",
+		"URL of a copy of the official binaries, laid out as in SHA256SUMS; off to build everything from the modules")
 	flag.StringVar(&o.sums, "sums", "SHA256SUMS", "file with the SHA-256 sums of the official binaries")
 	flag.StringVar(&o.cache, "cache", "", "directory for downloads; if empty, one in the user's cache directory, which all clones share")
-	record := flag.Bool("record", false, "write to -sums what the places of the official binaries say of every pinned version, and do nothing else")
+	record := flag.Bool("record", false,
+		"write to -sums what the places of the official binaries say of every pinned version, and do nothing else")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

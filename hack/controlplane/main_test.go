@@ -317,7 +317,7 @@ func TestBadInput(t *testing.T) {
 		sums   string
 		want   string
 	}{
-		"a version that isn't pinned": {change: func(o *options) { o.kubernetes = "v1.1" }, want: `Kubernetes "v1.1" isn't pinned here`},
+		"a version that isn't pinned": {change: func(o *options) { o.kubernetes = "v1.1" }, want: `version "v1.1" of Kubernetes isn't pinned here`},
 		"a path":                      {change: func(o *options) { o.kubernetes = "../v1.1" }, want: "isn't pinned here"},
 		"a mirror that is no URL":     {change: func(o *options) { o.mirror = "mirror.example" }, want: "must be an http or https URL, or off"},
 		"no sums":                     {change: func(o *options) { o.sums += "-missing" }, want: "no such file"},

@@ -97,6 +97,7 @@ func inSteps(n int, pause time.Duration) http.HandlerFunc {
 }
 
 func TestDownload(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		serve http.HandlerFunc
 		sum   string
@@ -109,7 +110,7 @@ func TestDownload(t *testing.T) {
 		"what is cut off again and again without progress fails": {
 			serve: cutOff(100, false), want: "EOF",
 		},
-		"a slow one takes longer in all than it may stall": {serve: inSteps(20, 40*time.Millisecond)},
+		"a slow one takes longer in all than it may stall": {serve: inSteps(20, 150*time.Millisecond)},
 		"one that stalls fails":                            {serve: inSteps(1, time.Hour), want: errStalled.Error()},
 		"one that never answers fails": {
 			serve: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, want: "timeout awaiting response",
@@ -144,8 +145,8 @@ func TestDownload(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(unlock)
-			s.stallTime, s.stallBytes = 400*time.Millisecond, 1<<10
-			s.transport.ResponseHeaderTimeout = 400 * time.Millisecond
+			s.stallTime, s.stallBytes = 2*time.Second, 1<<10
+			s.transport.ResponseHeaderTimeout = 2 * time.Second
 			if test.sum == "" {
 				test.sum = sumOf(content())
 			}

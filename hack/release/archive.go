@@ -65,7 +65,8 @@ func (c contents) targz(at time.Time) ([]byte, error) {
 	archive := tar.NewWriter(compressed)
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		header := &tar.Header{
-			Typeflag: tar.TypeReg, Name: name, Size: int64(len(c[name].content)), Mode: int64(c[name].mode), ModTime: at, Format: tar.FormatUSTAR,
+			Typeflag: tar.TypeReg, Name: name, Size: int64(len(c[name].content)), Mode: int64(c[name].mode),
+			ModTime: at, Format: tar.FormatUSTAR,
 		}
 		if err := archive.WriteHeader(header); err != nil {
 			return nil, err

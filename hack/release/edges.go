@@ -101,4 +101,4 @@ func (e *edges) set(csv *operatorsv1alpha1.ClusterServiceVersion, o options) err
 }
 
 // named is a ClusterServiceVersion's name.
-func (o options) named(version string) string { return o.Package + ".v" + version }
+func (o *options) named(version string) string { return o.Package + ".v" + version }

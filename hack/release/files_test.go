@@ -172,8 +172,8 @@ func TestSums(t *testing.T) {
 	made := releasedFrom(t, 0o640, time.Now())
 	var names []string
 	for _, line := range lines(string(made.files[sumsFile])) {
-		found := regexp.MustCompile(`^([0-9a-f]{64})  (\S+)$`).FindStringSubmatch(line)
-		if found == nil || sum(made.files[found[2]]) != found[1] {
+		found := regexp.MustCompile(`^([0-9a-f]{64}) {2}(\S+)$`).FindStringSubmatch(line)
+		if len(found) != 3 || sum(made.files[found[2]]) != found[1] {
 			t.Fatalf("%q is no line of sha256sum, or another file's", line)
 		}
 		names = append(names, found[2])

@@ -60,7 +60,8 @@ func doubts(root, tag string) ([]string, error) {
 		return nil, err
 	}
 	if changed := lines(status); len(changed) > 0 {
-		doubts = append(doubts, fmt.Sprintf("the tree is dirty: %d files differ from the commit, the first is %s", len(changed), changed[0][3:]))
+		doubts = append(doubts, fmt.Sprintf(
+			"the tree is dirty: %d files differ from the commit, the first is %s", len(changed), changed[0][3:]))
 	}
 	tags, err := git(root, "tag", "--points-at", "HEAD")
 	if err != nil {
@@ -102,8 +103,7 @@ func git(root string, args ...string) (string, error) {
 // output runs a command, and returns what it prints. Its error has what it said of it.
 func output(command *exec.Cmd) (string, error) {
 	printed, err := command.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("%s: %w: %s", strings.Join(command.Args, " "), err, strings.TrimSpace(string(exit.Stderr)))
 	}
 	if err != nil {

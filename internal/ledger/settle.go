@@ -225,6 +225,12 @@ func (s State) HasCounted(basis Basis, version uint64) bool {
 	return s.Quota == basis.Quota && s.Digest == basis.Digest && s.Forgotten() == 0 && version <= s.Counted[Namespaces]
 }
 
+// HasCountedAsFar reports whether another state of the ledger has counted equally far, for the same basis: between them,
+// nothing was settled.
+func (s State) HasCountedAsFar(other State) bool {
+	return s.Basis == other.Basis && maps.Equal(s.Counted, other.Counted)
+}
+
 // IsAhead reports whether the ledger has counted more of some source than the count, so
 // that a settle leaves that as it is.
 func (s State) IsAhead(count Observation) bool {

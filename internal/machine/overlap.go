@@ -4,8 +4,6 @@
 package machine
 
 import (
-	"maps"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -22,14 +20,14 @@ type overlap struct {
 }
 
 // isTwice reports whether something may be in the sum twice.
-func (o overlap) isTwice(granted []ledger.Reservation) bool {
+func (o *overlap) isTwice(granted []ledger.Reservation) bool {
 	return o.recorded || o.granted && len(granted) > 0
 }
 
 // learn takes it that a ledger was seen that this machine didn't write, after another one. Nothing is counted between
 // two ledgers that have counted equally far.
 func (o *overlap) learn(before, after Snapshot, own types.UID, granted int) {
-	counted := before.State.Basis != after.State.Basis || !maps.Equal(before.State.Counted, after.State.Counted)
+	counted := !before.State.HasCountedAsFar(after.State)
 	o.granted = o.granted || counted && granted > 0
 	escrowed := len(before.State.ForeignEscrows(own))+len(after.State.ForeignEscrows(own)) > 0
 	switch reserves := reservesMore(before.State, after.State); {

@@ -53,7 +53,7 @@ func (w *world) measurePeak(q int) {
 	type slot struct{ resource, namespace, name, from string }
 	slots := map[slot]figures{}
 	for key, reservation := range stored.snapshot.State.Reservations {
-		if !reservation.IsEscrow() && !(escrow && w.hasCome(key)) {
+		if !reservation.IsEscrow() && (!escrow || !w.hasCome(key)) {
 			at := slot{reservation.Resource.Resource, reservation.Namespace, reservation.Name, reservation.From}
 			slots[at] = slots[at].max(w.amounts(reservation.Amounts))
 		}

@@ -48,8 +48,8 @@ func standingOf(ctx context.Context, object *unstructured.Unstructured) (is stan
 	var err error
 	is.flux, flux, err = gitops.Flux(object)
 	Expect(err).NotTo(HaveOccurred())
-	dir := filepath.Join(suite.RepositoryRoot(), "config/argocd", object.GroupVersionKind().Group, object.GetKind())
-	script, err := os.ReadFile(filepath.Join(dir, "health.lua")) //nolint:gosec // a file of this repository
+	dir := filepath.Join(suite.RepositoryRoot(), "config", "argocd", object.GroupVersionKind().Group, object.GetKind())
+	script, err := os.ReadFile(filepath.Join(dir, "health.lua"))
 	Expect(err).NotTo(HaveOccurred())
 	health, err := gitops.ArgoCD(ctx, string(script), object)
 	Expect(err).NotTo(HaveOccurred())

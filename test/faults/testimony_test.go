@@ -122,7 +122,7 @@ func (w *witness) create(ctx context.Context, object client.Object) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.own = append(w.own, write)
-	return err //nolint:wrapcheck // the caller says what it means
+	return err
 }
 
 // edited notes an edit by what the API server answered, and the resourceVersion before;

@@ -5,6 +5,7 @@ package helm
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -103,7 +104,7 @@ var _ = Describe("The chart's page", func() {
 		Expect(chart.Version).To(Equal(chart.AppVersion))
 	})
 
-	It("has examples that the API server takes", func(ctx SpecContext) {
+	It("has examples that the API server takes", func() {
 		var chart struct {
 			Annotations map[string]string `json:"annotations"`
 		}
@@ -132,9 +133,7 @@ func defaultsOf(prefix string, values map[string]any) map[string]string {
 	defaults := map[string]string{}
 	for name, value := range values {
 		if inner, ok := value.(map[string]any); ok && len(inner) > 0 && name != "resources" {
-			for path, text := range defaultsOf(prefix+name+".", inner) {
-				defaults[path] = text
-			}
+			maps.Copy(defaults, defaultsOf(prefix+name+".", inner))
 			continue
 		}
 		text, err := json.Marshal(value)

@@ -200,7 +200,7 @@ var _ = Describe("A value", func() {
 		help, err := exec.CommandContext(ctx, binary, "--help").CombinedOutput()
 		Expect(err).NotTo(HaveOccurred())
 		var known []string
-		for _, found := range regexp.MustCompile(`(?m)^  -([a-z-]+)`).FindAllStringSubmatch(string(help), -1) {
+		for _, found := range regexp.MustCompile(`(?m)^ {2}-([a-z-]+)`).FindAllStringSubmatch(string(help), -1) {
 			known = append(known, found[1])
 		}
 		Expect(slices.Concat(names, own)).To(ConsistOf(known))

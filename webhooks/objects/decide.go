@@ -127,7 +127,7 @@ func (h *Handler) passOver(
 			passed, waived.charge[remark.Quota] = append(passed, remark), true
 		}
 		last = h.charge(ctx, request, attributes, last.covered, waived)
-		if _, is := last.mayPassOver(); !is && !last.granted() && !isNative(last.err) && !isTaken(last.err) {
+		if last.isToBeDecidedAgain() {
 			last = h.decideAgain(ctx, request, attributes, question, last, waived)
 		}
 	}
@@ -150,14 +150,14 @@ func (h *Handler) passable(ctx context.Context, attributes kubeadmission.Attribu
 // can't be written: what would be settled is the leader's count, so nobody who only judges notices. A dry run writes nothing.
 func (h *Handler) whyUncounted(ctx context.Context, attributes kubeadmission.Attributes, last outcome) error {
 	undecided, is := last.decision.(ledger.Undecided)
-	waits := undecided.Reason == ledger.NotCounted || undecided.Reason == ledger.NotJoined
-	if !is || last.err != nil || !waits || attributes.IsDryRun() ||
+	waits := is && last.err == nil && (undecided.Reason == ledger.NotCounted || undecided.Reason == ledger.NotJoined)
+	if !waits || attributes.IsDryRun() ||
 		!named(last.covered.Definitions, undecided.Quota).Enforcement.AdmitsUnavailable(h.AdmitByDefault) {
 		return nil
 	}
 	err := h.Charger.Check(ctx, undecided.Quota)
 	if errors.Is(err, machine.ErrStore) || errors.Is(err, machine.ErrUnreadable) {
-		return err //nolint:wrapcheck // it names the quota
+		return err
 	}
 	return nil
 }
@@ -166,6 +166,12 @@ func (h *Handler) whyUncounted(ctx context.Context, attributes kubeadmission.Att
 func (o outcome) mayPassOver() (ledger.Undecided, bool) {
 	undecided, isUndecided := o.decision.(ledger.Undecided)
 	return undecided, o.err == nil && isUndecided && undecided.Unenforced && !o.enforces(undecided.Quota)
+}
+
+// isToBeDecidedAgain reports whether the outcome may rest on something outdated, and nothing else is to be done about it.
+func (o outcome) isToBeDecidedAgain() bool {
+	_, may := o.mayPassOver()
+	return !may && !o.granted() && !isNative(o.err) && !isTaken(o.err)
 }
 
 // covering returns what there is to say of those quotas that were passed over and still cover the namespace.
