@@ -110,7 +110,10 @@ func section(text *strings.Builder, style Style, title string, of *table) {
 // generationText tells a status that is behind the spec.
 func generationText(quota *quotav1.ClusterResourceQuota) string {
 	text := strconv.FormatInt(quota.Generation, 10)
-	if observed := quota.Status.ObservedGeneration; observed != quota.Generation {
+	switch observed := quota.Status.ObservedGeneration; {
+	case observed <= 0: // the CRD gives a new quota -1
+		text += " (the operator has written no status yet)"
+	case observed != quota.Generation:
 		text += fmt.Sprintf(" (the status is of generation %d)", observed)
 	}
 	return text

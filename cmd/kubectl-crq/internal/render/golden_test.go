@@ -78,6 +78,7 @@ func payments() *quotav1.ClusterResourceQuota {
 // fresh has not been looked at by any operator.
 func fresh() *quotav1.ClusterResourceQuota {
 	quota := builders.Quota("fresh").Label("team", "new").Hard("pods", "0").Hard("cpu", "4").Scopes(corev1.ResourceQuotaScopeBestEffort).Obj()
+	quota.Generation, quota.Status.ObservedGeneration = 1, -1 // as the CRD has it
 	quota.Status.Total.Used = list("pods", "0")
 	return quota
 }
