@@ -90,14 +90,14 @@ func (f facts) enforced() metav1.Condition {
 func (f facts) whileInvalid() string {
 	switch {
 	case f.refusing && f.enforcement.RefusesNothing:
-		return "no request is judged, because an invalid spec doesn't say how much it allows, and none is refused, because the mode of each " +
-			"resource is Warn or Audit: correct the spec; the condition Ready says what is wrong"
+		return "no request is judged, because an invalid spec doesn't say how much it allows, and none is refused, because the mode of " +
+			"each resource is Warn or Audit: correct the spec; the condition Ready says what is wrong"
 	case f.refusing:
 		return "every request for what spec.quota.hard names is refused, in the namespaces that the valid part of the selector selects, " +
 			"because an invalid spec doesn't say how much it allows: correct it; the condition Ready says what is wrong"
 	default:
-		return "nothing is limited, because no part of the selector is valid, or Kubernetes keeps no quota on what spec.quota.hard names: " +
-			"correct the spec; the condition Ready says what is wrong"
+		return "nothing is limited, because no part of the selector is valid, or Kubernetes keeps no quota on what spec.quota.hard " +
+			"names: correct the spec; the condition Ready says what is wrong"
 	}
 }
 

@@ -91,7 +91,8 @@ func versionDir(name string) (string, error) {
 		names = append(names, filepath.Base(filepath.Dir(file)))
 	}
 	if !slices.Contains(names, name) {
-		return "", fmt.Errorf("version %q of Kubernetes isn't pinned here; leave it out, or name one of %s", name, strings.Join(names, ", "))
+		return "", fmt.Errorf(
+			"version %q of Kubernetes isn't pinned here; leave it out, or name one of %s", name, strings.Join(names, ", "))
 	}
 	return filepath.Join(versionsDir, name), nil
 }

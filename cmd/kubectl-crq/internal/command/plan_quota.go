@@ -177,7 +177,8 @@ func (p *planner) quotaRemarks(made *render.PlanQuota, of redefinition) []string
 		remarks = append(remarks, "It selects no namespace that exists.")
 	}
 	if protected := sets.List(sets.New(made.Namespaces...).Intersection(sets.New(p.settings.Protected...))); len(protected) > 0 {
-		remarks = append(remarks, fmt.Sprintf("What is in %s is counted and never limited: the operator protects it.", strings.Join(protected, ", ")))
+		remarks = append(remarks, fmt.Sprintf(
+			"What is in %s is counted and never limited: the operator protects it.", strings.Join(protected, ", ")))
 	}
 	if len(of.then.Spec.Quota.Hard) == 0 {
 		remarks = append(remarks, "It has no limit.")

@@ -46,7 +46,7 @@ func (o *Outcome) settle(quotas map[string]settled) {
 			return true
 		}
 		switch other, taken := quotas[name]; {
-		case taken && apiequality.Semantic.DeepEqual(other.spec, manifest.Quota.Spec):
+		case taken && kindOf(other.source) != kindOf(o.Source) && apiequality.Semantic.DeepEqual(other.spec, manifest.Quota.Spec):
 			o.note(Skipped, sameQuota(name, other.source))
 		case taken:
 			o.note(Refused, nameTaken(name, other.source))
@@ -56,6 +56,12 @@ func (o *Outcome) settle(quotas map[string]settled) {
 		}
 		return true
 	})
+}
+
+// kindOf returns the kind of the object that a source names first.
+func kindOf(source string) string {
+	kind, _, _ := strings.Cut(source, " ")
+	return kind
 }
 
 // mistakes are what the API server and the operator's webhook refuse.
