@@ -87,6 +87,16 @@ const meanings: Record<string, Meaning> = {
     says: 'The quota selects namespaces that are never limited. What they use counts.',
     next: 'Exclude them by the selector, unless you want this.',
   },
+  'Reconciling/Progressing': { says: 'The spec isn’t fully in force yet, and the operator works on that.', next: 'Wait some seconds.' },
+  'Reconciling/ProgressingWithRetry': {
+    says: 'The spec isn’t fully in force. The operator tries again and again.',
+    next: 'Mend what the message names.',
+  },
+  'Stalled/InvalidSpec': { says: 'The spec can’t come into force.', next: correct },
+  'Stalled/NotLimitable': {
+    says: 'A part of the spec can’t come into force: Kubernetes keeps no quota on a resource that it names.',
+    next: 'Remove the name from spec.quota.hard, or correct it.',
+  },
   'Blocked/WaitingForRoom': {
     says: 'Workloads of this namespace wait for room.',
     next: 'Delete unneeded objects in any namespace that shares the quota, or ask an administrator for a higher limit.',
@@ -101,6 +111,8 @@ const wanted: Record<string, Condition['status']> = {
   Exceeded: 'False',
   ResourceUnavailable: 'False',
   ProtectedSelected: 'False',
+  Reconciling: 'False',
+  Stalled: 'False',
   Blocked: 'False',
 };
 const order = Object.keys(wanted);
@@ -112,7 +124,7 @@ function verdictOf(condition: Condition): Verdict {
   if (condition.status === wanted[condition.type]) {
     return 'good';
   }
-  const passing = ['Counting', 'WebhookPending', 'AdmittedAboveHard', 'ProtectedNamespaces', 'WaitingForRoom'];
+  const passing = ['Counting', 'Progressing', 'WebhookPending', 'AdmittedAboveHard', 'ProtectedNamespaces', 'WaitingForRoom'];
   return passing.includes(condition.reason) ? 'attention' : 'bad';
 }
 
