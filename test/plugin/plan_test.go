@@ -161,7 +161,8 @@ var _ = Describe("kubectl crq plan", Ordered, func() {
 		planned := plan(ctx, limited, file)
 		Expect(planned.status).To(Equal(2))
 		Expect(planned.Result).To(Equal("unknown"))
-		Expect(planned.Notes).To(ConsistOf(HavePrefix("You may not list namespaces"), HavePrefix("You may not list nodes")))
+		Expect(planned.Notes).To(ConsistOf(HavePrefix("You may not read the webhook configuration"),
+			HavePrefix("You may not list namespaces"), HavePrefix("You may not list nodes")))
 		known := plan(ctx, limited, quotaFile(team, team, "pods: 2"))
 		Expect(known.status).To(Equal(1))
 		Expect(known.Quotas[0].Namespaces).To(Equal([]string{books, shop}))
