@@ -65,9 +65,13 @@ func (m *modes) audit() string    { return m.world.name + "-h-audit" }
 func (m *modes) switched() string { return m.world.name + "-i-switched" }
 func (m *modes) admit() string    { return m.world.name + "-j-admit" }
 
-// startModes adds the quotas and their namespaces to a world, and sets clients to work once all are enforced.
+// startModes adds the quotas and their namespaces to a world, and sets clients to work once all are enforced. It returns
+// nil if this run doesn't make that move.
 func startModes(ctx context.Context, w *world, purpose uint64) *modes {
 	GinkgoHelper()
+	if !moves(quotaModes) {
+		return nil
+	}
 	m := &modes{
 		world: w, stopped: make(chan struct{}), namespaces: map[kindOfMode][]string{}, clients: map[kindOfMode]*load.Load{},
 	}
@@ -172,6 +176,9 @@ func (m *modes) rest(duration time.Duration) bool {
 
 // stop lets each client finish its call, and the last switch its proof.
 func (m *modes) stop() {
+	if m == nil {
+		return
+	}
 	m.once.Do(func() { close(m.stopped) })
 	m.running.Wait()
 	for _, clients := range m.clients {
@@ -183,6 +190,9 @@ func (m *modes) stop() {
 // counted. Nobody else uses the cluster.
 func (m *modes) goOnUnchecked(ctx context.Context) {
 	GinkgoHelper()
+	if m == nil {
+		return
+	}
 	replicas.startAll(ctx)
 	for _, namespace := range m.namespaces[admitted] {
 		Expect(api.DeleteAllOf(ctx, builders.Pod(namespace, "").Obj(), client.InNamespace(namespace), client.GracePeriodSeconds(0))).To(Succeed())
@@ -223,6 +233,9 @@ func (m *modes) eventuallyExceeds(ctx context.Context, status metav1.ConditionSt
 // wantServed fails if a client met what its quotas don't say, or if what they say was never put to the test.
 func (m *modes) wantServed(report judge.Report) {
 	GinkgoHelper()
+	if m == nil {
+		return
+	}
 	// Nobody's absence is felt if all quotas let such requests pass.
 	absence := []load.Outcome{load.CallLost, load.Unanswered, load.Undecided, load.Interrupted}
 	for kind, test := range map[kindOfMode]struct {

@@ -46,10 +46,11 @@ const (
 	lastPlaces     = "last places"      // fought over by clients that never rest
 	silentWatches  = "silent watches"   // of one replica: nothing is delivered
 	behindWatches  = "watches behind"   // of one replica: late
+	quotaModes     = "modes"            // of quotas of their own, which don't always refuse
 )
 
 func allMoves() []string {
-	return []string{briefQuotas, changedLimits, movedSpaces, servedVersions, lastPlaces, silentWatches, behindWatches}
+	return []string{briefQuotas, changedLimits, movedSpaces, servedVersions, lastPlaces, silentWatches, behindWatches, quotaModes}
 }
 
 // chosenMoves are those that this run makes.
