@@ -23,7 +23,8 @@
 // each request was sent, when each edit was answered, when no leader heard anything, and
 // by what ledgers held whether the API server asked about a request at all.
 //
-// With the move "modes", some quotas of a storm don't refuse what doesn't fit, or let pass what nobody can decide: one is in the mode Warn, one in
+// With the move "modes", some quotas of a storm don't refuse what doesn't fit, or let pass what nobody can decide: one is in
+// the mode Warn, one in
 // Audit, one is switched from Audit to Deny and back, and one admits while nobody can decide. Their clients are judged
 // more strictly: who can't be refused must never be, whatever is broken. From the answer to a switch on, the limit binds.
 // Excused is what is stored though the quota's ledger held nothing for it, while the quota lets that pass. At the end of a

@@ -168,7 +168,7 @@ func (o outcome) mayPassOver() (ledger.Undecided, bool) {
 	return undecided, o.err == nil && isUndecided && undecided.Unenforced && !o.enforces(undecided.Quota)
 }
 
-// isToBeDecidedAgain reports whether the outcome may rest on something outdated, and nothing else is to be done about it.
+// isToBeDecidedAgain reports whether the outcome may rest on something outdated.
 func (o outcome) isToBeDecidedAgain() bool {
 	_, may := o.mayPassOver()
 	return !may && !o.granted() && !isNative(o.err) && !isTaken(o.err)
