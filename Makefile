@@ -13,7 +13,7 @@ MAKEFLAGS += --no-builtin-rules
 # Variables. `make help` lists the lines that begin with two hashes.
 ## KUBERNETES: version of the control plane, a directory of hack/controlplane/versions such as v1.30; unset: the version of go.mod
 KUBERNETES ?=
-## MIRROR: URL of a copy of the official binaries of the control plane; unset: where they are published; off: build them
+## MIRROR: URL of a copy of the official binaries of the control plane; unset: where they are published; off: build them, unless they are there
 MIRROR ?=
 K8S := bin/k8s$(if $(KUBERNETES),-$(KUBERNETES))
 ## KUBEBUILDER_ASSETS: directory with kube-apiserver, etcd, kube-controller-manager and kubectl; unset: bin/k8s, which is downloaded or built
@@ -48,7 +48,7 @@ IMG ?= shared-quota-operator:dev
 VERSION ?= 0.1.0
 ## CHANNELS: channels of an OLM catalog that offer this version, separated by commas
 CHANNELS ?= candidate
-## DEFAULT_CHANNEL: the one of them for whoever names none
+## DEFAULT_CHANNEL: the one of them if none is named
 DEFAULT_CHANNEL ?= candidate
 ## REPLACES: version that this one follows in its channels; unset for the first
 REPLACES ?=
@@ -100,7 +100,7 @@ KUSTOMIZATIONS := config/argocd config/crd config/default config/manifests confi
 # The suites with so many specs that one process would keep all others waiting.
 LONG_SUITES := e2e plugin
 # Everything that is ours and formatted.
-GO_FILES = $(shell find . -name '*.go' -not -path './bin/*' -not -path '*/node_modules/*')
+GO_FILES = $(shell find . \( -path ./bin -o -name node_modules \) -prune -o -name '*.go' -print)
 # The files whose prose is checked. .vale.ini has the exceptions.
 PROSE = $(wildcard *.md docs/*.md charts/*/*.md) $(filter-out hack/vale/testdata/%,$(GO_FILES:./%=%))
 
@@ -477,7 +477,8 @@ verify-links: ## Check that all links between files of the repository lead somew
 verify-release: PLATFORMS := $(if $(filter file,$(origin PLATFORMS)),linux/amd64,$(PLATFORMS))
 verify-release: $(KUSTOMIZE) ## Check that two clones of the commit make the same release, byte for byte; PLATFORMS= for all platforms.
 	@rm -rf bin/verify-release && mkdir -p bin/verify-release/deeper/still
-	@make-in() { git clone -q . "$$1" && mkdir -p "$$1/bin" && ln -s "$(CURDIR)/bin/tools" "$$1/bin/tools" && \
+	@make-in() { git clone -q . "$$1" && mkdir -p "$$1/bin/tools" && \
+		cp $(KUSTOMIZE) "$$1/bin/tools/" && touch "$$1/$(KUSTOMIZE)" && \
 		$(MAKE) -C "$$1" --no-print-directory release VERSION=0.0.1-rc.1 IMG=registry.example/operator:v0.0.1-rc.1 PLATFORMS="$(PLATFORMS)" >/dev/null; }; \
 	(umask 022; TZ=UTC LC_ALL=C make-in bin/verify-release/one) && \
 	(umask 077; TZ=Asia/Kathmandu LC_ALL=C.UTF-8 make-in bin/verify-release/deeper/still/two)

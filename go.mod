@@ -2,6 +2,9 @@ module github.com/sharedquota/shared-quota-operator
 
 go 1.26.0
 
+// npm packages have Go files, too.
+ignore ./plugins
+
 // Of the version of the library, which it must be.
 tool github.com/onsi/ginkgo/v2/ginkgo
 

@@ -76,15 +76,15 @@ func addLacking(mgr ctrl.Manager) error {
 func (lacking) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
-func (l lacking) Start(context.Context) error {
-	if err := l.tell(); err != nil {
+func (l lacking) Start(ctx context.Context) error {
+	if err := l.tell(ctx); err != nil {
 		l.log.Info("Can't tell what this API server lacks", "reason", err.Error())
 	}
 	return nil
 }
 
-func (l lacking) tell() error {
-	served, err := l.asked.ServerVersion()
+func (l lacking) tell(ctx context.Context) error {
+	served, err := l.asked.ServerVersionWithContext(ctx)
 	if err != nil {
 		return fmt.Errorf("asking for the version of the API server: %w", err)
 	}
@@ -94,22 +94,25 @@ func (l lacking) tell() error {
 		log.Info("This version of Kubernetes is older than any that the operator was made for", "oldest", oldestKubernetes)
 	}
 	var errs []error
+	lacks := 0
 	for _, f := range features() {
-		has, err := l.has(f)
+		has, err := l.has(ctx, f)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		if !has {
+			lacks++
 			log.Info("This API server lacks a feature",
 				"feature", f.groupVersion+" "+f.resource, "since", f.since, "consequence", f.without)
 		}
 	}
+	log.Info("Asked what this API server serves", "lacking", lacks)
 	return errors.Join(errs...)
 }
 
-func (l lacking) has(f feature) (bool, error) {
-	list, err := l.asked.ServerResourcesForGroupVersion(f.groupVersion)
+func (l lacking) has(ctx context.Context, f feature) (bool, error) {
+	list, err := l.asked.ServerResourcesForGroupVersionWithContext(ctx, f.groupVersion)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

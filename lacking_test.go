@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,6 +30,9 @@ func toldOf(t *testing.T, gitVersion string, served map[string][]string) []strin
 		switch {
 		case r.URL.Path == "/version":
 			answer = versioninfo.Info{GitVersion: gitVersion}
+		case ok && resources == nil:
+			w.WriteHeader(http.StatusInternalServerError)
+			return
 		case ok:
 			list := metav1.APIResourceList{GroupVersion: groupVersion}
 			for _, name := range resources {
@@ -61,12 +65,15 @@ func TestWhatAnAPIServerLacksIsTold(t *testing.T) {
 	for _, f := range features() {
 		all[f.groupVersion] = append(all[f.groupVersion], f.resource)
 	}
-	if told := toldOf(t, "v1.37.1", all); len(told) > 0 {
+	if told := toldOf(t, "v1.37.1", all); len(told) != 1 || !strings.Contains(told[0], `"lacking"=0`) {
 		t.Errorf("of a server that has everything it tells %q", told)
 	}
 	told := toldOf(t, "v1.29.2-vendor.7", map[string][]string{"v1": {"pods"}})
-	if len(told) != len(features())+1 || !strings.Contains(told[0], `"oldest"="1.30"`) {
-		t.Fatalf("it tells %q, want that the version is too old, and a line for each feature", told)
+	if len(told) != len(features())+2 || !strings.Contains(told[0], `"oldest"="1.30"`) {
+		t.Fatalf("it tells %q, want that the version is too old, a line for each feature, and their number", told)
+	}
+	if last := told[len(told)-1]; !strings.Contains(last, fmt.Sprintf(`"lacking"=%d`, len(features()))) {
+		t.Errorf("at last it tells %q, want how many features are lacking", last)
 	}
 	for i, f := range features() {
 		if line := told[i+1]; !strings.Contains(line, f.resource) || !strings.Contains(line, f.without) || !strings.Contains(line, "v1.29.2-vendor.7") {
@@ -76,8 +83,13 @@ func TestWhatAnAPIServerLacksIsTold(t *testing.T) {
 }
 
 func TestAServerThatDoesNotSayWhatItLacksStopsNothing(t *testing.T) {
-	if told := toldOf(t, "v1.37.1", nil); len(told) != len(features()) {
-		t.Errorf("it tells %q, want a line for each feature", told)
+	if told := toldOf(t, "v1.37.1", nil); len(told) != len(features())+1 {
+		t.Errorf("it tells %q, want a line for each feature, and their number", told)
+	}
+	told := toldOf(t, "v1.37.1", map[string][]string{"v1": nil})
+	if len(told) != len(features())+1 || !strings.Contains(told[len(told)-1], "asking what the API server serves of v1: ") ||
+		strings.Contains(strings.Join(told, ""), "pods/resize") {
+		t.Errorf("it tells %q, want a line for each other feature, their number, and why one isn't known", told)
 	}
 	api := httptest.NewServer(http.NotFoundHandler())
 	api.Close()

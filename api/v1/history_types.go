@@ -44,8 +44,8 @@ type ResourceHistory struct {
 	// resource is a name in spec.quota.hard or spec.trial.hard.
 	Resource corev1.ResourceName `json:"resource"`
 
-	// peak is the most that was used and reserved at once. It is never more than that. It may lack objects that a replica
-	// granted from escrow and that were gone before the leader counted them, which takes a tenth of a second.
+	// peak is the most that was used and reserved at once, as the ledger says. If replicas grant from escrow, it may lack
+	// objects that were gone before the leader counted them, and have objects that had gone a moment before.
 	Peak PeakHistory `json:"peak"`
 
 	// refused are the requests that didn't fit. With the modes Warn and Audit they were admitted.

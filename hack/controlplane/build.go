@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 const (
@@ -33,12 +34,13 @@ func build(ctx context.Context, p plane, names []string, dir string) error {
 			parts[p.kubernetesDir] = append(parts[p.kubernetesDir], kubernetesModule+"/cmd/"+name)
 		}
 	}
-	estimate := "9 to 18 minutes"
+	estimate := "some ten minutes"
 	if slices.Equal(names, []string{etcdName}) {
-		estimate = "one to two minutes"
+		estimate = "a few minutes"
 	}
-	fmt.Printf("Building %s from the Go modules: %s on two cores the first time, a minute if they were built before.\n",
-		strings.Join(names, ", "), estimate)
+	fmt.Printf("Building %s from the Go modules: %s on two cores the first time.\n", strings.Join(names, ", "), estimate)
+	ctx, cancel := context.WithTimeout(ctx, buildLimit)
+	defer cancel()
 	for from, packages := range parts {
 		if len(packages) == 0 {
 			continue
@@ -72,6 +74,7 @@ func goBuild(ctx context.Context, from, dir, version string, packages []string) 
 	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", out + string(filepath.Separator)}
 	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
 	cmd.Dir, cmd.Env = from, buildEnvironment()
+	cmd.WaitDelay = 10 * time.Second // what it has started may keep the pipe open
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return err
@@ -105,6 +108,7 @@ func countCompiled(output io.Reader, compiled *atomic.Int64) []string {
 		}
 		compiled.Add(1)
 	}
+	_, _ = io.Copy(io.Discard, output) // after a line that is too long, or go build would wait for a reader
 	return rest
 }
 

@@ -142,7 +142,7 @@ func (p plane) fetch(ctx context.Context, wanted []string, reasons map[string]st
 // fetchFrom downloads all files at the same time, so that several that can't be
 // reached cost the time of one.
 func (p plane) fetchFrom(ctx context.Context, s *store, missing []string, files, reasons map[string]string) {
-	fmt.Printf("Downloading %s of Kubernetes %s and etcd %s, once for all clones: half a minute at 10 MB/s.\n",
+	fmt.Printf("Downloading %s of Kubernetes %s and etcd %s, once for all clones.\n",
 		strings.Join(missing, ", "), p.kubernetes, p.etcd)
 	var mu sync.Mutex // guards files, reasons and failed
 	var failed error

@@ -50,6 +50,9 @@ func main() {
 	}
 }
 
+// buildLimit bounds one build. On a busy machine one took 55 minutes.
+const buildLimit = 2 * time.Hour
+
 // buildPatience is how long another process may take to build the same
 // directory: twice what it takes on two cores.
 const buildPatience = 40 * time.Minute

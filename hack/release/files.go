@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -179,10 +178,6 @@ var chartImage = regexp.MustCompile(`(?m)^(image:\n(?:  #.*\n)*  repository: )(.
 
 // helm packs the chart with the release's version and image.
 func (r *release) helm() error {
-	if _, err := os.Stat(filepath.Join(r.root, r.chart, "Chart.yaml")); errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(os.Stderr, "warning: %s has no Chart.yaml: the release has no Helm chart\n", r.chart)
-		return nil
-	}
 	name, files := filepath.Base(r.chart), contents{}
 	if err := files.addTree(filepath.Join(r.root, r.chart), name); err != nil {
 		return err

@@ -168,6 +168,29 @@ func TestArchives(t *testing.T) {
 	}
 }
 
+// The chart of the repository has the lines that a release replaces.
+func TestTheRepositorysChartNamesTheRelease(t *testing.T) {
+	for image, want := range map[string][]string{
+		"registry.example/a:v1.2.3": {`repository: "registry.example/a"`, `tag: "v1.2.3"`, `digest: ""`},
+		"registry.example/a@sha256:" + strings.Repeat("0", 64): {
+			`repository: "registry.example/a"`, "tag: dev", `digest: "sha256:` + strings.Repeat("0", 64) + `"`,
+		},
+	} {
+		r := &release{
+			version: "1.2.3", root: "../..", chart: "charts/shared-quota-operator", image: image, at: commitAt, files: map[string][]byte{},
+		}
+		if err := r.helm(); err != nil {
+			t.Fatal(err)
+		}
+		_, texts := inTar(t, r.files["shared-quota-operator-1.2.3.tgz"])
+		for _, line := range want {
+			if got := texts["shared-quota-operator/values.yaml"]; !strings.Contains(got, line) {
+				t.Errorf("with the image %s, values.yaml lacks %s", image, line)
+			}
+		}
+	}
+}
+
 func TestSums(t *testing.T) {
 	made := releasedFrom(t, 0o640, time.Now())
 	var names []string

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -41,6 +42,9 @@ func licencesOf(root string, binaries []binary) (licences, error) {
 	found := licences{"stdlib": "BSD-3-Clause"}
 	for _, line := range lines(listed) {
 		path, dir, _ := strings.Cut(line, "\t")
+		if dir == "" {
+			return nil, fmt.Errorf("module %s isn't downloaded", path)
+		}
 		if found[path], err = licenceIn(dir); err != nil {
 			return nil, err
 		}

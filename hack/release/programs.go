@@ -84,7 +84,7 @@ func (b binary) fileName() string {
 	return b.program.name
 }
 
-// build builds a program as the Dockerfile does. The environment of whoever builds has no part in it.
+// build builds a program as the Dockerfile does. No Go setting of the builder's environment has an effect.
 func (p program) build(root, dir string, on platform, version string) (binary, error) {
 	made := binary{program: p, platform: on}
 	made.path = filepath.Join(dir, on.os+"-"+on.arch, made.fileName())

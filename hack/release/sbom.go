@@ -80,18 +80,18 @@ func (b *sbom) add(name, version, url string, one shipped) {
 		PackageExternalReferences: purl(one.info.Main.Path, "v"+version),
 	})
 	b.relate("DOCUMENT", "DESCRIBES", program)
-	b.require(program, "stdlib", strings.TrimPrefix(one.info.GoVersion, "go"), "")
+	b.require(program, "stdlib", strings.TrimPrefix(one.info.GoVersion, "go"), "", b.licences.of("stdlib"))
 	for _, module := range one.info.Deps {
 		linked := module
 		if module.Replace != nil {
 			linked = module.Replace
 		}
-		b.require(program, linked.Path, linked.Version, linked.Sum)
+		b.require(program, linked.Path, linked.Version, linked.Sum, b.licences.of(module.Path))
 	}
 }
 
-// require says that a program was linked from a module.
-func (b *sbom) require(program common.ElementID, path, version, sum string) {
+// require says that a program was linked from a module. A replaced one has its licence under the original path.
+func (b *sbom) require(program common.ElementID, path, version, sum, licence string) {
 	module := identifier("Module", path, version)
 	b.relate(program, "DEPENDS_ON", module)
 	if b.listed[module] {
@@ -100,7 +100,7 @@ func (b *sbom) require(program common.ElementID, path, version, sum string) {
 	b.listed[module] = true
 	one := &spdx.Package{
 		PackageName: path, PackageSPDXIdentifier: module, PackageVersion: version,
-		PackageDownloadLocation: noAssertion, PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: b.licences.of(path),
+		PackageDownloadLocation: noAssertion, PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: licence,
 		PackageCopyrightText: noAssertion, PrimaryPackagePurpose: "LIBRARY", PackageExternalReferences: purl(path, version),
 	}
 	if sum != "" {

@@ -24,7 +24,7 @@ func bill(t *testing.T) []byte {
 		one := binary{program: plugin, platform: on, info: built()}
 		all = append(all, shipped{one, one.archiveName("1.2.3"), sum([]byte(on.String()))})
 	}
-	found := licences{"stdlib": "BSD-3-Clause", "example.org/lib": "MIT"}
+	found := licences{"stdlib": "BSD-3-Clause", "example.org/lib": "MIT", "example.org/old": "ISC"}
 	text, err := billOf("kubectl-crq", "1.2.3", "https://example.org/toy", all, found, commitAt)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestTheBillListsWhatIsLinked(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want,+got)\n%s", diff)
 	}
-	wantLicence := map[string]string{"stdlib": "BSD-3-Clause", "example.org/lib": "MIT", "example.org/new": noAssertion}
+	wantLicence := map[string]string{"stdlib": "BSD-3-Clause", "example.org/lib": "MIT", "example.org/new": "ISC"}
 	if diff := cmp.Diff(wantLicence, licence); diff != "" {
 		t.Errorf("licences (-want,+got)\n%s", diff)
 	}

@@ -153,7 +153,7 @@ func (r *record) missIn(number int32, namespace string, mayGrow bool) {
 		if len(r.namespaces) == 0 {
 			return
 		}
-		delete(r.namespaces, r.byRequests()[len(r.namespaces)-1])
+		delete(r.namespaces, r.fewest())
 	}
 	r.addIn(number, namespace, 1)
 }
@@ -170,10 +170,21 @@ func (r *record) addIn(number int32, namespace string, requests int64) {
 }
 
 // byRequests returns the namespaces, that with the most requests first.
-func (r *record) byRequests() []string {
-	return slices.SortedFunc(maps.Keys(r.namespaces), func(a, b string) int {
-		return cmp.Or(cmp.Compare(r.namespaces[b], r.namespaces[a]), cmp.Compare(a, b))
-	})
+func (r *record) byRequests() []string { return slices.SortedFunc(maps.Keys(r.namespaces), r.compare) }
+
+// fewest returns the last of these. Each refusal may ask for it, so it sorts nothing.
+func (r *record) fewest() string {
+	var last string
+	for namespace := range r.namespaces {
+		if last == "" || r.compare(namespace, last) > 0 {
+			last = namespace
+		}
+	}
+	return last
+}
+
+func (r *record) compare(a, b string) int {
+	return cmp.Or(cmp.Compare(r.namespaces[b], r.namespaces[a]), cmp.Compare(a, b))
 }
 
 func (r *record) missTrial(at int64, refusal *Refusal) {

@@ -57,7 +57,7 @@ func goCode(t *testing.T, root string) string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (path == "bin" || path == ".git"):
+		case entry.IsDir() && (path == "bin" || path == ".git" || entry.Name() == "node_modules"):
 			return fs.SkipDir
 		case !strings.HasSuffix(path, ".go"):
 			return nil

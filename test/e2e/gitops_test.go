@@ -35,26 +35,25 @@ type standing struct {
 }
 
 var (
-	inProgress  = standing{status.InProgressStatus, "Progressing"}
-	inForce     = standing{status.CurrentStatus, "Healthy"}
-	failed      = standing{status.FailedStatus, "Degraded"}
-	toBeMended  = standing{status.InProgressStatus, "Degraded"}
-	terminating = standing{status.TerminatingStatus, "Progressing"}
+	inProgress = standing{status.InProgressStatus, "Progressing"}
+	inForce    = standing{status.CurrentStatus, "Healthy"}
+	failed     = standing{status.FailedStatus, "Degraded"}
+	toBeMended = standing{status.InProgressStatus, "Degraded"}
 )
 
 // standingOf returns how an object stands, and the messages of both.
-func standingOf(ctx context.Context, object *unstructured.Unstructured) (is standing, flux, argo string) {
+func standingOf(ctx context.Context, object *unstructured.Unstructured) (current standing, flux, argo string) {
 	GinkgoHelper()
 	var err error
-	is.flux, flux, err = gitops.Flux(object)
+	current.flux, flux, err = gitops.Flux(object)
 	Expect(err).NotTo(HaveOccurred())
 	dir := filepath.Join(suite.RepositoryRoot(), "config", "argocd", object.GroupVersionKind().Group, object.GetKind())
 	script, err := os.ReadFile(filepath.Join(dir, "health.lua"))
 	Expect(err).NotTo(HaveOccurred())
 	health, err := gitops.ArgoCD(ctx, string(script), object)
 	Expect(err).NotTo(HaveOccurred())
-	is.argo = health.Status
-	return is, flux, health.Message
+	current.argo = health.Status
+	return current, flux, health.Message
 }
 
 func unread(kind string) *unstructured.Unstructured {
@@ -215,7 +214,11 @@ var _ = Describe("For Flux and Argo CD a quota", func() {
 		}
 		finalizers(`["example.com/hold"]`)
 		mustDelete(ctx, quota)
-		Expect(stands(quota)(ctx)).To(Equal(terminating))
+		object := unread("ClusterResourceQuota")
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), object)).To(Succeed())
+		flux, _, err := gitops.Flux(object)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(flux).To(Equal(status.TerminatingStatus))
 		finalizers("null")
 		Eventually(ctx, func(ctx context.Context) error {
 			return api.Get(ctx, client.ObjectKeyFromObject(quota), quota)

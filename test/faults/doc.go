@@ -23,12 +23,10 @@
 // each request was sent, when each edit was answered, when no leader heard anything, and
 // by what ledgers held whether the API server asked about a request at all.
 //
-// With the move "modes", some quotas of a storm don't refuse what doesn't fit, or let pass what nobody can decide: one is in
-// the mode Warn, one in
-// Audit, one is switched from Audit to Deny and back, and one admits while nobody can decide. Their clients are judged
-// more strictly: who can't be refused must never be, whatever is broken. From the answer to a switch on, the limit binds.
-// Excused is what is stored though the quota's ledger held nothing for it, while the quota lets that pass. At the end of a
-// storm all replicas are killed, and what each quota says of that time is put to the test.
+// With the move "modes", a storm has four more quotas: one in the mode Warn, one in Audit, one that is switched between
+// Audit and Deny, and one that admits while nobody can decide. Clients of a quota that refuses nothing must never be
+// refused, whatever breaks. Once a switch to Deny is answered, the limit binds. A commit above the limit is excused if the
+// quota admits what nobody can decide, and its ledger held nothing for it.
 //
 // What clients met is judged too: 409 and 5xx are failures, but where the call
 // of a webhook was under way to a replica that ended or was paused at that

@@ -14,7 +14,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -184,50 +183,6 @@ func (m *modes) stop() {
 	for _, clients := range m.clients {
 		clients.Stop()
 	}
-}
-
-// goOnUnchecked kills all replicas and expects what each quota says of that time, and that afterwards what came in is
-// counted. Nobody else uses the cluster.
-func (m *modes) goOnUnchecked(ctx context.Context) {
-	GinkgoHelper()
-	if m == nil {
-		return
-	}
-	replicas.startAll(ctx)
-	for _, namespace := range m.namespaces[admitted] {
-		Expect(api.DeleteAllOf(ctx, builders.Pod(namespace, "").Obj(), client.InNamespace(namespace), client.GracePeriodSeconds(0))).To(Succeed())
-	}
-	m.eventuallyExceeds(ctx, metav1.ConditionFalse, quotav1.ReasonWithinLimits, "")
-	for _, place := range replicas.places {
-		replicas.kill(place)
-	}
-	create := func(kind kindOfMode, name string) error {
-		return evidence.create(ctx, builders.Pod(m.namespaces[kind][0], name).Request("cpu", "10m").Obj())
-	}
-	for i := range modePods + 1 {
-		Expect(create(admitted, fmt.Sprintf("unchecked-%d", i))).To(Succeed(), "nobody can decide")
-	}
-	Expect(create(advised, "unchecked")).To(Succeed(), "nobody can decide")
-	Expect(create(switched, "refused")).To(MatchError(ContainSubstring("failed calling webhook")), "the mode is Deny")
-	replicas.startAll(ctx)
-	m.eventuallyExceeds(ctx, metav1.ConditionTrue, quotav1.ReasonAdmittedWhileUnavailable,
-		fmt.Sprintf("pods: used %d, hard %d, 1 above it, admitted while the operator couldn't decide; ", modePods+1, modePods))
-	suite.WaitUntilEnforced(ctx, api, m.admit())
-	Expect(create(admitted, "checked")).To(MatchError(ContainSubstring(
-		fmt.Sprintf("exceeded quota: %s, requested: pods=1, used: pods=%d, limited: pods=%d", m.admit(), modePods+1, modePods))))
-}
-
-func (m *modes) eventuallyExceeds(ctx context.Context, status metav1.ConditionStatus, reason, message string) {
-	GinkgoHelper()
-	Eventually(ctx, func(g Gomega, ctx context.Context) {
-		quota := builders.Quota(m.admit()).Obj()
-		g.Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
-		exceeded := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionExceeded)
-		g.Expect(exceeded).NotTo(BeNil())
-		g.Expect(exceeded.Status).To(Equal(status), exceeded.Message)
-		g.Expect(exceeded.Reason).To(Equal(reason), exceeded.Message)
-		g.Expect(exceeded.Message).To(HavePrefix(message))
-	}).WithTimeout(2 * suite.Deadline).Should(Succeed())
 }
 
 // wantServed fails if a client met what its quotas don't say, or if what they say was never put to the test.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package gitops shows what Flux and Argo CD make of our objects: Flux by the
-// library that it uses itself, Argo CD by the scripts under config/argocd, which
-// run here as they do there. Its own tests are for objects that are written by
+// library that it uses itself, Argo CD by the scripts under config/argocd, with
+// the libraries that they have there. Its own tests are for objects that are written by
 // hand; package e2e has those of an operator.
 package gitops
 
@@ -36,11 +36,8 @@ func Flux(object *unstructured.Unstructured) (status.Status, string, error) {
 // scriptTimeout is Argo CD's.
 const scriptTimeout = time.Second
 
-// ArgoCD runs a health script for an object. What is being deleted is in progress without a look at the script.
+// ArgoCD runs a health script for an object. Argo CD itself runs none for what is being deleted.
 func ArgoCD(ctx context.Context, script string, object *unstructured.Unstructured) (Health, error) {
-	if object.GetDeletionTimestamp() != nil {
-		return Health{Status: "Progressing", Message: "Pending deletion"}, nil
-	}
 	state := lua.NewState(lua.Options{SkipOpenLibs: true})
 	defer state.Close()
 	ctx, cancel := context.WithTimeout(ctx, scriptTimeout)

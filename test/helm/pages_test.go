@@ -104,7 +104,7 @@ var _ = Describe("The chart's page", func() {
 		Expect(chart.Version).To(Equal(chart.AppVersion))
 	})
 
-	It("has examples that the API server takes", func() {
+	It("has the sample among its examples", func() {
 		var chart struct {
 			Annotations map[string]string `json:"annotations"`
 		}

@@ -120,8 +120,8 @@ type arrival struct {
 	learned time.Time
 }
 
-// setTerms takes in what the quota allows from now on. A limit that rises excuses nothing. One that is enforced from now
-// on was lowered: the quota was asked before, too.
+// setTerms takes in what the quota allows from now on. A limit that rises excuses nothing. One that begins to
+// be enforced counts as lowered, because the quota was asked before, too.
 func (t *trial) setTerms(change Change) {
 	if t.hard == nil {
 		t.terms = terms{
@@ -131,11 +131,11 @@ func (t *trial) setTerms(change Change) {
 	}
 	for name, limit := range change.Hard {
 		earlier, limited := t.hard[name]
-		_, was := t.enforced[name]
-		switch _, is := change.Enforced[name]; {
+		_, before := t.enforced[name]
+		switch _, now := change.Enforced[name]; {
 		case !limited:
 			t.limited[name] = t.InForce(change)
-		case limit.Cmp(earlier) < 0, is && !was:
+		case limit.Cmp(earlier) < 0, now && !before:
 			t.lowered[name] = t.InForce(change)
 		}
 	}

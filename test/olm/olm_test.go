@@ -182,6 +182,7 @@ func operatorSpecs() {
 		Expect(forbidden(requests)).To(BeEmpty())
 		for _, replica := range replicas {
 			Expect(suite.LogOf(replica.Process)).NotTo(ContainSubstring("forbidden"))
+			Expect(suite.LogOf(replica.Process)).To(ContainSubstring("Asked what this API server serves"))
 		}
 	})
 }

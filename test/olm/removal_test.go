@@ -29,9 +29,16 @@ func removalSpecs() {
 	steps := map[string]string{}
 
 	BeforeAll(func(ctx SpecContext) {
+		var order []string
 		for _, line := range uninstallation() {
-			steps[strings.Fields(line)[2]] = line // by what kubectl delete deletes
+			what := strings.Fields(line)[2]
+			steps[what] = line
+			order = append(order, what)
 		}
+		Expect(order).To(Equal([]string{
+			"clusterresourcequotas", "subscriptions.operators.coreos.com,clusterserviceversions", "validatingwebhookconfiguration", "-f", "crd",
+			"clusterroles", "namespace",
+		}), "the order of the specs below")
 		Expect(admin.Create(ctx, builders.Namespace(apart).Obj())).To(Succeed())
 		enforceExample(ctx)
 	})
