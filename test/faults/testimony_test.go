@@ -47,9 +47,7 @@ type witness struct {
 	// mu guards what follows.
 	mu      sync.Mutex
 	tallies []*load.Tally
-	// own are writes of the suite itself.
-	own   []load.Write
-	edits []*edit
+	edits   []*edit
 	// deaf are the times in which no leader heard what happened; the end of one that
 	// lasts is zero.
 	deaf []*[2]time.Time
@@ -113,18 +111,6 @@ func (w *witness) hear(tally *load.Tally) {
 	w.tallies = append(w.tallies, tally)
 }
 
-// create creates an object, and takes the write into account.
-func (w *witness) create(ctx context.Context, object client.Object) error {
-	write := load.Write{Namespace: object.GetNamespace(), Name: object.GetName(), Sent: time.Now()}
-	err := api.Create(ctx, object)
-	write.Answered, write.UID = time.Now(), object.GetUID()
-	write.Revision, _ = strconv.ParseInt(object.GetResourceVersion(), 10, 64) // It is a number, or nothing was stored.
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.own = append(w.own, write)
-	return err
-}
-
 // edited notes an edit by what the API server answered, and the resourceVersion before;
 // empty if there was nothing before. It is in force from now on; the caller changes that
 // if it is later.
@@ -167,7 +153,7 @@ func (w *witness) testimony() judge.Testimony {
 	stored := map[int64]load.Write{}
 	revisions := map[types.UID][]int64{}
 	var lost []load.Write
-	writes := slices.Clone(w.own)
+	var writes []load.Write
 	for _, tally := range w.tallies {
 		writes = append(writes, tally.Writes()...)
 	}
