@@ -18,10 +18,15 @@ class Server implements Transport {
   heard: (event: WatchEvent<KubeItem>) => void = () => {};
   closed: () => void = () => {};
   stopped = 0;
+  delay = 0;
 
   list<T>(_: string, query: Record<string, string>) {
     this.lists.push(query);
-    return new Promise<Page<T>>(resolve => resolve(this.answer() as unknown as Page<T>));
+    const { delay } = this;
+    return new Promise<Page<T>>(resolve => {
+      const page = this.answer() as unknown as Page<T>;
+      delay ? setTimeout(() => resolve(page), delay) : resolve(page);
+    });
   }
 
   watch<T>(_: string, query: Record<string, string>, heard: (event: WatchEvent<T>) => void, closed: () => void) {
@@ -119,6 +124,7 @@ describe('a list that is followed', () => {
 
   it('lists again when the watch is too old', async () => {
     await started();
+    await vi.advanceTimersByTimeAsync(60_000);
     server.answer = () => ({ items: [item('fresh')], metadata: { resourceVersion: '20' } });
     server.heard({ type: 'ERROR', object: item('') });
     await vi.advanceTimersByTimeAsync(0);
@@ -144,6 +150,32 @@ describe('a list that is followed', () => {
       await vi.advanceTimersByTimeAsync(1000);
     }
     expect(server.lists.length).toBeLessThan(25);
+  });
+
+  it.each([[[]], [['ADDED', 'BOOKMARK']]])('doesn’t hammer a server that answers each watch with an error, after %j', async before => {
+    await started();
+    for (let second = 0; second < 60; second++) {
+      before.forEach(type => server.heard({ type, object: item('a') }));
+      server.heard({ type: 'ERROR', object: item('') });
+      await vi.advanceTimersByTimeAsync(1000);
+    }
+    expect(server.lists.length).toBeGreaterThan(5);
+    expect(server.lists.length).toBeLessThan(25);
+    expect(server.watches.length - server.stopped).toBeLessThanOrEqual(1);
+  });
+
+  it('has one watch, however long the list takes after an error', async () => {
+    await started();
+    await vi.advanceTimersByTimeAsync(140_000);
+    server.delay = 20_000;
+    server.heard({ type: 'ERROR', object: item('') });
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(server.lists).toHaveLength(2);
+    expect(server.watches).toHaveLength(2);
+    expect(server.stopped).toBe(1);
+    server.heard({ type: 'ADDED', object: item('b') });
+    await vi.advanceTimersByTimeAsync(200);
+    expect(names()).toEqual(['a', 'b']);
   });
 
   it('reads page by page, and has a bound', async () => {

@@ -29,7 +29,7 @@ const watchSeconds = 300;
 // It sends a bookmark every minute. A watch that says nothing for longer is dead.
 const silence = 150_000;
 const longestPause = 30_000;
-// A watch that ends sooner than that counts as failed, and the next one is delayed.
+// A watch that ends sooner than that, however it ends, counts as failed, and the next one is delayed.
 const steady = 5000;
 // Changes that come together are shown together.
 const gather = 100;
@@ -104,27 +104,31 @@ export function follow<T extends KubeItem>(
 
   function watch(version: string) {
     const since = Date.now();
-    const silent = () => {
-      stopWatch?.();
-      void start();
-    };
+    let over = false;
     const watched = { ...query, resourceVersion: version, allowWatchBookmarks: 'true', timeoutSeconds: String(watchSeconds) };
-    stopWatch = transport.watch<T>(path, watched, heard, () => {
+    stopWatch = transport.watch<T>(path, watched, heard, again);
+    pause(again, silence);
+
+    // again ends this watch, if it hasn't ended, and lists once more: at once if the watch was steady.
+    function again() {
+      if (ended || over) {
+        return;
+      }
+      over = true;
+      stopWatch?.();
       stopWatch = null;
       failures = Date.now() - since < steady ? failures + 1 : 0;
       pause(start, failures === 0 ? 0 : Math.min(500 * 2 ** (failures - 1), longestPause));
-    });
-    pause(silent, silence);
+    }
 
     function heard(event: WatchEvent<T>) {
-      if (ended) {
+      if (ended || over) {
         return;
       }
       if (event.type === 'ERROR') {
-        return silent();
+        return again();
       }
-      failures = 0;
-      pause(silent, silence);
+      pause(again, silence);
       apply(event);
     }
   }
