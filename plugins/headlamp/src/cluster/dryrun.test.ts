@@ -16,6 +16,38 @@ describe('what is pasted', () => {
     expect(JSON.stringify(readManifests(`${pod}spec: {at: 2026-01-01}`))).toContain('"2026-01-01"');
   });
 
+  // The figures are those of sigs.k8s.io/yaml, by which kubectl reads.
+  it.each([
+    ['0644', 420],
+    ['-0644', -420],
+    ['06_44', 420],
+    ['0o644', 420],
+    ['0899', 899],
+    ['00', 0],
+    ['0', 0],
+    ['+07', 7],
+    ['0x1F', 31],
+    ['644', 644],
+    ['"0644"', '0644'],
+    ['yes', true],
+    ['On', true],
+    ['true', true],
+    ['n', false],
+    ['off', false],
+    ['FALSE', false],
+    ['"yes"', 'yes'],
+    ['yEs', 'yEs'],
+    ['1:30', '1:30'],
+    ['~', null],
+  ])('is read as kubectl reads it: %s', (text, value) => {
+    expect(readManifests(`${pod}spec: {at: ${text}}`)).toMatchObject([{ spec: { at: value } }]);
+  });
+
+  it('may have merge keys', () => {
+    expect(readManifests(`${pod}spec:\n  a: &a {m: 1, o: 2}\n  b: {<<: *a, o: 3}`)).toMatchObject([{ spec: { b: { m: 1, o: 3 } } }]);
+    expect(JSON.stringify(readManifests(`${pod}spec:\n  a: &a {m: 1}\n  b: {<<: *a}`))).not.toContain('<<');
+  });
+
   it.each([
     ['nothing', '  \n---\n', 'no manifest'],
     ['no YAML', 'a: [', 'not YAML'],
@@ -54,7 +86,7 @@ describe('a dry run', () => {
   const silent = () => ({ warning: null, hidden: false });
 
   it('applies by name, in the namespace that is chosen or that the object names', async () => {
-    const manifests = readManifests(`${pod}---\napiVersion: v1\nkind: Pod\nmetadata: {name: b, namespace: other}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: n}`);
+    const manifests = readManifests(`${pod}---\napiVersion: v1\nkind: Pod\nmetadata: {name: b, namespace: other}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: "n"}`);
     const answers = await tryManifests(api(silent), manifests, 'shop');
     expect(answers.map(({ object, result }) => [object, result])).toEqual([
       ['Pod shop/web', 'fits'],

@@ -1,7 +1,11 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { CORE_SCHEMA, loadAll, YAMLException } from 'js-yaml';
+import { CORE_SCHEMA, loadAll, Type, YAMLException, types } from 'js-yaml';
+
+declare module 'js-yaml' {
+  const types: Record<'bool' | 'int' | 'merge', Type>;
+}
 
 // A manifest, as far as it must be known to send it.
 export interface Manifest {
@@ -39,6 +43,26 @@ export interface Api {
 export const mostObjects = 50;
 export const mostCharacters = 1_000_000;
 
+// kubectl reads YAML 1.1: 0644 is octal, yes and on are true, and << merges. As in js-yaml's own schema, a time is text.
+const octal = /^[-+]?0[0-7_]+$/;
+const truth = /^(y|Y|yes|Yes|YES|on|On|ON)$/;
+const untruth = /^(n|N|no|No|NO|off|Off|OFF)$/;
+const schema = CORE_SCHEMA.extend({
+  implicit: [
+    types.merge,
+    new Type('tag:yaml.org,2002:int', {
+      kind: 'scalar',
+      resolve: (text: string | null) => types.int.resolve(text),
+      construct: (text: string) => (octal.test(text) ? parseInt(text.replaceAll('_', ''), 8) : (types.int.construct(text) as number)),
+    }),
+    new Type('tag:yaml.org,2002:bool', {
+      kind: 'scalar',
+      resolve: (text: string | null) => types.bool.resolve(text) || truth.test(text ?? '') || untruth.test(text ?? ''),
+      construct: (text: string) => truth.test(text) || (types.bool.construct(text) as boolean),
+    }),
+  ],
+});
+
 // readManifests reads what was pasted: documents of YAML, of which JSON is a part. What is wrong is thrown as an Error.
 export function readManifests(text: string): Manifest[] {
   if (text.length > mostCharacters) {
@@ -46,7 +70,7 @@ export function readManifests(text: string): Manifest[] {
   }
   let documents: unknown[];
   try {
-    documents = loadAll(text, undefined, { schema: CORE_SCHEMA });
+    documents = loadAll(text, undefined, { schema });
   } catch (error) {
     throw new Error(error instanceof YAMLException ? `This is not YAML: ${error.message}` : String(error));
   }
