@@ -3,6 +3,7 @@
 
 import { ApiProxy } from '@kinvolk/headlamp-plugin/lib';
 import type { Api, ApiResource } from './dryrun';
+import { within } from './within';
 
 const deadline = 30_000;
 
@@ -10,18 +11,19 @@ const deadline = 30_000;
 export function dryRunThrough(cluster: string): Api {
   return {
     async discover(path) {
-      const found = (await ApiProxy.clusterRequest(path, { cluster, timeout: deadline, autoLogoutOnAuthError: false })) as {
-        resources: ApiResource[];
-      };
+      const ask = (signal: AbortSignal) => ApiProxy.clusterRequest(path, { cluster, signal, autoLogoutOnAuthError: false });
+      const found = (await within(ask, deadline)) as { resources: ApiResource[] };
       return found.resources;
     },
     async send(method, path, query, body) {
       const type = method === 'PATCH' ? 'application/apply-patch+yaml' : 'application/json';
-      const response = (await ApiProxy.clusterRequest(
-        path,
-        { cluster, method, body, isJSON: false, timeout: deadline, autoLogoutOnAuthError: false, headers: { 'Content-Type': type } },
-        query
-      )) as Response;
+      const ask = (signal: AbortSignal) =>
+        ApiProxy.clusterRequest(
+          path,
+          { cluster, method, body, isJSON: false, signal, autoLogoutOnAuthError: false, headers: { 'Content-Type': type } },
+          query
+        );
+      const response = (await within(ask, deadline)) as Response;
       return { warning: response.headers.get('Warning'), hidden: response.type === 'cors' };
     },
   };

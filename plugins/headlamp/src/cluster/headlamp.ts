@@ -3,9 +3,10 @@
 
 import { ApiProxy } from '@kinvolk/headlamp-plugin/lib';
 import { useEffect, useState } from 'react';
-import type { Followed } from '../model/staleness';
+import { type Followed, loading } from '../model/staleness';
 import type { KubeItem } from '../model/types';
 import { follow, type Page, type Transport, type WatchEvent } from './follow';
+import { within } from './within';
 
 export const group = '/apis/quota.sharedquota.dev/v1';
 const deadline = 10_000;
@@ -14,7 +15,7 @@ const deadline = 10_000;
 export function through(cluster: string): Transport {
   return {
     list: <T>(path: string, query: Record<string, string>) =>
-      ApiProxy.clusterRequest(path, { cluster, timeout: deadline, autoLogoutOnAuthError: false }, query) as Promise<Page<T>>,
+      within<Page<T>>(signal => ApiProxy.clusterRequest(path, { cluster, signal, autoLogoutOnAuthError: false }, query), deadline),
     watch<T>(path: string, query: Record<string, string>, heard: (event: WatchEvent<T>) => void, closed: () => void) {
       let over = false;
       const url = `${path}?${new URLSearchParams({ ...query, watch: '1' })}`;
@@ -44,8 +45,6 @@ export function through(cluster: string): Transport {
     },
   };
 }
-
-const loading: Followed<never> = { phase: 'loading', items: [], heardAt: 0, error: '', truncated: false };
 
 // useFollowed follows a list for as long as the component is shown; an empty path follows nothing.
 export function useFollowed<T extends KubeItem>(cluster: string, path: string, fieldSelector = ''): Followed<T> {

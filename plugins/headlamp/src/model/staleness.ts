@@ -16,6 +16,8 @@ export interface Followed<T> {
   truncated: boolean;
 }
 
+export const loading: Followed<never> = { phase: 'loading', items: [], heardAt: 0, error: '', truncated: false };
+
 // The leader renews its lease every two seconds. Clocks of browsers and clusters differ.
 const leaseTolerance = 2 * 60_000;
 
