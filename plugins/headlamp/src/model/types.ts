@@ -9,13 +9,11 @@ export interface Meta {
   name: string;
   namespace?: string;
   uid: string;
-  resourceVersion?: string;
   generation?: number;
   creationTimestamp?: string;
 }
 
 export interface KubeItem {
-  kind?: string;
   metadata: Meta;
 }
 
@@ -41,15 +39,9 @@ export interface Requirement {
   values?: string[];
 }
 
-export interface ScopeRequirement {
-  scopeName: string;
-  operator: string;
-  values?: string[];
-}
-
 export interface History {
   resource: string;
-  peak: { day: string; week: string; month: string; at: string };
+  peak: { day: string; week: string; month: string };
   refused?: { day: number; week: number; month: number; shortfall: string };
   trend?: string;
 }
@@ -83,8 +75,7 @@ export interface ClusterQuota extends KubeItem {
     observedGeneration?: number;
     total?: Usage;
     reserved?: Quantities;
-    levels?: Record<string, string>;
-    waiting?: { owners: number; since: string };
+    waiting?: { owners: number };
     trial?: {
       since: string;
       wouldRefuse?: { resource: string; requests: number; largestShortfall: string; last: string }[];
@@ -112,7 +103,6 @@ export interface LocalQuota extends KubeItem {
     total?: Usage;
     reserved?: Quantities;
     available?: Quantities;
-    levels?: Record<string, string>;
     modes?: Record<string, Mode>;
     warnAt?: number;
     refusedToday?: number;
@@ -131,9 +121,9 @@ export interface KubeEvent extends KubeItem {
   lastTimestamp?: string | null;
   eventTime?: string | null;
   series?: { count?: number; lastObservedTime?: string } | null;
-  involvedObject: { kind?: string; name?: string };
+  involvedObject: { name?: string };
 }
 
 export interface Lease extends KubeItem {
-  spec?: { holderIdentity?: string; renewTime?: string };
+  spec?: { renewTime?: string };
 }
