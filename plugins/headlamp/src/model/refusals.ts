@@ -10,6 +10,7 @@ export interface Refusal {
   namespace: string;
   // The quota, or the workload, that the event is about.
   about: string;
+  // What became of it, and why.
   why: string;
   message: string;
   count: number;

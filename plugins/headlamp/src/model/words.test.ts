@@ -36,6 +36,15 @@ describe('conditions in words', () => {
     expect(said?.says).not.toContain(`${type} is`);
   });
 
+  it('say of no request that it is refused if that depends on the mode', () => {
+    const said = documented.map(([type, reason]) => sentences([condition(type, 'True', reason)], 2)[0]?.says ?? '');
+    const refusing = said.filter(says => /refuse/.test(says));
+    expect(refusing.length).toBeGreaterThanOrEqual(5);
+    for (const says of refusing) {
+      expect(says).toMatch(/if the mode is Deny|The message says/);
+    }
+  });
+
   it('come in the order of the documentation, whatever is new last', () => {
     const said = sentences([condition('Newer', 'True', 'Why'), condition('Exceeded', 'False', 'WithinLimits'), condition('Ready', 'True', 'Counted')], 2);
     expect(said.map(({ type, verdict }) => [type, verdict])).toEqual([
@@ -64,6 +73,11 @@ describe('conditions in words', () => {
 });
 
 describe('refusals in words', () => {
+  it('give each cause that the documentation has', () => {
+    expect(refusalWords.UsageUnknown).toContain('too many requests');
+    expect(refusalWords.WouldExceed).toContain('doesn’t say how much');
+  });
+
   it.each(Object.keys(refusalWords))('%s is in the documentation', reason => {
     expect(readFileSync(`${import.meta.dirname}/../../../../docs/events.md`, 'utf8')).toContain(`\n## ${reason}\n`);
   });

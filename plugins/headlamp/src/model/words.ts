@@ -30,13 +30,18 @@ const correct = 'Correct the spec.';
 // type/reason -> what it means.
 const meanings: Record<string, Meaning> = {
   'Ready/Counted': { says: 'Everything that the quota limits is counted.' },
-  'Ready/Counting': { says: 'A count is under way. Requests for what isn’t counted yet are refused.', next: wait },
+  'Ready/Counting': {
+    says:
+      'A count is under way. Until it is done, requests for what isn’t counted are refused if the mode is Deny, and admitted otherwise.',
+    next: wait,
+  },
   'Ready/LedgerUnavailable': {
-    says: 'The operator can’t read or write the quota’s ledger, and refuses requests.',
+    says: 'The operator can’t read or write the quota’s ledger. The message says whether requests are refused or admitted unchecked.',
     next: 'Mend what the message names.',
   },
   'Ready/LedgerLost': {
-    says: 'Somebody deleted or edited the quota’s ledger. Nothing is admitted until the time in the message.',
+    // The time in the message is when that happened.
+    says: 'Somebody deleted or edited the quota’s ledger. For some minutes at most, requests are refused if the mode is Deny.',
     next: 'Wait, and find out who may write QuotaLedgers.',
   },
   'Ready/InvalidSpec': { says: 'The spec can’t be enforced.', next: correct },
@@ -53,10 +58,10 @@ const meanings: Record<string, Meaning> = {
     says: 'The operator can’t find out whether the API server asks it.',
     next: 'Mend what the message names.',
   },
-  'Enforced/InvalidSpec': { says: 'The spec can’t be enforced, and requests for what it names are refused.', next: correct },
+  'Enforced/InvalidSpec': { says: 'The spec can’t be enforced. The message says whether requests are refused.', next: correct },
   'Exceeded/WithinLimits': { says: 'No more is used than the quota allows.' },
   'Exceeded/UsedAboveHard': {
-    says: 'More is used than the quota allows. Nothing is removed; requests for more are refused.',
+    says: 'More is used than the quota allows. Nothing is removed. Requests for more are refused if the mode is Deny.',
     next: 'Delete unneeded objects, or raise spec.quota.hard.',
   },
   'Exceeded/AdmittedAboveHard': {
@@ -159,12 +164,12 @@ export const modeWords: Record<Mode, string> = {
   Audit: 'admits what doesn’t fit, and notes it in the audit log',
 };
 
-// Why a request was refused, by the reason of its event. docs/events.md has the same.
+// What became of a request, by the reason of its event. docs/events.md has the same.
 export const refusalWords: Record<string, string> = {
   QuotaExceeded: 'It didn’t fit, and was refused.',
-  WouldExceed: 'It didn’t fit, and was admitted because of the mode.',
+  WouldExceed: 'It didn’t fit, or doesn’t say how much it asks for, and was admitted because of the mode.',
   RequestIncomplete: 'It was refused because it doesn’t say how much it asks for.',
-  UsageUnknown: 'It was refused because what is used wasn’t known.',
+  UsageUnknown: 'It was refused because what is used wasn’t known, or because too many requests were under way.',
   TooMuchInDoubt: 'It was refused because too much is held for requests that seem to have failed.',
   QuotaShort: 'It was applied, and not all of its objects fitted.',
 };

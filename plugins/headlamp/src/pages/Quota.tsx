@@ -97,7 +97,7 @@ function Past({ quota }: { quota: ClusterQuota }) {
       )}
       {mostRefused && (
         <Typography>
-          Most refused: {mostRefused.kind ? `${mostRefused.kind}/${mostRefused.name}` : 'objects without a controller'} in{' '}
+          Didn’t fit most often: {mostRefused.kind ? `${mostRefused.kind}/${mostRefused.name}` : 'objects without a controller'} in{' '}
           {mostRefused.namespace}, {mostRefused.requests} requests in 30 days.
         </Typography>
       )}
@@ -171,7 +171,7 @@ function Details({ quota }: { quota: ClusterQuota }) {
       </Typography>
       <ModeTags quota={quota} />
       {outdated && <Note severity="warning">Stale: the figures are of an older spec. The operator counts for the present one.</Note>}
-      <Bars bars={barsOf(quota)} quota={name} />
+      <Bars bars={barsOf(quota)} quota={name} mode={quota.spec.enforcement?.mode} />
       <Part title="Conditions">
         <Conditions said={sentences(quota.status?.conditions, generation)} />
       </Part>

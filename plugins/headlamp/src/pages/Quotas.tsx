@@ -63,7 +63,7 @@ function QuotaCard({ quota }: { quota: ClusterQuota }) {
           {waiting && `; ${waiting.owners} workloads wait for room`}
         </Typography>
         <ModeTags quota={quota} />
-        <Bars bars={barsOf(quota)} quota={name} />
+        <Bars bars={barsOf(quota)} quota={name} mode={quota.spec.enforcement?.mode} />
         <Conditions said={troubles(sentences(quota.status?.conditions, generation))} />
       </CardContent>
     </Card>

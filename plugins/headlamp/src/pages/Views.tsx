@@ -7,7 +7,7 @@ import { type FormEvent, useState } from 'react';
 import { group, useFollowed, useFollowedAll } from '../cluster/headlamp';
 import { barsOfView } from '../model/bars';
 import { refusalsOf, waitingIn } from '../model/refusals';
-import type { Followed } from '../model/staleness';
+import { type Followed, loading } from '../model/staleness';
 import type { KubeEvent, LocalQuota } from '../model/types';
 import { sentences, troubles } from '../model/words';
 import { Bars } from '../parts/Bars';
@@ -37,19 +37,15 @@ export function View({ view }: { view: LocalQuota }) {
   );
 }
 
-// What was refused in a namespace, and why, as far as events still tell.
+// What was refused in a namespace, or admitted by the mode, and why, as far as events still tell.
 export function RefusedIn({ namespace }: { namespace: string }) {
-  const events = useFollowed<KubeEvent>(
-    useClusterName(),
-    `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`,
-    'involvedObject.kind=LocalResourceQuota'
-  );
-  const none = <>No event tells of a refusal. Events are kept for an hour.</>;
+  const events = useFollowed<KubeEvent>(useClusterName(), eventsPathOf(namespace), 'involvedObject.kind=LocalResourceQuota');
+  const none = <>No event tells of such a request. By default, the API server keeps events for an hour.</>;
   const refusals = refusalsOf(events.items);
   return (
-    <Box component="section" aria-label={`Refused in ${namespace}`}>
+    <Box component="section" aria-label={`Refused, or admitted by the mode, in ${namespace}`}>
       <Typography component="h3" variant="h6">
-        Refused
+        Refused, or admitted by the mode
       </Typography>
       <States of={events} what="events" empty={none}>
         {refusals.length === 0 ? <Note severity="info">{none}</Note> : <Refusals refusals={refusals} />}
@@ -80,7 +76,9 @@ export function viewsPathOf(namespace: string): string {
   return `${group}/namespaces/${encodeURIComponent(namespace)}/localresourcequotas`;
 }
 
-const loading: Followed<LocalQuota> = { phase: 'loading', items: [], heardAt: 0, error: '', truncated: false };
+export function eventsPathOf(namespace: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`;
+}
 
 function NamespacePart({ namespace, followed }: { namespace: string; followed: Followed<LocalQuota> }) {
   return (

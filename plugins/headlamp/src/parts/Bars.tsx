@@ -3,11 +3,13 @@
 
 import { Box, Chip, Typography, useTheme } from '@mui/material';
 import { type Bar, inWords, type Tone } from '../model/bars';
+import type { Mode } from '../model/types';
 import { modeWords } from '../model/words';
 
 const toneWords: Record<Tone, string> = { good: '', near: 'near its limit', full: 'nothing left', over: 'above the limit', unknown: 'not counted' };
 
-// useTones are the colours of bars: as on a terminal, and readable on both themes.
+// useTones are the colours of bars: as on a terminal, darker on the light theme and lighter on the dark one. The words beside a
+// bar say the same.
 export function useTones(): Record<Tone, string> {
   const dark = useTheme().palette.mode === 'dark';
   return {
@@ -39,8 +41,17 @@ export function Meter({ bar, label }: { bar: Bar; label: string }) {
   );
 }
 
-// Bars shows each resource of a quota: the bar, and the figures below it.
-export function Bars({ bars, quota }: { bars: Bar[]; quota: string }) {
+interface BarsProps {
+  bars: Bar[];
+  quota: string;
+  // The quota's own mode, which a resource may override.
+  mode?: Mode;
+}
+
+// Bars shows each resource of a quota: the bar, and the figures below it. Modes are said of all or of none, so that an
+// override to Deny is seen, too.
+export function Bars({ bars, quota, mode }: BarsProps) {
+  const moded = [mode ?? 'Deny', ...bars.map(bar => bar.mode)].some(one => one !== 'Deny');
   return (
     <Box
       component="ul"
@@ -62,7 +73,7 @@ export function Bars({ bars, quota }: { bars: Bar[]; quota: string }) {
             {bar.used} used, {bar.reserved} reserved, {bar.available} available, of {bar.hard}
             {bar.here !== undefined && `; ${bar.here} used here`}
           </Typography>
-          {bar.mode !== 'Deny' && (
+          {moded && (
             <Typography variant="body2">
               Mode {bar.mode}: {modeWords[bar.mode]}.
             </Typography>

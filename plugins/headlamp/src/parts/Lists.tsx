@@ -67,7 +67,7 @@ export function Conditions({ said }: { said: Sentence[] }) {
   );
 }
 
-// Refusals lists what was refused, and why.
+// Refusals lists what didn't fit, and what became of it.
 export function Refusals({ refusals }: { refusals: Refusal[] }) {
   return (
     <Box component="ul" sx={{ listStyle: 'none', m: 0, p: 0 }}>

@@ -46,6 +46,26 @@ describe('a bar', () => {
   });
 });
 
+describe('the mode', () => {
+  const deny: Bar = { ...bar, resource: 'pods', mode: 'Deny' };
+
+  it('is said of each bar if one isn’t Deny', () => {
+    render(<Bars bars={[deny, { ...bar, mode: 'Audit' }]} quota="q" />);
+    expect(screen.getByText('Mode Deny: refuses what doesn’t fit.')).toBeTruthy();
+    expect(screen.getByText('Mode Audit: admits what doesn’t fit, and notes it in the audit log.')).toBeTruthy();
+  });
+
+  it('is said if the quota’s own isn’t Deny, and each bar overrides it', () => {
+    render(<Bars bars={[deny]} quota="q" mode="Warn" />);
+    expect(screen.getByText('Mode Deny: refuses what doesn’t fit.')).toBeTruthy();
+  });
+
+  it('is not said if all is as by default', () => {
+    render(<Bars bars={[deny]} quota="q" />);
+    expect(screen.queryByText(/^Mode/)).toBeNull();
+  });
+});
+
 describe('the state of a list', () => {
   const state = (phase: Phase, items: unknown[] = []): Followed<unknown> => ({ phase, items, heardAt: Date.now() - 5000, error: 'Unreachable', truncated: false });
   const show = (of: Followed<unknown>) =>
@@ -84,7 +104,7 @@ describe('lists', () => {
     const said = sentences([{ type: 'Exceeded', status: 'True', reason: 'UsedAboveHard', message: 'pods: used 5, hard 4', observedGeneration: 1 }], 2);
     render(<Conditions said={said} />);
     expect(screen.getByRole('alert').textContent).toBe(
-      'Exceeded: More is used than the quota allows. Nothing is removed; requests for more are refused. Delete unneeded objects, or raise spec.quota.hard.UsedAboveHard: pods: used 5, hard 4 (This is about an older spec.)'
+      'Exceeded: More is used than the quota allows. Nothing is removed. Requests for more are refused if the mode is Deny. Delete unneeded objects, or raise spec.quota.hard.UsedAboveHard: pods: used 5, hard 4 (This is about an older spec.)'
     );
   });
 

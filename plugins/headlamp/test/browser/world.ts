@@ -35,12 +35,19 @@ export async function proxy(port: number): Promise<() => Promise<void>> {
   const args = ['proxy', `--port=${port}`, '--api-prefix=/clusters/main/', `--www=${host}`, '--www-prefix=/'];
   const child = spawn(given('KUBECTL'), args, { stdio: 'ignore' });
   const ended = new Promise<void>(resolve => child.once('exit', () => resolve()));
-  const answers = () => fetch(`http://127.0.0.1:${port}/clusters/main/readyz`).then(({ ok }) => ok, () => false);
-  await expect.poll(answers, { timeout: deadline }).toBe(true);
-  return () => {
+  const end = () => {
     child.kill('SIGKILL');
     return ended;
   };
+  const ready = `http://127.0.0.1:${port}/clusters/main/readyz`;
+  const answers = () => fetch(ready, { signal: AbortSignal.timeout(5000) }).then(({ ok }) => ok, () => false);
+  try {
+    await expect.poll(answers, { timeout: deadline }).toBe(true);
+  } catch (error) {
+    await end();
+    throw error;
+  }
+  return end;
 }
 
 export function launch(): Promise<Browser> {

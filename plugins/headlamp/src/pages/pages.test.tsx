@@ -1,0 +1,132 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// @vitest-environment jsdom
+
+import { cleanup, render, screen } from '@testing-library/react';
+import { MemoryRouter } from 'react-router-dom';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Followed, loading, type Phase } from '../model/staleness';
+import type { ClusterQuota, KubeEvent, LocalQuota } from '../model/types';
+import { Quota } from './Quota';
+import { Section } from './Sections';
+import { RefusedIn } from './Views';
+
+// The end of a path -> what is known of the list there.
+let lists: Record<string, Followed<unknown>>;
+
+vi.mock('../cluster/headlamp', () => ({
+  group: '/apis/quota.sharedquota.dev/v1',
+  useFollowed: (_: string, path: string) => lists[path.split('/').at(-1) ?? ''] ?? loading,
+}));
+vi.mock('@kinvolk/headlamp-plugin/lib', () => ({
+  CommonComponents: { SectionBox: ({ children }: { children: unknown }) => children },
+  K8s: { useCluster: () => 'main' },
+}));
+
+function list(items: unknown[], phase: Phase = 'live', truncated = false): Followed<unknown> {
+  return { phase, items, heardAt: Date.now(), error: '', truncated };
+}
+
+function view(waiting: string[]): LocalQuota {
+  return {
+    metadata: { name: 'payments', namespace: 'shop', uid: 'v' },
+    status: { waiting: waiting.map(name => ({ kind: 'ReplicaSet', name, since: '2026-01-01T00:00:00Z' })) },
+  };
+}
+
+const set = { metadata: { name: 'web-1', namespace: 'shop', uid: 's', ownerReferences: [{ uid: 'd' }] } };
+
+afterEach(cleanup);
+beforeEach(() => {
+  lists = { localresourcequotas: list([view([])]), replicasets: list([set]), events: list([]) };
+});
+
+describe('the section of a Deployment', () => {
+  const show = () =>
+    render(
+      <MemoryRouter>
+        <Section resource={{ kind: 'Deployment', metadata: { name: 'web', namespace: 'shop', uid: 'd' } }} />
+      </MemoryRouter>
+    );
+  const all = 'This Deployment doesn’t wait for room.';
+
+  it('says that it doesn’t wait', () => {
+    show();
+    expect(screen.getByText(all)).toBeTruthy();
+  });
+
+  it('says that it waits, and promises nothing', () => {
+    lists.localresourcequotas = list([view(['other', 'web-1'])]);
+    show();
+    expect(screen.getByText('This Deployment waits for room.')).toBeTruthy();
+    expect(screen.getAllByRole('cell', { name: 'ReplicaSet/web-1' })).not.toHaveLength(0);
+    expect(screen.queryByText(all)).toBeNull();
+  });
+
+  it.each([
+    ['loading', 'Loading ReplicaSets in shop'],
+    ['denied', 'You may not read ReplicaSets in shop.'],
+    ['failed', /^The API server doesn’t answer/],
+  ] as const)('says nothing of waiting while ReplicaSets are %s', (phase, text) => {
+    lists.replicasets = list([], phase);
+    show();
+    expect(screen.getByText(text)).toBeTruthy();
+    expect(screen.queryByText(all)).toBeNull();
+  });
+
+  it('says nothing of waiting if its ReplicaSets may be left out', () => {
+    lists.replicasets = list([set], 'live', true);
+    show();
+    expect(screen.getByText(/^There are more ReplicaSets in shop/)).toBeTruthy();
+    expect(screen.queryByText(all)).toBeNull();
+  });
+
+  it('doesn’t know whether it waits if a view may name too few', () => {
+    lists.localresourcequotas = list([view(Array.from({ length: 20 }, (_, index) => `other-${index}`))]);
+    show();
+    expect(screen.getByText(/^This Deployment isn’t among the 20 workloads/)).toBeTruthy();
+    expect(screen.queryByText(all)).toBeNull();
+  });
+});
+
+describe('events of a namespace', () => {
+  const heading = 'Refused, or admitted by the mode';
+
+  it('are not called refusals, because the mode may admit', () => {
+    const metadata = { name: 'e', namespace: 'shop', uid: 'e' };
+    const event: KubeEvent = { metadata, reason: 'WouldExceed', message: 'm', involvedObject: { name: 'payments' } };
+    lists.events = list([event]);
+    render(<RefusedIn namespace="shop" />);
+    expect(screen.getByRole('region', { name: `${heading}, in shop` })).toBeTruthy();
+    expect(screen.getByRole('heading', { name: heading })).toBeTruthy();
+    expect(screen.getByText(/was admitted because of the mode/)).toBeTruthy();
+  });
+
+  it('may be none', () => {
+    render(<RefusedIn namespace="shop" />);
+    expect(screen.getByText('No event tells of such a request. By default, the API server keeps events for an hour.')).toBeTruthy();
+  });
+});
+
+describe('the page of a quota', () => {
+  it('says of any mode who didn’t fit most often', () => {
+    const quota: ClusterQuota = {
+      metadata: { name: 'payments', uid: 'q' },
+      spec: {
+        selector: {},
+        quota: { hard: { pods: '5' } },
+        enforcement: { mode: 'Warn', overrides: [{ resource: 'pods', mode: 'Deny' }] },
+      },
+      status: { mostRefused: { namespace: 'shop', kind: 'ReplicaSet', name: 'web-1', requests: 3 } },
+    };
+    lists.clusterresourcequotas = list([quota]);
+    render(
+      <MemoryRouter>
+        <Quota />
+      </MemoryRouter>
+    );
+    expect(screen.getByText('Didn’t fit most often: ReplicaSet/web-1 in shop, 3 requests in 30 days.')).toBeTruthy();
+    expect(screen.getByText('Mode Deny: refuses what doesn’t fit.')).toBeTruthy();
+  });
+});
