@@ -110,7 +110,14 @@ func (p *player) perform(ctx context.Context, step step) (harness.KubectlResult,
 			return result, err
 		}
 		wrong := judge(result, step.want)
-		if wrong == nil || deadline.Err() != nil {
+		if wrong == nil {
+			return result, nil
+		}
+		// Who interrupts the story isn't told that its step came out wrong.
+		if err := ctx.Err(); err != nil {
+			return result, err
+		}
+		if deadline.Err() != nil {
 			return result, wrong
 		}
 		select {
