@@ -266,7 +266,8 @@ var _ = Describe("kubectl crq why", Ordered, ContinueOnFailure, func() {
 		Expect(why(ctx, cluster.Kubeconfig(), "why-b", "hpa/lost").Summary).To(HaveSuffix("; Deployment/none doesn't exist."))
 	})
 
-	It("answers within a second in a namespace with 2,000 pods", func(ctx SpecContext) {
+	// Serial, because what runs beside it would be measured, too.
+	It("answers within a second in a namespace with 2,000 pods", Serial, func(ctx SpecContext) {
 		namespace(ctx, "why-busy")
 		group, creating := errgroup.WithContext(ctx)
 		group.SetLimit(16)
