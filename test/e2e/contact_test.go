@@ -6,7 +6,9 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,9 +20,12 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
@@ -90,6 +95,38 @@ var _ = Describe("A replica that the API server doesn't answer", func() {
 			return time.Since(began)
 		})
 	})
+
+	DescribeTable("admits a request that nothing refuses long before contact is lost", func(ctx SpecContext, epoch uint64) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "0").Enforcement(quotav1.EnforcementAudit, ""))
+		namespace := team.namespace(ctx)
+		between := newRelay(cluster.Config())
+		DeferCleanup(between.close)
+		restartBehind(ctx, between)
+		ask := func(name string, epoch uint64) *admissionv1.AdmissionResponse {
+			question := reach.Question{Witness: reach.WitnessNone, Epoch: epoch, Specs: reach.QuotaSet(nil), Admits: true}
+			return post(ctx, "/admit-objects/"+question.Path(), podReview(namespace, name, false))
+		}
+		attempt := 0
+		inTime(2*time.Second, func() time.Duration {
+			between.thaw()
+			attempt++
+			name := fmt.Sprintf("p%d", attempt)
+			Eventually(func() map[string]string { return ask(name, 0).AuditAnnotations }).Should(
+				HaveKeyWithValue("would-refuse", ContainSubstring("exceeded quota: "+quota.Name)))
+			between.freeze()
+			began := time.Now()
+			answer := ask(name+"-frozen", epoch)
+			took := time.Since(began)
+			AddReportEntry("admitted after", took.Round(time.Millisecond))
+			Expect(answer.Allowed).To(BeTrue())
+			Expect(answer.Warnings).To(ConsistOf(And(HavePrefix("not checked against "), ContainSubstring("and admitted: "))))
+			return took
+		})
+	},
+		Entry("because its charge can't be written", uint64(0)),
+		Entry("because quotas changed that the replica hasn't seen and can't read", uint64(math.MaxInt64)),
+	)
 })
 
 // restartBehind puts an operator in the place of the one that runs that reaches the
@@ -127,18 +164,26 @@ func readiness(ctx context.Context) (int, error) {
 // dry run.
 func review(ctx SpecContext, namespace string) *admissionv1.AdmissionResponse {
 	GinkgoHelper()
+	return post(ctx, "/admit-objects", podReview(namespace, "p1", true))
+}
+
+// podReview is what the API server asks about a new pod.
+func podReview(namespace, name string, dryRun bool) string {
+	GinkgoHelper()
 	body, err := json.Marshal(&admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{
-			UID: "11111111-2222-3333-4444-555555555555", Operation: admissionv1.Create, Namespace: namespace,
+			UID: types.UID(name), Operation: admissionv1.Create, Namespace: namespace,
 			Kind:     metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
 			Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
-			Object:   runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p1","uid":"u1"},"spec":{}}`)},
-			DryRun:   ptr.To(true),
+			Object: runtime.RawExtension{
+				Raw: fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"uid":"uid-of-%s"},"spec":{}}`, name, name),
+			},
+			DryRun: ptr.To(dryRun),
 		},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	return post(ctx, "/admit-objects", string(body))
+	return string(body)
 }
 
 // relay passes bytes to the API server and back, until it is told not to.
