@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 var _ = Describe("A pod", func() {
@@ -66,7 +67,7 @@ var _ = Describe("A pod", func() {
 		Entry("with a sidecar", "700m", func(pod *builders.PodBuilder) *builders.PodBuilder {
 			return pod.Sidecar("cpu", "200m")
 		}),
-		Entry("with resources of the pod as a whole", "900m", func(pod *builders.PodBuilder) *builders.PodBuilder {
+		Entry("with resources of the pod as a whole", suite.Since(podLevelSince), "900m", func(pod *builders.PodBuilder) *builders.PodBuilder {
 			return pod.PodLevelRequest("cpu", "900m")
 		}),
 		Entry("with the overhead of its runtime class", "750m", func(pod *builders.PodBuilder) *builders.PodBuilder {
@@ -121,7 +122,7 @@ var _ = Describe("A pod", func() {
 		mustCreate(ctx, builders.Pod(namespace, "next").Obj())
 	})
 
-	It("is charged what it grows by when it is resized, up to the limit", func(ctx SpecContext) {
+	It("is charged what it grows by when it is resized, up to the limit", suite.Since(resizeSince), func(ctx SpecContext) {
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("requests.cpu", "1").Hard("pods", "1"))
 		pod := mustCreate(ctx, builders.Pod(team.namespace(ctx), "growing").Request("cpu", "200m").Obj())
@@ -205,7 +206,7 @@ var _ = Describe("A service", func() {
 	})
 })
 
-var _ = Describe("A device claim", func() {
+var _ = Describe("A device claim", suite.Since(devicesSince), func() {
 	It("that takes what is available first is charged the worst case of each class", func(ctx SpecContext) {
 		team := newTeam()
 		const devices = ".deviceclass.resource.k8s.io/devices"

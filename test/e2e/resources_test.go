@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // row is one row of the tables of resources that a quota can limit.
@@ -137,9 +138,9 @@ var _ = Describe("A resource that can be limited", func() {
 		}}),
 
 		// Devices.
-		Entry(nil, row{"count/resourceclaims.resource.k8s.io", "1", "2", devices}),
-		Entry(nil, row{"fpga.deviceclass.resource.k8s.io/devices", "3", "6", devices}),
-		Entry(nil, row{"requests.deviceclass.resource.kubernetes.io/fpga", "3", "6", devices}),
+		Entry(nil, suite.Since(devicesSince), row{"count/resourceclaims.resource.k8s.io", "1", "2", devices}),
+		Entry(nil, suite.Since(devicesSince), row{"fpga.deviceclass.resource.k8s.io/devices", "3", "6", devices}),
+		Entry(nil, suite.Since(devicesSince), row{"requests.deviceclass.resource.kubernetes.io/fpga", "3", "6", devices}),
 	)
 })
 

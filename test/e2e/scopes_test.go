@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // scoped is a restriction of a quota, with an object that falls under it and
@@ -92,7 +93,7 @@ var _ = Describe("A quota of a scope", func() {
 		Entry("NotBestEffort, guaranteed", scoped{scopes(corev1.ResourceQuotaScopeNotBestEffort), pods, guaranteed, bestEffort}),
 		Entry("PriorityClass", scoped{scopes(corev1.ResourceQuotaScopePriorityClass), pods, low, ordinary}),
 		Entry("CrossNamespacePodAffinity", scoped{scopes(corev1.ResourceQuotaScopeCrossNamespacePodAffinity), pods, crossing, ordinary}),
-		Entry("VolumeAttributesClass", scoped{scopes(corev1.ResourceQuotaScopeVolumeAttributesClass), claims, fast, plainClaim}),
+		Entry("VolumeAttributesClass", suite.Since(volumeAttributesSince), scoped{scopes(corev1.ResourceQuotaScopeVolumeAttributesClass), claims, fast, plainClaim}),
 		Entry("Terminating and NotBestEffort, not with one of them alone", scoped{
 			scopes(corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotBestEffort), pods, busyTerminating, terminating}),
 
@@ -111,12 +112,12 @@ var _ = Describe("A quota of a scope", func() {
 		Entry("selector PriorityClass Exists", scoped{selector(corev1.ResourceQuotaScopePriorityClass, exists), pods, high, ordinary}),
 		Entry("selector PriorityClass DoesNotExist", scoped{
 			selector(corev1.ResourceQuotaScopePriorityClass, doesNotExist), pods, ordinary, high}),
-		Entry("selector VolumeAttributesClass In", scoped{selector(corev1.ResourceQuotaScopeVolumeAttributesClass, in, "fast"), claims, fast, slow}),
-		Entry("selector VolumeAttributesClass NotIn", scoped{
+		Entry("selector VolumeAttributesClass In", suite.Since(volumeAttributesSince), scoped{selector(corev1.ResourceQuotaScopeVolumeAttributesClass, in, "fast"), claims, fast, slow}),
+		Entry("selector VolumeAttributesClass NotIn", suite.Since(volumeAttributesSince), scoped{
 			selector(corev1.ResourceQuotaScopeVolumeAttributesClass, notIn, "slow"), claims, fast, slow}),
-		Entry("selector VolumeAttributesClass Exists", scoped{
+		Entry("selector VolumeAttributesClass Exists", suite.Since(volumeAttributesSince), scoped{
 			selector(corev1.ResourceQuotaScopeVolumeAttributesClass, exists), claims, slow, plainClaim}),
-		Entry("selector VolumeAttributesClass DoesNotExist", scoped{
+		Entry("selector VolumeAttributesClass DoesNotExist", suite.Since(volumeAttributesSince), scoped{
 			selector(corev1.ResourceQuotaScopeVolumeAttributesClass, doesNotExist), claims, plainClaim, fast}),
 	)
 
@@ -145,7 +146,7 @@ var _ = Describe("A quota of a scope", func() {
 		eventuallyUses(ctx, ending, "pods=1,requests.cpu=700m")
 	})
 
-	It("charges a volume claim that an update moves into it", func(ctx SpecContext) {
+	It("charges a volume claim that an update moves into it", suite.Since(volumeAttributesSince), func(ctx SpecContext) {
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("requests.storage", "1Gi").
 			ScopeSelector(corev1.ResourceQuotaScopeVolumeAttributesClass, in, "fast"))

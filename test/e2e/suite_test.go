@@ -47,6 +47,14 @@ var (
 	metricsAddress string
 )
 
+// Versions of Kubernetes that brought what some specs are about.
+const (
+	resizeSince           = "1.33"
+	devicesSince          = "1.34"
+	podLevelSince         = "1.34"
+	volumeAttributesSince = "1.34"
+)
+
 // widget is a custom resource that is there from the start.
 var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 
@@ -110,14 +118,16 @@ func startControlPlane(ctx context.Context) {
 func createSharedObjects(ctx context.Context) {
 	GinkgoHelper()
 	installCustomResource(ctx, widget, "widgets")
-	for _, object := range []client.Object{
+	shared := []client.Object{
 		builders.PriorityClass("high", 1000),
 		builders.PriorityClass("low", 10),
 		builders.ExpandableStorageClass("gold"),
-		builders.DeviceClass("fpga"),
-		builders.DeviceClassOffering("gpu", "dra.example/gpu"),
 		builders.RuntimeClass("heavy", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}),
-	} {
+	}
+	if suite.IsSince(ctx, devicesSince) {
+		shared = append(shared, builders.DeviceClass("fpga"), builders.DeviceClassOffering("gpu", "dra.example/gpu"))
+	}
+	for _, object := range shared {
 		Expect(api.Create(ctx, object)).To(Succeed())
 	}
 }

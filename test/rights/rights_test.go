@@ -39,8 +39,10 @@ var (
 
 const (
 	devices = "requests.dra.example/gpu"
-	secrets = corev1.ResourceName("count/secrets")
-	widgets = corev1.ResourceName("count/widgets.example.com")
+	// devicesSince is the version of Kubernetes that brought ResourceClaims.
+	devicesSince = "1.34"
+	secrets      = corev1.ResourceName("count/secrets")
+	widgets      = corev1.ResourceName("count/widgets.example.com")
 )
 
 // invisible tells of which grants the audit log can't show the use.
@@ -213,7 +215,9 @@ func defineTypes(ctx context.Context) {
 	openShift.Spec.Scope = apiextensionsv1.ClusterScoped
 	mustCreate(ctx, builders.CustomResource(widget, "widgets"), openShift)
 	suite.Kubectl(ctx, cluster, "wait", "--for=condition=established", "--timeout=60s", "crd", "--all")
-	mustCreate(ctx, builders.DeviceClassOffering("gpu", "dra.example/gpu"))
+	if suite.IsSince(ctx, devicesSince) {
+		mustCreate(ctx, builders.DeviceClassOffering("gpu", "dra.example/gpu"))
+	}
 }
 
 // scenario has the operator do all that it does, under a quota that names custom
@@ -235,7 +239,9 @@ func scenario(ctx context.Context, custom ...corev1.ResourceName) {
 	mustCreate(ctx, builders.Custom(widget, "shop", "w"), builders.Pod("shop", "p1").Limit("dra.example/gpu", "1").Obj())
 	mustCreate(ctx, builders.Pod("office", "p2").Obj())
 	Expect(admin.Create(ctx, builders.Pod("office", "p3").Obj())).To(beExceeded())
-	createClaimOfPod(ctx, "shop", "p1")
+	if suite.IsSince(ctx, devicesSince) {
+		createClaimOfPod(ctx, "shop", "p1")
+	}
 	Eventually(ctx, used(quota, "pods")).Should(Equal("2"))
 
 	Expect(admin.Delete(ctx, builders.Pod("office", "p2").Obj(), client.GracePeriodSeconds(0))).To(Succeed())

@@ -12,6 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 	BuildTimeout = 15 * time.Minute
 )
 
-// Run runs the specs of the calling package; timeout is for all of them and for what
+// Run runs those specs of the calling package that the control plane is new enough for; timeout is for all of them and for what
 // comes before. Eventually goes by Deadline and Poll, and ends with the context that it
 // is given; a suite with waits of its own sets them in its BeforeSuite.
 func Run(t *testing.T, description string, timeout time.Duration) {
@@ -35,8 +37,12 @@ func Run(t *testing.T, description string, timeout time.Duration) {
 	// What libraries log is told with the spec that fails.
 	ctrl.SetLogger(GinkgoLogr)
 	klog.SetLogger(GinkgoLogr)
+	tested, err := harness.KubernetesVersion(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	suite, reporter := GinkgoConfiguration()
-	suite.Timeout = timeout
+	suite.Timeout, suite.SemVerFilter = timeout, tested
 	RunSpecs(t, description, suite, reporter)
 }
 
