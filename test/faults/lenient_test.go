@@ -4,6 +4,7 @@
 package faults
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/test/faults/load"
 )
 
@@ -49,15 +51,17 @@ func (l *ledgerHistory) note(reservation string, since, until int64) {
 	}
 }
 
-// has tells whether something was held for a write when it was stored, or was recorded afterwards, as what is granted from
-// escrow is. The object was written before by the revision after.
-func (l *ledgerHistory) has(uid types.UID, after, stored int64) bool {
+// has tells whether something was held for a write when it was stored, or was recorded later, as what is granted from
+// escrow is, but by the revision upTo. The object was written before by the revision after.
+func (l *ledgerHistory) has(uid types.UID, after, stored, upTo int64) bool {
 	for reservation, since := range l.held {
-		if since > after && strings.Contains(reservation, string(uid)) {
+		if after < since && since <= upTo && strings.Contains(reservation, string(uid)) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(l.past[uid], func(held [2]int64) bool { return held[0] > after && held[1] > stored })
+	return slices.ContainsFunc(l.past[uid], func(held [2]int64) bool {
+		return after < held[0] && held[0] <= upTo && held[1] > stored
+	})
 }
 
 // allow notes that a quota lets requests pass that nobody can decide, until the returned function is called.
@@ -73,8 +77,11 @@ func (w *witness) allow(quota string) (end func()) {
 	}
 }
 
-// wasUnchecked tells whether a quota that lets requests pass which nobody can decide held nothing for a write when it was
-// stored. One that isn't known was decided.
+// wasUnchecked tells whether a quota that lets requests pass which nobody can decide did so with a write: the client was
+// warned, or the quota held nothing for it. One that isn't known was decided.
+//
+// A replica that was late may have reserved for the write after all: once the client was warned, or once the API server had
+// waited for as long as it waits for an answer. So what was recorded only after such a write was stored decided nothing.
 func (w *witness) wasUnchecked(quota string, write load.Write, after int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,8 +90,15 @@ func (w *witness) wasUnchecked(quota string, write load.Write, after int64) bool
 	}) {
 		return false
 	}
+	if slices.Contains(write.Unchecked, quota) || slices.Contains(write.Unchecked, "") {
+		return true
+	}
+	upTo := int64(math.MaxInt64)
+	if write.Answered.Sub(write.Sent) >= reach.Timeout {
+		upTo = write.Revision
+	}
 	ledger := w.ledgers[quota]
-	return ledger == nil || !ledger.has(write.UID, after, write.Revision)
+	return ledger == nil || !ledger.has(write.UID, after, write.Revision, upTo)
 }
 
 func TestWhatNobodyDecidedIsInNoLedger(t *testing.T) {
@@ -97,6 +111,14 @@ func TestWhatNobodyDecidedIsInNoLedger(t *testing.T) {
 	write := func(uid types.UID, revision int64, after time.Duration) load.Write {
 		return load.Write{UID: uid, Revision: revision, Sent: sent.Add(after), Answered: sent.Add(after)}
 	}
+	warned := func(write load.Write, unchecked ...string) load.Write {
+		write.Unchecked = unchecked
+		return write
+	}
+	lasting := func(write load.Write, took time.Duration) load.Write {
+		write.Answered = write.Sent.Add(took)
+		return write
+	}
 	w := newWitness()
 	w.lenient["team"] = []*[2]time.Time{{sent, sent.Add(time.Minute)}}
 	w.ledgers["team"] = newLedgerHistory()
@@ -108,17 +130,22 @@ func TestWhatNobodyDecidedIsInNoLedger(t *testing.T) {
 		after int64
 		want  bool
 	}{
-		"what is held":                               {quota: "team", write: write(held, 9, 0)},
-		"what is held for the write before":          {quota: "team", write: write(held, 10, 0), after: 9, want: true},
-		"what was held":                              {quota: "team", write: write(uid, 6, 0)},
-		"what was released before it was stored":     {quota: "team", write: write(uid, 9, 0), want: true},
-		"what was held for the write before":         {quota: "team", write: write(uid, 7, 0), after: 6, want: true},
-		"what was recorded after it was stored":      {quota: "team", write: write(uid, 4, 0)},
-		"what was never held":                        {quota: "team", write: write(other, 6, 0), want: true},
-		"what was never held, before that is let by": {quota: "team", write: write(other, 6, -time.Second)},
-		"what was never held, after that":            {quota: "team", write: write(other, 6, time.Minute)},
-		"what another quota held":                    {quota: "strict", write: write(other, 6, 0)},
-		"what isn't known":                           {quota: "team", write: write("", 6, 0)},
+		"what is held":                                 {quota: "team", write: write(held, 9, 0)},
+		"what is held for the write before":            {quota: "team", write: write(held, 10, 0), after: 9, want: true},
+		"what was held":                                {quota: "team", write: write(uid, 6, 0)},
+		"what was released before it was stored":       {quota: "team", write: write(uid, 9, 0), want: true},
+		"what was held for the write before":           {quota: "team", write: write(uid, 7, 0), after: 6, want: true},
+		"what was recorded after it was stored":        {quota: "team", write: write(uid, 4, 0)},
+		"what was recorded too late to have let it in": {quota: "team", write: lasting(write(uid, 4, 0), reach.Timeout), want: true},
+		"what was held before it took so long":         {quota: "team", write: lasting(write(uid, 6, 0), reach.Timeout)},
+		"what was never held":                          {quota: "team", write: write(other, 6, 0), want: true},
+		"what was never held, before that is let by":   {quota: "team", write: write(other, 6, -time.Second)},
+		"what was never held, after that":              {quota: "team", write: write(other, 6, time.Minute)},
+		"what the client was warned of":                {quota: "team", write: warned(write(uid, 6, 0), "team"), want: true},
+		"what the client was warned of for all":        {quota: "team", write: warned(write(uid, 6, 0), ""), want: true},
+		"what the client was warned of for another":    {quota: "team", write: warned(write(uid, 6, 0), "strict")},
+		"what another quota held":                      {quota: "strict", write: write(other, 6, 0)},
+		"what isn't known":                             {quota: "team", write: write("", 6, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := w.wasUnchecked(test.quota, test.write, test.after); got != test.want {

@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -110,7 +111,9 @@ func startControlPlane(ctx context.Context) {
 		CRDDirs: []string{}, Production: true, KeepDir: os.Getenv("FAULTS_KEEP") != "",
 	})
 	Expect(err).NotTo(HaveOccurred())
-	api = suite.Client(cluster.Config(), 0)
+	config := rest.CopyConfig(cluster.Config())
+	config.WarningHandlerWithContext = load.Warnings{}
+	api = suite.Client(config, 0)
 	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL(), judge.Recording(),
 		judge.Hearing(schema.GroupResource{Group: quotav1.GroupVersion.Group, Resource: "quotaledgers"}, evidence.readLedger))
 	Expect(err).NotTo(HaveOccurred())

@@ -132,7 +132,7 @@ func (w *worker) enter(
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
 	a := attempt{action: action, from: time.Now()}
-	a.err = do(ctx)
+	a.err = do(withWarnings(ctx, &a.warnings))
 	a.to = time.Now()
 	a.outcome = outcomeOf(a.err)
 	for _, isExpected := range expected {

@@ -21,6 +21,7 @@ type attempt struct {
 	from, to time.Time
 	outcome  Outcome
 	err      error
+	warnings []string
 }
 
 func (a attempt) String() string {

@@ -23,6 +23,8 @@ type Write struct {
 	// Revision is the resourceVersion that it got; 0 if nobody was told, and the call may
 	// have stored it or not.
 	Revision int64
+	// Unchecked are the quotas against which nobody could check it, so that it was admitted; an empty name is for all.
+	Unchecked []string
 	// Sent is when the call began, and Answered when it ended.
 	Sent, Answered time.Time
 }
@@ -30,6 +32,7 @@ type Write struct {
 func writeOf(object client.Object, a attempt) Write {
 	write := Write{
 		Namespace: object.GetNamespace(), Name: cmp.Or(object.GetName(), object.GetGenerateName()), Sent: a.from, Answered: a.to,
+		Unchecked: uncheckedOf(a.warnings),
 	}
 	if a.outcome == Succeeded {
 		write.UID = object.GetUID()
