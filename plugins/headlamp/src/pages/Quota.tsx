@@ -139,7 +139,7 @@ function Waiting({ quota }: { quota: ClusterQuota }) {
   return (
     <Part title="Who waits">
       <States of={followed} what="LocalResourceQuotas" empty={<>The quota has no local views yet.</>}>
-        {waiting.length === 0 ? <Note severity="success">No workload waits for room.</Note> : <WaitingTable waiting={waiting} />}
+        {waiting.length === 0 ? <Note severity="success">No workload waits for room.</Note> : <WaitingTable waiting={waiting} of={quota.metadata.name} />}
       </States>
     </Part>
   );

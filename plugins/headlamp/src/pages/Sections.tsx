@@ -59,7 +59,7 @@ function DeploymentSection({ name, namespace, uid }: { name: string; namespace: 
           {waiting.length > 0 ? (
             <>
               <Note severity="warning">This Deployment waits for room.</Note>
-              <WaitingTable waiting={waiting} />
+              <WaitingTable waiting={waiting} of={`Deployment ${name}`} />
             </>
           ) : (
             !sets.truncated && <NotWaiting views={views.items} />

@@ -32,7 +32,7 @@ export function View({ view }: { view: LocalQuota }) {
       </Typography>
       <Bars bars={barsOfView(view)} quota={`${name} in ${namespace}`} />
       <Conditions said={troubles(sentences(view.status?.conditions, generation))} />
-      {waiting.length > 0 && <WaitingTable waiting={waiting} />}
+      {waiting.length > 0 && <WaitingTable waiting={waiting} of={`${name} in ${namespace}`} />}
     </Box>
   );
 }

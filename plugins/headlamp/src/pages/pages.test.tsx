@@ -61,6 +61,10 @@ describe('the section of a Deployment', () => {
     show();
     expect(screen.getByText('This Deployment waits for room.')).toBeTruthy();
     expect(screen.getAllByRole('cell', { name: 'ReplicaSet/web-1' })).not.toHaveLength(0);
+    // The table of the Deployment, and that of the quota's view.
+    for (const of of ['Deployment web', 'payments in shop']) {
+      expect(screen.getByRole('region', { name: `Workloads that wait for room: ${of}` })).toBeTruthy();
+    }
     expect(screen.queryByText(all)).toBeNull();
   });
 

@@ -88,11 +88,11 @@ export function Refusals({ refusals }: { refusals: Refusal[] }) {
   );
 }
 
-// WaitingTable lists who waits for room.
-export function WaitingTable({ waiting }: { waiting: Waiting[] }) {
+// WaitingTable lists who waits for room. A page may have several, so each says of what it is.
+export function WaitingTable({ waiting, of }: { waiting: Waiting[]; of: string }) {
   return (
     <Grid
-      label="Workloads that wait for room"
+      label={`Workloads that wait for room: ${of}`}
       columns={['Workload', 'Namespace', 'Quota', 'Waits since', 'Short of']}
       rows={waiting.map(owner => ({
         key: `${owner.namespace}/${owner.quota}/${owner.kind}/${owner.name}`,

@@ -114,8 +114,8 @@ describe('lists', () => {
   });
 
   it('of who waits can be reached by the keyboard', () => {
-    render(<WaitingTable waiting={[{ kind: 'ReplicaSet', name: 'web-1', since: new Date().toISOString(), short: { pods: '2' }, namespace: 'shop', quota: 'payments' }]} />);
-    expect(screen.getByRole('region', { name: 'Workloads that wait for room' }).getAttribute('tabindex')).toBe('0');
+    render(<WaitingTable waiting={[{ kind: 'ReplicaSet', name: 'web-1', since: new Date().toISOString(), short: { pods: '2' }, namespace: 'shop', quota: 'payments' }]} of="payments" />);
+    expect(screen.getByRole('region', { name: 'Workloads that wait for room: payments' }).getAttribute('tabindex')).toBe('0');
     expect(screen.getByRole('cell', { name: 'pods: 2' })).toBeTruthy();
   });
 });

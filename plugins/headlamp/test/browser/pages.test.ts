@@ -192,7 +192,7 @@ describe('a project owner', () => {
   it('sees in Headlamp’s page of a Deployment that it waits, and that another doesn’t', async () => {
     await open('owner', '/deployments/checkout/search');
     await shows(page, 'This Deployment waits for room.');
-    await page.getByRole('region', { name: 'Workloads that wait for room' }).first().getByText(/^ReplicaSet\/search-/).waitFor();
+    await page.getByRole('region', { name: 'Workloads that wait for room: Deployment search' }).getByText(/^ReplicaSet\/search-/).waitFor();
     await open('owner', '/deployments/checkout/cart');
     await shows(page, 'This Deployment doesn’t wait for room.');
   });
