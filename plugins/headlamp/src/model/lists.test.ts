@@ -58,7 +58,7 @@ describe('use by namespaces', () => {
       { namespace: 'b', used: '3', ofHard: 0.375, ofUsed: 0.6 },
       { namespace: 'a', used: '1', ofHard: 0.125, ofUsed: 0.2 },
       { namespace: 'd', used: '1', ofHard: 0.125, ofUsed: 0.2 },
-      { namespace: 'c', used: '?', ofHard: 0, ofUsed: 0 },
+      { namespace: 'c', used: '?', ofHard: null, ofUsed: null },
     ]);
   });
 

@@ -8,9 +8,9 @@ import type { ClusterQuota } from './types';
 export interface NamespaceUse {
   namespace: string;
   used: string;
-  // Its part of the limit, for a bar, and of what all use.
-  ofHard: number;
-  ofUsed: number;
+  // Its part of the limit, for a bar, and of what all use; null if it isn't counted.
+  ofHard: number | null;
+  ofUsed: number | null;
 }
 
 // useOf says which namespaces use how much of a resource, the largest first.
@@ -26,8 +26,8 @@ export function useOf(quota: ClusterQuota, resource: string): NamespaceUse[] {
     .map(({ namespace, used, nano }) => ({
       namespace,
       used,
-      ofHard: nano < 0n ? 0 : Math.min(share(nano, hard), 1),
-      ofUsed: nano < 0n ? 0 : share(nano, all),
+      ofHard: nano < 0n ? null : Math.min(share(nano, hard), 1),
+      ofUsed: nano < 0n ? null : share(nano, all),
     }));
 }
 

@@ -5,7 +5,7 @@ import { Box, FormControl, InputLabel, NativeSelect, Typography } from '@mui/mat
 import { useState } from 'react';
 import { useParams } from 'react-router-dom';
 import { group, useFollowed } from '../cluster/headlamp';
-import { barsOf } from '../model/bars';
+import { barsOf, unknown } from '../model/bars';
 import { waitingIn } from '../model/refusals';
 import type { ClusterQuota, LocalQuota } from '../model/types';
 import { selectorOf, trendOf, useOf } from '../model/use';
@@ -52,8 +52,10 @@ function Namespaces({ quota }: { quota: ClusterQuota }) {
   );
 }
 
-function Share({ part }: { part: number }) {
-  return (
+function Share({ part }: { part: number | null }) {
+  return part === null ? (
+    unknown
+  ) : (
     <Box sx={{ display: 'flex', alignItems: 'center', gap: 1, minWidth: 90 }}>
       <Box aria-hidden sx={{ flex: 1, height: 8, border: 1, borderColor: 'text.secondary' }}>
         <Box sx={{ height: '100%', width: `${part * 100}%`, bgcolor: 'text.secondary' }} />

@@ -122,7 +122,7 @@ describe('the page of a quota', () => {
         quota: { hard: { pods: '5' } },
         enforcement: { mode: 'Warn', overrides: [{ resource: 'pods', mode: 'Deny' }] },
       },
-      status: { mostRefused: { namespace: 'shop', kind: 'ReplicaSet', name: 'web-1', requests: 3 } },
+      status: { namespaces: [{ namespace: 'shop', status: {} }], mostRefused: { namespace: 'shop', kind: 'ReplicaSet', name: 'web-1', requests: 3 } },
     };
     lists.clusterresourcequotas = list([quota]);
     render(
@@ -132,5 +132,7 @@ describe('the page of a quota', () => {
     );
     expect(screen.getByText('Didn’t fit most often: ReplicaSet/web-1 in shop, 3 requests in 30 days.')).toBeTruthy();
     expect(screen.getByText('Mode Deny: refuses what doesn’t fit.')).toBeTruthy();
+    // What isn't counted has no share either.
+    expect(screen.getAllByRole('cell').map(cell => cell.textContent)).toEqual(['shop', '?', '?', '?']);
   });
 });
