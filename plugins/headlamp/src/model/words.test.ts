@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Condition } from './types';
-import { refusalWords, sentences, troubles } from './words';
+import { counted, refusalWords, sentences, troubles } from './words';
 
 function condition(type: string, status: Condition['status'], reason: string, observedGeneration = 2): Condition {
   return { type, status, reason, message: 'm', observedGeneration };
@@ -69,6 +69,16 @@ describe('conditions in words', () => {
   it('say if they are about an older spec', () => {
     expect(sentences([condition('Ready', 'True', 'Counted', 1)], 2)[0]?.outdated).toBe(true);
     expect(sentences([condition('Ready', 'True', 'Counted', 2)], 2)[0]?.outdated).toBe(false);
+  });
+});
+
+describe('a number of things', () => {
+  it.each([
+    [0, '0 pods'],
+    [1, '1 pod'],
+    [2, '2 pods'],
+  ])('%d is %s', (many, words) => {
+    expect(counted(many, 'pod')).toBe(words);
   });
 });
 

@@ -173,3 +173,8 @@ export const refusalWords: Record<string, string> = {
   TooMuchInDoubt: 'It was refused because too much is held for requests that seem to have failed.',
   QuotaShort: 'It was applied, and not all of its objects fitted.',
 };
+
+// counted says how many there are of a thing.
+export function counted(many: number, thing: string): string {
+  return `${many} ${thing}${many === 1 ? '' : 's'}`;
+}

@@ -9,7 +9,7 @@ import { barsOf, unknown } from '../model/bars';
 import { waitingIn } from '../model/refusals';
 import type { ClusterQuota, LocalQuota } from '../model/types';
 import { selectorOf, trendOf, useOf } from '../model/use';
-import { sentences } from '../model/words';
+import { counted, sentences } from '../model/words';
 import { Bars } from '../parts/Bars';
 import { Conditions, Grid, WaitingTable } from '../parts/Lists';
 import { Page, Part, paths, To, useClusterName } from '../parts/Page';
@@ -100,7 +100,7 @@ function Past({ quota }: { quota: ClusterQuota }) {
       {mostRefused && (
         <Typography>
           Didn’t fit most often: {mostRefused.kind ? `${mostRefused.kind}/${mostRefused.name}` : 'objects without a controller'} in{' '}
-          {mostRefused.namespace}, {mostRefused.requests} requests in 30 days.
+          {mostRefused.namespace}, {counted(mostRefused.requests, 'request')} in 30 days.
         </Typography>
       )}
     </Part>
@@ -169,7 +169,7 @@ function Details({ quota }: { quota: ClusterQuota }) {
   return (
     <>
       <Typography sx={{ overflowWrap: 'anywhere' }}>
-        {quota.status?.namespaceCount ?? 0} namespaces with {selectorOf(quota)}
+        {counted(quota.status?.namespaceCount ?? 0, 'namespace')} with {selectorOf(quota)}
       </Typography>
       <ModeTags quota={quota} />
       {outdated && <Note severity="warning">Stale: the figures are of an older spec. The operator counts for the present one.</Note>}

@@ -8,7 +8,7 @@ import { barsOf, fullness } from '../model/bars';
 import { ago, staleOperator } from '../model/staleness';
 import type { ClusterQuota, Lease } from '../model/types';
 import { selectorOf } from '../model/use';
-import { modeWords, sentences, troubles } from '../model/words';
+import { counted, modeWords, sentences, troubles } from '../model/words';
 import { Bars, Tag } from '../parts/Bars';
 import { Conditions } from '../parts/Lists';
 import { Page, paths, To, useClusterName } from '../parts/Page';
@@ -59,8 +59,8 @@ function QuotaCard({ quota }: { quota: ClusterQuota }) {
           <To path={`${paths.quotas}/${name}`}>{name}</To>
         </Typography>
         <Typography sx={{ overflowWrap: 'anywhere' }}>
-          {quota.status?.namespaceCount ?? 0} namespaces with {selectorOf(quota)}
-          {waiting && `; ${waiting.owners} workloads wait for room`}
+          {counted(quota.status?.namespaceCount ?? 0, 'namespace')} with {selectorOf(quota)}
+          {waiting && `; ${counted(waiting.owners, 'workload')} ${waiting.owners === 1 ? 'waits' : 'wait'} for room`}
         </Typography>
         <ModeTags quota={quota} />
         <Bars bars={barsOf(quota)} quota={name} mode={quota.spec.enforcement?.mode} />

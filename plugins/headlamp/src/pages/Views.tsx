@@ -9,7 +9,7 @@ import { barsOfView } from '../model/bars';
 import { refusalsOf, waitingIn } from '../model/refusals';
 import { type Followed, loading } from '../model/staleness';
 import type { KubeEvent, LocalQuota } from '../model/types';
-import { sentences, troubles } from '../model/words';
+import { counted, sentences, troubles } from '../model/words';
 import { Bars } from '../parts/Bars';
 import { Conditions, Refusals, WaitingTable } from '../parts/Lists';
 import { Page, Part, paths, To, useClusterName } from '../parts/Page';
@@ -26,7 +26,7 @@ export function View({ view }: { view: LocalQuota }) {
         {name}
       </Typography>
       <Typography variant="body2" sx={{ mb: 1 }}>
-        Shared with other namespaces. Today {refusedToday} requests of this namespace didn’t fit.
+        Shared with other namespaces. Today {counted(refusedToday, 'request')} of this namespace didn’t fit.
         {warnAt ? ` You are warned from ${warnAt}% of a limit on.` : ''}
         {scopeSummary && scopeSummary !== 'none' ? ` It limits only ${scopeSummary}.` : ''}
       </Typography>
