@@ -23,7 +23,7 @@ export function Answers({ answers }: { answers: Answer[] }) {
     <Box aria-label="Answers" role="region">
       {answers.map((answer, index) => (
         <Note key={index} severity={severities[answer.result]}>
-          <Typography component="span" sx={{ fontWeight: 600 }}>
+          <Typography component="span" variant="inherit" sx={{ fontWeight: 600 }}>
             {answer.object}:
           </Typography>{' '}
           {words[answer.result]}

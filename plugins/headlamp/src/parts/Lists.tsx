@@ -52,7 +52,7 @@ export function Conditions({ said }: { said: Sentence[] }) {
     <>
       {said.map(sentence => (
         <Note key={sentence.type} severity={severities[sentence.verdict]}>
-          <Typography component="span" sx={{ fontWeight: 600 }}>
+          <Typography component="span" variant="inherit" sx={{ fontWeight: 600 }}>
             {sentence.type}:
           </Typography>{' '}
           {sentence.says} {sentence.next}

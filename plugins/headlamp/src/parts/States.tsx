@@ -1,9 +1,10 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { Alert, Box, CircularProgress, Typography } from '@mui/material';
+import { Alert, Box, CircularProgress, Typography, useTheme } from '@mui/material';
 import { type ReactNode, useEffect, useState } from 'react';
 import { ago, type Followed } from '../model/staleness';
+import { useTones } from './Bars';
 
 // useNow returns the time, and has the component drawn again every so often.
 export function useNow(everyMilliseconds = 5000): number {
@@ -28,10 +29,28 @@ export function Time({ at }: { at: string | undefined }) {
   );
 }
 
-// Note says something that needs attention.
-export function Note({ severity, children }: { severity: 'info' | 'success' | 'warning' | 'error'; children: ReactNode }) {
+type Severity = 'info' | 'success' | 'warning' | 'error';
+
+// Note says something that needs attention. Its colours are those of bars, because some of Headlamp's can't be seen on its own background.
+export function Note({ severity, children }: { severity: Severity; children: ReactNode }) {
+  const tones = useTones();
+  const info = useTheme().palette.info.main;
+  const colour = { success: tones.good, warning: tones.near, error: tones.full, info }[severity];
   return (
-    <Alert severity={severity} variant="outlined" role={severity === 'error' ? 'alert' : 'status'} sx={{ my: 1, color: 'text.primary', overflowWrap: 'anywhere', '& .MuiAlert-message': { minWidth: 0 } }}>
+    <Alert
+      severity={severity}
+      variant="outlined"
+      role={severity === 'error' ? 'alert' : 'status'}
+      sx={{
+        my: 1,
+        color: 'text.primary',
+        borderColor: 'divider',
+        borderLeft: `4px solid ${colour}`,
+        overflowWrap: 'anywhere',
+        '& .MuiAlert-icon': { color: colour },
+        '& .MuiAlert-message': { minWidth: 0 },
+      }}
+    >
       {children}
     </Alert>
   );
