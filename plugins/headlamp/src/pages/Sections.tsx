@@ -6,7 +6,7 @@ import { useFollowed } from '../cluster/headlamp';
 import { refusalsOf, waitingIn } from '../model/refusals';
 import type { KubeEvent, KubeItem, LocalQuota } from '../model/types';
 import { Refusals, WaitingTable } from '../parts/Lists';
-import { Part, paths, To, useClusterName } from '../parts/Page';
+import { AddedPart, paths, To, useClusterName } from '../parts/Page';
 import { Note, States } from '../parts/States';
 import { eventsPathOf, RefusedIn, ViewsOf, viewsPathOf } from './Views';
 
@@ -23,10 +23,10 @@ interface Owned extends KubeItem {
 function NamespaceSection({ name }: { name: string }) {
   const followed = useFollowed<LocalQuota>(useClusterName(), viewsPathOf(name));
   return (
-    <Part title="Shared quotas">
+    <AddedPart title="Shared quotas">
       <ViewsOf namespace={name} followed={followed} />
       <RefusedIn namespace={name} />
-    </Part>
+    </AddedPart>
   );
 }
 
@@ -53,7 +53,7 @@ function DeploymentSection({ name, namespace, uid }: { name: string; namespace: 
   const waiting = waitingIn(views.items).filter(owner => owner.kind === 'ReplicaSet' && own.has(owner.name));
   const short = refusalsOf(events.items);
   return (
-    <Part title="Shared quotas">
+    <AddedPart title="Shared quotas">
       <States of={views} what={`LocalResourceQuotas in ${namespace}`} empty={<>No shared quota covers {namespace}.</>}>
         <States of={sets} what={`ReplicaSets in ${namespace}`} empty={<>There is no ReplicaSet in {namespace} yet.</>}>
           {waiting.length > 0 ? (
@@ -71,7 +71,7 @@ function DeploymentSection({ name, namespace, uid }: { name: string; namespace: 
         </Typography>
         <ViewsOf namespace={namespace} followed={views} />
       </States>
-    </Part>
+    </AddedPart>
   );
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { CommonComponents, K8s } from '@kinvolk/headlamp-plugin/lib';
-import { Box, Link } from '@mui/material';
+import { Box, Link, Typography } from '@mui/material';
 import type { ReactNode } from 'react';
 import { Link as RouterLink } from 'react-router-dom';
 
@@ -38,8 +38,20 @@ export function Page({ title, children }: { title: string; children: ReactNode }
   );
 }
 
-// Part is a section of a page, or of a page of Headlamp's own.
+// Part is a section of a page. Its title is smaller than that of the page; Headlamp's own are nearly as large.
 export function Part({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <Box component="section" aria-label={title} sx={{ minWidth: 0, mt: 4 }}>
+      <Typography component="h2" variant="h5" sx={{ fontWeight: 600, mb: 1, overflowWrap: 'anywhere' }}>
+        {title}
+      </Typography>
+      {children}
+    </Box>
+  );
+}
+
+// AddedPart is a section that the plugin adds to a page of Headlamp's own, and looks like the others there.
+export function AddedPart({ title, children }: { title: string; children: ReactNode }) {
   return (
     <Box data-shared-quota component="section" aria-label={title} sx={{ minWidth: 0 }}>
       <CommonComponents.SectionBox title={title}>{children}</CommonComponents.SectionBox>
