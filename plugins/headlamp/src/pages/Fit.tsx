@@ -75,6 +75,7 @@ export function Fit() {
         />
         <TextField
           label="Manifests, as YAML or JSON"
+          variant="outlined"
           multiline
           minRows={8}
           maxRows={24}

@@ -98,7 +98,7 @@ function Past({ quota }: { quota: ClusterQuota }) {
         </>
       )}
       {mostRefused && (
-        <Typography>
+        <Typography sx={{ mt: 1 }}>
           Didn’t fit most often: {mostRefused.kind ? `${mostRefused.kind}/${mostRefused.name}` : 'objects without a controller'} in{' '}
           {mostRefused.namespace}, {counted(mostRefused.requests, 'request')} in 30 days.
         </Typography>

@@ -55,15 +55,15 @@ export function Bars({ bars, quota, mode }: BarsProps) {
   return (
     <Box
       component="ul"
-      sx={{ listStyle: 'none', m: 0, p: 0, display: 'grid', gap: 2, gridTemplateColumns: 'repeat(auto-fill, minmax(min(100%, 320px), 1fr))' }}
+      sx={{ listStyle: 'none', m: 0, mb: 1, p: 0, display: 'grid', gap: 2, gridTemplateColumns: 'repeat(auto-fill, minmax(min(100%, 320px), 1fr))' }}
     >
       {bars.map(bar => (
         <Box component="li" key={bar.resource}>
-          <Box sx={{ display: 'flex', justifyContent: 'space-between', gap: 1, flexWrap: 'wrap' }}>
+          <Box sx={{ display: 'flex', justifyContent: 'space-between', columnGap: 1, flexWrap: 'wrap' }}>
             <Typography component="span" sx={{ fontWeight: 600, overflowWrap: 'anywhere' }}>
               {bar.resource}
             </Typography>
-            <Typography component="span">
+            <Typography component="span" sx={{ ml: 'auto' }}>
               {bar.percent === null ? '?' : `${bar.percent}%`}
               {toneWords[bar.tone] && `, ${toneWords[bar.tone]}`}
             </Typography>
@@ -86,5 +86,12 @@ export function Bars({ bars, quota, mode }: BarsProps) {
 
 // Tag is a word in a frame, such as a mode.
 export function Tag({ children }: { children: string }) {
-  return <Chip size="small" variant="outlined" label={children} sx={{ color: 'text.primary', borderColor: 'text.secondary' }} />;
+  return (
+    <Chip
+      size="small"
+      variant="outlined"
+      label={children}
+      sx={{ color: 'text.primary', borderColor: 'text.secondary', height: 'auto', minHeight: 24, '& .MuiChip-label': { whiteSpace: 'normal' } }}
+    />
+  );
 }

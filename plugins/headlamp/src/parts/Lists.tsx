@@ -22,7 +22,7 @@ export function Grid({ label, columns, rows }: GridProps) {
         <TableHead>
           <TableRow>
             {columns.map(column => (
-              <TableCell key={column} sx={{ fontWeight: 600 }}>
+              <TableCell key={column} sx={{ fontWeight: 600, verticalAlign: 'bottom' }}>
                 {column}
               </TableCell>
             ))}
@@ -32,7 +32,7 @@ export function Grid({ label, columns, rows }: GridProps) {
           {rows.map(row => (
             <TableRow key={row.key}>
               {row.cells.map((cell, index) => (
-                <TableCell key={columns[index]} sx={{ overflowWrap: 'anywhere', verticalAlign: 'top' }}>
+                <TableCell key={columns[index]} sx={{ verticalAlign: 'top' }}>
                   {cell}
                 </TableCell>
               ))}
