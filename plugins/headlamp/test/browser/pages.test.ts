@@ -4,7 +4,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ClusterQuota } from '../../src/model/types';
-import { goTo, kubectl, launch, type Person, proxies, proxy, shows, visit } from './world';
+import { goTo, kubectl, launch, type Person, proxies, proxy, shows, violations, visit } from './world';
 
 let browser: Browser;
 let page: Page;
@@ -207,6 +207,7 @@ describe('what can go wrong', () => {
       await meter('pods', 'payments').waitFor();
       await end();
       await shows(page, /^Stale: the API server was last heard/);
+      expect(await violations(page)).toEqual([]);
       expect(await meter('pods', 'payments').isVisible()).toBe(true);
       end = await proxy(port);
       await page.getByText(/^Stale: the API server/).waitFor({ state: 'detached' });
@@ -228,11 +229,15 @@ describe('what can go wrong', () => {
     // Headlamp gives the links of its sidebar the role of buttons.
     await page.getByRole('navigation').getByRole('button', { name: 'Quotas', exact: true }).press('Enter');
     await shows(page, 'Loading ClusterResourceQuotas');
+    expect(await violations(page)).toEqual([]);
     answer();
     await shows(page, /^The API server doesn’t answer/);
+    expect(await violations(page)).toEqual([]);
     reply.status = 404;
     await shows(page, /the shared quota operator isn’t installed/);
+    expect(await violations(page)).toEqual([]);
     Object.assign(reply, { status: 200, json: { kind: 'List', items: [], metadata: { resourceVersion: '1' } } });
     await shows(page, 'There is no ClusterResourceQuota yet.');
+    expect(await violations(page)).toEqual([]);
   });
 });

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { execFileSync, spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import type { AxeResults } from 'axe-core';
 import { type Browser, chromium as engine, type Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { chromium, host } from './places';
@@ -88,4 +90,16 @@ export async function goTo(page: Page, path: string): Promise<void> {
 // shows waits until the page has the text, wherever it is.
 export async function shows(page: Page, text: string | RegExp): Promise<void> {
   await page.getByText(text).first().waitFor();
+}
+
+const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+
+// violations are what axe finds. Pages of Headlamp's own are Headlamp's to mend; of them, and of its sidebar, the
+// plugin's part is looked at.
+export async function violations(page: Page): Promise<string[]> {
+  await page.addScriptTag({ path: axe });
+  return page.evaluate(async () => {
+    const { axe } = window as unknown as { axe: { run: (context: unknown) => Promise<AxeResults> } };
+    return (await axe.run({ include: [['[data-shared-quota]']] })).violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join('\n')}`);
+  });
 }

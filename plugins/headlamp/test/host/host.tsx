@@ -28,9 +28,9 @@ function Layout() {
   return (
     <ThemeProvider theme={theme}>
       <CssBaseline />
-      <Box sx={{ display: 'flex', minHeight: '100vh', bgcolor: 'background.default', color: 'text.primary' }}>
+      <Box sx={{ display: 'flex', height: '100vh', bgcolor: 'background.default', color: 'text.primary' }}>
         <Sidebar />
-        <Box component="main" sx={{ flex: 1, minWidth: 0, p: 2 }}>
+        <Box component="main" sx={{ flex: 1, minWidth: 0, p: 2, overflow: 'auto' }}>
           <RouteSwitcher requiresToken={() => false} />
         </Box>
       </Box>
