@@ -25,5 +25,6 @@ export default defineConfig({
       output: { interop: 'compat', globals: provided },
     },
   },
-  test: { include: ['src/**/*.test.{ts,tsx}'], environment: 'node' },
+  // On a machine that is busy with builds, a look-up by role takes seconds.
+  test: { include: ['src/**/*.test.{ts,tsx}'], environment: 'node', testTimeout: 60_000 },
 });
