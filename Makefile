@@ -346,8 +346,8 @@ test-headlamp-unit: plugins/headlamp/node_modules/.package-lock.json ## Check th
 
 .PHONY: test-headlamp
 test-headlamp: test-headlamp-unit controlplane test-manager ## Test the Headlamp plugin, in Chromium against a real API server, too; needs npm and chromium. SCREENSHOTS: directory for pictures.
-	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" $(GO_TEST) $(RACE) -count=1 -v \
-		-timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) ./test/headlamp
+	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" $(if $(SCREENSHOTS),SCREENSHOTS="$(abspath $(SCREENSHOTS))") \
+		$(GO_TEST) $(RACE) -count=1 -v -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) ./test/headlamp
 
 # What happened is told when all went well, too. The suite has time limits of
 # its own, which know of FAULTS_DURATION.
