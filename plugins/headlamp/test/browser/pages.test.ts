@@ -4,7 +4,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ClusterQuota } from '../../src/model/types';
-import { goTo, kubectl, launch, type Person, proxies, proxy, shows, violations, visit } from './world';
+import { goTo, kubectl, launch, type Person, proxies, proxy, shows, violations, visit, wide } from './world';
 
 let browser: Browser;
 let page: Page;
@@ -83,7 +83,8 @@ describe('an administrator', () => {
     await open('admin', '/shared-quotas/payments');
     const table = (resource: string) => page.getByRole('region', { name: `Namespaces by use of ${resource}` });
     await table('count/deployments.apps').waitFor();
-    await page.getByLabel('Resource', { exact: true }).selectOption('pods');
+    await page.getByLabel('Resource', { exact: true }).focus();
+    await page.keyboard.type('pods');
     await table('pods').waitFor();
     const rows = await table('pods').getByRole('row').allInnerTexts();
     const used = new Map(quota('payments').status?.namespaces?.map(({ namespace, status }) => [namespace, status.used?.pods]));
@@ -95,6 +96,12 @@ describe('an administrator', () => {
     const past = page.getByRole('region', { name: 'Peaks and refusals of each resource' });
     await past.getByRole('row', { name: /^services\.loadbalancers/ }).waitFor();
     await shows(page, /^Didn’t fit most often: /);
+    // A table that is wider than the window scrolls by the keyboard.
+    await page.setViewportSize({ width: 400, height: 1000 });
+    await past.focus();
+    await page.keyboard.press('ArrowRight');
+    await expect.poll(() => past.evaluate(table => table.scrollLeft)).toBeGreaterThan(0);
+    await page.setViewportSize({ width: wide.width, height: 1000 });
   });
 
   it('sees what a trial would have refused, and who changed what', async () => {
