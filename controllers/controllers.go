@@ -193,7 +193,8 @@ func (p *parts) usage(
 			Watches: watches, Objects: objects, Metrics: p.metrics, Changed: p.ledgers,
 			Life: p.options.ReservationTTL, MaxDoubtful: p.options.MaxDoubtful,
 		}),
-		usage.NewLedgerController(p.mgr.GetClient(), p.group, seen, p.options.DecodeLedger, p.forget, p.changed),
+		usage.NewLedgerController(p.mgr.GetClient(), p.group, seen, p.options.DecodeLedger,
+			usage.Ends{Deleted: p.forget, Replaced: p.options.History.Forget}, p.changed),
 	}
 }
 

@@ -32,18 +32,25 @@ type LedgerController struct {
 	group  *driver.Group
 	trail  *trail.Trail
 	decode Decode
-	// forgotten is told of a quota that was deleted, and of its UID; empty if that isn't known.
-	forgotten func(quota string, uid types.UID)
-	changed   func(quotas []string)
+	ends   Ends
+	// changed is told of every ledger that was written, by whomever.
+	changed func(quotas []string)
+}
+
+// Ends are told of quotas that are no more. The UID is empty if it isn't known.
+type Ends struct {
+	// Deleted: there is none of that name.
+	Deleted func(quota string, uid types.UID)
+	// Replaced: there is another one of that name.
+	Replaced func(quota string, uid types.UID)
 }
 
 // NewLedgerController makes the controller. The function changed is told of every
-// ledger that was written, by whomever; forgotten, of every quota that was deleted.
+// ledger that was written, by whomever.
 func NewLedgerController(
-	client client.Reader, group *driver.Group, trail *trail.Trail, decode Decode,
-	forgotten func(quota string, uid types.UID), changed func(quotas []string),
+	client client.Reader, group *driver.Group, trail *trail.Trail, decode Decode, ends Ends, changed func(quotas []string),
 ) *LedgerController {
-	return &LedgerController{client: client, group: group, trail: trail, decode: decode, forgotten: forgotten, changed: changed}
+	return &LedgerController{client: client, group: group, trail: trail, decode: decode, ends: ends, changed: changed}
 }
 
 // Name returns the controller's name.
@@ -111,11 +118,11 @@ func (c *LedgerController) Reconcile(ctx context.Context, request reconcile.Requ
 	// Whoever counts looks whether the ledger still agrees, or is still there.
 	defer c.changed([]string{request.Name})
 	object := &quotav1.QuotaLedger{}
+	before := c.group.Current(request.Name).Quota
 	err := c.client.Get(ctx, request.NamespacedName, object)
 	if apierrors.IsNotFound(err) {
-		uid := c.group.Current(request.Name).Quota
 		c.group.Gone(request.Name)
-		return reconcile.Result{}, c.forget(ctx, request.Name, uid)
+		return reconcile.Result{}, c.forget(ctx, request.Name, before)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ledger %s: %w", request.Name, err)
@@ -128,21 +135,28 @@ func (c *LedgerController) Reconcile(ctx context.Context, request reconcile.Requ
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
 	c.group.Saw(request.Name, snapshot)
+	if before != "" && snapshot.State.Quota != before {
+		c.ends.Replaced(request.Name, before)
+	}
 	return reconcile.Result{}, nil
 }
 
 // forget drops what this replica, which may not be the leader, knows of a ledger
 // that went with its quota.
 func (c *LedgerController) forget(ctx context.Context, quota string, uid types.UID) error {
-	err := c.client.Get(ctx, client.ObjectKey{Name: quota}, &quotav1.ClusterResourceQuota{})
+	now := &quotav1.ClusterResourceQuota{}
+	err := c.client.Get(ctx, client.ObjectKey{Name: quota}, now)
 	if apierrors.IsNotFound(err) {
 		c.trail.Forget(quota)
 		c.group.Forget(quota)
-		c.forgotten(quota, uid)
+		c.ends.Deleted(quota, uid)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading quota %s: %w", quota, err)
+	}
+	if uid != "" && now.UID != uid {
+		c.ends.Replaced(quota, uid)
 	}
 	return nil
 }

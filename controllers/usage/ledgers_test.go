@@ -4,17 +4,24 @@
 package usage
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/trail"
@@ -38,7 +45,7 @@ func TestAnOwnWriteOfALedgerCausesNoReconcile(t *testing.T) {
 			group := driver.New(t.Context(), clocktesting.NewFakeClock(time.Unix(0, 0)), nil, nil, driver.Options{})
 			group.Saw("red", machine.Snapshot{Version: machine.Version{UID: "l", ResourceVersion: 7}})
 			told := 0
-			controller := NewLedgerController(nil, group, trail.New(ledgerstore.Intact), nil, nil, func([]string) { told++ })
+			controller := NewLedgerController(nil, group, trail.New(ledgerstore.Intact), nil, Ends{}, func([]string) { told++ })
 			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer queue.ShutDown()
 			ledger := &quotav1.QuotaLedger{}
@@ -54,6 +61,58 @@ func TestAnOwnWriteOfALedgerCausesNoReconcile(t *testing.T) {
 			}
 			if changed, enqueued := told > 0, queue.Len() > 0; changed != test.changed || enqueued != test.enqueue {
 				t.Errorf("told %t and asked for a reconcile %t, want %t and %t", changed, enqueued, test.changed, test.enqueue)
+			}
+		})
+	}
+}
+
+// Every replica follows the ledgers, and notes what quotas have seen.
+func TestWhatWasNotedOfAQuotaThatIsGoneIsForgotten(t *testing.T) {
+	const old, renewed = types.UID("old"), types.UID("new")
+	for name, test := range map[string]struct {
+		// quota and ledger are whose UIDs the API server has now; empty for none.
+		quota, ledger types.UID
+		want          []string
+	}{
+		"as ever":                          {quota: old, ledger: old},
+		"the ledger alone":                 {quota: old},
+		"deleted":                          {want: []string{"deleted red old"}},
+		"made again, and has no ledger":    {quota: renewed, want: []string{"replaced red old"}},
+		"made again, and its ledger":       {quota: renewed, ledger: renewed, want: []string{"replaced red old"}},
+		"deleted, and its ledger is there": {ledger: old},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := runtime.NewScheme()
+			if err := quotav1.AddToScheme(known); err != nil {
+				t.Fatal(err)
+			}
+			server := fake.NewClientBuilder().WithScheme(known)
+			if test.quota != "" {
+				server = server.WithObjects(&quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "red", UID: test.quota}})
+			}
+			if test.ledger != "" {
+				server = server.WithObjects(&quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "red", ResourceVersion: "9"}})
+			}
+			snapshot := func(resourceVersion uint64, quota types.UID) machine.Snapshot {
+				return machine.Snapshot{
+					Version: machine.Version{UID: "l", ResourceVersion: resourceVersion}, State: ledger.State{Basis: ledger.Basis{Quota: quota}},
+				}
+			}
+			group := driver.New(t.Context(), clocktesting.NewFakeClock(time.Unix(0, 0)), nil, nil, driver.Options{})
+			group.Saw("red", snapshot(7, old))
+			var told []string
+			tell := func(what string) func(string, types.UID) {
+				return func(quota string, uid types.UID) { told = append(told, what+" "+quota+" "+string(uid)) }
+			}
+			controller := NewLedgerController(server.Build(), group, trail.New(ledgerstore.Intact),
+				func(*quotav1.QuotaLedger) (machine.Snapshot, error) { return snapshot(9, test.ledger), nil },
+				Ends{Deleted: tell("deleted"), Replaced: tell("replaced")}, func([]string) {})
+			request := reconcile.Request{NamespacedName: client.ObjectKey{Name: "red"}}
+			if _, err := controller.Reconcile(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(told, test.want) {
+				t.Errorf("told %q, want %q", told, test.want)
 			}
 		})
 	}
