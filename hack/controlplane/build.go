@@ -62,7 +62,9 @@ func goBuild(ctx context.Context, from, dir, version string, packages []string) 
 		return err
 	}
 	fmt.Println("  fetching the modules ...")
-	list, err := goCommand(ctx, from, append([]string{"list", "-deps"}, packages...)...)
+	// Those that Go's cache lacks, by the flags of the build.
+	toCompile := []string{"list", "-deps", "-trimpath", "-buildvcs=false", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}
+	list, err := goCommand(ctx, from, append(toCompile, packages...)...)
 	if err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func goBuild(ctx context.Context, from, dir, version string, packages []string) 
 		return err
 	}
 	var compiled atomic.Int64
-	total := strings.Count(list, "\n") + 1
+	total := len(strings.Fields(list))
 	finish := showProgress(func() string { return fmt.Sprintf("compiled %d of %d packages", compiled.Load(), total) })
 	failure := countCompiled(stderr, &compiled)
 	err = cmd.Wait()

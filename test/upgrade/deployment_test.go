@@ -31,7 +31,8 @@ func newDeployment(kubeconfig string) *deployment {
 		// A certificate in a Secret is for a name.
 		WebhookURL: strings.Replace(balancer.URL(), "127.0.0.1", "localhost", 1),
 		Args: []string{
-			"--namespace", suite.Namespace, "--shutdown-delay-duration", "1s",
+			// In a shorter time, clients that send little may not have used each of their connections once more.
+			"--namespace", suite.Namespace, "--shutdown-delay-duration", "3s",
 			"--status-interval", "100ms", "--reservation-ttl", reservationTTL.String(),
 		},
 	}}
