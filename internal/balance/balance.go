@@ -104,6 +104,7 @@ func ObservationOf(view counting.View) ledger.Observation {
 		Sources: target.Sources,
 		Counted: view.Counted(),
 		Touched: view.Touched(),
+		Joined:  view.LastJoined(),
 		Seen: func(reservation ledger.Reservation) bool {
 			return view.Includes(reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name,
 				reservation.UID, resourceversion.Parse(reservation.From))
@@ -131,7 +132,7 @@ func SettlementOf(view counting.View, known ledger.State) *ledger.Observation {
 	if view.LastLeft() > before {
 		return nil
 	}
-	observation.Touched[ledger.Namespaces] = before
+	observation.Touched[ledger.Namespaces], observation.Joined = before, min(observation.Joined, before)
 	return &observation
 }
 

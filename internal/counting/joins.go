@@ -44,6 +44,7 @@ func (t *tally) join(namespace string, version uint64, now time.Time) {
 		t.unprovedSince = now
 	}
 	t.joins[namespace] = join{at: now, version: version, before: before}
+	t.joined = max(t.joined, version)
 }
 
 // lockedGiveUp takes joins as they are that have been unproved for too long.
@@ -131,6 +132,10 @@ func (c *Count) lockedBringNone(of schema.GroupResource) {
 		}
 	}
 }
+
+// LastJoined is the version in which a namespace last joined the quota, or may have left it and come back; zero
+// for never.
+func (v View) LastJoined() uint64 { return v.tally.joined }
 
 // LastLeft is the version at which a namespace last left the quota; zero for never.
 func (v View) LastLeft() uint64 { return v.tally.left }

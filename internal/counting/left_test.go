@@ -68,21 +68,29 @@ func TestANamespaceMayHaveLeftUnseen(t *testing.T) {
 		return []NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "red"}, Version: 1}, {Name: "b", Version: other}}
 	}
 	for name, test := range map[string]struct {
-		then          func(*Count)
-		touched, left uint64
+		then                  func(*Count)
+		touched, left, joined uint64
 	}{
-		"in the first list":               {then: func(*Count) {}, touched: 2, left: 2},
-		"not, if a list shows no change":  {then: func(c *Count) { c.ReplaceNamespaces(namespaces(2), 9, start) }, touched: 2, left: 2},
-		"in a list that shows a change":   {then: func(c *Count) { c.ReplaceNamespaces(namespaces(5), 9, start) }, touched: 5, left: 5},
-		"not, if a watch shows it change": {then: func(c *Count) { c.SetNamespace("b", nil, nil, 5, start) }, touched: 2, left: 2},
+		"in the first list":               {then: func(*Count) {}, touched: 2, left: 2, joined: 1},
+		"not, if a list shows no change":  {then: func(c *Count) { c.ReplaceNamespaces(namespaces(2), 9, start) }, touched: 2, left: 2, joined: 1},
+		"in a list that shows a change":   {then: func(c *Count) { c.ReplaceNamespaces(namespaces(5), 9, start) }, touched: 5, left: 5, joined: 1},
+		"not, if a watch shows it change": {then: func(c *Count) { c.SetNamespace("b", nil, nil, 5, start) }, touched: 2, left: 2, joined: 1},
 		"nor if it is defined anew then": {then: func(c *Count) {
 			c.SetNamespace("b", nil, nil, 5, start)
 			c.Define(redTarget(t), start)
-		}, touched: 2, left: 2},
+		}, touched: 2, left: 2, joined: 1},
 		"what has left is not forgotten then": {then: func(c *Count) {
 			c.SetNamespace("a", nil, nil, 5, start)
 			c.Define(redTarget(t), start)
 		}, touched: 5, left: 5},
+		"one that is selected may have left, and come back": {then: func(c *Count) {
+			c.ReplaceNamespaces([]NamespaceLabels{
+				{Name: "a", Labels: map[string]string{"team": "red"}, Version: 6}, {Name: "b", Version: 2},
+			}, 9, start)
+		}, touched: 6, left: 2, joined: 6},
+		"not, if a watch shows that it stayed": {then: func(c *Count) {
+			c.SetNamespace("a", map[string]string{"team": "red"}, nil, 6, start)
+		}, touched: 6, left: 2, joined: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
@@ -90,8 +98,10 @@ func TestANamespaceMayHaveLeftUnseen(t *testing.T) {
 			count.Define(redTarget(t), start)
 			test.then(count)
 			count.Read("red", func(view View) {
-				if touched := view.Touched()[Namespaces]; touched != test.touched || view.LastLeft() != test.left {
-					t.Errorf("got touched %d and left %d, want %d and %d", touched, view.LastLeft(), test.touched, test.left)
+				touched, left, joined := view.Touched()[Namespaces], view.LastLeft(), view.LastJoined()
+				if touched != test.touched || left != test.left || joined != test.joined {
+					t.Errorf("got touched %d, left %d and joined %d, want %d, %d and %d",
+						touched, left, joined, test.touched, test.left, test.joined)
 				}
 			})
 		})

@@ -35,6 +35,8 @@ type tally struct {
 	joins         map[string]join
 	unprovedSince time.Time
 	left          uint64
+	// joined is the newest version in which a namespace joined.
+	joined uint64
 	// counting is another each time that the quota is defined.
 	counting uint64
 	// unmatched are the resources of which an object couldn't be matched with the

@@ -208,7 +208,7 @@ func TestIsFarFrom(t *testing.T) {
 			if weight := state.Weigh(observed); weight.Far != test.far || weight.Frees != test.frees {
 				t.Errorf("got %v and %v, want %v and %v", weight.Far, weight.Frees, test.far, test.frees)
 			}
-			observed.Touched = versions{namespaceResource: 7}
+			observed.Touched, observed.Joined = versions{namespaceResource: 7}, 7
 			observed.Counted[namespaceResource] = 7
 			if state.Weigh(observed).Far {
 				t.Error("want a namespace that joined settled at once")

@@ -32,6 +32,9 @@ type Observation struct {
 	// what is counted. An older view of the source counts something else, even if the
 	// sums are equal. It is at most Counted.
 	Touched map[schema.GroupResource]uint64
+	// Joined is the newest version in which a namespace came under the quota, or may have left it and come
+	// back: what it uses is in no older count. It is at most the Touched of Namespaces.
+	Joined uint64
 	// Seen reports whether the count includes the reservation's object in a
 	// version that settles it, or knows the object to be gone.
 	Seen func(Reservation) bool
@@ -42,8 +45,9 @@ type Observation struct {
 //
 // It skips a source that the count has not listed, or has followed less far than the ledger, because an older
 // view would undo what a newer one counted, and a settled charge would be lost. Reservations keep the amounts
-// of such a source. But if namespaces joined, nobody knows what they use of such a source. Then nothing that
-// is counted from it is granted until a count has come so far.
+// of such a source. What the ledger has of it is used by at least the namespaces that were selected then, so it
+// holds where namespaces left. But if namespaces joined, nobody knows what they use of such a source. Then nothing
+// that is counted from it is granted until a count has come so far.
 //
 // How far the count has come is stored with it if an older view could count something else. Otherwise that
 // alone is no reason for a write.
@@ -277,7 +281,7 @@ func (d *Draft) settledUse(
 ) (used corev1.ResourceList, waiting map[corev1.ResourceName]bool) {
 	used, waiting = corev1.ResourceList{}, map[corev1.ResourceName]bool{}
 	holds := d.state.Quota == count.Quota && d.state.Digest == count.Digest &&
-		(behind(Namespaces) || count.Touched[Namespaces] <= d.state.Counted[Namespaces])
+		(behind(Namespaces) || count.Joined <= d.state.Counted[Namespaces])
 	for name, sources := range count.Sources {
 		quantity, known := count.Used[name]
 		if slices.ContainsFunc(sources, behind) {

@@ -23,7 +23,7 @@ var (
 // count is an Observation that includes every reservation's object.
 func count(used corev1.ResourceList, upTo map[schema.GroupResource]uint64) Observation {
 	return Observation{
-		Basis: basis(), Used: used, Counted: upTo, Touched: versions{namespaceResource: upTo[namespaceResource]},
+		Basis: basis(), Used: used, Counted: upTo, Touched: versions{namespaceResource: upTo[namespaceResource]}, Joined: upTo[namespaceResource],
 		Sources: map[corev1.ResourceName][]schema.GroupResource{
 			"pods": {pods}, "claims": {claims}, "devices": {claims, pods},
 		},
@@ -64,13 +64,19 @@ func TestSettle(t *testing.T) {
 		},
 		"of such a source nothing is known where a namespace joined": {
 			state: before, count: func(o *Observation) {
-				o.Counted[pods], o.Counted[namespaceResource], o.Touched[namespaceResource] = 9, 11, 11
+				o.Counted[pods], o.Counted[namespaceResource], o.Touched[namespaceResource], o.Joined = 9, 11, 11, 11
 			},
 			used: list("claims", "2"), counted: versions{namespaceResource: 11, pods: 10, claims: 10}, kept: true,
 		},
+		"where one left, at most what was known is used": {
+			state: before, count: func(o *Observation) {
+				o.Counted[pods], o.Counted[namespaceResource], o.Touched[namespaceResource] = 9, 11, 11
+			},
+			used: list("pods", "2", "claims", "2", "devices", "4"), counted: versions{namespaceResource: 11, pods: 10, claims: 10}, kept: true,
+		},
 		"nor of one that it hasn't listed": {
 			state: before, count: func(o *Observation) {
-				o.Counted[namespaceResource], o.Touched[namespaceResource] = 11, 11
+				o.Counted[namespaceResource], o.Touched[namespaceResource], o.Joined = 11, 11, 11
 				delete(o.Counted, pods)
 			},
 			used: list("claims", "2"), counted: versions{namespaceResource: 11, pods: 10, claims: 10}, kept: true,
@@ -373,7 +379,7 @@ func TestWaits(t *testing.T) {
 		}},
 		"an empty namespace joined": {count: func(o *Observation) {
 			o.Used["pods"] = list("p", "3")["p"]
-			o.Counted[namespaceResource], o.Touched[namespaceResource] = 11, 11
+			o.Counted[namespaceResource], o.Touched[namespaceResource], o.Joined = 11, 11, 11
 		}},
 		"one object went, and one of the same size came": {count: func(o *Observation) {
 			o.Used["pods"] = list("p", "3")["p"]

@@ -28,12 +28,15 @@ type sight struct {
 	objects  map[place]thing
 	gone     map[types.UID]bool
 	selected map[string]bool
+	joined   uint64 // the newest version of a namespace that is selected
 }
 
 func (c *cluster) see(v view) sight {
 	seen := sight{view: v, objects: map[place]thing{}, gone: map[types.UID]bool{}, selected: map[string]bool{}}
 	for name, created := range c.namespaces {
-		seen.selected[name] = created <= v.upTo[namespaceResource]
+		if seen.selected[name] = created <= v.upTo[namespaceResource]; seen.selected[name] {
+			seen.joined = max(seen.joined, created)
+		}
 	}
 	for _, write := range c.history {
 		seen.take(write)
@@ -84,7 +87,7 @@ func (s sight) settles(held Reservation) bool {
 func (s sight) observation(basis Basis) Observation {
 	return Observation{
 		Basis: basis, Used: s.used(), Sources: sourcesOfModel(), Counted: s.upTo,
-		Touched: s.upTo, Seen: s.settles,
+		Touched: s.upTo, Joined: s.joined, Seen: s.settles,
 	}
 }
 

@@ -38,6 +38,8 @@ type mutation struct {
 	trustsMachine bool
 	// shortLife: reservations end before the API server gives up.
 	shortLife bool
+	// noJoin: what an older count has holds though a namespace joined.
+	noJoin bool
 	// noProof: a namespace is counted before all that it brought is.
 	noProof bool
 	// leftProves: so is one as another one leaves.
@@ -81,6 +83,9 @@ func (m mutation) observation(d *driver, observation *ledger.Observation) *ledge
 				delete(observation.Touched, source)
 			}
 		}
+	}
+	if m.noJoin {
+		observation.Joined = 0
 	}
 	if m.takesOld {
 		for source, version := range d.machine.Current().State.Counted {

@@ -37,6 +37,7 @@ func mutations() map[string]struct {
 		"a ledger is opened at once after one was deleted":         {mutation{opensAtOnce: true, theme: 1}, 5000},
 		"a ledger is taken to be there because a machine knows it": {mutation{trustsMachine: true, first: 103610}, 1},
 		"a reservation ends before the API server gives up":        {mutation{shortLife: true}, 3000},
+		"what was used holds though a namespace joined":            {mutation{noJoin: true, theme: 7, first: 20000}, 5000},
 		"a namespace is counted before all that it brought":        {mutation{noProof: true, theme: 6}, 3000},
 		"a holder grants from an escrow that has ended":            {mutation{escrow: true, endless: true, theme: 8, first: 15000}, 2000},
 		"nobody waits for an escrow that was asked back":           {mutation{escrow: true, noRecall: true, theme: 8}, 10000},
