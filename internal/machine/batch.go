@@ -187,14 +187,16 @@ func (m *Machine) drop(b *batch) {
 }
 
 // conclude answers the batch, or parks its charges. If the ledger was read live for a refusal, charges whose
-// patience ends within the next pace are refused on the same read.
+// patience ends within the next pace are refused on the same read. Without a read, those whose patience ended
+// while the batch was written wait for one: nobody has looked whether they were judged by the spec that there is.
 func (m *Machine) conclude(b *batch) {
 	due := m.now
 	if b.fresh {
 		due = due.Add(m.options.Pace)
 	}
 	for _, entry := range b.entries {
-		if entry.patient(due) && !entry.abandoned && !m.ended {
+		waits := entry.patient(due) || !b.fresh && entry.lacksRoom()
+		if waits && !entry.abandoned && !m.ended {
 			m.parked = append(m.parked, entry)
 			continue
 		}

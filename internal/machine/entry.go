@@ -76,11 +76,15 @@ func (e *entry) denied() bool {
 
 func (e *entry) granted() bool { return ledger.IsGranted(e.pending) }
 
+// lacksRoom reports whether the entry is refused for want of room.
+func (e *entry) lacksRoom() bool {
+	_, withheld := e.pending.(ledger.Withheld)
+	return withheld || e.denied()
+}
+
 // patient reports whether the entry is refused for want of room and can wait for some.
 func (e *entry) patient(now time.Time) bool {
-	_, denied := e.pending.(ledger.Denied)
-	_, withheld := e.pending.(ledger.Withheld)
-	return (denied || withheld) && now.Before(e.deadline())
+	return e.lacksRoom() && now.Before(e.deadline())
 }
 
 // deadline is when a charge that can't be granted is denied.

@@ -166,6 +166,22 @@ func TestALedgerNewerThanAFreshOneIsNotReadAgain(t *testing.T) {
 	s.step(ms, written(11), "committed", "answer 2: Granted", "answer 3: Undecided")
 }
 
+// Nobody has looked at the spec since the charge came, which may be another one by now.
+func TestAChargeWhosePatienceEndsDuringAWriteIsNotDeniedWithoutALook(t *testing.T) {
+	s := tell(t, Options{})
+	s.step(0, Seen{Snapshot: stored(7, 0)})
+	s.step(0, charge(1, 2), "swap 7: used 0, 1 reserved")
+	waits := charge(3, 2)
+	waits.Patience = s.now.Add(150 * ms)
+	s.step(0, charge(2, 2))
+	s.step(0, waits)
+	s.step(ms, written(8), "committed", "answer 1: Granted", "swap 8: used 0, 2 reserved")
+	s.step(5*time.Second, written(9), "committed", "answer 2: Granted", "load")
+	fresh := s.machine.Current()
+	fresh.Spec = &Spec{Quota: "team", Generation: 2}
+	s.step(ms, Loaded{Snapshot: fresh}, "answer 3: Undecided")
+}
+
 func TestALostReplyIsReadBeforeAnythingElse(t *testing.T) {
 	s := tell(t, Options{})
 	s.step(0, charge(1, 1), "load")
