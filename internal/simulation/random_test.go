@@ -32,6 +32,9 @@ func keptSeeds() []uint64 {
 		527180,               // a namespace that came and left unseen
 		11018846017545156207, // a fence of two edits, of which the first was stored
 		1795474587249524556,  // a namespace that joined before one changed that isn't selected
+		13835058055282825175, // a denial by limits that only advised when it was answered
+		40118,                // a quota that is deleted while it refuses
+		502722,               // a count that was reported, and overtaken before it was written
 		11018847188882768748, // a charge that waited while the escrow was taken from which it was granted
 	}
 }

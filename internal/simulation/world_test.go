@@ -195,6 +195,7 @@ func (w *world) createQuota(q int, hard figures, audits bool) {
 }
 
 func (w *world) deleteQuota(q int) {
+	w.enforces(q)
 	w.quotas.store(q, w.next(), w.now, nil)
 	w.recount()
 }
