@@ -157,6 +157,9 @@ func TestALedgerSettlesBeforeANamespaceOfWhichMoreIsToCome(t *testing.T) {
 			count.Read("team", func(view counting.View) {
 				if settlement := SettlementOf(view, known); settlement != nil {
 					got = settlement.Touched[ledger.Namespaces]
+					if settlement.Joined > got {
+						t.Errorf("a join of version %d is settled, and namespaces count up to version %d", settlement.Joined, got)
+					}
 				}
 			})
 			if got != test.want {

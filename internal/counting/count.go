@@ -138,7 +138,7 @@ func (c *Count) lockedTouchAll() {
 	}
 }
 
-// Define adds a quota, or replaces its target, and counts it again.
+// Define adds a quota, or replaces its target, and counts it again. All namespaces that are selected join again.
 func (c *Count) Define(target Target, now time.Time) {
 	c.mu.Lock()
 	defer c.unlock()

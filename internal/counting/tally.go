@@ -35,7 +35,7 @@ type tally struct {
 	joins         map[string]join
 	unprovedSince time.Time
 	left          uint64
-	// joined is the newest version in which a namespace joined.
+	// joined is the newest version in which a namespace joined, or may have left and come back.
 	joined uint64
 	// counting is another each time that the quota is defined.
 	counting uint64

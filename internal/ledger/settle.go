@@ -45,9 +45,9 @@ type Observation struct {
 //
 // It skips a source that the count has not listed, or has followed less far than the ledger, because an older
 // view would undo what a newer one counted, and a settled charge would be lost. Reservations keep the amounts
-// of such a source. What the ledger has of it is used by at least the namespaces that were selected then, so it
-// holds where namespaces left. But if namespaces joined, nobody knows what they use of such a source. Then nothing
-// that is counted from it is granted until a count has come so far.
+// of such a source. If namespaces only left, those that stayed use at most what the ledger says of it, so that
+// holds. But if namespaces joined, nobody knows what they use of such a source. Then nothing that is counted from
+// it is granted until a count has come so far.
 //
 // How far the count has come is stored with it if an older view could count something else. Otherwise that
 // alone is no reason for a write.

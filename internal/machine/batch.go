@@ -99,9 +99,11 @@ func (m *Machine) beginBatch(s situation) {
 //  2. ask for the count, if it must be settled;
 //  3. judge all in order; if any is refused for good on what may be old, go back to 1;
 //  4. write, if there is anything to write;
-//  5. answer all but those that are denied and still have patience: there may be
-//     room for them in a moment. Only now, because a refusal may rest on a charge
-//     before it in the batch, which counts only once it is written.
+//  5. answer all but those that are denied and still have patience, because there may be
+//     room for them in a moment, and those whose patience ended during the write, if
+//     nothing was read: they wait for a batch that reads. Answers come last, because a
+//     refusal may rest on a charge before it in the batch, which counts only once it is
+//     written.
 //
 // If the write meets a conflict, another replica was first. Every entry is judged again
 // on what that wrote, seen or read, and at once, because its turn lasts only until that

@@ -182,8 +182,8 @@ var _ = Describe("The local views of a quota that is used all the time", Serial,
 		record := recordViews(ctx, quota.Name)
 		changes, stop := storm(ctx, namespaces)
 		defer stop()
-		// The first round may be of all views, and one more of several where totals come
-		// again: the median is of many.
+		// The first round may be of all views, and totals may come again, so a few rounds
+		// have no median that says anything.
 		Eventually(ctx, func() int { return len(rounds(record.all())) }).Should(BeNumerically(">=", 25), "while it rages")
 		Eventually(ctx, changes.Load).Should(BeNumerically(">=", 200))
 		raging := record.all()
