@@ -50,11 +50,16 @@ func catalogued(t *testing.T, bundles ...releasedAs) (channel, error) {
 		return channel{}, err
 	}
 	blobs := strings.Split(string(text), "---\n")
-	if len(blobs) != 3 {
-		t.Fatalf("want a comment, a package and a channel:\n%s", text)
+	if len(blobs) != 2 {
+		t.Fatalf("want a package and a channel:\n%s", text)
+	}
+	for _, blob := range blobs {
+		if !strings.Contains(blob, "\nschema: olm.") {
+			t.Errorf("opm refuses what has no schema:\n%s", blob)
+		}
 	}
 	var made channel
-	if err := yaml.UnmarshalStrict([]byte(blobs[2]), &made); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(blobs[1]), &made); err != nil {
 		t.Fatal(err)
 	}
 	return made, nil
