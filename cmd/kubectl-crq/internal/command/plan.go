@@ -198,7 +198,7 @@ const (
 	planLong  = `Show what new or changed ClusterResourceQuotas would do if they were applied now. Nothing is applied.
 
 The quotas are read as kubectl apply reads them: what others have set in a live quota stays. If a live quota wasn't
-applied before, all that its file leaves out goes. The quotas are validated before anything else.
+applied before, all that its file leaves out stays, too. The quotas are validated before anything else.
 
 The answer has for each of them the namespaces that it selects, that join it and that leave it; what is used of each
 limit, and what is above it at once; how the webhook configuration changes; which other quotas limit the same; and all
