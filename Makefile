@@ -85,6 +85,7 @@ GINKGO := bin/tools/ginkgo
 GOLANGCI_LINT := bin/tools/golangci-lint
 HELM := bin/tools/helm
 KUSTOMIZE := bin/tools/kustomize
+OLM := bin/tools/olm
 PROMTOOL := bin/tools/promtool
 RELEASE := bin/make-release
 VALE := bin/tools/vale
@@ -221,6 +222,11 @@ bin/tools/promtool: TAGS := remove_all_sd
 # the time, and without C in the standard library it shares that with the other tools.
 bin/tools/vale: TAGS := netgo osusergo
 bin/tools/vale: TOOL_ENV := CGO_ENABLED=1 CGO_CFLAGS="-O0 -w"
+# OLM: its two operators and opm, which takes no signatures by GPG here.
+bin/tools/olm: hack/tools/olm/go.mod hack/tools/olm/go.sum
+	@mkdir -p $@
+	cd hack/tools/olm && $(PLAIN) GOWORK=off go build -tags containers_image_openpgp -o $(CURDIR)/$@/ tool
+	@touch $@
 bin/tools/ginkgo: go.mod go.sum
 	$(PLAIN) go build -o $@ github.com/onsi/ginkgo/v2/ginkgo
 	@touch $@
@@ -326,7 +332,7 @@ test-long: controlplane test-manager $(GINKGO) ## Run the longest of these suite
 test-short: controlplane test-manager $(HELM) ## Run the other ones of these suites, SUITES of them at the same time.
 	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" HELM_BINARY="$(CURDIR)/$(HELM)" \
 		$(GO_TEST) $(RACE) -count=1 -p $(SUITES) -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) \
-		$(filter-out $(addprefix %/test/,docs faults headlamp image $(LONG_SUITES)),$(shell go list ./test/...))
+		$(filter-out $(addprefix %/test/,docs faults headlamp image olm/live $(LONG_SUITES)),$(shell go list ./test/...))
 
 # A control plane for each page, and a build from nothing: a few minutes that are
 # for who changes pages, config/ or the Dockerfile.
@@ -334,6 +340,13 @@ test-short: controlplane test-manager $(HELM) ## Run the other ones of these sui
 test-docs: controlplane test-manager ## Do what README.md and docs/ tell people to do, on a real API server, and build the binary as the image does.
 	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" $(GO_TEST) $(RACE) -count=1 -p 1 \
 		-timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) ./test/docs ./test/image
+
+# Nobody who changes code waits for this: OLM takes many minutes to build.
+.PHONY: test-olm
+test-olm: controlplane test-manager $(OLM) $(RELEASE) $(KUSTOMIZE) ## Install, upgrade and remove the operator through OLM itself.
+	KUBEBUILDER_ASSETS="$(ASSETS)" MANAGER_BINARY="$(CURDIR)/bin/test-manager" OLM_BINARIES="$(CURDIR)/$(OLM)" \
+		RELEASE_BINARY="$(CURDIR)/$(RELEASE)" KUSTOMIZE_BINARY="$(CURDIR)/$(KUSTOMIZE)" \
+		$(GO_TEST) $(RACE) -count=1 -v -timeout $(INTEGRATION_TIMEOUT) $(TEST_ARGS) ./test/olm/live
 
 # What npm downloads is by far the largest part of the time.
 plugins/headlamp/node_modules/.package-lock.json: plugins/headlamp/package.json plugins/headlamp/package-lock.json plugins/headlamp/.npmrc

@@ -34,7 +34,7 @@ flags: {status-interval: 200ms, failure-policy: Ignore}
 `
 
 var _ = Describe("A release in another namespace, with other values", Ordered, func() {
-	var running *deployment
+	var running *suite.Replicas
 	var authority []byte
 	var began time.Time
 
@@ -50,7 +50,7 @@ var _ = Describe("A release in another namespace, with other values", Ordered, f
 		authority, dir = issue(ctx)
 		cli.run(ctx, chosen, "install", "shared-quota", chartDir, "--namespace", elsewhere, "--values", "-")
 		running = runDeployment(ctx, elsewhere, "--cert-dir="+dir)
-		Expect(running.replicas).To(HaveLen(1))
+		Expect(running.Running).To(HaveLen(1))
 		quota := builders.Quota("far").Label("team", "far").Hard("services.loadbalancers", "1").Obj()
 		Expect(admin.Create(ctx, quota)).To(Succeed())
 		suite.WaitUntilEnforced(ctx, admin, "far")
@@ -58,7 +58,7 @@ var _ = Describe("A release in another namespace, with other values", Ordered, f
 
 	AfterAll(func(ctx SpecContext) {
 		if running != nil {
-			running.end()
+			running.End()
 		}
 		remove(ctx, elsewhere)
 	})
@@ -117,10 +117,10 @@ var _ = Describe("What kustomize installed", Ordered, func() {
 		suite.Install(ctx, cluster)
 		DeferCleanup(remove, suite.Namespace)
 		running := runDeployment(ctx, suite.Namespace)
-		defer running.end()
+		defer running.End()
 
 		cli.shell(ctx, suite.RepositoryRoot(), command(installation, withHelm, "helm install ")+" "+options)
-		running.roll(ctx, func() {})
+		running.Roll(ctx, func() {})
 		Expect(running.Image()).To(Equal("registry.example/shared-quota-operator:v1"))
 		cli.shell(ctx, suite.RepositoryRoot(), command(upgrade, "Upgrade with Helm", "helm upgrade "))
 		Expect(configurationIsGone(ctx)).To(BeFalse())
@@ -153,5 +153,5 @@ func remove(ctx context.Context, namespace string) {
 	kubectl(ctx, "delete", "clusterresourcequotas", "--all", "--timeout=60s")
 	kubectl(ctx, "delete", "crd", "--timeout=60s", quotas, views, ledgers)
 	kubectl(ctx, "delete", "namespace", namespace, "--timeout=60s")
-	Eventually(ctx, left).Should(BeEmpty())
+	Eventually(ctx, suite.Left).WithArguments(admin).Should(BeEmpty())
 }

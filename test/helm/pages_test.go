@@ -21,27 +21,12 @@ import (
 const (
 	installation, withHelm = "docs/installation.md", "With Helm"
 	upgrade                = "docs/upgrade.md"
-	// tested is how a block says that this suite runs it.
-	tested = "<!-- not run: test/helm runs it -->\n\n```sh\n"
 )
 
 // commands returns the command lines below a heading of a page that the page says this suite runs.
 func commands(page, heading string) []string {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join(suite.RepositoryRoot(), page))
-	Expect(err).NotTo(HaveOccurred())
-	_, below, ok := strings.Cut(string(text), " "+heading+"\n")
-	Expect(ok).To(BeTrue(), "%s: %s", page, heading)
-	if end := strings.Index(below, "\n#"); end >= 0 {
-		below = below[:end]
-	}
-	var lines []string
-	for _, block := range strings.Split(below, tested)[1:] {
-		script, _, _ := strings.Cut(block, "```")
-		lines = append(lines, strings.Split(strings.TrimSpace(strings.ReplaceAll(script, "\\\n", " ")), "\n")...)
-	}
-	Expect(lines).NotTo(BeEmpty(), "%s: %s", page, heading)
-	return lines
+	return suite.Commands("test/helm", page, heading)
 }
 
 // command returns the first command line below a heading that begins so.

@@ -39,7 +39,7 @@ const (
 )
 
 var _ = Describe("A release of the chart", Ordered, func() {
-	var running *deployment
+	var running *suite.Replicas
 	var began time.Time
 	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: quotaName}}
 	ledger := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: quotaName}}
@@ -58,7 +58,7 @@ var _ = Describe("A release of the chart", Ordered, func() {
 
 	AfterAll(func() {
 		if running != nil {
-			running.end()
+			running.End()
 		}
 	})
 
@@ -93,7 +93,7 @@ var _ = Describe("A release of the chart", Ordered, func() {
 		old := client.ObjectKey{Namespace: suite.Namespace, Name: oldObject}
 		Expect(admin.Get(ctx, old, &corev1.ConfigMap{})).To(Satisfy(apierrors.IsNotFound))
 
-		running.roll(ctx, func() { Expect(admin.Create(ctx, balancer("ledgers", "third"))).To(beFull()) })
+		running.Roll(ctx, func() { Expect(admin.Create(ctx, balancer("ledgers", "third"))).To(beFull()) })
 		Expect(admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
 		quota.Spec.Trial.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("40")}
 		Expect(admin.Update(ctx, quota)).To(Succeed())
@@ -105,9 +105,9 @@ var _ = Describe("A release of the chart", Ordered, func() {
 	It("goes back by the command of the documentation, and forth again", func(ctx SpecContext) {
 		cli.shell(ctx, suite.RepositoryRoot(), command(upgrade, "Rollback with Helm", "helm upgrade "))
 		Expect(schemaOf(definition(ctx))).To(havePath(trial...), "the newer definitions stay")
-		running.roll(ctx, func() { Expect(admin.Create(ctx, balancer("ledgers", "third"))).To(beFull()) })
+		running.Roll(ctx, func() { Expect(admin.Create(ctx, balancer("ledgers", "third"))).To(beFull()) })
 		cli.shell(ctx, suite.RepositoryRoot(), command(upgrade, "Upgrade with Helm", "helm upgrade "))
-		running.roll(ctx, func() { Expect(admin.Create(ctx, balancer("ledgers", "third"))).To(beFull()) })
+		running.Roll(ctx, func() { Expect(admin.Create(ctx, balancer("ledgers", "third"))).To(beFull()) })
 	})
 
 	It("gives the operator all rights that it needs", func() {
@@ -122,11 +122,11 @@ var _ = Describe("A release of the chart", Ordered, func() {
 		// The API server learns of it a moment later.
 		Eventually(ctx, func(ctx context.Context) error { return admin.Create(ctx, balancer("ledgers", "third")) }).Should(Succeed())
 		// The replicas would write it again if they could.
-		for _, replica := range running.replicas {
+		for _, replica := range running.Running {
 			Expect(replica.Done()).NotTo(BeClosed())
 		}
 		Consistently(ctx, configurationIsGone).WithTimeout(settle).Should(BeTrue())
-		running.endWithoutRights()
+		running.EndWithoutRights()
 		running = nil
 		Expect(configurationIsGone(ctx)).To(BeTrue())
 
@@ -135,7 +135,7 @@ var _ = Describe("A release of the chart", Ordered, func() {
 		for _, object := range []client.Object{quota, ledger, view} {
 			Expect(admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 		}
-		Expect(left(ctx)).To(ConsistOf(
+		Expect(suite.Left(ctx, admin)).To(ConsistOf(
 			"CustomResourceDefinition "+quotas, "CustomResourceDefinition "+views, "CustomResourceDefinition "+ledgers,
 			"Lease shared-quota-operator", "Namespace shared-quota-system", "Secret shared-quota-webhook-cert",
 		))
@@ -157,11 +157,11 @@ var _ = Describe("A release of the chart", Ordered, func() {
 			By(line)
 			cli.shell(ctx, suite.RepositoryRoot(), line)
 			if running != nil && strings.HasPrefix(line, "helm uninstall ") {
-				running.endWithoutRights()
+				running.EndWithoutRights()
 				running = nil
 			}
 		}
-		Eventually(ctx, left).Should(BeEmpty())
+		Eventually(ctx, suite.Left).WithArguments(admin).Should(BeEmpty())
 		Expect(admin.Create(ctx, balancer("ledgers", "fourth"))).To(Succeed())
 	})
 })

@@ -4,12 +4,13 @@
 // Package olm installs the OLM bundle on a real API server as OLM would, and has
 // the operator do its work with nothing else.
 //
-// OLM itself doesn't run here. What it makes of a ClusterServiceVersion is made
-// by installation.go: the ServiceAccount, the ClusterRoles of its permissions, and
-// the objects beside it, in a namespace of the administrator's choice. The operator
-// is a process for each replica of the Deployment, with its arguments, its
-// environment and the token of its ServiceAccount. Only the ports are others, and
-// the API server finds them through the bundle's Service.
+// OLM itself runs in package live alone, because it takes many minutes to build.
+// Here installation.go makes what OLM makes of a ClusterServiceVersion: the
+// ServiceAccount, the ClusterRoles of its permissions, and the objects beside it, in
+// a namespace of the administrator's choice. The operator is a process for each
+// replica of the Deployment, with its arguments, its environment and the token of its
+// ServiceAccount. Only the ports are others, and the API server finds them through
+// the bundle's Service.
 //
 // Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e. OLM's own
 // CustomResourceDefinitions come from the Go module that hack/release names. The

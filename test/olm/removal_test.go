@@ -5,9 +5,6 @@ package olm
 
 import (
 	"context"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -30,7 +27,7 @@ func removalSpecs() {
 
 	BeforeAll(func(ctx SpecContext) {
 		var order []string
-		for _, line := range uninstallation() {
+		for _, line := range suite.Commands("test/olm", "docs/olm.md", "Uninstall") {
 			what := strings.Fields(line)[2]
 			steps[what] = line
 			order = append(order, what)
@@ -95,20 +92,6 @@ func removalSpecs() {
 		free := balancer(shop, "without-anything")
 		Expect(admin.Create(ctx, free)).To(Succeed())
 	})
-}
-
-// uninstallation are the commands of the documentation's section on it.
-func uninstallation() []string {
-	GinkgoHelper()
-	page, err := os.ReadFile(filepath.Join(suite.RepositoryRoot(), "docs", "olm.md"))
-	Expect(err).NotTo(HaveOccurred())
-	found := regexp.MustCompile("(?s)\n## Uninstall\n.*?```sh\n(.*?)```").FindStringSubmatch(string(page))
-	Expect(found).NotTo(BeNil(), "a block of commands")
-	lines := strings.Split(strings.TrimSpace(found[1]), "\n")
-	for _, line := range lines {
-		Expect(line).To(HavePrefix("kubectl delete "))
-	}
-	return lines
 }
 
 // kubectl runs a line of the documentation.

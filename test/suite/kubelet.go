@@ -15,12 +15,12 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
-// Kubelet makes the namespace's pods ready until the spec ends, as a kubelet and a
-// scheduler would.
+// Kubelet makes the namespace's pods ready until the spec ends, or the specs of a BeforeAll, as
+// a kubelet and a scheduler would.
 func Kubelet(ctx context.Context, cluster *harness.Cluster, namespace string) {
 	GinkgoHelper()
-	ctx, stop := context.WithCancel(ctx)
-	api := Client(cluster.Config(), 0) // A timeout would end the watch.
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // A BeforeAll's ends with it.
+	api := Client(cluster.Config(), 0)                          // A timeout would end the watch.
 	pods, err := api.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
 	Expect(err).NotTo(HaveOccurred())
 	done := make(chan struct{})
