@@ -83,15 +83,15 @@ func (t Target) countedFrom(resource schema.GroupResource) bool {
 }
 
 // lockedUse adds what a number of objects use to a namespace's slices, or subtracts it if the number is
-// negative. Every quota that covers the namespace counts as touched, because it isn't always known whether an
-// object uses something of it.
+// negative. A quota of which they use nothing isn't touched: an older view counts the same. So a pod that ended
+// and is deleted later costs one write of the ledger, not two.
 func (s *Source) lockedUse(namespace string, used evaluation.Footprint, number int) {
 	for _, tally := range s.count.covering[namespace] {
-		tally.touch(s.resource, s.changing)
 		amounts := times(s.count.usage(s.resource, used, tally), max(number, -number))
-		if len(amounts) == 0 {
+		if quota.IsZero(amounts) {
 			continue
 		}
+		tally.touch(s.resource, s.changing)
 		operation := quota.Add
 		if number < 0 {
 			operation = quota.Subtract
