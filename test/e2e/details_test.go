@@ -218,7 +218,7 @@ var _ = Describe("A device claim", suite.Since(devicesSince), func() {
 			BeRefused(exceeded(quota.Name, "gpu"+devices, "3", "3", "5")))
 	})
 
-	It("is charged like a pod that asks for the same devices as an extended resource", func(ctx SpecContext) {
+	It("is charged like a pod that asks for the same devices as an extended resource", suite.Since(offeredSince), func(ctx SpecContext) {
 		const devices = "requests.dra.example/gpu"
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard(devices, "4"))
@@ -233,7 +233,7 @@ var _ = Describe("A device claim", suite.Since(devicesSince), func() {
 			BeRefused(exceeded(quota.Name, devices, "1", "4", "4")))
 	})
 
-	It("uses what its class offers, also if the class offers it later", func(ctx SpecContext) {
+	It("uses what its class offers, also if the class offers it later", suite.Since(offeredSince), func(ctx SpecContext) {
 		const devices = "requests.dra.example/late"
 		class := builders.DeviceClass("late")
 		mustCreate(ctx, class)

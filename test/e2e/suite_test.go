@@ -53,6 +53,7 @@ const (
 	devicesSince          = "1.34"
 	podLevelSince         = "1.34"
 	volumeAttributesSince = "1.34"
+	offeredSince          = "1.36" // a DeviceClass keeps the extended resource that it offers
 )
 
 // widget is a custom resource that is there from the start.
