@@ -66,7 +66,7 @@ func (w *podsWorld) install(ctx context.Context, config string) error {
 	if err := w.api.Create(ctx, front); err != nil {
 		return err
 	}
-	w.floor = harness.NewEndpoints(w.api, client.ObjectKeyFromObject(front), "https", floorPort)
+	w.floor = harness.NewEndpoints(w.api, client.ObjectKeyFromObject(front), "https", floorPort, false)
 	var err error
 	if w.operator, err = w.cluster.StartProduction(ctx, operatorNamespace, operatorDeployment, operatorService); err != nil {
 		return err

@@ -26,6 +26,13 @@ func (c *Cluster) StartControllerManager(ctx context.Context, args ...string) (*
 	if err != nil {
 		return nil, err
 	}
+	slices, err := atLeast(ctx, slicesSince)
+	if err != nil {
+		return nil, err
+	}
+	if !slices { // It would empty what Endpoints writes.
+		args = append([]string{"--controllers", "*,-endpoints-controller"}, args...)
+	}
 	own := []string{
 		"--kubeconfig", c.Kubeconfig(),
 		"--bind-address", loopback,

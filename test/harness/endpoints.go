@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +34,8 @@ const (
 )
 
 // Endpoints writes the EndpointSlice of a Service, in the place of a kubelet and of
-// the EndpointSlice controller. Each replica that was added is in it until it ends.
+// the EndpointSlice controller. An older API server resolves a Service by its object of kind
+// Endpoints, so that is written there, too. Each replica that was added is in it until it ends.
 // It is ready while it answers its probes: one that is paused loses that, and gets it
 // back by itself. One that terminates is not ready any more.
 type Endpoints struct {
@@ -41,6 +43,8 @@ type Endpoints struct {
 	service types.NamespacedName
 	port    discoveryv1.EndpointPort
 	probe   *http.Client
+	// older: the API server is older than slicesSince.
+	older   bool
 	stop    context.CancelFunc
 	ctx     context.Context //nolint:containedctx // ends the probes, which outlive each call
 	running sync.WaitGroup
@@ -62,10 +66,10 @@ type member struct {
 
 // NewEndpoints starts to write the EndpointSlice of a Service, for its port of this
 // name; port is the replicas'. The caller must call Close.
-func NewEndpoints(api client.Client, service types.NamespacedName, name string, port int32) *Endpoints {
+func NewEndpoints(api client.Client, service types.NamespacedName, name string, port int32, older bool) *Endpoints {
 	ctx, stop := context.WithCancel(context.Background())
 	e := &Endpoints{
-		api: api, service: service, ctx: ctx, stop: stop, changed: make(chan struct{}, 1),
+		api: api, service: service, older: older, ctx: ctx, stop: stop, changed: make(chan struct{}, 1),
 		port:  discoveryv1.EndpointPort{Name: &name, Port: &port},
 		probe: &http.Client{Timeout: probeTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
@@ -184,9 +188,34 @@ func (e *Endpoints) writeOnce() error {
 	if err != nil {
 		return fmt.Errorf("writing the EndpointSlice of %s: %w", e.service, err)
 	}
+	if e.older {
+		if err := e.writeOlder(ctx, ready); err != nil {
+			return err
+		}
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.written = ready
+	return nil
+}
+
+// writeOlder writes the object of kind Endpoints.
+func (e *Endpoints) writeOlder(ctx context.Context, ready []*Operator) error {
+	//nolint:staticcheck // deprecated since 1.33, and all that an older one reads
+	written := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: e.service.Namespace, Name: e.service.Name}}
+	_, err := controllerutil.CreateOrUpdate(ctx, e.api, written, func() error {
+		written.Subsets = nil
+		for _, replica := range ready {
+			written.Subsets = append(written.Subsets, corev1.EndpointSubset{ //nolint:staticcheck // the same
+				Addresses: []corev1.EndpointAddress{{IP: replica.Address}},
+				Ports:     []corev1.EndpointPort{{Name: *e.port.Name, Port: *e.port.Port}},
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("writing the Endpoints of %s: %w", e.service, err)
+	}
 	return nil
 }
 

@@ -56,7 +56,7 @@ var service = types.NamespacedName{Namespace: "system", Name: "webhook"}
 
 func newEndpoints(t *testing.T, api client.Client) *Endpoints {
 	t.Helper()
-	e := NewEndpoints(api, service, "https", 9443)
+	e := NewEndpoints(api, service, "https", 9443, false)
 	t.Cleanup(e.Close)
 	return e
 }

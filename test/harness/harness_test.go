@@ -54,7 +54,7 @@ func TestClusterServesUntilStopped(t *testing.T) {
 	})
 	t.Run("the controllers make pods for a deployment that kubectl reads from its input", func(t *testing.T) {
 		mustKubectl(ctx, t, c, deployment, "create", "-f", "-")
-		mustKubectl(ctx, t, c, "", "wait", "--for=create", "pod", "-l", "app=web", "--timeout=60s")
+		mustKubectl(ctx, t, c, "", "wait", "--for=jsonpath={.status.replicas}=1", "deployment/web", "--timeout=60s")
 	})
 	t.Run("a user without rights is refused, and kubectl's exit code says so", func(t *testing.T) {
 		config, err := c.User("mallory")

@@ -97,7 +97,11 @@ func (c *Cluster) StartProduction(ctx context.Context, namespace, deployment, se
 	if err != nil {
 		return nil, err
 	}
-	p.Endpoints = NewEndpoints(api, client.ObjectKeyFromObject(front), port.Name, target)
+	slices, err := atLeast(ctx, slicesSince)
+	if err != nil {
+		return nil, err
+	}
+	p.Endpoints = NewEndpoints(api, client.ObjectKeyFromObject(front), port.Name, target, !slices)
 	return p, nil
 }
 

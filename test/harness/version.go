@@ -10,7 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
+
+// slicesSince is the first version of which the API server resolves Services by EndpointSlices.
+const slicesSince = "1.33"
 
 // versionTimeout is more than a binary needs to say its version.
 const versionTimeout = 30 * time.Second
@@ -32,4 +37,17 @@ func KubernetesVersion(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("want Kubernetes vX from kube-apiserver --version, got %q", output)
 	}
 	return number, nil
+}
+
+// atLeast reports whether the kube-apiserver that Start runs by default is of the minor version, or of a later one.
+func atLeast(ctx context.Context, minor string) (bool, error) {
+	tested, err := KubernetesVersion(ctx)
+	if err != nil {
+		return false, err
+	}
+	parsed, err := version.ParseSemantic(tested)
+	if err != nil {
+		return false, fmt.Errorf("reading the version of kube-apiserver: %w", err)
+	}
+	return parsed.AtLeast(version.MustParseGeneric(minor)), nil
 }

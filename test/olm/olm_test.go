@@ -24,8 +24,9 @@ import (
 
 var strict = client.FieldValidation(metav1.FieldValidationStrict)
 
-// In this order: what comes later needs what came before, or takes it away.
-var _ = Describe("OLM", Ordered, func() {
+// In this order: what comes later needs what came before, or takes it away. The API server finds the replicas by
+// EndpointSlices since 1.33.
+var _ = Describe("OLM", Ordered, suite.Since("1.33"), func() {
 	Context("finds that the bundle", bundleSpecs)
 	Context("gives the operator all that it needs, so that it", operatorSpecs)
 	Context("removes the operator, and", removalSpecs)
