@@ -258,6 +258,12 @@ func TestAnswersOfOtherKinds(t *testing.T) {
 			want: []string{"quota payments: at least 3 of 8 pods fit now, short of persistentvolumeclaims 5; " +
 				"see kubectl crq why statefulset/search -n checkout"},
 		},
+		"a stateful set that is scaled down, and still too large": {
+			limits:  []limit{payments("", list("pods", "3"), list("pods", "3"))},
+			request: update("statefulsets", has3(set(5)), has3(set(4))),
+			want: []string{"quota payments: 4 pods can never fit (at least 2 fit now), because that is more than the limit: pods 4 of 3; " +
+				"see kubectl crq why statefulset/search -n checkout"},
+		},
 		"pods of a stateful set are": {
 			limits:  []limit{payments(quotav1.PreflightDeny, list("pods", "9"), list("pods", "6"))},
 			request: creation("statefulsets", set(8)),
@@ -266,6 +272,12 @@ func TestAnswersOfOtherKinds(t *testing.T) {
 	} {
 		t.Run(name, test.run)
 	}
+}
+
+// has3 is a stateful set of which three pods are there.
+func has3(set *appsv1.StatefulSet) *appsv1.StatefulSet {
+	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: 3, UpdatedReplicas: 3}
+	return set
 }
 
 // onNodes is a daemon set of which two pods are there, on three nodes.

@@ -237,9 +237,20 @@ func missing(demand *fitting.Demand) int64 {
 	return demand.Pods.Missing()
 }
 
-// asksTheSame reports whether two demands are for as many of the same objects.
+func wanted(demand *fitting.Demand) int64 {
+	if demand.Pods == nil {
+		return 0
+	}
+	return demand.Pods.Wanted
+}
+
+// asksTheSame reports whether two demands are for as many of the same objects. If other numbers of pods are wanted, they
+// aren't, though as many may be missing: of a StatefulSet that is scaled down, nobody knows which pods are.
 func asksTheSame(a, b *fitting.Demand) bool {
-	if missing(a) != missing(b) || (a.Pods == nil) != (b.Pods == nil) || !apiequality.Semantic.DeepEqual(a.Items, b.Items) {
+	if missing(a) != missing(b) || wanted(a) != wanted(b) || (a.Pods == nil) != (b.Pods == nil) {
+		return false
+	}
+	if !apiequality.Semantic.DeepEqual(a.Items, b.Items) {
 		return false
 	}
 	return a.Pods == nil || apiequality.Semantic.DeepEqual(a.Pods.New, b.Pods.New)
