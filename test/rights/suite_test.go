@@ -45,11 +45,15 @@ var _ = BeforeSuite(func(ctx SpecContext) { binary = suite.Operator(ctx) }, Node
 // A failure is told with what the operator said last.
 var _ = JustAfterEach(func() { suite.ReportLog(running) })
 
-// everythingServed has the API server serve the kinds in namespaces, too, that Kubernetes
-// doesn't serve unless it is told to: the operator must be able to count them.
-var everythingServed = map[string]string{
-	"runtime-config": "api/all=true",
-	"feature-gates":  "EvictionRequestAPI=true,GenericWorkload=true",
+// everythingServed returns the flags by which the API server serves the kinds in namespaces, too, that
+// Kubernetes doesn't serve unless it is told to: the operator must be able to count them.
+func everythingServed(ctx context.Context) map[string]string {
+	GinkgoHelper()
+	flags := map[string]string{"runtime-config": "api/all=true"}
+	if suite.IsSince(ctx, "1.37") {
+		flags["feature-gates"] = "EvictionRequestAPI=true,GenericWorkload=true"
+	}
+	return flags
 }
 
 // begin starts a cluster in which what the kustomization installs is all that the operator
@@ -63,7 +67,7 @@ func begin(ctx context.Context, kustomization string, args ...string) {
 	var err error
 	audited, flags, err = newAudit(GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
-	maps.Copy(flags, everythingServed)
+	maps.Copy(flags, everythingServed(ctx))
 	cluster, err = harness.Start(ctx, harness.Options{CRDDirs: []string{}, APIServerFlags: flags})
 	Expect(err).NotTo(HaveOccurred())
 	_, err = cluster.StartControllerManager(ctx)
