@@ -92,6 +92,7 @@ VALE := bin/tools/vale
 
 CHART := charts/shared-quota-operator
 
+MODULE := github.com/sharedquota/shared-quota-operator
 # Directories with a Go module of their own.
 MODULES := . hack/controlplane hack/release $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
 # Modules with code of their own to lint.
@@ -100,6 +101,9 @@ KUSTOMIZATIONS := config/argocd config/crd config/default config/manifests confi
 	config/roles config/samples
 # The suites with so many specs that one process would keep all others waiting.
 LONG_SUITES := e2e plugin
+# Packages that decide purely: neither they nor their tests start a goroutine.
+PURE := internal/balance internal/definition internal/fitting internal/ledger internal/machine internal/report internal/resourceversion \
+	internal/selection internal/simulation
 # Everything that is ours and formatted.
 GO_FILES = $(shell find . \( -path ./bin -o -name node_modules \) -prune -o -name '*.go' -print)
 # The files whose prose is checked. .vale.ini has the exceptions.
@@ -287,13 +291,12 @@ build-installer: $(KUSTOMIZE) ## Write everything that deploy installs to the on
 .PHONY: test
 test: test-unit test-alerts test-integration test-faults ## Run all tests but test-docs.
 
-# The simulation runs again without the race detector: it has one goroutine, and runs a
-# small part of its share under the detector, which makes it slow.
+# The race detector has nothing to find in packages that start no goroutine, and makes them slow.
 .PHONY: test-unit
 test-unit: ## Run the tests that need no API server.
 	@[[ -n "$(RACE)" ]] || echo "No C compiler: running without the race detector."
-	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $$(go list ./... | grep -v '/shared-quota-operator/test\(/\|$$\)')
-	$(PLAIN) $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./internal/simulation
+	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $(filter-out $(PURE:%=$(MODULE)/%),$(shell go list ./... | grep -v '/shared-quota-operator/test/'))
+	$(PLAIN) $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) $(PURE:%=./%)
 	for module in controlplane release; do (cd hack/$$module && $(PLAIN) GOWORK=off $(GO_TEST) -timeout $(UNIT_TIMEOUT) $(TEST_ARGS) ./...); done
 	$(GO_TEST) $(RACE) -timeout $(UNIT_TIMEOUT) -skip '^(TestDocs|TestTheBinary.*)$$' ./test/docs ./test/image
 
@@ -399,7 +402,7 @@ vulnerabilities: bin/tools/govulncheck ## Look for vulnerabilities that VULNDB k
 verify: verify-quick lint ## Run all checks below.
 
 .PHONY: verify-quick
-verify-quick: verify-licence verify-packages verify-files verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle verify-chart verify-links prose ## Run all checks below but lint.
+verify-quick: verify-licence verify-packages verify-pure verify-files verify-fmt verify-versions verify-mod verify-generated verify-kustomize verify-bundle verify-chart verify-links prose ## Run all checks below but lint.
 
 .PHONY: verify-licence
 verify-licence: ## Check that every Go file has the licence header.
@@ -415,6 +418,11 @@ verify-licence: ## Check that every Go file has the licence header.
 verify-packages: ## Check that there are few packages outside of test/.
 	@most=47; count="$$(git ls-files '*.go' ':!:test/*' ':!:*_test.go' ':!:*/testdata/*' | xargs -n1 dirname | sort -u | wc -l)"; \
 	[[ "$$count" -le "$$most" ]] || { echo "$$count packages outside of test/, want at most $$most"; exit 1; }
+
+.PHONY: verify-pure
+verify-pure: ## Check that what is tested without the race detector starts no goroutine and shares nothing.
+	@bad="$$(grep -nE '"sync"|"sync/atomic"|"testing/synctest"|^\s*go (func|[a-z]\w*(\.\w+)*\()|\.Go\(|t\.Parallel\(' $(PURE:%=%/*.go) || true)"; \
+	[[ -z "$$bad" ]] || { echo "no package for PURE in the Makefile:"; echo "$$bad"; exit 1; }
 
 # A file has one thought, mostly in 150 to 250 lines. Tables of tests may take more.
 .PHONY: verify-files
