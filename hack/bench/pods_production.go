@@ -22,6 +22,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -66,7 +67,8 @@ func (w *podsWorld) install(ctx context.Context, config string) error {
 	if err := w.api.Create(ctx, front); err != nil {
 		return err
 	}
-	w.floor = harness.NewEndpoints(w.api, client.ObjectKeyFromObject(front), "https", floorPort, false)
+	port := discoveryv1.EndpointPort{Name: ptr.To("https"), Port: ptr.To(int32(floorPort))}
+	w.floor = harness.NewEndpoints(w.api, client.ObjectKeyFromObject(front), port, false)
 	var err error
 	if w.operator, err = w.cluster.StartProduction(ctx, operatorNamespace, operatorDeployment, operatorService); err != nil {
 		return err

@@ -64,13 +64,13 @@ type member struct {
 	ready, terminating bool
 }
 
-// NewEndpoints starts to write the EndpointSlice of a Service, for its port of this
-// name; port is the replicas'. The caller must call Close.
-func NewEndpoints(api client.Client, service types.NamespacedName, name string, port int32, older bool) *Endpoints {
+// NewEndpoints starts to write the EndpointSlice of a Service. The port has the name of
+// the Service's and the number of the replicas'; older says that the API server needs
+// the object of kind Endpoints. The caller must call Close.
+func NewEndpoints(api client.Client, service types.NamespacedName, port discoveryv1.EndpointPort, older bool) *Endpoints {
 	ctx, stop := context.WithCancel(context.Background())
 	e := &Endpoints{
-		api: api, service: service, older: older, ctx: ctx, stop: stop, changed: make(chan struct{}, 1),
-		port:  discoveryv1.EndpointPort{Name: &name, Port: &port},
+		api: api, service: service, port: port, older: older, ctx: ctx, stop: stop, changed: make(chan struct{}, 1),
 		probe: &http.Client{Timeout: probeTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
 	e.running.Go(e.write)

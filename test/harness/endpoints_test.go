@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -56,7 +58,12 @@ var service = types.NamespacedName{Namespace: "system", Name: "webhook"}
 
 func newEndpoints(t *testing.T, api client.Client) *Endpoints {
 	t.Helper()
-	e := NewEndpoints(api, service, "https", 9443, false)
+	return startEndpoints(t, api, false)
+}
+
+func startEndpoints(t *testing.T, api client.Client, older bool) *Endpoints {
+	t.Helper()
+	e := NewEndpoints(api, service, discoveryv1.EndpointPort{Name: ptr.To("https"), Port: ptr.To(int32(9443))}, older)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -122,6 +129,27 @@ func TestEndpointsAreTheReplicasThatRunAndTellWhichAreReady(t *testing.T) {
 	close(one.done)
 	waitForReady(t, e, "two")
 	wantConditions(t, api, map[string]string{"10.0.0.2": "ready"})
+}
+
+func TestAnOlderAPIServerFindsTheReadyReplicasInEndpoints(t *testing.T) {
+	api := fake.NewFakeClient()
+	e := startEndpoints(t, api, true)
+	one, two := newStand(t, "one", "10.0.0.1"), newStand(t, "two", "10.0.0.2")
+	e.Add(one.Operator)
+	e.Add(two.Operator)
+	waitForReady(t, e, "one", "two")
+	two.ready.Store(false)
+	waitForReady(t, e, "one")
+	found := &corev1.Endpoints{} //nolint:staticcheck // deprecated since 1.33, and all that an older one reads
+	if err := api.Get(t.Context(), service, found); err != nil {
+		t.Fatal(err)
+	}
+	want := []corev1.EndpointSubset{{ //nolint:staticcheck // the same
+		Addresses: []corev1.EndpointAddress{{IP: "10.0.0.1"}}, Ports: []corev1.EndpointPort{{Name: "https", Port: 9443}},
+	}}
+	if diff := cmp.Diff(want, found.Subsets); diff != "" {
+		t.Errorf("subsets (-want,+got):\n%s", diff)
+	}
 }
 
 func TestEndpointsLoseAReplicaThatDoesNotAnswerAndTakeItBack(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -101,7 +102,8 @@ func (c *Cluster) StartProduction(ctx context.Context, namespace, deployment, se
 	if err != nil {
 		return nil, err
 	}
-	p.Endpoints = NewEndpoints(api, client.ObjectKeyFromObject(front), port.Name, target, !slices)
+	p.Endpoints = NewEndpoints(
+		api, client.ObjectKeyFromObject(front), discoveryv1.EndpointPort{Name: &port.Name, Port: &target}, !slices)
 	return p, nil
 }
 

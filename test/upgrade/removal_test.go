@@ -7,49 +7,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
-
-// left returns all that there is of the operator outside of the namespaces that it
-// limits.
-func left(ctx context.Context) []string {
-	GinkgoHelper()
-	const admission, rbac = "admissionregistration.k8s.io", "rbac.authorization.k8s.io"
-	var names []string
-	for _, kind := range []schema.GroupVersionKind{
-		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Secret"},
-		{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
-		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
-		{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "FlowSchema"},
-		{Group: admission, Version: "v1", Kind: "ValidatingWebhookConfiguration"},
-		{Group: admission, Version: "v1", Kind: "ValidatingAdmissionPolicy"},
-		{Group: admission, Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
-		{Group: rbac, Version: "v1", Kind: "ClusterRole"}, {Group: rbac, Version: "v1", Kind: "ClusterRoleBinding"},
-		{Group: rbac, Version: "v1", Kind: "RoleBinding"},
-	} {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind)
-		Expect(api.List(ctx, list)).To(Succeed())
-		for _, object := range list.Items {
-			if name := object.Namespace + "/" + object.Name; strings.Contains(name, "shared") {
-				names = append(names, kind.Kind+" "+name)
-			}
-		}
-	}
-	return names
-}
 
 func configurationIsGone(ctx context.Context) bool {
 	err := api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, &admissionregistrationv1.ValidatingWebhookConfiguration{})
@@ -122,10 +90,10 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 	})
 
 	It("with all there is leaves nothing behind, even if none was running any more", func(ctx SpecContext) {
-		Expect(left(ctx)).NotTo(BeEmpty())
+		Expect(suite.Left(ctx, api)).NotTo(BeEmpty())
 		Expect(full.create(ctx, "late")).To(MatchError(ContainSubstring("failed calling webhook")))
 		uninstall(ctx)
-		Eventually(ctx, left).Should(BeEmpty())
+		Eventually(ctx, suite.Left).WithArguments(api).Should(BeEmpty())
 		for _, t := range []*team{full, empty} {
 			Eventually(ctx, func(ctx context.Context) error { return t.create(ctx, "free") }).Should(Succeed())
 		}
@@ -163,7 +131,7 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 		replicas.remove()
 		Expect(anew.create(ctx, "freer")).To(Succeed(), "nobody is asked")
 		uninstall(ctx)
-		Eventually(ctx, left).Should(BeEmpty())
+		Eventually(ctx, suite.Left).WithArguments(api).Should(BeEmpty())
 		Expect(anew.create(ctx, "freest")).To(Succeed())
 	})
 })

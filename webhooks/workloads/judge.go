@@ -237,23 +237,14 @@ func missing(demand *fitting.Demand) int64 {
 	return demand.Pods.Missing()
 }
 
-func wanted(demand *fitting.Demand) int64 {
-	if demand.Pods == nil {
-		return 0
-	}
-	return demand.Pods.Wanted
-}
-
 // asksTheSame reports whether two demands are for as many of the same objects. If other numbers of pods are wanted, they
 // aren't, though as many may be missing: of a StatefulSet that is scaled down, nobody knows which pods are.
 func asksTheSame(a, b *fitting.Demand) bool {
-	if missing(a) != missing(b) || wanted(a) != wanted(b) || (a.Pods == nil) != (b.Pods == nil) {
+	if (a.Pods == nil) != (b.Pods == nil) || !apiequality.Semantic.DeepEqual(a.Items, b.Items) {
 		return false
 	}
-	if !apiequality.Semantic.DeepEqual(a.Items, b.Items) {
-		return false
-	}
-	return a.Pods == nil || apiequality.Semantic.DeepEqual(a.Pods.New, b.Pods.New)
+	return a.Pods == nil || a.Pods.Wanted == b.Pods.Wanted && missing(a) == missing(b) &&
+		apiequality.Semantic.DeepEqual(a.Pods.New, b.Pods.New)
 }
 
 // sameNeeds reports whether two verdicts are about the same needs.

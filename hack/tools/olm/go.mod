@@ -1,3 +1,4 @@
+// Pins OLM and opm, through which the bundle is tested. Built by the Makefile into bin/tools.
 module github.com/sharedquota/shared-quota-operator/hack/tools/olm
 
 go 1.25.7
@@ -203,8 +204,6 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2-0.20260122202528-d9cc6641c482 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
-
-retract v3.11.0+incompatible // https://github.com/operator-framework/operator-lifecycle-manager/issues/2253
 
 tool (
 	github.com/operator-framework/operator-lifecycle-manager/cmd/catalog

@@ -10,6 +10,6 @@
 //
 // Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e; OLM_BINARIES is the
 // directory of olm, catalog and opm, RELEASE_BINARY hack/release and KUSTOMIZE_BINARY kustomize.
-// make test-olm builds and names all of them. Each suite has a network namespace of its own,
+// make test-olm builds and names all of them. The suite has a network namespace of its own,
 // because OLM listens at fixed ports.
 package live

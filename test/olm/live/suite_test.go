@@ -24,7 +24,8 @@ import (
 const (
 	// olmNamespace is OLM's own.
 	olmNamespace = "olm"
-	// olmHealth answers once an operator of OLM serves. It has the port to itself.
+	// olmHealth answers once the first of OLM's operators serves. Both listen at this port; the second logs that it
+	// can't, and works without.
 	olmHealth = "http://127.0.0.1:8080/healthz"
 )
 
