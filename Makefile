@@ -318,7 +318,7 @@ test-alerts: $(PROMTOOL) ## Run the cases of the alerts, and check that they and
 # The operator that all suites test.
 .PHONY: test-manager
 test-manager:
-	go build $(RACE) -o bin/test-manager .
+	go build $(RACE) -ldflags='-s -w' -o bin/test-manager .
 
 # A suite runs an API server of its own, and waits for it most of the time: two cores have work
 # for three.
