@@ -83,7 +83,7 @@ func startModes(ctx context.Context, w *world, purpose uint64) *modes {
 	}
 	m.limit(ctx)
 	for i, kind := range []kindOfMode{advised, switched, admitted} {
-		plan := load.Plan{Pods: m.namespaces[kind], Rest: 300 * time.Millisecond, Seed: seed()<<8 + purpose + uint64(i)}
+		plan := load.Plan{Pods: m.namespaces[kind], Resizes: w.resizes, Rest: 300 * time.Millisecond, Seed: seed()<<8 + purpose + uint64(i)}
 		m.clients[kind] = load.Start(ctx, api, plan)
 		evidence.hear(m.clients[kind].Tally)
 	}

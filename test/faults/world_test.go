@@ -24,6 +24,8 @@ const (
 	tierLabel  = "tier"
 	partLabel  = "part"
 	lastLabel  = "last"
+	// resizeSince is the version of Kubernetes that brought the subresource by which pods are resized.
+	resizeSince = "1.33"
 )
 
 // world is one spec's own part of the cluster. All its namespaces are under the
@@ -38,6 +40,8 @@ type world struct {
 	spare map[string]string
 	// used is how often all that was free has been used there.
 	used int
+	// resizes: the API server resizes pods in place.
+	resizes bool
 }
 
 func (w *world) whole() string  { return w.name + "-a-whole" }
@@ -58,7 +62,7 @@ func (w *world) quotas() []string {
 func newWorld(ctx context.Context, size int) *world {
 	GinkgoHelper()
 	worldsMade++
-	w := &world{name: fmt.Sprintf("world-%d", worldsMade), spare: map[string]string{}}
+	w := &world{name: fmt.Sprintf("world-%d", worldsMade), spare: map[string]string{}, resizes: suite.IsSince(ctx, resizeSince)}
 	worlds = append(worlds, w)
 	for i := range size {
 		name := fmt.Sprintf("%s-n%d", w.name, i)
@@ -116,7 +120,7 @@ func (w *world) abolish(ctx context.Context) {
 // maps in every second one of those where they are limited.
 func (w *world) plan(purpose uint64) load.Plan {
 	things := w.namespaces[:len(w.namespaces)*2/3]
-	plan := load.Plan{Pods: w.namespaces, Rest: 150 * time.Millisecond, Seed: seed()<<8 + purpose}
+	plan := load.Plan{Pods: w.namespaces, Resizes: w.resizes, Rest: 150 * time.Millisecond, Seed: seed()<<8 + purpose}
 	for i, namespace := range things {
 		if i%2 == 0 {
 			plan.Services = append(plan.Services, namespace)

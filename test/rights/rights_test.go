@@ -41,6 +41,8 @@ const (
 	devices = "requests.dra.example/gpu"
 	// devicesSince is the version of Kubernetes that brought ResourceClaims.
 	devicesSince = "1.34"
+	// allUsedSince is the version of Kubernetes that serves all that the rights are for.
+	allUsedSince = "1.37"
 	secrets      = corev1.ResourceName("count/secrets")
 	widgets      = corev1.ResourceName("count/widgets.example.com")
 )
@@ -122,7 +124,9 @@ var _ = Describe("The operator, with the rights of config/rbac", Ordered, func()
 	})
 
 	// A replica deletes its ConfigMap a while after nobody waits any more.
-	It("is given nothing that it doesn't use", func(ctx SpecContext) { Eventually(ctx, neverUsed).Should(BeEmpty()) })
+	It("is given nothing that it doesn't use", suite.Since(allUsedSince), func(ctx SpecContext) {
+		Eventually(ctx, neverUsed).Should(BeEmpty())
+	})
 
 	It("is served like Kubernetes' own controllers while the API server is busy", func(ctx SpecContext) {
 		schema := &flowcontrolv1.FlowSchema{}

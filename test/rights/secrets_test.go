@@ -149,7 +149,9 @@ var _ = Describe("The operator, without the right to read Secrets", Ordered, fun
 		})).To(BeEmpty())
 	})
 
-	It("is given nothing that it doesn't use", func(ctx SpecContext) { Eventually(ctx, neverUsed).Should(BeEmpty()) })
+	It("is given nothing that it doesn't use", suite.Since(allUsedSince), func(ctx SpecContext) {
+		Eventually(ctx, neverUsed).Should(BeEmpty())
+	})
 
 	// Last: what the condition tells to do.
 	It("counts them once it is given the right", func(ctx SpecContext) {

@@ -37,6 +37,8 @@ type Plan struct {
 	// Orphans lets clients do what leaves reservations behind that nothing but
 	// the end of their life removes: what is refused later, and duplicates.
 	Orphans bool
+	// Resizes: the API server resizes pods in place.
+	Resizes bool
 	// Rest is how long a client rests at most between two calls. One of Last rests a fifth
 	// of that.
 	Rest time.Duration
@@ -83,7 +85,8 @@ func (l *Load) each(
 ) {
 	for i, namespace := range namespaces {
 		w := &worker{
-			api: api, tally: l.Tally, namespace: namespace, name: fmt.Sprintf("%s-%d", kind, i), orphans: plan.Orphans,
+			api: api, tally: l.Tally, namespace: namespace, name: fmt.Sprintf("%s-%d", kind, i),
+			orphans: plan.Orphans, resizes: plan.Resizes,
 			random: rand.New(rand.NewPCG(plan.Seed, uint64(len(kind)*1000+i))),
 		}
 		l.running.Go(func() { l.run(ctx, kindOf(w), w.random, plan.Rest) })
@@ -109,9 +112,9 @@ type worker struct {
 	tally     *Tally
 	namespace string
 	// name is the client's, and begins the names of its objects.
-	name    string
-	orphans bool
-	random  *rand.Rand
+	name             string
+	orphans, resizes bool
+	random           *rand.Rand
 }
 
 // write does one call that is to store the object, and enters by what revision it did.

@@ -67,7 +67,7 @@ func (p *pods) step(ctx context.Context) {
 		p.create(ctx, name, slot)
 	case p.orphans && p.chance(5):
 		p.duplicate(ctx, slot)
-	case p.chance(40):
+	case p.resizes && p.chance(40):
 		p.resize(ctx, name, slot)
 	default:
 		p.delete(ctx, name, slot)
