@@ -127,11 +127,11 @@ help: ## Show this help.
 .PHONY: demo
 demo: controlplane ## Play a story on a real control plane, and tell it.
 	@echo "Building the operator, the kubectl plugin and the demo: two to three minutes on two cores the first time ..."
-	@mkdir -p bin/demo
-	@$(PLAIN) go build $(QUICK) -o bin/demo/ . ./cmd/kubectl-crq ./hack/demo
-	@ln -sf kubectl-crq bin/demo/kubectl_complete-crq
+	@mkdir -p bin/try
+	@$(PLAIN) go build $(QUICK) -o bin/try/ . ./cmd/kubectl-crq ./hack/demo
+	@ln -sf kubectl-crq bin/try/kubectl_complete-crq
 	@echo "Playing the demo: half a minute ..."
-	@bin/demo/demo -manager bin/demo/$(notdir $(MODULE)) -plugin bin/demo/kubectl-crq -assets "$(ASSETS)" -config config $(if $(filter-out 0,$(KEEP)),-keep)
+	@bin/try/demo -manager bin/try/$(notdir $(MODULE)) -plugin bin/try/kubectl-crq -assets "$(ASSETS)" -config config $(if $(filter-out 0,$(KEEP)),-keep)
 
 ##@ Generate (these write)
 
