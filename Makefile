@@ -73,9 +73,11 @@ KUBECTL ?= kubectl
 ## CONTAINER_TOOL: command that builds the images
 CONTAINER_TOOL ?= docker
 
+# A compiler is done before collecting its garbage pays: without, building the demo takes a third less. 1 GiB bounds each.
+export GOFLAGS := $(shell go env GOFLAGS) '-toolexec=env GOGC=off GOMEMLIMIT=1GiB'
 # Whatever the race detector has nothing to find in is built alike: the control plane, tools, modules
 # and what lint reads have most packages in common, which are compiled once then.
-PLAIN := CGO_ENABLED=0 GOFLAGS="$(shell go env GOFLAGS) -trimpath"
+PLAIN := CGO_ENABLED=0 GOFLAGS="$(GOFLAGS) -trimpath"
 # What nobody measures or debugs compiles in three quarters of the time if nothing is inlined. The standard library is
 # compiled already, by what downloads the control plane.
 QUICK := -gcflags='all=-l -dwarf=false' -gcflags='std=' -ldflags='-s -w'
