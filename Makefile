@@ -102,6 +102,8 @@ MODULE := github.com/sharedquota/shared-quota-operator
 MODULES := . hack/controlplane hack/release $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod))
 # Modules with code of their own to lint.
 LINT_MODULES := . hack/controlplane hack/release hack/tools/promtool
+# Modules that have so much in common that it must be compiled alike. The others share little, and have older versions of it.
+ALIKE := $(filter-out hack/tools/golangci-lint hack/tools/govulncheck hack/tools/olm hack/tools/vale,$(MODULES))
 KUSTOMIZATIONS := config/argocd config/crd config/default config/manifests config/network-policy config/no-wake config/operator config/policies config/prometheus \
 	config/roles config/samples
 # The suites with so many specs that one process would keep all others waiting.
@@ -443,10 +445,15 @@ verify-fmt: ## Check that every Go file is formatted.
 	@bad="$$(gofmt -l $(GO_FILES))"; [[ -z "$$bad" ]] || { echo "not formatted; run make fmt:"; echo "$$bad"; exit 1; }
 
 .PHONY: verify-versions
-verify-versions: ## Check that the operator and the control plane name the same Kubernetes version, and that updates are looked for in every module.
+verify-versions: ## Check that modules require the same version of the same, and that updates are looked for in every module.
 	@version() { awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' "$$1"; }; \
 	[[ "$$(version go.mod)" == "$$(version hack/controlplane/go.mod)" ]] || { \
 		echo "k8s.io/kubernetes is $$(version go.mod) in go.mod, $$(version hack/controlplane/go.mod) in hack/controlplane/go.mod"; exit 1; }
+	@awk '{ sub(/^require /, "") } /=>/ || $$2 !~ /^v[0-9]/ { next } \
+		!($$1 in version) { version[$$1] = $$2; file[$$1] = FILENAME } \
+		version[$$1] != $$2 { bad = 1; \
+			print FILENAME ": " $$1 " is " $$2 ", but " version[$$1] " in " file[$$1] "; go get the newer one in both, or what needs it is compiled twice" } \
+		END { exit bad }' $(ALIKE:%=%/go.mod)
 	@bad=0; for module in $(filter-out . hack/tools/%,$(MODULES)); do \
 		grep -qx "  - /$$module" .github/dependabot.yml || { echo "$$module: missing in .github/dependabot.yml"; bad=1; }; \
 	done; exit $$bad
