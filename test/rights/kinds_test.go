@@ -39,10 +39,10 @@ func listable(ctx context.Context) []corev1.ResourceName {
 			}
 		}
 	}
+	Expect(len(names)).To(BeNumerically(">", 30), "%v", names)
 	if !suite.IsSince(ctx, devicesSince) {
 		names = slices.DeleteFunc(names, func(name corev1.ResourceName) bool { return name == "count/resourceclaims.resource.k8s.io" })
 	}
-	Expect(len(names)).To(BeNumerically(">", 30), "%v", names)
 	return names
 }
 
