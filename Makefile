@@ -130,7 +130,7 @@ help: ## Show this help.
 
 .PHONY: demo
 demo: controlplane ## Play a story on a real control plane, and tell it.
-	@echo "Building the operator, the kubectl plugin and the demo: two to three minutes on two cores the first time ..."
+	@echo "Building the operator, the kubectl plugin and the demo: one to two minutes on two cores the first time ..."
 	@mkdir -p bin/try
 	@$(PLAIN) go build $(QUICK) -o bin/try/ . ./cmd/kubectl-crq ./hack/demo
 	@ln -sf kubectl-crq bin/try/kubectl_complete-crq

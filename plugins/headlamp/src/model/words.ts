@@ -41,7 +41,7 @@ const meanings: Record<string, Meaning> = {
   },
   'Ready/LedgerLost': {
     // The time in the message is when that happened.
-    says: 'Somebody deleted or edited the quota’s ledger. For some minutes at most, requests are refused if the mode is Deny.',
+    says: 'Somebody deleted or edited the quota’s ledger. For a minute, requests are refused if the mode is Deny.',
     next: 'Wait, and find out who may write QuotaLedgers.',
   },
   'Ready/InvalidSpec': { says: 'The spec can’t be enforced.', next: correct },
