@@ -16,9 +16,10 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
-// freeOf returns the room that a quota has: what is free by the count, as its status shows it, and by the ledger, because
-// nothing is granted before a settle. It returns false while the ledger grants nothing, or isn't of this count. Of a resource
-// that isn't counted there is none.
+// freeOf returns the room that a quota has: what is free by the count, as its status shows it, and by what the ledger says is
+// used, because nothing is granted before a settle. What is reserved is taken once, also if it was granted from escrow, counted,
+// and recorded only then: the ledger has it twice until it is settled. It returns false while the ledger grants nothing, or isn't
+// of this count. Of a resource that isn't counted there is none.
 func freeOf(object *quotav1.ClusterResourceQuota, count *counting.Count, state ledger.State) (waiting.Free, bool) {
 	read := balance.Read(count, object.Name, object.UID, state)
 	isOpen := state.Quota == object.UID && state.Sealed.IsZero() && state.Digest == read.Target.Digest
@@ -26,10 +27,8 @@ func freeOf(object *quotav1.ClusterResourceQuota, count *counting.Count, state l
 		return waiting.Free{}, false
 	}
 	hard := definition.Enforced(object.Spec) // objects are refused for nothing else
-	charged := quota.Mask(quota.Max(
-		quota.Add(quota.Mask(read.Used, read.Complete), read.Reserved),
-		quota.Add(state.Used, state.WithoutEscrows().Reserved()),
-	), quota.ResourceNames(hard))
+	used := quota.Max(quota.Mask(read.Used, read.Complete), state.Used)
+	charged := quota.Mask(quota.Add(used, read.Reserved), quota.ResourceNames(hard))
 	for name, limit := range hard {
 		if !slices.Contains(read.Complete, name) {
 			charged[name] = limit

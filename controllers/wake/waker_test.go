@@ -36,6 +36,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
+var configMaps = schema.GroupResource{Resource: "configmaps"}
+
 // bench is a Waker, a quota on config maps of namespace shop, of which none is counted, and its ledger.
 type bench struct {
 	*Waker
@@ -66,9 +68,9 @@ func newBench(t *testing.T, hard string, answer func(name string) (runtime.Objec
 	count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "shop", Labels: map[string]string{"team": "shop"}}}, 1, b.clock.Now())
 	count.Define(counting.Target{
 		UID: "uid", Digest: compiled.Limits.Digest, Quota: compiled.Quota, Selector: compiled.Selector,
-		Sources: map[corev1.ResourceName][]schema.GroupResource{"configmaps": {{Resource: "configmaps"}}},
+		Sources: map[corev1.ResourceName][]schema.GroupResource{"configmaps": {configMaps}},
 	}, b.clock.Now())
-	if err := count.Source(schema.GroupResource{Resource: "configmaps"}).Replace(nil, 5, b.clock.Now()); err != nil {
+	if err := count.Source(configMaps).Replace(nil, 5, b.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	b.api = newAPI(t, answer)
@@ -141,15 +143,16 @@ func TestAsManyWorkloadsAreWokenAsFit(t *testing.T) {
 		lacks  int64
 		want   map[string]bool
 	}{
-		"those that have waited longest":            {hard: "2", lacks: 1, want: named("a", "b")},
-		"all if there is room for all":              {hard: "9", lacks: 1, want: named("a", "b", "c")},
-		"none if there is no room":                  {hard: "0", lacks: 1, want: named()},
-		"none while nothing is granted":             {hard: "9", lacks: 1, want: named(), change: func(b *bench) { b.state.Sealed = time.Unix(1, 0); b.saw() }},
-		"none while the ledger is another quota's":  {hard: "9", lacks: 1, want: named(), change: func(b *bench) { b.state.Quota = "another"; b.saw() }},
-		"none while it isn't counted for this spec": {hard: "9", lacks: 1, want: named(), change: func(b *bench) { b.state.Digest = "before"; b.saw() }},
-		"all if the quota is deleted":               {hard: "0", lacks: 1, want: named("a", "b", "c"), change: func(b *bench) { _ = b.Client.Delete(context.Background(), b.quota) }},
-		"room that is reserved is none":             {hard: "2", lacks: 1, want: named("a"), change: func(b *bench) { b.reserve("x") }},
-		"room that a replica holds in escrow is":    {hard: "2", lacks: 1, want: named("a", "b"), change: func(b *bench) { b.escrow() }},
+		"those that have waited longest":                          {hard: "2", lacks: 1, want: named("a", "b")},
+		"all if there is room for all":                            {hard: "9", lacks: 1, want: named("a", "b", "c")},
+		"none if there is no room":                                {hard: "0", lacks: 1, want: named()},
+		"none while nothing is granted":                           {hard: "9", lacks: 1, want: named(), change: func(b *bench) { b.state.Sealed = time.Unix(1, 0); b.saw() }},
+		"none while the ledger is another quota's":                {hard: "9", lacks: 1, want: named(), change: func(b *bench) { b.state.Quota = "another"; b.saw() }},
+		"none while it isn't counted for this spec":               {hard: "9", lacks: 1, want: named(), change: func(b *bench) { b.state.Digest = "before"; b.saw() }},
+		"all if the quota is deleted":                             {hard: "0", lacks: 1, want: named("a", "b", "c"), change: func(b *bench) { _ = b.Client.Delete(context.Background(), b.quota) }},
+		"room that is reserved is none":                           {hard: "2", lacks: 1, want: named("a"), change: func(b *bench) { b.reserve("x") }},
+		"room that a replica holds in escrow is":                  {hard: "2", lacks: 1, want: named("a", "b"), change: func(b *bench) { b.escrow() }},
+		"room that is counted, and recorded later, is taken once": {hard: "3", lacks: 1, want: named("a", "b"), change: func(b *bench) { b.count(t, "x"); b.reserve("x") }},
 		"and those of a namespace that left the quota": {hard: "0", lacks: 1, want: named("a", "b", "c"), change: func(b *bench) {
 			b.Count.SetNamespace("shop", nil, nil, 2, b.clock.Now())
 		}},
@@ -170,9 +173,22 @@ func TestAsManyWorkloadsAreWokenAsFit(t *testing.T) {
 
 func (b *bench) reserve(name string) {
 	held := ledger.Reservation{
-		Object: ledger.Object{Namespace: "shop", Name: name, UID: types.UID(name)}, Amounts: builders.Quota("").Hard("configmaps", "1").Obj().Spec.Quota.Hard,
+		Object:  ledger.Object{Resource: configMaps.WithVersion("v1"), Namespace: "shop", Name: name, UID: types.UID(name)},
+		Amounts: builders.Quota("").Hard("configmaps", "1").Obj().Spec.Quota.Hard,
 	}
 	b.state.Reservations[held.Key()] = held
+	b.saw()
+}
+
+// count has a config map counted, by the ledger, too.
+func (b *bench) count(t *testing.T, name string) {
+	t.Helper()
+	counted := builders.ConfigMap("shop", name)
+	counted.UID, counted.ResourceVersion = types.UID(name), "6"
+	if err := b.Count.Source(configMaps).Replace([]runtime.Object{counted}, 6, b.clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	b.state.Used = builders.Quota("").Hard("configmaps", "1").Obj().Spec.Quota.Hard
 	b.saw()
 }
 
