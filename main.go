@@ -318,8 +318,7 @@ func mapperWithin(timeout time.Duration) func(*rest.Config, *http.Client) (meta.
 }
 
 // metricsOptions protect the metrics as the API server's own are protected, because they
-// name quotas and namespaces. The API server says who asks,
-// and whether they may.
+// name quotas and namespaces. The API server says who asks, and whether they may.
 func metricsOptions(f metricsFlags, certificates *certs.Certificates) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: f.address, SecureServing: f.secure, CertDir: f.certDir}
 	if !f.secure {

@@ -18,8 +18,10 @@ import (
 
 // freeOf returns the room that a quota has: what is free by the count, as its status shows it, and by what the ledger says is
 // used, because nothing is granted before a settle. What is reserved is taken once, also if it was granted from escrow, counted,
-// and recorded only then: the ledger has it twice until it is settled. It returns false while the ledger grants nothing, or isn't
-// of this count. Of a resource that isn't counted there is none.
+// and recorded only then: the ledger has it twice until it is settled. If some objects went while others came, that may be more
+// room than the next settle makes: their owners are woken a moment early, and their requests wait for it.
+//
+// It returns false while the ledger grants nothing, or isn't of this count. Of a resource that isn't counted there is none.
 func freeOf(object *quotav1.ClusterResourceQuota, count *counting.Count, state ledger.State) (waiting.Free, bool) {
 	read := balance.Read(count, object.Name, object.UID, state)
 	isOpen := state.Quota == object.UID && state.Sealed.IsZero() && state.Digest == read.Target.Digest

@@ -38,6 +38,10 @@ import (
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
 
+func one() corev1.ResourceList {
+	return builders.Quota("").Hard("configmaps", "1").Obj().Spec.Quota.Hard
+}
+
 // bench is a Waker, a quota on config maps of namespace shop, of which none is counted, and its ledger.
 type bench struct {
 	*Waker
@@ -94,7 +98,7 @@ func (b *bench) saw() {
 func (b *bench) refuse(names ...string) {
 	for _, name := range names {
 		refusal := refusalOf(name)
-		refusal.Requested = builders.Quota("").Hard("configmaps", "1").Obj().Spec.Quota.Hard
+		refusal.Requested = one()
 		b.List.Refused(b.clock.Now(), refusal)
 		b.clock.Step(time.Millisecond)
 	}
@@ -150,6 +154,7 @@ func TestAsManyWorkloadsAreWokenAsFit(t *testing.T) {
 		"none while the ledger is another quota's":                {hard: "9", lacks: 1, want: named(), change: func(b *bench) { b.state.Quota = "another"; b.saw() }},
 		"none while it isn't counted for this spec":               {hard: "9", lacks: 1, want: named(), change: func(b *bench) { b.state.Digest = "before"; b.saw() }},
 		"all if the quota is deleted":                             {hard: "0", lacks: 1, want: named("a", "b", "c"), change: func(b *bench) { _ = b.Client.Delete(context.Background(), b.quota) }},
+		"room that the ledger hasn't settled is none":             {hard: "1", lacks: 1, want: named(), change: func(b *bench) { b.state.Used = one(); b.saw() }},
 		"room that is reserved is none":                           {hard: "2", lacks: 1, want: named("a"), change: func(b *bench) { b.reserve("x") }},
 		"room that a replica holds in escrow is":                  {hard: "2", lacks: 1, want: named("a", "b"), change: func(b *bench) { b.escrow() }},
 		"room that is counted, and recorded later, is taken once": {hard: "3", lacks: 1, want: named("a", "b"), change: func(b *bench) { b.count(t, "x"); b.reserve("x") }},
@@ -174,7 +179,7 @@ func TestAsManyWorkloadsAreWokenAsFit(t *testing.T) {
 func (b *bench) reserve(name string) {
 	held := ledger.Reservation{
 		Object:  ledger.Object{Resource: configMaps.WithVersion("v1"), Namespace: "shop", Name: name, UID: types.UID(name)},
-		Amounts: builders.Quota("").Hard("configmaps", "1").Obj().Spec.Quota.Hard,
+		Amounts: one(),
 	}
 	b.state.Reservations[held.Key()] = held
 	b.saw()
@@ -188,13 +193,13 @@ func (b *bench) count(t *testing.T, name string) {
 	if err := b.Count.Source(configMaps).Replace([]runtime.Object{counted}, 6, b.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
-	b.state.Used = builders.Quota("").Hard("configmaps", "1").Obj().Spec.Quota.Hard
+	b.state.Used = one()
 	b.saw()
 }
 
 func (b *bench) escrow() {
 	held := ledger.NewEscrow("replica", ledger.Key{UID: "process", Attempt: "1"},
-		builders.Quota("").Hard("configmaps", "1").Obj().Spec.Quota.Hard, time.Unix(5000, 0))
+		one(), time.Unix(5000, 0))
 	b.state.Reservations[held.Key()] = held
 	b.saw()
 }

@@ -34,7 +34,7 @@ func build(ctx context.Context, p plane, names []string, dir string) error {
 			parts[p.kubernetesDir] = append(parts[p.kubernetesDir], kubernetesModule+"/cmd/"+name)
 		}
 	}
-	estimate := "some ten minutes"
+	estimate := "five to ten minutes"
 	if slices.Equal(names, []string{etcdName}) {
 		estimate = "a few minutes"
 	}
