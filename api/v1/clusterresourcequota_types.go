@@ -5,6 +5,7 @@ package v1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -46,12 +47,15 @@ const (
 	ReasonCounted = "Counted"
 	// ReasonCounting: the first count for the current spec is under way.
 	ReasonCounting = "Counting"
-	// ReasonLedgerLost: somebody deleted or edited the quota's QuotaLedger, and
-	// nobody knows what was being admitted; the message says until when nothing is.
+	// ReasonLedgerLost: somebody deleted, edited or restored the quota's QuotaLedger, so what was
+	// being admitted is unknown; the message says until when nothing is. Also of an event.
 	ReasonLedgerLost = "LedgerLost"
 	// ReasonLedgerUnavailable: the quota's QuotaLedger can't be read or written; the
 	// message says since when, and why.
 	ReasonLedgerUnavailable = "LedgerUnavailable"
+	// ReasonNotSettled: everything is counted, and the quota's QuotaLedger does not take the count;
+	// the message says since when, and why.
+	ReasonNotSettled = "NotSettled"
 	// ReasonInvalidSpec: the spec can't be enforced; the message says why.
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonWebhookConfigured: the API server has loaded a webhook configuration that
@@ -61,7 +65,7 @@ const (
 	// the API server hasn't loaded the one that does.
 	ReasonWebhookPending = "WebhookPending"
 	// ReasonWebhookEdited: somebody else has edited the webhook configuration so that it
-	// doesn't cover the quota, and it hasn't been repaired for long; the message says who.
+	// doesn't cover the quota, and no repair has lasted yet; the message says who.
 	ReasonWebhookEdited = "WebhookEdited"
 	// ReasonProbeFailed: the operator can't find out whether the API server asks it.
 	ReasonProbeFailed = "ProbeFailed"
@@ -70,8 +74,8 @@ const (
 	// ReasonUsedAboveHard: used is above hard; the message names each resource. Also
 	// of an event, when it comes to be so of one resource.
 	ReasonUsedAboveHard = "UsedAboveHard"
-	// ReasonAdmittedAboveHard: used is above hard, and all of it was admitted because the mode of these
-	// resources is Warn or Audit.
+	// ReasonAdmittedAboveHard: used is above hard, and all of it was admitted because the mode is Warn
+	// or Audit.
 	ReasonAdmittedAboveHard = "AdmittedAboveHard"
 	// ReasonAdmittedWhileUnavailable: used is above hard, because requests were admitted while the operator
 	// couldn't decide. Also of an event, when that is found.
@@ -112,8 +116,8 @@ const (
 	// EventAdmittedWhileUnavailable: used is found to be above hard, because requests were admitted while the operator
 	// couldn't decide.
 	EventAdmittedWhileUnavailable = ReasonAdmittedWhileUnavailable
-	// ReasonSpecChanged: somebody changed what the quota limits; the message says who.
-	ReasonSpecChanged = "SpecChanged"
+	// EventLedgerLost: somebody deleted, edited or restored the quota's QuotaLedger, so nothing is admitted for a while.
+	EventLedgerLost = ReasonLedgerLost
 	// ReasonRequestIncomplete: a request was refused because it doesn't say how
 	// much it asks for of what the quota limits.
 	ReasonRequestIncomplete = "RequestIncomplete"
@@ -206,11 +210,6 @@ type ClusterResourceQuotaSpec struct {
 	// refused.
 	// +optional
 	Enforcement Enforcement `json:"enforcement,omitzero"`
-
-	// trial has limits that are judged and never enforced: status.trial tells what they
-	// would have refused.
-	// +optional
-	Trial Trial `json:"trial,omitzero"`
 }
 
 // PreflightMode says what is done when a workload is applied whose pods don't fit now.
@@ -248,6 +247,39 @@ type ResourceQuotaStatusByNamespace struct {
 	// status holds the limits of the whole quota and what this namespace
 	// uses of them.
 	Status corev1.ResourceQuotaStatus `json:"status"`
+}
+
+// ResourcePeaks are the most that was used and reserved at once of one resource, in a day, a week and a month.
+// A day is one in UTC. They are as the leading replica sees them, up to twenty times a second.
+type ResourcePeaks struct {
+	// resource is a name in spec.quota.hard.
+	Resource corev1.ResourceName `json:"resource"`
+
+	// day is the most of today. Absent if nothing of today is known.
+	// +optional
+	Day Peak `json:"day,omitzero"`
+
+	// week is the most of today and the six days before. Absent if nothing of them is known.
+	// +optional
+	Week Peak `json:"week,omitzero"`
+
+	// month is the most of today and the 29 days before.
+	Month Peak `json:"month"`
+
+	// others are the peaks of further days, which will be the most of a week or of a month as days pass.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=30
+	Others []Peak `json:"others,omitempty"`
+}
+
+// Peak is the most that was used and reserved at once.
+type Peak struct {
+	// amount that was used and reserved.
+	Amount resource.Quantity `json:"amount"`
+
+	// at is when so much was used and reserved: first, on the last day on which it was.
+	At metav1.Time `json:"at"`
 }
 
 // DoubtfulReservations are what one namespace holds for requests that seem to have failed.
@@ -308,29 +340,12 @@ type ClusterResourceQuotaStatus struct {
 	// +optional
 	Levels map[corev1.ResourceName]Level `json:"levels,omitempty"`
 
-	// trial is what the limits of spec.trial would have refused. Absent without them.
-	// +optional
-	Trial *TrialStatus `json:"trial,omitempty"`
-
-	// history is what was used at most and how many requests didn't fit, for each resource, sorted
+	// peaks are the most that was used and reserved at once of each resource in quota.hard, sorted
 	// by name.
 	// +optional
 	// +listType=map
 	// +listMapKey=resource
-	History []ResourceHistory `json:"history,omitempty"`
-
-	// historySince is since when that is known.
-	// +optional
-	HistorySince *metav1.Time `json:"historySince,omitempty"`
-
-	// mostRefused is the workload of which most requests didn't fit. Absent if all fitted.
-	// +optional
-	MostRefused *MostRefused `json:"mostRefused,omitempty"`
-
-	// changes are the last ten changes of limits, modes and the selector, the newest first.
-	// +optional
-	// +listType=atomic
-	Changes []SpecChange `json:"changes,omitempty"`
+	Peaks []ResourcePeaks `json:"peaks,omitempty"`
 
 	// namespaces holds each selected namespace's slice of the usage, sorted
 	// by name. If the slices would take more than 900 KiB, hard is left out of
@@ -346,7 +361,7 @@ type ClusterResourceQuotaStatus struct {
 	NamespaceCount int32 `json:"namespaceCount"`
 
 	// selector is the selector in the form that kubectl's --selector takes;
-	// annotations follow in brackets. For the columns of kubectl get.
+	// annotations follow in brackets. A long one is cut. For the columns of kubectl get.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 

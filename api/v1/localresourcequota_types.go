@@ -46,18 +46,13 @@ type LocalResourceQuotaStatus struct {
 	// +optional
 	Levels map[corev1.ResourceName]Level `json:"levels,omitempty"`
 
-	// modes has the mode of each resource that is not refused when it doesn't fit: Warn or Audit.
+	// mode is Warn or Audit if the quota admits requests that don't fit. It is absent if it refuses them.
 	// +optional
-	Modes map[corev1.ResourceName]EnforcementMode `json:"modes,omitempty"`
+	Mode EnforcementMode `json:"mode,omitempty"`
 
-	// warnAt is a percentage of a limit, from which on whoever sends a request is warned; 0 if nobody is.
+	// protected is true if the namespace is protected: what it uses is counted, and nothing is ever refused in it.
 	// +optional
-	WarnAt int32 `json:"warnAt,omitempty"`
-
-	// refusedToday is how many requests of this namespace didn't fit today, in UTC. With the modes
-	// Warn and Audit they were admitted.
-	// +optional
-	RefusedToday int64 `json:"refusedToday,omitempty"`
+	Protected bool `json:"protected,omitempty"`
 
 	// used is what this namespace uses.
 	// +optional

@@ -59,7 +59,7 @@ type QuotaLedgerEntries struct {
 
 	// checksum of the other entries, the owner, and this object's UID and generation.
 	// Where it doesn't match, somebody else than the operator has written the
-	// ledger: nothing is admitted by it until it has been rebuilt.
+	// ledger: nothing is admitted by it, and another one takes its place.
 	// +optional
 	Checksum string `json:"checksum,omitempty"`
 }

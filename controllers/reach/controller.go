@@ -16,16 +16,15 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -40,28 +39,28 @@ import (
 )
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=list;watch;create
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=shared-quota,verbs=update;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=shared-quota,verbs=update
 
 const (
 	// fieldOwner is whom the API server takes for the writer of the configuration.
 	fieldOwner = "shared-quota-operator"
 	// readTimeout and writeTimeout bound one read or write.
 	readTimeout, writeTimeout = 10 * time.Second, 10 * time.Second
-	// forgetPatience is for how long the configuration waits until what the quotas use is
-	// forgotten.
-	forgetPatience = 10 * time.Second
-	// forgetsAtOnce bounds the ledgers that are written for that at the same time. Each of them may wait two
-	// seconds for the end of escrows (driver.Group.Impose): with fewer, a thousand quotas would wait for longer
-	// than forgetPatience.
-	forgetsAtOnce = 200
+	// repairEvery is the least time between two repairs. The first is at once.
+	repairEvery = time.Second
+	// lasting is for how long a repair must last until it is believed. Whoever follows the configuration reverts it sooner,
+	// and the quotas' conditions must not change with each repair.
+	lasting = 500 * time.Millisecond
 )
 
 // Options are what the controller needs to be told.
 type Options struct {
 	// Settings are asked for at each reconcile, because certificates change.
 	Settings func() reach.Settings
-	// Owners are the configuration's: it is deleted with them.
-	Owners []metav1.OwnerReference
+	// Owners returns the configuration's, as they are now: it is deleted with them.
+	Owners func(context.Context) ([]metav1.OwnerReference, error)
+	// Leads returns an error if this process isn't known to lead now. One that stood still may not know that another leads.
+	Leads func(context.Context) error
 	// Define returns the definition of a quota.
 	Define func(*quotav1.ClusterResourceQuota) definition.Definition
 	// Forget has a quota's ledger forget what is used, so that it is counted again before
@@ -80,46 +79,71 @@ type Controller struct {
 	clock      clock.PassiveClock
 	client     client.Client
 	evaluators *evaluation.Evaluators
-	// versions is only used by Reconcile, of which one runs at a time.
-	versions reach.Versions
-	options  Options
+	options    Options
 	// exposed: the API server may have told a client the token. It may have done so before
 	// this controller started, when a replica ended.
 	exposed atomic.Bool
-	// begun: what was in the cluster when this controller started was dealt with.
-	begun bool
-	// due are the quotas of which what is used must be forgotten, and waiting is since
-	// when the configuration waits for that.
-	due     map[types.UID]bool
-	waiting time.Time
-	// dispute is only used by Reconcile.
-	dispute dispute
-	// narrowing: others have added something that takes out namespaces, if there are any.
-	narrowing atomic.Bool
+	gaps    gaps
+
+	// What follows is only used by Reconcile, of which one runs at a time.
+
+	versions reach.Versions
+	// started is when this controller first had to write the configuration, and begun is true once it may.
+	started time.Time
+	begun   bool
+	// wrote is the configuration as it was written last, or as it was found to be right; nil before.
+	wrote *admissionregistrationv1.ValidatingWebhookConfiguration
+	// wroteAt is when it was written, and repairedAt when that last undid what others had done.
+	wroteAt, repairedAt time.Time
+	// edit says who else edited the configuration; empty if nobody has, or once a repair has lasted.
+	edit string
+	// failure is why the configuration couldn't be written last; empty if it could.
+	failure string
+}
+
+// snapshot is what one reconcile has seen.
+type snapshot struct {
+	settings reach.Settings
+	// current is the configuration in the cluster; empty if it is missing.
+	current   *admissionregistrationv1.ValidatingWebhookConfiguration
+	missing   bool
+	owners    []metav1.OwnerReference
+	quotas    []reach.Quota
+	coverages []reach.Coverage // of each of the quotas
 }
 
 // NewController makes the controller.
 func NewController(clock clock.PassiveClock, client client.Client, evaluators *evaluation.Evaluators, options Options) *Controller {
-	controller := &Controller{clock: clock, client: client, evaluators: evaluators, options: options}
-	controller.exposed.Store(true)
-	return controller
+	c := &Controller{clock: clock, client: client, evaluators: evaluators, options: options}
+	c.exposed.Store(true)
+	c.gaps.forget, c.gaps.ended = options.Forget, func(left bool) {
+		again := time.Duration(0)
+		if left {
+			again = repairEvery
+		}
+		options.SettingsChanged.FireWithin([]string{reach.ConfigurationName}, again)
+	}
+	return c
 }
 
 // Owners returns who owns the configuration: the operator's namespace, where it
 // has one, so that no configuration is left that refuses what nobody answers for
-// when the operator is removed together with its namespace.
-func Owners(ctx context.Context, reader client.Reader, namespace string) ([]metav1.OwnerReference, error) {
-	if namespace == "" {
-		return nil, nil
+// when the operator is removed together with its namespace. It is read each time:
+// one that is made again has another UID, and the garbage collector deletes what the one before owns.
+func Owners(reader client.Reader, namespace string) func(context.Context) ([]metav1.OwnerReference, error) {
+	return func(ctx context.Context) ([]metav1.OwnerReference, error) {
+		if namespace == "" {
+			return nil, nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		owner := &metav1.PartialObjectMetadata{}
+		owner.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		if err := reader.Get(ctx, client.ObjectKey{Name: namespace}, owner); err != nil {
+			return nil, fmt.Errorf("reading the operator's namespace %s: %w", namespace, err)
+		}
+		return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID}}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	owner := &metav1.PartialObjectMetadata{}
-	owner.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := reader.Get(ctx, client.ObjectKey{Name: namespace}, owner); err != nil {
-		return nil, fmt.Errorf("reading the operator's namespace %s: %w", namespace, err)
-	}
-	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID}}, nil
 }
 
 // Name returns the controller's name.
@@ -132,15 +156,15 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: reach.ConfigurationName}}}
 	})
 	ours := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == reach.ConfigurationName })
-	narrowing := predicate.NewPredicateFuncs(func(client.Object) bool { return c.narrowing.Load() })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		Watches(&quotav1.ClusterResourceQuota{}, all, builder.WithPredicates(trigger.SpecChanged())).
 		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, all, builder.WithPredicates(ours)).
-		WatchesMetadata(&corev1.Namespace{}, all, builder.WithPredicates(narrowing,
-			predicate.Or(predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(c.options.SettingsChanged.Source()).
 		WatchesRawSource(source.Func(atTheStart)).
+		// A write that fails is tried again within a second, however often it failed before.
+		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+			10*time.Millisecond, repairEvery)}).
 		Complete(c)
 }
 
@@ -152,75 +176,74 @@ func atTheStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[re
 }
 
 // Reconcile makes the configuration ask about what the quotas limit now, where
-// they limit it, whoever has edited it. What it asks about besides, internal/reach tells.
-func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+// they limit it. What others have changed is repaired at once, at most once a second.
+//
+// Objects that nobody was asked about may have been stored before, and then a ledger's
+// used is too low to grant by:
+//
+//   - When this controller starts, nobody may have counted for long. The quotas that are
+//     uncovered forget their use before the configuration is written. It waits ten seconds
+//     for that at most, because without it nobody is asked about any quota.
+//   - Later on, the leader counts what is stored all the time, and the ledgers follow. So
+//     the configuration is written first: each moment without it lets in anything, each
+//     moment until the count has caught up lets in no more than was free. If all of it was
+//     gone, the quotas forget their use right after that, so that a count that is behind
+//     bounds nothing.
+func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (result reconcile.Result, err error) {
 	seen, err := c.look(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
-	}
-	if wait := c.behind(seen); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	c.judge(ctx, seen)
 	c.observe(seen)
 	if seen.settings.Endpoint.CABundle == nil {
 		return reconcile.Result{}, nil // nobody could be called yet; the trigger tells when
 	}
-	began := c.clock.Now()
-	settings, due := seen.settings.WithToken(seen.found.Own, c.exposed.Load(), began)
-	wanted, upToDate := c.wanted(settings, seen)
-	if wait := c.dispute.brake.Wait(began); !upToDate && wait > 0 && reach.SameIntent(wanted, c.dispute.wrote) {
-		return reconcile.Result{RequeueAfter: wait}, nil
-	}
-	if !upToDate {
-		c.begin(seen)
-	}
-	c.begun = true
-	failed := c.forget(ctx, seen.quotas)
-	if upToDate || failed != nil && c.clock.Since(c.waiting) < forgetPatience {
-		return c.again(due, failed), failed
-	}
-	if err := c.replace(ctx, settings, wanted, began, reach.Keys(seen.quotas, wanted)); err != nil {
+	defer func() { c.noteFailure(err, seen) }()
+	if seen.owners, err = c.options.Owners(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, failed
+	began := c.clock.Now()
+	settings, due := seen.settings.WithToken(seen.current, c.exposed.Load(), began)
+	wanted, upToDate := c.wanted(settings, seen)
+	if upToDate {
+		c.begun, c.wrote = true, wanted
+		c.gaps.close(ctx, seen.quotas)
+		return c.again(due), nil
+	}
+	if wait := c.pause(seen); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	first := !c.begun
+	if wait := c.begin(ctx, seen); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if err := c.options.Leads(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	written, err := c.write(ctx, wanted, seen.missing)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if written {
+		c.noteWritten(wanted, seen)
+		if settings.TokenSince.Equal(began) {
+			c.exposed.Store(false) // no client of the API server was told this one
+		}
+		c.noteGap(ctx, seen, first)
+	}
+	return reconcile.Result{RequeueAfter: repairEvery}, nil // the event of the write comes sooner
 }
 
-// again asks for the reconcile that replaces the token, or that believes that a repair
-// lasts; a failure asks for one itself.
-func (c *Controller) again(due time.Time, failed error) reconcile.Result {
-	if failed != nil {
-		return reconcile.Result{}
+// noteGap notes that nobody was asked about any quota before a write, unless it was the first.
+func (c *Controller) noteGap(ctx context.Context, seen *snapshot, first bool) {
+	if !seen.missing || first {
+		return
 	}
-	now := c.clock.Now()
-	wait := max(due.Sub(now), time.Second)
-	if trial := c.dispute.brake.Trial(now); trial > 0 {
-		wait = min(wait, trial)
+	for _, quota := range seen.quotas {
+		c.gaps.open(quota.UID)
 	}
-	return reconcile.Result{RequeueAfter: wait}
-}
-
-// replace writes the configuration, unless somebody has written another one meanwhile,
-// which asks for the next reconcile.
-func (c *Controller) replace(
-	ctx context.Context, settings reach.Settings, wanted *admissionregistrationv1.ValidatingWebhookConfiguration, began time.Time,
-	keys sets.Set[string],
-) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	version, err := c.write(ctx, settings, wanted, keys)
-	if err == nil {
-		c.noteWritten(wanted, version)
-	}
-	switch {
-	case apierrors.IsConflict(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("writing the webhook configuration: %w", err)
-	case settings.TokenSince.Equal(began):
-		c.exposed.Store(false) // no client of the API server was told this one
-	}
-	return nil
+	c.gaps.close(ctx, seen.quotas)
 }
 
 // Exposed notes that the API server may have told a client the token, because a call of a
@@ -230,40 +253,125 @@ func (c *Controller) Exposed() {
 	c.options.SettingsChanged.Fire([]string{reach.ConfigurationName})
 }
 
-// observe tells the proofs what is in the cluster. What others have added is of the same
-// generation as what they added it to, because both cover the same.
-func (c *Controller) observe(seen *snapshot) {
-	edition, stays := c.edition(seen)
-	generation := seen.current.Generation
-	if stays {
-		generation = edition.Generation
+// look reads all that a reconcile needs.
+func (c *Controller) look(ctx context.Context) (*snapshot, error) {
+	seen := &snapshot{settings: c.options.Settings(), current: &admissionregistrationv1.ValidatingWebhookConfiguration{}}
+	err := c.client.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, seen.current)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the webhook configuration: %w", err)
 	}
-	c.options.Observed(c.options.Proofs.Observe(
-		seen.current.UID, generation, edition, seen.quotas, c.standings(seen), c.clock.Now()))
+	seen.missing = err != nil
+	if seen.quotas, err = c.quotas(ctx, seen.settings); err != nil {
+		return nil, err
+	}
+	c.versions.Date(seen.settings, seen.current, seen.quotas)
+	seen.coverages = seen.settings.Coverages(seen.current, seen.quotas)
+	return seen, nil
+}
+
+// judge finds out whether somebody else has edited the configuration. Another leader's write is no edit.
+func (c *Controller) judge(ctx context.Context, seen *snapshot) {
+	edition, current := seen.settings.Edition(seen.current)
+	edited := !seen.missing && !current
+	if c.wrote != nil && !edited {
+		intact, lasted := alike(seen.current, c.wrote), c.clock.Since(c.wroteAt)
+		own, _ := seen.settings.Edition(c.wrote)
+		// For a moment, the cache may lack what was created.
+		edited = seen.missing && lasted >= repairEvery || edition == own && !intact
+		if intact && lasted >= lasting {
+			c.edit = ""
+		}
+	}
+	if !edited {
+		return
+	}
+	first := c.edit == ""
+	if c.edit = reach.EditOf(seen.current, fieldOwner); first {
+		log.FromContext(ctx).Info("The webhook configuration must be repaired", "why", c.edit)
+	}
+}
+
+// observe tells the proofs what is in the cluster.
+func (c *Controller) observe(seen *snapshot) {
+	edition, _ := seen.settings.Edition(seen.current)
+	c.options.Observed(c.options.Proofs.Observe(reach.Observation{
+		Configuration: seen.current.UID, Generation: seen.current.Generation, Edition: edition,
+		Quotas: seen.quotas, Coverages: seen.coverages, Edit: c.edit, Failure: c.failure,
+	}, c.clock.Now()))
+}
+
+// noteFailure notes how a reconcile ended that would have written the configuration if it had to, and tells of what is new.
+func (c *Controller) noteFailure(err error, seen *snapshot) {
+	failure := ""
+	if err != nil {
+		failure = reach.WithoutTokens(err.Error())
+	}
+	if failure != c.failure {
+		c.failure = failure
+		c.observe(seen)
+	}
+}
+
+// pause returns how long the next write must wait, because others have written since the last one. A cache that is behind needs no
+// pause: the API server refuses what it doesn't know to be the newest.
+func (c *Controller) pause(seen *snapshot) time.Duration {
+	if c.wrote == nil || alike(seen.current, c.wrote) {
+		return 0
+	}
+	return c.repairedAt.Add(repairEvery).Sub(c.clock.Now())
+}
+
+func (c *Controller) noteWritten(wanted *admissionregistrationv1.ValidatingWebhookConfiguration, instead *snapshot) {
+	now := c.clock.Now()
+	if c.wrote != nil && !alike(instead.current, c.wrote) {
+		c.repairedAt = now
+	}
+	c.wrote, c.wroteAt = wanted, now
+}
+
+// begin returns how long the first write must wait, because quotas forget their use.
+func (c *Controller) begin(ctx context.Context, seen *snapshot) time.Duration {
+	if c.begun {
+		return 0
+	}
+	if c.started.IsZero() {
+		c.started = c.clock.Now()
+		for i, quota := range seen.quotas {
+			if seen.coverages[i] == reach.Missing {
+				c.gaps.open(quota.UID)
+			}
+		}
+	}
+	c.gaps.close(ctx, seen.quotas)
+	wait := forgetPatience - c.clock.Since(c.started)
+	if c.begun = wait <= 0 || c.gaps.closed(); c.begun {
+		return 0
+	}
+	return wait
+}
+
+// again asks for the reconcile that replaces the token, or that believes that a repair lasts.
+func (c *Controller) again(due time.Time) reconcile.Result {
+	wait := max(due.Sub(c.clock.Now()), time.Second)
+	if c.edit != "" {
+		wait = lasting
+	}
+	return reconcile.Result{RequeueAfter: wait}
 }
 
 // wanted returns the configuration that must replace the one in the cluster. If that
-// asks about the same, it is upToDate, and wanted is of the same edition; otherwise it is
-// of the next.
+// asks about the same, and nobody else has written it since this operator did, it is
+// upToDate, and wanted is of the same edition; otherwise it is of the next.
 func (c *Controller) wanted(
 	settings reach.Settings, seen *snapshot,
 ) (wanted *admissionregistrationv1.ValidatingWebhookConfiguration, upToDate bool) {
 	webhooks, exact := settings.Webhooks(seen.quotas)
-	wanted = &admissionregistrationv1.ValidatingWebhookConfiguration{
-		TypeMeta: metav1.TypeMeta{
-			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration",
-		},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: reach.ConfigurationName, OwnerReferences: c.options.Owners, ResourceVersion: seen.current.ResourceVersion,
-			Annotations: settings.Annotations(exact),
-		},
-	}
-	if edition, stays := c.edition(seen); stays {
+	wanted = seen.current.DeepCopy() // labels and other annotations are others' business
+	wanted.Name, wanted.OwnerReferences = reach.ConfigurationName, seen.owners
+	settings.Annotate(wanted, exact)
+	if edition, current := seen.settings.Edition(seen.current); current {
 		wanted.Webhooks = append(slices.Clip(webhooks), settings.Probe(edition))
-		if alike(seen.found.Own, wanted) {
-			if c.dispute.wrote == nil {
-				c.noteWritten(wanted, seen.current.ResourceVersion) // by the leader before
-			}
+		if alike(seen.current, wanted) {
 			return wanted, true
 		}
 	}
@@ -278,38 +386,27 @@ func alike(current, wanted *admissionregistrationv1.ValidatingWebhookConfigurati
 		reach.Annotated(current, wanted)
 }
 
-// write applies the configuration, unless somebody else has written it meanwhile, and
-// returns its resourceVersion. An apply leaves alone what others have added besides the
-// selectors; an update removes it. What they add while it is written is no error: the next
-// reconcile finds it.
+// write replaces the configuration. It reports false if somebody has written another one meanwhile, or the cache has an older
+// one than there is. The watch will show that.
 func (c *Controller) write(
-	ctx context.Context, settings reach.Settings, wanted *admissionregistrationv1.ValidatingWebhookConfiguration, keys sets.Set[string],
-) (version string, err error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
-	if err != nil {
-		return "", fmt.Errorf("converting it: %w", err)
+	ctx context.Context, wanted *admissionregistrationv1.ValidatingWebhookConfiguration, missing bool,
+) (written bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	object := wanted.DeepCopy()
+	if missing {
+		err = c.client.Create(ctx, object, client.FieldOwner(fieldOwner))
+	} else {
+		err = c.client.Update(ctx, object, client.FieldOwner(fieldOwner))
 	}
-	applied := &unstructured.Unstructured{Object: content}
-	applied.SetManagedFields(nil)
-	unstructured.RemoveNestedField(applied.Object, "metadata", "creationTimestamp")
-	err = c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.ForceOwnership, client.FieldOwner(fieldOwner))
-	if err != nil {
-		return "", fmt.Errorf("applying it: %w", err)
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("writing the webhook configuration: %w", err)
+	default:
+		return true, nil
 	}
-	current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, current); err != nil {
-		return "", fmt.Errorf("reading what was applied: %w", err)
-	}
-	if alike(settings.Find(current, keys).Own, wanted) {
-		return current.ResourceVersion, nil
-	}
-	generated := len(wanted.Webhooks) - 1 // the last is that of the edition
-	wanted.Webhooks[generated] = settings.Probe(reach.NextEdition(current))
-	current.Webhooks, current.OwnerReferences = wanted.DeepCopy().Webhooks, wanted.OwnerReferences
-	if err := c.client.Update(ctx, current, client.FieldOwner(fieldOwner)); err != nil {
-		return "", fmt.Errorf("removing what others added: %w", err)
-	}
-	return current.ResourceVersion, nil
 }
 
 // quotas are what there is to ask about. A quota that is invalid limits what can be
@@ -330,15 +427,14 @@ func (c *Controller) quotas(ctx context.Context, settings reach.Settings) ([]rea
 
 func (c *Controller) quota(settings reach.Settings, object *quotav1.ClusterResourceQuota) reach.Quota {
 	defined := c.options.Define(object)
-	// What is only tried is counted and charged, too.
 	tracked, _ := c.evaluators.Resources(defined.Quota.Spec.Hard)
 	limited := slices.Collect(maps.Keys(tracked))
-	told, _ := c.evaluators.Resources(defined.Enforcement.Told(defined.Limits.Hard))
+	isTold := defined.Preflight != quotav1.PreflightOff && defined.Enforcement.Mode != quotav1.EnforcementAudit
 	return reach.Quota{
 		Name: object.Name, UID: object.UID, Generation: object.Generation,
 		Version:  resourceversion.Parse(object.ResourceVersion),
 		Selector: defined.Selector, Limited: limited,
 		Admits:    defined.Enforcement.AdmitsUnavailable(settings.AdmitsByDefault()),
-		Preflight: defined.Preflight != quotav1.PreflightOff && slices.ContainsFunc(slices.Collect(maps.Keys(told)), fitting.Makes),
+		Preflight: isTold && slices.ContainsFunc(limited, fitting.Makes),
 	}
 }

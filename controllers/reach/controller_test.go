@@ -4,7 +4,6 @@
 package reach
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +18,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 func settings() reach.Settings {
@@ -27,34 +25,6 @@ func settings() reach.Settings {
 		Endpoint: reach.Endpoint{URL: "https://localhost", CABundle: []byte("authority")},
 		Paths:    reach.Paths{Objects: "/o", Quotas: "/q", Probe: "/p"}, FailurePolicy: admissionregistrationv1.Fail,
 	}
-}
-
-func team(t *testing.T, version uint64) []reach.Quota {
-	t.Helper()
-	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []reach.Quota{{
-		Name: "team", UID: "uid", Generation: 1, Version: version, Selector: selector, Limited: []schema.GroupResource{{Resource: "pods"}},
-	}}
-}
-
-// viewOf is what a reconcile sees that finds the configuration. There is one namespace.
-func viewOf(current *admissionregistrationv1.ValidatingWebhookConfiguration, quotas []reach.Quota) *snapshot {
-	seen := &snapshot{settings: settings(), current: current, quotas: quotas}
-	seen.found = seen.settings.Find(current, reach.Keys(quotas, nil))
-	outside := seen.found.Outside([]reach.Namespace{{
-		Name: "shop", Labels: map[string]string{"team": "shop", "kind": "shop", corev1.LabelMetadataName: "shop"},
-	}})
-	for _, quota := range quotas {
-		coverage, takes := seen.settings.Cover(seen.found, quota, outside)
-		seen.coverages, seen.takes = append(seen.coverages, coverage), append(seen.takes, takes)
-		seen.narrowed = seen.narrowed || takes != ""
-	}
-	return seen
 }
 
 // A quota that this release refuses, such as one of before its validation was
@@ -138,77 +108,6 @@ func TestWhoseWorkloadsAreJudged(t *testing.T) {
 	}
 }
 
-// Each write is of another edition, and nothing is written that is there.
-func TestEachWriteIsAnotherEdition(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(t *testing.T, is *admissionregistrationv1.ValidatingWebhookConfiguration, quotas *[]reach.Quota)
-		stays  bool
-	}{
-		"nothing has changed": {
-			change: func(*testing.T, *admissionregistrationv1.ValidatingWebhookConfiguration, *[]reach.Quota) {}, stays: true,
-		},
-		"a quota is new": {
-			change: func(t *testing.T, _ *admissionregistrationv1.ValidatingWebhookConfiguration, quotas *[]reach.Quota) {
-				t.Helper()
-				*quotas = append(*quotas, team(t, 9)...)
-			},
-		},
-		"a spec has changed": {
-			change: func(t *testing.T, _ *admissionregistrationv1.ValidatingWebhookConfiguration, quotas *[]reach.Quota) {
-				t.Helper()
-				*quotas = team(t, 9)
-				(*quotas)[0].Generation++
-			},
-		},
-		"somebody has edited it": {
-			change: func(_ *testing.T, is *admissionregistrationv1.ValidatingWebhookConfiguration, _ *[]reach.Quota) {
-				is.Webhooks, is.Generation = is.Webhooks[1:], is.Generation+1
-			},
-		},
-		"somebody has edited it, and taken that back": {
-			change: func(_ *testing.T, is *admissionregistrationv1.ValidatingWebhookConfiguration, _ *[]reach.Quota) {
-				is.Generation += 2
-			},
-		},
-		"somebody has edited the entry of probes": {
-			change: func(_ *testing.T, is *admissionregistrationv1.ValidatingWebhookConfiguration, _ *[]reach.Quota) {
-				is.Webhooks[len(is.Webhooks)-1].Rules = nil
-			},
-		},
-		"it is written anew": {
-			change: func(_ *testing.T, is *admissionregistrationv1.ValidatingWebhookConfiguration, _ *[]reach.Quota) {
-				*is = admissionregistrationv1.ValidatingWebhookConfiguration{}
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, quotas := &Controller{clock: clock.RealClock{}}, team(t, 7)
-			is, _ := c.wanted(settings(), viewOf(&admissionregistrationv1.ValidatingWebhookConfiguration{}, quotas))
-			is.Generation, is.ResourceVersion = 1, "5" // as it comes back
-			first := is.Webhooks[len(is.Webhooks)-1]
-			test.change(t, is, &quotas)
-			wanted, stays := c.wanted(settings(), viewOf(is, quotas))
-			if stays != test.stays {
-				t.Errorf("stays as it is: %t, want %t", stays, test.stays)
-			}
-			last := wanted.Webhooks[len(wanted.Webhooks)-1]
-			if last.Name != reach.ProbeWebhook || (*last.ClientConfig.URL == *first.ClientConfig.URL) != test.stays {
-				t.Errorf("got the edition %s after %s", *last.ClientConfig.URL, *first.ClientConfig.URL)
-			}
-			wanted.Generation = is.Generation + 1
-			if _, current := settings().Edition(wanted); !test.stays && !current {
-				t.Errorf("%s isn't the edition of generation %d", *last.ClientConfig.URL, wanted.Generation)
-			}
-			if wanted.ResourceVersion != is.ResourceVersion {
-				t.Error("want nothing overwritten that was written meanwhile")
-			}
-			if !strings.Contains(*wanted.Webhooks[1].ClientConfig.URL, "/o/exact-") {
-				t.Errorf("got the question %s", *wanted.Webhooks[1].ClientConfig.URL)
-			}
-		})
-	}
-}
-
 func TestWhichQuotasAdmitWhileNobodyDecides(t *testing.T) {
 	for name, test := range map[string]struct {
 		enforcement quotav1.Enforcement
@@ -222,16 +121,6 @@ func TestWhichQuotasAdmitWhileNobodyDecides(t *testing.T) {
 			enforcement: quotav1.Enforcement{WhenUnavailable: quotav1.UnavailableRefuse}, flag: admissionregistrationv1.Ignore,
 		},
 		"it refuses nothing": {enforcement: quotav1.Enforcement{Mode: quotav1.EnforcementAudit}, flag: admissionregistrationv1.Fail, want: true},
-		"it refuses nothing, resource by resource": {
-			enforcement: quotav1.Enforcement{Overrides: []quotav1.EnforcementOverride{
-				{Resource: "pods", Mode: quotav1.EnforcementWarn}, {Resource: "services", Mode: quotav1.EnforcementAudit},
-			}},
-			flag: admissionregistrationv1.Fail, want: true,
-		},
-		"it refuses for one resource": {
-			enforcement: quotav1.Enforcement{Overrides: []quotav1.EnforcementOverride{{Resource: "pods", Mode: quotav1.EnforcementWarn}}},
-			flag:        admissionregistrationv1.Fail,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &quotav1.ClusterResourceQuota{}
@@ -246,16 +135,5 @@ func TestWhichQuotasAdmitWhileNobodyDecides(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
-	}
-}
-
-// What is only tried is charged, so the API server must ask about it.
-func TestWhatIsOnlyTriedIsAskedAbout(t *testing.T) {
-	object := &quotav1.ClusterResourceQuota{}
-	object.Spec.Trial.Hard = corev1.ResourceList{"services": resource.MustParse("1")}
-	c := &Controller{evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), options: Options{Define: definition.Salvage}}
-	got := c.quota(settings(), object)
-	if diff := cmp.Diff([]schema.GroupResource{{Resource: "services"}}, got.Limited); diff != "" || !got.Admits {
-		t.Errorf("admits: %t, limited (-want,+got):\n%s", got.Admits, diff)
 	}
 }

@@ -112,7 +112,6 @@ func (p *Prober) Start(ctx context.Context) error {
 func (p *Prober) step(ctx context.Context) time.Duration {
 	wanted, some := p.proofs.Wanted()
 	if !some {
-		p.proofs.Idle(p.clock.Now())
 		return probeEvery
 	}
 	if wait := p.cadence.wait(wanted, p.clock.Now()); wait > 0 {
@@ -197,4 +196,43 @@ func (collector) HandleWarningHeaderWithContext(ctx context.Context, code int, _
 	if heard, found := ctx.Value(warningsKey{}).(*warnings); found && code == warning {
 		heard.add(text)
 	}
+}
+
+const (
+	// probeEvery is how long a proof is left alone.
+	probeEvery = 10 * time.Second
+	// A configuration is loaded within milliseconds: a new edition is asked for in quick
+	// succession at first, and then less and less often.
+	quickProbes             = 10
+	probeSoon, probeAtLeast = 20 * time.Millisecond, time.Second
+)
+
+// cadence says when to probe. The zero cadence says now.
+type cadence struct {
+	edition reach.Edition
+	// tries is how many probes in a row have not proved the edition.
+	tries int
+	due   time.Time
+}
+
+// wait returns how long to wait until the edition must be probed.
+func (c *cadence) wait(edition reach.Edition, now time.Time) time.Duration {
+	if edition != c.edition {
+		c.edition, c.tries, c.due = edition, 0, now
+	}
+	return max(0, c.due.Sub(now))
+}
+
+// ended takes how a probe ended.
+func (c *cadence) ended(proved bool, now time.Time) {
+	if proved {
+		c.tries, c.due = 0, now.Add(probeEvery)
+		return
+	}
+	c.tries++
+	pause := probeSoon
+	for range c.tries - quickProbes {
+		pause = min(2*pause, probeAtLeast)
+	}
+	c.due = now.Add(pause)
 }

@@ -130,7 +130,9 @@ func proving(t *testing.T, server *apiServer) (*Prober, *reach.Proofs, *tellings
 
 func observe(prober *Prober, proofs *reach.Proofs, generation int64) {
 	quotas := []reach.Quota{{Name: "team", UID: "uid", Generation: 1}}
-	proofs.Observe("configuration", generation, editionAt(generation), quotas, []reach.Standing{{Coverage: reach.Exact}}, bubble.Now())
+	proofs.Observe(reach.Observation{
+		Configuration: "configuration", Generation: generation, Edition: editionAt(generation), Quotas: quotas, Coverages: []reach.Coverage{reach.Exact},
+	}, bubble.Now())
 	prober.Wake()
 }
 
@@ -164,7 +166,7 @@ func TestTheProberWaitsUntilTheAPIServerHasLoadedIt(t *testing.T) {
 		prober, proofs, told := proving(t, server)
 		observe(prober, proofs, 1)
 		synctest.Wait()
-		proofs.Observe("configuration", 2, reach.Edition{}, nil, nil, bubble.Now()) // it was deleted
+		proofs.Observe(reach.Observation{Configuration: "configuration", Generation: 2}, bubble.Now()) // all entries are gone
 		observe(prober, proofs, 3)
 		bubble.Sleep(50 * time.Millisecond)
 		if verdict := proofs.Of("team", "uid", 1, bubble.Now()); verdict.Enforcement != reach.Unproved || server.probed() != 4 {
@@ -238,5 +240,33 @@ func TestTheProberTellsOfTheEndOfAnOutage(t *testing.T) {
 				t.Errorf("%s: told of %d ends, want %d", failure, got, want)
 			}
 		})
+	}
+}
+
+func TestWhenToProbe(t *testing.T) {
+	one, two := reach.Edition{Generation: 1}, reach.Edition{Generation: 2}
+	now := time.Unix(5000, 0)
+	c := &cadence{}
+	var got []time.Duration
+	probes := func(edition reach.Edition, proved bool) {
+		now = now.Add(c.wait(edition, now))
+		c.ended(proved, now)
+		got = append(got, c.wait(edition, now))
+	}
+	var want []time.Duration
+	probes(one, true)
+	want = append(want, probeEvery)
+	if wait := c.wait(two, now); wait != 0 {
+		t.Errorf("a new edition: got a wait of %s, want none", wait)
+	}
+	for i := range quickProbes + 8 {
+		probes(two, false)
+		want = append(want, min(time.Second, 20*time.Millisecond<<max(0, i+1-quickProbes)))
+	}
+	probes(two, true)
+	probes(two, false)
+	want = append(want, probeEvery, probeSoon)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("waits (-want,+got):\n%s", diff)
 	}
 }

@@ -14,31 +14,30 @@ import (
 )
 
 // enforces edits how the quota is enforced, as the API server does it.
-func (c *tokened) enforces(t *testing.T, generation int64, enforcement quotav1.Enforcement) {
-	t.Helper()
+func (b *bench) enforces(generation int64, enforcement quotav1.Enforcement) {
+	b.t.Helper()
 	quota := &quotav1.ClusterResourceQuota{}
-	if err := c.server.Get(t.Context(), client.ObjectKey{Name: "team"}, quota); err != nil {
-		t.Fatal(err)
+	if err := b.server.Get(b.t.Context(), client.ObjectKey{Name: "team"}, quota); err != nil {
+		b.t.Fatal(err)
 	}
 	quota.Generation, quota.Spec.Enforcement = generation, enforcement
-	if err := c.server.Update(t.Context(), quota); err != nil {
-		t.Fatal(err)
+	if err := b.server.Update(b.t.Context(), quota); err != nil {
+		b.t.Fatal(err)
 	}
-	c.reconciles(t)
-	c.now.Step(cacheDelay)
+	b.reconciles()
 }
 
-func (c *tokened) wantPolicy(t *testing.T, want admissionregistrationv1.FailurePolicyType) {
-	t.Helper()
-	if got := *c.configuration(t).Webhooks[1].FailurePolicy; got != want {
-		t.Errorf("the failure policy is %s, want %s", got, want)
+func (b *bench) wantPolicy(want admissionregistrationv1.FailurePolicyType) {
+	b.t.Helper()
+	if got := *b.configuration().Webhooks[objects].FailurePolicy; got != want {
+		b.t.Errorf("the failure policy is %s, want %s", got, want)
 	}
 }
 
-func (c *tokened) wantVerdict(t *testing.T, generation int64, want reach.Enforcement) {
-	t.Helper()
-	if got := c.proofs.Of("team", "uid", generation, c.now.Now()).Enforcement; got != want {
-		t.Errorf("generation %d: got %v, want %v", generation, got, want)
+func (b *bench) wantVerdict(generation int64, want reach.Enforcement) {
+	b.t.Helper()
+	if got := b.proofs.Of("team", "uid", generation, bubble.Now()).Enforcement; got != want {
+		b.t.Errorf("generation %d: got %v, want %v", generation, got, want)
 	}
 }
 
@@ -53,61 +52,37 @@ func TestAnEditOfWhatIsAdmittedWithoutAnAnswerIsProvedAnew(t *testing.T) {
 		"the mode": {
 			lenient: quotav1.Enforcement{Mode: quotav1.EnforcementAudit}, strict: quotav1.Enforcement{Mode: quotav1.EnforcementDeny},
 		},
-		"the mode of one resource": {
-			lenient: quotav1.Enforcement{Overrides: []quotav1.EnforcementOverride{{Resource: "pods", Mode: quotav1.EnforcementWarn}}},
-			strict:  quotav1.Enforcement{Overrides: []quotav1.EnforcementOverride{{Resource: "pods", Mode: quotav1.EnforcementDeny}}},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newContested(t)
-			c.loads(t)
-			c.wantVerdict(t, 1, reach.Proved)
-			for i, enforcement := range []quotav1.Enforcement{test.lenient, test.strict} {
-				generation := int64(i + 2)
-				c.enforces(t, generation, enforcement)
-				c.wantPolicy(t, []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Ignore, admissionregistrationv1.Fail}[i])
-				c.reconciles(t)
-				c.wantVerdict(t, generation, reach.Unproved)
-				c.loads(t)
-				c.wantVerdict(t, generation, reach.Proved)
-			}
-			if c.writes != 2 || len(c.forgets.quotas) != 0 {
-				t.Errorf("%d writes, and %v were forgotten", c.writes, c.forgets.quotas)
-			}
+			onBench(t, func(t *testing.T, b *bench) {
+				b.settles()
+				b.wantVerdict(1, reach.Proved)
+				b.forgets = nil
+				for i, enforcement := range []quotav1.Enforcement{test.lenient, test.strict} {
+					generation := int64(i + 2)
+					b.enforces(generation, enforcement)
+					b.wantPolicy([]admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Ignore, admissionregistrationv1.Fail}[i])
+					b.reconciles()
+					b.wantVerdict(generation, reach.Unproved)
+					b.settles()
+					b.wantVerdict(generation, reach.Proved)
+				}
+				if b.writes != 3 || len(b.forgets) != 0 {
+					t.Errorf("%d writes, and %v were forgotten", b.writes, b.forgets)
+				}
+			}, teamQuota())
 		})
 	}
 }
 
 // The quota doesn't say what happens, so another flag needs another entry, and another proof, of the same spec.
 func TestALeaderWithAnotherFlagWritesTheEntriesAnew(t *testing.T) {
-	c := newContested(t)
-	for _, policy := range []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Ignore, admissionregistrationv1.Fail} {
-		c.loads(t)
-		c.restart()
-		with := c.options.Settings
-		c.options.Settings = func() reach.Settings {
-			current := with()
-			current.FailurePolicy = policy
-			return current
+	onBench(t, func(_ *testing.T, b *bench) {
+		for _, b.policy = range []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Ignore, admissionregistrationv1.Fail} {
+			b.restart()
+			b.settles()
+			b.wantPolicy(b.policy)
+			b.wantVerdict(1, reach.Proved)
 		}
-		c.reconciles(t)
-		c.now.Step(cacheDelay)
-		c.wantPolicy(t, policy)
-		c.loads(t)
-		c.wantVerdict(t, 1, reach.Proved)
-	}
-	if len(c.forgets.quotas) != 0 {
-		t.Errorf("%v were forgotten", c.forgets.quotas)
-	}
-}
-
-func TestAnEntryThatSomebodyClosesIsRepaired(t *testing.T) {
-	c := newContested(t)
-	c.enforces(t, 2, quotav1.Enforcement{Mode: quotav1.EnforcementAudit})
-	c.edits(t, func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
-		closed := admissionregistrationv1.Fail
-		current.Webhooks[1].FailurePolicy = &closed
-	})
-	c.reconciles(t)
-	c.wantPolicy(t, admissionregistrationv1.Ignore)
+	}, teamQuota())
 }

@@ -6,7 +6,6 @@ package status
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
@@ -38,29 +38,43 @@ func (f facts) ready() metav1.Condition {
 	case f.invalid != nil:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonInvalidSpec,
 			f.invalid.Error()+": correct the spec")
-	case f.trouble != nil:
+	case f.trouble != nil && !f.trouble.Untaken:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerUnavailable, fmt.Sprintf(
 			"the quota's ledger can't be read or written since %s, so what the quota limits is %s: %s: "+
 				"see what makes the API server answer so, such as a missing right, "+
 				"a policy or webhook that refuses the operator, or a full etcd",
 			f.trouble.Since.UTC().Format(time.RFC3339), f.untilDecided(), f.trouble.Err))
-	case f.lost:
+	case !f.sealedUntil.IsZero():
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonLedgerLost, fmt.Sprintf(
-			"the ledger was deleted or edited at about %s: requests that the quota limits are %s until all that were under way "+
-				"then have succeeded or failed, which takes minutes at most: find out who may write QuotaLedgers, and remove that right",
-			f.ledger.Sealed.UTC().Format(time.RFC3339), f.untilCounted()))
+			"the ledger was deleted, edited or restored at about %s: requests that the quota limits are %s until %s, "+
+				"when all requests that were under way have succeeded or failed, and their objects are counted: "+
+				"if nobody restored a backup, find out who may write QuotaLedgers, and remove that right; if it lasts longer, "+
+				"the log of the operator's leader says why",
+			f.ledger.Sealed.UTC().Format(time.RFC3339), f.untilCounted(), f.sealedUntil.UTC().Format(time.RFC3339)))
 	case f.countedGeneration != f.generation:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
 			"counting what the selected namespaces use: requests for what is limited are "+f.untilCounted()+
 				" until that is done; wait, and "+lookAtLog)
 	case len(f.uncounted) > 0:
 		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonCounting,
-			"not counted yet: "+join(f.uncounted)+": requests for that are "+f.untilCounted(f.uncounted...)+
+			"not counted yet: "+join(f.uncounted)+": requests for that are "+f.untilCounted()+
 				" until it is; wait, and if it lasts, look at the condition ResourceUnavailable, and at the log of the operator's leader")
+	case f.trouble != nil:
+		return condition(quotav1.ConditionReady, metav1.ConditionFalse, quotav1.ReasonNotSettled, fmt.Sprintf(
+			"the quota's ledger has not taken the count since %s: %s: what is deleted makes no room, and requests may be %s "+
+				"because usage is unknown: see what refuses the operator's writes, such as a policy or webhook",
+			f.trouble.Since.UTC().Format(time.RFC3339), whyUntaken(f.trouble.Err), f.untilCounted()))
 	default:
 		return condition(quotav1.ConditionReady, metav1.ConditionTrue, quotav1.ReasonCounted,
 			"usage is counted and follows every change")
 	}
+}
+
+func whyUntaken(err error) string {
+	if err == nil {
+		return "no write of it has come to an end"
+	}
+	return err.Error()
 }
 
 func (f facts) enforced() metav1.Condition {
@@ -69,10 +83,10 @@ func (f facts) enforced() metav1.Condition {
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec, f.whileInvalid())
 	case f.verdict.Enforcement == reach.Proved:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, f.enforcedHow())
-	case f.verdict.Enforcement == reach.Disputed:
-		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookEdited, f.verdict.Dispute+
-			"; requests that the quota limits may pass unchecked: unless the operator's repair lasts, exempt the configuration "+
-			reach.ConfigurationName+" from the tool that edits it, or stop that tool")
+	case f.verdict.Enforcement == reach.Edited:
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookEdited, f.verdict.Edit+
+			": requests that the quota limits may pass unchecked until the operator's repair lasts: "+
+			"exempt the configuration from the tool that edits it, or stop that tool")
 	case f.verdict.Enforcement == reach.Unprovable:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonProbeFailed, probeFailed(f.verdict.Failure))
 	case f.verdict.Enforcement == reach.Unknown && f.before != nil && f.before.ObservedGeneration == f.generation:
@@ -80,6 +94,10 @@ func (f facts) enforced() metav1.Condition {
 	case f.verdict.Enforcement == reach.Unproved:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
 			"the webhook configuration covers the quota, and the API server has not loaded it yet: wait, and "+lookAtLog)
+	case f.verdict.Failure != "":
+		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
+			"the webhook is not called for all that is limited, because the webhook configuration can't be written: "+f.verdict.Failure+
+				": correct what the error names; the operator tries again each second")
 	default:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
 			"the webhook is not called yet for every resource that is limited, in every namespace that is selected: wait, and "+lookAtLog)
@@ -89,9 +107,9 @@ func (f facts) enforced() metav1.Condition {
 // whileInvalid says what happens to requests while the spec is invalid.
 func (f facts) whileInvalid() string {
 	switch {
-	case f.refusing && f.enforcement.RefusesNothing:
-		return "no request is judged, because an invalid spec doesn't say how much it allows, and none is refused, because the mode of " +
-			"each resource is Warn or Audit: correct the spec; the condition Ready says what is wrong"
+	case f.refusing && !f.enforcement.Refuses():
+		return "no request is judged, because an invalid spec doesn't say how much it allows, and none is refused, because the mode is " +
+			string(f.enforcement.Mode) + ": correct the spec; the condition Ready says what is wrong"
 	case f.refusing:
 		return "every request for what spec.quota.hard names is refused, in the namespaces that the valid part of the selector selects, " +
 			"because an invalid spec doesn't say how much it allows: correct it; the condition Ready says what is wrong"
@@ -113,8 +131,8 @@ func (f facts) enforcedHow() string {
 	parts := []string{"every request that the quota limits is checked"}
 	if f.verdict.Coverage == reach.Wide {
 		parts = append(parts, "the webhook is called in namespaces that are not selected too, "+
-			"and requests there for what is limited need the operator: a webhook can't select by annotations, or by too many selectors; "+
-			"select by a label that several quotas share to avoid it")
+			"and requests there for what is limited need the operator: a webhook can't select by annotations, "+
+			"or by selectors that are too many or too large; select by a label that several quotas share to avoid it")
 	}
 	if f.admits {
 		parts = append(parts, "while no replica answers, requests are admitted unchecked, unless another quota of their namespace "+
@@ -127,8 +145,8 @@ func (f facts) enforcedHow() string {
 func (f facts) whyAdmitted() string {
 	const refuse = "set spec.enforcement.whenUnavailable to Refuse to have them refused"
 	switch {
-	case f.enforcement.RefusesNothing:
-		return "the mode of each resource is Warn or Audit; see which are refused with kubectl crq outage"
+	case !f.enforcement.Refuses():
+		return "the mode is " + string(f.enforcement.Mode) + "; set spec.enforcement.mode to Deny to have them refused"
 	case f.enforcement.WhenUnavailable == quotav1.UnavailableAdmit:
 		return "spec.enforcement.whenUnavailable is Admit; " + refuse
 	default:
@@ -144,24 +162,12 @@ func (f facts) untilDecided() string {
 	return "refused"
 }
 
-// untilCounted says what happens to requests for these resources until they are counted; for all of the quota if none is
-// given.
-func (f facts) untilCounted(names ...corev1.ResourceName) string {
-	isAdmitted := func(name corev1.ResourceName) bool {
-		mode := f.enforcement.Of(name)
-		return mode == quotav1.EnforcementWarn || mode == quotav1.EnforcementAudit
-	}
-	if len(names) == 0 {
-		names = append(slices.Collect(maps.Keys(f.enforcement.Modes)), "") // that of all others
-	}
-	switch {
-	case f.enforcement.RefusesNothing || !slices.ContainsFunc(names, func(name corev1.ResourceName) bool { return !isAdmitted(name) }):
-		return "admitted"
-	case slices.ContainsFunc(names, isAdmitted):
-		return "refused if the mode of a resource is Deny"
-	default:
+// untilCounted says what happens to requests until all that they are judged by is counted.
+func (f facts) untilCounted() string {
+	if f.enforcement.Refuses() {
 		return "refused"
 	}
+	return "admitted"
 }
 
 // protectedSelected says which of the selected namespaces no quota limits.
@@ -178,10 +184,13 @@ func (f facts) protectedSelected() metav1.Condition {
 func (f facts) resourceUnavailable() metav1.Condition {
 	var reason string
 	var messages []string
-	if len(f.unlimitable) > 0 {
+	if len(f.misnamed) > 0 {
 		reason = quotav1.ReasonNotLimitable
-		messages = append(messages, fmt.Sprintf("Kubernetes keeps no quota on %s: remove it from spec.quota.hard, "+
-			"or correct the name; an extended resource is limited as requests.NAME", join(f.unlimitable)))
+		parts := make([]string, 0, len(f.misnamed))
+		for _, one := range f.misnamed {
+			parts = append(parts, one.String())
+		}
+		messages = append(messages, fmt.Sprintf(evaluation.LimitNothing, strings.Join(parts, ", ")))
 	}
 	for _, problem := range f.problems {
 		if reason == "" {
@@ -204,16 +213,12 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 // takes (32768 bytes).
 const maxMessage = 4096
 
-const ellipsis = " …"
-
 func shorten(message string) string {
 	if len(message) <= maxMessage {
 		return message
 	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + ellipsis
+	return strings.ToValidUTF8(message[:maxMessage], "") + " …"
 }
-
-func isShortened(message string) bool { return strings.HasSuffix(message, ellipsis) }
 
 func join(names []corev1.ResourceName) string {
 	parts := make([]string, 0, len(names))

@@ -26,19 +26,20 @@ func everything() []facts {
 		good(),
 		good(func(f *facts) { f.countedGeneration = 1 }),
 		good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services"} }),
-		good(func(f *facts) { f.lost, f.ledger.Sealed = true, moment }),
+		good(func(f *facts) { f.ledger.Sealed, f.sealedUntil = moment, moment }),
 		good(func(f *facts) { f.trouble = &driver.Trouble{Since: moment, Err: errors.New("etcd is full")} }),
+		good(func(f *facts) { f.trouble = &driver.Trouble{Since: moment, Untaken: true} }),
 		good(func(f *facts) { f.invalid, f.slices, f.countedGeneration = errors.New("no selector"), nil, 0 }),
 		good(func(f *facts) { f.invalid, f.refusing, f.slices, f.countedGeneration = errors.New("-1"), true, nil, 0 }),
 		good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }),
 		good(func(f *facts) { f.verdict.Enforcement = reach.Unproved }),
 		good(func(f *facts) {
-			f.verdict = reach.Verdict{Enforcement: reach.Disputed, Dispute: "somebody else edited it"}
+			f.verdict = reach.Verdict{Enforcement: reach.Edited, Edit: "somebody else edited it"}
 		}),
 		good(func(f *facts) { f.verdict.Enforcement, f.verdict.Failure = reach.Unprovable, "connection refused" }),
 		good(func(f *facts) { f.verdict.Coverage = reach.Wide }),
 		good(func(f *facts) { f.admits = true }),
-		good(func(f *facts) { f.admits, f.enforcement.RefusesNothing = true, true }),
+		good(func(f *facts) { f.admits, f.enforcement.Mode = true, quotav1.EnforcementAudit }),
 		good(func(f *facts) { f.admits, f.enforcement.WhenUnavailable = true, quotav1.UnavailableAdmit }),
 		good(func(f *facts) {
 			f.slices, f.enforcement.Mode = map[string]corev1.ResourceList{"a": list("pods", "11")}, quotav1.EnforcementWarn
@@ -46,7 +47,7 @@ func everything() []facts {
 		good(admittedUnavailable),
 		good(func(f *facts) { f.slices = map[string]corev1.ResourceList{"a": list("pods", "11")} }),
 		good(func(f *facts) { f.protected = []string{"kube-system"} }),
-		good(func(f *facts) { f.unlimitable = []corev1.ResourceName{"storage"} }),
+		good(misnamed("storage")),
 		good(func(f *facts) {
 			f.problems = []Problem{{Reason: quotav1.ReasonNotServed, Message: "no widgets: install them"}}
 		}),

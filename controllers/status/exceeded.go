@@ -16,7 +16,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -30,7 +29,10 @@ const joinedFor = 10 * time.Second
 
 // remembered is a quota as its last status had it in which everything was counted.
 type remembered struct {
-	uid        types.UID
+	uid types.UID
+	// peaks are those that statuses had, and those that this leader has seen.
+	peaks peaks
+
 	generation int64
 	// selected identifies the namespaces, and since is when they were first so; zero if that was before this leader.
 	selected uint64
@@ -52,10 +54,23 @@ type memory struct {
 func (m *memory) of(quota *quotav1.ClusterResourceQuota) remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.lockedOf(quota)
+}
+
+func (m *memory) lockedOf(quota *quotav1.ClusterResourceQuota) remembered {
 	if known, found := m.quotas[quota.Name]; found && known.uid == quota.UID {
 		return known
 	}
 	return m.lockedNote(quota, &quota.Status, time.Time{})
+}
+
+// saw notes what is used and reserved, and the peaks that the status has.
+func (m *memory) saw(quota *quotav1.ClusterResourceQuota, held corev1.ResourceList, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.lockedOf(quota)
+	known.peaks = known.peaks.next(now, quota.Status.Peaks, quota.Spec.Quota.Hard, held)
+	m.quotas[quota.Name] = known
 }
 
 // wrote notes the status that was written.
@@ -90,23 +105,20 @@ func (m *memory) lockedNote(
 	return known
 }
 
-// forget returns the UID of the quota that was remembered; empty for none.
-func (m *memory) forget(quota string) types.UID {
+func (m *memory) forget(quota string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	uid := m.quotas[quota].uid
 	delete(m.quotas, quota)
-	return uid
 }
 
-// isComplete reports whether everything was counted that can be. If the ledger can't be read or written, the condition
+// isComplete reports whether everything was counted that can be. While the ledger is in trouble, the condition
 // Ready doesn't say so.
 func isComplete(status *quotav1.ClusterResourceQuotaStatus) bool {
 	ready := meta.FindStatusCondition(status.Conditions, quotav1.ConditionReady)
 	switch {
 	case ready == nil:
 		return false
-	case ready.Reason == quotav1.ReasonLedgerUnavailable:
+	case ready.Reason == quotav1.ReasonLedgerUnavailable, ready.Reason == quotav1.ReasonNotSettled:
 		return len(status.Total.Used) == len(status.Total.Hard)
 	default:
 		return ready.Status == metav1.ConditionTrue
@@ -139,50 +151,16 @@ const whileUnavailable = "above it, admitted while the operator couldn't decide"
 // found reads of which resources a message says so.
 var found = regexp.MustCompile(`(\S+): used \S+, hard (\S+), \S+ ` + whileUnavailable)
 
-// said are the resources of which the condition says that requests were admitted while nobody could decide.
-type said struct {
-	// resource -> the limit that it had then. Once the limit is another one, that explains it no longer.
-	limits map[corev1.ResourceName]string
-	// last is the last of them if the message was cut within their list: it may have said so of any later name.
-	last corev1.ResourceName
-}
-
-func saidUnavailable(exceeded *metav1.Condition) said {
-	read := said{limits: map[corev1.ResourceName]string{}}
-	if exceeded == nil || exceeded.Reason != quotav1.ReasonAdmittedWhileUnavailable {
-		return read
+// saidUnavailable returns the resources of which the condition says so, with the limit that each had then: once the limit
+// is another one, that explains it no longer. A message that was cut doesn't say it of the last ones.
+func saidUnavailable(exceeded *metav1.Condition) map[corev1.ResourceName]string {
+	limits := map[corev1.ResourceName]string{}
+	if exceeded != nil && exceeded.Reason == quotav1.ReasonAdmittedWhileUnavailable {
+		for _, match := range found.FindAllStringSubmatch(exceeded.Message, -1) {
+			limits[corev1.ResourceName(match[1])] = match[2]
+		}
 	}
-	rest := exceeded.Message
-	for _, match := range found.FindAllStringSubmatch(exceeded.Message, -1) {
-		read.last = corev1.ResourceName(match[1])
-		read.limits[read.last] = match[2]
-		_, rest, _ = strings.Cut(rest, match[0])
-	}
-	if !isShortened(exceeded.Message) || othersFollow(rest) {
-		read.last = ""
-	}
-	return read
-}
-
-// afterLimit finds what comes after a limit in a message: how much more than that is used, or another part.
-var afterLimit = regexp.MustCompile(`: used \S+, hard [^\s,]+, (\S+)`)
-
-// othersFollow reports whether a message goes on with resources of which it doesn't say so.
-func othersFollow(rest string) bool {
-	after := afterLimit.FindStringSubmatch(rest)
-	if after == nil {
-		return false
-	}
-	_, err := resource.ParseQuantity(after[1])
-	return err != nil
-}
-
-// of reports whether the condition says so of a resource that has this limit.
-func (s said) of(name corev1.ResourceName, hard string) bool {
-	if limit, named := s.limits[name]; named {
-		return limit == hard
-	}
-	return s.last != "" && name > s.last
+	return limits
 }
 
 // rose reports whether more of a resource has come to be used than hard because requests were admitted while nobody could
@@ -193,18 +171,16 @@ func (f facts) rose(name corev1.ResourceName) bool {
 	return f.admits && before.within[name] && before.generation == f.generation && len(f.protected) == 0 &&
 		before.selected == digestOf(slices.Values(slices.Sorted(maps.Keys(f.slices)))) &&
 		f.now.Sub(before.since) >= joinedFor &&
-		f.verdict.Enforcement != reach.Uncovered && f.verdict.Enforcement != reach.Disputed
+		f.verdict.Enforcement != reach.Uncovered && f.verdict.Enforcement != reach.Edited
 }
 
 // excess is of which resources more is used than hard, in words.
 type excess struct {
 	// unavailable are those of which requests were admitted while nobody could decide, and others the rest.
 	unavailable, others []string
-	// unenforced is how many of the others are in the mode Warn or Audit.
-	unenforced int
 }
 
-func (f facts) excess(total corev1.ResourceQuotaStatus, before said) excess {
+func (f facts) excess(total corev1.ResourceQuotaStatus, before map[corev1.ResourceName]string) excess {
 	var found excess
 	for _, name := range slices.Sorted(maps.Keys(total.Used)) {
 		used, hard := total.Used[name], total.Hard[name]
@@ -212,16 +188,11 @@ func (f facts) excess(total corev1.ResourceQuotaStatus, before said) excess {
 			continue
 		}
 		text := fmt.Sprintf("%s: used %s, hard %s", name, used.String(), hard.String())
-		mode := f.enforcement.Of(name)
-		switch {
-		case mode == quotav1.EnforcementWarn, mode == quotav1.EnforcementAudit:
-			found.unenforced++
-			found.others = append(found.others, fmt.Sprintf("%s, admitted by the mode %s", text, mode))
-		case before.of(name, hard.String()), f.rose(name):
+		if f.enforcement.Refuses() && (before[name] == hard.String() || f.rose(name)) {
 			more := used.DeepCopy()
 			more.Sub(hard)
 			found.unavailable = append(found.unavailable, fmt.Sprintf("%s, %s %s", text, more.String(), whileUnavailable))
-		default:
+		} else {
 			found.others = append(found.others, text)
 		}
 	}
@@ -243,20 +214,16 @@ func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
 			"nothing is removed, and requests for more are refused while the operator can decide, until used is below hard: "+
 				"delete unneeded objects, or raise spec.quota.hard; set spec.enforcement.whenUnavailable to Refuse "+
 				"to have requests refused while the operator can't decide")
-	case len(before.limits) > 0 && f.isCounting() && f.invalid == nil:
+	case len(before) > 0 && f.isCounting() && f.invalid == nil:
 		return *f.remembered.exceeded // so that another leader knows, too
 	case len(found.others) == 0:
 		return f.notExceeded()
-	case found.unenforced == len(found.others):
-		return isTrue(quotav1.ReasonAdmittedAboveHard, found.others,
-			"nothing is removed or refused: delete unneeded objects, or raise spec.quota.hard, before you set the mode to Deny")
+	case !f.enforcement.Refuses():
+		return isTrue(quotav1.ReasonAdmittedAboveHard, found.others, "admitted by the mode "+string(f.enforcement.Mode)+
+			", nothing is removed or refused: delete unneeded objects, or raise spec.quota.hard, before you set the mode to Deny")
 	default:
-		refused := "requests for more are refused"
-		if found.unenforced > 0 {
-			refused += " if the mode is Deny"
-		}
-		return isTrue(quotav1.ReasonUsedAboveHard, found.others, "nothing is removed, and "+refused+", until used is below hard: "+
-			"delete unneeded objects, or raise spec.quota.hard")
+		return isTrue(quotav1.ReasonUsedAboveHard, found.others, "nothing is removed, and requests for more are refused, "+
+			"until used is below hard: delete unneeded objects, or raise spec.quota.hard")
 	}
 }
 

@@ -49,11 +49,11 @@ func TestTheTotalIsTheSumOfTheSlices(t *testing.T) {
 	some := rapid.SliceOfDistinct(rapid.SampledFrom(limitedNames()), rapid.ID[corev1.ResourceName])
 	rapid.Check(t, func(t *rapid.T) {
 		known := good(func(f *facts) { f.slices = anySlices(t) })
-		known.uncounted, known.unlimitable = some.Draw(t, "uncounted"), some.Draw(t, "unlimitable")
+		known.uncounted, known.idle = some.Draw(t, "uncounted"), some.Draw(t, "idle")
 		got := known.status(team("pods", "1", "requests.cpu", "1", "limits.memory", "1", "count/widgets.example.com", "1"))
 		want := corev1.ResourceList{}
 		for _, name := range limitedNames() {
-			if slices.Contains(known.uncounted, name) || slices.Contains(known.unlimitable, name) {
+			if slices.Contains(known.uncounted, name) || slices.Contains(known.idle, name) {
 				continue
 			}
 			total := resource.Quantity{}
@@ -155,7 +155,7 @@ func TestAMessageFitsIntoACondition(t *testing.T) {
 	_, invalid := definition.Compile(object)
 	for name, change := range map[string]func(*facts){
 		"all names are invalid":                    func(f *facts) { f.invalid = invalid },
-		"all names are long, and can't be limited": func(f *facts) { f.unlimitable = unlimitable },
+		"all names are long, and can't be limited": misnamed(unlimitable...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, condition := range good(change).status(object).Conditions {

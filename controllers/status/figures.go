@@ -7,17 +7,13 @@ import (
 	"context"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	quota "k8s.io/apiserver/pkg/quota/v1"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
-	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/history"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
@@ -33,8 +29,6 @@ type FiguresParts struct {
 	Group  *driver.Group
 	// Waiting are the workloads that wait for room.
 	Waiting *waiting.List
-	Clock   clock.PassiveClock
-	History History
 	// projection -> how far it lags
 	Lags map[metrics.Projection]*Lag
 	// Size tells how large a stored ledger is. It is asked at each scrape.
@@ -87,37 +81,12 @@ func (r *FiguresReader) of(ctx context.Context, object *quotav1.ClusterResourceQ
 			figures.Namespaces[namespace] = quota.Mask(used, current.Complete)
 		}
 	}
-	r.remember(&figures, object)
 	figures.Waiting, _ = r.Waiting.Summary(object.Name)
 	figures.LedgerBytes = r.ledgerBytes(ctx, object.Name)
 	for projection, lag := range r.Lags {
 		figures.Lag[projection] = lag.Of(object.Name)
 	}
 	return figures
-}
-
-// remember adds what the quota has seen.
-func (r *FiguresReader) remember(figures *metrics.Figures, object *quotav1.ClusterResourceQuota) {
-	if !r.History.Synced() {
-		return
-	}
-	figures.Peaks, figures.Refused = map[string]corev1.ResourceList{}, map[string]map[corev1.ResourceName]int64{}
-	summary := r.History.Recorder.Summary(r.Clock.Now(), object.Name, object.UID, object.Spec.Trial.Hard)
-	for _, span := range history.Spans() {
-		peaks, refused := corev1.ResourceList{}, map[corev1.ResourceName]int64{}
-		for name := range definition.Counted(object.Spec) {
-			seen := summary.Resources[name]
-			if peak, known := seen.Peaks[span]; known {
-				peaks[name] = peak
-			}
-			refused[name] = seen.Requests[span]
-		}
-		figures.Peaks[string(span)], figures.Refused[string(span)] = peaks, refused
-	}
-	figures.TrialRefused = map[corev1.ResourceName]int64{}
-	for name := range object.Spec.Trial.Hard {
-		figures.TrialRefused[name] = summary.Trial[name].Requests
-	}
 }
 
 // ledgerBytes is how large the quota's ledger is; zero where there is none.

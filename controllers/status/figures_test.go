@@ -63,8 +63,8 @@ func newReader(t *testing.T, namespaces bool, uid types.UID, calls interceptor.F
 	status.Changed([]string{"team"})
 	clock.Step(time.Minute)
 	return NewFiguresReader(FiguresParts{
-		Client: reader, Count: count, Group: group, Waiting: waiting.NewList(), Clock: clock,
-		History: History{Synced: func() bool { return false }}, Lags: map[metrics.Projection]*Lag{metrics.Status: status},
+		Client: reader, Count: count, Group: group, Waiting: waiting.NewList(),
+		Lags: map[metrics.Projection]*Lag{metrics.Status: status},
 		Size: ledgerstore.Size, Namespaces: namespaces,
 	})
 }

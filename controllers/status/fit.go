@@ -4,6 +4,7 @@
 package status
 
 import (
+	"encoding/json"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,31 +17,49 @@ const (
 	// maxSlices bounds what the slices of a status take as JSON, in bytes. With what else a
 	// quota has, the object stays below the 1.5 MiB that etcd takes.
 	maxSlices = 900 << 10
+	// usualSelector is the size of a selector that leaves room for these. Each byte more is one less for slices.
+	usualSelector = 256 << 10
+	// maxSelector is how much of the text of a selector is shown.
+	maxSelector = 1 << 10
 	// sliceBytes is what a slice takes besides its name and its lists, and entryBytes what an
 	// entry of a list takes besides its name and its quantity.
 	sliceBytes, entryBytes = 52, 6
 )
 
-// fit returns slices that can be stored. If they take too much, they lose the copy of hard; then
-// what isn't used; and then the last ones lose all figures, so that their namespaces are still
-// named.
-func fit(all []quotav1.ResourceQuotaStatusByNamespace) []quotav1.ResourceQuotaStatusByNamespace {
+// roomBeside returns what a selector leaves for slices.
+func roomBeside(selector quotav1.ClusterResourceQuotaSelector) int {
+	text, _ := json.Marshal(selector) //nolint:errchkjson // it has been read from JSON
+	return maxSlices - max(0, len(text)-usualSelector)
+}
+
+// fit returns slices that take no more bytes than are left. If they take too much, they lose the copy of hard; then
+// what isn't used; then the last ones lose all figures, so that their namespaces are still
+// named; and then the last ones are left out.
+func fit(all []quotav1.ResourceQuotaStatusByNamespace, left int) []quotav1.ResourceQuotaStatusByNamespace {
 	for _, smaller := range []func(corev1.ResourceQuotaStatus) corev1.ResourceQuotaStatus{withoutHard, withoutUnused} {
-		if bytesOf(all) <= maxSlices {
+		if bytesOf(all) <= left {
 			return all
 		}
 		for i := range all {
 			all[i].Status = smaller(all[i].Status)
 		}
 	}
-	left := maxSlices
 	for i := range all {
-		left -= sliceBytes + len(all[i].Namespace)
+		if left -= sliceBytes + len(all[i].Namespace); left < 0 {
+			return withoutFigures(all[:i])
+		}
 	}
 	for i := range all {
 		if left -= listBytes(all[i].Status.Used); left < 0 {
 			all[i].Status = corev1.ResourceQuotaStatus{}
 		}
+	}
+	return all
+}
+
+func withoutFigures(all []quotav1.ResourceQuotaStatusByNamespace) []quotav1.ResourceQuotaStatusByNamespace {
+	for i := range all {
+		all[i].Status = corev1.ResourceQuotaStatus{}
 	}
 	return all
 }
@@ -69,4 +88,12 @@ func listBytes(list corev1.ResourceList) int {
 		sum += entryBytes + len(name) + len(amount.String())
 	}
 	return sum
+}
+
+// shortened returns the text of a selector for a column of a table. A long one would take as much as the selector itself.
+func shortened(selector string) string {
+	if len(selector) <= maxSelector {
+		return selector
+	}
+	return selector[:maxSelector] + "..."
 }

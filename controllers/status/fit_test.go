@@ -4,8 +4,10 @@
 package status
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +37,8 @@ func TestSlicesCanBeStored(t *testing.T) {
 		namespaces, resources int
 		// hard and used are how many entries the first slice has, and last the last one.
 		hard, used, last int
+		// names is how long the selector is that lists the namespaces, and left how many of them have a slice, if not all.
+		names, left int
 	}{
 		"few":                             {namespaces: 100, resources: 10, hard: 10, used: 10, last: 10},
 		"many namespaces":                 {namespaces: 2000, resources: 8, used: 8, last: 8},
@@ -42,18 +46,21 @@ func TestSlicesCanBeStored(t *testing.T) {
 		"many of both":                    {namespaces: 500, resources: 256, used: 128},
 		"more namespaces than most ever":  {namespaces: 10_000, resources: 20, used: 10},
 		"namespaces without any resource": {namespaces: 500},
+		"as many names as a selector may": {namespaces: 13_000, resources: 1, names: 950 << 10, left: 3148},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fitted := fit(slicesOf(test.namespaces, test.resources))
+			given := quotav1.ClusterResourceQuotaSelector{AnnotationSelector: map[string]string{"names": strings.Repeat("n", test.names)}}
+			room := roomBeside(given)
+			fitted := fit(slicesOf(test.namespaces, test.resources), room)
 			text, err := json.Marshal(fitted)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if estimated := bytesOf(fitted); len(text) > maxSlices || estimated < len(text) {
-				t.Errorf("%d bytes, and %d by the estimate; want %d at most, and no less by the estimate", len(text), estimated, maxSlices)
+			if estimated := bytesOf(fitted); len(text) > room || estimated < len(text) {
+				t.Errorf("%d bytes, and %d by the estimate; want %d at most, and no less by the estimate", len(text), estimated, room)
 			}
 			first, last := fitted[0].Status, fitted[len(fitted)-1].Status
-			if len(first.Hard) != test.hard || len(first.Used) != test.used || len(last.Used) != test.last || len(fitted) != test.namespaces {
+			if len(first.Hard) != test.hard || len(first.Used) != test.used || len(last.Used) != test.last || len(fitted) != cmp.Or(test.left, test.namespaces) {
 				t.Errorf("got %d slices, the first of %d limits and %d amounts, the last of %d amounts",
 					len(fitted), len(first.Hard), len(first.Used), len(last.Used))
 			}

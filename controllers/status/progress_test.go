@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
@@ -68,7 +69,7 @@ func TestProgressTowardsTheSpec(t *testing.T) {
 		},
 		"an invalid spec": {facts: good(invalid), want: "Stalled=True InvalidSpec: Ready is False, InvalidSpec"},
 		"a spec that can't come into force is known before all is counted": {
-			facts: good(counting, func(f *facts) { f.unlimitable = []corev1.ResourceName{"storage"} }),
+			facts: good(counting, misnamed("storage")),
 			want:  "Stalled=True NotLimitable: ResourceUnavailable is True, NotLimitable",
 		},
 		"cluster-scoped objects, beside what isn't served": {
@@ -81,6 +82,68 @@ func TestProgressTowardsTheSpec(t *testing.T) {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// misnamed is that Kubernetes keeps no quota on these names.
+func misnamed(names ...corev1.ResourceName) func(*facts) {
+	return func(f *facts) { f.limitNothing(nil, names, func(corev1.ResourceName) string { return "" }) }
+}
+
+func TestNamesThatLimitNothing(t *testing.T) {
+	jobs, nodes := schema.GroupResource{Resource: "jobs"}, schema.GroupResource{Resource: "nodes"}
+	gadgets := schema.GroupResource{Group: "example.com", Resource: "gadgets"}
+	tracked := map[schema.GroupResource][]corev1.ResourceName{
+		jobs: {"count/jobs"}, gadgets: {"count/gadgets.example.com"}, nodes: {"count/nodes"},
+	}
+	known := good(func(f *facts) {
+		f.uncounted = []corev1.ResourceName{"count/gadgets.example.com", "count/jobs", "count/nodes"}
+		f.problems = []Problem{
+			{Resource: gadgets, Reason: quotav1.ReasonNotServed, Message: "no gadgets"},
+			{Resource: jobs, Reason: quotav1.ReasonNotServed, Message: "no jobs"},
+			{Resource: nodes, Reason: quotav1.ReasonNotLimitable, Message: "no nodes"},
+		}
+	})
+	known.limitNothing(tracked, []corev1.ResourceName{"limits.example.com/gpu"}, func(name corev1.ResourceName) string {
+		return map[corev1.ResourceName]string{
+			"count/jobs": "count/jobs.batch", "count/nodes": "count/modes", "limits.example.com/gpu": "requests.example.com/gpu",
+		}[name]
+	})
+	got := known.status(team("pods", "10"))
+	for _, want := range []string{
+		"Ready True Counted: ",
+		"ResourceUnavailable True NotLimitable: names in spec.quota.hard that limit nothing: limits.example.com/gpu (write requests.example.com/gpu), " +
+			"count/jobs (write count/jobs.batch); correct or remove them; no gadgets; no nodes",
+		"Stalled True NotLimitable: ",
+	} {
+		kind, rest, _ := strings.Cut(want, " ")
+		found := meta.FindStatusCondition(got.Conditions, kind)
+		if found == nil || !strings.HasPrefix(string(found.Status)+" "+found.Reason+": "+found.Message, rest) {
+			t.Errorf("got %+v, want %s", found, want)
+		}
+	}
+	if _, shown := got.Total.Used["count/jobs"]; shown {
+		t.Error("nobody has counted it")
+	}
+}
+
+func TestWhatNoGroupServesIsWaitedFor(t *testing.T) {
+	gadgets := schema.GroupResource{Group: "example.com", Resource: "gadgets"}
+	for reason, want := range map[string]string{
+		quotav1.ReasonNotServed:    "Reconciling=True Progressing: ResourceUnavailable is True, NotServed",
+		quotav1.ReasonNotWatchable: "Reconciling=True ProgressingWithRetry: ResourceUnavailable is True, NotWatchable",
+	} {
+		known := good(func(f *facts) {
+			f.uncounted = []corev1.ResourceName{"count/gadgets.example.com"}
+			f.problems = []Problem{{Resource: gadgets, Reason: reason, Message: "no gadgets"}}
+		})
+		known.limitNothing(map[schema.GroupResource][]corev1.ResourceName{gadgets: known.uncounted}, nil,
+			func(corev1.ResourceName) string { return "" })
+		status := known.status(team("pods", "10"))
+		ready := meta.IsStatusConditionTrue(status.Conditions, quotav1.ConditionReady)
+		if got := progressIn(status); got != want || ready != (reason == quotav1.ReasonNotServed) {
+			t.Errorf("ready %v, %s, want %s", ready, got, want)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
@@ -39,7 +41,10 @@ import (
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=quotaledgers,verbs=get;list;watch
 
 // Problem is what keeps a resource from being counted.
-type Problem struct{ Reason, Message string }
+type Problem struct {
+	Resource        schema.GroupResource
+	Reason, Message string
+}
 
 // Problems tells what can't be counted of what a quota limits.
 type Problems func(quota string) []Problem
@@ -48,12 +53,15 @@ type Problems func(quota string) []Problem
 const callTimeout = 10 * time.Second
 
 const (
-	// troubledAfter is for how long a ledger can't be read or written before the quota isn't
+	// troubledAfter is for how long a ledger is in trouble before the quota isn't
 	// ready. A request is tried for three seconds.
 	troubledAfter = 5 * time.Second
 	// troubledEvery is how often it is looked at meanwhile.
 	troubledEvery = time.Second
 )
+
+// idleEvery is how often it is looked up what to write instead of names that limit nothing.
+const idleEvery = time.Minute
 
 const (
 	// sliceCost is how long the API server works on the part of a status for one namespace,
@@ -75,16 +83,19 @@ type QuotaParts struct {
 	Count    *counting.Count
 	Group    *driver.Group
 	Problems Problems
+	// Served returns what the cluster serves in namespaces, as far as that is known.
+	Served   func(context.Context) []schema.GroupResource
 	Settings func() reach.Settings
 	Proofs   *reach.Proofs
 	// Waiting are the workloads that wait for room.
 	Waiting *waiting.List
-	History History
-	// Changed must be fired with every quota whose count, ledger, history or waiting workloads change, and of which the
+	// Changed must be fired with every quota whose count, ledger or waiting workloads change, and of which the
 	// proofs conclude something else.
 	Changed  *trigger.Trigger
 	Lag      *Lag
 	Recorder report.Recorder
+	// Life of a reservation.
+	Life time.Duration
 	// Every is the least time between two writes of one quota's status.
 	Every time.Duration
 }
@@ -93,16 +104,16 @@ type QuotaParts struct {
 type QuotaController struct {
 	QuotaParts
 
-	// pace is when a status is made again, whole when it is written again if nothing
-	// presses, and seldom when it is written again for nothing but its history.
-	pace, whole, seldom *Pace
+	// pace is when a status is made again, whole when it is written again if nothing presses, and peaked when it is
+	// written again for nothing but its peaks.
+	pace, whole, peaked *Pace
 	memory              memory
 }
 
 // NewQuotaController makes the controller.
 func NewQuotaController(parts QuotaParts) *QuotaController {
 	return &QuotaController{
-		QuotaParts: parts, pace: NewPace(parts.Clock), whole: NewPace(parts.Clock), seldom: NewPace(parts.Clock),
+		QuotaParts: parts, pace: NewPace(parts.Clock), whole: NewPace(parts.Clock), peaked: NewPace(parts.Clock),
 	}
 }
 
@@ -119,11 +130,8 @@ func (c *QuotaController) Register(mgr ctrl.Manager) error {
 		Complete(c)
 }
 
-// Reconcile writes one quota's status, unless it was written a moment ago.
+// Reconcile writes one quota's status. If it was written a moment ago, Reconcile only looks at what is used and reserved.
 func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if wait := c.pace.Left(request.Name); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
-	}
 	quota := &quotav1.ClusterResourceQuota{}
 	err := c.Client.Get(ctx, request.NamespacedName, quota)
 	if apierrors.IsNotFound(err) {
@@ -132,6 +140,10 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading quota %s: %w", request.Name, err)
+	}
+	if wait := c.pace.Left(request.Name); wait > 0 {
+		c.look(quota, c.Group.Current(quota.Name))
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	facts, err := c.gather(ctx, quota)
 	if err != nil {
@@ -146,35 +158,47 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 		c.pace.Rest(request.Name, min(c.Every, wait))
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if wait := c.seldom.Left(request.Name); wait > 0 && onlyRemembers(quota.Status, status) {
-		if !apiequality.Semantic.DeepEqual(quota.Status, status) {
-			c.Lag.Shown(request.Name, facts.now) // a history isn't late
-			return reconcile.Result{RequeueAfter: c.again(request.Name, wait)}, nil
+	again := c.again(quota.Name, facts)
+	if onlyPeaks(quota.Status, status) {
+		if wait := c.peaked.Left(request.Name); wait > 0 {
+			c.Lag.Shown(request.Name, facts.now) // what is used is as the status says
+			return reconcile.Result{RequeueAfter: min(wait, again)}, nil
 		}
+		c.peaked.Rest(request.Name, peaksEvery)
 	}
-	written, err := c.write(ctx, quota, status)
+	written, err := c.write(ctx, quota, status, facts.sealedUntil)
 	if written {
 		c.Lag.Shown(request.Name, facts.now)
 		c.memory.wrote(quota, &status, facts.now)
 	}
-	return reconcile.Result{RequeueAfter: c.again(request.Name, 0)}, err
+	return reconcile.Result{RequeueAfter: again}, err
+}
+
+// again returns after which time the status is looked at again without an event.
+func (c *QuotaController) again(quota string, facts facts) time.Duration {
+	switch {
+	case c.Group.Trouble(quota) != nil:
+		return troubledEvery
+	case len(facts.idle) > 0:
+		return idleEvery
+	default:
+		return tomorrow(facts.now).Sub(facts.now)
+	}
+}
+
+// look reads the figures, and remembers their peaks.
+func (c *QuotaController) look(quota *quotav1.ClusterResourceQuota, known ledger.State) balance.Balance {
+	figures := balance.Read(c.Count, quota.Name, quota.UID, known)
+	c.memory.saw(quota, heldIn(quota.Spec, figures), c.Clock.Now())
+	return figures
 }
 
 func (c *QuotaController) forget(quota string) {
-	for _, pace := range []*Pace{c.pace, c.whole, c.seldom} {
-		pace.Forget(quota)
-	}
+	c.pace.Forget(quota)
+	c.whole.Forget(quota)
+	c.peaked.Forget(quota)
 	c.Lag.Forget(quota)
-	c.History.Recorder.Forget(quota, c.memory.forget(quota))
-}
-
-// again returns when the quota is looked at next, because the calls of its ledger fail, or the history of others isn't
-// known yet; otherwise it returns the wait that it is given.
-func (c *QuotaController) again(quota string, wait time.Duration) time.Duration {
-	if c.Group.Trouble(quota) == nil && c.History.Synced() {
-		return wait
-	}
-	return troubledEvery
+	c.memory.forget(quota)
 }
 
 // gather takes all that a status is made of.
@@ -182,8 +206,7 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 	gathered := facts{now: c.Clock.Now(), generation: quota.Generation, problems: c.Problems(quota.Name)}
 	gathered.verdict = c.Proofs.Of(quota.Name, quota.UID, quota.Generation, gathered.now)
 	gathered.before = meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionEnforced)
-	tracked, unlimitable := c.Evaluators.Resources(definition.Counted(quota.Spec))
-	gathered.unlimitable = unlimitable
+	tracked, unlimitable := c.Evaluators.Resources(quota.Spec.Quota.Hard)
 	defined := c.Define(quota)
 	if gathered.invalid = defined.Invalid; defined.Invalid == nil {
 		gathered.selector = defined.Selector.String()
@@ -192,26 +215,23 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 	}
 	settings := c.Settings()
 	gathered.enforcement, gathered.admits = defined.Enforcement, defined.Enforcement.AdmitsUnavailable(settings.AdmitsByDefault())
-	gathered.remembered = c.memory.of(quota)
-	gathered.past = c.History.of(quota, gathered.now)
 	gathered.waiting = waitingOwners(c.Waiting.Summary(quota.Name))
-	gathered.ledger = c.Group.Current(quota.Name)
+	known := c.Group.Known(quota.Name)
+	gathered.ledger, gathered.sealedUntil = known.State, c.sealedUntil(quota, known)
 	gathered.trouble = c.trouble(quota.Name, gathered.now)
 	var err error
-	if gathered.lost, err = c.lost(ctx, quota, gathered.ledger); err != nil {
-		return facts{}, err
-	}
 	if gathered.named, err = c.named(ctx, quota, gathered.ledger); err != nil && gathered.trouble == nil {
 		return facts{}, err // otherwise the name stays, and the condition Ready tells of the trouble
 	}
-	figures := balance.Read(c.Count, quota.Name, quota.UID, gathered.ledger)
-	gathered.countedGeneration, gathered.slices = figures.Target.Generation, figures.Slices
-	gathered.reserved, gathered.doubtful = figures.Reserved, figures.Doubtful
-	for name := range figures.Target.Sources {
-		if !slices.Contains(figures.Complete, name) || !settled(gathered.ledger, figures.Target, name) {
-			gathered.uncounted = append(gathered.uncounted, name)
-		}
+	figures := c.look(quota, gathered.ledger)
+	gathered = gathered.with(figures)
+	if figures.Target.UID == quota.UID && figures.Target.Digest == defined.Limits.Digest {
+		gathered.countedGeneration = quota.Generation // another limit or mode is no reason to count again
 	}
+	gathered.limitNothing(tracked, unlimitable, func(name corev1.ResourceName) string {
+		return c.Evaluators.Correction(name, c.Served(ctx))
+	})
+	gathered.remembered = c.memory.of(quota)
 	for _, name := range slices.Sorted(slices.Values(settings.Protected)) {
 		if _, selected := gathered.slices[name]; selected {
 			gathered.protected = append(gathered.protected, name)
@@ -220,34 +240,35 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 	return gathered, nil
 }
 
-// trouble returns that the quota's ledger can't be read or written, unless that has only
+// with returns the facts with the figures.
+func (f facts) with(figures balance.Balance) facts {
+	f.countedGeneration, f.slices = figures.Target.Generation, figures.Slices
+	f.reserved, f.doubtful = figures.Reserved, figures.Doubtful
+	f.uncounted = figures.Uncounted(f.ledger)
+	return f
+}
+
+// trouble returns that the quota's ledger can't be read or written, or does not take the count, unless that has only
 // been so for a moment.
 func (c *QuotaController) trouble(quota string, now time.Time) *driver.Trouble {
 	if trouble := c.Group.Trouble(quota); trouble != nil && now.Sub(trouble.Since) >= troubledAfter {
 		return trouble
 	}
-	return nil
+	return c.Group.Untaken(quota)
 }
 
-// lost reports whether requests have been admitted by another ledger before this one.
-func (c *QuotaController) lost(ctx context.Context, quota *quotav1.ClusterResourceQuota, state ledger.State) (bool, error) {
-	if state.Sealed.IsZero() || quota.Status.Ledger == "" {
-		return false, nil
+// sealedUntil returns until when nothing is granted because requests have been admitted by another ledger before this
+// one; zero if they haven't.
+func (c *QuotaController) sealedUntil(quota *quotav1.ClusterResourceQuota, known machine.Snapshot) time.Time {
+	if known.State.Sealed.IsZero() || quota.Status.Ledger == "" || quota.Status.Ledger == known.Version.UID {
+		return time.Time{}
 	}
-	sealed, err := c.read(ctx, c.Client, quota.Name)
-	return err == nil && (sealed == nil || sealed.UID != quota.Status.Ledger), err
-}
-
-// settled reports whether the ledger has the count of a resource. Admission goes
-// by the ledger: before that, nothing is ready.
-func settled(state ledger.State, counted counting.Target, name corev1.ResourceName) bool {
-	_, known := state.Used[name]
-	return known && state.Sealed.IsZero() && state.Quota == counted.UID && state.Digest == counted.Digest
+	return known.State.Sealed.Add(c.Life + time.Second) // it is in whole seconds
 }
 
 // write makes the stored status this one, and reports whether it is.
 func (c *QuotaController) write(
-	ctx context.Context, quota *quotav1.ClusterResourceQuota, status quotav1.ClusterResourceQuotaStatus,
+	ctx context.Context, quota *quotav1.ClusterResourceQuota, status quotav1.ClusterResourceQuotaStatus, sealedUntil time.Time,
 ) (written bool, err error) {
 	if apiequality.Semantic.DeepEqual(quota.Status, status) {
 		return true, nil
@@ -268,37 +289,35 @@ func (c *QuotaController) write(
 	}
 	c.pace.Rest(quota.Name, c.Every)
 	c.whole.Rest(quota.Name, max(c.Every, maxShare*sliceCost*time.Duration(len(status.Namespaces))))
-	c.seldom.Rest(quota.Name, historyEvery)
-	c.tell(changed, quota.Status)
+	c.tell(changed, quota.Status, sealedUntil)
 	return true, nil
 }
 
-// tell tells of the levels and the changes that the status that was just written has, and the one
-// before it had not, and that requests were admitted while nobody could decide. What was
-// written is told by nobody else.
-func (c *QuotaController) tell(quota *quotav1.ClusterResourceQuota, before quotav1.ClusterResourceQuotaStatus) {
+// tell tells of the levels that the status that was just written has, and the one before it had not, and that requests
+// were admitted while nobody could decide, or that the ledger was lost. What was written is told by nobody else.
+func (c *QuotaController) tell(
+	quota *quotav1.ClusterResourceQuota, before quotav1.ClusterResourceQuotaStatus, sealedUntil time.Time,
+) {
 	for _, name := range report.Risen(before.Levels, quota.Status.Levels) {
 		report.LevelReached(quota, report.UseOf(name, quota.Status.Levels[name], quota.Status.Total)).Record(c.Recorder)
-	}
-	for _, change := range slices.Backward(quota.Status.Changes) { // the oldest first
-		told := func(other quotav1.SpecChange) bool { return apiequality.Semantic.DeepEqual(other, change) }
-		if !slices.ContainsFunc(before.Changes, told) {
-			report.Changed(quota, change).Record(c.Recorder)
-		}
 	}
 	exceeded := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionExceeded)
 	previous := meta.FindStatusCondition(before.Conditions, quotav1.ConditionExceeded)
 	if exceeded.Reason == quotav1.ReasonAdmittedWhileUnavailable && (previous == nil || previous.Reason != exceeded.Reason) {
 		report.AdmittedUnchecked(quota, exceeded.Message).Record(c.Recorder)
 	}
+	ready := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionReady)
+	previous = meta.FindStatusCondition(before.Conditions, quotav1.ConditionReady)
+	if ready.Reason == quotav1.ReasonLedgerLost && (previous == nil || previous.Message != ready.Message) {
+		report.LedgerLost(quota, sealedUntil, ready.Message).Record(c.Recorder)
+	}
 }
 
 // presses reports whether people wait for what a status says and the one before it doesn't:
-// that something has just run out or come free, that somebody changed the spec, that workloads wait or none does any more,
+// that something has just run out or come free, that workloads wait or none does any more,
 // another condition, or another spec.
 func presses(before, current quotav1.ClusterResourceQuotaStatus) bool {
 	return (before.Waiting == nil) != (current.Waiting == nil) ||
-		!apiequality.Semantic.DeepEqual(before.Changes, current.Changes) ||
 		!maps.Equal(before.Levels, current.Levels) || !maps.Equal(exhausted(before), exhausted(current)) ||
 		!slices.EqualFunc(before.Conditions, current.Conditions, func(a, b metav1.Condition) bool {
 			return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.ObservedGeneration == b.ObservedGeneration

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -120,9 +121,10 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	b.QuotaController = NewQuotaController(QuotaParts{
 		Clock: b.clock, Client: b.client, Ledgers: Ledgers{Live: b.client, Intact: ledgerstore.Intact}, Evaluators: evaluators,
 		Define: definition.Salvage, Count: counting.New(evaluators, func([]string) {}, func([]string) {}), Waiting: waiting.NewList(),
-		History: remembering(), Group: group,
+		Group:    group,
 		Problems: func(string) []Problem { return nil }, Settings: settings, Proofs: loaded(objects),
-		Changed: &trigger.Trigger{}, Lag: NewLag(b.clock, elected), Recorder: b, Every: time.Second,
+		Served:  func(context.Context) []schema.GroupResource { return nil },
+		Changed: &trigger.Trigger{}, Lag: NewLag(b.clock, elected), Recorder: b, Life: 90 * time.Second, Every: time.Second,
 	})
 	return b
 }
@@ -195,11 +197,15 @@ func (b *bench) counts(t *testing.T, quota *quotav1.ClusterResourceQuota, number
 	}})
 }
 
+// reconcile returns when the status must be looked at again; zero if nothing is due before tomorrow.
 func (b *bench) reconcile(t *testing.T) time.Duration {
 	t.Helper()
 	result, err := b.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "team"}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if result.RequeueAfter == tomorrow(b.clock.Now()).Sub(b.clock.Now()) {
+		return 0
 	}
 	return result.RequeueAfter
 }
@@ -224,19 +230,19 @@ func registered() *admissionregistrationv1.ValidatingWebhookConfiguration {
 // objects, which covers the quotas among them.
 func loaded(objects []client.Object) *reach.Proofs {
 	proofs := &reach.Proofs{}
-	var quotas []reach.Quota
-	var standings []reach.Standing
+	var seen reach.Observation
 	for _, object := range objects {
 		if quota, ok := object.(*quotav1.ClusterResourceQuota); ok {
-			quotas = append(quotas, reach.Quota{Name: quota.Name, UID: quota.UID, Generation: quota.Generation})
-			standings = append(standings, reach.Standing{Coverage: reach.Exact})
+			seen.Quotas = append(seen.Quotas, reach.Quota{Name: quota.Name, UID: quota.UID, Generation: quota.Generation})
+			seen.Coverages = append(seen.Coverages, reach.Exact)
 		}
 	}
 	for _, object := range objects {
 		if object, ok := object.(*admissionregistrationv1.ValidatingWebhookConfiguration); ok {
-			edition := reach.NextEdition(&admissionregistrationv1.ValidatingWebhookConfiguration{})
-			proofs.Observe(object.UID, object.Generation, edition, quotas, standings, moment)
-			proofs.Answered(edition, moment)
+			seen.Configuration, seen.Generation = object.UID, object.Generation
+			seen.Edition = reach.NextEdition(&admissionregistrationv1.ValidatingWebhookConfiguration{})
+			proofs.Observe(seen, moment)
+			proofs.Answered(seen.Edition, moment)
 		}
 	}
 	return proofs
@@ -284,7 +290,7 @@ func TestAQuotaIsNotReadyBeforeItsLedgerIs(t *testing.T) {
 		"it is sealed":                           func(s *ledger.State) { s.Sealed = moment },
 		"it is to be counted anew": func(s *ledger.State) {
 			draft := ledger.Edit(*s)
-			draft.Forget(moment)
+			draft.Forget(1)
 			*s = draft.State()
 		},
 	} {
@@ -305,13 +311,36 @@ func TestAQuotaIsNotReadyBeforeItsLedgerIs(t *testing.T) {
 	}
 }
 
+// The status may come to know an edit before the count does.
+func TestAQuotaWhoseLimitChangesStaysReady(t *testing.T) {
+	before := team("configmaps", "5")
+	for name, test := range map[string]struct {
+		edited *quotav1.ClusterResourceQuota
+		want   metav1.ConditionStatus
+	}{
+		"the limit": {team("configmaps", "6"), metav1.ConditionTrue},
+		"the names": {team("secrets", "5"), metav1.ConditionFalse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.edited.Generation = before.Generation + 1
+			b := newBench(t, test.edited, registered())
+			b.counts(t, before, 3)
+			b.reconcile(t)
+			if ready := meta.FindStatusCondition(b.status(t).Conditions, quotav1.ConditionReady); ready.Status != test.want {
+				t.Errorf("want ready %s, got %+v", test.want, ready)
+			}
+		})
+	}
+}
+
 // The ledger is another one than the status says that requests were admitted by.
 func TestALedgerThatWasLostIsToldOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		named  types.UID
 		reason string
+		told   bool
 	}{
-		"another one is named":   {named: "before", reason: quotav1.ReasonLedgerLost},
+		"another one is named":   {named: "before", reason: quotav1.ReasonLedgerLost, told: true},
 		"it is named, and opens": {named: "ledger", reason: quotav1.ReasonCounting},
 		"it is the first":        {reason: quotav1.ReasonCounting},
 	} {
@@ -320,7 +349,7 @@ func TestALedgerThatWasLostIsToldOf(t *testing.T) {
 			quota.Status.Ledger = test.named
 			b := newBench(t, quota, registered(), &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "ledger"}})
 			b.counts(t, quota, 3)
-			b.Group.Saw("team", machine.Snapshot{Version: machine.Version{ResourceVersion: 2}, State: ledger.State{
+			b.Group.Saw("team", machine.Snapshot{Version: machine.Version{UID: "ledger", ResourceVersion: 2}, State: ledger.State{
 				Basis: ledger.Basis{Quota: quota.UID}, Sealed: moment,
 			}})
 			b.reconcile(t)
@@ -330,6 +359,12 @@ func TestALedgerThatWasLostIsToldOf(t *testing.T) {
 			}
 			if status.Ledger != test.named {
 				t.Errorf("the status names %q, want it to go on with %q", status.Ledger, test.named)
+			}
+			told := slices.ContainsFunc(b.told, func(event string) bool {
+				return strings.HasPrefix(event, "team  LedgerLost: ") && strings.Contains(event, "refused until 1970-01-01T01:24:51Z")
+			})
+			if told != test.told {
+				t.Errorf("got the events %q, want one %t that says until when", b.told, test.told)
 			}
 		})
 	}
@@ -344,7 +379,7 @@ func TestALedgerThatCannotBeWrittenForFiveSecondsMakesTheQuotaNotReady(t *testin
 	b.Group.OnTrouble(func(string) { close(begun) })
 	ctx, leave := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
-	asking.Go(func() { _ = b.Group.Edit(ctx, "team", func(draft *ledger.Draft) { draft.Forget(moment) }) })
+	asking.Go(func() { _ = b.Group.Edit(ctx, "team", func(draft *ledger.Draft) { draft.Forget(1) }) })
 	<-begun
 	leave()
 	asking.Wait()

@@ -18,13 +18,14 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // facts are what a status is made of, gathered at one moment.
-type facts struct {
+type facts struct { //nolint:recvcheck // only limitNothing changes them, while they are gathered
 	now time.Time
 	// generation of the spec that the status describes.
 	generation int64
@@ -37,10 +38,12 @@ type facts struct {
 	countedGeneration int64
 	slices            map[string]corev1.ResourceList
 	// uncounted are the resources whose first count is under way.
-	uncounted   []corev1.ResourceName
-	unlimitable []corev1.ResourceName
-	problems    []Problem
-	ledger      ledger.State
+	uncounted []corev1.ResourceName
+	// idle are the names that limit nothing, and misnamed those of them that somebody must correct.
+	idle     []corev1.ResourceName
+	misnamed []evaluation.Misnomer
+	problems []Problem
+	ledger   ledger.State
 	// reserved is what the ledger holds for objects that aren't in slices.
 	reserved corev1.ResourceList
 	// doubtful is what of it is for requests that seem to have failed.
@@ -48,11 +51,12 @@ type facts struct {
 	doubtful map[string]ledger.Doubts
 	// named is the UID of the ledger that requests are admitted by.
 	named types.UID
-	// trouble is that the ledger can't be read or written; nil if it can, or if it has been
-	// so for a moment only.
+	// trouble is that the ledger can't be read or written, or does not take the count; nil if it does, or if it
+	// has been so for a moment only.
 	trouble *driver.Trouble
-	// lost: the ledger is another one than requests were admitted by before.
-	lost bool
+	// sealedUntil is until when nothing is granted, because the ledger by which requests were admitted before was
+	// lost; zero if it wasn't.
+	sealedUntil time.Time
 	// verdict is how far the webhook is known to be called for what the quota limits.
 	verdict reach.Verdict
 	// before is the condition Enforced that the status has; nil for none.
@@ -67,8 +71,6 @@ type facts struct {
 	admits      bool
 	// remembered is what the last status said in which everything was counted.
 	remembered remembered
-	// past is what the quota has seen.
-	past past
 }
 
 // status returns the whole status. Conditions keep their transition times.
@@ -79,11 +81,11 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 		Ledger:             f.named,
 		Reserved:           quota.Mask(f.reserved, quota.ResourceNames(hard)),
 		Waiting:            f.waiting,
-		Selector:           f.selector,
+		Selector:           shortened(f.selector),
 		NamespaceCount:     int32(len(f.slices)), //nolint:gosec // no cluster has 2^31 namespaces
 		Conditions:         slices.Clone(object.Status.Conditions),
 	}
-	f.past.into(&status)
+	status.Peaks = f.remembered.peaks.stored(f.now)
 	status.Total.Hard = hard
 	status.Total.Used = corev1.ResourceList{}
 	if f.countedGeneration == f.generation {
@@ -97,7 +99,7 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 			Status:    corev1.ResourceQuotaStatus{Hard: hard, Used: used},
 		})
 	}
-	status.Namespaces = fit(status.Namespaces)
+	status.Namespaces = fit(status.Namespaces, roomBeside(object.Spec.Selector))
 	for _, namespace := range slices.Sorted(maps.Keys(f.doubtful)) {
 		doubts := f.doubtful[namespace]
 		status.Doubtful = append(status.Doubtful, quotav1.DoubtfulReservations{
@@ -124,7 +126,7 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 func (f facts) counted(used corev1.ResourceList) corev1.ResourceList {
 	result := maps.Clone(used)
 	maps.DeleteFunc(result, func(name corev1.ResourceName, _ resource.Quantity) bool {
-		return slices.Contains(f.uncounted, name) || slices.Contains(f.unlimitable, name)
+		return slices.Contains(f.uncounted, name) || f.isIdle(name)
 	})
 	return result
 }

@@ -5,6 +5,8 @@ package status
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,7 +119,7 @@ func TestFiguresOfAStatus(t *testing.T) {
 		"so is what can't be limited": {
 			quota: team("pods", "10", "count/events", "5"), facts: good(func(f *facts) {
 				f.slices = map[string]corev1.ResourceList{"a": list("pods", "1", "count/events", "0")}
-				f.unlimitable = []corev1.ResourceName{"count/events"}
+				f.idle = []corev1.ResourceName{"count/events"}
 			}),
 			used: list("pods", "1"), reserved: list("pods", "1"), summary: "count/events: ?/5, pods: 1/10",
 		},
@@ -147,252 +149,226 @@ func TestFiguresOfAStatus(t *testing.T) {
 	}
 }
 
-func watching(f *facts) {
-	f.enforcement.Mode, f.enforcement.RefusesNothing = quotav1.EnforcementAudit, true
-}
+func watching(f *facts) { f.enforcement.Mode = quotav1.EnforcementAudit }
 
-func warningOfPods(f *facts) {
-	f.enforcement.Modes = map[corev1.ResourceName]quotav1.EnforcementMode{"pods": quotav1.EnforcementWarn}
-}
+const correctIt = "; correct or remove them"
 
-const correctIt = ": remove it from spec.quota.hard, or correct the name; an extended resource is limited as requests.NAME"
-
+// A want that ends with an ellipsis is the beginning of a condition that another row has in full.
 func TestConditions(t *testing.T) {
 	for name, test := range map[string]struct {
-		facts           facts
-		kind            string
-		want            metav1.ConditionStatus
-		reason, message string
+		facts facts
+		want  string
 	}{
 		"it isn't ready before the first count": {
-			facts: good(func(f *facts) { f.countedGeneration = 0 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: requests for what is limited are refused until that is done; " +
-				"wait, and if it lasts, the log of the operator's leader says why",
+			facts: good(func(f *facts) { f.countedGeneration = 0 }),
+			want: "Ready False Counting: counting what the selected namespaces use: requests for what is limited are refused until " +
+				"that is done; wait, and if it lasts, the log of the operator's leader says why",
 		},
 		"nor before a resource was counted": {
 			facts: good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services", "pods"} }),
-			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonCounting, message: "not counted yet: pods, services: requests for that are refused until it is; wait, and if it lasts, " +
-				"look at the condition ResourceUnavailable, and at the log of the operator's leader",
+			want: "Ready False Counting: not counted yet: pods, services: requests for that are refused until it is; wait, and if " +
+				"it lasts, look at the condition ResourceUnavailable, and at the log of the operator's leader",
 		},
 		"nor while the count is for an older spec": {
-			facts: good(func(f *facts) { f.countedGeneration = 1 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: requests for what is limited are refused until that is done; " +
-				"wait, and if it lasts, the log of the operator's leader says why",
+			facts: good(func(f *facts) { f.countedGeneration = 1 }),
+			want:  "Ready False Counting: counting what the selected namespaces use:…",
 		},
 		"a quota that only watches refuses nothing meanwhile": {
-			facts: good(watching, func(f *facts) { f.countedGeneration = 0 }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonCounting, message: "counting what the selected namespaces use: requests for what is limited are admitted until that is done; " +
-				"wait, and if it lasts, the log of the operator's leader says why",
-		},
-		"nor for a resource in the mode Warn": {
-			facts: good(warningOfPods, func(f *facts) { f.uncounted = []corev1.ResourceName{"pods"} }),
-			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonCounting, message: "not counted yet: pods: requests for that are admitted until it is; wait, and if it lasts, " +
-				"look at the condition ResourceUnavailable, and at the log of the operator's leader",
-		},
-		"but it does for others": {
-			facts: good(warningOfPods, func(f *facts) { f.uncounted = []corev1.ResourceName{"services", "pods"} }),
-			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonCounting, message: "not counted yet: pods, services: requests for that are refused if the mode of a resource is Deny until it is; " +
-				"wait, and if it lasts, look at the condition ResourceUnavailable, and at the log of the operator's leader",
+			facts: good(watching, func(f *facts) { f.countedGeneration = 0 }),
+			want: "Ready False Counting: counting what the selected namespaces use: requests for what is limited are admitted " +
+				"until that is done; wait, and if it lasts, the log of the operator's leader says why",
 		},
 		"a quota that only watches refuses nothing if its spec is invalid": {
 			facts: good(watching, func(f *facts) { f.invalid, f.refusing = errors.New("invalid"), true }),
-			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonInvalidSpec, message: "no request is judged, because an invalid spec doesn't say how much it allows, and none is refused, " +
-				"because the mode of each resource is Warn or Audit: correct the spec; the condition Ready says what is wrong",
+			want: "Enforced False InvalidSpec: no request is judged, because an invalid spec doesn't say how much it allows, and " +
+				"none is refused, because the mode is Audit: correct the spec; the condition Ready says what is wrong",
 		},
 		"nor when its spec is invalid": {
 			facts: good(func(f *facts) { f.invalid = errors.New("quota team: spec.selector: Required value") }),
-			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonInvalidSpec, message: "quota team: spec.selector: Required value: correct the spec",
+			want:  "Ready False InvalidSpec: quota team: spec.selector: Required value: correct the spec",
 		},
 		"an invalid spec refuses what it names": {
 			facts: good(func(f *facts) { f.invalid, f.refusing = errors.New("invalid"), true }),
-			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonInvalidSpec, message: "every request for what spec.quota.hard names is refused, " +
-				"in the namespaces that the valid part of the selector selects, because an invalid spec doesn't say how much it allows: " +
-				"correct it; the condition Ready says what is wrong",
+			want: "Enforced False InvalidSpec: every request for what spec.quota.hard names is refused, in the namespaces that the " +
+				"valid part of the selector selects, because an invalid spec doesn't say how much it allows: correct it; the " +
+				"condition Ready says what is wrong",
 		},
 		"or limits nothing": {
-			facts: good(func(f *facts) { f.invalid = errors.New("invalid") }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonInvalidSpec, message: "nothing is limited, because no part of the selector is valid, " +
-				"or Kubernetes keeps no quota on what spec.quota.hard names: correct the spec; the condition Ready says what is wrong",
+			facts: good(func(f *facts) { f.invalid = errors.New("invalid") }),
+			want: "Enforced False InvalidSpec: nothing is limited, because no part of the selector is valid, or Kubernetes keeps " +
+				"no quota on what spec.quota.hard names: correct the spec; the condition Ready says what is wrong",
 		},
 		"nor is one whose rules are missing": {
-			facts: good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, " +
-				"in every namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
+			facts: good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }),
+			want: "Enforced False WebhookPending: the webhook is not called yet for every resource that is limited, in every " +
+				"namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
 		},
 		"nor is one that somebody else edits": {
-			facts: good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Disputed, Dispute: "it was edited by x"} }),
-			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonWebhookEdited, message: "it was edited by x; requests that the quota limits may pass unchecked: " +
-				"unless the operator's repair lasts, exempt the configuration shared-quota from the tool that edits it, or stop that tool",
+			facts: good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Edited, Edit: "x edited it"} }),
+			want: "Enforced False WebhookEdited: x edited it: requests that the quota limits may pass unchecked until the " +
+				"operator's repair lasts: exempt the configuration from the tool that edits it, or stop that tool",
 		},
 		"nor is one that nobody has looked at yet": {
-			facts: good(func(f *facts) { f.verdict = reach.Verdict{} }), kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, " +
-				"in every namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
+			facts: good(func(f *facts) { f.verdict = reach.Verdict{} }),
+			want:  "Enforced False WebhookPending: the webhook is not called yet for every…",
 		},
 		"nor is one of which that is known of an older spec": {
 			facts: good(func(f *facts) {
 				f.verdict, f.before = reach.Verdict{}, &metav1.Condition{Status: metav1.ConditionTrue, ObservedGeneration: 1}
 			}),
-			kind: quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonWebhookPending, message: "the webhook is not called yet for every resource that is limited, " +
-				"in every namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
+			want: "Enforced False WebhookPending: the webhook is not called yet for every…",
 		},
 		"what the leader before knew is known until this one knows more": {
 			facts: good(func(f *facts) {
 				before := conditionAt(moment, quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, "checked")
 				f.verdict, f.before = reach.Verdict{}, &before
 			}),
-			kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue, reason: quotav1.ReasonWebhookConfigured, message: "checked",
+			want: "Enforced True WebhookConfigured: checked",
 		},
 		"what the API server hasn't loaded isn't enforced": {
 			facts: good(func(f *facts) { f.verdict.Enforcement = reach.Unproved }),
-			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonWebhookPending, message: "the webhook configuration covers the quota, and the API server has not loaded it yet: " +
-				"wait, and if it lasts, the log of the operator's leader says why",
+			want: "Enforced False WebhookPending: the webhook configuration covers the quota, and the API server has not loaded it " +
+				"yet: wait, and if it lasts, the log of the operator's leader says why",
 		},
 		"a probe that fails says how": {
 			facts: good(func(f *facts) { f.verdict.Enforcement, f.verdict.Failure = reach.Unprovable, "connection refused" }),
-			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonProbeFailed, message: "it is not known whether requests are checked, " +
-				"because the operator's own test request fails: connection refused: see that the API server reaches the operator's Service, " +
-				"and that no other webhook or policy refuses the dry run of a QuotaLedger",
+			want: "Enforced False ProbeFailed: it is not known whether requests are checked, because the operator's own test " +
+				"request fails: connection refused: see that the API server reaches the operator's Service, and that no other " +
+				"webhook or policy refuses the dry run of a QuotaLedger",
 		},
 		"and one that never ends": {
 			facts: good(func(f *facts) { f.verdict.Enforcement = reach.Unprovable }),
-			kind:  quotav1.ConditionEnforced, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonProbeFailed, message: "it is not known whether requests are checked, " +
-				"because the operator's own test request fails: it gets no answer: see that the API server reaches the operator's Service, " +
-				"and that no other webhook or policy refuses the dry run of a QuotaLedger",
+			want: "Enforced False ProbeFailed: it is not known whether requests are checked, because the operator's own test " +
+				"request fails: it gets no answer: see that the API server reaches the operator's Service, and that no other " +
+				"webhook or policy refuses the dry run of a QuotaLedger",
 		},
 		"what is asked in other namespaces is said": {
-			facts: good(func(f *facts) { f.verdict.Coverage = reach.Wide }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
-			reason: quotav1.ReasonWebhookConfigured, message: "every request that the quota limits is checked; " +
-				"the webhook is called in namespaces that are not selected too, and requests there for what is limited need the operator: " +
-				"a webhook can't select by annotations, or by too many selectors; select by a label that several quotas share to avoid it",
+			facts: good(func(f *facts) { f.verdict.Coverage = reach.Wide }),
+			want: "Enforced True WebhookConfigured: every request that the quota limits is checked; the webhook is called in " +
+				"namespaces that are not selected too, and requests there for what is limited need the operator: a webhook can't " +
+				"select by annotations, or by selectors that are too many or too large; select by a label that several quotas share to avoid it",
 		},
 		"and what is admitted while nobody answers": {
-			facts: good(func(f *facts) { f.admits = true }), kind: quotav1.ConditionEnforced, want: metav1.ConditionTrue,
-			reason: quotav1.ReasonWebhookConfigured, message: unchecked + "the operator runs with --failure-policy=Ignore; " +
-				"set spec.enforcement.whenUnavailable to Refuse to have them refused",
+			facts: good(func(f *facts) { f.admits = true }),
+			want: "Enforced True WebhookConfigured: " +
+				unchecked +
+				"the operator runs with --failure-policy=Ignore; set spec.enforcement.whenUnavailable to Refuse to have them " +
+				"refused",
 		},
 		"because the quota says so": {
 			facts: good(func(f *facts) { f.admits, f.enforcement.WhenUnavailable = true, quotav1.UnavailableAdmit }),
-			kind:  quotav1.ConditionEnforced, want: metav1.ConditionTrue,
-			reason: quotav1.ReasonWebhookConfigured, message: unchecked + "spec.enforcement.whenUnavailable is Admit; " +
-				"set spec.enforcement.whenUnavailable to Refuse to have them refused",
+			want: "Enforced True WebhookConfigured: " +
+				unchecked +
+				"spec.enforcement.whenUnavailable is Admit; set spec.enforcement.whenUnavailable to Refuse to have them refused",
 		},
 		"because it refuses nothing": {
-			facts: good(func(f *facts) { f.admits, f.enforcement.RefusesNothing = true, true }),
-			kind:  quotav1.ConditionEnforced, want: metav1.ConditionTrue,
-			reason: quotav1.ReasonWebhookConfigured, message: unchecked + "the mode of each resource is Warn or Audit; " +
-				"see which are refused with kubectl crq outage",
+			facts: good(func(f *facts) { f.admits, f.enforcement.Mode = true, quotav1.EnforcementAudit }),
+			want: "Enforced True WebhookConfigured: " +
+				unchecked +
+				"the mode is Audit; set spec.enforcement.mode to Deny to have them refused",
 		},
 		"a ledger that can't be written admits, if the quota does": {
 			facts: good(func(f *facts) {
 				f.admits, f.trouble = true, &driver.Trouble{Since: moment, Err: errors.New("etcd is full")}
 			}),
-			kind: quotav1.ConditionReady, want: metav1.ConditionFalse, reason: quotav1.ReasonLedgerUnavailable,
-			message: "the quota's ledger can't be read or written since 1970-01-01T01:23:20Z, so what the quota limits is admitted unchecked: " +
-				"etcd is full: see what makes the API server answer so, such as a missing right, a policy or webhook that refuses the operator, " +
-				"or a full etcd",
+			want: "Ready False LedgerUnavailable: the quota's ledger can't be read or written since 1970-01-01T01:23:20Z, so what " +
+				"the quota limits is admitted unchecked: etcd is full: see what makes the API server answer so, such as a " +
+				"missing right, a policy or webhook that refuses the operator, or a full etcd",
 		},
 		"a ledger that can't be written says since when, and why": {
 			facts: good(func(f *facts) { f.trouble = &driver.Trouble{Since: moment, Err: errors.New("etcd is full")} }),
-			kind:  quotav1.ConditionReady, want: metav1.ConditionFalse, reason: quotav1.ReasonLedgerUnavailable,
-			message: "the quota's ledger can't be read or written since 1970-01-01T01:23:20Z, so what the quota limits is refused: etcd is full: " +
-				"see what makes the API server answer so, such as a missing right, a policy or webhook that refuses the operator, or a full etcd",
+			want: "Ready False LedgerUnavailable: the quota's ledger can't be read or written since 1970-01-01T01:23:20Z, so what " +
+				"the quota limits is refused: etcd is full: see what makes the API server answer so, such as a missing right, a " +
+				"policy or webhook that refuses the operator, or a full etcd",
+		},
+		"a ledger that doesn't take the count says since when, and why": {
+			facts: good(func(f *facts) {
+				f.trouble = &driver.Trouble{Since: moment, Untaken: true, Err: errors.New("it is of generation 9")}
+			}),
+			want: "Ready False NotSettled: the quota's ledger has not taken the count since 1970-01-01T01:23:20Z: it is of " +
+				"generation 9: what is deleted makes no room, and requests may be refused because usage is unknown: see what " +
+				"refuses the operator's writes, such as a policy or webhook",
 		},
 		"a ledger that was lost": {
-			facts: good(func(f *facts) { f.lost, f.ledger.Sealed = true, moment }), kind: quotav1.ConditionReady, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonLedgerLost, message: "the ledger was deleted or edited at about 1970-01-01T01:23:20Z: " +
-				"requests that the quota limits are refused until all that were under way then have succeeded or failed, " +
-				"which takes minutes at most: find out who may write QuotaLedgers, and remove that right",
+			facts: good(func(f *facts) { f.ledger.Sealed, f.sealedUntil = moment, moment.Add(time.Minute) }),
+			want: "Ready False LedgerLost: the ledger was deleted, edited or restored at about 1970-01-01T01:23:20Z: requests that " +
+				"the quota limits are refused until 1970-01-01T01:24:20Z, when all requests that were under way have succeeded or " +
+				"failed, and their objects are counted: if nobody restored a backup, find out who may write QuotaLedgers, and " +
+				"remove that right; if it lasts longer, the log of the operator's leader says why",
 		},
 		"what is used may reach the limit": {
 			facts: good(func(f *facts) { f.slices = map[string]corev1.ResourceList{"a": list("pods", "10", "services", "5")} }),
-			kind:  quotav1.ConditionExceeded, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonWithinLimits, message: "used is nowhere above hard",
+			want:  "Exceeded False WithinLimits: used is nowhere above hard",
 		},
 		"what is reserved with it doesn't exceed": {
 			facts: good(func(f *facts) {
 				f.slices = map[string]corev1.ResourceList{"a": list("pods", "10")}
 				f.ledger.Reservations = map[ledger.Key]ledger.Reservation{{UID: "x"}: {Amounts: list("pods", "5")}}
 			}),
-			kind: quotav1.ConditionExceeded, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonWithinLimits, message: "used is nowhere above hard",
+			want: "Exceeded False WithinLimits: used is nowhere above hard",
 		},
 		"what is used above the limit is named, by all namespaces together": {
 			facts: good(func(f *facts) {
 				f.slices = map[string]corev1.ResourceList{"a": list("pods", "8", "services", "6"), "b": list("pods", "3")}
 			}),
-			kind: quotav1.ConditionExceeded, want: metav1.ConditionTrue, reason: quotav1.ReasonUsedAboveHard,
-			message: "pods: used 11, hard 10, services: used 6, hard 5; nothing is removed, and requests for more are refused, " +
-				"until used is below hard: delete unneeded objects, or raise spec.quota.hard",
+			want: "Exceeded True UsedAboveHard: pods: used 11, hard 10, services: used 6, hard 5; nothing is removed, and requests " +
+				"for more are refused, until used is below hard: delete unneeded objects, or raise spec.quota.hard",
 		},
 		"also while something else is counted": {
 			facts: good(func(f *facts) {
 				f.slices = map[string]corev1.ResourceList{"a": list("pods", "11", "services", "0")}
 				f.uncounted = []corev1.ResourceName{"services"}
 			}),
-			kind: quotav1.ConditionExceeded, want: metav1.ConditionTrue, reason: quotav1.ReasonUsedAboveHard,
-			message: "pods: used 11, hard 10; nothing is removed, and requests for more are refused, " +
+			want: "Exceeded True UsedAboveHard: pods: used 11, hard 10; nothing is removed, and requests for more are refused, " +
 				"until used is below hard: delete unneeded objects, or raise spec.quota.hard",
 		},
 		"nobody knows before everything is counted": {
 			facts: good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services"} }),
-			kind:  quotav1.ConditionExceeded, want: metav1.ConditionUnknown, reason: quotav1.ReasonCounting,
-			message: "not everything is counted yet: wait; the condition Ready says for what",
+			want:  "Exceeded Unknown Counting: not everything is counted yet: wait; the condition Ready says for what",
 		},
 		"nor before anything is": {
 			facts: good(func(f *facts) { f.slices, f.countedGeneration = nil, 0 }),
-			kind:  quotav1.ConditionExceeded, want: metav1.ConditionUnknown, reason: quotav1.ReasonCounting,
-			message: "not everything is counted yet: wait; the condition Ready says for what",
+			want:  "Exceeded Unknown Counting: not everything is counted yet: wait; the condition Ready says for what",
 		},
 		"nor while the spec is invalid": {
 			facts: good(func(f *facts) { f.invalid, f.slices, f.countedGeneration = errors.New("invalid"), nil, 0 }),
-			kind:  quotav1.ConditionExceeded, want: metav1.ConditionUnknown, reason: quotav1.ReasonInvalidSpec,
-			message: "nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong",
+			want: "Exceeded Unknown InvalidSpec: nothing is counted while the spec is invalid: correct it; the condition Ready " +
+				"says what is wrong",
 		},
 		"no protected namespace is selected": {
-			facts: good(func(*facts) {}), kind: quotav1.ConditionProtectedSelected, want: metav1.ConditionFalse,
-			reason: quotav1.ReasonNoneProtected, message: "no protected namespace is selected",
+			facts: good(func(*facts) {}),
+			want:  "ProtectedSelected False NoneProtected: no protected namespace is selected",
 		},
 		"those that are, are named": {
 			facts: good(func(f *facts) { f.protected = []string{"kube-public", "kube-system"} }),
-			kind:  quotav1.ConditionProtectedSelected, want: metav1.ConditionTrue, reason: quotav1.ReasonProtectedNamespaces,
-			message: "selected and counted, but never limited, so that the cluster can heal itself: kube-public, kube-system; " +
-				"exclude them by the selector",
+			want: "ProtectedSelected True ProtectedNamespaces: selected and counted, but never limited, so that the cluster can " +
+				"heal itself: kube-public, kube-system; exclude them by the selector",
 		},
 		"what can't be limited is named": {
-			facts: good(func(f *facts) { f.unlimitable = []corev1.ResourceName{"storage", "count/events"} }),
-			kind:  quotav1.ConditionResourceUnavailable, want: metav1.ConditionTrue,
-			reason: quotav1.ReasonNotLimitable, message: "Kubernetes keeps no quota on count/events, storage" + correctIt,
+			facts: good(misnamed("count/events", "storage")),
+			want:  "ResourceUnavailable True NotLimitable: names in spec.quota.hard that limit nothing: count/events, storage" + correctIt,
 		},
 		"so is what can't be counted": {
 			facts: good(func(f *facts) { f.problems = []Problem{{Reason: quotav1.ReasonNotServed, Message: "no widgets"}} }),
-			kind:  quotav1.ConditionResourceUnavailable, want: metav1.ConditionTrue, reason: quotav1.ReasonNotServed, message: "no widgets",
+			want:  "ResourceUnavailable True NotServed: no widgets",
 		},
 		"and all of it at a time, by the first reason": {
 			facts: good(func(f *facts) {
-				f.unlimitable = []corev1.ResourceName{"storage"}
+				misnamed("storage")(f)
 				f.problems = []Problem{{Reason: quotav1.ReasonNotServed, Message: "no widgets"}, {Reason: quotav1.ReasonNotWatchable, Message: "no gadgets"}}
 			}),
-			kind: quotav1.ConditionResourceUnavailable, want: metav1.ConditionTrue, reason: quotav1.ReasonNotLimitable,
-			message: "Kubernetes keeps no quota on storage" + correctIt + "; no widgets; no gadgets",
+			want: "ResourceUnavailable True NotLimitable: names in spec.quota.hard that limit nothing: storage" + correctIt + "; no widgets; no gadgets",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status := test.facts.status(team("pods", "10", "services", "5"))
-			want := conditionAt(moment, test.kind, test.want, test.reason, test.message)
-			if diff := cmp.Diff(&want, meta.FindStatusCondition(status.Conditions, test.kind)); diff != "" {
-				t.Errorf("condition (-want,+got):\n%s", diff)
+			kind, _, _ := strings.Cut(test.want, " ")
+			condition := meta.FindStatusCondition(test.facts.status(team("pods", "10", "services", "5")).Conditions, kind)
+			got := fmt.Sprintf("%s %s %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
+			if beginning, cut := strings.CutSuffix(test.want, "…"); cut && strings.HasPrefix(got, beginning) {
+				return
+			}
+			if got != test.want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
 			}
 		})
 	}

@@ -5,13 +5,13 @@ package status
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/balance"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
@@ -39,31 +39,34 @@ type figures struct {
 	waiting map[string][]waiting.Record
 	// woken: these are woken when there is room.
 	woken bool
-	// refused are the requests of today that didn't fit.
-	// namespace name -> number
-	refused map[string]int64
+	// protected are the namespaces that no quota limits.
+	protected []string
 }
 
-// figures returns those of the quota as it is now: the same that its status shows. They must be read again after a time;
-// zero for never.
-func (c *ViewController) figures(
-	object *quotav1.ClusterResourceQuota, present map[string]*quotav1.LocalResourceQuota, now time.Time,
-) (current figures, again time.Duration) {
+// figures returns those of the quota as it is now: the same that its status shows.
+func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
 	state, degraded := c.Group.Current(object.Name), c.Degraded(object.Name)
 	read := balance.Read(c.Count, object.Name, object.UID, state)
 	ready := len(read.Complete) == len(read.Target.Sources) || degraded
-	// Owners need not know of what is only tried.
+	// A count may still be for an older spec.
 	limited := quota.ResourceNames(object.Spec.Quota.Hard)
 	complete := slices.DeleteFunc(slices.Clone(read.Complete), func(name corev1.ResourceName) bool {
 		return !slices.Contains(limited, name)
 	})
-	refused, again := c.refused.of(c.History, object, present, now)
 	return figures{
-		refused: refused, selection: read.Selection, complete: complete, slices: read.Slices,
+		selection: read.Selection, complete: complete, slices: read.Slices,
 		counted: ready && state.Quota == object.UID,
 		totals:  totals{used: quota.Mask(read.Used, complete), reserved: quota.Mask(read.Reserved, limited)},
-		waiting: byNamespace(c.Waiting.Waiting(object.Name)), woken: c.WakeOwners,
-	}, again
+		waiting: byNamespace(c.Waiting.Waiting(object.Name)), woken: c.WakeOwners, protected: c.Protected,
+	}
+}
+
+// modeOf returns the mode that a view shows; empty for one that refuses.
+func modeOf(spec quotav1.ClusterResourceQuotaSpec) quotav1.EnforcementMode {
+	if enforcement := definition.EnforcementOf(spec); !enforcement.Refuses() {
+		return enforcement.Mode
+	}
+	return ""
 }
 
 // views returns what each selected namespace should be shown.
@@ -73,8 +76,7 @@ func (f figures) views(object *quotav1.ClusterResourceQuota) map[string]quotav1.
 		Total:           corev1.ResourceQuotaStatus{Hard: spec.Hard, Used: f.totals.used},
 		Reserved:        f.totals.reserved,
 		Available:       report.Available(spec.Hard, f.totals.used, f.totals.reserved),
-		Modes:           modes(object.Spec),
-		WarnAt:          object.Spec.Enforcement.WarnAt,
+		Mode:            modeOf(object.Spec),
 		Scopes:          spec.Scopes,
 		ScopeSelector:   spec.ScopeSelector,
 		Summary:         report.Summary(f.totals.used, spec.Hard),
@@ -84,9 +86,8 @@ func (f figures) views(object *quotav1.ClusterResourceQuota) map[string]quotav1.
 	views := make(map[string]quotav1.LocalResourceQuotaStatus, len(f.slices))
 	for namespace, used := range f.slices {
 		view := common
-		view.Used = quota.Mask(used, f.complete)
+		view.Used, view.Protected = quota.Mask(used, f.complete), slices.Contains(f.protected, namespace)
 		view.UsedSummary = report.Amounts(view.Used)
-		view.RefusedToday = f.refused[namespace]
 		view.Waiting, view.Conditions = waitingIn(f.waiting[namespace], f.woken)
 		views[namespace] = view
 	}

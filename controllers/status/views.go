@@ -4,7 +4,6 @@
 package status
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -46,10 +45,11 @@ type ViewParts struct {
 	// Waiting are the workloads that wait for room, and WakeOwners says whether they are woken.
 	Waiting    *waiting.List
 	WakeOwners bool
-	History    History
 	// Degraded reports whether something that a quota limits can't be counted.
 	Degraded func(quota string) bool
-	// Changed must be fired with every quota whose count, ledger, history or waiting workloads change.
+	// Protected are the namespaces that no quota limits.
+	Protected []string
+	// Changed must be fired with every quota whose count, ledger or waiting workloads change.
 	Changed *trigger.Trigger
 	Lag     *Lag
 	// Recorder is told of each level that a view reaches.
@@ -63,8 +63,6 @@ type ViewController struct {
 	ViewParts
 
 	pace *Pace
-	// refused are the requests that didn't fit, as they are shown.
-	refused refusals
 
 	// mu guards written and cleared.
 	mu sync.Mutex
@@ -124,7 +122,7 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 		c.forget(request.Name)
 		return reconcile.Result{}, c.remove(ctx, slices.Collect(maps.Values(present)))
 	}
-	current, later := c.figures(object, present, asOf)
+	current := c.figures(object)
 	if current.selection == 0 {
 		return reconcile.Result{}, nil // the count will ask again
 	}
@@ -144,7 +142,7 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 	if err == nil {
 		c.Lag.Shown(request.Name, asOf, planned.left(due)...)
 	}
-	return reconcile.Result{RequeueAfter: cmp.Or(result.RequeueAfter, later)}, err
+	return result, err
 }
 
 // present returns the views that there are, by namespace.
@@ -212,7 +210,6 @@ func (c *ViewController) project(
 func (c *ViewController) forget(quota string) {
 	c.pace.Forget(quota)
 	c.Lag.Forget(quota)
-	c.refused.forget(quota)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.written, quota)

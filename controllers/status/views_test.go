@@ -52,7 +52,7 @@ func newViewBench(t *testing.T, hard string, calls interceptor.Funcs) *viewBench
 	b.basis = basis
 	group := driver.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, driver.Options{})
 	b.ViewController = NewViewController(ViewParts{
-		Clock: b.clock, Client: b.client, Count: count, Waiting: waiting.NewList(), History: remembering(), WakeOwners: true, Group: group, Degraded: func(string) bool { return false },
+		Clock: b.clock, Client: b.client, Count: count, Waiting: waiting.NewList(), WakeOwners: true, Group: group, Degraded: func(string) bool { return false },
 		Changed: &trigger.Trigger{}, Lag: NewLag(b.clock, t.Context().Done()), Recorder: b, Every: time.Second,
 	})
 	return b

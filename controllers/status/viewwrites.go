@@ -29,7 +29,11 @@ func (c *ViewController) remove(ctx context.Context, views []*quotav1.LocalResou
 	return each(views, func(view *quotav1.LocalResourceQuota) error {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		return client.IgnoreNotFound(c.Client.Delete(ctx, view))
+		err := c.Client.Delete(ctx, view, client.Preconditions{UID: &view.UID, ResourceVersion: &view.ResourceVersion})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil // whoever changed it meanwhile asks for another round by that, or leads now
+		}
+		return err //nolint:wrapcheck // the caller says what was being done
 	})
 }
 

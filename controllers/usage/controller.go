@@ -25,6 +25,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
@@ -76,6 +77,8 @@ type Parts struct {
 // The quotas' machines settle what was counted.
 type Controller struct {
 	Parts
+
+	seen sightings
 }
 
 // NewController makes the controller.
@@ -124,10 +127,10 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := c.remember(ctx, quota); err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := c.follow(defined); err != nil { //nolint:contextcheck // a watch outlives the reconcile that asks for it
+	if err := c.follow(defined); err != nil {
 		return reconcile.Result{}, err
 	}
-	switch wait, err := c.Recovery.Ensure(ctx, quota); {
+	switch wait, err := c.Recovery.Ensure(ctx, quota, c.counted(quota.Name)); {
 	case err != nil:
 		return reconcile.Result{}, err
 	case wait > 0:
@@ -135,14 +138,22 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	//nolint:contextcheck // a look outlives the reconcile that asks for it
 	c.Joins.Follow(quota.Name)
-	again := c.Recounts.Follow(quota)               //nolint:contextcheck // the same
-	again = earlier(again, c.Escrows.Follow(quota)) //nolint:contextcheck // the same
-	next, err := c.expire(ctx, quota.Name)
-	doubts, failed := c.doubt(ctx, quota.Name)
+	again, known := c.Recounts.Follow(quota), c.sight(quota.Name) //nolint:contextcheck // the same
+	gone, _, _ := known.expired(c.Life)
+	again = earlier(again, c.Escrows.Follow(quota, gone)) //nolint:contextcheck // the same
+	again = earlier(again, c.Recovery.Again(quota.Name))
+	next, err := c.expire(ctx, quota.Name, known)
+	doubts, failed := c.doubt(ctx, quota.Name, known)
 	if err := errors.Join(err, failed); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: earlier(doubts, earlier(next, again))}, nil
+}
+
+// counted returns how far the quota's objects are counted.
+func (c *Controller) counted(quota string) (counted map[schema.GroupResource]uint64) {
+	c.Count.Read(quota, func(view counting.View) { counted = balance.ObservationOf(view).Counted })
+	return counted
 }
 
 // remember tells discovery which resources the quota's ledger has counted, before it looks them up for the
@@ -190,6 +201,8 @@ func (c *Controller) forget(ctx context.Context, quota string) error {
 	c.Watches.Forget(quota)
 	c.Group.Forget(quota)
 	c.Metrics.Forget(quota)
+	c.seen.forget(quota)
+	c.Recovery.Forget(quota)
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	ledger := &quotav1.QuotaLedger{}

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -23,7 +22,10 @@ import (
 // versions it serves a resource.
 const discoveryTimeout = 10 * time.Second
 
-var errNoGroups = errors.New("the API server names no API group at all")
+var (
+	errNoGroups    = errors.New("the API server names no API group at all")
+	errNoResources = errors.New("it names none")
+)
 
 // Served says in which versions a cluster serves a resource. The zero value
 // means that it doesn't serve the resource.
@@ -44,7 +46,7 @@ type Discovery interface {
 // doesn't do: the manager's never forgets a version that it has seen, as long as
 // it can answer from what it remembers.
 type LiveDiscovery struct {
-	client rest.Interface
+	client *discovery.DiscoveryClient
 }
 
 var _ Discovery = &LiveDiscovery{}
@@ -55,7 +57,8 @@ func NewLiveDiscovery(config *rest.Config, client *http.Client) (*LiveDiscovery,
 	if err != nil {
 		return nil, fmt.Errorf("making the client of discovery: %w", err)
 	}
-	return &LiveDiscovery{client: asking.RESTClient()}, nil
+	asking.UseLegacyDiscovery = true // a document of all resources is much longer
+	return &LiveDiscovery{client: asking}, nil
 }
 
 // Find implements Discovery. A resource counts as not served only if the API
@@ -72,12 +75,18 @@ func (d *LiveDiscovery) Find(ctx context.Context, resource schema.GroupResource)
 	var served Served
 	var failures []error
 	for _, version := range versions {
-		found, ok, err := d.find(ctx, resource.WithVersion(version))
-		if err != nil {
-			failures = append(failures, err)
+		in := resource.WithVersion(version).GroupVersion().String()
+		list, err := d.client.ServerResourcesForGroupVersionWithContext(ctx, in)
+		if err == nil && len(list.APIResources) == 0 {
+			err = errNoResources // client-go takes a 404 of the core for such a list
 		}
-		if ok {
-			served.Versions, served.Namespaced = append(served.Versions, version), found.Namespaced
+		if err != nil {
+			failures = append(failures, fmt.Errorf("asking the API server for the resources of %s: %w", in, err))
+			continue
+		}
+		at := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource })
+		if at >= 0 {
+			served.Versions, served.Namespaced = append(served.Versions, version), list.APIResources[at].Namespaced
 		}
 	}
 	if len(served.Versions) == 0 {
@@ -91,55 +100,24 @@ func (d *LiveDiscovery) versions(ctx context.Context, group string) ([]string, e
 	if group == corev1.GroupName {
 		return []string{corev1.SchemeGroupVersion.Version}, nil
 	}
-	groups := &metav1.APIGroupList{}
-	if err := d.get(ctx, "/apis", groups); err != nil {
-		return nil, err
+	groups, err := d.client.ServerGroupsWithContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking the API server for its groups: %w", err)
 	}
-	if len(groups.Groups) == 0 {
+	if !slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name != corev1.GroupName }) {
 		return nil, errNoGroups
 	}
-	at := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == group })
-	if at < 0 {
-		return nil, nil
-	}
-	var versions []string
-	for _, version := range groups.Groups[at].Versions {
-		if version.Version == groups.Groups[at].PreferredVersion.Version {
-			versions = slices.Insert(versions, 0, version.Version)
+	for _, found := range groups.Groups {
+		if found.Name != group {
 			continue
 		}
-		versions = append(versions, version.Version)
-	}
-	return versions, nil
-}
-
-// find looks for a resource in one version.
-func (d *LiveDiscovery) find(ctx context.Context, resource schema.GroupVersionResource) (
-	found metav1.APIResource, ok bool, err error,
-) {
-	path := "/apis/" + resource.GroupVersion().String()
-	if resource.Group == corev1.GroupName {
-		path = "/api/" + resource.Version
-	}
-	list := &metav1.APIResourceList{}
-	if err := d.get(ctx, path, list); err != nil {
-		return found, false, err
-	}
-	if list.GroupVersion != resource.GroupVersion().String() {
-		return found, false, fmt.Errorf("asking the API server for %s: it lists the resources of %q", path, list.GroupVersion)
-	}
-	for i := range list.APIResources {
-		if list.APIResources[i].Name == resource.Resource {
-			return list.APIResources[i], true, nil
+		versions := []string{found.PreferredVersion.Version}
+		for _, version := range found.Versions {
+			if version.Version != found.PreferredVersion.Version {
+				versions = append(versions, version.Version)
+			}
 		}
+		return versions, nil
 	}
-	return found, false, nil
-}
-
-func (d *LiveDiscovery) get(ctx context.Context, path string, into runtime.Object) error {
-	err := d.client.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Into(into)
-	if err != nil {
-		return fmt.Errorf("asking the API server for %s: %w", path, err)
-	}
-	return nil
+	return nil, nil
 }

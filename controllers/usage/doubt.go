@@ -4,17 +4,15 @@
 package usage
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 const (
-	// doubtAfter is how old a reservation is before its object is looked for. Nearly all are
+	// doubtAfter is for how long a leader has known a reservation before it looks for the object. Nearly all are
 	// settled within a second.
 	doubtAfter = 3 * time.Second
 	// doubtsAtOnce bounds how many are looked for in one go; the others follow after doubtAgain.
@@ -29,8 +27,12 @@ const (
 // while, and aren't: their requests seem to have failed. What one namespace holds so is bounded by
 // ledger.Withheld. If such a request is only slow, its object settles the reservation as any
 // other. It returns how long until the next reservation is old enough; zero for none.
-func (c *Controller) doubt(ctx context.Context, quota string) (time.Duration, error) {
-	old, next := c.old(c.Group.Current(quota), c.Clock.Now())
+func (c *Controller) doubt(ctx context.Context, quota string, known sighted) (time.Duration, error) {
+	old, next := known.ages.Old(known.now, known.State, func(reservation ledger.Reservation) (time.Duration, bool) {
+		expired := known.ages.Left(known.now, reservation.Life(), c.Life) <= 0
+		return doubtAfter, !expired && !reservation.Doubtful && !reservation.IsEscrow()
+	})
+	old = old[:min(len(old), doubtsAtOnce)]
 	if len(old) == 0 {
 		return next, nil
 	}
@@ -47,23 +49,4 @@ func (c *Controller) doubt(ctx context.Context, quota string) (time.Duration, er
 		}))
 	}
 	return doubtAgain, failed
-}
-
-// old returns the oldest reservations that must be looked for, and how long until the next one
-// is; zero for none.
-func (c *Controller) old(state ledger.State, now time.Time) (old []ledger.Reservation, next time.Duration) {
-	for _, reservation := range state.Reservations {
-		left := reservation.Expiry.Add(doubtAfter - c.Life).Sub(now)
-		switch {
-		case reservation.Doubtful || reservation.IsEscrow() || reservation.Expiry.Before(now):
-		case left <= 0:
-			old = append(old, reservation)
-		default:
-			next = earlier(next, left)
-		}
-	}
-	slices.SortFunc(old, func(a, b ledger.Reservation) int {
-		return cmp.Or(a.Expiry.Compare(b.Expiry), cmp.Compare(a.UID, b.UID))
-	})
-	return old[:min(len(old), doubtsAtOnce)], next
 }

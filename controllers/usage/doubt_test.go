@@ -36,14 +36,17 @@ func (b *expiryBench) doubted() string {
 }
 
 func TestARequestWhoseObjectDoesNotAppearIsDoubted(t *testing.T) {
-	const old = time.Minute - doubtAfter // is left of its life
 	synctest.Test(t, func(t *testing.T) {
 		b, forbidden := newExpiryBench(t), errors.New("forbidden")
 		b.watching.cluster.hide("a", "slow") // from the watch
-		b.holds(ledger.Fence{}, ending("missing", "", old), ending("slow", "", old), ending("hidden", "", old),
-			ending("not updated", "11", old), ending("young", "", old+5*time.Second), ending("expired", "", -time.Second))
+		b.holds(ledger.Fence{}, held("missing", ""), held("slow", ""), held("hidden", ""), held("not updated", "11"))
 		b.before["hidden"] = func() error { return forbidden }
-		if next, err := b.doubt(t.Context(), "red"); !errors.Is(err, forbidden) || next != doubtAgain {
+		b.sees(doubtAfter)
+		young := held("young", "")
+		if err := b.Group.Edit(t.Context(), "red", func(draft *ledger.Draft) { draft.Admit(young) }); err != nil {
+			t.Fatal(err)
+		}
+		if next, err := b.doubt(t.Context(), "red", b.sight("red")); !errors.Is(err, forbidden) || next != doubtAgain {
 			t.Errorf("got %v, and another look after %s", err, next)
 		}
 		if got := b.doubted(); got != "missing not updated" {
@@ -55,21 +58,22 @@ func TestARequestWhoseObjectDoesNotAppearIsDoubted(t *testing.T) {
 func TestAYoungReservationIsLookedForInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newExpiryBench(t)
-		if next, err := b.doubt(t.Context(), "red"); next != 0 || err != nil {
+		if next, err := b.doubt(t.Context(), "red", b.sight("red")); next != 0 || err != nil {
 			t.Errorf("nothing is held: got a look after %s, %v", next, err)
 		}
-		b.holds(ledger.Fence{}, ending("young", "", time.Minute))
+		b.holds(ledger.Fence{}, held("young", ""))
 		b.before["young"] = func() error { return errors.New("looked for too early") }
-		next, err := b.doubt(t.Context(), "red")
-		if next <= 0 || next > doubtAfter || err != nil {
+		next, err := b.doubt(t.Context(), "red", b.sight("red"))
+		if next != doubtAfter || err != nil {
 			t.Fatalf("got a look after %s, %v", next, err)
 		}
 		delete(b.before, "young")
 		clock.RealClock{}.Sleep(next)
-		if _, err := b.doubt(t.Context(), "red"); err != nil || b.doubted() != "young" {
+		if _, err := b.doubt(t.Context(), "red", b.sight("red")); err != nil || b.doubted() != "young" {
 			t.Errorf("in doubt is %q, %v", b.doubted(), err)
 		}
-		if next, err := b.doubt(t.Context(), "red"); next != 0 || err != nil {
+		clock.RealClock{}.Sleep(time.Minute)
+		if next, err := b.doubt(t.Context(), "red", b.sight("red")); next != 0 || err != nil {
 			t.Errorf("all is in doubt: got a look after %s, %v", next, err)
 		}
 	})
@@ -79,13 +83,14 @@ func TestAYoungReservationIsLookedForInTime(t *testing.T) {
 func TestLooksForWhatDoesNotAppearAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newExpiryBench(t)
-		var held []ledger.Reservation
+		var failed []ledger.Reservation
 		for i := range 2 * doubtsAtOnce {
-			held = append(held, ending(fmt.Sprintf("failed-%03d", i), "", time.Duration(i)*time.Millisecond+10*time.Second))
+			failed = append(failed, held(fmt.Sprintf("failed-%03d", i), ""))
 		}
-		b.holds(ledger.Fence{}, held...)
+		b.holds(ledger.Fence{}, failed...)
+		b.sees(doubtAfter)
 		for _, want := range []int{doubtsAtOnce, 2 * doubtsAtOnce} {
-			if _, err := b.doubt(t.Context(), "red"); err != nil {
+			if _, err := b.doubt(t.Context(), "red", b.sight("red")); err != nil {
 				t.Fatal(err)
 			}
 			if got := len(strings.Fields(b.doubted())); got != want {

@@ -6,7 +6,6 @@ package usage
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -30,46 +29,28 @@ const (
 // stays charged until nothing of that can be stored any more, and then until a count includes all that is
 // stored.
 type Escrows struct {
-	// ctx ends all looks.
-	ctx    context.Context //nolint:containedctx // the process's, for looks that outlive a reconcile
-	clock  clock.PassiveClock
+	*background
 	group  *driver.Group
 	count  *counting.Count
 	newest NewestLimited
-
-	// mu guards what follows.
-	mu sync.Mutex
-	// quota names whose escrows are being ended
-	ending map[string]bool
 }
 
 // NewEscrows makes Escrows that work until ctx ends.
-func NewEscrows(ctx context.Context, clock clock.PassiveClock, group *driver.Group, count *counting.Count, newest NewestLimited) *Escrows {
-	return &Escrows{ctx: ctx, clock: clock, group: group, count: count, newest: newest, ending: map[string]bool{}}
+func NewEscrows(ctx context.Context, clock clock.Clock, group *driver.Group, count *counting.Count, newest NewestLimited) *Escrows {
+	return &Escrows{background: newBackground(ctx, clock), group: group, count: count, newest: newest}
 }
 
 // Follow ends, in the background, the escrows of a quota that have expired. It returns after which time to
 // call it again; zero if there is nothing to do.
-func (e *Escrows) Follow(quota *quotav1.ClusterResourceQuota) time.Duration {
-	expired, _ := expiredEscrows(e.group.Current(quota.Name), e.clock.Now())
+func (e *Escrows) Follow(quota *quotav1.ClusterResourceQuota, expired []ledger.Reservation) time.Duration {
 	if len(expired) == 0 {
 		return 0
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.ending[quota.Name] {
-		e.ending[quota.Name] = true
-		go e.end(quota, expired)
-	}
+	e.begin(quota.Name, func() { e.end(quota, expired) }, nothing)
 	return escrowAgain
 }
 
 func (e *Escrows) end(quota *quotav1.ClusterResourceQuota, expired []ledger.Reservation) {
-	defer func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		delete(e.ending, quota.Name)
-	}()
 	ctx, cancel := context.WithTimeout(e.ctx, escrowTimeout)
 	defer cancel()
 	newest, err := e.newest(ctx, quota)
@@ -85,16 +66,4 @@ func (e *Escrows) end(quota *quotav1.ClusterResourceQuota, expired []ledger.Rese
 		log.FromContext(e.ctx).Error(err, "The escrow of a replica that is gone can't be ended, and holds room until it is",
 			"quota", quota.Name)
 	}
-}
-
-// expiredEscrows returns the escrows whose life has ended, and the other reservations of which that is so.
-func expiredEscrows(state ledger.State, now time.Time) (escrows, others []ledger.Reservation) {
-	for _, reservation := range state.Expired(now) {
-		if reservation.IsEscrow() {
-			escrows = append(escrows, reservation)
-		} else {
-			others = append(others, reservation)
-		}
-	}
-	return escrows, others
 }

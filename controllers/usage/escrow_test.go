@@ -21,41 +21,50 @@ import (
 
 // The escrow of a replica that is gone ends once its time is over, and all that is stored is counted.
 func TestTheEscrowOfAReplicaThatIsGone(t *testing.T) {
-	gone := func(left time.Duration) ledger.Reservation {
+	gone := func() ledger.Reservation {
 		return ledger.NewEscrow("gone", ledger.Key{UID: "e", Attempt: "1"}, corev1.ResourceList{countGadgets: resource.MustParse("3")},
-			clock.RealClock{}.Now().Add(left).Truncate(time.Second))
+			clock.RealClock{}.Now().Add(-time.Hour).Truncate(time.Second))
 	}
 	for name, test := range map[string]struct {
-		left time.Duration
+		// renewed: its holder lives, and renewed it a moment ago.
+		renewed bool
 		// newest is how far a count must have come; that of this process has come to 11.
 		newest uint64
 		err    error
 		want   string
 	}{
-		"it goes if all is counted":          {left: -time.Minute, newest: 11, want: "q"},
-		"it stays while something isn't":     {left: -time.Minute, newest: 12, want: "q, gone/e/1"},
-		"it stays while it can't be listed":  {left: -time.Minute, newest: ledger.Unlisted, want: "q, gone/e/1"},
-		"it stays if nobody can tell":        {left: -time.Minute, err: errors.New("it is down"), want: "q, gone/e/1"},
-		"it stays before its time, unlooked": {left: time.Minute, newest: 11, want: "q, gone/e/1"},
+		"it goes if all is counted":          {newest: 11, want: "q"},
+		"it stays while something isn't":     {newest: 12, want: "q, gone/e/1"},
+		"it stays while it can't be listed":  {newest: ledger.Unlisted, want: "q, gone/e/1"},
+		"it stays if nobody can tell":        {err: errors.New("it is down"), want: "q, gone/e/1"},
+		"it stays before its time, unlooked": {renewed: true, newest: 11, want: "q, gone/e/1/2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newExpiryBench(t)
-				b.holds(ledger.Fence{}, gone(test.left))
+				escrow := gone()
+				b.holds(ledger.Fence{}, escrow)
 				b.settles()
+				b.sees(time.Minute)
+				if test.renewed {
+					if err := b.Group.Edit(t.Context(), "red", func(draft *ledger.Draft) { draft.Admit(escrow.Renewed(2)) }); err != nil {
+						t.Fatal(err)
+					}
+				}
 				looks := 0
 				escrows := NewEscrows(t.Context(), clock.RealClock{}, b.Group, b.watching.count,
 					func(context.Context, *quotav1.ClusterResourceQuota, ...schema.GroupResource) (map[schema.GroupResource]uint64, error) {
 						looks++
 						return map[schema.GroupResource]uint64{gadgets: test.newest}, test.err
 					})
-				again := escrows.Follow(limiting(countGadgets))
+				expired, _, _ := b.sight("red").expired(time.Minute)
+				again := escrows.Follow(limiting(countGadgets), expired)
 				synctest.Wait()
 				b.wantStored(test.want)
-				if waits := again > 0; waits != (test.left < 0) || looks > 0 != waits {
+				if waits := again > 0; waits == test.renewed || looks > 0 != waits {
 					t.Errorf("looked %d times, and again after %v", looks, again)
 				}
-				if _, err := b.expire(t.Context(), "red"); err != nil {
+				if _, err := b.expire(t.Context(), "red", b.sight("red")); err != nil {
 					t.Error(err)
 				}
 				b.wantStored(test.want) // nobody else ends it

@@ -7,13 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
@@ -21,46 +19,48 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// lookupsAtOnce bounds the live looks for objects of reservations of one quota.
-const lookupsAtOnce = 10
+const (
+	// lookupsAtOnce bounds the live looks for objects of reservations of one quota.
+	lookupsAtOnce = 10
+	// expireAgain is after which time there is another look for what stays though its life has ended.
+	expireAgain = time.Second
+)
 
 // expire removes the reservations whose life has ended and whose objects a live
 // look doesn't find, and the fence of an edit that was never stored. It returns how long
 // until the next one ends; zero for none.
-func (c *Controller) expire(ctx context.Context, quota string) (time.Duration, error) {
-	state, now := c.Group.Current(quota), c.Clock.Now()
-	dropped, failed := c.expired(ctx, quota, state, now)
-	vain, stored, err := c.isVain(ctx, quota, state.Fence, now)
+func (c *Controller) expire(ctx context.Context, quota string, known sighted) (time.Duration, error) {
+	// A look that fails keeps its reservation alone.
+	_, expired, next := known.expired(c.Life)
+	dropped, failed := lookEach(expired, func(reservation ledger.Reservation) (bool, error) {
+		return c.awaited(ctx, quota, known.State, reservation)
+	})
+	vain, stored, left, err := c.isVain(ctx, quota, known)
 	failed = errors.Join(failed, err)
+	if next = earlier(next, left); len(dropped) < len(expired) {
+		next = earlier(next, expireAgain)
+	}
 	var hard corev1.ResourceList
 	c.Count.Read(quota, func(view counting.View) { hard = enforced(view.Target().Quota) })
 	if len(dropped) > 0 || vain {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		failed = errors.Join(failed, c.Group.Edit(ctx, quota, func(draft *ledger.Draft) {
-			draft.DropAll(dropped, hard, c.MaxDoubtful, now.Add(suspectFor).Truncate(time.Second))
+			draft.DropAll(dropped, hard, c.MaxDoubtful, known.now.Add(suspectFor).Truncate(time.Second))
 			if vain {
-				draft.RemoveFence(state.Fence, stored)
+				draft.RemoveFence(known.State.Fence, stored)
 			}
 		}))
 	}
-	return untilNextExpiry(c.Group.Current(quota), now), failed
+	return next, failed
 }
 
 // enforced returns the limits of a quota for which requests are refused.
 func enforced(quota evaluation.Quota) corev1.ResourceList {
-	hard := maps.Clone(quota.Spec.Hard)
-	maps.DeleteFunc(hard, func(name corev1.ResourceName, _ resource.Quantity) bool { return quota.Advisory[name] })
-	return hard
-}
-
-// expired returns the reservations that nothing is awaited for any more. A look that
-// fails keeps its reservation alone.
-func (c *Controller) expired(ctx context.Context, quota string, state ledger.State, now time.Time) ([]ledger.Reservation, error) {
-	_, expired := expiredEscrows(state, now)
-	return lookEach(expired, func(reservation ledger.Reservation) (bool, error) {
-		return c.awaited(ctx, quota, state, reservation)
-	})
+	if quota.Advisory {
+		return nil
+	}
+	return quota.Spec.Hard
 }
 
 // lookEach returns the reservations of which a look doesn't find the object. A look that fails
@@ -102,30 +102,20 @@ func (c *Controller) awaited(
 	return c.Objects.There(ctx, reservation)
 }
 
-// isVain reports whether a fence is for a spec that can't be stored any more: the API
-// server has given up on the edit, and the spec that it has stored is of an older generation.
-func (c *Controller) isVain(
-	ctx context.Context, quota string, fence ledger.Fence, now time.Time,
-) (vain bool, stored int64, err error) {
-	if fence.Generation == 0 || now.Before(fence.Until) {
-		return false, 0, nil
+// isVain reports whether the fence is for a spec that can't be stored any more: the API
+// server has given up on the edit, and the spec that it has stored is of an older generation. It returns after which
+// time to look again; zero for never.
+func (c *Controller) isVain(ctx context.Context, quota string, known sighted) (vain bool, stored int64, again time.Duration, err error) {
+	fence := known.State.Fence
+	if fence.Generation == 0 {
+		return false, 0, 0, nil
+	}
+	if left := known.ages.Left(known.now, fence.Life(known.Version.UID), c.Life); left > 0 {
+		return false, 0, left, nil
 	}
 	stored, err = c.Objects.Generation(ctx, quota)
 	if err != nil {
-		return false, 0, fmt.Errorf("looking whether a limit was lowered: %w", err)
+		return false, 0, expireAgain, fmt.Errorf("looking whether a limit was lowered: %w", err)
 	}
-	return stored < fence.Generation, stored, nil
-}
-
-func untilNextExpiry(state ledger.State, now time.Time) time.Duration {
-	next := time.Duration(0)
-	// A second more, for expiry is in whole seconds.
-	if state.Fence.Generation != 0 {
-		next = max(state.Fence.Until.Sub(now), 0) + time.Second
-	}
-	for _, reservation := range state.Reservations {
-		left := max(reservation.Expiry.Sub(now), 0) + time.Second
-		next = earlier(next, left)
-	}
-	return next
+	return stored < fence.Generation, stored, expireAgain, nil
 }

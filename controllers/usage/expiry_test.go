@@ -6,7 +6,7 @@ package usage
 import (
 	"cmp"
 	"errors"
-	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,7 +33,7 @@ func TestAnExpiredReservationStaysWhileItsObjectHasYetToBeCounted(t *testing.T) 
 	limitOthers := func(b *expiryBench) { _ = b.defines(limiting(corev1.ResourcePods)) }
 	for name, test := range map[string]struct {
 		object, from string
-		left         time.Duration
+		young        bool
 		change       func(*expiryBench)
 		settled      bool
 		want         string
@@ -42,7 +42,7 @@ func TestAnExpiredReservationStaysWhileItsObjectHasYetToBeCounted(t *testing.T) 
 		"it stays if its object lives":                                   {object: "g1", want: "q, g1, z"},
 		"it stays if its object has been updated":                        {object: "g1", from: "10", want: "q, g1, z"},
 		"it goes if its object hasn't been updated":                      {object: "g1", from: "11", want: "q, z"},
-		"it stays without an object if it hasn't expired":                {object: "g2", left: 2 * time.Second, want: "q, g2, z"},
+		"it stays without an object if it hasn't expired":                {object: "g2", young: true, want: "q, g2, z"},
 		"it goes if the ledger has counted that its namespace left":      {object: "g1", change: deselect, settled: true, want: "q, z"},
 		"it stays until then":                                            {object: "g1", change: deselect, want: "q, g1, z"},
 		"it goes if the ledger has counted that its namespace is gone":   {object: "g1", change: remove, settled: true, want: "q, z"},
@@ -56,12 +56,23 @@ func TestAnExpiredReservationStaysWhileItsObjectHasYetToBeCounted(t *testing.T) 
 				if test.change != nil {
 					test.change(b)
 				}
-				b.holds(ledger.Fence{}, ending(test.object, test.from, test.left-time.Second), ending("z", "", time.Minute))
+				b.holds(ledger.Fence{}, held(test.object, test.from))
 				if test.settled {
 					b.settles()
 				}
-				if next, err := b.expire(t.Context(), "red"); next < time.Second || next > 61*time.Second || err != nil {
-					t.Errorf("want it to look again in 1s to 61s, got %s, error %v", next, err)
+				age := time.Minute
+				if test.young {
+					age -= time.Nanosecond
+				}
+				b.sees(age)
+				later := held("z", "")
+				if err := b.Group.Edit(t.Context(), "red", func(draft *ledger.Draft) { draft.Admit(later) }); err != nil {
+					t.Fatal(err)
+				}
+				next, err := b.expire(t.Context(), "red", b.sight("red"))
+				stays := strings.Contains(test.want, test.object)
+				if err != nil || next > time.Minute || (next < time.Minute) != stays {
+					t.Errorf("got another look in %s, error %v", next, err)
 				}
 				b.wantStored(test.want)
 			})
@@ -72,16 +83,16 @@ func TestAnExpiredReservationStaysWhileItsObjectHasYetToBeCounted(t *testing.T) 
 func TestAnExpiredReservationStaysIfItIsRenewedOrItsLookFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, forbidden, down := newExpiryBench(t), errors.New("forbidden"), errors.New("it is down")
-		b.holds(ledger.Fence{}, ending("g1", "", -time.Second), ending("hidden", "", -time.Second),
-			ending("lost", "", -time.Second), ending("missing", "", -time.Minute), ending("renewed", "", -time.Second))
+		b.holds(ledger.Fence{}, held("g1", ""), held("hidden", ""), held("lost", ""), held("missing", ""), held("renewed", ""))
+		b.sees(time.Minute)
 		b.before["lost"] = func() error { return down }
 		b.before["hidden"] = func() error { return forbidden }
 		b.before["renewed"] = func() error {
-			renewed := ending("renewed", "", time.Minute)
+			renewed := held("renewed", "")
 			return b.rewrites(func(state *ledger.State) { state.Reservations[renewed.Key()] = renewed })
 		}
-		if _, err := b.expire(t.Context(), "red"); !errors.Is(err, forbidden) || !errors.Is(err, down) {
-			t.Errorf("want both failures, got %v", err)
+		if next, err := b.expire(t.Context(), "red", b.sight("red")); !errors.Is(err, forbidden) || !errors.Is(err, down) || next != expireAgain {
+			t.Errorf("want both failures, got %v, and another look in %s", err, next)
 		}
 		b.wantStored("q, g1, hidden, lost, renewed")
 	})
@@ -93,7 +104,7 @@ func TestAFenceIsLoweredOnceItsSpecCanNoLongerBeStored(t *testing.T) {
 	later := func(state *ledger.State) { state.Fence.Until = state.Fence.Until.Add(time.Minute) }
 	raises := func(b *expiryBench) error { return b.rewrites(later) }
 	for name, test := range map[string]struct {
-		left time.Duration
+		young bool
 		// of and stored are generations: that of the fence, 2 if it is zero, and the stored one.
 		of, stored int64
 		during     func(*expiryBench) error
@@ -104,7 +115,7 @@ func TestAFenceIsLoweredOnceItsSpecCanNoLongerBeStored(t *testing.T) {
 		"it goes if its quota is gone":                       {want: "q"},
 		"it stays until it is counted if its spec is stored": {stored: 2, want: "q, fence 2"},
 		"it stays until one before it is counted, too":       {of: 3, stored: 2, want: "q, fence 3"},
-		"it stays before its time, and nothing is looked at": {left: time.Second, during: fails, want: "q, fence 2"},
+		"it stays before its time, and nothing is looked at": {young: true, during: fails, want: "q, fence 2"},
 		"it stays if the look fails":                         {during: fails, want: "q, fence 2", err: down},
 		"it stays if it is raised during the look":           {stored: 1, during: raises, want: "q, fence 2"},
 		"it is an error if the ledger has gone":              {stored: 1, during: (*expiryBench).deletes, err: machine.ErrNoLedger},
@@ -118,9 +129,14 @@ func TestAFenceIsLoweredOnceItsSpecCanNoLongerBeStored(t *testing.T) {
 				if test.during != nil {
 					b.before["red"] = func() error { return test.during(b) }
 				}
-				b.holds(ledger.Fence{Generation: cmp.Or(test.of, 2), Until: clock.RealClock{}.Now().Add(test.left)})
-				if _, err := b.expire(t.Context(), "red"); !errors.Is(err, test.err) {
-					t.Errorf("want error %v, got %v", test.err, err)
+				b.holds(ledger.Fence{Generation: cmp.Or(test.of, 2), Until: clock.RealClock{}.Now().Add(-time.Hour)})
+				left := time.Duration(0)
+				if test.young {
+					left = time.Millisecond
+				}
+				b.sees(time.Minute - left)
+				if next, err := b.expire(t.Context(), "red", b.sight("red")); !errors.Is(err, test.err) || next != cmp.Or(left, expireAgain) {
+					t.Errorf("want error %v, got %v, and another look in %s", test.err, err, next)
 				}
 				b.wantStored(test.want)
 			})
@@ -128,45 +144,14 @@ func TestAFenceIsLoweredOnceItsSpecCanNoLongerBeStored(t *testing.T) {
 	}
 }
 
-// What is only tried or advised keeps no namespace suspected.
 func TestOnlyEnforcedLimitsKeepANamespaceSuspected(t *testing.T) {
-	quota := evaluation.Quota{
-		Spec:     corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("1"), "secrets": resource.MustParse("0")}},
-		Advisory: map[corev1.ResourceName]bool{"secrets": true},
+	quota := evaluation.Quota{Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("1")}}}
+	if got := enforced(quota); !upstream.Equals(got, quota.Spec.Hard) {
+		t.Errorf("got %v, want %v", got, quota.Spec.Hard)
 	}
-	want := corev1.ResourceList{"pods": resource.MustParse("1")}
-	if got := enforced(quota); !upstream.Equals(got, want) || len(quota.Spec.Hard) != 2 {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
-func TestTheNextExpiryIsTheFirst(t *testing.T) {
-	type list = []time.Duration
-	for name, test := range map[string]struct {
-		fence        time.Duration
-		reservations list
-		want         time.Duration
-	}{
-		"of nothing":                        {},
-		"of a fence":                        {fence: 5 * time.Second, want: 6 * time.Second},
-		"of a fence whose time has passed":  {fence: -time.Minute, want: time.Second},
-		"of reservations":                   {reservations: list{time.Minute, 2 * time.Second, time.Hour}, want: 3 * time.Second},
-		"of a reservation that has expired": {reservations: list{time.Hour, -time.Hour}, want: time.Second},
-		"of a fence before reservations":    {fence: time.Second, reservations: list{time.Minute}, want: 2 * time.Second},
-		"of a reservation before the fence": {fence: time.Hour, reservations: list{time.Minute}, want: 61 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			now, state := time.Unix(1_800_000_000, 0), ledger.State{Reservations: map[ledger.Key]ledger.Reservation{}}
-			if test.fence != 0 {
-				state.Fence = ledger.Fence{Generation: 1, Until: now.Add(test.fence)}
-			}
-			for i, left := range test.reservations {
-				state.Reservations[ledger.Key{Attempt: fmt.Sprint(i)}] = ledger.Reservation{Expiry: now.Add(left)}
-			}
-			if got := untilNextExpiry(state, now); got != test.want {
-				t.Errorf("want %s, got %s", test.want, got)
-			}
-		})
+	quota.Advisory = true
+	if got := enforced(quota); len(got) > 0 {
+		t.Errorf("got %v, want none", got)
 	}
 }
 
@@ -238,21 +223,4 @@ func TestAQuotaIsForgottenWithItsLedger(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Nobody is going to count it, wherever it is.
-func TestAReservationOfWhatIsNoLongerLimitedNeedsNoLook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newExpiryBench(t)
-		b.holds(ledger.Fence{}, ending("g1", "", -time.Minute))
-		if err := b.defines(limiting(corev1.ResourcePods)); err != nil {
-			t.Fatal(err)
-		}
-		b.settles()
-		b.before["g1"] = func() error { return errors.New("it is down") }
-		if _, err := b.expire(t.Context(), "red"); err != nil {
-			t.Error(err)
-		}
-		b.wantStored("q")
-	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -20,47 +21,30 @@ const (
 )
 
 // Housekeeping does what no event asks for: it takes account of the time, and
-// audits the counts.
-type Housekeeping struct {
-	clock   clock.WithTicker
-	count   *counting.Count
-	metrics *metrics.Metrics
-	// remember is how long a deleted object is remembered: as long as a
-	// reservation for it may turn up.
-	remember time.Duration
-}
-
-// NewHousekeeping makes a Runnable for the manager.
-func NewHousekeeping(clock clock.WithTicker, count *counting.Count, metrics *metrics.Metrics, remember time.Duration) *Housekeeping {
-	return &Housekeeping{clock: clock, count: count, metrics: metrics, remember: remember}
-}
-
-// NeedLeaderElection is true: only the leader counts.
-func (*Housekeeping) NeedLeaderElection() bool { return true }
-
-// Start works until ctx ends.
-func (h *Housekeeping) Start(ctx context.Context) error {
-	advance, audit := h.clock.NewTicker(advanceEvery), h.clock.NewTicker(auditEvery)
-	defer advance.Stop()
-	defer audit.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-advance.C():
-			h.count.Advance(h.clock.Now(), h.remember)
-		case <-audit.C():
-			h.audit(ctx)
-		}
-	}
-}
-
-func (h *Housekeeping) audit(ctx context.Context) {
-	for _, quota := range h.count.Quotas() {
-		for resource, by := range h.count.Audit(quota, h.clock.Now()) {
-			h.metrics.Drifted(quota, string(resource))
-			log.FromContext(ctx).Error(nil, "Repaired a count that had drifted",
-				"quota", quota, "resource", resource, "by", by.String())
+// audits the counts. A deleted object is remembered for as long as a reservation
+// for it may turn up.
+func Housekeeping(
+	clock clock.WithTicker, count *counting.Count, metrics *metrics.Metrics, remember time.Duration,
+) manager.RunnableFunc {
+	return func(ctx context.Context) error {
+		advance, audit := clock.NewTicker(advanceEvery), clock.NewTicker(auditEvery)
+		defer advance.Stop()
+		defer audit.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-advance.C():
+				count.Advance(clock.Now(), remember)
+			case <-audit.C():
+				for _, quota := range count.Quotas() {
+					for resource, by := range count.Audit(quota, clock.Now()) {
+						metrics.Drifted(quota, string(resource))
+						log.FromContext(ctx).Error(nil, "Repaired a count that had drifted",
+							"quota", quota, "resource", resource, "by", by.String())
+					}
+				}
+			}
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,19 +37,12 @@ type Versions func(schema.GroupResource) string
 // may show one before the watch of a resource shows the objects that live in it. A ledger
 // must not grant anything there by such a count: see balance.SettlementOf.
 type Joins struct {
-	// ctx ends all looks.
-	ctx      context.Context //nolint:containedctx // the process's, for looks that outlive a reconcile
-	clock    clock.Clock
+	*background
 	count    *counting.Count
 	group    *driver.Group
 	versions Versions
 	newest   *Newest
 	atOnce   chan struct{}
-
-	// mu guards what follows.
-	mu sync.Mutex
-	// quotas whose namespaces are being looked at
-	looking map[string]bool
 }
 
 // NewJoins makes Joins that work until ctx ends.
@@ -58,20 +50,17 @@ func NewJoins(
 	ctx context.Context, clock clock.Clock, count *counting.Count, group *driver.Group, versions Versions, newest *Newest,
 ) *Joins {
 	return &Joins{
-		ctx: ctx, clock: clock, count: count, group: group, versions: versions, newest: newest,
-		atOnce: make(chan struct{}, looksAtOnce), looking: map[string]bool{},
+		background: newBackground(ctx, clock), count: count, group: group, versions: versions, newest: newest,
+		atOnce: make(chan struct{}, looksAtOnce),
 	}
 }
 
 // Follow looks, in the background, what namespaces brought of which the quota's ledger
 // waits to know. Call it when the count of a quota changes.
 func (j *Joins) Follow(quota string) {
-	joined, resources := j.unseen(quota)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(joined) > 0 && !j.looking[quota] && j.ctx.Err() == nil {
-		j.looking[quota] = true
-		go j.look(quota, joined, resources)
+	if joined, resources := j.unseen(quota); len(joined) > 0 {
+		// Afterwards it looks at what joined meanwhile, or again if it failed, for as long as the count waits.
+		j.begin(quota, func() { j.look(quota, joined, resources) }, func() { j.Follow(quota) })
 	}
 }
 
@@ -88,23 +77,14 @@ func (j *Joins) unseen(quota string) (joined []counting.Joined, resources []sche
 	return joined, slices.Compact(resources)
 }
 
-// look looks once, and then at what joined meanwhile. If it fails, it looks again, for as
-// long as the count waits.
 func (j *Joins) look(quota string, joined []counting.Joined, resources []schema.GroupResource) {
 	ctx, cancel := context.WithTimeout(j.ctx, proveTimeout)
 	defer cancel()
 	if err := j.prove(ctx, quota, joined, resources); err != nil && j.ctx.Err() == nil {
 		log.FromContext(j.ctx).Error(err, "What namespaces brought that joined a quota can't be listed in time",
 			"quota", quota, "namespaces", len(joined))
-		select {
-		case <-j.clock.After(proveAgain):
-		case <-j.ctx.Done():
-		}
+		j.rest(proveAgain)
 	}
-	j.mu.Lock()
-	delete(j.looking, quota)
-	j.mu.Unlock()
-	j.Follow(quota)
 }
 
 func (j *Joins) prove(ctx context.Context, quota string, joined []counting.Joined, resources []schema.GroupResource) error {
@@ -139,20 +119,20 @@ func (j *Joins) newestOf(
 	ctx context.Context, resource schema.GroupResource, many bool,
 ) (newest func(namespace string) (uint64, error), served bool, err error) {
 	if many {
-		list, err := j.newest.of(ctx, resource, j.clock.Now())
+		list, err := j.newest.of(ctx, resource)
 		if err != nil {
 			return nil, false, err
 		}
 		return func(namespace string) (uint64, error) { return list.in[namespace], nil }, list.served, nil
 	}
-	version := j.versions(resource)
-	if version == "" {
-		if version, served, err = j.newest.served(ctx, resource); err != nil || !served {
+	in := resource.WithVersion(j.versions(resource))
+	if in.Version == "" {
+		if in, served, err = j.newest.served(ctx, resource.String()); err != nil || !served {
 			return nil, false, err
 		}
 	}
 	return func(namespace string) (uint64, error) {
-		newest, _, err := j.newest.objects.Newest(ctx, resource.WithVersion(version), namespace)
+		newest, _, err := j.newest.objects.Newest(ctx, in, namespace)
 		return newest, err
 	}, true, nil
 }

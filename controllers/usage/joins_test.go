@@ -133,8 +133,8 @@ func TestAJoinDuringALookDoesNotWaitForAnEvent(t *testing.T) {
 		b.wantSettled(101)
 		b.Joins.mu.Lock()
 		defer b.Joins.mu.Unlock()
-		if len(b.Joins.looking) > 0 {
-			t.Errorf("want no look any more, got %v", b.Joins.looking)
+		if len(b.Joins.running) > 0 {
+			t.Errorf("want no look any more, got %v", b.Joins.running)
 		}
 	})
 }

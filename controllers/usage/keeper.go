@@ -21,26 +21,24 @@ const (
 	// that time, even if no event tells of it.
 	lookUpAgain  = time.Second
 	lookUpLatest = 10 * time.Second
+	// lookUpsAtOnce bounds the resources whose versions are looked up at the same time.
+	lookUpsAtOnce = 10
 )
 
 // keeper keeps the watch of one resource: it finds the version to watch it in,
 // and another one if that version is no longer served. What has been counted of
 // the resource stays until the list in the other version replaces it.
+//
+// All of it is guarded by watches.mu.
 type keeper struct {
 	watches  *Watches
 	resource schema.GroupResource
-	// end ends the keeper, and its watch with it.
+	// ctx ends with the keeper, and its watch with it.
+	ctx context.Context //nolint:containedctx // of the watch that it owns
 	end context.CancelFunc
-	// woken has a token if due or attempts may have changed.
-	woken chan struct{}
-
-	// What follows is guarded by watches.mu.
-
-	// due: the version has to be looked up.
-	due bool
 	// outdated: what is counted was measured before something changed that isn't in the objects.
 	outdated bool
-	// attempts is how often it was looked up in a row, and last is when.
+	// attempts is how often the version was looked up in a row, and last is when.
 	attempts int
 	last     time.Time
 	// problem is why the resource can't be counted; nil if it can, or if nobody
@@ -57,22 +55,30 @@ type watching struct {
 	store   *objectStore
 }
 
-// run looks up the version to watch the resource in whenever that is due.
-func (k *keeper) run(ctx context.Context) {
-	for k.wait(ctx) {
-		version, problem := resolve(ctx, k.watches.discovery, k.resource, k.version())
-		k.watches.tell(k.take(ctx, version, problem))
+// lookUp looks up the version to watch a resource in.
+func (w *Watches) lookUp(resource schema.GroupResource) {
+	k := w.begin(resource)
+	if k == nil {
+		return // no quota limits it any more
 	}
+	version, problem := resolve(k.ctx, w.discovery, resource, w.Version(resource))
+	w.tell(k.take(version, problem))
 }
 
-// version is the one that the resource is watched in; empty for none.
-func (k *keeper) version() string {
-	k.watches.mu.Lock()
-	defer k.watches.mu.Unlock()
-	if k.watching == nil {
-		return ""
+// begin begins an attempt.
+func (w *Watches) begin(resource schema.GroupResource) *keeper {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := w.keepers[resource]
+	if k == nil {
+		return nil
 	}
-	return k.watching.version
+	if w.clock.Since(k.last) >= 2*lookUpLatest {
+		k.attempts = 0 // all was well in between
+	}
+	k.attempts++
+	k.last = w.clock.Now()
+	return k
 }
 
 // resolve finds the version to watch a resource in: the current one, if that is
@@ -95,14 +101,14 @@ func resolve(ctx context.Context, discovery Discovery, resource schema.GroupReso
 }
 
 // take takes the outcome of a look-up. It returns the quotas to tell of it.
-func (k *keeper) take(ctx context.Context, version string, problem *Problem) []string {
+func (k *keeper) take(version string, problem *Problem) []string {
 	k.watches.mu.Lock()
 	defer k.watches.mu.Unlock()
 	switch {
-	case ctx.Err() != nil:
+	case k.ctx.Err() != nil:
 		return nil
 	case problem == nil:
-		return k.lockedWatchIn(ctx, version)
+		return k.lockedWatchIn(version)
 	default:
 		k.lockedLookUp()
 		return k.lockedFail(problem)
@@ -110,14 +116,14 @@ func (k *keeper) take(ctx context.Context, version string, problem *Problem) []s
 }
 
 // lockedWatchIn watches the resource in a version, unless it already does and that is up to date.
-func (k *keeper) lockedWatchIn(ctx context.Context, version string) []string {
+func (k *keeper) lockedWatchIn(version string) []string {
 	if k.watching != nil && k.watching.version == version && !k.outdated {
 		return nil
 	}
 	k.outdated = false
 	k.lockedStop()
 	w := k.watches
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(k.ctx)
 	begun := &watching{
 		version: version, cancel: cancel,
 		store: &objectStore{clock: w.clock, source: w.count.Source(k.resource)},
@@ -188,45 +194,7 @@ func (k *keeper) lockedStop() {
 
 // lockedLookUp has the version looked up, as soon as it may be.
 func (k *keeper) lockedLookUp() {
-	k.due = true
-	select {
-	case k.woken <- struct{}{}:
-	default:
-	}
-}
-
-// wait returns true once the version has to be looked up, and false if ctx ends.
-func (k *keeper) wait(ctx context.Context) bool {
-	for ctx.Err() == nil {
-		in, due := k.next()
-		if due && in <= 0 {
-			return true
-		}
-		k.sleep(ctx, in, due)
-	}
-	return false
-}
-
-// next returns in which time the version has to be looked up, if it has to be. If
-// that is now, the attempt begins.
-func (k *keeper) next() (in time.Duration, due bool) {
-	w := k.watches
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !k.due {
-		return 0, false
-	}
-	now := w.clock.Now()
-	since := now.Sub(k.last)
-	if since >= 2*lookUpLatest {
-		k.attempts = 0 // all was well in between
-	}
-	if left := pause(k.attempts) - since; left > 0 {
-		return left, true
-	}
-	k.due, k.last = false, now
-	k.attempts++
-	return 0, true
+	k.watches.due.AddAfter(k.resource, pause(k.attempts)-k.watches.clock.Since(k.last))
 }
 
 // pause is the least time between an attempt, after so many, and the next.
@@ -236,20 +204,4 @@ func pause(attempts int) time.Duration {
 		after *= 2
 	}
 	return min(after, lookUpLatest)
-}
-
-// sleep returns when something may have changed or, if there is one, the time is
-// over.
-func (k *keeper) sleep(ctx context.Context, in time.Duration, timed bool) {
-	var over <-chan time.Time
-	if timed {
-		timer := k.watches.clock.NewTimer(in)
-		defer timer.Stop()
-		over = timer.C()
-	}
-	select {
-	case <-ctx.Done():
-	case <-k.woken:
-	case <-over:
-	}
 }

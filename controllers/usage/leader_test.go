@@ -62,7 +62,7 @@ func newExpiryBench(t *testing.T) *expiryBench {
 	}
 	b.watching.count.Forget("red") // as the other bench defines it
 	red, numbers := limiting(countGadgets), newRecoveryBench(t)
-	server := numbers.numbering(fake.NewClientBuilder().WithScheme(numbers.client.Scheme()).WithObjects(red).
+	server := numbers.numbering(fake.NewClientBuilder().WithScheme(numbers.Client.Scheme()).WithObjects(red).
 		WithInterceptorFuncs(interceptor.Funcs{Delete: b.remove}).Build())
 	b.store = ledgerstore.New(server)
 	evaluators, figures := evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), metrics.New(prometheus.NewRegistry())
@@ -73,6 +73,7 @@ func newExpiryBench(t *testing.T) *expiryBench {
 		Clock: clock.RealClock{}, Client: server, Evaluators: evaluators, Define: definition.Salvage,
 		Count: b.watching.count, Group: group, Joins: joins, Watches: b.watching.Watches,
 		Objects: NewLookup(liveLooks{bench: b}, b.watching.discovery), Metrics: figures, Life: time.Minute, MaxDoubtful: 5,
+		Recovery: &Recovery{},
 	})
 	if err := b.defines(red); err != nil {
 		t.Fatal(err)
@@ -108,6 +109,12 @@ func (b *expiryBench) defines(quota *quotav1.ClusterResourceQuota) error {
 	defer synctest.Wait()
 	defined, err := definition.Compile(quota)
 	return errors.Join(err, b.follow(defined))
+}
+
+// sees has the leader notice what is in the ledger, which is so old when the test goes on.
+func (b *expiryBench) sees(age time.Duration) {
+	b.sight("red")
+	clock.RealClock{}.Sleep(age)
 }
 
 // holds stores the ledger of quota red, which has counted for generation 1.
@@ -175,11 +182,11 @@ func (b *expiryBench) wantStored(want string) {
 	}
 }
 
-// ending is a reservation that ends after a time: for a creation, or for an update from a version.
-func ending(name, from string, after time.Duration) ledger.Reservation {
+// held is a reservation for a creation, or for an update from a version. Its writer's clock is hours behind, or ahead.
+func held(name, from string) ledger.Reservation {
 	reservation := reservationOf(name, types.UID("uid-"+name), from)
 	reservation.Amounts = corev1.ResourceList{countGadgets: resource.MustParse("1")}
-	reservation.Expiry = clock.RealClock{}.Now().Add(after)
+	reservation.Expiry = clock.RealClock{}.Now().Add(time.Duration(len(name)-3) * time.Hour)
 	return reservation
 }
 

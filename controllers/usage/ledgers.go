@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,34 +22,25 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
-	"github.com/sharedquota/shared-quota-operator/internal/trail"
 )
 
 // LedgerController follows the ledgers.
 type LedgerController struct {
 	client client.Reader
 	group  *driver.Group
-	trail  *trail.Trail
 	decode Decode
-	ends   Ends
+	// deleted is told of a quota that is no more.
+	deleted func(quota string)
 	// changed is told of every ledger that was written, by whomever.
 	changed func(quotas []string)
 }
 
-// Ends are told of quotas that are no more. The UID is empty if it isn't known.
-type Ends struct {
-	// Deleted: there is none of that name.
-	Deleted func(quota string, uid types.UID)
-	// Replaced: there is another one of that name.
-	Replaced func(quota string, uid types.UID)
-}
-
-// NewLedgerController makes the controller. The function changed is told of every
-// ledger that was written, by whomever.
+// NewLedgerController makes the controller. The function changed is told of every ledger that was written, by
+// whomever, and deleted of a quota that is no more.
 func NewLedgerController(
-	client client.Reader, group *driver.Group, trail *trail.Trail, decode Decode, ends Ends, changed func(quotas []string),
+	client client.Reader, group *driver.Group, decode Decode, deleted func(quota string), changed func(quotas []string),
 ) *LedgerController {
-	return &LedgerController{client: client, group: group, trail: trail, decode: decode, ends: ends, changed: changed}
+	return &LedgerController{client: client, group: group, decode: decode, deleted: deleted, changed: changed}
 }
 
 // Name returns the controller's name.
@@ -75,42 +65,23 @@ func deletions() predicate.Predicate {
 	}
 }
 
-// followed hands every event, in order, to the trail, and then asks for a
-// reconcile, unless it is an update that the quota's machine knows: nearly always this process
-// wrote it. Reconciles are merged by the work queue, and would pass over versions.
+// followed asks for a reconcile at every event, unless it is an update that the quota's machine
+// knows: nearly always this process wrote it.
 func (c *LedgerController) followed() handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// A creation that is known asks for one, too: a reconcile that has found no ledger may be about to say so.
+	ask := &handler.EnqueueRequestForObject{}
 	return handler.Funcs{
-		// One that is known is asked for, too: a reconcile that has found no ledger may be about to say so.
-		CreateFunc: func(_ context.Context, event event.CreateEvent, queue queue) {
-			if ledger, ok := event.Object.(*quotav1.QuotaLedger); ok {
-				c.trail.Saw(ledger)
-				queue.Add(requestOf(ledger))
-			}
-		},
-		UpdateFunc: func(_ context.Context, event event.UpdateEvent, queue queue) {
-			ledger, ok := event.ObjectNew.(*quotav1.QuotaLedger)
-			if !ok {
+		CreateFunc: ask.Create,
+		DeleteFunc: ask.Delete,
+		UpdateFunc: func(ctx context.Context, event event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			ledger, same := event.ObjectNew, event.ObjectNew.GetUID() == event.ObjectOld.GetUID()
+			if same && c.group.Knows(ledger.GetName(), resourceversion.Parse(ledger.GetResourceVersion())) {
+				c.changed([]string{ledger.GetName()})
 				return
 			}
-			c.trail.Saw(ledger)
-			if ledger.UID == event.ObjectOld.GetUID() && c.group.Knows(ledger.Name, resourceversion.Parse(ledger.ResourceVersion)) {
-				c.changed([]string{ledger.Name})
-				return
-			}
-			queue.Add(requestOf(ledger))
-		},
-		DeleteFunc: func(_ context.Context, event event.DeleteEvent, queue queue) {
-			if ledger, ok := event.Object.(*quotav1.QuotaLedger); ok {
-				c.trail.Deleted(ledger, !event.DeleteStateUnknown)
-				queue.Add(requestOf(ledger))
-			}
+			ask.Update(ctx, event, queue)
 		},
 	}
-}
-
-func requestOf(object client.Object) reconcile.Request {
-	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
 // Reconcile hands one ledger to its quota's machine.
@@ -118,11 +89,10 @@ func (c *LedgerController) Reconcile(ctx context.Context, request reconcile.Requ
 	// Whoever counts looks whether the ledger still agrees, or is still there.
 	defer c.changed([]string{request.Name})
 	object := &quotav1.QuotaLedger{}
-	before := c.group.Current(request.Name).Quota
 	err := c.client.Get(ctx, request.NamespacedName, object)
 	if apierrors.IsNotFound(err) {
 		c.group.Gone(request.Name)
-		return reconcile.Result{}, c.forget(ctx, request.Name, before)
+		return reconcile.Result{}, c.forget(ctx, request.Name)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ledger %s: %w", request.Name, err)
@@ -135,28 +105,20 @@ func (c *LedgerController) Reconcile(ctx context.Context, request reconcile.Requ
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
 	c.group.Saw(request.Name, snapshot)
-	if before != "" && snapshot.State.Quota != before {
-		c.ends.Replaced(request.Name, before)
-	}
 	return reconcile.Result{}, nil
 }
 
 // forget drops what this replica, which may not be the leader, knows of a ledger
 // that went with its quota.
-func (c *LedgerController) forget(ctx context.Context, quota string, uid types.UID) error {
-	now := &quotav1.ClusterResourceQuota{}
-	err := c.client.Get(ctx, client.ObjectKey{Name: quota}, now)
+func (c *LedgerController) forget(ctx context.Context, quota string) error {
+	err := c.client.Get(ctx, client.ObjectKey{Name: quota}, &quotav1.ClusterResourceQuota{})
 	if apierrors.IsNotFound(err) {
-		c.trail.Forget(quota)
 		c.group.Forget(quota)
-		c.ends.Deleted(quota, uid)
+		c.deleted(quota)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading quota %s: %w", quota, err)
-	}
-	if uid != "" && now.UID != uid {
-		c.ends.Replaced(quota, uid)
 	}
 	return nil
 }

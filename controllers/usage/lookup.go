@@ -120,6 +120,17 @@ func namespaces() schema.GroupVersionResource {
 	return corev1.SchemeGroupVersion.WithResource("namespaces")
 }
 
+// Version returns the resourceVersion of a live list of a resource: that of the newest write of anything.
+func (l *Lookup) Version(ctx context.Context, resource schema.GroupVersionResource) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	list, err := l.client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return 0, fmt.Errorf("looking for the version of %s: %w", resource.GroupResource(), err)
+	}
+	return resourceversion.Parse(list.ResourceVersion), nil
+}
+
 // Newest returns the resourceVersion of the newest object of a resource, in a namespace or
 // everywhere, and in each namespace; zero if there is none. A watch that has come so far has
 // shown all there are.

@@ -8,17 +8,15 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/sharedread"
 )
 
 // newestTimeout bounds the list of all objects of one resource.
@@ -32,43 +30,31 @@ type NewestLimited func(
 ) (map[schema.GroupResource]uint64, error)
 
 // Newest tells how far a count must have come to include all objects that are stored.
-// Callers share its lists: each gets what a list found that began after its call, and of
-// each resource one list is under way at a time.
+// Callers share its lists: each gets what a list found that began after its call.
 type Newest struct {
-	// ctx ends all lists.
-	ctx        context.Context //nolint:containedctx // the process's, for lists that callers share
-	clock      clock.PassiveClock
 	evaluators *evaluation.Evaluators
 	discovery  Discovery
 	objects    *Lookup
-
-	// mu guards what follows.
-	mu sync.Mutex
-	// resource -> the last list of it that began
-	lists map[schema.GroupResource]*newestList
+	// lists are of resources, and versions those of lists.
+	lists    *sharedread.Reads[newestList]
+	versions *sharedread.Reads[uint64]
 }
 
-// newestList is one list, in the version that is served.
+// newestList is what a list in the version that is served has found.
 type newestList struct {
-	began time.Time
-	// ended is closed once what follows is known.
-	ended  chan struct{}
 	newest uint64
 	// in is the newest in each namespace.
 	in map[string]uint64
 	// served: something serves the resource, in namespaces.
 	served bool
-	err    error
 }
 
-// NewNewest makes a Newest that works until ctx ends.
-func NewNewest(
-	ctx context.Context, clock clock.PassiveClock, evaluators *evaluation.Evaluators, discovery Discovery, objects *Lookup,
-) *Newest {
-	return &Newest{
-		ctx: ctx, clock: clock, evaluators: evaluators, discovery: discovery, objects: objects,
-		lists: map[schema.GroupResource]*newestList{},
-	}
+// NewNewest makes a Newest.
+func NewNewest(evaluators *evaluation.Evaluators, discovery Discovery, objects *Lookup) *Newest {
+	n := &Newest{evaluators: evaluators, discovery: discovery, objects: objects}
+	n.lists = sharedread.New("the list of", n.list).Within(newestTimeout)
+	n.versions = sharedread.New("the version of", n.version).Within(lookupTimeout)
+	return n
 }
 
 // Limited is a NewestLimited. What nothing serves has no objects, and is left out; of only, it
@@ -78,12 +64,12 @@ func (n *Newest) Limited(
 ) (map[schema.GroupResource]uint64, error) {
 	resources, newest := only, map[schema.GroupResource]uint64{}
 	if len(only) == 0 {
-		tracked, _ := n.evaluators.Resources(definition.Counted(quota.Spec))
+		tracked, _ := n.evaluators.Resources(quota.Spec.Quota.Hard)
 		// Namespaces first: what a namespace brought is in a list that began after it had joined.
 		resources = slices.AppendSeq([]schema.GroupResource{ledger.Namespaces}, maps.Keys(tracked))
 	}
 	for _, resource := range resources {
-		list, err := n.of(ctx, resource, n.clock.Now())
+		list, err := n.of(ctx, resource)
 		switch {
 		case ctx.Err() != nil, err != nil && resource == ledger.Namespaces:
 			return nil, err
@@ -96,74 +82,48 @@ func (n *Newest) Limited(
 	return newest, nil
 }
 
-// of returns a list that began at since or later, once it has ended.
-func (n *Newest) of(ctx context.Context, resource schema.GroupResource, since time.Time) (*newestList, error) {
-	for {
-		list := n.list(resource, since) //nolint:contextcheck // it is shared with other callers
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err() //nolint:wrapcheck // the caller knows what it waited for
-		case <-list.ended:
-		}
-		if !list.began.Before(since) {
-			return list, list.err
-		}
-	}
+// Version returns the resourceVersion of a list of a resource that began after the call; zero if nothing serves it. An
+// API server lists what it remembers, if that is at least as new as etcd.
+func (n *Newest) Version(ctx context.Context, resource schema.GroupResource) (uint64, error) {
+	return n.versions.Get(ctx, resource.String())
 }
 
-// list returns the list that is under way; if none is, the last one if it is new enough
-// and found something, or else another one.
-func (n *Newest) list(resource schema.GroupResource, since time.Time) *newestList {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	last := n.lists[resource]
-	if last != nil {
-		select {
-		case <-last.ended:
-			if last.err == nil && !last.began.Before(since) {
-				return last
-			}
-		default:
-			return last
-		}
+func (n *Newest) version(ctx context.Context, key string) (uint64, error) {
+	in, served, err := n.served(ctx, key)
+	if err != nil || !served {
+		return 0, err
 	}
-	begun := &newestList{began: n.clock.Now(), ended: make(chan struct{})}
-	n.lists[resource] = begun
-	go func() {
-		defer close(begun.ended)
-		ctx, cancel := context.WithTimeout(n.ctx, newestTimeout)
-		defer cancel()
-		begun.err = n.look(ctx, resource, begun)
-	}()
-	return begun
+	return n.objects.Version(ctx, in)
 }
 
-// look lists a resource.
-func (n *Newest) look(ctx context.Context, resource schema.GroupResource, begun *newestList) error {
-	in := namespaces()
-	if resource != ledger.Namespaces {
-		version, served, err := n.served(ctx, resource)
-		if err != nil || !served {
-			return err
-		}
-		in = resource.WithVersion(version)
-	}
-	begun.served = true
-	var err error
-	begun.newest, begun.in, err = n.objects.Newest(ctx, in, metav1.NamespaceAll)
-	return err
+// of returns a list that began after the call, once it has ended.
+func (n *Newest) of(ctx context.Context, resource schema.GroupResource) (newestList, error) {
+	return n.lists.Get(ctx, resource.String())
 }
 
-// served returns the version in which a resource is listed; false if nothing serves it, so
-// that it has no objects.
-func (n *Newest) served(ctx context.Context, resource schema.GroupResource) (version string, served bool, err error) {
+func (n *Newest) list(ctx context.Context, key string) (list newestList, err error) {
+	in, served, err := n.served(ctx, key)
+	if err != nil || !served {
+		return newestList{}, err
+	}
+	list.served = true
+	list.newest, list.in, err = n.objects.Newest(ctx, in, metav1.NamespaceAll)
+	return list, err
+}
+
+// served returns in which version a resource is listed; false if nothing serves it, so that it has no objects.
+func (n *Newest) served(ctx context.Context, key string) (in schema.GroupVersionResource, served bool, err error) {
+	resource := schema.ParseGroupResource(key)
+	if resource == ledger.Namespaces {
+		return namespaces(), true, nil
+	}
 	version, problem := resolve(ctx, n.discovery, resource, "")
 	switch {
 	case problem == nil:
-		return version, true, nil
+		return resource.WithVersion(version), true, nil
 	case problem.Reason == quotav1.ReasonNotWatchable:
-		return "", false, errors.New(problem.Message)
+		return in, false, errors.New(problem.Message)
 	default:
-		return "", false, nil
+		return in, false, nil
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +23,7 @@ import (
 func newNewest(t *testing.T, world *cluster) *Newest {
 	t.Helper()
 	evaluators := evaluation.New(clock.RealClock{}, evaluation.ClaimSources{})
-	return NewNewest(t.Context(), clock.RealClock{}, evaluators, world, NewLookup(metadataOf{world}, world))
+	return NewNewest(evaluators, world, NewLookup(metadataOf{world}, world))
 }
 
 func limitingGadgets() *quotav1.ClusterResourceQuota {
@@ -68,45 +67,6 @@ func TestNewestIsOfWhatIsServedNow(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A list that began before a call may lack what was stored before the call.
-func TestCallersShareAListThatBeganAfterTheyAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		world := newCluster("v1")
-		newest := newNewest(t, world)
-		answers := make(chan uint64, 100)
-		ask := func(times int) {
-			for range times {
-				go func() {
-					found, err := newest.Limited(t.Context(), limitingGadgets())
-					if err != nil {
-						t.Error(err)
-					}
-					answers <- found[gadgets]
-				}()
-			}
-			synctest.Wait()
-		}
-		world.mu.Lock() // a list that is under way stays so
-		world.listing = time.Second
-		world.mu.Unlock()
-		ask(1)
-		clock.RealClock{}.Sleep(100 * time.Millisecond)
-		world.create("g1")
-		ask(10)
-		if first := <-answers; first != 0 {
-			t.Errorf("want the first not to know the object, got %d", first)
-		}
-		for range 10 {
-			if later := <-answers; later != 11 {
-				t.Errorf("want the others to know the object, got %d", later)
-			}
-		}
-		if finds, lists := world.asked(); lists["v1"] != 2 || finds != 2 {
-			t.Errorf("want two lists, each in the version found before, got %v and %d looks for the version", lists, finds)
-		}
-	})
 }
 
 func TestAListThatFailedIsNotShared(t *testing.T) {

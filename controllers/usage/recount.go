@@ -7,8 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"sync"
+	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,32 +41,22 @@ const (
 // The second step may take long, and fail. It is taken by whoever leads then. What can't be
 // listed is demanded later, and keeps nothing else from being counted.
 type Recounts struct {
-	// ctx ends all looks.
-	ctx    context.Context //nolint:containedctx // the process's, for looks that outlive a reconcile
-	clock  clock.PassiveClock
+	*background
 	group  *driver.Group
 	newest NewestLimited
-
-	// mu guards what follows.
-	mu sync.Mutex
-	// quota name -> the Forget that is being followed
-	following map[string]uint64
-	// quota UID -> when it was last tried to list what couldn't be listed
-	listed map[types.UID]time.Time
 }
 
 // NewRecounts makes Recounts that work until ctx ends.
-func NewRecounts(ctx context.Context, clock clock.PassiveClock, group *driver.Group, newest NewestLimited) *Recounts {
-	return &Recounts{
-		ctx: ctx, clock: clock, group: group, newest: newest, following: map[string]uint64{}, listed: map[types.UID]time.Time{},
-	}
+func NewRecounts(ctx context.Context, clock clock.Clock, group *driver.Group, newest NewestLimited) *Recounts {
+	return &Recounts{background: newBackground(ctx, clock), group: group, newest: newest}
 }
 
 // Forget has a quota's ledger forget what is used.
 func (r *Recounts) Forget(ctx context.Context, quota string, uid types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, recountTimeout)
 	defer cancel()
-	err := r.group.Impose(ctx, quota, uid, func(draft *ledger.Draft) { draft.Forget(r.clock.Now()) })
+	mark := rand.Uint64() //nolint:gosec,forbidigo // it only has to be another one
+	err := r.group.Impose(ctx, quota, uid, func(draft *ledger.Draft) { draft.Forget(mark) })
 	if err != nil {
 		return fmt.Errorf("forgetting the usage of quota %s: %w", quota, err)
 	}
@@ -78,32 +67,17 @@ func (r *Recounts) Forget(ctx context.Context, quota string, uid types.UID) erro
 // after which time to call it again; zero if there is nothing to do.
 func (r *Recounts) Follow(quota *quotav1.ClusterResourceQuota) time.Duration {
 	state := r.group.Current(quota.Name)
-	mark, unlisted := state.Forgotten(), state.Unlisted()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case mark == 0 && len(unlisted) == 0:
-		delete(r.listed, quota.UID)
+	switch mark, unlisted := state.Forgotten(), state.Unlisted(); {
+	case mark != 0:
+		r.begin(quota.Name, func() { r.demand(quota, mark) }, nothing)
+	case len(unlisted) > 0:
+		r.begin(quota.Name+" unlisted", func() {
+			r.list(quota, unlisted)
+			r.rest(recountAgain)
+		}, nothing)
+	default:
 		return 0
-	case mark == 0:
-		return r.lockedList(quota, unlisted)
 	}
-	if r.following[quota.Name] != mark {
-		r.following[quota.Name] = mark
-		go r.demand(quota, mark)
-	}
-	return recountAgain
-}
-
-// lockedList tries again to list what couldn't be listed, every five seconds.
-func (r *Recounts) lockedList(quota *quotav1.ClusterResourceQuota, unlisted []schema.GroupResource) time.Duration {
-	now := r.clock.Now()
-	if left := r.listed[quota.UID].Add(recountAgain).Sub(now); left > 0 {
-		return left
-	}
-	maps.DeleteFunc(r.listed, func(_ types.UID, at time.Time) bool { return now.Sub(at) > recountTimeout }) // of deleted quotas
-	r.listed[quota.UID] = now
-	go r.list(quota, unlisted)
 	return recountAgain
 }
 
@@ -113,7 +87,6 @@ func (r *Recounts) list(quota *quotav1.ClusterResourceQuota, unlisted []schema.G
 }
 
 func (r *Recounts) demand(quota *quotav1.ClusterResourceQuota, mark uint64) {
-	defer r.end(quota.Name, mark)
 	newest, err := r.newest(r.ctx, quota)
 	for resource, version := range newest {
 		if version == ledger.Unlisted {
@@ -136,13 +109,5 @@ func (r *Recounts) edit(quota *quotav1.ClusterResourceQuota, err error, change f
 	}
 	if err != nil && r.ctx.Err() == nil {
 		log.FromContext(r.ctx).Error(err, "A quota can't be counted anew, and grants nothing until it is", "quota", quota.Name)
-	}
-}
-
-func (r *Recounts) end(quota string, mark uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.following[quota] == mark {
-		delete(r.following, quota)
 	}
 }

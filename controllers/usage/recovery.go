@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,8 +21,10 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/trail"
 )
+
+// behindFor is how long a count may be behind the ledger before the API server is asked. Watches are never so late.
+const behindFor = 5 * time.Second
 
 // lookSoon is how soon is looked again where something is about to be seen.
 const lookSoon = 20 * time.Millisecond
@@ -33,51 +36,54 @@ const recoveryTimeout = 2 * time.Minute
 // Decode reads a stored ledger.
 type Decode func(*quotav1.QuotaLedger) (machine.Snapshot, error)
 
-// Recovery makes ledgers: each quota's first, and another where somebody deleted or
-// edited the one there was. A ledger must not grant anything unless all that is in
-// flight is in it, so it is made in these steps:
+// Recovery makes ledgers: each quota's first, and another if somebody deleted or edited it, or if it is of
+// another history than the cluster (isFuture). A ledger must not grant anything unless everything in flight is in
+// it or has been stored. So a ledger is made in these steps:
 //
-//  1. It is created sealed, and grants nothing.
-//  2. It is given what is in flight. That is nothing, where the quota's status
-//     names no ledger: none has been opened. It is what the ledger that the status
-//     names said last, where this process saw that one to its end. Otherwise nobody
-//     knows: everything that had been admitted has been stored or has failed once
-//     the life of a reservation has passed, and then a live look tells how far a
-//     count must have come to include it.
+//  1. It is created sealed, and grants nothing. An edited one is deleted first: nothing was
+//     granted on it.
+//  2. If the quota's status names no ledger, none was ever opened, so nothing is in flight.
+//     Otherwise nobody knows what is. The ledger stays sealed until everything has been stored
+//     or has failed: for a reservation's life since this leader first saw it. Then a live look tells
+//     how far a count must have come to include it.
 //  3. The quota's status is made to name it.
 //  4. It is opened.
 //
-// Each step swaps what the one before has read, and a ledger is opened only where
-// the status names it. So the ledgers that were ever open form a chain: step 3 fails
-// for whoever has read, in step 2, that another one came last. A ledger that had
-// granted something in between would have been named, and nothing is granted by one
-// that is no longer stored. Whoever finds a ledger sealed and named only has to open
-// it.
-//
-// An edit is taken back in one swap where it is known what it was made of. Nothing
-// has been granted on it.
+// Each step swaps what the one before has read, and a ledger is opened only if the status names
+// it. So the ledgers that were ever open form a chain: if another one was opened since step 2
+// read the status, it was named, and step 3 fails. Nothing is granted from a ledger that is no
+// longer stored, except by a replica that holds escrow and hasn't noticed: the seal covers that.
+// A ledger that is sealed and named only has to be opened.
 type Recovery struct {
-	clock   clock.PassiveClock
-	client  client.Client
-	live    client.Reader
-	group   *driver.Group
-	trail   *trail.Trail
-	decode  Decode
-	newest  NewestLimited
-	metrics *metrics.Metrics
-	// life of a reservation.
-	life time.Duration
+	RecoveryParts
+
+	seen sightings
+
+	mu sync.Mutex // guards what follows
+	// behind is since when the count is behind a quota's ledger.
+	// quota -> since when
+	behind map[string]time.Time
 }
 
-// NewRecovery makes a Recovery. The client may read from a cache, live must not.
-func NewRecovery(
-	clock clock.PassiveClock, client client.Client, live client.Reader, group *driver.Group, trail *trail.Trail,
-	decode Decode, newest NewestLimited, metrics *metrics.Metrics, life time.Duration,
-) *Recovery {
-	return &Recovery{
-		clock: clock, client: client, live: live, group: group, trail: trail,
-		decode: decode, newest: newest, metrics: metrics, life: life,
-	}
+// RecoveryParts are what a Recovery works with.
+type RecoveryParts struct {
+	Clock clock.PassiveClock
+	// Client may read from a cache; Live must not.
+	Client client.Client
+	Live   client.Reader
+	Group  *driver.Group
+	Decode Decode
+	Newest NewestLimited
+	// Now returns the resourceVersion of a live list of a resource.
+	Now     func(ctx context.Context, resource schema.GroupResource) (uint64, error)
+	Metrics *metrics.Metrics
+	// Life of a reservation.
+	Life time.Duration
+}
+
+// NewRecovery makes a Recovery.
+func NewRecovery(parts RecoveryParts) *Recovery {
+	return &Recovery{RecoveryParts: parts, behind: map[string]time.Time{}}
 }
 
 // found is what is stored of a quota.
@@ -86,25 +92,32 @@ type found struct {
 	// ledger is nil where there is none.
 	ledger   *quotav1.QuotaLedger
 	snapshot machine.Snapshot
+	// isFuture: the ledger knows what has not happened.
+	isFuture bool
 }
 
-// Ensure sees to it that the quota has an open ledger. It returns how long until it
-// has to be called again; zero where all is well.
-func (r *Recovery) Ensure(ctx context.Context, quota *quotav1.ClusterResourceQuota) (time.Duration, error) {
-	if r.isOpen(ctx, quota) {
+// Ensure sees to it that the quota has an open ledger, given how far its objects are counted. It returns how long
+// until it has to be called again; zero where all is well.
+func (r *Recovery) Ensure(
+	ctx context.Context, quota *quotav1.ClusterResourceQuota, counted map[schema.GroupResource]uint64,
+) (time.Duration, error) {
+	behind, ahead := r.ahead(quota, counted)
+	if !ahead && r.isOpen(ctx, quota) {
+		r.seen.forget(quota.Name)
 		return 0, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
 	defer cancel()
 	// Every event of a quota comes here. While all there is to do is to wait, the
 	// caches may say so: when they know of more, they ask again.
-	if cached, err := r.look(ctx, r.client, quota); err == nil && r.left(cached) > 0 {
+	if cached, err := r.look(ctx, r.Client, quota); err == nil && r.left(cached) > 0 {
 		return r.left(cached), nil
 	}
-	stored, err := r.look(ctx, r.live, quota)
+	stored, err := r.look(ctx, r.Live, quota)
 	if err != nil {
 		return 0, err
 	}
+	stored.isFuture = stored.snapshot.State.Generation > stored.quota.Generation || r.isFuture(ctx, stored.snapshot.State, behind)
 	wait, err := r.step(ctx, stored)
 	if errors.Is(err, machine.ErrConflict) || apierrors.IsConflict(err) {
 		return lookSoon, nil // somebody else was first
@@ -112,22 +125,89 @@ func (r *Recovery) Ensure(ctx context.Context, quota *quotav1.ClusterResourceQuo
 	return wait, err
 }
 
+// Forget forgets a quota that is gone.
+func (r *Recovery) Forget(quota string) {
+	r.seen.forget(quota)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.behind, quota)
+}
+
 // Counted returns how far the quota's ledger has counted each resource, by what this process
 // knows or has cached.
 func (r *Recovery) Counted(ctx context.Context, quota *quotav1.ClusterResourceQuota) (map[schema.GroupResource]uint64, error) {
-	if known := r.group.Current(quota.Name); known.Quota == quota.UID {
+	if known := r.Group.Current(quota.Name); known.Quota == quota.UID {
 		return known.Counted, nil
 	}
-	cached, err := r.look(ctx, r.client, quota)
+	cached, err := r.look(ctx, r.Client, quota)
 	return cached.snapshot.State.Counted, err
 }
 
 // isOpen reports whether the quota's machine knows an open ledger, and the cache has it,
 // too. If the machine read it before the cache's first list, no event tells that it is gone.
 func (r *Recovery) isOpen(ctx context.Context, quota *quotav1.ClusterResourceQuota) bool {
-	known, cached := r.group.Known(quota.Name), &quotav1.QuotaLedger{}
+	known, cached := r.Group.Known(quota.Name), &quotav1.QuotaLedger{}
 	return known.State.Quota == quota.UID && known.State.Sealed.IsZero() &&
-		r.client.Get(ctx, client.ObjectKeyFromObject(quota), cached) == nil && cached.UID == known.Version.UID
+		r.Client.Get(ctx, client.ObjectKeyFromObject(quota), cached) == nil && cached.UID == known.Version.UID
+}
+
+// ahead reports whether the ledger knows a newer spec than the quota has, or has counted what the watches don't show
+// for so long that a live look must tell whether it ever happened: of the resources that it returns.
+func (r *Recovery) ahead(
+	quota *quotav1.ClusterResourceQuota, counted map[schema.GroupResource]uint64,
+) (behind []schema.GroupResource, ahead bool) {
+	state, stored := r.Group.Current(quota.Name), r.Group.Known(quota.Name)
+	for resource, version := range counted {
+		if state.Counted[resource] > version && state.Counted[resource] < ledger.Unlisted {
+			behind = append(behind, resource)
+		}
+	}
+	if max(stored.State.Joined, stored.State.Asked) > stored.Version.ResourceVersion {
+		behind = append(behind, ledger.Namespaces) // a ledger can only know of joins before it was written
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, known := r.behind[quota.Name]
+	switch now := r.Clock.Now(); {
+	case len(behind) == 0:
+		delete(r.behind, quota.Name)
+	case !known:
+		r.behind[quota.Name] = now
+	case now.Sub(since) >= behindFor:
+		r.behind[quota.Name] = now
+		return behind, true
+	}
+	return nil, state.Quota == quota.UID && state.Generation > quota.Generation
+}
+
+// Again returns after which time Ensure must be called again though nothing changes; zero if it needn't be.
+func (r *Recovery) Again(quota string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.behind[quota]; known {
+		return behindFor
+	}
+	return 0
+}
+
+// isFuture reports whether a ledger names a version of one of the resources that the API server has not come to: etcd was
+// restored from a backup, and a process that remembers what was lost wrote the ledger. Each list began after the ledger
+// was read.
+func (r *Recovery) isFuture(ctx context.Context, state ledger.State, behind []schema.GroupResource) bool {
+	for _, resource := range behind {
+		version := state.Counted[resource]
+		if resource == ledger.Namespaces {
+			version = max(state.Members(), state.Asked)
+		}
+		now, err := r.Now(ctx, resource)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Can't tell whether a ledger is of another history", "resource", resource.String())
+		}
+		if err == nil && now != 0 && now < version && version < ledger.Unlisted {
+			return true
+		}
+	}
+	return false
 }
 
 // look reads the quota and its ledger.
@@ -149,7 +229,7 @@ func (r *Recovery) look(ctx context.Context, from client.Reader, quota *quotav1.
 		return found{}, fmt.Errorf("quota %s has been replaced: %w", quota.Name, machine.ErrConflict)
 	}
 	if stored.ledger != nil {
-		stored.snapshot, err = r.decode(stored.ledger)
+		stored.snapshot, err = r.Decode(stored.ledger)
 	}
 	return stored, err
 }
@@ -157,110 +237,104 @@ func (r *Recovery) look(ctx context.Context, from client.Reader, quota *quotav1.
 func (r *Recovery) step(ctx context.Context, stored found) (time.Duration, error) {
 	switch state := stored.snapshot.State; {
 	case stored.ledger == nil:
-		return lookSoon, r.create(ctx, stored)
+		if stored.quota.Status.Ledger != "" {
+			r.lost(ctx, stored.quota, metrics.Deleted)
+		}
+		return lookSoon, r.create(ctx, stored.quota)
 	case stored.snapshot.Edited:
-		return lookSoon, r.undo(ctx, stored)
+		return lookSoon, r.discard(ctx, stored, metrics.Edited)
+	case state.Quota == stored.quota.UID && stored.isFuture:
+		return lookSoon, r.discard(ctx, stored, metrics.Restored)
 	case state.Quota != stored.quota.UID:
 		// It was a quota's that had the same name.
 		return lookSoon, r.remove(ctx, stored.ledger)
 	case state.Sealed.IsZero():
-		r.group.Saw(stored.quota.Name, stored.snapshot)
+		r.Group.Saw(stored.quota.Name, stored.snapshot)
 		return 0, nil
 	default:
 		return r.unseal(ctx, stored)
 	}
 }
 
+func (r *Recovery) lost(ctx context.Context, quota *quotav1.ClusterResourceQuota, how metrics.Loss) {
+	log.FromContext(ctx).Info("Somebody other than the operator changed the ledger of a quota, or restored a backup. "+
+		"Nothing is granted until everything that was in flight is counted", "how", how, "ledger", quota.Status.Ledger)
+	r.Metrics.Lost(quota.Name, how)
+}
+
 // create makes a ledger that is sealed.
-func (r *Recovery) create(ctx context.Context, stored found) error {
-	quota := stored.quota
-	if quota.Status.Ledger != "" {
-		log.FromContext(ctx).Info("Somebody deleted the ledger of a quota. It is being rebuilt", "ledger", quota.Status.Ledger)
-		r.metrics.Lost(quota.Name, metrics.Deleted)
-	}
-	_, err := r.group.Replace(ctx, quota.Name, machine.Version{}, ledger.State{
-		Basis: ledger.Basis{Quota: quota.UID}, Sealed: r.clock.Now().Truncate(time.Second),
+func (r *Recovery) create(ctx context.Context, quota *quotav1.ClusterResourceQuota) error {
+	now := r.Clock.Now()
+	version, err := r.Group.Replace(ctx, quota.Name, machine.Version{}, ledger.State{
+		Basis: ledger.Basis{Quota: quota.UID}, Sealed: now.Truncate(time.Second),
 	})
+	if err == nil {
+		r.seen.see(quota.Name, now, ledger.Seal(version.UID)) // its predecessor had been deleted before
+	}
 	return err
 }
 
-// undo takes back an edit, or else the ledger. If only single entries can't be read, it
-// leaves them out.
-func (r *Recovery) undo(ctx context.Context, stored found) error {
-	if remains := stored.snapshot.Remains; remains != nil {
-		log.FromContext(ctx).Info("The ledger of a quota has entries that can't be read. They are left out", "ledger", stored.ledger.Name)
-		r.metrics.Lost(stored.quota.Name, metrics.Edited)
-		_, err := r.group.Replace(ctx, stored.quota.Name, stored.snapshot.Version, *remains)
-		return err
-	}
-	last, seen := r.trail.BeforeEdit(stored.ledger)
-	if !seen {
-		return nil // not by this process, in a moment
-	}
-	before, err := r.said(last)
-	if err != nil {
-		return err
-	}
-	log.FromContext(ctx).Info("Somebody edited the ledger of a quota. It is being rebuilt", "restored", before != nil)
-	r.metrics.Lost(stored.quota.Name, metrics.Edited)
-	if before == nil {
-		// What an operator wrote that knew no checksums may never have been named.
-		if stored.quota.Status.Ledger == "" {
-			if err := r.name(ctx, stored); err != nil {
-				return err
-			}
+// discard puts a sealed ledger in place of one that nothing may be granted by.
+func (r *Recovery) discard(ctx context.Context, stored found, how metrics.Loss) error {
+	r.lost(ctx, stored.quota, how)
+	if stored.quota.Status.Ledger == "" {
+		// Somebody may have edited the status, too. Once it names a ledger, the next one is sealed.
+		if err := r.name(ctx, stored); err != nil {
+			return err
 		}
-		return r.remove(ctx, stored.ledger)
 	}
-	_, err = r.group.Replace(ctx, stored.quota.Name, stored.snapshot.Version, *before)
-	return err
-}
-
-// said returns what a ledger said, without entries that can't be read; nil if that isn't
-// known.
-func (r *Recovery) said(last *quotav1.QuotaLedger) (*ledger.State, error) {
-	if last == nil {
-		return nil, nil //nolint:nilnil // both are what is known
+	if err := r.remove(ctx, stored.ledger); err != nil {
+		return err
 	}
-	snapshot, err := r.decode(last)
-	switch {
-	case err != nil:
-		return nil, err
-	case snapshot.Edited:
-		return snapshot.Remains, nil
-	default:
-		return &snapshot.State, nil
-	}
+	return r.create(ctx, stored.quota)
 }
 
 // remove deletes exactly what was read.
 func (r *Recovery) remove(ctx context.Context, object *quotav1.QuotaLedger) error {
-	err := r.client.Delete(ctx, object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
+	err := r.Client.Delete(ctx, object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting ledger %s: %w", object.Name, err)
 	}
 	return nil
 }
 
-// unseal opens a ledger once all that is in flight is in it.
+// unseal opens a ledger once everything in flight is in it or stored.
 func (r *Recovery) unseal(ctx context.Context, stored found) (time.Duration, error) {
-	quota, version, state := stored.quota, stored.snapshot.Version, stored.snapshot.State
-	if quota.Status.Ledger != stored.ledger.UID {
-		complete, wait, err := r.complete(ctx, stored)
-		if err != nil || wait > 0 {
-			return wait, err
+	if stored.quota.Status.Ledger != stored.ledger.UID {
+		if left := r.left(stored); left > 0 {
+			return left, nil
 		}
-		state = complete
-		if version, err = r.group.Replace(ctx, quota.Name, version, state); err != nil {
+		var err error
+		if stored.snapshot, err = r.fill(ctx, stored); err != nil {
 			return 0, err
 		}
 		if err := r.name(ctx, stored); err != nil {
 			return 0, err
 		}
 	}
+	state := stored.snapshot.State
 	state.Sealed = time.Time{}
-	_, err := r.group.Replace(ctx, quota.Name, version, state)
+	_, err := r.Group.Replace(ctx, stored.quota.Name, stored.snapshot.Version, state)
 	return 0, err
+}
+
+// fill returns the sealed ledger with how far a count must have come.
+//
+// A fence in a lost ledger is lost, too. The edit that it was for has been stored or has
+// failed by now. So the new ledger starts with the generation that is stored: no count for an
+// older spec is settled in it, and no charge is judged by older limits. A fence that was set
+// since is in this ledger, and stays.
+func (r *Recovery) fill(ctx context.Context, stored found) (machine.Snapshot, error) {
+	quota, state := stored.quota, stored.snapshot.State
+	var err error
+	if quota.Status.Ledger != "" {
+		state.Used, state.Generation = nil, quota.Generation
+		if state.Counted, err = r.Newest(ctx, quota); err != nil {
+			return machine.Snapshot{}, err
+		}
+	}
+	version, err := r.Group.Replace(ctx, quota.Name, stored.snapshot.Version, state)
+	return machine.Snapshot{Version: version, State: state}, err
 }
 
 // name makes the quota's status, as it was read, name the ledger.
@@ -268,44 +342,24 @@ func (r *Recovery) name(ctx context.Context, stored found) error {
 	named := stored.quota.DeepCopy()
 	named.Status.Ledger = stored.ledger.UID
 	patch := client.MergeFromWithOptions(stored.quota, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, named, patch); err != nil {
+	if err := r.Client.Status().Patch(ctx, named, patch); err != nil {
 		return fmt.Errorf("naming the ledger of quota %s: %w", named.Name, err)
 	}
 	return nil
 }
 
-// left is how long a sealed ledger stays so if only time can tell what is in flight; zero
-// for one that can be opened, and for none.
+// left is how long a sealed ledger stays so because only time can tell what is in flight; zero
+// for one that can be opened, and for none. It stays so for a reservation's life since this leader first saw it:
+//
+//   - It was made after the lost one had been deleted. Until then charges were granted by a write of
+//     that, and from escrow that such a write had taken. A replica that hasn't noticed the loss grants from its
+//     escrow for two more seconds.
+//   - The API server gives up on a request 34 seconds after it began. A life is longer than both together.
 func (r *Recovery) left(stored found) time.Duration {
-	sealed, named := stored.snapshot.State.Sealed, stored.quota.Status.Ledger
-	if sealed.IsZero() || named == "" || named == stored.ledger.UID {
-		return 0
-	}
-	if before, err := r.said(r.trail.BeforeDeletion(stored.quota.Name, named)); before != nil || err != nil {
-		return 0
-	}
-	// A second more, for it is stored in whole seconds.
-	return sealed.Add(r.life + time.Second).Sub(r.clock.Now())
-}
-
-// complete returns the sealed ledger with all that is in flight, or how long until
-// it is known.
-func (r *Recovery) complete(ctx context.Context, stored found) (ledger.State, time.Duration, error) {
 	state, named := stored.snapshot.State, stored.quota.Status.Ledger
-	if named == "" {
-		return state, 0, nil
+	if state.Sealed.IsZero() || named == "" || named == stored.ledger.UID {
+		return 0
 	}
-	before, err := r.said(r.trail.BeforeDeletion(stored.quota.Name, named))
-	switch {
-	case err != nil:
-		return ledger.State{}, 0, err
-	case before != nil:
-		return state.Replacing(*before), 0, nil
-	}
-	if left := r.left(stored); left > 0 {
-		return ledger.State{}, left, nil
-	}
-	counted, err := r.newest(ctx, stored.quota)
-	state.Used, state.Counted = nil, counted
-	return state, 0, err
+	seal, now := ledger.Seal(stored.ledger.UID), r.Clock.Now()
+	return r.seen.see(stored.quota.Name, now, seal).Left(now, seal, r.Life)
 }

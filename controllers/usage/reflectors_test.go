@@ -15,8 +15,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,10 +24,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 var pods = schema.GroupResource{Resource: "pods"}
@@ -39,19 +35,8 @@ func podStore(t *testing.T) (*counting.Count, *objectStore) {
 	t.Helper()
 	klog.SetLogger(logr.Discard())
 	count := counting.New(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
-	red := map[string]string{"team": "red"}
-	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: red}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: red}}, 1, time.Time{})
-	count.Define(counting.Target{
-		Quota: evaluation.Quota{Name: "red", Spec: corev1.ResourceQuotaSpec{
-			Hard: corev1.ResourceList{"pods": resource.MustParse("10")},
-		}},
-		Selector: selector,
-		Sources:  map[corev1.ResourceName][]schema.GroupResource{"pods": {pods}},
-	}, time.Time{})
+	count.ReplaceNamespaces([]counting.NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "red"}}}, 1, time.Time{})
+	count.Define(redTarget(t, "pods", pods), time.Time{})
 	return count, &objectStore{clock: clock.RealClock{}, source: count.Source(pods)}
 }
 
@@ -178,25 +163,5 @@ func TestAListIsStreamed(t *testing.T) {
 		}
 		stop()
 		synctest.Wait()
-	})
-}
-
-func TestAPageStaysTheSameButForItsObjects(t *testing.T) {
-	served := &lists{pods: 3}
-	small := func(runtime.Object) runtime.Object { return &corev1.Secret{} }
-	lister := shrinking(&cache.ListWatch{ListWithContextFunc: served.list}, small)
-	page, err := lister.ListWithContextFunc(t.Context(), metav1.ListOptions{Limit: 2, ResourceVersion: "0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	about, err := meta.ListAccessor(page)
-	if err != nil || about.GetResourceVersion() != "5000" || about.GetContinue() != "2" || meta.LenList(page) != 2 {
-		t.Errorf("want the first two of three at version 5000, got %v, %v", page, err)
-	}
-	_ = meta.EachListItem(page, func(item runtime.Object) error {
-		if _, ok := item.(*corev1.Secret); !ok {
-			t.Errorf("want what shrink returned, got %T", item)
-		}
-		return nil
 	})
 }

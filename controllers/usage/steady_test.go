@@ -89,14 +89,15 @@ func TestAnExpiredReservationStaysWhileAnotherAPIServerMayServeItsObject(t *test
 	synctest.Test(t, func(t *testing.T) {
 		b := newExpiryBench(t)
 		b.watching.expect("counted 1")
-		b.holds(ledger.Fence{}, ending("g1", "", -time.Second))
+		b.holds(ledger.Fence{}, held("g1", ""))
+		b.sees(time.Minute)
 		b.watching.cluster.serve()
-		if _, err := b.expire(t.Context(), "red"); err == nil {
+		if _, err := b.expire(t.Context(), "red", b.sight("red")); err == nil {
 			t.Error("want an error, because nobody knows")
 		}
 		b.wantStored("q, g1")
 		b.watching.pass(unservedFor + lookUpLatest)
-		if _, err := b.expire(t.Context(), "red"); err != nil {
+		if _, err := b.expire(t.Context(), "red", b.sight("red")); err != nil {
 			t.Error(err)
 		}
 		b.wantStored("q")

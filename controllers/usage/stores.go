@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
@@ -22,8 +23,6 @@ import (
 var (
 	_ cache.TransformingStore      = &objectStore{}
 	_ cache.ResourceVersionUpdater = &objectStore{}
-	_ cache.ReflectorStore         = &namespaceStore{}
-	_ cache.ResourceVersionUpdater = &namespaceStore{}
 )
 
 // objectStore takes the events of one resource until it is closed.
@@ -70,7 +69,7 @@ func (s *objectStore) Transformer() cache.TransformFunc {
 // stays as it is: Replace is going to fail with it, where the reflector would
 // go on without it.
 func (s *objectStore) shrink(object runtime.Object) runtime.Object {
-	measured, err := s.source.Measure(object, s.clock.Now())
+	measured, err := s.source.Measure(object)
 	if err != nil {
 		return object
 	}
@@ -119,52 +118,25 @@ func (s *objectStore) UpdateResourceVersion(version string) {
 }
 
 // namespaceStore takes the events of namespaces.
-type namespaceStore struct {
-	clock clock.PassiveClock
-	count *counting.Count
-}
-
-func (s *namespaceStore) Add(object any) error { return s.Update(object) }
-
-func (s *namespaceStore) Update(object any) error {
-	namespace, err := meta.Accessor(object)
-	if err != nil {
-		return fmt.Errorf("reading metadata of a namespace: %w", err)
+func namespaceStore(clock clock.PassiveClock, count *counting.Count) cache.ReflectorStore {
+	return coverage.Store[*metav1.PartialObjectMetadata]{
+		Set: func(namespace *metav1.PartialObjectMetadata) {
+			count.SetNamespace(namespace.Name, namespace.Labels, namespace.Annotations,
+				resourceversion.Parse(namespace.ResourceVersion), clock.Now())
+		},
+		Remove: count.DeleteNamespace,
+		List: func(list []*metav1.PartialObjectMetadata, version uint64) {
+			namespaces := make([]counting.NamespaceLabels, 0, len(list))
+			for _, namespace := range list {
+				namespaces = append(namespaces, counting.NamespaceLabels{
+					Name: namespace.Name, Labels: namespace.Labels, Annotations: namespace.Annotations,
+					Version: resourceversion.Parse(namespace.ResourceVersion),
+				})
+			}
+			count.ReplaceNamespaces(namespaces, version, clock.Now())
+		},
+		At: count.NamespacesAt,
 	}
-	s.count.SetNamespace(namespace.GetName(), namespace.GetLabels(), namespace.GetAnnotations(),
-		resourceversion.Parse(namespace.GetResourceVersion()), s.clock.Now())
-	return nil
-}
-
-func (s *namespaceStore) Delete(object any) error {
-	namespace, err := meta.Accessor(object)
-	if err != nil {
-		return fmt.Errorf("reading metadata of a deleted namespace: %w", err)
-	}
-	s.count.DeleteNamespace(namespace.GetName(), resourceversion.Parse(namespace.GetResourceVersion()))
-	return nil
-}
-
-func (s *namespaceStore) Replace(list []any, version string) error {
-	namespaces := make([]counting.NamespaceLabels, 0, len(list))
-	for _, item := range list {
-		namespace, err := meta.Accessor(item)
-		if err != nil {
-			return fmt.Errorf("reading metadata of a namespace: %w", err)
-		}
-		namespaces = append(namespaces, counting.NamespaceLabels{
-			Name: namespace.GetName(), Labels: namespace.GetLabels(), Annotations: namespace.GetAnnotations(),
-			Version: resourceversion.Parse(namespace.GetResourceVersion()),
-		})
-	}
-	s.count.ReplaceNamespaces(namespaces, resourceversion.Parse(version), s.clock.Now())
-	return nil
-}
-
-func (s *namespaceStore) Resync() error { return nil }
-
-func (s *namespaceStore) UpdateResourceVersion(version string) {
-	s.count.NamespacesAt(resourceversion.Parse(version))
 }
 
 func asObject(object any) (runtime.Object, error) {

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -32,10 +33,10 @@ type Problem struct {
 // Watches keeps a watch on each resource that some quota limits, from when the
 // first quota names it until the last one no longer does.
 //
-// Each resource has a keeper, which finds the version to watch it in, in a
-// goroutine of its own. Nothing here waits for the network with the lock held.
+// Each resource has a keeper, which finds the version to watch it in. Nothing here
+// waits for the network with the lock held.
 type Watches struct {
-	clock     clock.Clock
+	clock     clock.WithTicker
 	discovery *SteadyDiscovery
 	events    EventSource
 	count     *counting.Count
@@ -46,6 +47,8 @@ type Watches struct {
 	// ctx is the one that all watches end with; nil unless Start runs.
 	ctx     context.Context //nolint:containedctx // of the Runnable, for the watches that it owns
 	running sync.WaitGroup
+	// due has the resources whose version must be looked up; nil unless Start runs.
+	due workqueue.TypedDelayingInterface[schema.GroupResource]
 	// quota name -> what it needs
 	wanted map[string][]schema.GroupResource
 	// Invariant: there is one for each resource that is wanted, and no other.
@@ -57,7 +60,7 @@ type Watches struct {
 // the quotas whose resources have become available or unavailable; it must not
 // block.
 func NewWatches(
-	clock clock.Clock, discovery *SteadyDiscovery, events EventSource,
+	clock clock.WithTicker, discovery *SteadyDiscovery, events EventSource,
 	count *counting.Count, changed func(quotas []string),
 ) *Watches {
 	return &Watches{
@@ -67,20 +70,27 @@ func NewWatches(
 	}
 }
 
-// NeedLeaderElection is true: only the leader counts.
-func (*Watches) NeedLeaderElection() bool { return true }
-
-// Start watches namespaces, and what is wanted, until ctx ends.
+// Start watches namespaces, and what is wanted, until ctx ends. Only the leader calls it.
 func (w *Watches) Start(ctx context.Context) error {
-	namespaces := namespaceReflector(w.events, &namespaceStore{clock: w.clock, count: w.count})
+	namespaces := namespaceReflector(w.events, namespaceStore(w.clock, w.count))
+	due := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[schema.GroupResource]{Clock: w.clock})
 	w.mu.Lock()
-	w.ctx = ctx
+	w.ctx, w.due = ctx, due
 	w.running.Go(func() { namespaces.RunWithContext(ctx) })
 	w.mu.Unlock()
+	for range lookUpsAtOnce {
+		w.running.Go(func() { //nolint:contextcheck // each look-up ends with its keeper
+			for resource, ended := due.Get(); !ended; resource, ended = due.Get() {
+				w.lookUp(resource)
+				due.Done(resource)
+			}
+		})
+	}
 	<-ctx.Done()
 	w.mu.Lock()
 	w.ctx = nil
 	w.mu.Unlock()
+	due.ShutDown()
 	w.running.Wait()
 	return nil
 }
@@ -186,10 +196,9 @@ func (w *Watches) Version(resource schema.GroupResource) string {
 }
 
 func (w *Watches) lockedKeep(resource schema.GroupResource) {
-	ctx, cancel := context.WithCancel(w.ctx)
-	keeper := &keeper{watches: w, resource: resource, end: cancel, woken: make(chan struct{}, 1), due: true}
-	w.keepers[resource] = keeper
-	w.running.Go(func() { keeper.run(ctx) })
+	ctx, end := context.WithCancel(w.ctx)
+	w.keepers[resource] = &keeper{watches: w, resource: resource, ctx: ctx, end: end}
+	w.due.Add(resource)
 }
 
 // lockedRelease ends the watches that no quota wants.

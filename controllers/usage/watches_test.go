@@ -48,24 +48,12 @@ func newWatchesBench(t *testing.T, cluster *cluster) *watchesBench {
 	klog.SetLogger(logr.Discard())
 	b := &watchesBench{t: t, cluster: cluster}
 	b.count = counting.New(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
-	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.Watches = NewWatches(clock.RealClock{}, NewSteadyDiscovery(clock.RealClock{}, cluster), cluster.events(), b.count, func(quotas []string) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.told = append(b.told, quotas...)
 	})
-	b.count.Define(counting.Target{
-		Quota: evaluation.Quota{Name: "red", Spec: corev1.ResourceQuotaSpec{
-			Hard: corev1.ResourceList{countGadgets: resource.MustParse("10")},
-		}},
-		Selector: selector,
-		Sources:  map[corev1.ResourceName][]schema.GroupResource{countGadgets: {gadgets}},
-	}, time.Time{})
+	b.count.Define(redTarget(t, countGadgets, gadgets), time.Time{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- b.Start(ctx) }()
@@ -77,6 +65,21 @@ func newWatchesBench(t *testing.T, cluster *cluster) *watchesBench {
 		}
 	})
 	return b
+}
+
+// redTarget is of a quota that limits one name, counted from one resource, in the namespaces of team red.
+func redTarget(t *testing.T, name corev1.ResourceName, from schema.GroupResource) counting.Target {
+	t.Helper()
+	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counting.Target{
+		Quota:    evaluation.Quota{Name: "red", Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{name: resource.MustParse("10")}}},
+		Selector: selector, Sources: map[corev1.ResourceName][]schema.GroupResource{name: {from}},
+	}
 }
 
 func (b *watchesBench) want(quota string, resources ...schema.GroupResource) {

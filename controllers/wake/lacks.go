@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
@@ -37,6 +38,8 @@ func lacks(kind waiting.Kind, workload *unstructured.Unstructured) int64 {
 		return status("desiredNumberScheduled") - status("currentNumberScheduled")
 	case waiting.Job:
 		return lacksOfJob(workload)
+	case waiting.Pod:
+		return lacksOfPod(workload)
 	case waiting.Deployment, waiting.CronJob:
 		if isSet(workload, "paused") || isSet(workload, "suspend") {
 			return 0
@@ -65,6 +68,26 @@ func lacksOfJob(job *unstructured.Unstructured) int64 {
 	return min(atOnce, completions-status("succeeded")-indexes(failed)) - status("active")
 }
 
+// lacksOfPod returns how many claims a pod may be short of: all of its ephemeral volumes, because the status doesn't tell, and
+// those of devices that the status doesn't name.
+func lacksOfPod(pod *unstructured.Unstructured) int64 {
+	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
+	if phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed) {
+		return 0
+	}
+	having := func(field string, path ...string) (count int64) {
+		all, _, _ := unstructured.NestedSlice(pod.Object, path...)
+		for _, one := range all {
+			if fields, _ := one.(map[string]any); fields[field] != nil {
+				count++
+			}
+		}
+		return count
+	}
+	devices := having("resourceClaimTemplateName", "spec", "resourceClaims") - having("name", "status", "resourceClaimStatuses")
+	return having("ephemeral", "spec", "volumes") + max(devices, 0)
+}
+
 // indexes returns how many indexes a text such as "1,3-5" names.
 func indexes(text string) (count int64) {
 	for interval := range strings.SplitSeq(text, ",") {
@@ -84,16 +107,18 @@ func indexes(text string) (count int64) {
 	return count
 }
 
-// made returns the kind of the objects that a workload makes whose status doesn't say whether it lacks one; empty for
-// the other kinds.
-func made(kind waiting.Kind) waiting.Kind {
+// made returns the objects that are made for a workload whose status doesn't say whether it lacks one; empty for the other
+// kinds.
+func made(kind waiting.Kind) schema.GroupVersionResource {
 	switch kind {
 	case waiting.Deployment:
-		return waiting.ReplicaSet
+		return waiting.ReplicaSet.Resource()
 	case waiting.CronJob:
-		return waiting.Job
+		return waiting.Job.Resource()
+	case waiting.Pod:
+		return volumeClaims()
 	default:
-		return ""
+		return schema.GroupVersionResource{}
 	}
 }
 

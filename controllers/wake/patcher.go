@@ -56,6 +56,9 @@ func (w *Workloads) Wake(ctx context.Context, owner waiting.Owner, now time.Time
 	if err != nil {
 		return 0, fmt.Errorf("waking %s %s/%s: %w", owner.Kind, owner.Namespace, owner.Name, err)
 	}
+	if owner.Kind == waiting.Pod {
+		return w.claim(ctx, workload)
+	}
 	return max(lacks(owner.Kind, workload), 0), nil
 }
 
@@ -94,7 +97,7 @@ func (l *look) lacks(ctx context.Context, record waiting.Record) (int64, error) 
 			continue
 		}
 		lacking := max(lacks(owner.Kind, &list.Items[i]), 0)
-		if lacking > 0 && made(owner.Kind) != "" {
+		if lacking > 0 && !made(owner.Kind).Empty() {
 			return l.unlessMade(ctx, record, lacking)
 		}
 		return lacking, nil
@@ -105,7 +108,7 @@ func (l *look) lacks(ctx context.Context, record waiting.Record) (int64, error) 
 // unlessMade returns zero if the workload has an object that came after its last refusal. The status of such a
 // workload doesn't say whether it lacks one.
 func (l *look) unlessMade(ctx context.Context, record waiting.Record, lacking int64) (int64, error) {
-	objects, err := l.objects(ctx, record.Namespace, made(record.Kind).Resource())
+	objects, err := l.objects(ctx, record.Namespace, made(record.Kind))
 	if err != nil {
 		return 0, err
 	}

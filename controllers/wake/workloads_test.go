@@ -72,6 +72,9 @@ func TestHowManyObjectsAWorkloadLacks(t *testing.T) {
 		"a work queue of which a pod succeeded":           {waiting.Job, `{"spec":{"parallelism":3},"status":{"active":1,"succeeded":1}}`, 0},
 		"a Job of which indexes failed for good":          {waiting.Job, `{"spec":{"parallelism":9,"completions":9},"status":{"active":2,"succeeded":1,"failedIndexes":"1,3-5"}}`, 2},
 		"a Job that is suspended":                         {waiting.Job, `{"spec":{"suspend":true,"parallelism":4},"status":{}}`, 0},
+		"a pod: the claims of its volumes":                {waiting.Pod, `{"spec":{"volumes":[{"name":"a","ephemeral":{}},{"name":"b","emptyDir":{}}]},"status":{"phase":"Pending"}}`, 1},
+		"and those of devices that it doesn't know":       {waiting.Pod, `{"spec":{"resourceClaims":[{"name":"a","resourceClaimTemplateName":"t"},{"name":"b","resourceClaimTemplateName":"t"},{"name":"c","resourceClaimName":"c"}]},"status":{"resourceClaimStatuses":[{"name":"a"}]}}`, 1},
+		"a pod that has ended":                            {waiting.Pod, `{"spec":{"volumes":[{"name":"a","ephemeral":{}}]},"status":{"phase":"Failed"}}`, 0},
 		"a Deployment, which doesn't say":                 {waiting.Deployment, `{}`, 1},
 		"a Deployment that is paused":                     {waiting.Deployment, `{"spec":{"paused":true}}`, 0},
 		"a CronJob that is suspended":                     {waiting.CronJob, `{"spec":{"suspend":true}}`, 0},
@@ -172,6 +175,47 @@ func TestHowAWorkloadIsWoken(t *testing.T) {
 			want := []string{`replicasets shop/web {"metadata":{"annotations":{"quota.sharedquota.dev/room":"2026-01-02T03:04:05.000000006Z"},"uid":"uid-web"}}`}
 			if diff := cmp.Diff(want, api.patches); diff != "" {
 				t.Errorf("patches (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheVolumesOfAPodAreClaimed(t *testing.T) {
+	resource := schema.GroupResource{Resource: "persistentvolumeclaims"}
+	refused := apierrors.NewForbidden(resource, "p-two", errors.New(`admission webhook "objects" denied the request: exceeded quota`))
+	noRight := apierrors.NewForbidden(resource, "p-two", errors.New(`User "operator" cannot create resource "persistentvolumeclaims"`))
+	for name, test := range map[string]struct {
+		second error
+		want   int64
+		failed bool
+	}{
+		"all are":                    {},
+		"one is there":               {second: apierrors.NewAlreadyExists(resource, "p-two")},
+		"one is refused":             {second: refused, want: 1},
+		"one may not be created":     {second: noRight, want: 1, failed: true},
+		"nobody knows whether it is": {second: errors.New("no answer"), want: 1, failed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := parse(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"p","uid":"u"},"spec":{"volumes":[
+				{"name":"one","ephemeral":{"volumeClaimTemplate":{"metadata":{"labels":{"l":"1"}},"spec":{"storageClassName":"gold"}}}},
+				{"name":"none","emptyDir":{}},{"name":"two","ephemeral":{"volumeClaimTemplate":{"spec":{}}}}]}}`)
+			api := newAPI(t, func(string) (runtime.Object, error) { return pod, nil })
+			var made []*unstructured.Unstructured
+			api.client.(*fake.FakeDynamicClient).PrependReactor("create", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				claim := action.(clienttesting.CreateAction).GetObject().(*unstructured.Unstructured)
+				if claim.GetName() == "p-two" && test.second != nil {
+					return true, nil, test.second
+				}
+				made = append(made, claim)
+				return true, claim, nil
+			})
+			got, err := api.Wake(t.Context(), waiting.Owner{Kind: waiting.Pod, Namespace: "shop", Name: "p", UID: "u"}, time.Unix(0, 0))
+			if got != test.want || (err != nil) != test.failed {
+				t.Errorf("got %d, %v", got, err)
+			}
+			class, _, _ := unstructured.NestedString(made[0].Object, "spec", "storageClassName")
+			if made[0].GetName() != "p-one" || made[0].GetLabels()["l"] != "1" || class != "gold" || !metav1.IsControlledBy(made[0], pod) {
+				t.Errorf("made %v", made[0])
 			}
 		})
 	}

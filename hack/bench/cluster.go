@@ -25,20 +25,13 @@ import (
 // settleTimeout bounds each request, and each wait for something to take effect.
 const settleTimeout = time.Minute
 
-// errCleanUp says that not everything ended as it should when it was stopped.
-var errCleanUp = errors.New("stopping")
-
 // withCluster starts a control plane, and stops it when do has returned.
 func withCluster(ctx context.Context, options harness.Options, do func(*harness.Cluster) error) error {
 	cluster, err := harness.Start(ctx, options)
 	if err != nil {
 		return err
 	}
-	err = do(cluster)
-	if stopErr := cluster.Stop(); stopErr != nil {
-		err = errors.Join(err, fmt.Errorf("%w: %w", errCleanUp, stopErr))
-	}
-	return err
+	return errors.Join(do(cluster), cluster.Stop())
 }
 
 // connect returns a client of Kubernetes' own types, CRDs and ours.

@@ -1,8 +1,8 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what a shared quota costs, and judges whether it holds, on a real
-// control plane. Each subcommand explains itself where it begins: pods.go, scale.go, judge.go.
+// Command bench measures what a shared quota costs on a real control plane. Each subcommand
+// explains itself where it begins: pods.go, scale.go.
 //
 // What the subcommands share is in cluster.go, metrics.go and wait.go.
 package main
@@ -22,16 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-const (
-	exitFailed = 1
-	// exitUsage is also that of flags that can't be parsed.
-	exitUsage = 2
-)
+// exitUsage is also that of flags that can't be parsed.
+const exitUsage = 2
 
-const usage = `Usage of bench:
+const help = `Usage of bench:
   bench pods   measures what admission costs, beside its alternatives
   bench scale  measures how counting grows with the number of objects
-  bench judge  follows etcd, and tells of every violation of a quota
 bench COMMAND -h lists the flags of a command.
 `
 
@@ -39,26 +35,12 @@ func main() {
 	// What the clients and the control plane's helpers log is of no use here.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	os.Exit(run(os.Args[1:]))
-}
-
-// run runs the command that the arguments begin with, and returns the exit code.
-func run(args []string) int {
-	commands := map[string]func(args []string) int{"pods": runPods, "scale": runScale, "judge": runJudge}
-	if len(args) > 0 && commands[args[0]] != nil {
-		return commands[args[0]](args[1:])
+	commands := map[string]func(args []string) int{"pods": runPods, "scale": runScale}
+	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
+		fmt.Fprint(os.Stderr, help)
+		os.Exit(exitUsage)
 	}
-	fmt.Fprint(os.Stderr, usage)
-	if len(args) == 1 && (args[0] == "-h" || args[0] == "-help" || args[0] == "--help") {
-		return 0
-	}
-	return exitUsage
-}
-
-// flagsOf returns the flags of a command. If they can't be parsed, or help is wanted, they end
-// the program.
-func flagsOf(command string) *flag.FlagSet {
-	return flag.NewFlagSet("bench "+command, flag.ExitOnError)
+	os.Exit(commands[os.Args[1]](os.Args[2:]))
 }
 
 // measuring is what the commands are told that measure on a control plane of their own.
@@ -96,10 +78,10 @@ func signalled() context.Context {
 }
 
 // ended returns the exit code of a command, and prints why it failed.
-func ended(command string, err error, failed int) int {
+func ended(err error) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(os.Stderr, "bench %s: %v\n", command, err)
-	return failed
+	fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+	return 1
 }

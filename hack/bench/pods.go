@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,9 +25,6 @@ type podsOptions struct {
 	only    string
 	// variants is a regular expression of those that take turns.
 	variants string
-	keep     bool
-	// profiles is a directory for profiles.
-	profiles string
 	// config is the directory of what installs the operator.
 	config string
 	// allowAddress makes this program the webhook that allows everything.
@@ -37,15 +35,13 @@ type podsOptions struct {
 
 func parsePods(args []string) podsOptions {
 	var o podsOptions
-	flags := flagsOf("pods")
+	flags := flag.NewFlagSet("bench pods", flag.ExitOnError)
 	o.bind(flags)
 	flags.StringVar(&o.compare, "compare", "", "the binary of another build of the operator, to take turns with this one's")
 	flags.IntVar(&o.rounds, "rounds", 3, "how many turns each variant takes")
 	flags.IntVar(&o.seconds, "seconds", 4, "how long each turn measures")
 	flags.StringVar(&o.only, "only", "", "regular expression of the scenarios to run; empty for all")
 	flags.StringVar(&o.variants, "variants", "", "regular expression of the variants that take turns; empty for all")
-	flags.StringVar(&o.profiles, "profiles", "", "directory to write profiles of the API server and the operator to; costs a little")
-	flags.BoolVar(&o.keep, "keep-logs", false, "leave the directory with all logs in place")
 	flags.StringVar(&o.config, "config", "config", "directory of what installs the operator")
 	flags.StringVar(&o.allowAddress, "allow-address", "", "internal: serve the webhook that allows everything at this address")
 	flags.StringVar(&o.allowHealth, "allow-health", "", "internal: the address at which it is probed")
@@ -64,9 +60,9 @@ func parsePods(args []string) podsOptions {
 func runPods(args []string) int {
 	o := parsePods(args)
 	if o.allowAddress != "" {
-		return ended("pods", serveAllow(signalled(), o.allowAddress, o.allowHealth, o.certDir), exitFailed)
+		return ended(serveAllow(signalled(), o.allowAddress, o.allowHealth, o.certDir))
 	}
-	return harness.InNamespace(func() int { return ended("pods", o.run(signalled()), exitFailed) })
+	return harness.InNamespace(func() int { return ended(o.run(signalled())) })
 }
 
 func (o *podsOptions) run(ctx context.Context) error {
@@ -85,14 +81,9 @@ func (o *podsOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.profiles != "" {
-		if err := os.MkdirAll(o.profiles, 0o750); err != nil {
-			return fmt.Errorf("-profiles: %w", err)
-		}
-	}
 	fmt.Println("Starting etcd and kube-apiserver in a network namespace ...")
 	return withCluster(ctx, harness.Options{
-		AssetsDir: o.assets, KeepDir: o.keep, CRDDirs: []string{}, Production: true,
+		AssetsDir: o.assets, CRDDirs: []string{}, Production: true,
 		APIServerFlags: map[string]string{"max-mutating-requests-inflight": "2000"},
 	}, func(cluster *harness.Cluster) error {
 		world, err := newPodsWorld(cluster, manager)
@@ -100,7 +91,7 @@ func (o *podsOptions) run(ctx context.Context) error {
 			return err
 		}
 		defer world.close()
-		world.profiles, world.variants, world.compare = o.profiles, variants, o.compare
+		world.variants, world.compare = variants, o.compare
 		if err := world.install(ctx, o.config); err != nil {
 			return err
 		}

@@ -27,19 +27,19 @@ import (
 func measureCommits(ctx context.Context, w *podsWorld, rounds int, into *results) error {
 	for range rounds {
 		for _, held := range []int{1, 100, 1000, ledger.MaxReservations} {
-			figures, err := w.commit(ctx, held)
+			measured, err := w.commit(ctx, held)
 			if err != nil {
 				return fmt.Errorf("with %d reservations: %w", held, err)
 			}
-			into.add("commits of a ledger", fmt.Sprintf("%d reservations", held), figures)
+			into.add("commits of a ledger", fmt.Sprintf("%d reservations", held), measured)
 		}
 	}
 	return nil
 }
 
 // commit returns what one write costs on average.
-func (w *podsWorld) commit(ctx context.Context, held int) (figures turnFigures, err error) {
-	const name, commits = "commits", 100
+func (w *podsWorld) commit(ctx context.Context, held int) (measured turn, err error) {
+	const name, writes = "commits", 100
 	store, basis := ledgerstore.New(w.asOperator), ledger.Basis{Quota: "quota", Generation: 1, Digest: "digest"}
 	quotaLedger := &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	defer func() {
@@ -54,31 +54,32 @@ func (w *podsWorld) commit(ctx context.Context, held int) (figures turnFigures, 
 	state = draft.State()
 	version, err := store.Swap(ctx, name, machine.Version{}, state)
 	if err != nil {
-		return figures, err
+		return measured, err
 	}
-	before, err := newMeter(w, &running{}).read(ctx)
+	before, err := (&meter{world: w, running: &running{}}).read(ctx)
 	if err != nil {
-		return figures, err
+		return measured, err
 	}
 	began := time.Now()
-	for n := range commits {
+	for n := range writes {
 		draft = ledger.Edit(state)
 		draft.Release(reservation(n).Key())
 		draft.Reserve(ledger.Charge{Limits: limits, Reservation: reservation(held + n)})
 		state = draft.State()
 		asked := time.Now()
 		if version, err = store.Swap(ctx, name, version, state); err != nil {
-			return figures, err
+			return measured, err
 		}
-		figures.latency = append(figures.latency, time.Since(asked))
+		measured.latency = append(measured.latency, time.Since(asked))
 	}
-	figures.Rate = commits / time.Since(began).Seconds()
-	after, err := newMeter(w, &running{}).read(ctx)
-	figures.APIServerCPU = milliseconds(after.apiServer-before.apiServer) / commits
-	figures.EtcdCPU = milliseconds(after.etcd-before.etcd) / commits
+	measured.figures[rate] = writes / time.Since(began).Seconds()
+	after, err := (&meter{world: w, running: &running{}}).read(ctx)
+	for _, cpu := range []figure{apiServerCPU, etcdCPU} {
+		measured.figures[cpu] = (after[cpu] - before[cpu]) / writes
+	}
 	err = errors.Join(err, w.api.Get(ctx, client.ObjectKeyFromObject(quotaLedger), quotaLedger))
-	figures.LedgerBytes = ledgerstore.Size(quotaLedger)
-	return figures, err
+	measured.figures[ledgerBytes] = float64(ledgerstore.Size(quotaLedger))
+	return measured, err
 }
 
 // reservation is that of a pod of a ReplicaSet.

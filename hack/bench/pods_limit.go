@@ -6,9 +6,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
+	"slices"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -29,20 +31,18 @@ func measureRegrant(ctx context.Context, w *podsWorld, _ int, into *results) err
 			return err
 		}
 		var latency []time.Duration
-		refusals := 0
+		var refusals atomic.Int64
 		for n := range regrants {
 			if err := w.delete(ctx, n%10, fmt.Sprintf("pod-%d", n)); err != nil {
 				return err
 			}
 			start := time.Now()
-			refused, err := w.createUntilGranted(ctx, (n+1)%10, fmt.Sprintf("pod-%d", n+1))
-			if err != nil {
+			if err := w.createUntilGranted(ctx, (n+1)%10, fmt.Sprintf("pod-%d", n+1), &refusals); err != nil {
 				return err
 			}
 			latency = append(latency, time.Since(start))
-			refusals += refused
 		}
-		into.addLimit(freed, v.name, limitFigures{Requests: regrants, Refused: refusals, latency: latency})
+		into.add(freed, v.name, turn{figures: figures{refused: float64(refusals.Load())}, latency: latency})
 		return nil
 	})
 }
@@ -53,44 +53,34 @@ func measureRegrant(ctx context.Context, w *podsWorld, _ int, into *results) err
 func measureChurn(ctx context.Context, w *podsWorld, _ int, into *results) error {
 	limit := fmt.Sprint(churnClients)
 	return withOperator(ctx, w, setup{namespaces: 10, pods: limit}, func(v variant) error {
-		var mu sync.Mutex
-		var latency []time.Duration
-		refusals := 0
-		var failure error
-		var clients sync.WaitGroup
+		latency := make([][]time.Duration, churnClients)
+		var refusals atomic.Int64
+		var clients errgroup.Group
 		for i := range churnClients {
-			clients.Go(func() {
-				measured, refused, err := w.churn(ctx, i)
-				mu.Lock()
-				defer mu.Unlock()
-				latency = append(latency, measured...)
-				refusals += refused
-				if err != nil {
-					failure = err
-				}
+			clients.Go(func() (err error) {
+				latency[i], err = w.churn(ctx, i, &refusals)
+				return err
 			})
 		}
-		clients.Wait()
-		into.addLimit(churned, v.name, limitFigures{Requests: churnClients * churnRounds, Refused: refusals, latency: latency})
-		return failure
+		err := clients.Wait()
+		into.add(churned, v.name, turn{figures: figures{refused: float64(refusals.Load())}, latency: slices.Concat(latency...)})
+		return err
 	})
 }
 
-func (w *podsWorld) churn(ctx context.Context, i int) (latency []time.Duration, refusals int, err error) {
+func (w *podsWorld) churn(ctx context.Context, i int, refusals *atomic.Int64) (latency []time.Duration, err error) {
 	for n := range churnRounds {
 		name := fmt.Sprintf("churn-%d-%d", i, n)
 		start := time.Now()
-		refused, err := w.createUntilGranted(ctx, i%10, name)
-		if err != nil {
-			return latency, refusals, err
+		if err := w.createUntilGranted(ctx, i%10, name, refusals); err != nil {
+			return latency, err
 		}
 		latency = append(latency, time.Since(start))
-		refusals += refused
 		if err := w.delete(ctx, i%10, name); err != nil {
-			return latency, refusals, err
+			return latency, err
 		}
 	}
-	return latency, refusals, nil
+	return latency, nil
 }
 
 func (w *podsWorld) create(ctx context.Context, namespace int, name string) error {
@@ -104,15 +94,15 @@ func (w *podsWorld) delete(ctx context.Context, namespace int, name string) erro
 		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 }
 
-// createUntilGranted returns how often the creation was refused before.
-func (w *podsWorld) createUntilGranted(ctx context.Context, namespace int, name string) (refused int, err error) {
+// createUntilGranted creates a pod, and counts how often that is refused before.
+func (w *podsWorld) createUntilGranted(ctx context.Context, namespace int, name string, refusals *atomic.Int64) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	for {
 		err := w.create(ctx, namespace, name)
 		if !apierrors.IsForbidden(err) {
-			return refused, err
+			return err
 		}
-		refused++
+		refusals.Add(1)
 	}
 }

@@ -33,20 +33,8 @@ type load struct {
 
 // sample is what the clients of one turn saw.
 type sample struct {
-	count   int
 	took    time.Duration
 	latency []time.Duration
-}
-
-func (s sample) rate() float64 { return float64(s.count) / s.took.Seconds() }
-
-// percentile returns the latency that so many of a hundred requests don't exceed.
-func percentile(latency []time.Duration, percent float64) time.Duration {
-	if len(latency) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(latency))
-	return sorted[min(len(sorted)-1, int(float64(len(sorted))*percent/100))]
 }
 
 // apply runs the load. The function begin is called when measuring begins.
@@ -77,8 +65,7 @@ func (l load) apply(ctx context.Context, w *podsWorld, begin func(context.Contex
 	if cause := context.Cause(ctx); cause != nil {
 		return sample{}, cause
 	}
-	latency := slices.Concat(results...)
-	return sample{count: len(latency), took: took, latency: latency}, err
+	return sample{took: took, latency: slices.Concat(results...)}, err
 }
 
 // client sends one request after another, and returns the latencies of those

@@ -5,16 +5,8 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sharedquota/shared-quota-operator/internal/certs"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
@@ -87,88 +80,52 @@ func (w *podsWorld) close() {
 	}
 }
 
-// makeCertificate makes the certificate of the floor, of the kind that costs the least to
-// present, and returns its directory.
+// makeCertificate makes a certificate of the floor as the operator makes its own, and returns its directory.
 func (w *podsWorld) makeCertificate() (dir string, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return "", err
-	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: floorService},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
-		DNSNames: []string{floorService + "." + operatorNamespace + ".svc"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return "", err
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
+	made, err := certs.NewIssuer(floorService+"."+operatorNamespace+".svc").Renew(nil, time.Now())
 	if err != nil {
 		return "", err
 	}
 	dir = filepath.Join(w.cluster.Dir(), "floor")
-	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
-	return dir, errors.Join(
-		os.Mkdir(dir, 0o700),
-		os.WriteFile(filepath.Join(dir, "tls.crt"), public, 0o600),
-		os.WriteFile(filepath.Join(dir, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600),
-		os.WriteFile(filepath.Join(dir, "ca.crt"), public, 0o600),
-	)
+	err = os.Mkdir(dir, 0o700)
+	for name, content := range made.Data {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+	}
+	return dir, err
 }
 
-// askFloor has the API server ask a webhook that always answers the same: so many replicas
-// through a Service, or none of them and one on loopback.
-func (w *podsWorld) askFloor(ctx context.Context, path string, replicas int) (*running, error) {
+// askFloor has the API server ask two replicas of a webhook that always answers the same.
+func (w *podsWorld) askFloor(ctx context.Context, path string) (*running, error) {
 	r := &running{}
-	called := admissionregistrationv1.WebhookClientConfig{
-		Service: &admissionregistrationv1.ServiceReference{Namespace: operatorNamespace, Name: floorService, Path: &path},
-	}
-	addresses := []string{"127.0.0.1"}
-	if replicas > 0 {
-		addresses = nil
-	} else {
-		called.Service, called.URL = nil, ptr.To(fmt.Sprintf("https://127.0.0.1:%d%s", floorPort, path))
-	}
-	for i := range replicas {
-		addresses = append(addresses, harness.Address(i))
-	}
 	var started []*harness.Operator
-	for _, address := range addresses {
-		replica, err := w.startAllow(ctx, address)
+	for i := range 2 {
+		replica, err := w.startAllow(ctx, harness.Address(i))
 		if err != nil {
 			return r, err
 		}
 		started = append(started, replica)
 		r.process(replica.Process)
-		if replicas > 0 {
-			w.floor.Add(replica)
-			r.onStop(func(context.Context) error { w.floor.Terminate(replica); return nil })
-		}
+		w.floor.Add(replica)
+		r.onStop(func(context.Context) error { w.floor.Terminate(replica); return nil })
 	}
-	if replicas > 0 {
-		if err := untilReady(ctx, w.floor, started); err != nil {
-			return r, err
-		}
+	if err := untilReady(ctx, w.floor, started); err != nil {
+		return r, err
 	}
-	return r, w.register(ctx, r, called, started)
+	return r, w.register(ctx, r, path, started)
 }
 
 // register has the API server call the floor about pods that are created, until r stops.
-func (w *podsWorld) register(
-	ctx context.Context, r *running, called admissionregistrationv1.WebhookClientConfig, replicas []*harness.Operator,
-) (err error) {
-	if called.CABundle, err = os.ReadFile(filepath.Join(w.certDir, "ca.crt")); err != nil {
+func (w *podsWorld) register(ctx context.Context, r *running, path string, replicas []*harness.Operator) error {
+	authority, err := os.ReadFile(filepath.Join(w.certDir, certs.AuthorityKey))
+	if err != nil {
 		return err
 	}
+	called := &admissionregistrationv1.ServiceReference{Namespace: operatorNamespace, Name: floorService, Path: &path}
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "bench-floor"},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name:         "floor.bench.example.com",
-			ClientConfig: called,
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: authority, Service: called},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 				Rule: admissionregistrationv1.Rule{
@@ -216,66 +173,26 @@ func untilReady(ctx context.Context, endpoints *harness.Endpoints, replicas []*h
 	})
 }
 
-// startInProduction runs so many replicas of the operator behind its Service.
-func (w *podsWorld) startInProduction(ctx context.Context, r *running, replicas int) error {
+// startOperator runs so many replicas of the operator behind its Service, with metrics that can be read here.
+func (w *podsWorld) startOperator(ctx context.Context, r *running, replicas int) error {
 	r.onStop(w.removeConfiguration)
 	var started []*harness.Operator
 	for i := range replicas {
-		args, err := w.observed(r)
+		port, err := harness.FreePort()
 		if err != nil {
 			return err
 		}
-		replica, err := w.operator.Start(ctx, harness.ReplicaOptions{Binary: w.manager, Address: harness.Address(i), Args: args})
+		replica, err := w.operator.Start(ctx, harness.ReplicaOptions{Binary: w.manager, Address: harness.Address(i), Args: []string{
+			"--metrics-secure=false", "--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", port),
+			"--shutdown-delay-duration", "0s", // nobody calls a variant that stops
+		}})
 		if err != nil {
 			return err
 		}
 		started = append(started, replica)
+		r.metrics = append(r.metrics, port)
 		r.process(replica.Process)
 		r.onStop(func(context.Context) error { w.operator.Terminate(replica); return nil })
 	}
 	return untilReady(ctx, w.operator.Endpoints, started)
-}
-
-// startOnLoopback runs one replica that the API server calls by a URL.
-func (w *podsWorld) startOnLoopback(ctx context.Context, r *running) error {
-	r.onStop(w.removeConfiguration)
-	certDir, err := w.cluster.Certificate()
-	if err != nil {
-		return err
-	}
-	args, err := w.observed(r)
-	if err != nil {
-		return err
-	}
-	kubeconfig, err := w.cluster.WriteKubeconfig("operator", w.operator.Identity())
-	if err != nil {
-		return err
-	}
-	operator, err := w.cluster.StartOperator(ctx, harness.OperatorOptions{
-		Binary: w.manager, Kubeconfig: kubeconfig, CertDir: certDir, Args: append(args, "--namespace", operatorNamespace),
-	})
-	if err == nil {
-		r.process(operator.Process)
-	}
-	return err
-}
-
-// observed returns the arguments that make a replica's metrics, and its profile, readable here.
-func (w *podsWorld) observed(r *running) ([]string, error) {
-	port, err := harness.FreePort()
-	if err != nil {
-		return nil, err
-	}
-	r.metrics = append(r.metrics, port)
-	args := []string{
-		"--metrics-secure=false", "--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", port),
-		"--shutdown-delay-duration", "0s", // nobody calls a variant that stops
-	}
-	if w.profiles != "" && r.pprof == 0 {
-		if r.pprof, err = harness.FreePort(); err != nil {
-			return nil, err
-		}
-		args = append(args, "--pprof-bind-address", fmt.Sprintf("127.0.0.1:%d", r.pprof))
-	}
-	return args, nil
 }

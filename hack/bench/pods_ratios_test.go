@@ -36,9 +36,7 @@ func TestPercentile(t *testing.T) {
 	for i := range 100 {
 		latency = append(latency, time.Duration(100-i)*time.Millisecond)
 	}
-	for percent, want := range map[float64]time.Duration{
-		0: time.Millisecond, 50: 51 * time.Millisecond, 99: 100 * time.Millisecond, 100: 100 * time.Millisecond,
-	} {
+	for percent, want := range map[float64]float64{0: 1, 50: 51, 99: 100, 100: 100} {
 		if got := percentile(latency, percent); got != want {
 			t.Errorf("percentile %v: got %v, want %v", percent, got, want)
 		}
@@ -52,10 +50,9 @@ func TestPercentile(t *testing.T) {
 // the variants, which the ratio of their medians would make of it.
 func TestRatiosCompareWithinRounds(t *testing.T) {
 	results := &results{}
-	for round, rates := range [][2]float64{{1000, 800}, {500, 450}, {900, 630}} {
-		latency := time.Duration(round+1) * time.Millisecond
-		results.add(many, allowing, turnFigures{Rate: rates[0], latency: []time.Duration{latency}})
-		results.add(many, double, turnFigures{Rate: rates[1], latency: []time.Duration{latency}})
+	for _, rates := range [][2]float64{{1000, 800}, {500, 450}, {900, 630}} {
+		results.add(many, allowing, turn{figures: figures{rate: rates[0]}})
+		results.add(many, double, turn{figures: figures{rate: rates[1]}})
 	}
 	want := []ratio{{
 		What: "1000 clients: operator against the allowing webhook", Value: 0.8, Rounds: []float64{0.8, 0.9, 0.7},
@@ -74,11 +71,11 @@ func TestAClientThatPausesIsComparedByItsLatency(t *testing.T) {
 	for _, milliseconds := range [][2]int{{5, 9}, {4, 10}} {
 		for i, variant := range []string{allowing, double} {
 			latency := time.Duration(milliseconds[i]) * time.Millisecond
-			results.add(idle, variant, turnFigures{Rate: 1, latency: []time.Duration{latency}})
+			results.add(idle, variant, turn{latency: []time.Duration{latency}})
 		}
 	}
-	all, rounds := results.above(idle)
-	if diff := cmp.Diff([]float64{4, 6}, rounds, cmpopts.EquateApprox(0, 1e-9)); diff != "" || all != 5 {
-		t.Errorf("got %v over all and by round (-want,+got):\n%s", all, diff)
+	want := []ratio{{What: "a client that pauses: p50 above the allowing webhook's, ms", Value: 5, Rounds: []float64{4, 6}}}
+	if diff := cmp.Diff(want, results.ratios(), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("ratios (-want,+got):\n%s", diff)
 	}
 }

@@ -15,55 +15,101 @@ import (
 	"time"
 )
 
-// turnFigures are what one variant did in one turn. CPU is in milliseconds for
-// each request, memory in MiB, rates a second.
-type turnFigures struct {
-	Rate          float64 `json:"rate"`
-	P50           float64 `json:"p50Milliseconds"`
-	P99           float64 `json:"p99Milliseconds"`
-	APIServerCPU  float64 `json:"apiServerCPUMilliseconds"`
-	EtcdCPU       float64 `json:"etcdCPUMilliseconds"`
-	VariantCPU    float64 `json:"variantCPUMilliseconds"`
-	VariantMemory float64 `json:"variantMemoryMebibytes"`
-	// Heap is what was allocated for each request, in KiB: unlike CPU time it
-	// doesn't depend on what else the machine does.
-	APIServerHeap float64 `json:"apiServerAllocatedKibibytes"`
-	VariantHeap   float64 `json:"variantAllocatedKibibytes"`
-	Commits       float64 `json:"commitsPerSecond"`
-	Conflicts     float64 `json:"conflictsPerSecond"`
-	Batch         float64 `json:"batch"`
-	LedgerBytes   int     `json:"ledgerBytes"`
-	// Writes are those of ledgers, status and views, or of native quotas, for each request.
-	Writes float64 `json:"writesPerRequest"`
-	// Call is how long the API server waited for webhooks, in milliseconds for each request.
-	Call float64 `json:"callMilliseconds"`
-	// Requests are those of the operator to the API server.
-	Requests float64 `json:"requestsPerSecond"`
-	latency  []time.Duration
+// figure is one of those that are taken of a variant's turn.
+type figure int
+
+const (
+	rate figure = iota
+	p50
+	p99
+	refused
+	// call is how long the API server waited for webhooks.
+	call
+	apiServerCPU
+	etcdCPU
+	ownCPU
+	ownMemory
+	// Heap is what was allocated: unlike CPU time it doesn't depend on what else the machine does.
+	apiServerHeap
+	ownHeap
+	// writes are those of ledgers, status and views, or of native quotas.
+	writes
+	// requests are those of the operator to the API server.
+	requests
+	commits
+	conflicts
+	ledgerBytes
+	figureCount
+)
+
+// per is what a running total is divided by.
+type per int
+
+const (
+	alone per = iota // no running total
+	perRequest
+	perSecond
+)
+
+// columns say how each figure is shown. Times are in milliseconds.
+var columns = [figureCount]struct {
+	name, format string
+	per          per
+}{
+	rate:          {"requests/s", "%.0f", alone},
+	p50:           {"p50 ms", "%.1f", alone},
+	p99:           {"p99 ms", "%.1f", alone},
+	refused:       {"refused", "%.0f", alone},
+	call:          {"call ms", "%.2f", perRequest},
+	apiServerCPU:  {"API server CPU", "%.2f", perRequest},
+	etcdCPU:       {"etcd CPU", "%.2f", perRequest},
+	ownCPU:        {"its own CPU", "%.2f", perRequest},
+	ownMemory:     {"its memory MiB", "%.0f", alone},
+	apiServerHeap: {"API server KiB", "%.0f", perRequest},
+	ownHeap:       {"its own KiB", "%.0f", perRequest},
+	writes:        {"writes/request", "%.2f", perRequest},
+	requests:      {"its requests/s", "%.0f", perSecond},
+	commits:       {"commits/s", "%.1f", perSecond},
+	conflicts:     {"conflicts/s", "%.1f", perSecond},
+	ledgerBytes:   {"ledger bytes", "%.0f", alone},
 }
 
-func (f turnFigures) String() string {
-	return fmt.Sprintf("%7.1f/s  p50 %6.1f ms  p99 %6.1f ms  call %5.1f ms  "+
-		"API server %.2f ms, %.0f KiB  variant %.2f ms, %.0f KiB  %.2f writes",
-		f.Rate, milliseconds(percentile(f.latency, 50)), milliseconds(percentile(f.latency, 99)), f.Call,
-		f.APIServerCPU, f.APIServerHeap, f.VariantCPU, f.VariantHeap, f.Writes)
+// figures are one value each.
+type figures [figureCount]float64
+
+// cells are the figures as they are shown; one that is zero is empty.
+func (f *figures) cells() []string {
+	cells := make([]string, figureCount)
+	for i, value := range f {
+		if value != 0 {
+			cells[i] = fmt.Sprintf(columns[i].format, value)
+		}
+	}
+	return cells
 }
 
-// limitFigures are what happened at the limit. Latencies are in milliseconds.
-type limitFigures struct {
-	Requests int     `json:"requests"`
-	Refused  int     `json:"refused"`
-	P50      float64 `json:"p50Milliseconds"`
-	P99      float64 `json:"p99Milliseconds"`
-	latency  []time.Duration
+// named are the figures that aren't zero, by the names of their columns.
+func (f *figures) named() map[string]float64 {
+	named := map[string]float64{}
+	for i, value := range f {
+		if value != 0 {
+			named[columns[i].name] = value
+		}
+	}
+	return named
+}
+
+// turn is what one variant did in one turn.
+type turn struct {
+	figures
+	latency []time.Duration
 }
 
 // results are the figures of all scenarios, in the order of their runs.
 type results struct {
-	Machine string `json:"machine"`
-	Rounds  int    `json:"rounds"`
-	Seconds int    `json:"seconds"`
-	// Scenarios hold the median of the rounds for each variant.
+	Machine   string            `json:"machine"`
+	Rounds    int               `json:"rounds"`
+	Seconds   int               `json:"seconds"`
 	Scenarios []*scenarioResult `json:"scenarios"`
 	Ratios    []ratio           `json:"ratios"`
 }
@@ -73,13 +119,14 @@ type scenarioResult struct {
 	Variants []*variantResult `json:"variants"`
 }
 
+// variantResult has the medians of the turns, and percentiles over all of them.
 type variantResult struct {
-	Name string `json:"name"`
-	turnFigures
+	Name    string             `json:"name"`
+	Figures map[string]float64 `json:"figures"`
 	// Rates of each round.
-	Rates []float64     `json:"rates,omitempty"`
-	Limit *limitFigures `json:"limit,omitempty"`
-	turns []turnFigures
+	Rates   []float64 `json:"rates"`
+	medians figures
+	turns   []turn
 }
 
 func (r *results) variant(scenario, variant string) *variantResult {
@@ -97,52 +144,36 @@ func (r *results) variant(scenario, variant string) *variantResult {
 	return s.Variants[j]
 }
 
-func (r *results) add(scenario, variant string, figures turnFigures) {
+// add takes the figures of one more turn, and tells of it.
+func (r *results) add(scenario, variant string, t turn) {
 	v := r.variant(scenario, variant)
-	v.turns = append(v.turns, figures)
-	v.summarise()
-}
-
-func (r *results) addLimit(scenario, variant string, figures limitFigures) {
-	figures.P50 = milliseconds(percentile(figures.latency, 50))
-	figures.P99 = milliseconds(percentile(figures.latency, 99))
-	r.variant(scenario, variant).Limit = &figures
-	fmt.Printf("%-32s          %-22s %d of %d refused  p50 %.1f ms  p99 %.1f ms\n",
-		scenario, variant, figures.Refused, figures.Requests+figures.Refused, figures.P50, figures.P99)
-}
-
-// summarise takes the median of the turns, and percentiles over all of them.
-func (v *variantResult) summarise() {
-	of := func(figure func(turnFigures) float64) float64 {
-		var values []float64
-		for _, turn := range v.turns {
-			values = append(values, figure(turn))
-		}
-		return median(values)
-	}
-	v.Rates = nil
+	t.figures[p50], t.figures[p99] = percentile(t.latency, 50), percentile(t.latency, 99)
+	v.turns = append(v.turns, t)
 	var latency []time.Duration
-	for _, turn := range v.turns {
-		v.Rates = append(v.Rates, turn.Rate)
-		latency = append(latency, turn.latency...)
+	for _, one := range v.turns {
+		latency = append(latency, one.latency...)
 	}
-	v.turnFigures = turnFigures{
-		Rate: median(v.Rates),
-		P50:  milliseconds(percentile(latency, 50)), P99: milliseconds(percentile(latency, 99)),
-		APIServerCPU:  of(func(f turnFigures) float64 { return f.APIServerCPU }),
-		EtcdCPU:       of(func(f turnFigures) float64 { return f.EtcdCPU }),
-		VariantCPU:    of(func(f turnFigures) float64 { return f.VariantCPU }),
-		VariantMemory: of(func(f turnFigures) float64 { return f.VariantMemory }),
-		APIServerHeap: of(func(f turnFigures) float64 { return f.APIServerHeap }),
-		VariantHeap:   of(func(f turnFigures) float64 { return f.VariantHeap }),
-		Commits:       of(func(f turnFigures) float64 { return f.Commits }),
-		Conflicts:     of(func(f turnFigures) float64 { return f.Conflicts }),
-		Batch:         of(func(f turnFigures) float64 { return f.Batch }),
-		Writes:        of(func(f turnFigures) float64 { return f.Writes }),
-		Call:          of(func(f turnFigures) float64 { return f.Call }),
-		Requests:      of(func(f turnFigures) float64 { return f.Requests }),
-		LedgerBytes:   int(of(func(f turnFigures) float64 { return float64(f.LedgerBytes) })),
+	for i := range v.medians {
+		v.medians[i] = median(v.all(figure(i)))
 	}
+	v.medians[p50], v.medians[p99] = percentile(latency, 50), percentile(latency, 99)
+	v.Figures, v.Rates = v.medians.named(), v.all(rate)
+	fmt.Printf("%s, %s:", scenario, variant)
+	for i, cell := range t.cells()[:apiServerHeap] {
+		if cell != "" {
+			fmt.Printf("  %s %s", columns[i].name, cell)
+		}
+	}
+	fmt.Println()
+}
+
+// all are a figure's values in each turn.
+func (v *variantResult) all(f figure) []float64 {
+	var all []float64
+	for _, one := range v.turns {
+		all = append(all, one.figures[f])
+	}
+	return all
 }
 
 // print writes the tables for people.
@@ -150,18 +181,7 @@ func (r *results) print(out io.Writer) error {
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "\n%s. Medians of %d rounds of %d s; CPU in ms a request.\n", r.Machine, r.Rounds, r.Seconds)
 	for _, s := range r.Scenarios {
-		fmt.Fprintf(text, "\n%s\n\n", s.Name)
-		if s.Variants[0].Limit != nil {
-			printLimits(text, s)
-			continue
-		}
-		fmt.Fprintln(text, "variant\trequests/s\tp50 ms\tp99 ms\tcall ms\tAPI server CPU\tetcd CPU\tits own CPU\tits memory MiB\t"+
-			"API server KiB\tits own KiB\twrites/request\tits requests/s\tcommits/s\tconflicts/s\tbatch\tledger bytes\t")
-		for _, v := range s.Variants {
-			fmt.Fprintf(text, "%s\t%.0f\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.2f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n",
-				v.Name, v.Rate, v.P50, v.P99, v.Call, v.APIServerCPU, v.EtcdCPU, v.VariantCPU, v.VariantMemory,
-				v.APIServerHeap, v.VariantHeap, v.Writes, v.Requests, v.Commits, v.Conflicts, v.Batch, v.LedgerBytes)
-		}
+		s.table(text)
 	}
 	if len(r.Ratios) > 0 {
 		fmt.Fprintf(text, "\nratios\n\nwhat\tmeasured\tleast and most of the rounds\ttarget\t\n")
@@ -176,14 +196,43 @@ func (r *results) print(out io.Writer) error {
 	return table.Flush()
 }
 
-func printLimits(text *strings.Builder, s *scenarioResult) {
-	fmt.Fprintln(text, "variant\trequests\trefused\tp50 ms\tp99 ms\t")
+// table has a column for each figure that some variant has.
+func (s *scenarioResult) table(text *strings.Builder) {
+	rows := []string{"variant\t"}
 	for _, v := range s.Variants {
-		fmt.Fprintf(text, "%s\t%d\t%d\t%.1f\t%.1f\t\n", v.Name, v.Limit.Requests, v.Limit.Refused, v.Limit.P50, v.Limit.P99)
+		rows = append(rows, v.Name+"\t")
 	}
+	for i, column := range &columns {
+		if !slices.ContainsFunc(s.Variants, func(v *variantResult) bool { return v.medians[i] != 0 }) {
+			continue
+		}
+		rows[0] += column.name + "\t"
+		for row, v := range s.Variants {
+			rows[row+1] += v.medians.cells()[i] + "\t"
+		}
+	}
+	fmt.Fprintf(text, "\n%s\n\n%s\n", s.Name, strings.Join(rows, "\n"))
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// percentile returns the latency in milliseconds that so many of a hundred requests don't exceed.
+func percentile(latency []time.Duration, percent float64) float64 {
+	if len(latency) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(latency))
+	return milliseconds(sorted[min(len(sorted)-1, int(float64(len(sorted))*percent/100))])
+}
+
+// median returns the middle of the values, or the mean of the two in the middle.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
 
 // hardware describes where this runs.
 func hardware() string {

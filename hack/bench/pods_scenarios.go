@@ -31,10 +31,10 @@ func scenarios(duration time.Duration) []scenario {
 		turns(hundred, all, create(100)),
 		turns(many, pair, create(1000)),
 		turns(idle, pair, load{clients: 1, namespaces: 1, duration: duration, think: 50 * time.Millisecond}),
+		turns(trying, []variant{variantDouble, variantTried}, create(10)),
 		exhausted(duration),
 		{freed, measureRegrant},
 		{churned, measureChurn},
-		turns(hundredAtURL, []variant{variantAllowURL, variantURL}, create(100)),
 		turns(applied, []variant{variantOff, variantWarn},
 			load{clients: 1, namespaces: 1, duration: duration, workloads: true}),
 		turns(appliedByTen, []variant{variantOff, variantWarn},
@@ -50,10 +50,10 @@ const (
 	hundred      = "100 clients"
 	many         = "1000 clients"
 	idle         = "a client that pauses"
+	trying       = "10 clients, and a limit that is tried"
 	full         = "exhausted quota"
 	freed        = "freed capacity"
 	churned      = "churn at the limit"
-	hundredAtURL = "100 clients, a webhook at a URL"
 	applied      = "Deployments, 1 client"
 	appliedByTen = "Deployments, 10 clients"
 )
@@ -92,31 +92,28 @@ func takeTurns(
 			// Each round begins with another variant, so that none is always first.
 			v := variants[(i+round)%len(variants)]
 			setup, load := with(v)
-			figures, err := w.turn(ctx, v, setup, load)
+			measured, err := w.turn(ctx, v, setup, load)
 			if err != nil {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}
-			fmt.Printf("%-32s round %d  %-22s %s\n", name, round+1, v.name, figures)
-			into.add(name, v.name, figures)
+			into.add(name, v.name, measured)
 		}
 	}
 	return nil
 }
 
 // turn measures a variant under the load.
-func (w *podsWorld) turn(ctx context.Context, v variant, s setup, l load) (figures turnFigures, err error) {
+func (w *podsWorld) turn(ctx context.Context, v variant, s setup, l load) (measured turn, err error) {
 	err = w.during(ctx, v, s, l.clients, func(running *running) error {
-		meter := newMeter(w, running)
-		profiled := w.profile(ctx, v, running, l)
+		meter := &meter{world: w, running: running}
 		sample, err := l.apply(ctx, w, meter.begin)
-		err = errors.Join(err, <-profiled)
 		if err != nil {
 			return err
 		}
-		figures, err = meter.end(ctx, sample)
+		measured, err = meter.end(ctx, sample)
 		return err
 	})
-	return figures, err
+	return measured, err
 }
 
 // withOperator runs measure once with each number of replicas.
@@ -146,13 +143,4 @@ func (w *podsWorld) during(ctx context.Context, v variant, s setup, clients int,
 		return err
 	}
 	return do(running)
-}
-
-// median returns the middle of the values, or the mean of the two in the middle.
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }

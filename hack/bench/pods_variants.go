@@ -21,8 +21,6 @@ type setup struct {
 	namespaces int
 	// pods is the limit on pods, a quantity.
 	pods string
-	// preflight is the quota's; empty for the default.
-	preflight quotav1.PreflightMode
 }
 
 // running is a variant during its turn.
@@ -31,9 +29,7 @@ type running struct {
 	processes []*harness.Process
 	// metrics are the ports of the operator's metrics.
 	metrics []int
-	// pprof is where the first replica is profiled; 0 for nowhere.
-	pprof int
-	stops []func(context.Context) error
+	stops   []func(context.Context) error
 }
 
 // stop undoes what start did, the latest first.
@@ -59,8 +55,7 @@ type variant struct {
 	start func(context.Context, *podsWorld, setup) (*running, error)
 }
 
-// The names of the variants. Those of one replica or two are reached through a Service, as in
-// a cluster.
+// The names of the variants. All replicas are reached through a Service, as in a cluster.
 const (
 	nothing       = "no quota"
 	allowing      = "allowing webhook, 2 replicas"
@@ -68,51 +63,34 @@ const (
 	native        = "native ResourceQuota"
 	single        = "operator, 1 replica"
 	double        = "operator, 2 replicas"
+	tried         = "operator, 2 replicas, a second quota in the mode Audit"
 	another       = "another build, 2 replicas"
-	allowingAtURL = "allowing webhook at a URL"
-	atURL         = "operator at a URL"
 	preflightOff  = "preflight Off"
 	preflightWarn = "preflight Warn"
 )
 
 var (
-	variantNothing  = variant{nothing, func(context.Context, *podsWorld, setup) (*running, error) { return &running{}, nil }}
-	variantAllow    = variant{allowing, ask("/allow", 2)}
-	variantRefuse   = variant{refusing, ask("/refuse", 2)}
-	variantAllowURL = variant{allowingAtURL, ask("/allow", 0)}
-	variantNative   = variant{native, limitNatively}
-	variantSingle   = variant{single, limitBy(1)}
-	variantDouble   = variant{double, limitBy(2)}
-	variantURL      = variant{atURL, limitBy(0)}
-	variantOff      = variant{preflightOff, judgeBy(quotav1.PreflightOff)}
-	variantWarn     = variant{preflightWarn, judgeBy(quotav1.PreflightWarn)}
+	variantNothing = variant{nothing, func(context.Context, *podsWorld, setup) (*running, error) { return &running{}, nil }}
+	variantAllow   = variant{allowing, ask("/allow")}
+	variantRefuse  = variant{refusing, ask("/refuse")}
+	variantNative  = variant{native, limitNatively}
+	variantSingle  = variant{single, limitBy(1, "")}
+	variantDouble  = variant{double, limitBy(2, "")}
+	variantTried   = variant{tried, limitTwice}
+	variantOff     = variant{preflightOff, limitBy(2, quotav1.PreflightOff)}
+	variantWarn    = variant{preflightWarn, limitBy(2, quotav1.PreflightWarn)}
 	// variantOther takes part in all turns that variantDouble does, where there is another build.
 	variantOther = variant{another, func(ctx context.Context, w *podsWorld, s setup) (*running, error) {
 		current := w.manager
 		w.manager = w.compare
 		defer func() { w.manager = current }()
-		return limitByOperator(ctx, w, s, 2)
+		return limitBy(2, "")(ctx, w, s)
 	}}
 )
 
-func ask(path string, replicas int) func(context.Context, *podsWorld, setup) (*running, error) {
-	return func(ctx context.Context, w *podsWorld, _ setup) (*running, error) {
-		return w.askFloor(ctx, path, replicas)
-	}
-}
-
-func limitBy(replicas int) func(context.Context, *podsWorld, setup) (*running, error) {
-	return func(ctx context.Context, w *podsWorld, s setup) (*running, error) {
-		return limitByOperator(ctx, w, s, replicas)
-	}
-}
-
-// judgeBy has two replicas judge workloads.
-func judgeBy(mode quotav1.PreflightMode) func(context.Context, *podsWorld, setup) (*running, error) {
-	return func(ctx context.Context, w *podsWorld, s setup) (*running, error) {
-		s.preflight = mode
-		return limitByOperator(ctx, w, s, 2)
-	}
+// ask has the API server ask the webhook that always answers the same.
+func ask(path string) func(context.Context, *podsWorld, setup) (*running, error) {
+	return func(ctx context.Context, w *podsWorld, _ setup) (*running, error) { return w.askFloor(ctx, path) }
 }
 
 // limitNatively makes a ResourceQuota in each namespace, and runs the controller
@@ -153,28 +131,39 @@ func nativeQuota(namespace, pods string) *corev1.ResourceQuota {
 	}
 }
 
-// limitByOperator runs the operator with one quota over all namespaces: so many replicas behind
-// its Service, or none of them and one on loopback.
-func limitByOperator(ctx context.Context, w *podsWorld, s setup, replicas int) (r *running, err error) {
-	r = &running{}
-	if replicas > 0 {
-		err = w.startInProduction(ctx, r, replicas)
-	} else {
-		err = w.startOnLoopback(ctx, r)
+// limitBy runs so many replicas of the operator, with one quota over all namespaces. An empty mode of preflight is the default.
+func limitBy(replicas int, preflight quotav1.PreflightMode) func(context.Context, *podsWorld, setup) (*running, error) {
+	return func(ctx context.Context, w *podsWorld, s setup) (*running, error) {
+		r := &running{}
+		if err := w.startOperator(ctx, r, replicas); err != nil {
+			return r, err
+		}
+		if err := w.selectNamespaces(ctx, s.namespaces); err != nil {
+			return r, err
+		}
+		quota := sharedQuota(s.pods)
+		quota.Spec.Preflight = preflight
+		if err := w.api.Create(ctx, quota); err != nil {
+			return r, err
+		}
+		r.onStop(func(ctx context.Context) error { return w.removeQuota(ctx, quota) })
+		return r, until(ctx, "the quota to be enforced", w.enforced(quota.Name))
 	}
+}
+
+// limitTwice has a second quota over the same namespaces try a limit that is exceeded at once.
+func limitTwice(ctx context.Context, w *podsWorld, s setup) (*running, error) {
+	r, err := limitBy(2, "")(ctx, w, s)
 	if err != nil {
 		return r, err
 	}
-	if err := w.selectNamespaces(ctx, s.namespaces); err != nil {
-		return r, err
-	}
-	quota := sharedQuota(s.pods)
-	quota.Spec.Preflight = s.preflight
+	quota := sharedQuota("1")
+	quota.Name, quota.Spec.Enforcement.Mode = "bench-tried", quotav1.EnforcementAudit
 	if err := w.api.Create(ctx, quota); err != nil {
 		return r, err
 	}
 	r.onStop(func(ctx context.Context) error { return w.removeQuota(ctx, quota) })
-	return r, until(ctx, "the quota to be enforced", w.enforced(quota.Name))
+	return r, until(ctx, "the second quota to be enforced", w.enforced(quota.Name))
 }
 
 func sharedQuota(pods string) *quotav1.ClusterResourceQuota {

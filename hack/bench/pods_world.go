@@ -38,8 +38,6 @@ type podsWorld struct {
 	certDir string
 	// variants are those that take turns.
 	variants *regexp.Regexp
-	// profiles is where profiles go; empty for nowhere.
-	profiles string
 	api      client.Client
 	// asOperator is a client with the operator's rights: nobody else may write ledgers.
 	asOperator client.Client

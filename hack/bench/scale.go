@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"time"
@@ -14,7 +15,8 @@ import (
 )
 
 const (
-	exitInterrupted = 130
+	// settle is a pause before memory is measured.
+	settle = 20 * time.Second
 	// logLines is how much of each log a failure shows.
 	logLines = 15
 )
@@ -25,23 +27,21 @@ type scaleOptions struct {
 	pods       int
 	namespaces int
 	quotas     int
-	tries      int
 	custom     int
-	settle     time.Duration
+	tries      int
 	wake       wakeOptions
 }
 
 func parseScale(args []string) scaleOptions {
 	var o scaleOptions
-	flags := flagsOf("scale")
+	flags := flag.NewFlagSet("bench scale", flag.ExitOnError)
 	o.bind(flags)
 	flags.StringVar(&o.crds, "crds", "config/crd/bases", "directory of the operator's CRDs")
 	flags.IntVar(&o.pods, "pods", 50000, "pods to measure with; a tenth of them comes first")
 	flags.IntVar(&o.namespaces, "namespaces", 500, "namespaces; the first one holds a tenth of the pods")
 	flags.IntVar(&o.quotas, "quotas", 50, "quotas that the namespaces are shared out to")
 	flags.IntVar(&o.custom, "custom", 0, "custom resources to define, of which one can't be listed; the quotas limit them, each its share")
-	flags.IntVar(&o.tries, "tries", 100, "pods that are created and deleted, one by one, in each of two namespaces")
-	flags.DurationVar(&o.settle, "settle", 20*time.Second, "pause before memory is measured")
+	flags.IntVar(&o.tries, "tries", 100, "pods that are created and deleted, one by one, in each of two namespaces; at least 4")
 	o.wake.bind(flags)
 	_ = flags.Parse(args)
 	return o
@@ -62,21 +62,7 @@ func parseScale(args []string) scaleOptions {
 // With -wake it measures something else instead: how soon workloads that were refused for long get their pods once there
 // is room.
 func runScale(args []string) int {
-	o, ctx := parseScale(args), signalled()
-	return scaleCode(ctx, o.run(ctx))
-}
-
-// scaleCode reports err, unless it only says that somebody interrupted.
-func scaleCode(ctx context.Context, err error) int {
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintln(os.Stderr)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.Is(err, errCleanUp) {
-		fmt.Fprintln(os.Stderr, "bench scale: interrupted; everything is stopped")
-		return exitInterrupted
-	}
-	return ended("scale", err, exitFailed)
+	return ended(parseScale(args).run(signalled()))
 }
 
 func (o scaleOptions) validate() error {
@@ -85,10 +71,10 @@ func (o scaleOptions) validate() error {
 		return fmt.Errorf("%d namespaces for %d quotas: want at least two a quota", o.namespaces, o.quotas)
 	case o.pods < o.namespaces:
 		return fmt.Errorf("%d pods in %d namespaces: want at least one each", o.pods, o.namespaces)
+	case o.tries < rounds:
+		return fmt.Errorf("%d tries: want at least %d", o.tries, rounds)
 	case o.custom < 0:
 		return errors.New("want no custom resource, or some")
-	case o.tries < 1:
-		return errors.New("want at least one try")
 	}
 	return nil
 }
@@ -104,7 +90,7 @@ func (o scaleOptions) run(ctx context.Context) error {
 		}
 		measured, err := measureAll(ctx, cluster, o)
 		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("the ends of the logs:\n%s\nbench scale: %w", cluster.LogTails(logLines), err)
+			return fmt.Errorf("the ends of the logs:\n%s\n%w", cluster.LogTails(logLines), err)
 		}
 		if err != nil {
 			return err

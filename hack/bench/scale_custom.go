@@ -33,7 +33,7 @@ func customLimit(index int) corev1.ResourceName {
 }
 
 // customExpected adds what the ledgers should come to: all but the first custom resource is counted.
-func (o scaleOptions) customExpected(expected map[string]figures) {
+func (o scaleOptions) customExpected(expected map[string]usage) {
 	for i := 1; i < o.custom; i++ {
 		quota := o.quotaOf(i)
 		used := expected[quota]

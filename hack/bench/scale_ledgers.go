@@ -21,22 +21,22 @@ import (
 // patience is what any change of a ledger may take.
 const patience = 5 * time.Minute
 
-// figures are what is compared of a ledger.
-type figures struct {
+// usage is what is compared of a ledger.
+type usage struct {
 	pods, milliCPU int64
 	// custom is how many custom resources are counted.
 	custom int
 }
 
 // plus adds the pod of an index, or takes it away.
-func (f figures) plus(index int, pods int64) figures {
+func (f usage) plus(index int, pods int64) usage {
 	f.pods, f.milliCPU = f.pods+pods, f.milliCPU+pods*milliCPU(index)
 	return f
 }
 
 // expected is what the ledger of each quota should come to, by its name.
-func (w *scaleWorld) expected() map[string]figures {
-	expected := map[string]figures{}
+func (w *scaleWorld) expected() map[string]usage {
+	expected := map[string]usage{}
 	for namespace := range w.options.namespaces {
 		quota := w.options.quotaOf(namespace)
 		used := expected[quota]
@@ -53,12 +53,12 @@ func (w *scaleWorld) expected() map[string]figures {
 type ledgers struct {
 	client client.WithWatch
 	events watch.Interface
-	// quota name -> figures
-	used map[string]figures
+	// quota name -> usage
+	used map[string]usage
 }
 
 func (w *scaleWorld) followLedgers(ctx context.Context) (*ledgers, error) {
-	l := &ledgers{client: w.quotas, used: map[string]figures{}}
+	l := &ledgers{client: w.quotas, used: map[string]usage{}}
 	if err := l.follow(ctx); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (l *ledgers) follow(ctx context.Context) error {
 
 func (l *ledgers) take(ledger *quotav1.QuotaLedger) {
 	pods, cpu := ledger.Entries.Used[corev1.ResourcePods], ledger.Entries.Used[corev1.ResourceRequestsCPU]
-	current := figures{pods: pods.Value(), milliCPU: cpu.MilliValue()}
+	current := usage{pods: pods.Value(), milliCPU: cpu.MilliValue()}
 	for name := range ledger.Entries.Used {
 		if strings.HasPrefix(string(name), "count/") {
 			current.custom++
@@ -96,12 +96,12 @@ func (l *ledgers) take(ledger *quotav1.QuotaLedger) {
 }
 
 // await returns once all ledgers say so.
-func (l *ledgers) await(ctx context.Context, want map[string]figures) error {
+func (l *ledgers) await(ctx context.Context, want map[string]usage) error {
 	return l.until(ctx, func() bool { return maps.Equal(l.used, want) })
 }
 
 // awaitOne returns once the ledger of a quota says so.
-func (l *ledgers) awaitOne(ctx context.Context, quota string, want figures) error {
+func (l *ledgers) awaitOne(ctx context.Context, quota string, want usage) error {
 	return l.until(ctx, func() bool { return l.used[quota] == want })
 }
 

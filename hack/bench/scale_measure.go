@@ -66,21 +66,21 @@ func (w *scaleWorld) count(ctx context.Context, ledgers *ledgers) (time.Duration
 // settled waits until the operator is at rest, and returns its memory, and what
 // part of a CPU it uses at rest.
 func (w *scaleWorld) settled(ctx context.Context) (memory, float64, error) {
-	if err := pause(ctx, w.options.settle/2); err != nil {
+	if err := pause(ctx, settle/2); err != nil {
 		return memory{}, 0, err
 	}
 	before, err := w.operator.Consumption()
 	if err != nil {
 		return memory{}, 0, err
 	}
-	if err := pause(ctx, w.options.settle/2); err != nil {
+	if err := pause(ctx, settle/2); err != nil {
 		return memory{}, 0, err
 	}
 	after, err := w.operator.Consumption()
 	if err != nil {
 		return memory{}, 0, err
 	}
-	idle := (after.CPU - before.CPU).Seconds() / (w.options.settle / 2).Seconds()
+	idle := (after.CPU - before.CPU).Seconds() / (settle / 2).Seconds()
 	measured, err := memoryOf(ctx, w.operator.Process, w.metricsPort)
 	return measured, idle, err
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -18,39 +19,16 @@ type memory struct {
 	// Resident is the process's resident set, and Peak the largest it ever was.
 	Resident float64 `json:"resident"`
 	Peak     float64 `json:"peak"`
-	// Live is what the last garbage collection found in use; InUse has besides
-	// what is garbage by now.
-	Live  float64 `json:"heapLive"`
-	InUse float64 `json:"heapInUse"`
-}
-
-// above returns what one operator holds more than another, for each of so many.
-func (m memory) above(empty memory, count int) memory {
-	each := float64(count)
-	return memory{
-		Resident: (m.Resident - empty.Resident) / each, Peak: (m.Peak - empty.Peak) / each,
-		Live: (m.Live - empty.Live) / each, InUse: (m.InUse - empty.InUse) / each,
-	}
+	// Live is what the last garbage collection found in use.
+	Live float64 `json:"heapLive"`
 }
 
 func memoryOf(ctx context.Context, process *harness.Process, metricsPort int) (memory, error) {
 	exported, err := scrape(ctx, metricsPort)
-	if err != nil {
-		return memory{}, err
-	}
-	measured := memory{}
-	for name, into := range map[string]*float64{
-		"process_resident_memory_bytes": &measured.Resident,
-		"go_gc_heap_live_bytes":         &measured.Live,
-		"go_memstats_heap_inuse_bytes":  &measured.InUse,
-	} {
-		if exported[name] == nil {
-			return memory{}, fmt.Errorf("the operator has no metric %s", name)
-		}
-		*into = exported.sum(name)
-	}
-	measured.Peak, err = peakOf(process.PID())
-	return measured, err
+	used, usedErr := process.Consumption()
+	peak, peakErr := peakOf(process.PID())
+	measured := memory{Resident: float64(used.Memory), Peak: peak, Live: exported.sum("go_gc_heap_live_bytes")}
+	return measured, errors.Join(err, usedErr, peakErr)
 }
 
 // peakOf returns the largest resident set that a process ever had. It needs Linux.

@@ -44,7 +44,10 @@ func (r *report) add(measured row) {
 		r.Empty = measured.Memory
 		return
 	}
-	measured.PerPod = measured.Memory.above(r.Empty, measured.Pods)
+	measured.PerPod = memory{
+		Resident: (measured.Memory.Resident - r.Empty.Resident) / float64(measured.Pods),
+		Live:     (measured.Memory.Live - r.Empty.Live) / float64(measured.Pods),
+	}
 	r.Rows = append(r.Rows, measured)
 }
 
@@ -74,12 +77,11 @@ func (r *report) verdict() string {
 	return fmt.Sprintf("Memory: %.0f B resident a pod, at most %d wanted: %s. From %d to %d pods, %.0f B for each one more.\n",
 		last.PerPod.Resident, wantBytes, outcome, first.Pods, last.Pods, more) +
 		fmt.Sprintf("A change in a namespace of %d pods against one of %d: CPU x%.2f, create x%.2f, delete x%.2f; x1.00 wanted.\n",
-			many.Objects, few.Objects, many.CPU/few.CPU, many.Create.P50/few.Create.P50, many.Delete.P50/few.Delete.P50)
+			many.Objects, few.Objects, many.CPU/few.CPU, many.Create/few.Create, many.Delete/few.Delete)
 }
 
 type line struct {
 	name, format string
-	isCount      bool
 	value        func(row) float64
 }
 
@@ -89,38 +91,26 @@ func (l line) text(rows []row) string {
 	for _, row := range rows {
 		text = append(text, fmt.Sprintf(l.format, l.value(row)))
 	}
-	if !l.isCount {
-		text = append(text, fmt.Sprintf("x%.2f", l.value(rows[len(rows)-1])/l.value(rows[0])))
-	}
-	return strings.Join(text, "\t") + "\t"
+	return strings.Join(append(text, fmt.Sprintf("x%.2f", l.value(rows[len(rows)-1])/l.value(rows[0]))), "\t") + "\t"
 }
 
 func lines() []line {
 	all := []line{
-		{"pods", "%.0f", true, func(r row) float64 { return float64(r.Pods) }},
-		{"start to complete count, s", "%.2f", false, func(r row) float64 { return r.Complete }},
-		{"operator's CPU until then, s", "%.2f", false, func(r row) float64 { return r.CompleteCPU }},
-		{"resident, MB", "%.1f", false, func(r row) float64 { return r.Memory.Resident / 1e6 }},
-		{"resident at its peak, MB", "%.1f", false, func(r row) float64 { return r.Memory.Peak / 1e6 }},
-		{"resident a pod, B", "%.0f", false, func(r row) float64 { return r.PerPod.Resident }},
-		{"at its peak a pod, B", "%.0f", false, func(r row) float64 { return r.PerPod.Peak }},
-		{"heap in use a pod, B", "%.0f", false, func(r row) float64 { return r.PerPod.InUse }},
-		{"live heap a pod, B", "%.0f", false, func(r row) float64 { return r.PerPod.Live }},
+		{"pods", "%.0f", func(r row) float64 { return float64(r.Pods) }},
+		{"start to complete count, s", "%.2f", func(r row) float64 { return r.Complete }},
+		{"operator's CPU until then, s", "%.2f", func(r row) float64 { return r.CompleteCPU }},
+		{"resident, MB", "%.1f", func(r row) float64 { return r.Memory.Resident / 1e6 }},
+		{"resident at its peak, MB", "%.1f", func(r row) float64 { return r.Memory.Peak / 1e6 }},
+		{"resident a pod, B", "%.0f", func(r row) float64 { return r.PerPod.Resident }},
+		{"live heap a pod, B", "%.0f", func(r row) float64 { return r.PerPod.Live }},
 	}
-	all = append(all, line{"CPU at rest, % of one", "%.1f", false, func(r row) float64 { return 100 * r.Idle }})
 	for place, name := range []string{"few", "many"} {
-		all = append(all, linesOfChanges(name, func(r row) changes { return r.Changes[place] })...)
+		all = append(all,
+			line{"namespace of " + name + ", pods", "%.0f", func(r row) float64 { return float64(r.Changes[place].Objects) }},
+			line{"create to ledger, p50 ms", "%.1f", func(r row) float64 { return r.Changes[place].Create }},
+			line{"delete to ledger, p50 ms", "%.1f", func(r row) float64 { return r.Changes[place].Delete }},
+			line{"CPU a change, ms", "%.2f", func(r row) float64 { return r.Changes[place].CPU }},
+		)
 	}
 	return all
-}
-
-func linesOfChanges(name string, of func(row) changes) []line {
-	return []line{
-		{"namespace of " + name + ", pods", "%.0f", true, func(r row) float64 { return float64(of(r).Objects) }},
-		{"create to ledger, p50 ms", "%.1f", false, func(r row) float64 { return of(r).Create.P50 }},
-		{"p99 ms", "%.1f", false, func(r row) float64 { return of(r).Create.P99 }},
-		{"delete to ledger, p50 ms", "%.1f", false, func(r row) float64 { return of(r).Delete.P50 }},
-		{"p99 ms", "%.1f", false, func(r row) float64 { return of(r).Delete.P99 }},
-		{"CPU a change, ms", "%.2f", false, func(r row) float64 { return of(r).CPU }},
-	}
 }

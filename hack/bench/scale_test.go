@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 func TestAllPodsAreSharedOut(t *testing.T) {
@@ -31,7 +30,7 @@ func TestAllPodsAreSharedOut(t *testing.T) {
 
 func TestTheExpectedLedgersAreThoseOfTheLoad(t *testing.T) {
 	w := scaleWorld{options: scaleOptions{namespaces: 20, quotas: 3}, loaded: 457}
-	sum := figures{}
+	sum := usage{}
 	for _, used := range w.expected() {
 		sum.pods, sum.milliCPU = sum.pods+used.pods, sum.milliCPU+used.milliCPU
 	}
@@ -53,47 +52,37 @@ func TestWithMorePodsNoNamespaceHoldsLess(t *testing.T) {
 }
 
 func TestAllCustomResourcesButTheBrokenOneAreExpected(t *testing.T) {
-	expected := map[string]figures{}
+	expected := map[string]usage{}
 	scaleOptions{quotas: 3, custom: 8}.customExpected(expected)
-	want := map[string]figures{"team-000": {custom: 2}, "team-001": {custom: 3}, "team-002": {custom: 2}}
+	want := map[string]usage{"team-000": {custom: 2}, "team-001": {custom: 3}, "team-002": {custom: 2}}
 	if !maps.Equal(expected, want) {
 		t.Errorf("got %v", expected)
 	}
 }
 
 func TestAPodLeavesTheCustomResourcesAsTheyAre(t *testing.T) {
-	before := figures{pods: 3, milliCPU: 700, custom: 9}
+	before := usage{pods: 3, milliCPU: 700, custom: 9}
 	if after := before.plus(4, 1); after.custom != 9 || after.plus(4, -1) != before {
 		t.Errorf("got %+v with a pod more", after)
 	}
 }
 
 func TestOptionsThatMeasureNothingAreRefused(t *testing.T) {
-	good := scaleOptions{pods: 5000, namespaces: 500, quotas: 50, tries: 1}
+	good := scaleOptions{pods: 5000, namespaces: 500, quotas: 50, tries: 4}
 	if err := good.validate(); err != nil {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(*scaleOptions){
 		"no quota":             func(o *scaleOptions) { o.quotas = 0 },
 		"a namespace a quota":  func(o *scaleOptions) { o.quotas = 500 },
-		"less than a pod each": func(o *scaleOptions) { o.pods = 499 },
 		"no try":               func(o *scaleOptions) { o.tries = 0 },
+		"less than a pod each": func(o *scaleOptions) { o.pods = 499 },
 	} {
 		o := good
 		change(&o)
 		if o.validate() == nil {
 			t.Errorf("%s: want it refused", name)
 		}
-	}
-}
-
-func TestDelays(t *testing.T) {
-	var measured []time.Duration
-	for i := range 101 {
-		measured = append(measured, time.Duration(100-i)*time.Millisecond)
-	}
-	if got := delaysOf(measured); got != (delays{P50: 50, P99: 99}) {
-		t.Errorf("want 50 and 99 ms, got %+v", got)
 	}
 }
 

@@ -25,30 +25,22 @@ import (
 
 // wakeOptions are of the measurement how soon workloads get their pods that wait for room.
 type wakeOptions struct {
-	on                 bool
-	owners, namespaces int
-	refused, patience  time.Duration
-	forms              string
-	qps                int
+	on      bool
+	refused time.Duration
 }
 
 func (o *wakeOptions) bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.on, "wake", false, "measure how soon workloads that wait for room get their pods, and nothing else")
-	flags.IntVar(&o.owners, "wake-owners", 200, "how many workloads wait: ReplicaSets, StatefulSets and Jobs")
-	flags.IntVar(&o.namespaces, "wake-namespaces", 100, "in how many namespaces")
 	flags.DurationVar(&o.refused, "wake-refused", 2*time.Minute, "for how long they are refused")
-	flags.DurationVar(&o.patience, "wake-patience", 5*time.Minute, "how long to wait for all pods that fit")
-	flags.IntVar(&o.qps, "wake-qps", 0, "how many requests a second each of Kubernetes' controllers may make; 0 for its default, 20")
-	flags.StringVar(&o.forms, "wake-forms", "", "what to measure, such as all,half,native,none; all of it by default")
 }
 
-// controllerFlags are further flags of kube-controller-manager.
-func (o *wakeOptions) controllerFlags() []string {
-	if o.qps == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("--kube-api-qps=%d", o.qps), fmt.Sprintf("--kube-api-burst=%d", 2*o.qps)}
-}
+const (
+	// wakeOwners is how many workloads wait: ReplicaSets, StatefulSets and Jobs.
+	wakeOwners     = 200
+	wakeNamespaces = 100
+	// wakePatience is how long to wait for all pods that fit.
+	wakePatience = 5 * time.Minute
+)
 
 // The forms of quota that are compared.
 const (
@@ -86,7 +78,7 @@ func measureWake(ctx context.Context, cluster *harness.Cluster, o scaleOptions) 
 	if err != nil {
 		return err
 	}
-	if _, err := cluster.StartControllerManager(ctx, o.wake.controllerFlags()...); err != nil {
+	if _, err := cluster.StartControllerManager(ctx); err != nil {
 		return err
 	}
 	b := &wakeBench{options: o, cluster: cluster, api: api}
@@ -99,7 +91,7 @@ func measureWake(ctx context.Context, cluster *harness.Cluster, o scaleOptions) 
 		{forms: []string{formAll, formHalf}},
 		{forms: []string{formNone, formNative}, args: []string{"--wake-owners=false"}},
 	} {
-		measured, err := b.run(ctx, b.wanted(together.forms), together.args)
+		measured, err := b.run(ctx, together.forms, together.args)
 		if err != nil {
 			return err
 		}
@@ -108,20 +100,7 @@ func measureWake(ctx context.Context, cluster *harness.Cluster, o scaleOptions) 
 	return b.report(os.Stdout, rows)
 }
 
-func (b *wakeBench) wanted(forms []string) []string {
-	var wanted []string
-	for _, form := range forms {
-		if b.options.wake.forms == "" || strings.Contains(b.options.wake.forms, form) {
-			wanted = append(wanted, form)
-		}
-	}
-	return wanted
-}
-
 func (b *wakeBench) run(ctx context.Context, forms, args []string) ([]wakeRow, error) {
-	if len(forms) == 0 {
-		return nil, nil
-	}
 	if err := b.start(ctx, args); err != nil {
 		return nil, err
 	}
@@ -163,7 +142,7 @@ func (b *wakeBench) start(ctx context.Context, args []string) error {
 }
 
 func (b *wakeBench) crowd(form string) crowd.Crowd {
-	return crowd.Crowd{API: b.api, Name: form, Owners: b.options.wake.owners, Namespaces: b.options.wake.namespaces}
+	return crowd.Crowd{API: b.api, Name: form, Owners: wakeOwners, Namespaces: wakeNamespaces}
 }
 
 // cpu is what so many pods of a crowd request.
@@ -232,7 +211,7 @@ func (b *wakeBench) free(ctx context.Context, form string, all crowd.Crowd) (wak
 	if err != nil {
 		return row, err
 	}
-	for time.Since(moment) < b.options.wake.patience && row.Pods < wanted && ctx.Err() == nil {
+	for time.Since(moment) < wakePatience && row.Pods < wanted && ctx.Err() == nil {
 		<-time.After(100 * time.Millisecond)
 		after, err := arrivals.Since(moment)
 		if err != nil {
@@ -268,7 +247,7 @@ func (b *wakeBench) wakes(ctx context.Context, quota string) (woken, refusedAgai
 func (b *wakeBench) report(out io.Writer, rows []wakeRow) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintf(table, "\n%d workloads in %d namespaces, refused for %s.\n\n",
-		b.options.wake.owners, b.options.wake.namespaces, b.options.wake.refused)
+		wakeOwners, wakeNamespaces, b.options.wake.refused)
 	_, _ = fmt.Fprintln(table, "room\tpods\tp50, s\tp99, s\tlast, s\twoken\trefused again\t")
 	for _, row := range rows {
 		_, _ = fmt.Fprintf(table, "%s\t%d\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t\n",

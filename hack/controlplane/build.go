@@ -4,18 +4,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -61,57 +58,31 @@ func goBuild(ctx context.Context, from, dir, version string, packages []string) 
 	if err != nil {
 		return err
 	}
-	fmt.Println("  fetching the modules ...")
-	// Those that Go's cache lacks, by the flags of the build.
-	toCompile := []string{"list", "-deps", "-trimpath", "-buildvcs=false", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}
-	list, err := goCommand(ctx, from, append(toCompile, packages...)...)
-	if err != nil {
-		return err
-	}
 	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ = strings.Cut(minor, ".")
 	const pkg = "k8s.io/component-base/version"
 	ldflags := fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s -X %[1]s.gitTreeState=clean",
 		pkg, version, major, minor)
-	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", out + string(filepath.Separator)}
-	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
-	cmd.Dir, cmd.Env = from, buildEnvironment()
-	cmd.WaitDelay = 10 * time.Second // what it has started may keep the pipe open
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	var compiled atomic.Int64
-	total := len(strings.Fields(list))
-	finish := showProgress(func() string { return fmt.Sprintf("compiled %d of %d packages", compiled.Load(), total) })
-	failure := countCompiled(stderr, &compiled)
-	err = cmd.Wait()
-	finish(err)
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, strings.Join(failure, "\n"))
-	}
-	return nil
+	done := make(chan struct{})
+	defer close(done)
+	go tellTime(done)
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", out + string(filepath.Separator)}
+	_, err = goCommand(ctx, from, append(args, packages...)...)
+	return err
 }
 
-// countCompiled counts the packages that go build names, and returns the lines
-// of its output that are not package names.
-func countCompiled(output io.Reader, compiled *atomic.Int64) []string {
-	var rest []string
-	scanner := bufio.NewScanner(output)
-	scanner.Buffer(nil, 1<<20)
-	for scanner.Scan() {
-		line := scanner.Text()
-		if strings.ContainsAny(line, " \t") {
-			rest = append(rest, line)
-			continue
+// tellTime says now and then how long it takes, until done is closed.
+func tellTime(done <-chan struct{}) {
+	start, ticker := time.Now(), time.NewTicker(30*time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			fmt.Printf("  building for %s\n", time.Since(start).Round(time.Second))
 		}
-		compiled.Add(1)
 	}
-	_, _ = io.Copy(io.Discard, output) // after a line that is too long, or go build would wait for a reader
-	return rest
 }
 
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {

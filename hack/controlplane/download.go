@@ -5,7 +5,6 @@ package main
 
 import (
 	"archive/tar"
-	"bufio"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -13,15 +12,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net/url"
+	"net"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
+	"time"
 )
+
+const (
+	// connectTimeout bounds what a network without a way out costs a build.
+	connectTimeout = 3 * time.Second
+	answerTimeout  = 10 * time.Second
+	// stallTime is how long a download may bring nothing. How long it takes in all doesn't matter.
+	stallTime = 15 * time.Second
+	// maxAttempts bounds how often a download that was cut off begins again.
+	maxAttempts = 3
+	// maxFile is twice what the largest of the files has.
+	maxFile = 512 << 20
+)
+
+var errStalled = errors.New("the download makes no progress")
 
 // sites maps the first element of a file's name -> where the project publishes
 // the rest of it.
@@ -35,146 +48,153 @@ func sites() map[string]string {
 // published is the name of the file that is the binary, or holds it: its path
 // below the mirror, and its name in SHA256SUMS.
 func (p plane) published(name string) string {
-	goos, goarch := platform()
 	if name == etcdName {
-		return publishedEtcd(p.etcd, goos, goarch)
+		return fmt.Sprintf("etcd/%[1]s/etcd-%[1]s-%[2]s-%[3]s.tar.gz", p.etcd, p.goos, p.goarch)
 	}
-	return publishedKubernetes(p.kubernetes, goos, goarch, name)
-}
-
-func publishedEtcd(version, goos, goarch string) string {
-	return fmt.Sprintf("etcd/%[1]s/etcd-%[1]s-%[2]s-%[3]s.tar.gz", version, goos, goarch)
-}
-
-func publishedKubernetes(version, goos, goarch, name string) string {
-	return path.Join("kubernetes", version, "bin", goos, goarch, name)
+	return path.Join("kubernetes", p.kubernetes, "bin", p.goos, p.goarch, name)
 }
 
 // address is where to download the file from.
-func address(mirror, file string) string {
-	if mirror != "" {
-		return mirror + "/" + file
+func (p plane) address(file string) string {
+	if p.mirror != "" {
+		return p.mirror + "/" + file
 	}
 	site, rest, _ := strings.Cut(file, "/")
 	return sites()[site] + "/" + rest
 }
 
-// download puts the binaries that can be had into the directory, writes the
-// origin of each to origins, and returns the names of the others. One line says
-// why those can't be had.
-func (p plane) download(ctx context.Context, dir string, origins map[string]string) (missing []string) {
+// download puts the binaries that can be had into the directory, and returns the
+// names of the others. It fetches all at the same time, so that several that
+// can't be reached cost the time of one. A line says why one can't be had.
+func (p plane) download(ctx context.Context, dir string) (missing []string) {
 	if p.mirror == mirrorOff {
 		return binaryNames()
 	}
-	reasons := map[string]string{} // binary -> why it can't be had
-	var wanted []string
-	for _, name := range binaryNames() {
-		if p.downloaded(name) == "" {
-			reasons[name] = "no sum of " + p.published(name) + " is recorded"
-			continue
-		}
-		wanted = append(wanted, name)
-	}
-	for name, file := range p.fetch(ctx, wanted, reasons) {
-		if err := place(name, file, dir); err != nil {
-			reasons[name] = err.Error()
-			continue
-		}
-		origins[name] = p.downloaded(name)
-	}
-	if len(reasons) > 0 && ctx.Err() == nil {
-		fmt.Println("Not downloaded: " + grouped(reasons))
-	}
-	return slices.Sorted(maps.Keys(reasons))
-}
-
-// grouped names each reason once, with all that it applies to.
-func grouped(reasons map[string]string) string {
-	var order []string
-	names := map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(reasons)) {
-		reason := reasons[name]
-		if names[reason] == nil {
-			order = append(order, reason)
-		}
-		names[reason] = append(names[reason], name)
-	}
-	var parts []string
-	for _, reason := range order {
-		parts = append(parts, strings.Join(names[reason], ", ")+" ("+reason+")")
-	}
-	return strings.Join(parts, "; ") + "."
-}
-
-// fetch returns the path in the cache of each wanted file that is there or can
-// be downloaded, and adds to reasons why others can't.
-func (p plane) fetch(ctx context.Context, wanted []string, reasons map[string]string) map[string]string {
-	files := map[string]string{} // binary -> path
-	if len(wanted) == 0 {
-		return files
-	}
-	s, unlock, err := openStore(ctx, p.cache)
-	if err != nil {
-		for _, name := range wanted {
-			reasons[name] = err.Error()
-		}
-		return files
-	}
-	defer unlock()
-	var missing []string
-	for _, name := range wanted {
-		file, err := s.cached(p.sums[p.published(name)])
-		switch {
-		case err == nil:
-			files[name] = file
-		case errors.Is(err, os.ErrNotExist):
-			missing = append(missing, name)
-		default:
-			reasons[name] = err.Error()
-		}
-	}
-	if len(missing) > 0 {
-		p.fetchFrom(ctx, s, missing, files, reasons)
-	}
-	return files
-}
-
-// fetchFrom downloads all files at the same time, so that several that can't be
-// reached cost the time of one.
-func (p plane) fetchFrom(ctx context.Context, s *store, missing []string, files, reasons map[string]string) {
-	fmt.Printf("Downloading %s of Kubernetes %s and etcd %s, once for all clones.\n",
-		strings.Join(missing, ", "), p.kubernetes, p.etcd)
-	var mu sync.Mutex // guards files, reasons and failed
-	var failed error
+	d := newDownloader()
+	failures := make([]error, len(binaryNames()))
 	var group sync.WaitGroup
-	finish := showProgress(s.String)
-	for _, name := range missing {
-		group.Go(func() {
-			published := p.published(name)
-			file, err := s.get(ctx, address(p.mirror, published), p.sums[published])
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				reasons[name], failed = shortened(err), err
-				return
-			}
-			files[name] = file
-		})
+	for i, name := range binaryNames() {
+		group.Go(func() { failures[i] = p.fetch(ctx, d, name, dir) })
 	}
 	group.Wait()
-	finish(failed)
-}
-
-// shortened is one line without the address, but with its host.
-func shortened(err error) string {
-	text := err.Error()
-	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		text = failed.Err.Error()
-		if parsed, parseErr := url.Parse(failed.URL); parseErr == nil {
-			text = parsed.Host + ": " + text
+	for i, name := range binaryNames() {
+		if failures[i] != nil {
+			fmt.Printf("Not downloaded: %s: %v\n", name, failures[i])
+			missing = append(missing, name)
 		}
 	}
-	return strings.ReplaceAll(text, "\n", " ")
+	return missing
+}
+
+// fetch puts a binary into the directory, from the cache if that has it.
+func (p plane) fetch(ctx context.Context, d downloader, name, dir string) error {
+	file := p.published(name)
+	sum := p.sums[file]
+	if sum == "" {
+		return fmt.Errorf("no sum of %s is recorded", file)
+	}
+	cached := filepath.Join(p.cache, sum)
+	if sumOfFile(cached) != sum {
+		if err := os.MkdirAll(p.cache, 0o755); err != nil {
+			return err
+		}
+		fmt.Printf("Downloading %s, once for all clones.\n", file)
+		if err := d.get(ctx, p.address(file), sum, cached); err != nil {
+			return err
+		}
+	}
+	return place(name, cached, dir)
+}
+
+// sumOfFile returns the SHA-256 sum of a file; empty if it can't be read.
+func sumOfFile(name string) string {
+	file, err := os.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	digest := sha256.New()
+	if _, err := io.Copy(digest, file); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(digest.Sum(nil))
+}
+
+// downloader gets files by HTTP.
+type downloader struct {
+	client *http.Client
+	stall  time.Duration
+}
+
+func newDownloader() downloader {
+	dialer := net.Dialer{Timeout: connectTimeout}
+	return downloader{stall: stallTime, client: &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: connectTimeout, ResponseHeaderTimeout: answerTimeout,
+	}}}
+}
+
+// get downloads the file with the sum. It is filled aside and renamed, so that nothing of it stays if that fails.
+func (d downloader) get(ctx context.Context, from, sum, to string) error {
+	part, err := os.CreateTemp(filepath.Dir(to), ".part-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(part.Name()) }() // It is gone if all went well.
+	got, err := d.try(ctx, from, part)
+	for attempt := 1; errors.Is(err, io.ErrUnexpectedEOF) && attempt < maxAttempts; attempt++ {
+		got, err = d.try(ctx, from, part)
+	}
+	if err := errors.Join(err, part.Close()); err != nil {
+		return err
+	}
+	if got != sum {
+		return fmt.Errorf("%s has the SHA-256 sum %s, want %s", from, got, sum)
+	}
+	return os.Rename(part.Name(), to)
+}
+
+// try downloads to the file from its start, and returns the sum.
+func (d downloader) try(ctx context.Context, from string, to *os.File) (sum string, err error) {
+	if _, err := to.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	if err := to.Truncate(0); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := d.client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s: %s", from, response.Status)
+	}
+	watch := time.AfterFunc(d.stall, func() { cancel(fmt.Errorf("%s: %w", from, errStalled)) })
+	defer watch.Stop()
+	digest := sha256.New()
+	progress := io.TeeReader(io.LimitReader(response.Body, maxFile), resetter{watch, d.stall})
+	if _, err = io.Copy(io.MultiWriter(to, digest), progress); err != nil && context.Cause(ctx) != nil {
+		err = context.Cause(ctx)
+	}
+	return hex.EncodeToString(digest.Sum(nil)), err
+}
+
+// resetter starts a timer anew with each write.
+type resetter struct {
+	timer    *time.Timer
+	duration time.Duration
+}
+
+func (r resetter) Write(data []byte) (int, error) {
+	r.timer.Reset(r.duration)
+	return len(data), nil
 }
 
 // place copies the binary from the file in the cache to the directory.
@@ -214,34 +234,4 @@ func unpack(archive io.Reader, name string) (io.Reader, error) {
 			return files, nil
 		}
 	}
-}
-
-// sums maps the name of a file -> its SHA-256 sum in hexadecimal.
-type sums map[string]string
-
-// readSums reads what sha256sum writes.
-func readSums(file string) (sums, error) {
-	content, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer content.Close()
-	read := sums{}
-	scanner := bufio.NewScanner(content)
-	for line := 1; scanner.Scan(); line++ {
-		sum, name, ok := strings.Cut(scanner.Text(), "  ")
-		if !ok || !isSum(sum) || name == "" {
-			return nil, fmt.Errorf("%s:%d: want a SHA-256 sum, two spaces and a name", file, line)
-		}
-		if read[name] != "" {
-			return nil, fmt.Errorf("%s:%d: %s is named a second time", file, line, name)
-		}
-		read[name] = strings.ToLower(sum)
-	}
-	return read, scanner.Err()
-}
-
-func isSum(text string) bool {
-	raw, err := hex.DecodeString(text)
-	return err == nil && len(raw) == sha256.Size
 }

@@ -13,12 +13,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 )
@@ -53,10 +53,6 @@ func main() {
 // buildLimit bounds one build. On a busy machine one took 55 minutes.
 const buildLimit = 2 * time.Hour
 
-// buildPatience is how long another process may take to build the same
-// directory: twice what it takes on two cores.
-const buildPatience = 40 * time.Minute
-
 type options struct {
 	out, kubernetes, mirror, sums, cache string
 }
@@ -76,7 +72,7 @@ func run(ctx context.Context, o options, build builder) error {
 	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
 		return err
 	}
-	unlock, err := lock(ctx, filepath.Clean(o.out)+".lock", buildPatience, func() int64 { return 0 })
+	unlock, err := lock(ctx, filepath.Clean(o.out)+".lock")
 	if err != nil {
 		return err
 	}
@@ -96,8 +92,7 @@ func (p plane) provide(ctx context.Context, out string, build builder) error {
 	}
 	defer os.RemoveAll(work)
 
-	origins := map[string]string{}
-	missing := p.download(ctx, work, origins)
+	missing := p.download(ctx, work)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -105,11 +100,8 @@ func (p plane) provide(ctx context.Context, out string, build builder) error {
 		if err := build(ctx, p, missing, work); err != nil {
 			return fmt.Errorf("building the control plane: %w", err)
 		}
-		for _, name := range missing {
-			origins[name] = p.built(name)
-		}
 	}
-	if err := writeStamp(work, origins); err != nil {
+	if err := p.writeStamp(work, missing); err != nil {
 		return err
 	}
 	if err := os.Chmod(work, 0o755); err != nil {
@@ -121,7 +113,29 @@ func (p plane) provide(ctx context.Context, out string, build builder) error {
 	return os.Rename(work, out)
 }
 
-// platform is the one to download for, as releases name it.
-func platform() (goos, goarch string) {
-	return runtime.GOOS, runtime.GOARCH
+// lock waits until no other process has the file locked. That of a process that ended is free.
+func lock(ctx context.Context, name string) (unlock func(), err error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	told := false
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = file.Close() }, nil // Nothing was written to it.
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("locking %s: %w", name, err), file.Close())
+		}
+		if !told {
+			fmt.Printf("Waiting for another process that has %s.\n", name)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), file.Close())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }

@@ -10,34 +10,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
-
-// asProgram makes the test binary the program itself, but for the build.
-const asProgram = "CONTROLPLANE_AS_PROGRAM"
-
-func TestMain(m *testing.M) {
-	arguments := os.Getenv(asProgram)
-	if arguments == "" {
-		os.Exit(m.Run())
-	}
-	fields := strings.Split(arguments, " ")
-	o := options{out: fields[0], mirror: fields[1], sums: fields[2], cache: fields[3]}
-	err := run(context.Background(), o, func(context.Context, plane, []string, string) error { return errors.New("no build here") })
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
 
 // etcdArchive is laid out as a release's.
 func etcdArchive(t *testing.T, version string) []byte {
@@ -92,19 +75,22 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	for _, name := range binaryNames() {
-		w.files[w.plane.published(name)] = []byte("official " + name)
+		w.files[w.published(name)] = []byte("official " + name)
 	}
-	w.files[w.plane.published(etcdName)] = etcdArchive(t, w.plane.etcd)
+	w.files[w.published(etcdName)] = etcdArchive(t, w.plane.etcd)
 	w.writeSums(t)
 	return w
 }
+
+// published is the file that is the binary here, or holds it.
+func (w *world) published(name string) string { return w.plane.published(name) }
 
 // writeSums records the sums of all files but the named ones.
 func (w *world) writeSums(t *testing.T, without ...string) {
 	t.Helper()
 	var list strings.Builder
 	for file, content := range w.files {
-		if !slices.ContainsFunc(without, func(name string) bool { return w.plane.published(name) == file }) {
+		if !slices.ContainsFunc(without, func(name string) bool { return w.published(name) == file }) {
 			fmt.Fprintf(&list, "%s  %s\n", sumOf(content), file)
 		}
 	}
@@ -165,7 +151,7 @@ func TestOfficialBinaries(t *testing.T) {
 	w.out += "-of-another-clone"
 	w.check(t, 0) // The cache has them.
 
-	damaged := filepath.Join(w.cache, sumOf(w.files[w.plane.published("kubectl")]))
+	damaged := filepath.Join(w.cache, sumOf(w.files[w.published("kubectl")]))
 	if err := os.WriteFile(damaged, []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -182,17 +168,17 @@ func TestWhatIsNotDownloadedIsBuilt(t *testing.T) {
 	})
 	t.Run("with another sum", func(t *testing.T) {
 		w := newWorld(t)
-		w.files[w.plane.published(etcdName)] = []byte("not what was recorded")
+		w.files[w.published(etcdName)] = []byte("not what was recorded")
 		w.check(t, 4, etcdName)
 	})
 	t.Run("without the file", func(t *testing.T) {
 		w := newWorld(t)
-		delete(w.files, w.plane.published("kube-apiserver"))
+		delete(w.files, w.published("kube-apiserver"))
 		w.check(t, 4, "kube-apiserver")
 	})
 	t.Run("with an archive that lacks the binary", func(t *testing.T) {
 		w := newWorld(t)
-		w.files[w.plane.published(etcdName)] = []byte("no archive")
+		w.files[w.published(etcdName)] = []byte("no archive")
 		w.writeSums(t)
 		w.check(t, 4, etcdName)
 	})
@@ -230,83 +216,71 @@ func TestStampKnowsWhatTheBinariesAre(t *testing.T) {
 	}
 }
 
-func TestTwoProcesses(t *testing.T) {
+func TestOneOfTwoProcessesBuilds(t *testing.T) {
 	w := newWorld(t)
-	var processes []*exec.Cmd
-	var outputs [4]bytes.Buffer
-	for i := range outputs {
-		process := exec.CommandContext(t.Context(), os.Args[0])
-		out := filepath.Join(t.TempDir(), "k8s")
-		process.Env = append(os.Environ(), asProgram+"="+strings.Join([]string{out, w.mirror, w.sums, w.cache}, " "))
-		process.Stdout, process.Stderr = &outputs[i], &outputs[i]
-		if err := process.Start(); err != nil {
-			t.Fatal(err)
-		}
-		processes = append(processes, process)
+	w.mirror = mirrorOff
+	var builds atomic.Int64
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if err := run(t.Context(), w.options, func(_ context.Context, _ plane, names []string, dir string) error {
+				builds.Add(1)
+				for _, name := range names {
+					if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	for i, process := range processes {
-		if err := process.Wait(); err != nil {
-			t.Errorf("process %d: %v\n%s", i, err, outputs[i].String())
-		}
-	}
-	if got := w.requests.Load(); got != 4 {
-		t.Errorf("asked the mirror %d times, want 4", got)
+	both.Wait()
+	if got := builds.Load(); got != 1 {
+		t.Errorf("built %d times, want once", got)
 	}
 }
 
+// Each file's sum is published beside it, or in a list for all.
 func TestRecordSums(t *testing.T) {
 	w := newWorld(t)
-	recorded := map[string]string{}
-	versions := []string{w.plane.kubernetes}
-	dirs, err := filepath.Glob(filepath.Join(versionsDir, "*"))
+	pinned, err := pinnedVersions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range dirs {
-		p, err := describe(t.Context(), options{kubernetes: filepath.Base(dir), sums: w.sums})
+	want := sums{}
+	etcdSums := "etcd/" + w.plane.etcd + "/SHA256SUMS"
+	for _, name := range append(pinned, "") {
+		p, err := describe(t.Context(), options{kubernetes: name, sums: w.sums})
 		if err != nil {
 			t.Fatal(err)
 		}
-		versions = append(versions, p.kubernetes)
-	}
-	var list strings.Builder
-	for _, goarch := range []string{"amd64", "arm64"} {
-		for _, version := range versions {
-			for _, name := range binaryNames()[1:] {
-				file := publishedKubernetes(version, "linux", goarch, name)
-				recorded[file] = sumOf([]byte(file))
-				w.files[file+".sha256"] = []byte(recorded[file])
+		p.goos = "linux"
+		for _, p.goarch = range []string{"amd64", "arm64"} {
+			for _, binary := range binaryNames() {
+				file := p.published(binary)
+				want[file] = sumOf([]byte(file))
+				if binary == etcdName {
+					w.files[etcdSums] = fmt.Appendf(w.files[etcdSums], "%s  %s\n", want[file], filepath.Base(file))
+				} else {
+					w.files[file+".sha256"] = []byte(want[file])
+				}
 			}
 		}
-		file := publishedEtcd(w.plane.etcd, "linux", goarch)
-		recorded[file] = sumOf([]byte(file))
-		fmt.Fprintf(&list, "%s  %s\n", recorded[file], filepath.Base(file))
 	}
-	all := "etcd/" + w.plane.etcd + "/SHA256SUMS"
-	w.files[all] = []byte(list.String())
 	if err := recordSums(t.Context(), w.options); err != nil {
 		t.Fatal(err)
 	}
-	got, err := readSums(w.sums)
-	if err != nil || len(got) != len(recorded) {
-		t.Errorf("got %d sums and %v, want %d", len(got), err, len(recorded))
+	if got, err := readSums(w.sums); err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %v and %v, want %v", got, err, want)
 	}
-	for file, sum := range recorded {
-		if got[file] != sum {
-			t.Errorf("%s has the sum %s, want %s", file, got[file], sum)
-		}
-	}
-
-	delete(w.files, all)
-	before, err := os.ReadFile(w.sums)
-	if err != nil {
-		t.Fatal(err)
-	}
+	delete(w.files, etcdSums)
 	if err := recordSums(t.Context(), w.options); err == nil || !strings.Contains(err.Error(), "404") {
 		t.Errorf("got %v, want that a list isn't there", err)
 	}
-	if after, err := os.ReadFile(w.sums); err != nil || !bytes.Equal(after, before) {
-		t.Errorf("the sums changed though some are missing (%v)", err)
+	if got, err := readSums(w.sums); err != nil || !maps.Equal(got, want) {
+		t.Errorf("the sums changed to %v though some are missing (%v)", got, err)
 	}
 }
 
@@ -321,8 +295,8 @@ func TestBadInput(t *testing.T) {
 		"a path":                      {change: func(o *options) { o.kubernetes = "../v1.1" }, want: "isn't pinned here"},
 		"a mirror that is no URL":     {change: func(o *options) { o.mirror = "mirror.example" }, want: "must be an http or https URL, or off"},
 		"no sums":                     {change: func(o *options) { o.sums += "-missing" }, want: "no such file"},
-		"a sum that is too short":     {sums: "abc  kubectl\n", want: ":1: want a SHA-256 sum"},
-		"a sum twice":                 {sums: strings.Repeat(sumOf(nil)+"  kubectl\n", 2), want: ":2: kubectl is named a second time"},
+		"a sum that is too short":     {sums: "abc  kubectl\n", want: ":1: "},
+		"a sum twice":                 {sums: strings.Repeat(sumOf(nil)+"  kubectl\n", 2), want: ":2: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := w.options
@@ -348,26 +322,20 @@ func TestSumsOfPinnedVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dirs, err := filepath.Glob(filepath.Join(versionsDir, "*"))
+	pinned, err := pinnedVersions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append([]string{""}, dirs...) {
-		o := options{sums: "SHA256SUMS", cache: t.TempDir()}
-		if name != "" {
-			o.kubernetes = filepath.Base(name)
-		}
+	for _, name := range append(pinned, "") {
+		o := options{kubernetes: name, sums: "SHA256SUMS", cache: t.TempDir()}
 		p, err := describe(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, goarch := range []string{"amd64", "arm64"} {
-			for _, file := range []string{
-				publishedEtcd(p.etcd, "linux", goarch), publishedKubernetes(p.kubernetes, "linux", goarch, "kube-apiserver"),
-				publishedKubernetes(p.kubernetes, "linux", goarch, "kube-controller-manager"),
-				publishedKubernetes(p.kubernetes, "linux", goarch, "kubectl"),
-			} {
-				if recorded[file] == "" {
+		p.goos = "linux"
+		for _, p.goarch = range []string{"amd64", "arm64"} {
+			for _, binary := range binaryNames() {
+				if file := p.published(binary); recorded[file] == "" {
 					t.Errorf("%s has no sum; run make controlplane-sums", file)
 				}
 			}

@@ -8,11 +8,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -34,6 +34,8 @@ const etcdName = "etcd"
 // plane describes the control plane that is wanted.
 type plane struct {
 	kubernetes, etcd string
+	// goos and goarch are the platform, as releases name it.
+	goos, goarch string
 	// kubernetesDir is the directory of the go.mod that pins Kubernetes. Etcd's is this directory.
 	kubernetesDir string
 	// goVersion, kubernetesHash and etcdHash say what a build is made from.
@@ -44,7 +46,7 @@ type plane struct {
 }
 
 func describe(ctx context.Context, o options) (plane, error) {
-	p := plane{kubernetesDir: ".", mirror: strings.TrimSuffix(o.mirror, "/"), cache: o.cache}
+	p := plane{goos: runtime.GOOS, goarch: runtime.GOARCH, kubernetesDir: ".", mirror: strings.TrimSuffix(o.mirror, "/"), cache: o.cache}
 	var err error
 	if o.kubernetes != "" {
 		if p.kubernetesDir, err = versionDir(o.kubernetes); err != nil {
@@ -80,15 +82,21 @@ func describe(ctx context.Context, o options) (plane, error) {
 	return p, err
 }
 
-// versionDir is where the named version of Kubernetes is pinned.
-func versionDir(name string) (string, error) {
+// pinnedVersions are the directories below versions/.
+func pinnedVersions() ([]string, error) {
 	known, err := filepath.Glob(filepath.Join(versionsDir, "*", "go.mod"))
-	if err != nil {
-		return "", err
-	}
 	var names []string
 	for _, file := range known {
 		names = append(names, filepath.Base(filepath.Dir(file)))
+	}
+	return names, err
+}
+
+// versionDir is where the named version of Kubernetes is pinned.
+func versionDir(name string) (string, error) {
+	names, err := pinnedVersions()
+	if err != nil {
+		return "", err
 	}
 	if !slices.Contains(names, name) {
 		return "", fmt.Errorf(
@@ -123,12 +131,11 @@ func hashInputs(dir string) (string, error) {
 
 // built is the origin of a binary that is built from the modules.
 func (p plane) built(name string) string {
-	goos, goarch := platform()
 	hash := p.kubernetesHash
 	if name == etcdName {
 		hash = p.etcdHash
 	}
-	return fmt.Sprintf("built by %s for %s/%s from %s", p.goVersion, goos, goarch, hash)
+	return fmt.Sprintf("built by %s for %s/%s from %s", p.goVersion, p.goos, p.goarch, hash)
 }
 
 // downloaded is the origin of a binary of an official release; empty if no sum
@@ -167,16 +174,14 @@ func (p plane) upToDate(out string) bool {
 }
 
 // writeStamp names the origin of each binary in the directory.
-func writeStamp(dir string, origins map[string]string) error {
+func (p plane) writeStamp(dir string, built []string) error {
 	var stamp strings.Builder
-	var errs []error
 	for _, name := range binaryNames() {
-		fmt.Fprintf(&stamp, "%s %s\n", name, origins[name])
-		_, err := os.Stat(filepath.Join(dir, name))
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
+		origin := p.downloaded(name)
+		if slices.Contains(built, name) {
+			origin = p.built(name)
+		}
+		fmt.Fprintf(&stamp, "%s %s\n", name, origin)
 	}
 	return os.WriteFile(filepath.Join(dir, stampFile), []byte(stamp.String()), 0o644)
 }

@@ -140,9 +140,6 @@ func (o *operator) Start(ctx context.Context) (err error) {
 	return err
 }
 
-// Stop returns when it has ended.
-func (o *operator) Stop() error { return o.running.Stop() }
-
 // sayHowToLookAround tells what to type in a shell to go on where the story ended.
 func sayHowToLookAround(out *screen, kubeconfig, path, dir string) {
 	out.say("Everything stays up until Ctrl-C. In another terminal:")

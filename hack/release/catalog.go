@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -48,14 +49,12 @@ type (
 
 // writeCatalog writes the package and the channels of a catalog that offers all bundles.
 func writeCatalog(args []string) error {
-	flags := newFlags("catalog")
+	flags := flag.NewFlagSet("release catalog", flag.ExitOnError)
 	bundles := flags.String("bundles", "", "Directories with a bundle each, separated by commas.")
 	out := flags.String("out", "", "Directory to write "+catalogFile+" to.")
-	if err := parse(flags, args); err != nil {
-		return err
-	}
-	if err := required(map[string]string{"BUNDLES": *bundles, "-out": *out}); err != nil {
-		return err
+	_ = flags.Parse(args)
+	if *bundles == "" {
+		return errors.New("BUNDLES is missing")
 	}
 	text, err := catalogOf(strings.Split(*bundles, ","))
 	if err != nil {
@@ -81,17 +80,17 @@ func catalogOf(dirs []string) ([]byte, error) {
 		}
 		for _, name := range bundle.Channels {
 			if channels[name] == nil {
-				channels[name] = &channel{Schema: "olm.channel", Package: bundle.Package, Name: name}
+				channels[name] = &channel{Schema: "olm.channel", Package: packageName, Name: name}
 			}
 			channels[name].Entries = append(channels[name].Entries, entryOf(bundle))
 		}
 	}
-	blobs := []any{catalogPackage{Schema: "olm.package", Name: newest.Package, DefaultChannel: newest.DefaultChannel}}
+	blobs := []any{catalogPackage{Schema: "olm.package", Name: packageName, DefaultChannel: newest.DefaultChannel}}
 	if channels[newest.DefaultChannel] == nil {
 		return nil, fmt.Errorf("no bundle is in the default channel %s", newest.DefaultChannel)
 	}
 	for _, name := range slices.Sorted(maps.Keys(channels)) {
-		if err := channels[name].check(newest.Package); err != nil {
+		if err := channels[name].check(); err != nil {
 			return nil, fmt.Errorf("channel %s: %w", name, err)
 		}
 		blobs = append(blobs, channels[name])
@@ -99,27 +98,13 @@ func catalogOf(dirs []string) ([]byte, error) {
 	return documents(blobs)
 }
 
-// bundleIn reads a bundle, with the name of its package.
+// bundleIn reads a bundle.
 func bundleIn(dir string) (*manifests.Bundle, error) {
 	bundle, err := manifests.GetBundleFromDir(dir)
-	if err != nil {
-		return nil, err
+	if err == nil && bundle.CSV == nil {
+		err = errors.New("it has no ClusterServiceVersion")
 	}
-	if bundle.CSV == nil {
-		return nil, errors.New("it has no ClusterServiceVersion")
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "metadata", "annotations.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	var about struct {
-		Annotations map[string]string `json:"annotations"`
-	}
-	if err := yaml.Unmarshal(text, &about); err != nil {
-		return nil, err
-	}
-	bundle.Package = about.Annotations[packageAnnotation]
-	return bundle, nil
+	return bundle, err
 }
 
 func entryOf(bundle *manifests.Bundle) entry {
@@ -149,12 +134,12 @@ func documents(blobs []any) ([]byte, error) {
 
 // check sorts the entries, and returns an error unless there is one head, which every other
 // version reaches.
-func (c *channel) check(packageName string) error {
+func (c *channel) check() error {
 	slices.SortFunc(c.Entries, func(a, b entry) int {
 		return cmp.Or(a.version.Compare(b.version), strings.Compare(a.Name, b.Name))
 	})
 	for i := range c.Entries {
-		if c.Entries[i].Name != packageName+".v"+c.Entries[i].version.String() {
+		if c.Entries[i].Name != named(c.Entries[i].version.String()) {
 			return fmt.Errorf("%s is of the package or the version of another bundle", c.Entries[i].Name)
 		}
 		if i > 0 && c.Entries[i].Name == c.Entries[i-1].Name {
@@ -166,10 +151,23 @@ func (c *channel) check(packageName string) error {
 		return fmt.Errorf("it has %d heads, %s: each version but the last must be replaced or skipped by another one",
 			len(heads), strings.Join(heads, ", "))
 	}
+	// OLM goes back from the head, over what each version replaces, and takes from there what it skips.
+	reached := map[string]bool{}
+	for at := heads[0]; at != "" && !reached[at]; {
+		reached[at] = true
+		i := slices.IndexFunc(c.Entries, func(one entry) bool { return one.Name == at })
+		if i < 0 {
+			break // in no catalog any more
+		}
+		for _, skipped := range c.Entries[i].Skips {
+			reached[skipped] = true
+		}
+		at = c.Entries[i].Replaces
+	}
 	var errs []error
 	for _, from := range c.Entries {
-		if way := c.way(from); way[len(way)-1] != heads[0] {
-			errs = append(errs, fmt.Errorf("%s doesn't reach %s, it ends at %s", from.Name, heads[0], way[len(way)-1]))
+		if !reached[from.Name] {
+			errs = append(errs, fmt.Errorf("%s doesn't lead to %s", from.Name, heads[0]))
 		}
 	}
 	return errors.Join(errs...)
@@ -186,25 +184,4 @@ func (c *channel) heads() []string {
 		}
 	}
 	return heads
-}
-
-// way returns the versions at which OLM stops on its way from an installed one, which comes first.
-// Each time it takes the newest that may follow.
-func (c *channel) way(installed entry) []string {
-	way := []string{installed.Name}
-	for i := len(c.Entries) - 1; i >= 0; i-- {
-		if next := c.Entries[i]; next.version.GT(installed.version) && next.follows(installed) {
-			way, installed, i = append(way, next.Name), next, len(c.Entries)
-		}
-	}
-	return way
-}
-
-// follows reports whether an installed version may go to this one directly.
-func (e entry) follows(installed entry) bool {
-	if e.Replaces == installed.Name || slices.Contains(e.Skips, installed.Name) {
-		return true
-	}
-	within, err := semver.ParseRange(e.SkipRange)
-	return err == nil && within(installed.version)
 }

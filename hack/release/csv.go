@@ -19,8 +19,8 @@ func (g *inputs) csv(o options, icon []byte, permissions []operatorsv1alpha1.Str
 	*operatorsv1alpha1.ClusterServiceVersion, error,
 ) {
 	csv := g.base.DeepCopy()
-	csv.Name = o.named(o.Version.String())
-	csv.Spec.Version = version.OperatorVersion{Version: o.Version}
+	csv.Name = named(o.version.String())
+	csv.Spec.Version = version.OperatorVersion{Version: o.version}
 	csv.Spec.Icon = []operatorsv1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(icon), MediaType: "image/svg+xml"}}
 
 	if err := g.describe(csv); err != nil {
@@ -31,8 +31,11 @@ func (g *inputs) csv(o options, icon []byte, permissions []operatorsv1alpha1.Str
 	}
 	strategy := &csv.Spec.InstallStrategy.StrategySpec
 	strategy.ClusterPermissions = permissions
-	strategy.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{g.deploymentSpec(o.Image)}
-	csv.Spec.RelatedImages = relatedImages(strategy.DeploymentSpecs[0])
+	strategy.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{g.deploymentSpec(o.image)}
+	for _, container := range strategy.DeploymentSpecs[0].Spec.Template.Spec.Containers { // for who mirrors a catalog
+		image := operatorsv1alpha1.RelatedImage{Name: container.Name, Image: container.Image}
+		csv.Spec.RelatedImages = append(csv.Spec.RelatedImages, image)
+	}
 	if err := g.namesNoNamespace(strategy); err != nil {
 		return nil, fmt.Errorf("install strategy: %w", err)
 	}
@@ -43,7 +46,7 @@ func (g *inputs) csv(o options, icon []byte, permissions []operatorsv1alpha1.Str
 func (g *inputs) describe(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	owned := csv.Spec.CustomResourceDefinitions.Owned
 	for i := range g.crds {
-		crd := &g.crds[i]
+		crd := g.crds[i]
 		index := slices.IndexFunc(owned, func(one operatorsv1alpha1.CRDDescription) bool { return one.Name == crd.Name })
 		if index < 0 {
 			return fmt.Errorf("CustomResourceDefinition %s: the base of the ClusterServiceVersion doesn't own it", crd.Name)
@@ -72,7 +75,13 @@ func (g *inputs) describe(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 }
 
 func (g *inputs) annotate(csv *operatorsv1alpha1.ClusterServiceVersion, o options) error {
-	examples, err := g.examples()
+	var examples []map[string]any
+	for _, object := range g.all {
+		if g.isExample(object) {
+			examples = append(examples, object.Object)
+		}
+	}
+	text, err := json.MarshalIndent(examples, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -80,23 +89,11 @@ func (g *inputs) annotate(csv *operatorsv1alpha1.ClusterServiceVersion, o option
 	if err != nil {
 		return err
 	}
-	csv.Annotations["alm-examples"] = examples
-	csv.Annotations["containerImage"] = o.Image
+	csv.Annotations["alm-examples"] = string(text)
+	csv.Annotations["containerImage"] = o.image
 	csv.Annotations["operatorframework.io/suggested-namespace"] = g.namespace.GetName()
 	csv.Annotations["operatorframework.io/suggested-namespace-template"] = string(namespace)
-	return o.Edges.set(csv, o)
-}
-
-// examples are all objects of the operator's own types, as JSON for people.
-func (g *inputs) examples() (string, error) {
-	var examples []map[string]any
-	for _, object := range g.others {
-		if g.isExample(object.GroupVersionKind()) {
-			examples = append(examples, object.Object)
-		}
-	}
-	text, err := json.MarshalIndent(examples, "", "  ")
-	return string(text), err
+	return o.edges.set(csv, o.version)
 }
 
 // deploymentSpec is the Deployment with the release's image.
@@ -110,14 +107,4 @@ func (g *inputs) deploymentSpec(image string) operatorsv1alpha1.StrategyDeployme
 		}
 	}
 	return operatorsv1alpha1.StrategyDeploymentSpec{Name: deployment.Name, Label: deployment.Labels, Spec: deployment.Spec}
-}
-
-// relatedImages are all that a mirror of the catalog must have.
-func relatedImages(deployment operatorsv1alpha1.StrategyDeploymentSpec) []operatorsv1alpha1.RelatedImage {
-	var images []operatorsv1alpha1.RelatedImage
-	pod := deployment.Spec.Template.Spec
-	for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
-		images = append(images, operatorsv1alpha1.RelatedImage{Name: container.Name, Image: container.Image})
-	}
-	return images
 }

@@ -5,7 +5,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,13 +22,6 @@ type edges struct {
 	skips    string
 	// skipRange of "-" is none.
 	skipRange string
-}
-
-func (e *edges) bind(flags *flag.FlagSet) {
-	flags.StringVar(&e.replaces, "replaces", "", "Version that this one follows in its channels; empty for the first.")
-	flags.StringVar(&e.skips, "skips", "", "Versions that nobody should stop at, separated by commas.")
-	flags.StringVar(&e.skipRange, "skip-range", "",
-		"Range of versions that may go to this one directly; - for none. By default all earlier ones.")
 }
 
 // check returns an error if an edge leads backwards, or would leave a version behind.
@@ -84,21 +76,21 @@ func (e *edges) rangeBefore(version semver.Version) string {
 }
 
 // set writes the edges to a ClusterServiceVersion.
-func (e *edges) set(csv *operatorsv1alpha1.ClusterServiceVersion, o options) error {
+func (e *edges) set(csv *operatorsv1alpha1.ClusterServiceVersion, version semver.Version) error {
 	if csv.Spec.Replaces != "" || len(csv.Spec.Skips) > 0 {
 		return errors.New("the base of the ClusterServiceVersion has replaces or skips: leave them to REPLACES and SKIPS of make bundle")
 	}
 	if e.replaces != "" {
-		csv.Spec.Replaces = o.named(e.replaces)
+		csv.Spec.Replaces = named(e.replaces)
 	}
 	for _, skip := range e.skipped() {
-		csv.Spec.Skips = append(csv.Spec.Skips, o.named(skip))
+		csv.Spec.Skips = append(csv.Spec.Skips, named(skip))
 	}
 	if e.skipRange != "-" {
-		csv.Annotations[skipRangeAnnotation] = e.rangeBefore(o.Version)
+		csv.Annotations[skipRangeAnnotation] = e.rangeBefore(version)
 	}
 	return nil
 }
 
 // named is a ClusterServiceVersion's name.
-func (o *options) named(version string) string { return o.Package + ".v" + version }
+func named(version string) string { return packageName + ".v" + version }

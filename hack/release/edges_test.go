@@ -11,6 +11,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/yaml"
 )
 
@@ -26,9 +27,9 @@ func catalogued(t *testing.T, bundles ...releasedAs) (channel, error) {
 	var dirs []string
 	for _, bundle := range bundles {
 		o := released()
-		o.Version, o.Edges = semver.MustParse(bundle.version), bundle.edges
-		o.Channels, o.DefaultChannel = "stable", "stable"
-		if err := o.Edges.check(o.Version); err != nil {
+		o.version, o.edges = semver.MustParse(bundle.version), bundle.edges
+		o.channels, o.defaultChannel = "stable", "stable"
+		if err := o.check(); err != nil {
 			return channel{}, err
 		}
 		given, err := read(strings.NewReader(installation))
@@ -65,57 +66,42 @@ func catalogued(t *testing.T, bundles ...releasedAs) (channel, error) {
 	return made, nil
 }
 
-// ways returns how OLM goes from each version of the channel.
-func ways(t *testing.T, made channel) []string {
-	t.Helper()
-	var ways []string
-	for i := range made.Entries {
-		made.Entries[i].version = semver.MustParse(strings.TrimPrefix(made.Entries[i].Name, "toy.v"))
-	}
-	for _, from := range made.Entries {
-		ways = append(ways, strings.ReplaceAll(strings.Join(made.way(from), " "), "toy.v", ""))
-	}
-	return ways
-}
-
-func TestEveryVersionReachesTheHead(t *testing.T) {
+func TestEveryVersionLeadsToTheHead(t *testing.T) {
 	first := releasedAs{version: "1.0.0", edges: edges{}}
-	for name, test := range map[string]struct {
-		bundles []releasedAs
-		want    []string
-	}{
-		"one version": {bundles: []releasedAs{first}, want: []string{"1.0.0"}},
-		"directly, by the range that is the default": {
-			bundles: []releasedAs{first, {"1.1.0", edges{replaces: "1.0.0"}}, {"1.2.0", edges{replaces: "1.1.0"}}},
-			want:    []string{"1.0.0 1.2.0", "1.1.0 1.2.0", "1.2.0"},
+	for name, bundles := range map[string][]releasedAs{
+		"one version":                      {first},
+		"by the range that is the default": {first, {"1.1.0", edges{replaces: "1.0.0"}}, {"1.2.0", edges{replaces: "1.1.0"}}},
+		"without a range": {
+			first, {"1.1.0", edges{replaces: "1.0.0", skipRange: "-"}}, {"1.2.0", edges{replaces: "1.1.0", skipRange: "-"}},
 		},
-		"one after the other, without a range": {
-			bundles: []releasedAs{
-				first, {"1.1.0", edges{replaces: "1.0.0", skipRange: "-"}}, {"1.2.0", edges{replaces: "1.1.0", skipRange: "-"}},
-			},
-			want: []string{"1.0.0 1.1.0 1.2.0", "1.1.0 1.2.0", "1.2.0"},
-		},
-		"past a skipped version, and from it": {
-			bundles: []releasedAs{
-				first, {"1.1.0", edges{replaces: "1.0.0", skipRange: "-"}},
-				{"1.2.0", edges{replaces: "1.0.0", skips: "1.1.0", skipRange: "-"}},
-			},
-			want: []string{"1.0.0 1.2.0", "1.1.0 1.2.0", "1.2.0"},
+		"past a skipped version": {
+			first, {"1.1.0", edges{replaces: "1.0.0"}}, {"1.2.0", edges{replaces: "1.0.0", skips: "1.1.0", skipRange: "-"}},
 		},
 		"by a stop that a narrow range makes": {
-			bundles: []releasedAs{
-				first, {"1.1.0", edges{replaces: "1.0.0"}}, {"1.2.0", edges{replaces: "1.1.0", skipRange: ">=1.1.0 <1.2.0"}},
-			},
-			want: []string{"1.0.0 1.1.0 1.2.0", "1.1.0 1.2.0", "1.2.0"},
+			first, {"1.1.0", edges{replaces: "1.0.0"}}, {"1.2.0", edges{replaces: "1.1.0", skipRange: ">=1.1.0 <1.2.0"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			slices.Reverse(test.bundles) // in whatever order they are named
-			made, err := catalogued(t, test.bundles...)
+			slices.Reverse(bundles) // in whatever order they are named
+			made, err := catalogued(t, bundles...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, ways(t, made)); diff != "" {
+			var want []entry
+			for _, one := range slices.Backward(bundles) {
+				edge := entry{Name: named(one.version), SkipRange: one.edges.rangeBefore(semver.MustParse(one.version))}
+				if one.edges.replaces != "" {
+					edge.Replaces = named(one.edges.replaces)
+				}
+				for _, skip := range one.edges.skipped() {
+					edge.Skips = append(edge.Skips, named(skip))
+				}
+				if edge.SkipRange == "-" {
+					edge.SkipRange = ""
+				}
+				want = append(want, edge)
+			}
+			if diff := cmp.Diff(want, made.Entries, cmpopts.IgnoreUnexported(entry{})); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)
 			}
 		})
@@ -130,17 +116,21 @@ func TestACatalogThatStrandsAVersionIsRefused(t *testing.T) {
 	}{
 		"nothing replaces the first": {
 			bundles: []releasedAs{first, {"1.1.0", edges{}}},
-			want: "channel stable: it has 2 heads, toy.v1.0.0, toy.v1.1.0: " +
+			want: "channel stable: it has 2 heads, shared-quota-operator.v1.0.0, shared-quota-operator.v1.1.0: " +
 				"each version but the last must be replaced or skipped by another one",
 		},
 		"the way branches": {
 			bundles: []releasedAs{
 				first, {"1.1.0", edges{replaces: "1.0.0", skipRange: "-"}}, {"1.2.0", edges{replaces: "1.0.0", skipRange: "-"}},
 			},
-			want: "channel stable: it has 2 heads, toy.v1.1.0, toy.v1.2.0: " +
+			want: "channel stable: it has 2 heads, shared-quota-operator.v1.1.0, shared-quota-operator.v1.2.0: " +
 				"each version but the last must be replaced or skipped by another one",
 		},
-		"a version twice": {bundles: []releasedAs{first, first}, want: "channel stable: toy.v1.0.0 is in it twice"},
+		"only a range leads on": {
+			bundles: []releasedAs{first, {"1.1.0", edges{replaces: "1.0.0"}}, {"1.2.0", edges{replaces: "0.9.0", skips: "1.1.0"}}},
+			want:    "channel stable: shared-quota-operator.v1.0.0 doesn't lead to shared-quota-operator.v1.2.0",
+		},
+		"a version twice": {bundles: []releasedAs{first, first}, want: "channel stable: shared-quota-operator.v1.0.0 is in it twice"},
 		"an edge backwards": {
 			bundles: []releasedAs{{"1.0.0", edges{replaces: "1.0.0"}}}, want: "REPLACES 1.0.0 isn't earlier than VERSION 1.0.0",
 		},

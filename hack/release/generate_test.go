@@ -122,8 +122,8 @@ metadata: {name: config}
 
 func released() options {
 	return options{
-		Package: "toy", Version: semver.MustParse("1.2.3"), Channels: "fast,stable", DefaultChannel: "stable", Image: "example.org/toy:1.2.3",
-		Edges: edges{replaces: "1.0.0", skips: "1.1.0,1.2.0"},
+		version: semver.MustParse("1.2.3"), channels: "fast,stable", defaultChannel: "stable", image: "example.org/toy:1.2.3",
+		edges: edges{replaces: "1.0.0", skips: "1.1.0,1.2.0"},
 	}
 }
 
@@ -150,9 +150,9 @@ func TestFiles(t *testing.T) {
 	want := []string{
 		"bundle.Dockerfile",
 		"bundle/manifests/example.org_toys.yaml",
+		"bundle/manifests/shared-quota-operator.clusterserviceversion.yaml",
 		"bundle/manifests/toy-leader_rbac.authorization.k8s.io_v1_rolebinding.yaml",
 		"bundle/manifests/toy-viewer_rbac.authorization.k8s.io_v1_clusterrole.yaml",
-		"bundle/manifests/toy.clusterserviceversion.yaml",
 		"bundle/metadata/annotations.yaml",
 		"bundle/tests/scorecard/config.yaml",
 		"config/olm/extras.yaml",
@@ -177,7 +177,7 @@ func TestFiles(t *testing.T) {
 
 func TestClusterServiceVersion(t *testing.T) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := yaml.Unmarshal(mustMake(t, installation)["bundle/manifests/toy.clusterserviceversion.yaml"], csv); err != nil {
+	if err := yaml.Unmarshal(mustMake(t, installation)["bundle/manifests/shared-quota-operator.clusterserviceversion.yaml"], csv); err != nil {
 		t.Fatal(err)
 	}
 	wantAnnotations := map[string]string{
@@ -203,10 +203,10 @@ func TestClusterServiceVersion(t *testing.T) {
 	strategy := csv.Spec.InstallStrategy.StrategySpec
 	pod := strategy.DeploymentSpecs[0].Spec.Template.Spec
 	for name, diff := range map[string]string{
-		"name":        cmp.Diff("toy.v1.2.3", csv.Name),
+		"name":        cmp.Diff("shared-quota-operator.v1.2.3", csv.Name),
 		"version":     cmp.Diff("1.2.3", csv.Spec.Version.String()),
-		"replaces":    cmp.Diff("toy.v1.0.0", csv.Spec.Replaces),
-		"skips":       cmp.Diff([]string{"toy.v1.1.0", "toy.v1.2.0"}, csv.Spec.Skips),
+		"replaces":    cmp.Diff("shared-quota-operator.v1.0.0", csv.Spec.Replaces),
+		"skips":       cmp.Diff([]string{"shared-quota-operator.v1.1.0", "shared-quota-operator.v1.2.0"}, csv.Spec.Skips),
 		"annotations": cmp.Diff(wantAnnotations, csv.Annotations),
 		"icon":        cmp.Diff([]operatorsv1alpha1.Icon{{Data: "PHN2Zy8+", MediaType: "image/svg+xml"}}, csv.Spec.Icon),
 		"owned":       cmp.Diff(wantOwned, csv.Spec.CustomResourceDefinitions.Owned),
@@ -264,7 +264,7 @@ func TestRefused(t *testing.T) {
 		},
 		"a second Deployment": {
 			built: more + "{apiVersion: apps/v1, kind: Deployment, metadata: {name: second, namespace: toy-system}}",
-			want:  "Deployment second: there is toy already",
+			want:  "there are 2 objects of kind Deployment, want one",
 		},
 		"a field that its type lacks": {
 			built: strings.Replace(installation, "displayName: Toy", "dispayName: Toy", 1),
@@ -275,8 +275,8 @@ func TestRefused(t *testing.T) {
 			want:  "the Deployment runs as root, the ServiceAccount is toy",
 		},
 		"an installation without scorecard's configuration": {
-			built: strings.Replace(installation, "scorecard.operatorframework.io/v1alpha3", "v1", 1),
-			want:  "the configuration of scorecard is missing",
+			built: strings.Replace(installation, "kind: Configuration", "kind: ConfigMap", 1),
+			want:  "there are 0 objects of kind Configuration, want one",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,9 +5,7 @@ go 1.26.0
 require (
 	github.com/blang/semver/v4 v4.0.0
 	github.com/google/go-cmp v0.7.0
-	github.com/google/licensecheck v0.3.1
 	github.com/operator-framework/api v0.32.0
-	github.com/spdx/tools-golang v0.5.7
 	k8s.io/api v0.37.1
 	k8s.io/apiextensions-apiserver v0.37.1
 	k8s.io/apimachinery v0.37.1
@@ -16,7 +14,6 @@ require (
 
 require (
 	cel.dev/expr v0.25.2 // indirect
-	github.com/anchore/go-struct-converter v0.1.0 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect

@@ -1,40 +1,29 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release makes what a release consists of:
+// Command release makes what OLM needs of a release, and goreleaser doesn't know:
 //
-//	release check    says in which state the tree is that is released
 //	release bundle   writes the OLM bundle
-//	release catalog  writes the catalog of several bundles
-//	release files    builds the programs, and packs, lists and sums up all files
-//
-// The same commit and the same Go give the same files, byte for byte: times are
-// those of the commit, and no owner, directory or umask gets into a file.
+//	release catalog  writes the package and channels of a catalog of several bundles
 package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
 )
 
-const versionUsage = "Version of the operator, such as 1.2.3."
-
 var commands = map[string]func(args []string) error{
 	"bundle":  writeBundle,
 	"catalog": writeCatalog,
-	"check":   checkTree,
-	"files":   writeFiles,
 }
 
 func main() {
-	err := errors.New("name a command: bundle, catalog, check or files")
+	err := errors.New("name a command: bundle or catalog")
 	if len(os.Args) > 1 {
 		if command, ok := commands[os.Args[1]]; ok {
 			err = command(os.Args[2:])
@@ -44,35 +33,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
-}
-
-func newFlags(command string) *flag.FlagSet {
-	return flag.NewFlagSet("release "+command, flag.ExitOnError)
-}
-
-func parse(flags *flag.FlagSet, args []string) error {
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("%q is no flag", flags.Arg(0))
-	}
-	return nil
-}
-
-// required returns an error that names the first flag without a value.
-func required(values map[string]string) error {
-	var missing []string
-	for name, value := range values {
-		if value == "" {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	slices.Sort(missing)
-	return fmt.Errorf("%s is missing", missing[0])
 }
 
 // parseVersion parses a version that may be released: it names files, an image's tag and a

@@ -4,10 +4,7 @@
 package main
 
 import (
-	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -40,83 +37,23 @@ func TestImages(t *testing.T) {
 	}
 }
 
-func TestPlatforms(t *testing.T) {
-	if err := checkPlatforms(wanted("linux/amd64,windows/arm64")); err != nil {
-		t.Error(err)
-	}
-	err := checkPlatforms(wanted("linux/riscv64"))
-	if err == nil || !strings.HasPrefix(err.Error(), `PLATFORMS: "linux/riscv64" is none of [linux/amd64 `) {
-		t.Errorf("got %v", err)
-	}
-	if got := len(operator.platforms(nil)); got != 2 {
-		t.Errorf("the operator has %d platforms, want 2", got)
-	}
-}
-
-// The SBOM lists the sum of the operator's binary, which must be that of the image.
+// The SBOM has the sum of the operator that goreleaser builds, which must be that of the image.
 func TestTheImageIsBuiltAlike(t *testing.T) {
-	dockerfile, err := os.ReadFile("../../Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH     go build -trimpath -buildvcs=false -ldflags="` +
-		operator.linked("$VERSION") + `" -o /manager ` + operator.pkg
-	if !strings.Contains(strings.ReplaceAll(string(dockerfile), "\\\n", ""), want) {
-		t.Errorf("the Dockerfile doesn't run %s", want)
-	}
-}
-
-// A tree is what its tag names only if it is clean and has the tag.
-func TestTheTreeIsThatOfTheTag(t *testing.T) {
-	root := t.TempDir()
-	run := func(args ...string) {
-		t.Helper()
-		command := exec.CommandContext(t.Context(), "git", append([]string{"-C", root, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
-		if text, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, text)
-		}
-	}
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+	var files [2]string
+	for i, name := range []string{"../../Dockerfile", "../../.goreleaser.yaml"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
 			t.Fatal(err)
 		}
+		files[i] = strings.ReplaceAll(string(text), "\\\n", "")
 	}
-	check := func(strict bool, want ...string) {
-		t.Helper()
-		args := []string{"-version", "1.2.3", "-image", "a:b", "-root", root}
-		if !strict {
-			if err := checkTree(args); err != nil {
-				t.Errorf("a release that isn't strict fails: %v", err)
-			}
-			return
+	for _, want := range []string{
+		`CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH     go build -trimpath -buildvcs=false -ldflags="-s -w -X main.version=$VERSION" -o /manager .`,
+		"  main: .\n  binary: manager\n  env: &env [CGO_ENABLED=0, GOFLAGS=-mod=readonly, GOWORK=off, GOEXPERIMENT=, GOFIPS140=off]\n" +
+			"  flags: &flags [-trimpath, -buildvcs=false]\n  ldflags: [\"-s -w -X main.version={{ .Tag }}\"]\n",
+	} {
+		if !strings.Contains(files[0]+files[1], want) {
+			t.Errorf("neither the Dockerfile nor .goreleaser.yaml has %s", want)
 		}
-		err := checkTree(append(args, "-strict"))
-		if (err == nil) != (len(want) == 0) {
-			t.Fatalf("got %v, want %q", err, want)
-		}
-		for _, part := range want {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("got %v, want %q", err, part)
-			}
-		}
-	}
-	run("init", "-q")
-	write("CHANGELOG.md", "# Changelog\n\n## [1.2.2]\n\nold\n")
-	run("add", ".")
-	run("commit", "-q", "-m", "first")
-	check(false)
-	check(true, "doesn't have the tag v1.2.3", "CHANGELOG.md has no section [1.2.3]")
-	write("CHANGELOG.md", "# Changelog\n\n## [1.2.3] - today\n\nnew\n\n## [1.2.2]\n\nold\n")
-	run("commit", "-q", "-a", "-m", "second")
-	run("tag", "v1.2.3")
-	check(true)
-	write("more", "x")
-	check(true, "the tree is dirty: 1 files differ from the commit, the first is more")
-	if text, err := notes(root, "1.2.3"); err != nil || text != "new\n" {
-		t.Errorf("notes: %q, %v", text, err)
-	}
-	if _, err := commitTime(filepath.Join(root, "missing")); err == nil || errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without a repository: %v, want what git says", err)
 	}
 }

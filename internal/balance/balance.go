@@ -47,7 +47,7 @@ type Balance struct {
 // missing from Reserved, and what was given back since then is still in it: see Torn.
 func Read(count *counting.Count, quota string, uid types.UID, known ledger.State) Balance {
 	// Before the count is locked, because it copies the ledger.
-	draft := ledger.Edit(known.WithoutEscrows())
+	draft := ledger.EditWithoutEscrows(known)
 	var balance Balance
 	count.Read(quota, func(view counting.View) {
 		target := view.Target()
@@ -67,6 +67,19 @@ func Read(count *counting.Count, quota string, uid types.UID, known ledger.State
 		balance.Reserved, balance.Doubtful = state.Reserved(), state.Doubtful()
 	}
 	return balance
+}
+
+// Uncounted returns the limited resources that are not counted to the end, or of which the ledger has no count. Charges
+// are judged by the ledger, so a quota is not ready before that.
+func (b *Balance) Uncounted(known ledger.State) []corev1.ResourceName {
+	isOpen := known.Sealed.IsZero() && known.Quota == b.Target.UID && known.Digest == b.Target.Digest
+	var uncounted []corev1.ResourceName
+	for name := range b.Target.Sources {
+		if _, settled := known.Used[name]; !isOpen || !settled || !slices.Contains(b.Complete, name) {
+			uncounted = append(uncounted, name)
+		}
+	}
+	return uncounted
 }
 
 // Torn reports whether the figures can't be of one moment: used and reserved
@@ -98,13 +111,15 @@ func BasisOf(target counting.Target) ledger.Basis {
 func ObservationOf(view counting.View) ledger.Observation {
 	target := view.Target()
 	return ledger.Observation{
-		Basis:   BasisOf(target),
-		Hard:    target.Quota.Spec.Hard,
-		Used:    view.Total(),
-		Sources: target.Sources,
-		Counted: view.Counted(),
-		Touched: view.Touched(),
-		Joined:  view.LastJoined(),
+		Basis:    BasisOf(target),
+		Hard:     target.Quota.Spec.Hard,
+		Advisory: target.Quota.Advisory,
+		Used:     view.Total(),
+		Sources:  target.Sources,
+		Counted:  view.Counted(),
+		Touched:  view.Touched(),
+		Joined:   view.LastJoined(),
+		Members:  view.Counted()[ledger.Namespaces],
 		Seen: func(reservation ledger.Reservation) bool {
 			return view.Includes(reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name,
 				reservation.UID, resourceversion.Parse(reservation.From))
@@ -112,7 +127,7 @@ func ObservationOf(view counting.View) ledger.Observation {
 	}
 }
 
-// SettlementOf returns the observation that a ledger may settle by now. If a namespace has joined or changed,
+// SettlementOf returns the observation that a ledger may settle by now. If a namespace has joined,
 // and nobody has proved yet that the count has all its objects, the observation is dated before that join. So
 // requests in that namespace are not judged by less than it brought.
 //
@@ -132,7 +147,7 @@ func SettlementOf(view counting.View, known ledger.State) *ledger.Observation {
 	if view.LastLeft() > before {
 		return nil
 	}
-	observation.Touched[ledger.Namespaces], observation.Joined = before, min(observation.Joined, before)
+	observation.Touched[ledger.Namespaces], observation.Joined, observation.Members = before, min(observation.Joined, before), before
 	return &observation
 }
 
@@ -150,5 +165,5 @@ func Awaits(view counting.View, known ledger.State, reservation ledger.Reservati
 // Unproved returns the joins that a ledger waits for.
 func Unproved(view counting.View, known ledger.State) []counting.Joined {
 	basis := BasisOf(view.Target())
-	return view.Unproved(func(version uint64) bool { return known.HasCounted(basis, version) })
+	return view.Unproved(func(version uint64) bool { return known.HasJoined(basis, version) })
 }

@@ -138,7 +138,7 @@ func TestALedgerSettlesBeforeANamespaceOfWhichMoreIsToCome(t *testing.T) {
 		"what is used is forgotten": {
 			known: func(known *ledger.State) {
 				draft := ledger.Edit(*known)
-				draft.Forget(moment)
+				draft.Forget(1)
 				*known = draft.State()
 			}, want: 1,
 		},

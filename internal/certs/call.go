@@ -98,7 +98,7 @@ func trusted(calls []Call, material *Material, now time.Time) bool {
 func trustedBy(calls []Call) []*x509.Certificate {
 	var all []*x509.Certificate
 	for _, call := range calls {
-		if some, err := ParseBundle([]byte(call.Bundle)); err == nil {
+		if some, err := parseBundle([]byte(call.Bundle)); err == nil {
 			all = with(all, some...)
 		}
 	}

@@ -202,12 +202,12 @@ func TestInvalidMaterial(t *testing.T) {
 		},
 		"no authority": {
 			cert: string(good[CertKey]), key: string(good[KeyKey]), authority: "garbage",
-			want: "reading the webhook's certificate authority: there is no certificate in it",
+			want: "reading the webhook's certificate authority: data does not contain any valid",
 		},
 		"an authority that is broken": {
 			cert: string(good[CertKey]), key: string(good[KeyKey]),
 			authority: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-			want:      "reading the webhook's certificate authority: reading a certificate: ",
+			want:      "reading the webhook's certificate authority: x509: ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,15 +4,22 @@
 package certs
 
 import (
-	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
+	"io/fs"
+	"net"
+	"os"
 	"slices"
 	"time"
+
+	"k8s.io/client-go/util/cert"
 )
+
+// directoryEvery is how often files are read again. A kubelet brings a new Secret
+// within a minute.
+const directoryEvery = 10 * time.Second
 
 // Material is a certificate to present, and the authorities that vouch for it.
 type Material struct {
@@ -26,7 +33,7 @@ func NewMaterial(certPEM, keyPEM, authorityPEM []byte) (*Material, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the webhook's certificate: %w", err)
 	}
-	authorities, err := ParseBundle(authorityPEM)
+	authorities, err := parseBundle(authorityPEM)
 	if err != nil {
 		return nil, fmt.Errorf("reading the webhook's certificate authority: %w", err)
 	}
@@ -53,33 +60,10 @@ func (m *Material) chain() []*x509.Certificate {
 	return chain
 }
 
-var errNoAuthority = errors.New("there is no certificate in it")
-
-// ParseBundle reads all certificates in a text of PEM, each once.
-func ParseBundle(text []byte) ([]*x509.Certificate, error) {
-	var certificates []*x509.Certificate
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != certificateType {
-			continue // the API server passes it over too
-		}
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("reading a certificate: %w", err)
-		}
-		certificates = with(certificates, certificate)
-	}
-	if len(certificates) == 0 {
-		return nil, errNoAuthority
-	}
-	return certificates, nil
-}
-
-func formatBundle(certificates []*x509.Certificate) []byte {
-	blocks := make([][]byte, 0, len(certificates))
-	for _, certificate := range certificates {
-		blocks = append(blocks, pem.EncodeToMemory(&pem.Block{Type: certificateType, Bytes: certificate.Raw}))
-	}
-	return bytes.Join(blocks, nil)
+// parseBundle reads all certificates in a text of PEM, each once.
+func parseBundle(text []byte) ([]*x509.Certificate, error) {
+	certificates, err := cert.ParseCertsPEM(text)
+	return with(nil, certificates...), err
 }
 
 func contains(certificates []*x509.Certificate, one *x509.Certificate) bool {
@@ -95,4 +79,43 @@ func with(certificates []*x509.Certificate, more ...*x509.Certificate) []*x509.C
 		}
 	}
 	return all
+}
+
+// Directory holds a certificate that the installation provides: tls.crt,
+// tls.key and ca.crt, each of which may change.
+type Directory string
+
+// Load reads the files, and says after how long to read them again.
+func (d Directory) Load(context.Context) (*Material, time.Duration, error) {
+	material, err := d.read()
+	return material, directoryEvery, err
+}
+
+func (d Directory) read() (*Material, error) {
+	var content [3][]byte
+	for i, name := range []string{CertKey, KeyKey, AuthorityKey} {
+		var err error
+		if content[i], err = fs.ReadFile(os.DirFS(string(d)), name); err != nil {
+			return nil, fmt.Errorf("reading the webhook's certificate in %s: %w", string(d), err)
+		}
+	}
+	return NewMaterial(content[0], content[1], content[2])
+}
+
+// SelfSign makes a certificate for one host, which lives as long as the process.
+func (c *Certificates) SelfSign(host string) error {
+	var addresses []net.IP
+	if address := net.ParseIP(host); address != nil {
+		addresses = append(addresses, address)
+	}
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(host, addresses, nil)
+	if err != nil {
+		return fmt.Errorf("making a certificate for %s: %w", host, err)
+	}
+	material, err := NewMaterial(certPEM, keyPEM, certPEM)
+	if err != nil {
+		return err
+	}
+	c.Update(material, nil)
+	return nil
 }

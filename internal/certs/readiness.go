@@ -28,10 +28,21 @@ var errNotConfigured = errors.New("there is no ValidatingWebhookConfiguration " 
 // Ready is a readiness check: what answers at the address would be accepted by
 // the API server, as its webhook configuration is now.
 func (c *Certificates) Ready(reader client.Reader, address string) healthz.Checker {
-	said := &lastSaid{}
+	var mu sync.Mutex // guards said
+	said := ""
 	return func(request *http.Request) error {
 		err := c.ready(request.Context(), reader, address)
-		said.say(request.Context(), err)
+		// The probe itself is told no more than that. Each state is logged once.
+		state := "the API server accepts the webhook's certificate"
+		if err != nil {
+			state = "the webhooks are not ready: " + err.Error()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if state != said {
+			said = state
+			log.FromContext(request.Context()).Info(state)
+		}
 		return err
 	}
 }
@@ -75,30 +86,4 @@ func (c *Certificates) handshake(ctx context.Context, address string, calls []Ca
 	}
 	_ = connection.Close() // it has served
 	return nil
-}
-
-// lastSaid logs why a replica isn't ready, once for each reason: the probe
-// itself is told no more than that.
-type lastSaid struct {
-	// mu guards reason.
-	mu     sync.Mutex
-	reason string
-}
-
-func (l *lastSaid) say(ctx context.Context, err error) {
-	reason := ""
-	if err != nil {
-		reason = err.Error()
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if reason == l.reason {
-		return
-	}
-	l.reason = reason
-	if reason == "" {
-		log.FromContext(ctx).Info("the API server accepts the webhook's certificate")
-		return
-	}
-	log.FromContext(ctx).Info("the webhooks are not ready", "reason", reason)
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // The Role is for the one Secret. Only a creation can't be told by its name.
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=shared-quota-webhook-cert,verbs=list;watch;update,namespace=system
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=create,namespace=system
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=shared-quota-webhook-cert,verbs=list;watch;update,namespace=shared-quota-system
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create,namespace=shared-quota-system
 
 const (
 	// callTimeout is for one write of the Secret.

@@ -7,6 +7,8 @@ import (
 	"crypto/x509"
 	"slices"
 	"time"
+
+	"k8s.io/client-go/util/cert"
 )
 
 // overlap is how long an authority stays trusted after the webhook
@@ -45,7 +47,8 @@ func (t trust) after(given, seen []*x509.Certificate, now time.Time) trust {
 }
 
 func (t trust) bundle() []byte {
-	return formatBundle(with(t.given, t.earlier...))
+	bundle, _ := cert.EncodeCertificates(with(t.given, t.earlier...)...) // in memory, which never fails
+	return bundle
 }
 
 // again is after how long the trust changes by itself; 0 for never.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,7 +76,10 @@ func (s *server) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return response.Body.Close()
+	if response.StatusCode >= http.StatusInternalServerError {
+		err = errors.New(http.StatusText(response.StatusCode))
+	}
+	return errors.Join(err, response.Body.Close())
 }
 
 // monitored runs a test in a bubble, with a Monitor.
@@ -86,11 +90,7 @@ func monitored(t *testing.T, test func(t *testing.T, contact *Contact, server *s
 		server := newServer(contact)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		go func() {
-			if err := NewMonitor(contact, server.ask).Start(ctx); err != nil {
-				t.Error(err)
-			}
-		}()
+		go NewMonitor(contact, server.ask).Run(ctx)
 		test(t, contact, server)
 	})
 }
@@ -126,6 +126,29 @@ func TestAnswersOfAnAPIServer(t *testing.T) {
 					t.Errorf("heard: got %t, want %t", heard, test.want)
 				}
 			})
+		})
+	}
+}
+
+func TestACallIsABreakUnlessItsCallerGaveItUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		end     func(context.Context) (context.Context, context.CancelFunc)
+		doubted bool
+	}{
+		"its time is over": {end: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 0)
+		}, doubted: true},
+		"its caller gave it up": {end: context.WithCancel},
+	} {
+		t.Run(name, func(t *testing.T) {
+			contact := New(clock.RealClock{}, "replica-1")
+			server := newServer(contact)
+			server.answer(0)
+			ctx, cancel := test.end(t.Context())
+			cancel()
+			if err := server.ask(ctx); err == nil || contact.isDoubted() != test.doubted {
+				t.Errorf("got %v, doubted %t", err, contact.isDoubted())
+			}
 		})
 	}
 }
@@ -291,15 +314,40 @@ func TestContactComesAndGoesWhileManyWait(t *testing.T) {
 	})
 }
 
-func BenchmarkWhile(b *testing.B) {
-	contact := New(clock.RealClock{}, "replica-1")
-	b.ReportAllocs()
-	for b.Loop() {
-		if contact.Err() != nil {
-			b.Fatal("no contact")
+// The API server answers others, but not what proves its history: somebody took a right away, say.
+func TestAReplicaThatCannotProveTheHistoryRefusesAndIsNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		contact, witness := New(clock.RealClock{}, "replica-1"), errors.New("the Lease may not be read")
+		server := newServer(contact)
+		var refused atomic.Bool
+		refused.Store(true)
+		ask := func(ctx context.Context) error {
+			err := server.ask(ctx)
+			if refused.Load() {
+				err = errors.Join(err, witness)
+			}
+			return err
 		}
-		_, stop := contact.While(b.Context())
-		stop()
-		contact.hear()
-	}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go NewMonitor(contact, ask).Run(ctx)
+		sleep(time.Second / 2)
+		contact.broke()
+		began := clock.RealClock{}.Now()
+		err := contact.Await(t.Context())
+		if took := (clock.RealClock{}).Since(began); !errors.Is(err, witness) || took != unprovedFor {
+			t.Errorf("got %v after %s, want why the history can't be proved after %s", err, took, unprovedFor)
+		}
+		if err := contact.Ready(nil); !errors.Is(err, witness) {
+			t.Errorf("ready: got %v", err)
+		}
+		if asked := len(server.when()); asked > 17 {
+			t.Errorf("asked %d times, want it asked less and less often", asked)
+		}
+		refused.Store(false)
+		sleep(askAfter)
+		if err := errors.Join(contact.Await(t.Context()), contact.Ready(nil)); err != nil {
+			t.Errorf("got %v once it is proved", err)
+		}
+	})
 }

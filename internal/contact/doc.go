@@ -6,8 +6,14 @@
 // nor keep a request waiting. A watch that is stuck while other calls are answered is not noticed
 // here: requests reveal it, by what their entry or the ledger has seen.
 //
-// Contact knows when the API server answered last. Within gives a deadline to each request that
-// has none. Callers bound their own requests. But
-// libraries make requests too, such as the lists of watches and the writes of events, and give
+// History notices that etcd was restored from a backup while this process lived. After each connection that the API
+// server ended, each call that failed, and each time without contact, nothing is granted and no ledger written
+// (Contact.Await) until the Monitor has read the History's witnesses. A write may still slip through, if its connection
+// broke and was made again within the call. It succeeds only if the ledger's resourceVersion is given again. Then it is
+// not answered, and the ledger's checksum is of another generation. A restore isn't noticed if less was lost than the last
+// renewal of the Lease that this process saw.
+//
+// Contact knows when the API server answered last. Within gives a deadline to each request that has none. Callers bound
+// their own requests. But libraries make requests too, such as the lists of watches and the writes of events, and give
 // them no end: one that the API server takes and never answers would hold its worker for good.
 package contact

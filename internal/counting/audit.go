@@ -20,76 +20,60 @@ import (
 // 50,000 pods in 500 namespaces the lock is held 500 times for 0.13 ms, where
 // the whole quota at once, each pod added for itself, held it for 157 ms.
 func (c *Count) Audit(name string, now time.Time) corev1.ResourceList {
+	var concerned []string
+	c.withTally(name, func(t *tally) {
+		c.lockedReevaluate(now)
+		concerned = slices.Collect(maps.Keys(t.slices))
+		for name, current := range c.namespaces {
+			if _, covered := t.slices[name]; !covered && t.selects(current) {
+				concerned = append(concerned, name)
+			}
+		}
+	})
 	drift := corev1.ResourceList{}
-	for _, namespace := range c.beginAudit(name, now) {
-		maps.Copy(drift, c.auditSlice(name, namespace, now))
+	for _, namespace := range concerned {
+		c.withTally(name, func(t *tally) { maps.Copy(drift, c.lockedAudit(t, namespace, now)) })
 	}
-	maps.Copy(drift, c.auditTotal(name))
+	c.withTally(name, func(t *tally) {
+		sum := zeros(t.target.Quota.Spec.Hard)
+		for _, used := range t.slices {
+			sum = quota.Add(sum, used)
+		}
+		if by := quota.RemoveZeros(quota.Subtract(sum, t.total)); len(by) > 0 {
+			t.total = sum
+			c.lockedTouch(t)
+			maps.Copy(drift, by)
+		}
+	})
 	return drift
 }
 
-// beginAudit brings the records up to date, and returns the namespaces that a
-// quota counts or should.
-func (c *Count) beginAudit(name string, now time.Time) []string {
+// withTally changes a quota's tally, if the quota is defined.
+func (c *Count) withTally(name string, change func(*tally)) {
 	c.mu.Lock()
 	defer c.unlock()
-	c.lockedReevaluate(now)
-	tally, known := c.tallies[name]
-	if !known {
-		return nil
+	if tally, known := c.tallies[name]; known {
+		change(tally)
 	}
-	concerned := slices.Collect(maps.Keys(tally.slices))
-	for name, current := range c.namespaces {
-		if _, covered := tally.slices[name]; !covered && tally.selects(current) {
-			concerned = append(concerned, name)
-		}
-	}
-	return concerned
 }
 
-// auditSlice counts one namespace again.
-func (c *Count) auditSlice(name, namespace string, now time.Time) corev1.ResourceList {
-	c.mu.Lock()
-	defer c.unlock()
-	tally, known := c.tallies[name]
-	if !known {
-		return nil
-	}
+// lockedAudit counts one namespace again.
+func (c *Count) lockedAudit(tally *tally, namespace string, now time.Time) corev1.ResourceList {
 	running, covered := tally.slices[namespace]
 	current, exists := c.namespaces[namespace]
-	switch selected := exists && tally.selects(current); {
-	case selected && covered:
+	if exists && tally.selects(current) && covered {
 		used := c.lockedUsed(namespace, tally)
-		if drift := quota.RemoveZeros(quota.Subtract(used, running)); len(drift) > 0 {
+		drift := quota.RemoveZeros(quota.Subtract(used, running))
+		if len(drift) > 0 { // otherwise there is nothing to tell
 			tally.slices[namespace], tally.total = used, quota.Add(tally.total, drift)
 			c.lockedTouch(tally)
-			return drift
 		}
-		return nil // all is as it was: there is nothing to tell
-	case selected:
+		return drift
+	}
+	if exists {
 		c.lockedSelect(namespace, current, tally, now)
-	case covered:
+	} else if covered {
 		c.lockedUncover(namespace, tally)
 	}
 	return quota.RemoveZeros(quota.Subtract(tally.slices[namespace], running))
-}
-
-// auditTotal compares the total with the slices.
-func (c *Count) auditTotal(name string) corev1.ResourceList {
-	c.mu.Lock()
-	defer c.unlock()
-	tally, known := c.tallies[name]
-	if !known {
-		return nil
-	}
-	sum := zeros(tally.target.Quota.Spec.Hard)
-	for _, used := range tally.slices {
-		sum = quota.Add(sum, used)
-	}
-	drift := quota.RemoveZeros(quota.Subtract(sum, tally.total))
-	if len(drift) > 0 {
-		tally.total = sum
-		c.lockedTouch(tally)
-	}
-	return drift
 }

@@ -73,20 +73,20 @@ func TestAMeasuredListIsTheSameAsTheListItself(t *testing.T) {
 	plain, small := redQuota(t), redQuota(t)
 	var measured []runtime.Object
 	for _, object := range objects {
-		current, err := small.Source(pods).Measure(object, start)
+		current, err := small.Source(pods).Measure(object)
 		if err != nil {
 			t.Fatal(err)
 		}
 		measured = append(measured, current.DeepCopyObject())
 	}
-	late := start.Add(time.Minute) // The grace of one ends while the list is read.
+	late := start.Add(time.Minute)
 	for count, list := range map[*Count][]runtime.Object{plain: objects, small: measured} {
 		if err := count.Source(pods).Replace(list, 30, late); err != nil {
 			t.Fatal(err)
 		}
 		requireNoDrift(t, count, late)
-		if used := totalOf(count, "red")["pods"]; used.Value() != 1 {
-			t.Errorf("want 1 pod, got %s", used.String())
+		if used := totalOf(count, "red")["pods"]; used.Value() != 2 {
+			t.Errorf("want 2 pods, got %s", used.String())
 		}
 		count.Read("red", func(view View) {
 			if !view.Includes(pods, "a", "x", "1x", 19) || view.Includes(pods, "a", "x", "1x", 20) {
@@ -102,7 +102,7 @@ func TestAMeasuredListIsTheSameAsTheListItself(t *testing.T) {
 func TestAnObjectOfAnotherResourceIsNotMeasured(t *testing.T) {
 	source := redQuota(t).Source(pods)
 	for _, object := range []runtime.Object{&corev1.Service{}, &runtime.Unknown{}} {
-		if _, err := source.Measure(object, start); err == nil {
+		if _, err := source.Measure(object); err == nil {
 			t.Errorf("%T: want an error", object)
 		}
 		if err := source.Replace([]runtime.Object{object}, 30, start); err == nil {

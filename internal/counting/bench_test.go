@@ -6,20 +6,12 @@ package counting
 import (
 	"fmt"
 	"runtime"
-	"strconv"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
-
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // sizes are how many pods live in the namespace where something changes.
@@ -28,13 +20,7 @@ var sizes = []int{10, 1000, 100000}
 // benchmarkCount counts pods by five names in all namespaces of one team.
 func benchmarkCount(b *testing.B, namespaces int) *Count {
 	b.Helper()
-	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}},
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
+	count := newCount()
 	list := make([]NamespaceLabels, 0, namespaces)
 	for i := range namespaces {
 		list = append(list, NamespaceLabels{Name: fmt.Sprint("ns", i), Labels: map[string]string{"team": "red"}})
@@ -44,9 +30,9 @@ func benchmarkCount(b *testing.B, namespaces int) *Count {
 	for _, name := range []corev1.ResourceName{"pods", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"} {
 		hard[name], sources[name] = resource.MustParse("1000000"), []schema.GroupResource{pods}
 	}
-	count.Define(Target{
-		Quota: evaluation.Quota{Name: "red", Spec: corev1.ResourceQuotaSpec{Hard: hard}}, Selector: selector, Sources: sources,
-	}, start)
+	target := targetFor(b, "red")
+	target.Quota.Spec.Hard, target.Sources = hard, sources
+	count.Define(target, start)
 	return count
 }
 
@@ -92,27 +78,6 @@ func BenchmarkSet(b *testing.B) {
 	}
 }
 
-// A pod that comes and goes.
-func BenchmarkSetAndDelete(b *testing.B) {
-	for _, size := range sizes {
-		b.Run(fmt.Sprintf("records=%d", size), func(b *testing.B) {
-			count := benchmarkCount(b, 1)
-			fill(b, count, 1, size)
-			source, pod := count.Source(pods), benchmarkPod("ns0", size)
-			b.ReportAllocs()
-			b.ResetTimer()
-			for b.Loop() {
-				if err := source.Set(pod, start); err != nil {
-					b.Fatal(err)
-				}
-				if err := source.Delete(pod, start); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // Memory is what a record takes, all that leads to it included, and what is
 // remembered of a deleted object.
 func BenchmarkMemory(b *testing.B) {
@@ -150,25 +115,16 @@ func drain(b *testing.B, count *Count, number int) {
 // A leader that begins defines every quota, and each looks at all namespaces: here at 20,000, of 1,000 teams.
 func BenchmarkDefine(b *testing.B) {
 	const namespaces, teams = 20000, 1000
-	count := New(evaluation.New(clocktesting.NewFakeClock(start), evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
+	count := newCount()
 	list := make([]NamespaceLabels, 0, namespaces)
 	for i := range namespaces {
 		list = append(list, NamespaceLabels{Name: fmt.Sprint("ns", i), Labels: map[string]string{"team": fmt.Sprint(i % teams)}})
 	}
 	count.ReplaceNamespaces(list, 1, start)
 	for i := 0; b.Loop(); i++ {
-		selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": fmt.Sprint(i % teams)}},
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		count.Define(Target{
-			Quota: evaluation.Quota{Name: fmt.Sprint(i), Spec: corev1.ResourceQuotaSpec{
-				Hard: corev1.ResourceList{"pods": resource.MustParse("1000")},
-			}},
-			Selector: selector, Sources: map[corev1.ResourceName][]schema.GroupResource{"pods": {pods}},
-		}, start)
+		target := targetFor(b, fmt.Sprint(i%teams))
+		target.Quota.Name = fmt.Sprint(i)
+		count.Define(target, start)
 	}
 }
 
@@ -178,24 +134,6 @@ func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
-}
-
-// What follows is done with the lock held: events have to wait meanwhile. Of an
-// audit they don't: it lets them through after each namespace.
-
-// Relabelling takes a namespace out of one quota and into another: it grows
-// with that namespace, and with no other.
-func BenchmarkRelabel(b *testing.B) {
-	for _, size := range sizes {
-		b.Run(fmt.Sprintf("records=%d", size), func(b *testing.B) {
-			count := benchmarkCount(b, 1)
-			fill(b, count, 1, size)
-			b.ResetTimer()
-			for i := 0; b.Loop(); i++ {
-				count.SetNamespace("ns0", map[string]string{"team": []string{"blue", "red"}[i%2]}, nil, uint64(i), start)
-			}
-		})
-	}
 }
 
 // What is left to do of a list of 50,000 with the lock held: of the first one,
@@ -226,21 +164,6 @@ func recordsOf(b *testing.B, namespaces, podsEach int) records {
 	return count.Source(pods).objects
 }
 
-// The look at the time, each second.
-func BenchmarkAdvance(b *testing.B) {
-	for _, gone := range []int{0, 100000} {
-		b.Run(fmt.Sprintf("gone=%d", gone), func(b *testing.B) {
-			count := benchmarkCount(b, 500)
-			fill(b, count, 500, 100)
-			drain(b, count, gone)
-			b.ResetTimer()
-			for b.Loop() {
-				count.Advance(start.Add(time.Second), time.Minute)
-			}
-		})
-	}
-}
-
 // One quota over all 50,000 pods, which is the worst.
 func BenchmarkAudit(b *testing.B) {
 	count := benchmarkCount(b, 500)
@@ -250,43 +173,5 @@ func BenchmarkAudit(b *testing.B) {
 		if drift := count.Audit("red", start); len(drift) > 0 {
 			b.Fatal(drift)
 		}
-	}
-}
-
-func BenchmarkRead(b *testing.B) {
-	count := benchmarkCount(b, 500)
-	fill(b, count, 500, 100)
-	b.Run("settle", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			count.Read("red", func(view View) {
-				_, _ = view.Total(), view.Counted()
-				for i := range 50 {
-					view.Includes(pods, "ns0", "checkout-5d4f8c7b9d-000001", types.UID(strconv.Itoa(i)), 0)
-				}
-			})
-		}
-	})
-	b.Run("slices", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			count.Read("red", func(view View) { view.Slices() })
-		}
-	})
-}
-
-// A bookmark, where 50 quotas are told.
-func BenchmarkBookmark(b *testing.B) {
-	count := benchmarkCount(b, 500)
-	for i := range 50 {
-		target := targetOf(count, "red")
-		target.Quota.Name = fmt.Sprint("red", i)
-		count.Define(target, start)
-	}
-	source := count.Source(pods)
-	b.ReportAllocs()
-	b.ResetTimer()
-	for version := uint64(100); b.Loop(); version++ {
-		source.At(version)
 	}
 }

@@ -203,20 +203,13 @@ func (c *Count) lockedDefine(target Target, now time.Time) (missed uint64) {
 // lockedSelect adds a namespace to a tally or takes it out, as the selector says.
 func (c *Count) lockedSelect(name string, current namespace, tally *tally, now time.Time) {
 	_, covered := tally.slices[name]
-	selected := tally.selects(current)
-	if selected && !covered {
-		tally.join(name, current.version, now)
-	}
-	if covered || selected {
-		tally.touch(Namespaces, current.version)
-		c.lockedTouch(tally)
-	}
-	switch {
+	switch selected := tally.selects(current); {
 	case selected && !covered:
+		tally.join(name, current.version, now)
 		c.lockedCover(name, tally)
 	case covered && !selected:
 		c.lockedUncover(name, tally)
-		tally.left = max(tally.left, current.version)
+		tally.miss(current.version)
 	}
 }
 

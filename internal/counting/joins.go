@@ -45,6 +45,7 @@ func (t *tally) join(namespace string, version uint64, now time.Time) {
 	}
 	t.joins[namespace] = join{at: now, version: version, before: before}
 	t.joined = max(t.joined, version)
+	t.touch(Namespaces, version)
 }
 
 // lockedGiveUp takes joins as they are that have been unproved for too long.
@@ -79,18 +80,14 @@ type Joined struct {
 // Prove tells how far each source must have come to have all that a namespace brought under
 // a quota, as a look after it had joined has shown.
 func (c *Count) Prove(quota string, joined Joined, brought map[schema.GroupResource]uint64) {
-	c.mu.Lock()
-	defer c.unlock()
-	tally, defined := c.tallies[quota]
-	if !defined {
-		return
-	}
-	current, unproved := tally.joins[joined.Namespace]
-	if unproved && current.version == joined.Version && current.brought == nil && tally.counting == joined.counting {
-		current.brought = maps.Clone(brought)
-		tally.joins[joined.Namespace] = current
-		c.lockedTouch(tally)
-	}
+	c.withTally(quota, func(tally *tally) {
+		current, unproved := tally.joins[joined.Namespace]
+		if unproved && current.version == joined.Version && current.brought == nil && tally.counting == joined.counting {
+			current.brought = maps.Clone(brought)
+			tally.joins[joined.Namespace] = current
+			c.lockedTouch(tally)
+		}
+	})
 }
 
 // Unproved returns the joins that are unproved, in the order of their versions. It forgets

@@ -83,21 +83,11 @@ func (c *Count) lockedSetNamespace(name string, current namespace, now time.Time
 	previous, known := c.namespaces[name]
 	c.namespaces[name] = current
 	if known && maps.Equal(previous.labels, current.labels) && maps.Equal(previous.annotations, current.annotations) {
-		c.lockedRenew(name, current.version)
 		return
 	}
 	c.lockedReevaluate(now)
 	for _, tally := range c.tallies {
 		c.lockedSelect(name, current, tally, now)
-	}
-}
-
-// lockedRenew notes a version of a namespace that is selected as before. Replicas that
-// know it charge only by ledgers that have counted it.
-func (c *Count) lockedRenew(name string, version uint64) {
-	for _, tally := range c.covering[name] {
-		tally.touch(Namespaces, version)
-		c.lockedTouch(tally)
 	}
 }
 
@@ -121,8 +111,7 @@ func (c *Count) lockedMissed(current namespace) {
 func (c *Count) lockedDeleteNamespace(name string, version uint64) {
 	delete(c.namespaces, name)
 	for _, tally := range slices.Clone(c.covering[name]) {
-		tally.touch(Namespaces, version)
 		c.lockedUncover(name, tally)
-		tally.left = max(tally.left, version)
+		tally.miss(version)
 	}
 }

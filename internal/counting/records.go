@@ -19,27 +19,12 @@ type record struct {
 	uid       types.UID
 	version   uint64
 	footprint evaluation.Footprint
-	// asOf is the time that its usage was last evaluated for, in nanoseconds.
-	asOf int64
+	// isOver: time alone has changed what it uses.
+	isOver bool
 }
 
-// at returns the record as of a time.
-func (r record) at(now time.Time) record {
-	r.asOf = now.UnixNano()
-	return r
-}
-
-// used is what the object uses, as of the record's own time: what was added to
-// a slice is what is subtracted later, whatever the time is then.
-func (r record) used() evaluation.Footprint {
-	return r.footprint.At(time.Unix(0, r.asOf))
-}
-
-// willChange reports whether time alone will change what is used.
-func (r record) willChange() bool {
-	at, ages := r.footprint.ChangesAt()
-	return ages && r.asOf < at.UnixNano()
-}
+// used is what the object uses, as was added to a slice.
+func (r record) used() evaluation.Footprint { return r.footprint.Changed(r.isOver) }
 
 // records are the records of one resource, by namespace and name.
 type records map[string]map[string]record
@@ -166,23 +151,33 @@ func (c *Count) lockedForgetLeft(now time.Time, remember time.Duration) {
 // lockedReevaluate brings all aging records up to the time.
 func (c *Count) lockedReevaluate(now time.Time) {
 	for _, source := range c.sources {
-		for key := range source.aging {
-			previous, _ := source.objects.get(key)
-			if current := previous.at(now); previous.used() != current.used() {
+		for key, since := range source.aging {
+			current, _ := source.objects.get(key)
+			if after, _ := current.footprint.ChangesAfter(); now.Sub(since) >= after {
 				source.lockedPut(key, current, now)
 			}
 		}
 	}
 }
 
-// lockedAge looks after a record for as long as time alone will change it.
-//
-// An event that was measured before the latest look at the time may come after
-// it, and bring back a record whose grace is over: it then ages once more.
-func (s *Source) lockedAge(key types.NamespacedName, current record) {
-	if current.willChange() {
-		s.aging[key] = struct{}{}
-		return
+// lockedAge returns a record with what time alone has done to it since this process first saw that its object is being
+// deleted. When the deletion began, only the API server's clock knows, and this process has no clock in common with it.
+// The record ages for as long as time will change it. Once that is over, it stays so. Another leader begins again.
+func (s *Source) lockedAge(key types.NamespacedName, previous, current record, now time.Time) record {
+	after, ages := current.footprint.ChangesAfter()
+	isSame := previous.uid == current.uid
+	if !ages || isSame && previous.isOver {
+		current.isOver = ages
+		delete(s.aging, key)
+		return current
 	}
-	delete(s.aging, key)
+	since, known := s.aging[key]
+	if !known || !isSame {
+		since = now
+	}
+	s.aging[key] = since
+	if current.isOver = now.Sub(since) >= after; current.isOver {
+		delete(s.aging, key)
+	}
+	return current
 }

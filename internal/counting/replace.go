@@ -35,7 +35,7 @@ func (m *Measured) DeepCopyObject() runtime.Object {
 }
 
 // Measure makes an object small.
-func (s *Source) Measure(object runtime.Object, now time.Time) (*Measured, error) {
+func (s *Source) Measure(object runtime.Object) (*Measured, error) {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return nil, fmt.Errorf("reading metadata of a %s: %w", s.resource, err)
@@ -46,15 +46,15 @@ func (s *Source) Measure(object runtime.Object, now time.Time) (*Measured, error
 		return nil, fmt.Errorf("evaluating %s %s: %w", s.resource, key, err)
 	}
 	current := record{uid: accessor.GetUID(), version: resourceversion.Parse(accessor.GetResourceVersion()), footprint: footprint}
-	return &Measured{key: key, record: current.at(now)}, nil
+	return &Measured{key: key, record: current}, nil
 }
 
 // measured measures what hasn't been.
-func (s *Source) measured(object runtime.Object, now time.Time) (*Measured, error) {
+func (s *Source) measured(object runtime.Object) (*Measured, error) {
 	if already, ok := object.(*Measured); ok {
 		return already, nil
 	}
-	return s.Measure(object, now)
+	return s.Measure(object)
 }
 
 // Replace takes a complete list as of a resourceVersion, of objects or of what
@@ -62,11 +62,11 @@ func (s *Source) measured(object runtime.Object, now time.Time) (*Measured, erro
 func (s *Source) Replace(list []runtime.Object, version uint64, now time.Time) error {
 	listed := records{}
 	for _, object := range list {
-		measured, err := s.measured(object, now)
+		measured, err := s.measured(object)
 		if err != nil {
 			return err
 		}
-		listed.put(measured.key, measured.record.at(now))
+		listed.put(measured.key, measured.record)
 	}
 	s.count.mu.Lock()
 	defer s.count.unlock()
@@ -86,7 +86,6 @@ func (s *Source) Replace(list []runtime.Object, version uint64, now time.Time) e
 func (s *Source) lockedReplace(listed records, now time.Time) {
 	previous := s.objects
 	s.objects = listed
-	clear(s.aging)
 	for namespace, objects := range listed {
 		s.lockedReplaceIn(namespace, previous[namespace], objects, now)
 	}
@@ -105,9 +104,12 @@ func (s *Source) lockedReplace(listed records, now time.Time) {
 // other took 313 and 147 ms.
 func (s *Source) lockedReplaceIn(namespace string, previous, current map[string]record, now time.Time) {
 	moved := alike{}
-	for name, record := range current {
-		s.lockedAge(types.NamespacedName{Namespace: namespace, Name: name}, record)
+	for name, listed := range current {
 		old, known := previous[name]
+		record := s.lockedAge(types.NamespacedName{Namespace: namespace, Name: name}, old, listed, now)
+		if record != listed {
+			current[name] = record
+		}
 		if !known {
 			moved[record.used()]++
 			continue
@@ -120,6 +122,7 @@ func (s *Source) lockedReplaceIn(namespace string, previous, current map[string]
 	}
 	for name, old := range previous {
 		if _, still := current[name]; !still {
+			delete(s.aging, types.NamespacedName{Namespace: namespace, Name: name})
 			s.gone.add(old.uid, now)
 			s.count.lockedFree(s.count.covering[namespace]...)
 			moved[old.used()]--

@@ -37,8 +37,8 @@ type Source struct {
 	objects  records
 	// gone remembers deleted objects, whose reservations may go at once.
 	gone departures
-	// aging are the records whose usage will change by time alone.
-	aging map[types.NamespacedName]struct{}
+	// aging are the records whose usage will change by time alone, and since when that is known.
+	aging map[types.NamespacedName]time.Time
 }
 
 // Source returns the records of a resource, and starts keeping them.
@@ -50,7 +50,7 @@ func (c *Count) Source(resource schema.GroupResource) *Source {
 		source = &Source{
 			count: c, resource: resource,
 			objects: records{}, gone: newDepartures(),
-			aging: map[types.NamespacedName]struct{}{},
+			aging: map[types.NamespacedName]time.Time{},
 		}
 		c.sources[resource] = source
 	}
@@ -73,7 +73,7 @@ func (c *Count) DropSource(resource schema.GroupResource) {
 
 // Set records an object that was created or changed.
 func (s *Source) Set(object runtime.Object, now time.Time) error {
-	measured, err := s.measured(object, now)
+	measured, err := s.measured(object)
 	if err != nil {
 		return err
 	}
@@ -138,8 +138,8 @@ func (s *Source) lockedTouchCounting() {
 // difference.
 func (s *Source) lockedPut(key types.NamespacedName, current record, now time.Time) {
 	previous, known := s.objects.get(key)
+	current = s.lockedAge(key, previous, current, now)
 	s.objects.put(key, current)
-	s.lockedAge(key, current)
 	if !known {
 		s.lockedUse(key.Namespace, current.used(), 1)
 		return

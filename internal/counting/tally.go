@@ -60,7 +60,7 @@ func (t *tally) touch(source schema.GroupResource, version uint64) {
 	t.touched[source] = max(t.touched[source], version)
 }
 
-// miss notes that a namespace, which isn't selected in this version, may have left, because its earlier
+// miss notes that a namespace, which isn't selected in this version, left, or may have left, because its earlier
 // versions are unknown. The joins of the same moment must be noted before it, because it doesn't prove them.
 func (t *tally) miss(version uint64) {
 	t.touch(Namespaces, version)

@@ -20,12 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
@@ -48,65 +44,28 @@ type cluster struct {
 	// interrupt is called after the API server has made the next answer.
 	interrupt func()
 
-	quotaWatch, namespaceWatch watch
+	quotaWatch, namespaceWatch queue
 }
 
-// watch is a queue of events.
-type watch struct {
-	informer *informer
-	pending  []func()
-}
-
-// informer calls the handler that was added.
-type informer struct {
-	*controllertest.FakeInformer
-	toolscache.ResourceEventHandler
-}
-
-func newWatch() watch {
-	return watch{informer: &informer{FakeInformer: controllertest.NewFakeInformer(controllertest.Synced)}}
-}
-
-func (i *informer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	i.ResourceEventHandler = handler
-	return i.FakeInformer.AddEventHandler(handler)
-}
+// queue is what a watch has yet to show.
+type queue struct{ pending []func() }
 
 // next shows so many events.
-func (w *watch) next(count int) {
+func (w *queue) next(count int) {
 	for ; count > 0 && len(w.pending) > 0; count-- {
 		w.pending[0]()
 		w.pending = w.pending[1:]
 	}
 }
 
-func (w *watch) all() { w.next(len(w.pending)) }
-
-type caches struct {
-	informertest.FakeInformers
-	quotas, namespaces *informer
-}
-
-func (c *caches) GetInformer(_ context.Context, object client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	if _, isQuota := object.(*quotav1.ClusterResourceQuota); isQuota {
-		return c.quotas, nil
-	}
-	return c.namespaces, nil
-}
+func (w *queue) all() { w.next(len(w.pending)) }
 
 func newCluster(tb testing.TB) *cluster {
 	tb.Helper()
-	c := &cluster{
-		revision: 100, quotas: map[string]*quotav1.ClusterResourceQuota{}, namespaces: map[string]*metav1.PartialObjectMetadata{},
-		quotaWatch: newWatch(), namespaceWatch: newWatch(),
-	}
-	index, err := NewIndex(tb.Context(), clock.RealClock{}, &caches{
-		quotas: c.quotaWatch.informer, namespaces: c.namespaceWatch.informer,
-	}, c)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	c.index = index
+	c := &cluster{revision: 100, quotas: map[string]*quotav1.ClusterResourceQuota{}, namespaces: map[string]*metav1.PartialObjectMetadata{}}
+	c.index = NewIndex(clock.RealClock{}, c)
+	c.index.Quotas().List(nil, 1)
+	c.index.Namespaces().List(nil, 1)
 	return c
 }
 
@@ -122,17 +81,16 @@ func (c *cluster) label(name string, labels ...string) {
 		object.Labels[key] = value
 	}
 	c.namespaces[name] = object
-	c.namespaceWatch.pending = append(c.namespaceWatch.pending, func() { c.namespaceWatch.informer.OnUpdate(object, object) })
+	c.namespaceWatch.pending = append(c.namespaceWatch.pending, func() { c.index.Namespaces().Set(object) })
 }
 
 func (c *cluster) deleteNamespace(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.revision++
-	gone := c.namespaces[name].DeepCopy()
-	gone.ResourceVersion = strconv.FormatUint(c.revision, 10)
+	gone := c.revision
 	delete(c.namespaces, name)
-	c.namespaceWatch.pending = append(c.namespaceWatch.pending, func() { c.namespaceWatch.informer.OnDelete(gone) })
+	c.namespaceWatch.pending = append(c.namespaceWatch.pending, func() { c.index.Namespaces().Remove(name, gone) })
 }
 
 // quota creates a quota that selects by labels, or changes its spec.
@@ -168,17 +126,16 @@ func (c *cluster) touch(name string, change func(*quotav1.ClusterResourceQuota))
 
 func (c *cluster) lockedChange(object *quotav1.ClusterResourceQuota) {
 	c.quotas[object.Name] = object
-	c.quotaWatch.pending = append(c.quotaWatch.pending, func() { c.quotaWatch.informer.OnUpdate(object, object) })
+	c.quotaWatch.pending = append(c.quotaWatch.pending, func() { c.index.Quotas().Set(object) })
 }
 
 func (c *cluster) deleteQuota(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.revision++
-	gone := c.quotas[name].DeepCopy()
-	gone.ResourceVersion = strconv.FormatUint(c.revision, 10)
+	gone := c.revision
 	delete(c.quotas, name)
-	c.quotaWatch.pending = append(c.quotaWatch.pending, func() { c.quotaWatch.informer.OnDelete(gone) })
+	c.quotaWatch.pending = append(c.quotaWatch.pending, func() { c.index.Quotas().Remove(name, gone) })
 }
 
 // watched shows all that has happened.

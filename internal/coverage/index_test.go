@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -14,14 +15,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // inCluster runs a test in a bubble, on a cluster where the quota "shop" selects
@@ -211,7 +215,7 @@ func TestANamespaceThatMovedIsLookedAtOnce(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.label("shop", "team=office")
 		got := c.mustCover(t, c.asked("shop"), "shop", of("office"), of("get namespace shop"))
-		if want := c.index.SeenNamespaces() + 1; got.Knowledge.Namespace != want || got.Knowledge.Seen != want {
+		if want := c.index.namespaces.upTo() + 1; got.Knowledge[0].Joined != want || got.Knowledge[0].Seen != want {
 			t.Errorf("knowledge: got %+v, want version %d, and seen up to it", got.Knowledge, want)
 		}
 		c.mustCover(t, c.asked("shop"), "shop", of("office"), nil)
@@ -365,7 +369,7 @@ func TestANamespaceVersionSeenElsewhereIsLookedAt(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.label("shop", "team=office")
 		c.label("another")
-		members := c.index.SeenNamespaces() + 2
+		members := c.index.namespaces.upTo() + 2
 		for _, want := range [][]string{of("get namespace shop"), nil} {
 			got, err := c.index.Covering(t.Context(), c.asked("shop"), "shop", members)
 			if err != nil {
@@ -374,18 +378,18 @@ func TestANamespaceVersionSeenElsewhereIsLookedAt(t *testing.T) {
 			if diff := cmp.Diff(want, c.whatWasRead()); diff != "" {
 				t.Errorf("live reads (-want,+got):\n%s", diff)
 			}
-			if got.Knowledge.Seen != members || got.Knowledge.Namespace != members-1 {
+			if got.Knowledge[0].Seen != members || got.Knowledge[0].Joined != members-1 {
 				t.Errorf("knowledge: got %+v, want version %d, seen up to %d", got.Knowledge, members-1, members)
 			}
 		}
-		if got := c.mustCover(t, c.asked("shop"), "shop", of("office"), nil); got.Knowledge.Seen != members {
+		if got := c.mustCover(t, c.asked("shop"), "shop", of("office"), nil); got.Knowledge[0].Seen != members {
 			t.Errorf("a request that needs no look: got %+v, want what the look before has seen", got.Knowledge)
 		}
-		if got := c.mustCover(t, c.asked("office"), "office", of("office"), nil); got.Knowledge.Seen >= members-1 {
+		if got := c.mustCover(t, c.asked("office"), "office", of("office"), nil); got.Knowledge[0].Seen >= members-1 {
 			t.Errorf("another namespace: got %+v, want only what the watch has shown", got.Knowledge)
 		}
 		c.watched()
-		if got := c.mustCover(t, c.asked("office"), "office", of("office"), nil); got.Knowledge.Seen != members {
+		if got := c.mustCover(t, c.asked("office"), "office", of("office"), nil); got.Knowledge[0].Seen != members {
 			t.Errorf("after the watch: got %+v, want seen up to %d", got.Knowledge, members)
 		}
 	})
@@ -512,27 +516,75 @@ func TestAQuotaThatDoesNotCompileCoversWhatCanBeReadOfIt(t *testing.T) {
 	})
 }
 
-// A watch that was interrupted shows what is gone in the last version that it knew.
-func TestADeletionThatAWatchHasMissed(t *testing.T) {
+// A list may be of a moment before a live read.
+func TestAListDoesNotUndoWhatWasReadSince(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		missed := toolscache.DeletedFinalStateUnknown{Key: "shop", Obj: c.quotas["shop"]}
+		earlier, before := slices.Collect(maps.Values(c.quotas)), c.revision
 		c.deleteQuota("shop")
-		question := c.asked("shop")
-		c.quotaWatch.informer.OnDelete(missed)
-		c.mustCover(t, question, "shop", nil, of("get namespace shop", "list quotas"))
-	})
-	inCluster(t, func(t *testing.T, c *cluster) {
-		missed := toolscache.DeletedFinalStateUnknown{Key: "shop", Obj: c.quotas["shop"]}
-		c.deleteQuota("shop")
-		c.quota("shop", "7", "team=shop")
-		c.mustCover(t, c.asked("shop"), "shop", of("shop"), of("list quotas", "get whole quota shop"))
-		c.quotaWatch.informer.OnDelete(missed)
-		c.mustCover(t, c.asked("shop"), "shop", of("shop"), nil)
+		c.quota("new", "3", "team=shop")
+		c.mustCover(t, c.asked("shop"), "shop", of("new"), of("list quotas", "get whole quota new"))
+		c.index.Quotas().List(earlier, before)
+		c.mustCover(t, c.asked("shop"), "shop", of("new"), nil)
 	})
 }
 
+// A namespace joins a quota when its selector begins to select it. Other writes of a namespace are of no account, unless
+// versions between are unknown.
+func TestJoined(t *testing.T) {
+	version := func(version, team, note string) *metav1.PartialObjectMetadata {
+		object := emptyNamespace()
+		object.Name, object.ResourceVersion = "shop", version
+		object.Labels, object.Annotations = map[string]string{"team": team}, map[string]string{"note": note}
+		return object
+	}
+	noting := func(q *quotav1.ClusterResourceQuota) {
+		q.Spec.Selector.AnnotationSelector = map[string]string{"note": "a"}
+	}
+	for name, test := range map[string]struct {
+		define func(*quotav1.ClusterResourceQuota)
+		change func(*Index)
+		want   uint64
+	}{
+		"what was listed may have joined":    {change: func(*Index) {}, want: 200},
+		"an annotation is no change":         {change: func(i *Index) { i.Namespaces().Set(version("300", "shop", "b")) }, want: 200},
+		"nor is a label that isn't selected": {change: func(i *Index) { o := version("300", "shop", "a"); o.Labels["x"] = "y"; i.Namespaces().Set(o) }, want: 200},
+		"one that left and came back": {change: func(i *Index) {
+			i.Namespaces().Set(version("300", "office", "a"))
+			i.Namespaces().Set(version("400", "shop", "a"))
+		}, want: 400},
+		"one that was made again": {change: func(i *Index) {
+			i.Namespaces().Remove("shop", 300)
+			i.Namespaces().Set(version("400", "shop", "a"))
+		}, want: 400},
+		"a list hides what was between": {change: func(i *Index) {
+			i.Namespaces().List([]*metav1.PartialObjectMetadata{version("300", "shop", "a")}, 500)
+		}, want: 300},
+		"a list without a change": {change: func(i *Index) {
+			i.Namespaces().List([]*metav1.PartialObjectMetadata{version("200", "shop", "a")}, 500)
+		}, want: 200},
+		"an annotation that is selected": {define: noting, change: func(i *Index) {
+			i.Namespaces().Set(version("300", "shop", "b"))
+			i.Namespaces().Set(version("400", "shop", "a"))
+		}, want: 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.index.Namespaces().List([]*metav1.PartialObjectMetadata{version("200", "shop", "a")}, 200)
+			c.quota("shop", "5", "team=shop")
+			if test.define != nil {
+				c.touch("shop", test.define)
+			}
+			c.index.Quotas().Set(c.quotas["shop"])
+			test.change(c.index)
+			if covered, _ := c.index.Known("shop"); covered.Of("shop").Joined != test.want {
+				t.Errorf("joined at %d, want %d", covered.Of("shop").Joined, test.want)
+			}
+		})
+	}
+}
+
 func TestMemoryIsBounded(t *testing.T) {
-	n := newNamespaces()
+	n := NewMemory(definition.Salvage).namespaces
 	for i := range maxLooks + 10 {
 		object := emptyNamespace()
 		object.Name, object.ResourceVersion = fmt.Sprint(i), "5"
@@ -568,5 +620,49 @@ func TestALookAgainBelievesNoReadThatTheQuestionContradicts(t *testing.T) {
 		if got, err := c.index.CoveringNow(t.Context(), c.asked("n"), "n", look); err != nil || !slices.Equal(names(got), of("q")) {
 			t.Errorf("look %d: got %v, error %v, want quota q", look, names(got), err)
 		}
+	}
+}
+
+func TestSelected(t *testing.T) {
+	namespace := func(name, team, owner string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"team": team}, Annotations: map[string]string{"owner": owner},
+		}}
+	}
+	index := NewIndex(clock.RealClock{}, fake.NewClientBuilder().WithObjects(
+		namespace("shop", "payments", "alice"), namespace("new", "food", "bob"), namespace("newer", "food", "alice")).Build())
+	for _, known := range []*corev1.Namespace{
+		namespace("shop", "payments", "alice"), namespace("ledgers", "payments", "bob"), namespace("web", "search", "alice"),
+	} {
+		index.Namespaces().Set(&metav1.PartialObjectMetadata{ObjectMeta: known.ObjectMeta})
+	}
+	compiled := func(selector quotav1.ClusterResourceQuotaSelector) selection.Selector {
+		compiled, err := selection.Compile(selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return compiled
+	}
+	team := func(name string) selection.Selector {
+		return compiled(quotav1.ClusterResourceQuotaSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": name}}})
+	}
+	alices := compiled(quotav1.ClusterResourceQuotaSelector{AnnotationSelector: map[string]string{"owner": "alice"}})
+	for name, test := range map[string]struct {
+		selectors []selection.Selector
+		want      []string
+	}{
+		"by label":                             {selectors: []selection.Selector{team("payments")}, want: of("ledgers", "shop")},
+		"by annotation":                        {selectors: []selection.Selector{alices}, want: of("shop", "web")},
+		"by both":                              {selectors: []selection.Selector{alices, team("payments")}, want: of("shop")},
+		"none":                                 {selectors: []selection.Selector{team("payments"), team("search")}},
+		"what no watch has shown yet":          {selectors: []selection.Selector{team("food")}, want: of("new", "newer")},
+		"what no watch has shown yet, by both": {selectors: []selection.Selector{alices, team("food")}, want: of("newer")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := index.Selected(t.Context(), test.selectors...)
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Errorf("error %v, selected (-want,+got):\n%s", err, diff)
+			}
+		})
 	}
 }

@@ -6,63 +6,17 @@ package coverage
 import (
 	"context"
 	"fmt"
+	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
-
-// catchUp returns once all quotas are known up to a resourceVersion. If the watch
-// doesn't show them in time, they are listed.
-func (i *Index) catchUp(ctx context.Context, epoch uint64) error {
-	timer := i.clock.NewTimer(catchUpWait)
-	defer timer.Stop()
-	for {
-		grown := i.quotas.grown()
-		if i.SeenQuotas() >= epoch {
-			return nil
-		}
-		select {
-		case <-grown:
-		case <-timer.C():
-			return i.listAll(ctx)
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the specs of quotas: %w", context.Cause(ctx))
-		}
-	}
-}
-
-// lookAtNamespace reads a namespace, and returns what is known of it now. That is
-// as it was when this was called or later, so nothing that anybody knew up to
-// atLeast is missing.
-func (i *Index) lookAtNamespace(ctx context.Context, question reach.Question, name string, atLeast uint64) (state, error) {
-	began, after := i.clock.Now(), max(atLeast, i.SeenNamespaces())
-	object, err := i.namespaceReads.Get(ctx, name)
-	if err != nil {
-		return state{}, err
-	}
-	return i.namespaces.merge(object, began, after, question), nil
-}
-
-// lookAtQuotas reads the quotas that cover a namespace, or lists all, as the look says.
-func (i *Index) lookAtQuotas(ctx context.Context, namespace *namespace, look Look) error {
-	switch look {
-	case LookQuotas:
-		for _, known := range i.covering(namespace).definitions {
-			if _, err := i.quotaReads.Get(ctx, known.Limits.Name); err != nil {
-				return err
-			}
-		}
-	case LookEverywhere:
-		return i.listAll(ctx)
-	case LookNamespace:
-	}
-	return nil
-}
 
 func (i *Index) readNamespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	object := emptyNamespace()
@@ -72,68 +26,83 @@ func (i *Index) readNamespace(ctx context.Context, name string) (*metav1.Partial
 	return object, nil
 }
 
-// readQuota refreshes what is known of one quota. It reads the metadata first, which show whether the known
-// spec is current: to read the whole object, with what every namespace uses, would be most of a refusal's
-// cost.
+// readQuota refreshes what is known of one quota.
 func (i *Index) readQuota(ctx context.Context, name string) (struct{}, error) {
 	known := i.quotas.version(name)
-	version := &metav1.PartialObjectMetadata{}
-	version.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuota"))
-	err := i.live.Get(ctx, client.ObjectKey{Name: name}, version)
-	if err == nil && i.quotas.isCurrent(version) {
-		i.quotas.touch(version)
+	item := &metav1.PartialObjectMetadata{}
+	item.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuota"))
+	err := i.live.Get(ctx, client.ObjectKey{Name: name}, item)
+	if apierrors.IsNotFound(err) {
+		i.Miss(name, known)
 		return struct{}{}, nil
 	}
-	quota := &quotav1.ClusterResourceQuota{}
-	if err == nil {
-		err = i.live.Get(ctx, client.ObjectKey{Name: name}, quota)
+	if err != nil {
+		return struct{}{}, fmt.Errorf("reading quota %s: %w", name, err)
 	}
+	return struct{}{}, i.refresh(ctx, item)
+}
+
+// refresh takes what was read of a quota, its metadata. The whole is read only if its spec isn't the one that is known: to read
+// what every namespace uses would be most of a refusal's cost.
+func (i *Index) refresh(ctx context.Context, item *metav1.PartialObjectMetadata) error {
+	if i.quotas.touch(item) {
+		return nil
+	}
+	quota := &quotav1.ClusterResourceQuota{}
+	err := i.live.Get(ctx, client.ObjectKey{Name: item.Name}, quota)
 	switch {
 	case apierrors.IsNotFound(err):
-		i.quotas.remove(name, known)
+		i.Miss(item.Name, resourceversion.Parse(item.ResourceVersion))
 	case err != nil:
-		return struct{}{}, fmt.Errorf("reading quota %s: %w", name, err)
+		return fmt.Errorf("reading quota %s: %w", item.Name, err)
 	default:
-		i.quotas.put(quota)
+		i.Read(quota)
 	}
-	return struct{}{}, nil
+	return nil
 }
 
-// listAll lists all quotas. Callers at the same time share one list.
-func (i *Index) listAll(ctx context.Context) error {
-	_, err := i.quotaLists.Get(ctx, "quotas")
-	return err
-}
-
-// listQuotas refreshes what is known of all quotas. It reads whole only those whose spec is not
-// the one that is known.
+// listQuotas refreshes what is known of all quotas.
 func (i *Index) listQuotas(ctx context.Context, _ string) (struct{}, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuotaList"))
 	if err := i.live.List(ctx, list); err != nil {
 		return struct{}{}, fmt.Errorf("listing quotas: %w", err)
 	}
-	whole := map[string]*quotav1.ClusterResourceQuota{}
+	names := make(map[string]bool, len(list.Items))
 	for n := range list.Items {
-		item := &list.Items[n]
-		if i.quotas.isCurrent(item) {
-			continue
+		if err := i.refresh(ctx, &list.Items[n]); err != nil {
+			return struct{}{}, err
 		}
-		quota := &quotav1.ClusterResourceQuota{}
-		err := i.live.Get(ctx, client.ObjectKey{Name: item.Name}, quota)
-		if apierrors.IsNotFound(err) {
-			quota = nil
-		} else if err != nil {
-			return struct{}{}, fmt.Errorf("reading quota %s: %w", item.Name, err)
-		}
-		whole[item.Name] = quota
+		names[list.Items[n].Name] = true
 	}
-	i.quotas.merge(list, whole)
+	i.Listed(names, resourceversion.Parse(list.ResourceVersion))
 	return struct{}{}, nil
 }
 
-func emptyNamespace() *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	return object
+// Selected returns the names of the namespaces that every selector selects, sorted. If none is known, the API server is asked: a
+// quota is often created together with its namespaces, a moment before the watch has shown them.
+func (i *Index) Selected(ctx context.Context, selectors ...selection.Selector) ([]string, error) {
+	selected := func(labels, annotations map[string]string) bool {
+		return !slices.ContainsFunc(selectors, func(selector selection.Selector) bool { return !selector.Matches(labels, annotations) })
+	}
+	names := i.namespaces.selected(selected)
+	if len(names) > 0 {
+		return names, nil
+	}
+	byLabels := labels.NewSelector() // the API server doesn't know of annotations
+	for _, selector := range selectors {
+		requirements, _ := selector.Labels().Requirements()
+		byLabels = byLabels.Add(requirements...)
+	}
+	list := emptyNamespaces()
+	if err := i.live.List(ctx, list, client.MatchingLabelsSelector{Selector: byLabels}); err != nil {
+		return nil, fmt.Errorf("listing namespaces: %w", err)
+	}
+	for n := range list.Items {
+		if item := &list.Items[n]; selected(item.Labels, item.Annotations) {
+			names = append(names, item.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }

@@ -4,6 +4,8 @@
 package coverage
 
 import (
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 const (
@@ -25,9 +28,15 @@ const (
 // namespaces are all namespaces that a watch has shown, and what live reads have
 // found of some of them.
 type namespaces struct {
+	// synced: a watch has shown them all.
+	synced atomic.Bool
+
+	// quotas are told who joins them.
+	quotas *quotas
+
 	// mu guards what follows.
-	mu sync.RWMutex
-	// seen is the newest resourceVersion that the watch has shown.
+	mu *sync.RWMutex
+	// seen is the resourceVersion up to which the watch has shown everything.
 	seen uint64
 	// namespace name -> the newest version that the watch has shown
 	shown map[string]*namespace
@@ -61,40 +70,85 @@ type look struct {
 type state struct {
 	// namespace is its newest version; nil if none is known.
 	namespace *namespace
-	// seen is the resourceVersion up to which changes of it are known.
-	seen uint64
+	// seen is the resourceVersion up to which changes of it are known, and all up to which those of all are.
+	seen, all uint64
+	// unshown: no watch has shown this version. It may have left its quotas and come back since the one that was shown.
+	unshown bool
 	// began is when a live read began that found this version; zero without one.
 	began time.Time
 	// settled: this version was looked at for the question.
 	settled bool
 }
 
-func newNamespaces() *namespaces {
-	return &namespaces{shown: map[string]*namespace{}, looks: map[string]*look{}}
-}
-
 // show takes what the watch shows.
 func (n *namespaces) show(object *metav1.PartialObjectMetadata) {
-	next := namespaceOf(object)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if known := n.shown[object.Name]; known == nil || known.version < next.version {
-		n.shown[object.Name] = next
-	}
-	n.lockedDrop(object.Name, func(found uint64) bool { return found < next.version })
+	next := namespaceOf(object)
+	n.lockedShow(object.Name, next, n.shown[object.Name])
 	n.seen = max(n.seen, next.version)
 }
 
-// hide takes the deletion that the watch shows: of the namespace's last version
-// that the watch knows, or of the version that the deletion is.
+// hide takes the deletion that the watch shows.
 func (n *namespaces) hide(name string, version uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.lockedHide(name, version)
+	n.seen = max(n.seen, version)
+}
+
+// replace takes the list that the watch begins with. All is known up to its version only once all of it is taken.
+func (n *namespaces) replace(list []*metav1.PartialObjectMetadata, version uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	exist := make(map[string]bool, len(list))
+	for _, object := range list {
+		n.lockedShow(object.Name, namespaceOf(object), nil) // it may have left and come back meanwhile
+		exist[object.Name] = true
+	}
+	for _, names := range []iter.Seq[string]{maps.Keys(n.shown), maps.Keys(n.looks)} {
+		for name := range names {
+			if !exist[name] {
+				n.lockedHide(name, version)
+			}
+		}
+	}
+	n.seen = max(n.seen, version)
+	n.synced.Store(true)
+}
+
+// see takes it that the watch has shown everything up to a version.
+func (n *namespaces) see(version uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seen = max(n.seen, version)
+}
+
+// lockedShow takes a version of a namespace, the first after another one; nil if versions between them are unknown.
+func (n *namespaces) lockedShow(name string, next, before *namespace) {
+	if known := n.shown[name]; known == nil || known.version < next.version {
+		n.quotas.lockedJoin(before, next)
+		n.shown[name] = next
+	}
+	n.lockedDrop(name, func(found uint64) bool { return found < next.version })
+}
+
+// lockedNewest returns the newest version of a namespace that a selector selects.
+func (n *namespaces) lockedNewest(selector selection.Selector) uint64 {
+	newest := uint64(0)
+	for _, known := range n.shown {
+		if known.version > newest && selector.Matches(known.labels, known.annotations) {
+			newest = known.version
+		}
+	}
+	return newest
+}
+
+func (n *namespaces) lockedHide(name string, version uint64) {
 	if known := n.shown[name]; known != nil && known.version <= version {
 		delete(n.shown, name)
 	}
 	n.lockedDrop(name, func(found uint64) bool { return found <= version })
-	n.seen = max(n.seen, version)
 }
 
 func (n *namespaces) lockedDrop(name string, outdated func(found uint64) bool) {
@@ -112,7 +166,8 @@ func (n *namespaces) merge(
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	// If the watch has overtaken the read, it has overtaken what the read began after.
-	if known := n.shown[object.Name]; known == nil || known.version <= found.version {
+	known := n.shown[object.Name]
+	if known != nil && known.version <= found.version || known == nil && n.seen < found.version {
 		n.lockedMerge(object.Name, found, began, after)
 	}
 	return n.lockedState(object.Name, question)
@@ -158,8 +213,10 @@ func (n *namespaces) state(name string, question reach.Question) state {
 }
 
 func (n *namespaces) lockedState(name string, question reach.Question) state {
-	known := state{namespace: n.shown[name], seen: n.seen}
+	shown := n.shown[name]
+	known := state{namespace: shown, seen: n.seen, all: n.seen}
 	if look := n.looks[name]; look != nil {
+		known.unshown = shown == nil || shown.version < look.namespace.version
 		known.namespace, known.seen, known.began = look.namespace, max(n.seen, look.upTo), look.began
 		known.settled = slices.Contains(look.settled, question)
 	}
@@ -171,6 +228,20 @@ func (n *namespaces) upTo() uint64 {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	return n.seen
+}
+
+// selected returns the names of those that the watch has shown and that a function selects, sorted.
+func (n *namespaces) selected(selects func(labels, annotations map[string]string) bool) []string {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	var names []string
+	for name, known := range n.shown {
+		if selects(known.labels, known.annotations) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func namespaceOf(object *metav1.PartialObjectMetadata) *namespace {

@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // history is the revision of each change of an object, and whether it existed then.
@@ -56,12 +58,36 @@ func (h history) existedSince(name string, revision uint64) bool {
 type world struct {
 	*cluster
 	quotaHistory, namespaceHistory history
+	// labelled are all versions of namespaces, in their order.
+	labelled []*metav1.PartialObjectMetadata
+}
+
+// lastJoined returns when the last of the namespaces joined that a selector selects at a revision.
+func (w *world) lastJoined(selector selection.Selector, at uint64) uint64 {
+	joined := map[string]uint64{}
+	for _, object := range w.labelled {
+		version := resourceversion.Parse(object.ResourceVersion)
+		switch selects := selector.Matches(object.Labels, nil); {
+		case version > at:
+		case !selects:
+			delete(joined, object.Name)
+		case joined[object.Name] == 0:
+			joined[object.Name] = version
+		}
+	}
+	return slices.Max(append(slices.Collect(maps.Values(joined)), 0))
+}
+
+// team labels a namespace.
+func (w *world) team(name, team string) {
+	w.label(name, "team="+team)
+	w.namespaceHistory.note(name, w.revision, true)
+	w.labelled = append(w.labelled, w.namespaces[name])
 }
 
 func (w *world) relabel(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "namespace")
-	w.label(name, "team="+rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "team"))
-	w.namespaceHistory.note(name, w.revision, true)
+	w.team(name, rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "team"))
 }
 
 func (w *world) define(t *rapid.T) {
@@ -89,8 +115,7 @@ func (w *world) ask(t *rapid.T) {
 	if rapid.Bool().Draw(t, "interrupted") {
 		team := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "next team")
 		w.interrupt = func() {
-			w.label(name, "team="+team)
-			w.namespaceHistory.note(name, w.revision, true)
+			w.team(name, team)
 			w.watched()
 		}
 	}
@@ -110,11 +135,13 @@ func (w *world) ask(t *rapid.T) {
 	if diff := cmp.Diff(before, covering); diff != "" && before != nil && !slices.Equal(covering, w.covering(name)) {
 		t.Fatalf("covering %s (-want,+got):\n%s", name, diff)
 	}
-	if known := w.namespaceHistory.at(name, got.Knowledge.Seen).revision; known > got.Knowledge.Namespace {
-		t.Fatalf("knowledge of %s: got %+v, but version %d was there", name, got.Knowledge, known)
-	}
-	if got.Knowledge.Seen < atLeast {
-		t.Fatalf("knowledge of %s: got %+v, want at least %d", name, got.Knowledge, atLeast)
+	for i, knowledge := range got.Knowledge {
+		if knowledge.Seen < atLeast || knowledge.All > knowledge.Seen {
+			t.Fatalf("knowledge of %s: got %+v, want at least %d", name, knowledge, atLeast)
+		}
+		if joined := w.lastJoined(got.Definitions[i].Selector, knowledge.All); knowledge.Joined < joined {
+			t.Fatalf("knowledge of %s: got %+v, but a namespace joined at %d", name, knowledge, joined)
+		}
 	}
 }
 
@@ -144,7 +171,7 @@ func (w *world) askForMore(t *rapid.T) {
 
 // check holds what the Index says of itself against the history.
 func (w *world) check(t *rapid.T) {
-	seen := w.index.SeenQuotas()
+	seen := w.index.quotas.seen.Load()
 	for _, name := range []string{"q", "r", "s"} {
 		known, ok := w.index.quotas.byName[name]
 		if !ok && w.quotaHistory.existedSince(name, seen) {
@@ -176,8 +203,7 @@ func TestAnAnswerIsAsNewAsItsQuestion(t *testing.T) {
 		hurried := &hurriedClock{}
 		w.index.clock = hurried
 		for _, name := range []string{"a", "b", "c"} {
-			w.label(name)
-			w.namespaceHistory.note(name, w.revision, true)
+			w.team(name, "")
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"relabel": w.relabel, "define": w.define, "remove": w.remove, "ask": w.ask, "ask for more": w.askForMore,

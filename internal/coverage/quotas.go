@@ -5,6 +5,7 @@ package coverage
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // quotas are all ClusterResourceQuotas in the newest version that a watch or a
@@ -26,9 +28,14 @@ type quotas struct {
 	seen atomic.Uint64
 	// edition grows with each change of what the quotas select or limit.
 	edition atomic.Uint64
+	// synced: a watch has shown them all.
+	synced atomic.Bool
+	define func(*quotav1.ClusterResourceQuota) definition.Definition
+	// newest returns the newest version of a namespace that a selector selects.
+	newest func(selection.Selector) uint64
 
 	// mu guards what follows, and each change of what precedes.
-	mu sync.RWMutex
+	mu *sync.RWMutex
 	// quota name -> quota
 	byName map[string]quota
 	// listed is the resourceVersion of the newest list that was merged. Whatever
@@ -42,25 +49,41 @@ type quotas struct {
 type quota struct {
 	version    uint64
 	definition definition.Definition
+	// joined is the newest version at which a namespace joined, or may have joined unseen.
+	joined *atomic.Uint64
 	// deleted: it has a deletion timestamp, and limits nothing any more.
 	deleted bool
 }
 
-func newQuotas() *quotas { return &quotas{byName: map[string]quota{}} }
-
 // show takes what a watch shows.
 func (q *quotas) show(object *quotav1.ClusterResourceQuota) {
-	version := resourceversion.Parse(object.ResourceVersion)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if version >= q.listed {
-		q.lockedPut(object)
+	q.lockedShow(object)
+	q.lockedSee(resourceversion.Parse(object.ResourceVersion))
+}
+
+// replace takes a list that a watch begins with. All is known up to its version only once all of it is taken.
+func (q *quotas) replace(list []*quotav1.ClusterResourceQuota, version uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	exist := make(map[string]bool, len(list))
+	for _, object := range list {
+		q.lockedShow(object)
+		exist[object.Name] = true
 	}
+	q.lockedList(exist, version)
+	q.synced.Store(true)
+}
+
+// see takes it that a watch has shown everything up to a version.
+func (q *quotas) see(version uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.lockedSee(version)
 }
 
-// hide takes the deletion that a watch shows: of the quota's last version that the
-// watch knows, or of the version that the deletion is.
+// hide takes the deletion that a watch shows.
 func (q *quotas) hide(name string, version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,11 +98,11 @@ func (q *quotas) put(object *quotav1.ClusterResourceQuota) {
 	q.lockedPut(object)
 }
 
-// touch takes the metadata of a quota that was read live and is current.
-func (q *quotas) touch(item *metav1.PartialObjectMetadata) {
+// touch takes the metadata of a quota that was read live. It reports whether they are of the spec that is known.
+func (q *quotas) touch(item *metav1.PartialObjectMetadata) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lockedTouch(item)
+	return q.lockedTouch(item)
 }
 
 // remove takes it that a live read didn't find the quota, which was known in this
@@ -90,50 +113,23 @@ func (q *quotas) remove(name string, version uint64) {
 	q.lockedRemove(name, version)
 }
 
-// merge takes a live list of the metadata of all quotas, and those quotas that
-// were read whole because isCurrent said no.
-func (q *quotas) merge(list *metav1.PartialObjectMetadataList, whole map[string]*quotav1.ClusterResourceQuota) {
-	version := resourceversion.Parse(list.ResourceVersion)
+// list takes which quotas a live list had. What it says of each of them is known already.
+func (q *quotas) list(exist map[string]bool, version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	exist := make(map[string]bool, len(list.Items))
-	for i := range list.Items {
-		item := &list.Items[i]
-		exist[item.Name] = true
-		if object, wasRead := whole[item.Name]; wasRead && object != nil {
-			q.lockedPut(object)
-		} else if wasRead {
-			q.lockedRemove(item.Name, resourceversion.Parse(item.ResourceVersion))
-		} else {
-			q.lockedTouch(item)
-		}
-	}
-	for name := range q.byName {
-		if !exist[name] {
-			q.lockedRemove(name, version)
-		}
-	}
+	q.lockedList(exist, version)
 	q.listed = max(q.listed, version)
-	q.lockedSee(version)
 }
 
-// define returns a quota's definition. One of the spec that is known isn't compiled again.
-func (q *quotas) define(object *quotav1.ClusterResourceQuota) definition.Definition {
+// compiled returns a quota's definition. One of the spec that is known isn't compiled again.
+func (q *quotas) compiled(object *quotav1.ClusterResourceQuota) definition.Definition {
 	q.mu.RLock()
 	known, ok := q.byName[object.Name]
 	q.mu.RUnlock()
 	if ok && known.isOf(object.UID, object.Generation) {
 		return known.definition
 	}
-	return definition.Salvage(object)
-}
-
-// isCurrent reports whether this version of a quota's spec is the one that is known.
-func (q *quotas) isCurrent(version *metav1.PartialObjectMetadata) bool {
-	q.mu.RLock()
-	defer q.mu.RUnlock()
-	known, ok := q.byName[version.Name]
-	return ok && known.isOf(version.UID, version.Generation)
+	return q.define(object)
 }
 
 // version returns the version in which a quota is known; zero for none.
@@ -156,35 +152,69 @@ func (q *quotas) grown() <-chan struct{} {
 // lockedPut compiles a quota only if its spec has changed: a quota's status
 // changes every second.
 func (q *quotas) lockedPut(object *quotav1.ClusterResourceQuota) {
-	next := quota{version: resourceversion.Parse(object.ResourceVersion), deleted: !object.DeletionTimestamp.IsZero()}
-	known, ok := q.byName[object.Name]
-	if ok && next.version < known.version {
+	version := resourceversion.Parse(object.ResourceVersion)
+	if q.lockedTouch(object) || version < q.byName[object.Name].version {
 		return
 	}
-	if ok && known.isOf(object.UID, object.Generation) {
-		next.definition = known.definition
-	} else {
-		next.definition = definition.Salvage(object)
-		ok = false
+	before := q.byName[object.Name]
+	defined := quota{version: version, definition: q.define(object), deleted: !object.DeletionTimestamp.IsZero()}
+	if defined.joined = before.joined; before.definition.Limits.Digest != defined.definition.Limits.Digest || before.joined == nil {
+		defined.joined = &atomic.Uint64{}
+		defined.joined.Store(q.newest(defined.definition.Selector)) // any of them may have joined unseen
 	}
-	q.byName[object.Name] = next
-	if !ok || next.deleted != known.deleted {
-		q.edition.Add(1)
+	q.byName[object.Name] = defined
+	q.edition.Add(1)
+}
+
+// lockedJoin notes which quotas a namespace joins that was known as before; nil, if nobody knows what it was.
+func (q *quotas) lockedJoin(before, next *namespace) {
+	labelled := before != nil && maps.Equal(before.labels, next.labels)
+	if labelled && maps.Equal(before.annotations, next.annotations) {
+		return
+	}
+	for _, known := range q.byName {
+		selector := known.definition.Selector
+		if labelled && !selector.HasAnnotations() || !selector.Matches(next.labels, next.annotations) {
+			continue
+		}
+		if before == nil || !selector.Matches(before.labels, before.annotations) {
+			known.joined.Store(max(known.joined.Load(), next.version))
+		}
 	}
 }
 
-// lockedTouch takes a newer version of a quota whose spec is known.
-func (q *quotas) lockedTouch(item *metav1.PartialObjectMetadata) {
-	version, deleted := resourceversion.Parse(item.ResourceVersion), !item.DeletionTimestamp.IsZero()
-	known, ok := q.byName[item.Name]
-	if !ok || version <= known.version {
-		return
+// lockedTouch takes a version of a quota whose spec is known. It reports whether the spec is.
+func (q *quotas) lockedTouch(object metav1.Object) bool {
+	known, ok := q.byName[object.GetName()]
+	if !ok || !known.isOf(object.GetUID(), object.GetGeneration()) {
+		return false
 	}
-	if deleted != known.deleted {
-		q.edition.Add(1)
+	if version := resourceversion.Parse(object.GetResourceVersion()); version > known.version {
+		deleted := !object.GetDeletionTimestamp().IsZero()
+		if deleted != known.deleted {
+			q.edition.Add(1)
+		}
+		known.version, known.deleted = version, deleted
+		q.byName[object.GetName()] = known
 	}
-	known.version, known.deleted = version, deleted
-	q.byName[item.Name] = known
+	return true
+}
+
+// lockedShow takes what a watch shows, unless a live list knew it already.
+func (q *quotas) lockedShow(object *quotav1.ClusterResourceQuota) {
+	if resourceversion.Parse(object.ResourceVersion) >= q.listed {
+		q.lockedPut(object)
+	}
+}
+
+// lockedList removes what a list doesn't have.
+func (q *quotas) lockedList(exist map[string]bool, version uint64) {
+	for name := range q.byName {
+		if !exist[name] {
+			q.lockedRemove(name, version)
+		}
+	}
+	q.lockedSee(version)
 }
 
 // lockedRemove removes a quota unless a later version than this one is known.
@@ -216,6 +246,8 @@ type covering struct {
 	edition uint64
 	// definitions are sorted by name. Nobody changes them.
 	definitions []definition.Definition
+	// joined are those of the definitions.
+	joined []*atomic.Uint64
 	// set is their reach.QuotaSet.
 	set string
 }
@@ -225,15 +257,18 @@ func (q *quotas) covering(labels, annotations map[string]string) *covering {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	found := &covering{edition: q.edition.Load()}
+	var selecting []quota
 	for _, known := range q.byName {
 		if !known.deleted && known.definition.Selector.Matches(labels, annotations) {
-			found.definitions = append(found.definitions, known.definition)
+			selecting = append(selecting, known)
 		}
 	}
-	slices.SortFunc(found.definitions, func(a, b definition.Definition) int { return cmp.Compare(a.Limits.Name, b.Limits.Name) })
-	uids := make([]types.UID, 0, len(found.definitions))
-	for i := range found.definitions {
-		uids = append(uids, found.definitions[i].Limits.Quota)
+	slices.SortFunc(selecting, func(a, b quota) int { return cmp.Compare(a.definition.Limits.Name, b.definition.Limits.Name) })
+	uids := make([]types.UID, 0, len(selecting))
+	for i := range selecting {
+		found.definitions = append(found.definitions, selecting[i].definition)
+		found.joined = append(found.joined, selecting[i].joined)
+		uids = append(uids, selecting[i].definition.Limits.Quota)
 	}
 	found.set = reach.QuotaSet(uids)
 	return found

@@ -54,25 +54,24 @@ func Compile(object *quotav1.ClusterResourceQuota) (Definition, error) {
 	if err != nil {
 		return Definition{}, fmt.Errorf("quota %s: %w", object.Name, err)
 	}
-	spec := corev1.ResourceQuotaSpec(object.Spec.Quota)
-	spec.Hard = Counted(object.Spec)
-	return Definition{
-		Limits:      limitsOf(object, digest),
-		Quota:       evaluation.Quota{Name: object.Name, Spec: spec, Advisory: advisory(object.Spec), Tried: tried(object.Spec)},
-		Selector:    selector,
-		Preflight:   cmp.Or(object.Spec.Preflight, quotav1.PreflightWarn),
-		Enforcement: enforcementOf(object.Spec),
-	}, nil
+	return definitionOf(object, digest, selector, corev1.ResourceQuotaSpec(object.Spec.Quota)), nil
 }
 
-func limitsOf(object *quotav1.ClusterResourceQuota, digest string) ledger.Limits {
-	return ledger.Limits{
-		Name:     object.Name,
-		Basis:    ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: digest},
-		Hard:     object.Spec.Quota.Hard,
-		Advisory: advisory(object.Spec),
-		Trial:    object.Spec.Trial.Hard,
-		WarnAt:   int64(object.Spec.Enforcement.WarnAt),
+func definitionOf(
+	object *quotav1.ClusterResourceQuota, digest string, selector selection.Selector, spec corev1.ResourceQuotaSpec,
+) Definition {
+	enforcement := EnforcementOf(object.Spec)
+	return Definition{
+		Limits: ledger.Limits{
+			Name:     object.Name,
+			Basis:    ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: digest},
+			Hard:     spec.Hard,
+			Advisory: !enforcement.Refuses(),
+		},
+		Quota:       evaluation.Quota{Name: object.Name, Spec: spec, Advisory: !enforcement.Refuses()},
+		Selector:    selector,
+		Preflight:   cmp.Or(object.Spec.Preflight, quotav1.PreflightWarn),
+		Enforcement: enforcement,
 	}
 }
 
@@ -80,7 +79,7 @@ func limitsOf(object *quotav1.ClusterResourceQuota, digest string) ledger.Limits
 // much is allowed: raising a limit asks for no new count. What is computed for a spec
 // must stay the same: replicas of another release know the ledger's count by it.
 func digest(object *quotav1.ClusterResourceQuota) (string, error) {
-	names := quota.ResourceNames(Counted(object.Spec))
+	names := quota.ResourceNames(object.Spec.Quota.Hard)
 	slices.Sort(names)
 	scopes := slices.Sorted(slices.Values(object.Spec.Quota.Scopes))
 	content, err := json.Marshal([]any{object.UID, object.Spec.Selector, names, scopes, object.Spec.Quota.ScopeSelector})

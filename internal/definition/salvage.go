@@ -4,14 +4,12 @@
 package definition
 
 import (
-	"cmp"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
@@ -31,17 +29,9 @@ func Salvage(object *quotav1.ClusterResourceQuota) Definition {
 	}
 	// Without a digest the basis is that of no count, as it must be.
 	sum, _ := digest(object)
-	return Definition{
-		Limits: limitsOf(object, sum),
-		Quota: evaluation.Quota{
-			Name: object.Name, Spec: corev1.ResourceQuotaSpec{Hard: Counted(object.Spec)},
-			Advisory: advisory(object.Spec), Tried: tried(object.Spec),
-		},
-		Selector:    salvageSelector(object.Spec.Selector),
-		Preflight:   cmp.Or(object.Spec.Preflight, quotav1.PreflightWarn),
-		Enforcement: enforcementOf(object.Spec),
-		Invalid:     invalid,
-	}
+	salvaged := definitionOf(object, sum, salvageSelector(object.Spec.Selector), corev1.ResourceQuotaSpec{Hard: object.Spec.Quota.Hard})
+	salvaged.Invalid = invalid
+	return salvaged
 }
 
 // salvageSelector returns the selector of those requirements that are valid; the

@@ -6,7 +6,6 @@ package definition
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -30,8 +29,7 @@ func Validate(object *quotav1.ClusterResourceQuota) field.ErrorList {
 	errs := append(
 		selection.Validate(object.Spec.Selector, path.Child("selector")),
 		validateQuota(corev1.ResourceQuotaSpec(object.Spec.Quota), path.Child("quota"))...)
-	errs = append(errs, validateTrial(object.Spec, path.Child("trial", "hard"))...)
-	errs = append(errs, validateEnforcement(object.Spec, path.Child("enforcement"))...)
+	errs = append(errs, validateEnforcement(object.Spec.Enforcement, path.Child("enforcement"))...)
 	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return errs
 }
@@ -47,81 +45,23 @@ func validateQuota(spec corev1.ResourceQuotaSpec, path *field.Path) field.ErrorL
 	return append(validation.ValidateResourceQuotaSpec(&internal, path), validateScopeValues(spec.ScopeSelector, path)...)
 }
 
-// validateTrial refuses what would be refused in hard.
-func validateTrial(spec quotav1.ClusterResourceQuotaSpec, path *field.Path) field.ErrorList {
-	if len(spec.Trial.Hard) == 0 {
-		return nil
-	}
-	quotaPath := field.NewPath("spec", "quota")
-	tried := corev1.ResourceQuotaSpec(spec.Quota)
-	tried.Hard = spec.Trial.Hard
-	said := validateQuota(corev1.ResourceQuotaSpec(spec.Quota), quotaPath)
+func validateEnforcement(enforcement quotav1.Enforcement, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, err := range validateQuota(tried, quotaPath) {
-		switch own, found := strings.CutPrefix(err.Field, quotaPath.Child("hard").String()); {
-		case found:
-			err.Field = path.String() + own
-		case slices.ContainsFunc(said, func(other *field.Error) bool { return other.Error() == err.Error() }):
-			continue // what is wrong with the scopes themselves
-		default:
-			err.Detail += ": spec.quota limits by a scope what spec.trial.hard names"
-			err.Field = path.String()
-		}
-		errs = append(errs, err)
+	switch enforcement.Mode {
+	case "", quotav1.EnforcementDeny, quotav1.EnforcementWarn, quotav1.EnforcementAudit:
+	default:
+		errs = append(errs, field.NotSupported(path.Child("mode"), enforcement.Mode,
+			[]quotav1.EnforcementMode{quotav1.EnforcementDeny, quotav1.EnforcementWarn, quotav1.EnforcementAudit}))
 	}
-	return errs
-}
-
-// The percentages of warnAt.
-const minPercent, maxPercent = 1, 100
-
-func validateEnforcement(spec quotav1.ClusterResourceQuotaSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if percent := spec.Enforcement.WarnAt; percent != 0 && (percent < minPercent || percent > maxPercent) {
-		errs = append(errs, field.Invalid(path.Child("warnAt"), percent, "must be a percentage from 1 to 100; leave it out to warn nobody"))
-	}
-	seen := map[corev1.ResourceName]bool{}
-	for i, override := range spec.Enforcement.Overrides {
-		resource := path.Child("overrides").Index(i).Child("resource")
-		_, limited := spec.Quota.Hard[override.Resource]
-		_, tried := spec.Trial.Hard[override.Resource]
-		switch {
-		case seen[override.Resource]:
-			errs = append(errs, field.Duplicate(resource, override.Resource))
-		case !limited && tried:
-			errs = append(errs, field.Invalid(resource, override.Resource,
-				"is only in spec.trial.hard, which refuses nothing in any mode; name a resource of spec.quota.hard"))
-		case !limited:
-			errs = append(errs, field.Invalid(resource, override.Resource,
-				"is not in spec.quota.hard; add it there, or remove this override"))
-		}
-		seen[override.Resource] = true
-		errs = append(errs, validateMode(override.Mode, path.Child("overrides").Index(i).Child("mode"))...)
-	}
-	if spec.Enforcement.Mode != "" {
-		errs = append(errs, validateMode(spec.Enforcement.Mode, path.Child("mode"))...)
-	}
-	switch spec.Enforcement.WhenUnavailable {
+	switch enforcement.WhenUnavailable {
 	case "", quotav1.UnavailableRefuse, quotav1.UnavailableAdmit:
 	default:
-		errs = append(errs, field.NotSupported(path.Child("whenUnavailable"), spec.Enforcement.WhenUnavailable,
+		errs = append(errs, field.NotSupported(path.Child("whenUnavailable"), enforcement.WhenUnavailable,
 			[]quotav1.UnavailablePolicy{quotav1.UnavailableRefuse, quotav1.UnavailableAdmit}))
 	}
 	return errs
 }
 
-// validateMode refuses what the schema of an older release may have let in.
-func validateMode(mode quotav1.EnforcementMode, path *field.Path) field.ErrorList {
-	switch mode {
-	case quotav1.EnforcementDeny, quotav1.EnforcementWarn, quotav1.EnforcementAudit:
-		return nil
-	default:
-		return field.ErrorList{field.NotSupported(path, mode,
-			[]quotav1.EnforcementMode{quotav1.EnforcementDeny, quotav1.EnforcementWarn, quotav1.EnforcementAudit})}
-	}
-}
-
-// validateMagnitudes refuses limits that can't be counted with.
 func validateMagnitudes(hard corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for name, limit := range hard {

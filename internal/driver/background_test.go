@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -43,22 +42,16 @@ func (fivePods) Observe(quota string, _ ledger.State) *ledger.Observation {
 // crowded runs a test in which the counts of all quotas have just changed, each to five pods.
 func crowded(t *testing.T, quotas []string, test func(t *testing.T, store *crowd, group *Group)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		store := &crowd{memoryStore: newMemoryStore(quotas...)}
-		store.latency = 500 * time.Millisecond
-		ctx, stop := context.WithCancel(t.Context())
-		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{
-			Options:     machine.Options{Pace: 20 * time.Millisecond, PaceEach: time.Millisecond, MaxWaiting: 1000},
-			CallTimeout: time.Second, EditTimeout: 10 * time.Second,
-		})
+	store := &crowd{memoryStore: newMemoryStore(quotas...)}
+	store.latency = 500 * time.Millisecond
+	options := Options{Options: machine.Options{Pace: 20 * time.Millisecond, PaceEach: time.Millisecond}}
+	bubble(t, store, options, func(t *testing.T, group *Group, _ *watcher) {
 		group.Follow(fivePods{})
 		for _, quota := range quotas {
 			group.Saw(quota, store.snapshot(quota))
 		}
 		group.Counted(quotas, false)
 		test(t, store, group)
-		stop()
-		group.Wait()
 	})
 }
 

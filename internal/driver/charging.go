@@ -15,15 +15,15 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// Reserve charges all quotas, in the order of their names, or none. It returns Granted once every charge is
-// written. If one isn't granted, it releases the charges before it, and returns that decision. It returns
-// ctx's error if that ends first.
+// Reserve charges all quotas, or none: those that may refuse first, in the order of their names. It returns Granted
+// once every charge is written. If one isn't granted, it releases the charges before it, and returns that decision. It
+// returns ctx's error if that ends first.
 func (g *Group) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
 	patience, until := g.patience(charges), g.clock.Now().Add(admitAfter)
 	if len(charges) == 1 {
 		return g.reserve(ctx, charges[0], patience, until)
 	}
-	charges = byQuota(charges)
+	charges = inOrder(charges)
 	for {
 		// A charge that another quota is about to refuse would stand in the way
 		// of others until it is given back: ask all first.
@@ -49,7 +49,7 @@ func (g *Group) chargeInOrder(
 	var all ledger.Granted
 	for i, charge := range charges {
 		if missed := slices.IndexFunc(judged.Remarks, func(r ledger.Remark) bool {
-			return r.Kind == ledger.Unchecked && r.Quota == charge.Limits.Name
+			return r.Unchecked && r.Quota == charge.Limits.Name
 		}); missed >= 0 {
 			all.Remarks = append(all.Remarks, judged.Remarks[missed])
 			continue
@@ -77,7 +77,7 @@ func (g *Group) ask(ctx context.Context, asked machine.Charge, reserved ledger.K
 	// A newer spec, which the caller hasn't seen, may enforce what this one doesn't, and admit nothing.
 	known := g.Current(limits.Name)
 	outdated := known.Supersedes(limits)
-	enforced := outdated || limits.EnforcesAny(asked.Charge.Reservation.Amounts)
+	enforced := outdated || !limits.Advisory
 	if !enforced {
 		asking, cancel = context.WithTimeout(ctx, max(until.Sub(g.clock.Now()), admitLeast))
 	}
@@ -92,7 +92,7 @@ func (g *Group) ask(ctx context.Context, asked machine.Charge, reserved ledger.K
 		return decision, err
 	}
 	return ledger.Granted{Remarks: []ledger.Remark{{
-		Quota: limits.Name, Kind: ledger.Unchecked, Refusal: ledger.Undecided{
+		Quota: limits.Name, Unchecked: true, Refusal: ledger.Undecided{
 			Quota: limits.Name, Reason: ledger.Unavailable, Detail: err.Error(),
 			Resources: slices.Sorted(maps.Keys(asked.Charge.Reservation.Amounts)),
 		},
@@ -108,7 +108,7 @@ const (
 
 // Judge tells what Reserve would answer, and reserves nothing.
 func (g *Group) Judge(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
-	return g.judge(ctx, byQuota(charges), g.patience(charges), g.clock.Now().Add(admitAfter))
+	return g.judge(ctx, inOrder(charges), g.patience(charges), g.clock.Now().Add(admitAfter))
 }
 
 func (g *Group) judge(ctx context.Context, charges []ledger.Charge, patience, until time.Time) (ledger.Decision, error) {
@@ -141,8 +141,16 @@ func (g *Group) release(charges []ledger.Charge) {
 	}
 }
 
-func byQuota(charges []ledger.Charge) []ledger.Charge {
+// inOrder returns the charges in the order in which they are asked for. No refusal waits for a quota that only advises.
+func inOrder(charges []ledger.Charge) []ledger.Charge {
 	return slices.SortedFunc(slices.Values(charges), func(a, b ledger.Charge) int {
-		return strings.Compare(a.Limits.Name, b.Limits.Name)
+		switch {
+		case a.Limits.Advisory == b.Limits.Advisory:
+			return strings.Compare(a.Limits.Name, b.Limits.Name)
+		case b.Limits.Advisory:
+			return -1
+		default:
+			return 1
+		}
 	})
 }

@@ -27,8 +27,8 @@ type driver struct {
 	call func(func(context.Context)) (hurry func())
 	// current is the newest ledger that the machine knows.
 	current atomic.Pointer[machine.Snapshot]
-	// trouble is nil while the store can be read and written.
-	trouble atomic.Pointer[Trouble]
+	// trouble is nil while the store can be read and written, and untaken while the ledger takes the count.
+	trouble, untaken atomic.Pointer[Trouble]
 
 	// mu guards what follows.
 	mu      sync.Mutex
@@ -88,6 +88,8 @@ func (d *driver) lockedStep(event machine.Event) {
 			d.lockedCall(func(ctx context.Context) machine.Event { return d.swap(ctx, effect) })
 		case machine.WakeAt:
 			d.lockedWakeAt(effect.Time)
+		case machine.Untaken:
+			d.noteUntaken(effect)
 		default:
 			d.lockedReport(effect)
 		}
@@ -161,6 +163,16 @@ func (d *driver) note(err error, written bool) {
 	}
 }
 
+// noteUntaken notes that the ledger has not taken the count, or that it has again.
+func (d *driver) noteUntaken(effect machine.Untaken) {
+	var trouble *Trouble
+	if !effect.Since.IsZero() {
+		trouble = &Trouble{Since: effect.Since, Err: effect.Err, Untaken: true}
+	}
+	d.untaken.Store(trouble)
+	d.group.troubled(d.quota)
+}
+
 // check has the ledger read and written, if that still fails.
 func (d *driver) check() {
 	d.mu.Lock()
@@ -194,8 +206,6 @@ func (d *driver) lockedReport(effect machine.Effect) {
 	case machine.Committed:
 		observer.Committed(d.quota, effect.Batch, effect.Took)
 		observer.Ended(d.quota, effect.Ends)
-	case machine.Holds:
-		d.group.holds(d.quota, effect)
 	case machine.Conflicted:
 		observer.Conflicted(d.quota)
 	case machine.Failed:

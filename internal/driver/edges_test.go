@@ -28,77 +28,6 @@ func reserveLater(ctx context.Context, group *Group, charges ...ledger.Charge) <
 	return answer
 }
 
-// The write of a charge happened and its reply was lost, and the ledger can't
-// be read either when the waiter gives up: the release must not take the last
-// ledger that was seen for the one that is stored.
-func TestAReleaseFindsAChargeWhoseReplyWasLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &faultyStore{
-			memoryStore: newMemoryStore("team"),
-			loads:       []fault{none, unreachable, unreachable}, swaps: []fault{replyLost},
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: 10 * time.Second})
-		impatient, cancel := context.WithTimeout(t.Context(), 12*time.Millisecond)
-		defer cancel()
-		if got := <-reserveLater(impatient, group, onePod("team", 1, "lost")); !errors.Is(got.err, context.DeadlineExceeded) {
-			t.Errorf("want it to give up, got %v, error %v", got.decision, got.err)
-		}
-		passUntilQuiet(time.Second)
-		if held := store.reserved("team"); held != 0 {
-			t.Errorf("want nothing reserved, got %d", held)
-		}
-		stop()
-		group.Wait()
-	})
-}
-
-// A read that was under way when a charge arrived may be older than the charge.
-func TestADenialDoesNotRestOnAReadThatWasUnderWay(t *testing.T) {
-	store := newMemoryStore("team")
-	store.put("team", ledger.State{Basis: limitsOf("team", 1).Basis, Used: podsList(1)})
-	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		first := reserveLater(t.Context(), group, onePod("team", 1, "first"))
-		pass(2 * time.Millisecond) // the read for the first is under way
-		arrived := clock.RealClock{}.Now()
-		second := reserveLater(t.Context(), group, onePod("team", 1, "second"))
-		for _, answer := range []<-chan operation{first, second} {
-			if got := <-answer; got.err != nil || ledger.IsGranted(got.decision) {
-				t.Errorf("want Denied, got %v, error %v", got.decision, got.err)
-			}
-		}
-		if last := store.loads[len(store.loads)-1]; last.Before(arrived) {
-			t.Errorf("the second was denied on a read that began at %s, before it arrived at %s", last, arrived)
-		}
-	})
-}
-
-// Nobody waits for a ledger that this process won't ever understand.
-func TestALedgerThatCannotBeUnderstoodIsToldAtOnce(t *testing.T) {
-	for name, faults := range map[string]*faultyStore{
-		"it is the first that is known":            {loads: []fault{unreadable}},
-		"another replica has written it meanwhile": {loads: []fault{none, unreadable}, swaps: []fault{conflict}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				faults.memoryStore = newMemoryStore("team")
-				ctx, stop := context.WithCancel(t.Context())
-				group := New(ctx, clock.RealClock{}, faults, &watcher{}, Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: 10 * time.Second})
-				began := clock.RealClock{}.Now()
-				got := <-reserveLater(t.Context(), group, onePod("team", 1, "asked"))
-				if !errors.Is(got.err, machine.ErrUnreadable) || got.end.Sub(began) > time.Second {
-					t.Errorf("after %s: got %v, error %v, want machine.ErrUnreadable at once", got.end.Sub(began), got.decision, got.err)
-				}
-				if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "again")}); err != nil || !ledger.IsGranted(decision) {
-					t.Errorf("once it can be read: got %v, error %v, want it granted", decision, err)
-				}
-				stop()
-				group.Wait()
-			})
-		})
-	}
-}
-
 // All that are about to be denied share one read.
 func TestDenialsShareARead(t *testing.T) {
 	store := newMemoryStore("team")
@@ -168,63 +97,6 @@ func TestTheFirstQuotaByNameAnswers(t *testing.T) {
 	})
 }
 
-func TestObserveTakesWhatIsNewer(t *testing.T) {
-	for name, test := range map[string]struct {
-		seen []uint64
-		want uint64
-	}{
-		"the first is taken":          {seen: []uint64{5}, want: 5},
-		"a newer one takes its place": {seen: []uint64{5, 10}, want: 10},
-		"an older one doesn't":        {seen: []uint64{10, 9}, want: 10},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, newMemoryStore(), func(t *testing.T, group *Group, _ *watcher) {
-				for _, version := range test.seen {
-					group.Saw("team", machine.Snapshot{
-						Version: machine.Version{ResourceVersion: version}, State: ledger.State{Basis: ledger.Basis{Generation: int64(version)}},
-					})
-				}
-				if got := group.Current("team").Generation; got != int64(test.want) {
-					t.Errorf("want the ledger at version %d, got %d", test.want, got)
-				}
-			})
-		})
-	}
-}
-
-// What another replica wrote needs no read and no conflict once it was seen.
-func TestAnObservedLedgerSavesAConflict(t *testing.T) {
-	store := newMemoryStore("team")
-	inBubble(t, store, func(t *testing.T, group *Group, seen *watcher) {
-		group.Saw("team", store.stored["team"])
-		store.put("team", ledger.State{Basis: limitsOf("team", 9).Basis, Used: podsList(3)})
-		group.Saw("team", store.stored["team"])
-		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 9, "p")})
-		if !ledger.IsGranted(decision) || len(store.loads) > 0 || seen.conflicts > 0 {
-			t.Errorf("want Granted with no read and no conflict, got %v, error %v, %d reads, %d conflicts",
-				decision, err, len(store.loads), seen.conflicts)
-		}
-	})
-}
-
-// The spec has changed since the request looked it up: what its limits refuse,
-// the new ones may allow.
-func TestADenialByOutdatedLimitsIsUndecided(t *testing.T) {
-	store := full(1)
-	store.spec = &machine.Spec{Quota: "team", Generation: 2}
-	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "p")})
-		if undecided, ok := decision.(ledger.Undecided); !ok || undecided.Reason != ledger.StaleLimits || err != nil {
-			t.Errorf("want Undecided StaleLimits, got %v, error %v", decision, err)
-		}
-		store.spec.Generation = 1
-		decision, err = group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "p")})
-		if _, ok := decision.(ledger.Denied); !ok || err != nil {
-			t.Errorf("want Denied, got %v, error %v", decision, err)
-		}
-	})
-}
-
 func TestKnowsWhatItWroteAndSaw(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
@@ -246,23 +118,18 @@ func TestKnowsWhatItWroteAndSaw(t *testing.T) {
 }
 
 func TestAChangeIsNeverTurnedAway(t *testing.T) {
-	store := newMemoryStore("team")
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{MaxWaiting: 1}, CallTimeout: time.Second, EditTimeout: time.Second})
+	paced(t, newMemoryStore("team"), Options{Options: machine.Options{MaxWaiting: 1}}, func(t *testing.T, group *Group) {
 		var waiters []<-chan operation
 		for i := range 5 {
-			waiters = append(waiters, reserveLater(ctx, group, onePod("team", 9, fmt.Sprint(i))))
+			waiters = append(waiters, reserveLater(t.Context(), group, onePod("team", 9, fmt.Sprint(i))))
 		}
 		synctest.Wait()
-		if err := group.Edit(ctx, "team", func(*ledger.Draft) {}); err != nil {
+		if err := group.Edit(t.Context(), "team", func(*ledger.Draft) {}); err != nil {
 			t.Errorf("want the change applied while %d wait, got %v", len(waiters), err)
 		}
 		for _, waiter := range waiters {
 			<-waiter
 		}
-		stop()
-		group.Wait()
 	})
 }
 

@@ -21,7 +21,7 @@ func escrowing(holder types.UID) Options {
 	return Options{Options: machine.Options{
 		Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond, Patience: 150 * time.Millisecond,
 		Escrow: machine.EscrowOptions{
-			Holder: string(holder), UID: holder, Life: 2 * time.Second, Recall: 2200 * time.Millisecond, Linger: time.Minute,
+			Holder: string(holder), UID: holder, Life: 2 * time.Second, Recall: 2200 * time.Millisecond,
 			Every: time.Second, Busy: 3, Parts: 4,
 		},
 	}}
@@ -66,7 +66,7 @@ func TestReplicasWithEscrowUseAllThereIs(t *testing.T) {
 		if swaps := store.swapCount(); swaps > limit/4 {
 			t.Errorf("%d writes for %d charges", swaps, limit)
 		}
-		if got := store.state("team").Escrowed(); len(got) > 0 {
+		if got := store.state("team").ForeignEscrows(""); len(got) > 0 {
 			t.Errorf("got %v in escrow, want none where everybody is denied", got)
 		}
 		b.end()
@@ -100,12 +100,12 @@ func TestDrainReturnsEscrow(t *testing.T) {
 				t.Fatalf("got %v, %v", decision, err)
 			}
 		}
-		if len(store.state("team").Escrowed()) == 0 || store.state("team").InFlight() == 12 {
+		if len(store.state("team").ForeignEscrows("")) == 0 || store.state("team").InFlight() == 12 {
 			t.Fatalf("got %v, want an escrow from which some were granted", store.state("team"))
 		}
 		group.Drain(t.Context())
-		if current := store.state("team"); len(current.Escrowed()) > 0 || current.InFlight() != 12 {
-			t.Errorf("got %v and %d in flight, want all recorded and nothing in escrow", current.Escrowed(), current.InFlight())
+		if current := store.state("team"); len(current.ForeignEscrows("")) > 0 || current.InFlight() != 12 {
+			t.Errorf("got %v and %d in flight, want all recorded and nothing in escrow", current.ForeignEscrows(""), current.InFlight())
 		}
 	})
 }

@@ -26,11 +26,9 @@ type Group struct {
 	store    Store
 	counter  Counter
 	observer Observer
-	// troubled is told of each quota whose calls begin to fail.
+	// troubled is told of each quota whose trouble begins, or whose ledger takes the count again.
 	troubled func(quota string)
-	// holds is told what is used and reserved.
-	holds   func(quota string, holds machine.Holds)
-	options Options
+	options  Options
 
 	// running are the calls of the store.
 	running sync.WaitGroup
@@ -50,8 +48,7 @@ type Group struct {
 func New(ctx context.Context, clock Clock, store Store, observer Observer, options Options) *Group {
 	group := &Group{
 		ctx: ctx, clock: clock, store: store, counter: nobody{}, observer: observer, troubled: func(string) {},
-		holds: func(string, machine.Holds) {}, options: options,
-		background: make(chan struct{}, backgroundCalls), drivers: map[string]*driver{},
+		options: options, background: make(chan struct{}, backgroundCalls), drivers: map[string]*driver{},
 	}
 	context.AfterFunc(ctx, group.end)
 	return group
@@ -62,12 +59,9 @@ func New(ctx context.Context, clock Clock, store Store, observer Observer, optio
 func (g *Group) Follow(counter Counter) { g.counter = counter }
 
 // OnTrouble has troubled called for each quota whose ledger can't be read or written from
-// now on. It must not block, and must be set before anything is charged.
+// now on, or has not taken the count for five seconds, or takes it again. It must not block, and must be set before
+// anything is charged.
 func (g *Group) OnTrouble(troubled func(quota string)) { g.troubled = troubled }
-
-// OnHolds has holds called with what is used and reserved of each quota, whenever that may have changed. It must not
-// block, and must be set before anything is charged.
-func (g *Group) OnHolds(holds func(quota string, holds machine.Holds)) { g.holds = holds }
 
 // nobody counts nothing.
 type nobody struct{}
@@ -206,6 +200,15 @@ func (g *Group) Known(quota string) machine.Snapshot {
 func (g *Group) Trouble(quota string) *Trouble {
 	if known, ok := g.existing(quota); ok {
 		return known.trouble.Load()
+	}
+	return nil
+}
+
+// Untaken returns since when a quota's ledger does not take the count; nil if it does, or if that is so for less than
+// five seconds.
+func (g *Group) Untaken(quota string) *Trouble {
+	if known, ok := g.existing(quota); ok {
+		return known.untaken.Load()
 	}
 	return nil
 }

@@ -4,6 +4,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,17 +53,24 @@ func (w *watcher) Failed(string, error) {
 
 func (*watcher) Impossible(_ string, err error) { panic(err) }
 
-// inBubble runs a test with its own time, and with a Group that ends with it.
-func inBubble(t *testing.T, store *memoryStore, test func(t *testing.T, group *Group, seen *watcher)) {
+// bubble runs a test with its own time, and with a Group that ends with it.
+func bubble(t *testing.T, store Store, options Options, test func(t *testing.T, group *Group, seen *watcher)) {
 	t.Helper()
+	options.CallTimeout, options.EditTimeout = cmp.Or(options.CallTimeout, time.Second), 10*time.Second
+	options.MaxWaiting = cmp.Or(options.MaxWaiting, 1000)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		seen := &watcher{}
-		group := New(ctx, clock.RealClock{}, store, seen, Options{Options: machine.Options{Pace: 20 * time.Millisecond, PaceEach: time.Millisecond, MaxWaiting: 1000}, CallTimeout: time.Second, EditTimeout: 10 * time.Second})
+		group := New(ctx, clock.RealClock{}, store, seen, options)
 		test(t, group, seen)
 		stop()
 		group.Wait()
 	})
+}
+
+func inBubble(t *testing.T, store *memoryStore, test func(t *testing.T, group *Group, seen *watcher)) {
+	t.Helper()
+	bubble(t, store, Options{Options: machine.Options{Pace: 20 * time.Millisecond, PaceEach: time.Millisecond}}, test)
 }
 
 // reserveAll charges n pods at the same time, and returns how many were
@@ -90,17 +98,6 @@ func reserveAll(t *testing.T, n int, reserve func(name string) (ledger.Decision,
 	return granted, denied
 }
 
-func TestOneHundredChargesAtALimitOfTen(t *testing.T) {
-	inBubble(t, newMemoryStore("team"), func(t *testing.T, group *Group, _ *watcher) {
-		granted, denied := reserveAll(t, 100, func(name string) (ledger.Decision, error) {
-			return group.Reserve(t.Context(), []ledger.Charge{onePod("team", 10, name)})
-		})
-		if granted != 10 || denied != 90 {
-			t.Errorf("want 10 granted and 90 denied, got %d and %d", granted, denied)
-		}
-	})
-}
-
 func TestChargesThatWaitShareAWrite(t *testing.T) {
 	store := newMemoryStore("team")
 	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
@@ -116,43 +113,6 @@ func TestChargesThatWaitShareAWrite(t *testing.T) {
 		}
 		if took := time.Since(start); took > 100*time.Millisecond {
 			t.Errorf("want all answered within 100ms, took %s", took)
-		}
-	})
-}
-
-func TestALoneChargeCommitsAtOnce(t *testing.T) {
-	store := newMemoryStore("team")
-	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		for i := range 3 {
-			start := time.Now()
-			decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 10, fmt.Sprint(i))})
-			if !ledger.IsGranted(decision) {
-				t.Fatalf("want Granted, got %v, error %v", decision, err)
-			}
-			// The first also reads the ledger.
-			if took, most := time.Since(start), 2*store.latency; took > most {
-				t.Errorf("charge %d: want an answer within %s, took %s", i, most, took)
-			}
-			time.Sleep(time.Second)
-		}
-	})
-}
-
-func TestADenialRestsOnAReadThatBeganAfterTheRequest(t *testing.T) {
-	store := newMemoryStore("team")
-	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		if decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "first")}); !ledger.IsGranted(decision) {
-			t.Fatalf("want Granted, got %v, error %v", decision, err)
-		}
-		// Another replica settles: the pod came and went, and nobody told this one.
-		store.put("team", ledger.State{Basis: limitsOf("team", 1).Basis, Used: podsList(0)})
-		arrived := time.Now()
-		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "second")})
-		if !ledger.IsGranted(decision) {
-			t.Fatalf("there is room: want Granted, got %v, error %v", decision, err)
-		}
-		if last := store.loads[len(store.loads)-1]; last.Before(arrived) {
-			t.Errorf("want a read after %s, the last was at %s", arrived, last)
 		}
 	})
 }
@@ -174,84 +134,6 @@ func TestConflictsStayInside(t *testing.T) {
 		}
 		if seen.conflicts == 0 {
 			t.Error("want conflicts to have been seen, got none")
-		}
-	})
-}
-
-func TestLostRepliesAndFailuresChargeOnce(t *testing.T) {
-	store := newMemoryStore("team")
-	inBubble(t, store, func(t *testing.T, group *Group, seen *watcher) {
-		store.afterSwap = failing(func(attempt int) bool { return attempt%3 == 1 })
-		store.beforeSwap = failing(func(attempt int) bool { return attempt%3 == 2 })
-		granted, denied := reserveAll(t, 50, func(name string) (ledger.Decision, error) {
-			return group.Reserve(t.Context(), []ledger.Charge{onePod("team", 20, name)})
-		})
-		if granted != 20 || denied != 30 || store.reserved("team") != 20 {
-			t.Errorf("want 20 granted, 30 denied, 20 reserved; got %d, %d, %d", granted, denied, store.reserved("team"))
-		}
-		if seen.failures == 0 {
-			t.Error("want failures to have been seen, got none")
-		}
-	})
-}
-
-func failing(when func(attempt int) bool) func(int) error {
-	return func(attempt int) error {
-		if when(attempt) {
-			return errInjected
-		}
-		return nil
-	}
-}
-
-// A refusal that rests on a charge before it in the batch must be judged again
-// when that charge's write fails: here its waiter has given up by then.
-func TestADenialDoesNotRestOnAChargeThatWasNotWritten(t *testing.T) {
-	store := newMemoryStore("team")
-	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		impatient, giveUp := context.WithCancel(t.Context())
-		store.beforeSwap = func(attempt int) error {
-			if attempt > 1 {
-				return nil
-			}
-			giveUp()
-			return errInjected
-		}
-		var both sync.WaitGroup
-		both.Go(func() {
-			if _, err := group.Reserve(impatient, []ledger.Charge{onePod("team", 1, "first")}); !errors.Is(err, context.Canceled) {
-				t.Errorf("first: want it to give up, got error %v", err)
-			}
-		})
-		synctest.Wait() // the first is in the queue before the second
-		both.Go(func() {
-			decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "second")})
-			if !ledger.IsGranted(decision) {
-				t.Errorf("second: want Granted, got %v, error %v", decision, err)
-			}
-		})
-		both.Wait()
-	})
-}
-
-func TestAWaiterThatGivesUpHoldsNothing(t *testing.T) {
-	store := newMemoryStore("team")
-	store.latency = 100 * time.Millisecond
-	inBubble(t, store, func(t *testing.T, group *Group, _ *watcher) {
-		// Long enough for the write to be under way, too short for its reply.
-		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
-		defer cancel()
-		start := time.Now()
-		_, err := group.Reserve(ctx, []ledger.Charge{onePod("team", 1, "impatient")})
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("want the deadline's error, got %v", err)
-		}
-		if took := time.Since(start); took != 150*time.Millisecond {
-			t.Errorf("want an answer at the deadline, after 150ms, took %s", took)
-		}
-		time.Sleep(time.Second)
-		if held := store.reserved("team"); held != 0 {
-			t.Errorf("want nothing reserved, got %d", held)
 		}
 	})
 }
@@ -287,46 +169,6 @@ func TestAProbeReservesNothing(t *testing.T) {
 		if swaps := store.swapCount(); swaps != 0 {
 			t.Errorf("want no writes, got %d", swaps)
 		}
-	})
-}
-
-func TestAQuotaWithoutALedgerIsUndecided(t *testing.T) {
-	inBubble(t, newMemoryStore(), func(t *testing.T, group *Group, _ *watcher) {
-		decision, err := group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "early")})
-		if undecided, ok := decision.(ledger.Undecided); !ok || undecided.Reason != ledger.NotCounted || err != nil {
-			t.Errorf("want Undecided NotCounted, got %v, error %v", decision, err)
-		}
-	})
-}
-
-func TestTooManyWaitersAreTurnedAway(t *testing.T) {
-	store := newMemoryStore("team")
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		group := New(ctx, clock.RealClock{}, store, &watcher{}, Options{Options: machine.Options{MaxWaiting: 2}, CallTimeout: time.Second, EditTimeout: time.Second})
-		var served sync.WaitGroup
-		errs := make(chan error, 10)
-		for i := range 10 {
-			served.Go(func() {
-				_, err := group.Reserve(ctx, []ledger.Charge{onePod("team", 100, fmt.Sprint(i))})
-				errs <- err
-			})
-		}
-		served.Wait()
-		close(errs)
-		turnedAway := 0
-		for err := range errs {
-			if errors.Is(err, machine.ErrBusy) {
-				turnedAway++
-			} else if err != nil {
-				t.Errorf("want machine.ErrBusy or none, got %v", err)
-			}
-		}
-		if turnedAway == 0 {
-			t.Error("want some of 10 turned away where 2 may wait, got none")
-		}
-		stop()
-		group.Wait()
 	})
 }
 

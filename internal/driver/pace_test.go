@@ -24,14 +24,7 @@ import (
 // paced runs a test on a Group with these options.
 func paced(t *testing.T, store *memoryStore, options Options, test func(t *testing.T, group *Group)) {
 	t.Helper()
-	options.CallTimeout, options.EditTimeout, options.MaxWaiting = time.Second, 10*time.Second, 1000
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		group := New(ctx, clock.RealClock{}, store, &watcher{}, options)
-		test(t, group)
-		stop()
-		group.Wait()
-	})
+	bubble(t, store, options, func(t *testing.T, group *Group, _ *watcher) { test(t, group) })
 }
 
 // chargeOneAfterTheOther has clients charge for a while, each with a pause of its
@@ -80,38 +73,6 @@ func TestWritesUnderLoadKeepTheirPace(t *testing.T) {
 	}
 }
 
-// Few clients that each wait for their answer would wait for the pace in vain:
-// nobody else is going to come.
-func TestFewClientsDoNotWaitForThePace(t *testing.T) {
-	for clients, least := range map[int]int{1: 150, 3: 190, 10: 350} {
-		t.Run(fmt.Sprintf("%d clients", clients), func(t *testing.T) {
-			options := Options{Options: machine.Options{Pace: time.Second, PaceEach: 2 * time.Millisecond}}
-			paced(t, newMemoryStore("team"), options, func(t *testing.T, group *Group) {
-				granted := chargeOneAfterTheOther(t, group, time.Second, clients, func() time.Duration { return time.Millisecond })
-				if granted < least {
-					t.Errorf("want at least %d charges in a second, got %d", least, granted)
-				}
-			})
-		})
-	}
-}
-
-// What nobody waits for, such as a settle, waits for half the pace.
-func TestAChangeWaitsForHalfThePace(t *testing.T) {
-	store := newMemoryStore("team")
-	paced(t, store, Options{Options: machine.Options{Pace: 40 * time.Millisecond, PaceEach: 2 * time.Millisecond}}, func(t *testing.T, group *Group) {
-		start := clock.RealClock{}.Now()
-		for i := range 5 {
-			if err := group.Edit(t.Context(), "team", settleTo(int64(i))); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if took := (clock.RealClock{}).Since(start); took < 80*time.Millisecond {
-			t.Errorf("five changes took %s, want at least 80ms", took)
-		}
-	})
-}
-
 // counter is a Counter of one count.
 type counter struct{ pods, observed atomic.Int64 }
 
@@ -130,58 +91,6 @@ func observedPods(pods int64) ledger.Observation {
 		Touched: map[schema.GroupResource]uint64{source: uint64(pods)},
 		Seen:    func(ledger.Reservation) bool { return false },
 	}
-}
-
-func usedPods(store *memoryStore) int64 {
-	used := store.state("team").Used
-	return used.Pods().Value()
-}
-
-// A settle that changes what is charged is written within half a pace: more room, less
-// room, and a count that another replica's ledger lacks.
-func TestASettleThatChangesWhatIsChargedIsWrittenAtOnce(t *testing.T) {
-	for name, to := range map[string]int64{"more is used": 5, "less is used": 1} {
-		t.Run(name, func(t *testing.T) {
-			store, counted := full(3), &counter{}
-			paced(t, store, Options{Options: machine.Options{Pace: 40 * time.Millisecond}}, func(t *testing.T, group *Group) {
-				group.Follow(counted)
-				group.Saw("team", store.snapshot("team"))
-				counted.pods.Store(to)
-				group.Counted([]string{"team"}, false)
-				passUntilQuiet(machineDelay + 2*store.latency)
-				if got := usedPods(store); got != to {
-					t.Errorf("after %s %d pods are used, want %d", machineDelay, got, to)
-				}
-			})
-		})
-	}
-}
-
-// machineDelay is half a pace, and how long it may take until a settle is weighed.
-const machineDelay = 25 * time.Millisecond
-
-// A pod of the same size has taken the place of another: nothing changes for any
-// charge, but an older view of the count must not be settled after it.
-func TestASettleThatChangesNothingForAnyChargeWaitsForOthers(t *testing.T) {
-	store, counted := full(3), &counter{}
-	counted.pods.Store(3)
-	paced(t, store, Options{Options: machine.Options{Pace: 40 * time.Millisecond}}, func(t *testing.T, group *Group) {
-		group.Follow(counted)
-		// So that a batch was a moment ago.
-		if err := group.Edit(t.Context(), "team", func(draft *ledger.Draft) { draft.SetFence(ledger.Fence{Generation: 9}) }); err != nil {
-			t.Fatal(err)
-		}
-		writes := store.swapCount()
-		group.Counted([]string{"team"}, false)
-		passUntilQuiet(100 * time.Millisecond)
-		if got := store.swapCount(); got != writes {
-			t.Errorf("%d writes within 100ms, want none", got-writes)
-		}
-		passUntilQuiet(100 * time.Millisecond)
-		if got := store.swapCount(); got != writes+1 {
-			t.Errorf("%d writes within 200ms, want 1", got-writes)
-		}
-	})
 }
 
 // One replica has all the clients, and the other, the leader, none: it must have

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,20 +44,6 @@ func full(pods int64) *memoryStore {
 	store := newMemoryStore("team")
 	store.put("team", ledger.State{Basis: limitsOf("team", pods).Basis, Used: podsList(pods)})
 	return store
-}
-
-func TestADenialIsWithheldForAMoment(t *testing.T) {
-	paced(t, full(1), patient(), func(t *testing.T, group *Group) {
-		start := clock.RealClock{}.Now()
-		got := <-reserveLater(t.Context(), group, onePod("team", 1, "late"))
-		if _, denied := got.decision.(ledger.Denied); !denied || got.err != nil {
-			t.Errorf("want Denied, got %v, error %v", got.decision, got.err)
-		}
-		// The moment, and the live read before the answer.
-		if took := got.end.Sub(start); took < patience || took > patience+15*time.Millisecond {
-			t.Errorf("denied after %s, want about %s", took, patience)
-		}
-	})
 }
 
 func TestRoomThatIsMadeMeanwhileIsGranted(t *testing.T) {
@@ -159,22 +144,6 @@ func TestAParkedChargeObeysItsContext(t *testing.T) {
 		passUntilQuiet(time.Second)
 		if held := store.reserved("team"); held != 0 {
 			t.Errorf("want nothing reserved for who has gone, got %d", held)
-		}
-	})
-}
-
-func TestTheEndReachesWhoIsParked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		options := patient()
-		options.Patience, options.CallTimeout, options.MaxWaiting = time.Hour, time.Second, 10
-		group := New(ctx, clock.RealClock{}, full(1), &watcher{}, options)
-		answer := reserveLater(t.Context(), group, onePod("team", 1, "parked"))
-		passUntilQuiet(time.Second)
-		stop()
-		group.Wait()
-		if got := <-answer; !errors.Is(got.err, machine.ErrEnded) {
-			t.Errorf("want ErrEnded, got %v, error %v", got.decision, got.err)
 		}
 	})
 }

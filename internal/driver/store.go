@@ -47,12 +47,14 @@ type Observer interface {
 	Impossible(quota string, err error)
 }
 
-// Trouble is that a ledger can't be read or written.
+// Trouble is that a ledger can't be read or written, or does not take the count.
 type Trouble struct {
 	// Since is when the first call failed of those that have failed without a break.
 	Since time.Time
 	// Err is why the last one did.
 	Err error
+	// Untaken: the ledger can be read and written, and has not taken the count since then. Err is nil if no cause is known.
+	Untaken bool
 	// writing: a write was among them, so that a read that succeeds doesn't end it.
 	writing bool
 }

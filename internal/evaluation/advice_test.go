@@ -17,16 +17,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// advising refuses no object that doesn't say how much of these it asks for.
-func (q Quota) advising(names ...corev1.ResourceName) Quota {
-	q.Advisory = map[corev1.ResourceName]bool{}
-	for _, name := range names {
-		q.Advisory[name] = true
-	}
+// advising refuses no object that doesn't say how much it asks for.
+func (q Quota) advising() Quota {
+	q.Advisory = true
 	return q
 }
 
-func TestWhatAnAdvisoryResourceDemandsIsNoted(t *testing.T) {
+func TestWhatAnAdvisoryQuotaDemandsIsNoted(t *testing.T) {
 	// c1 says what it requests, and c2 nothing.
 	pod := podOf(container("c1", amountsOf("cpu", "1", "memory", "1Gi"), nil), container("c2", nil, nil))
 	bare := podOf(container("c1", nil, nil))
@@ -38,14 +35,14 @@ func TestWhatAnAdvisoryResourceDemandsIsNoted(t *testing.T) {
 	onePod := amountsOf("pods", "1")
 	for name, test := range map[string]chargeTest{
 		"what is missing is noted, and the rest is charged": {
-			request: creation(pods(), pod), quotas: []Quota{quotaOf("team", "pods", "limits.cpu").advising("pods", "limits.cpu")},
+			request: creation(pods(), pod), quotas: []Quota{quotaOf("team", "pods", "limits.cpu").advising()},
 			want: []Charge{{
 				Quota: "team", Amounts: onePod, Missing: []corev1.ResourceName{"limits.cpu"},
 				Incomplete: "failed quota: team: must specify limits.cpu for: c1,c2",
 			}},
 		},
 		"what some containers ask for is charged": {
-			request: creation(pods(), pod), quotas: []Quota{quotaOf("team", "requests.cpu").advising("requests.cpu")},
+			request: creation(pods(), pod), quotas: []Quota{quotaOf("team", "requests.cpu").advising()},
 			want: []Charge{{
 				Quota: "team", Amounts: amountsOf("requests.cpu", "1"), Missing: []corev1.ResourceName{"requests.cpu"},
 				Incomplete: "failed quota: team: must specify requests.cpu for: c2",
@@ -53,7 +50,7 @@ func TestWhatAnAdvisoryResourceDemandsIsNoted(t *testing.T) {
 		},
 		"several are noted in the words of Kubernetes": {
 			request: creation(pods(), pod),
-			quotas:  []Quota{quotaOf("team", "pods", "requests.cpu", "limits.cpu").advising("requests.cpu", "limits.cpu")},
+			quotas:  []Quota{quotaOf("team", "pods", "requests.cpu", "limits.cpu").advising()},
 			want: []Charge{{
 				Quota: "team", Amounts: amountsOf("pods", "1", "requests.cpu", "1"), Missing: []corev1.ResourceName{"limits.cpu", "requests.cpu"},
 				Incomplete: "failed quota: team: must specify limits.cpu for: c1,c2; requests.cpu for: c2",
@@ -61,35 +58,30 @@ func TestWhatAnAdvisoryResourceDemandsIsNoted(t *testing.T) {
 		},
 		"nothing is missing": {
 			request: creation(pods(), podOf(container("c1", amountsOf("cpu", "1"), nil))),
-			quotas:  []Quota{quotaOf("team", "requests.cpu").advising("requests.cpu")},
+			quotas:  []Quota{quotaOf("team", "requests.cpu").advising()},
 			want:    []Charge{{Quota: "team", Amounts: amountsOf("requests.cpu", "1")}},
 		},
 		"a quota that charges nothing notes it, too": {
-			request: creation(pods(), bare), quotas: []Quota{quotaOf("team", "limits.cpu").advising("limits.cpu")},
+			request: creation(pods(), bare), quotas: []Quota{quotaOf("team", "limits.cpu").advising()},
 			want: []Charge{{
 				Quota: "team", Amounts: corev1.ResourceList{}, Missing: []corev1.ResourceName{"limits.cpu"},
 				Incomplete: "failed quota: team: must specify limits.cpu for: c1",
 			}},
 		},
-		"what is enforced is refused, and only that is said": {
-			request:     creation(pods(), pod),
-			quotas:      []Quota{quotaOf("team", "limits.cpu", "limits.memory").advising("limits.memory")},
-			wantRefusal: "failed quota: team: must specify limits.cpu for: c1,c2",
-		},
 		"what another quota advises doesn't hold for one that enforces it": {
 			request:     creation(pods(), pod),
-			quotas:      []Quota{quotaOf("a", "limits.cpu").advising("limits.cpu"), quotaOf("b", "limits.cpu")},
+			quotas:      []Quota{quotaOf("a", "limits.cpu").advising(), quotaOf("b", "limits.cpu")},
 			wantRefusal: "failed quota: b: must specify limits.cpu for: c1,c2",
 		},
-		"in the other order, too": {
+		"nor for one that comes first": {
 			request:     creation(pods(), pod),
-			quotas:      []Quota{quotaOf("b", "limits.cpu").advising("limits.cpu"), quotaOf("a", "limits.cpu")},
+			quotas:      []Quota{quotaOf("b", "limits.cpu").advising(), quotaOf("a", "limits.cpu")},
 			wantRefusal: "failed quota: a: must specify limits.cpu for: c1,c2",
 		},
 		"each quota notes its own": {
 			request: creation(pods(), pod),
 			quotas: []Quota{
-				quotaOf("b", "limits.cpu", "pods").advising("limits.cpu"), quotaOf("c", "pods"), quotaOf("a", "requests.memory").advising("requests.memory"),
+				quotaOf("b", "limits.cpu", "pods").advising(), quotaOf("c", "pods"), quotaOf("a", "requests.memory").advising(),
 			},
 			want: []Charge{
 				{
@@ -101,26 +93,26 @@ func TestWhatAnAdvisoryResourceDemandsIsNoted(t *testing.T) {
 			},
 		},
 		"a quota whose scope the pod is out of notes nothing": {
-			request: creation(pods(), pod), quotas: []Quota{terminating.advising("limits.cpu", "pods"), quotaOf("z", "pods")},
+			request: creation(pods(), pod), quotas: []Quota{terminating.advising(), quotaOf("z", "pods")},
 			want: []Charge{{Quota: "z", Amounts: onePod}},
 		},
 		"a pod that enters a quota by an update": {
-			request: update(pods(), ending, pod), quotas: []Quota{terminating.advising("limits.cpu", "pods")},
+			request: update(pods(), ending, pod), quotas: []Quota{terminating.advising()},
 			want: []Charge{{
 				Quota: "team", Amounts: onePod, Missing: []corev1.ResourceName{"limits.cpu"},
 				Incomplete: "failed quota: team: must specify limits.cpu for: c1,c2",
 			}},
 		},
-		"which is refused where that is enforced": {
+		"a pod that enters a quota that enforces is refused": {
 			request: update(pods(), ending, pod), quotas: []Quota{terminating},
 			wantRefusal: "failed quota: team: must specify limits.cpu for: c1,c2",
 		},
 		"an object of another kind misses nothing": {
-			request: creation(services(), serviceOf(corev1.ServiceTypeClusterIP)), quotas: []Quota{quotaOf("team", "services", "limits.cpu").advising("limits.cpu")},
+			request: creation(services(), serviceOf(corev1.ServiceTypeClusterIP)), quotas: []Quota{quotaOf("team", "services", "limits.cpu").advising()},
 			want: []Charge{{Quota: "team", Amounts: amountsOf("services", "1")}},
 		},
 		"less than nothing is refused all the same": {
-			request: creation(pods(), podOf(container("c1", amountsOf("cpu", "-1"), nil))), quotas: []Quota{quotaOf("team", "pods").advising("pods")},
+			request: creation(pods(), podOf(container("c1", amountsOf("cpu", "-1"), nil))), quotas: []Quota{quotaOf("team", "pods").advising()},
 			wantRefusal: "quota usage is negative for resource(s): cpu,requests.cpu",
 		},
 	} {
@@ -148,7 +140,7 @@ func TestToAdviseIsToChargeAndNoteWhatWouldBeRefused(t *testing.T) {
 		for n := range rapid.IntRange(1, 3).Draw(t, "quotas") {
 			hard := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, len(names), rapid.ID).Draw(t, "hard")
 			made := quotaOf(fmt.Sprint("q", n), hard...)
-			enforced, advised = append(enforced, made), append(advised, made.advising(hard...))
+			enforced, advised = append(enforced, made), append(advised, made.advising())
 		}
 		request := func() admission.Attributes { return creation(pods(), pod.DeepCopy()) }
 		want, err := evaluators.Charges(request(), enforced)

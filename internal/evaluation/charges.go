@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -26,8 +25,8 @@ import (
 type Charge struct {
 	Quota   string
 	Amounts corev1.ResourceList
-	// Missing are advisory resources of which the object doesn't say how much it asks for, sorted. Incomplete says
-	// so in the words of a Refusal; empty if there are none.
+	// Missing are resources of an advisory quota of which the object doesn't say how much it asks for, sorted. Incomplete
+	// says so in the words of a Refusal; empty if there are none.
 	Missing    []corev1.ResourceName
 	Incomplete string
 }
@@ -98,42 +97,21 @@ func (e *Evaluators) chargesByUpstream(a admission.Attributes, evaluator quota.E
 	unused := make([]corev1.ResourceQuota, 0, len(sorted))
 	for _, quota := range sorted {
 		unused = append(unused, unusedQuota(quota, measured.usage))
-		measured.advise(quota)
+		if quota.Advisory {
+			measured.advise(quota.Name)
+		}
 	}
 	if err := e.checkLimitedScopes(a, measured); err != nil {
 		return nil, err
 	}
-	covering := e.covering(unused, sorted)
-	charged, err := resourcequota.CheckRequest(covering, a, measured, e.limited)
-	if err == nil && len(e.limited) > 0 {
-		charged, err = resourcequota.CheckRequest(unused, a, measured, nil)
-	}
+	charged, err := resourcequota.CheckRequest(unused, a, measured, e.limited)
 	if err == nil {
 		return measured.chargesOf(charged), nil
 	}
-	if e.isUncovered(covering, a, measured) {
+	if e.isUncovered(unused, a, measured) {
 		return nil, &Refusal{Message: reason(a, err), Uncovered: true}
 	}
 	return nil, refusalOrFailure(a, err)
-}
-
-// covering returns the unused quotas without what they only try to limit: that covers nothing that is limited by
-// default. If nothing is, they are the same.
-func (e *Evaluators) covering(unused []corev1.ResourceQuota, quotas []Quota) []corev1.ResourceQuota {
-	if len(e.limited) == 0 {
-		return unused
-	}
-	covering := make([]corev1.ResourceQuota, 0, len(unused))
-	for i, one := range unused {
-		if tried := quotas[i].Tried; len(tried) > 0 {
-			one.Status.Hard = maps.Clone(one.Status.Hard)
-			maps.DeleteFunc(one.Status.Hard, func(name corev1.ResourceName, _ resource.Quantity) bool { return tried[name] })
-		}
-		if len(one.Status.Hard) > 0 {
-			covering = append(covering, one)
-		}
-	}
-	return covering
 }
 
 // unusedQuota returns the quota with nothing used of it. What the object uses
@@ -160,7 +138,7 @@ type measuredEvaluator struct {
 	object runtime.Object
 	usage  corev1.ResourceList
 
-	// quota name -> what it advises; nil if none does
+	// name of an advisory quota -> what it says
 	advices map[string]*advice
 	// matching is the quota that was matched last.
 	matching string
@@ -205,21 +183,17 @@ func reason(a admission.Attributes, err error) string {
 	return strings.TrimPrefix(err.Error(), prefix)
 }
 
-// advice is what a quota says of advisory resources.
+// advice is what a quota says of an object that it doesn't refuse.
 type advice struct {
-	names      map[corev1.ResourceName]bool
 	missing    []corev1.ResourceName
 	incomplete string
 }
 
-func (m *measuredEvaluator) advise(q Quota) {
-	if len(q.Advisory) == 0 {
-		return
-	}
+func (m *measuredEvaluator) advise(quota string) {
 	if m.advices == nil {
 		m.advices = map[string]*advice{}
 	}
-	m.advices[q.Name] = &advice{names: q.Advisory}
+	m.advices[quota] = &advice{}
 }
 
 // Matches implements quota.Evaluator. Upstream matches a quota before it asks for the constraints of its resources.
@@ -228,27 +202,18 @@ func (m *measuredEvaluator) Matches(q *corev1.ResourceQuota, item runtime.Object
 	return m.Evaluator.Matches(q, item)
 }
 
-// Constraints implements quota.Evaluator. What an advisory resource demands is noted.
+// Constraints implements quota.Evaluator. What an advisory quota demands is noted.
 func (m *measuredEvaluator) Constraints(required []corev1.ResourceName, item runtime.Object) error {
+	err := m.Evaluator.Constraints(required, item)
 	advice, ok := m.advices[m.matching]
-	if !ok {
-		return m.Evaluator.Constraints(required, item)
+	if !ok || err == nil {
+		return err
 	}
-	var enforced, missing []corev1.ResourceName
-	for _, name := range required {
-		switch {
-		case !advice.names[name]:
-			enforced = append(enforced, name)
-		case m.Evaluator.Constraints([]corev1.ResourceName{name}, item) != nil:
-			missing = append(missing, name)
-		}
-	}
-	slices.Sort(missing)
-	advice.missing, advice.incomplete = missing, ""
-	if err := m.Evaluator.Constraints(missing, item); len(missing) > 0 && err != nil {
-		advice.incomplete = fmt.Sprintf("failed quota: %s: %v", m.matching, err)
-	}
-	return m.Evaluator.Constraints(enforced, item)
+	advice.missing = slices.DeleteFunc(slices.Sorted(slices.Values(required)), func(name corev1.ResourceName) bool {
+		return m.Evaluator.Constraints([]corev1.ResourceName{name}, item) == nil
+	})
+	advice.incomplete = fmt.Sprintf("failed quota: %s: %v", m.matching, err)
+	return nil
 }
 
 func measure(evaluator quota.Evaluator, object runtime.Object) (*measuredEvaluator, error) {

@@ -26,10 +26,8 @@ import (
 type Quota struct {
 	Name string
 	Spec corev1.ResourceQuotaSpec
-	// Advisory are the resources for which no object is refused because it doesn't say how much it asks for.
-	Advisory map[corev1.ResourceName]bool
-	// Tried are those that the quota only tries to limit. What is limited by default isn't covered by them.
-	Tried map[corev1.ResourceName]bool
+	// Advisory: no object is refused because it doesn't say how much it asks for.
+	Advisory bool
 }
 
 // ClaimSources is what the cost of a ResourceClaim depends on besides the

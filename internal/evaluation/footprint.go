@@ -34,7 +34,9 @@ type Footprint struct {
 
 // change is a usage that another one takes the place of.
 type change struct {
+	// at is when, by the clock of the API server that took the deletion, and after is how long after it took it.
 	at    time.Time
+	after time.Duration
 	later *sharedList
 }
 
@@ -48,13 +50,28 @@ func (f Footprint) ChangesAt() (time.Time, bool) {
 	return f.change.at, true
 }
 
-// At returns the footprint as of a time, which no longer changes with time. Objects with equal results (==)
-// use the same of every quota.
-func (f Footprint) At(now time.Time) Footprint {
-	if changesAt, changes := f.ChangesAt(); changes && !now.Before(changesAt) {
+// ChangesAfter returns ChangesAt as the time since the deletion began, for whoever has no clock in common with the API
+// server.
+func (f Footprint) ChangesAfter() (time.Duration, bool) {
+	if f.change == nil {
+		return 0, false
+	}
+	return f.change.after, true
+}
+
+// Changed returns the footprint after what time alone does to it, or before. It no longer changes with time.
+func (f Footprint) Changed(already bool) Footprint {
+	if already && f.change != nil {
 		return Footprint{usage: f.change.later, facts: f.facts}
 	}
 	return Footprint{usage: f.usage, facts: f.facts}
+}
+
+// At returns the footprint as of a time, which no longer changes with time. Objects with equal results (==)
+// use the same of every quota.
+func (f Footprint) At(now time.Time) Footprint {
+	changesAt, changes := f.ChangesAt()
+	return f.Changed(changes && !now.Before(changesAt))
 }
 
 // Equal reports whether two footprints of the same Evaluators and resource use
@@ -67,7 +84,7 @@ func (c *change) equal(other *change) bool {
 	if c == nil || other == nil {
 		return c == other
 	}
-	return c.at.Equal(other.at) && c.later == other.later
+	return c.at.Equal(other.at) && c.after == other.after && c.later == other.later
 }
 
 // Footprint returns the footprint of an object. For a resource that
@@ -114,7 +131,11 @@ func (e *Evaluators) measured(evaluator quota.Evaluator, object runtime.Object) 
 // its grace period, and at the first one after it. Upstream alone decides
 // whether it counts then.
 func (e *Evaluators) measuredPod(pod *corev1.Pod) (Footprint, error) {
-	last, isBeingDeleted := endOfGrace(pod)
+	last, grace, isBeingDeleted := endOfGrace(pod)
+	if !isBeingDeleted && pod.DeletionTimestamp != nil {
+		pod = pod.DeepCopy()
+		pod.DeletionTimestamp = nil
+	}
 	usage, err := e.podUsageAt(pod, last)
 	if err != nil || !isBeingDeleted {
 		return Footprint{usage: usage}, err
@@ -124,7 +145,7 @@ func (e *Evaluators) measuredPod(pod *corev1.Pod) (Footprint, error) {
 	if err != nil || later == usage {
 		return Footprint{usage: usage}, err
 	}
-	return Footprint{usage: usage, change: &change{at: first, later: later}}, nil
+	return Footprint{usage: usage, change: &change{at: first, after: grace + time.Nanosecond, later: later}}, nil
 }
 
 // podUsageAt returns what a pod uses at a moment.
@@ -136,14 +157,19 @@ func (e *Evaluators) podUsageAt(pod *corev1.Pod, now time.Time) (*sharedList, er
 	return e.lists.share(usage), nil
 }
 
-// endOfGrace returns the last moment of a pod's grace period, and whether the
-// pod is being deleted.
-func endOfGrace(pod *corev1.Pod) (time.Time, bool) {
-	if pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil {
-		return time.Time{}, false
+// longestGrace is a century, in seconds. Kubernetes' arithmetic overflows after three, and takes a pod for gone then.
+const longestGrace = 100 * 365 * 24 * 60 * 60
+
+// endOfGrace returns the last moment at which Kubernetes counts a pod that is being deleted, how long that is after the
+// deletion began, and whether there is one. A DeletionTimestamp is a grace period later than the deletion
+// (BeforeDelete in k8s.io/apiserver/pkg/registry/rest), and Kubernetes counts the pod for another one. A pod with a longer
+// grace than longestGrace counts as long as it is there.
+func endOfGrace(pod *corev1.Pod) (last time.Time, after time.Duration, isBeingDeleted bool) {
+	if pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds > longestGrace {
+		return time.Time{}, 0, false
 	}
 	grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
-	return pod.DeletionTimestamp.Add(grace), true
+	return pod.DeletionTimestamp.Add(grace), 2 * grace, true
 }
 
 // clockAt is a clock that stands still.

@@ -5,7 +5,6 @@ package evaluation
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -77,133 +76,39 @@ func (test limitedTest) run(t *testing.T) {
 	}
 }
 
-func TestATrialCoversNothing(t *testing.T) {
-	tried := func(quota Quota, names ...corev1.ResourceName) Quota {
-		quota.Tried, quota.Advisory = map[corev1.ResourceName]bool{}, map[corev1.ResourceName]bool{}
-		for _, name := range names {
-			quota.Tried[name], quota.Advisory[name] = true, true
-		}
-		return quota
-	}
-	cpu := amountsOf("requests.cpu", "2")
-	pod := creation(pods(), typicalPod())
+// The property below compares any others with Kubernetes.
+func TestWhatIsLimitedByDefault(t *testing.T) {
 	top := limitedScope(corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpIn, "top")
-	ofTop := scopedQuota("m", "pods", corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpIn, "top")
-	for name, test := range map[string]limitedTest{
-		"a name": {
-			limited: limitedNames(pods(), "requests.cpu"), request: pod, quotas: []Quota{tried(quotaOf("m", "requests.cpu"), "requests.cpu")},
-			wantUncovered: "insufficient quota to consume: requests.cpu",
-		},
-		"a name beside one that is limited": {
-			limited: limitedNames(pods(), "requests.cpu"), request: pod, quotas: []Quota{tried(quotaOf("m", "requests.cpu", "services"), "services")},
-			want: []Charge{{Quota: "m", Amounts: cpu}},
-		},
-		"it is charged where another quota covers": {
-			limited: limitedNames(pods(), "requests.cpu"), request: pod, quotas: []Quota{tried(quotaOf("m", "requests.cpu"), "requests.cpu"), quotaOf("z", "requests.cpu")},
-			want: []Charge{{Quota: "m", Amounts: cpu}, {Quota: "z", Amounts: cpu}},
-		},
-		"a scope": {
-			limited: top, request: creation(pods(), podOfClass("top")), quotas: []Quota{tried(ofTop, "pods")},
-			wantUncovered: "insufficient quota to match these scopes: [{PriorityClass In [top]}]",
-		},
-	} {
-		t.Run(name, test.run)
-	}
-}
-
-func TestScopesThatAreLimitedByDefault(t *testing.T) {
-	const (
-		class    = corev1.ResourceQuotaScopePriorityClass
-		crossing = corev1.ResourceQuotaScopeCrossNamespacePodAffinity
-		in       = corev1.ScopeSelectorOpIn
-		exists   = corev1.ScopeSelectorOpExists
-	)
-	top := limitedScope(class, in, "top")
+	ofTop, ofTopQuota := creation(pods(), podOfClass("top")), scopedQuota("m", "pods", corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpIn, "top")
 	const topUncovered = "insufficient quota to match these scopes: [{PriorityClass In [top]}]"
-	anyClass := limitedScope(class, exists)
-	const anyClassUncovered = "insufficient quota to match these scopes: [{PriorityClass Exists []}]"
-	across := limitedScope(crossing, exists)
-	const acrossUncovered = "insufficient quota to match these scopes: [{CrossNamespacePodAffinity Exists []}]"
-	ofTop := creation(pods(), podOfClass("top"))
-	ofTopQuota := scopedQuota("m", "pods", class, in, "top")
-	one := amountsOf("pods", "1")
-	ending := podOfClass("top")
-	ending.Spec.ActiveDeadlineSeconds = new(int64)
-
-	for name, test := range map[string]limitedTest{
-		"a class is refused where there is no quota":             {limited: top, request: ofTop, wantUncovered: topUncovered},
-		"and under a quota of all pods":                          {limited: top, request: ofTop, quotas: []Quota{quotaOf("all", "pods")}, wantUncovered: topUncovered},
-		"and under a quota of another class":                     {limited: top, request: ofTop, quotas: []Quota{scopedQuota("m", "pods", class, in, "low")}, wantUncovered: topUncovered},
-		"and under a quota of other objects":                     {limited: top, request: ofTop, quotas: []Quota{quotaOf("all", "services")}, wantUncovered: topUncovered},
-		"another class is free":                                  {limited: top, request: creation(pods(), podOfClass("low"))},
-		"and charged where there is a quota":                     {limited: top, request: creation(pods(), podOfClass("low")), quotas: []Quota{quotaOf("all", "pods")}, want: []Charge{{Quota: "all", Amounts: one}}},
-		"so is a pod without a class":                            {limited: top, request: creation(pods(), podOfClass(""))},
-		"other objects are free":                                 {limited: top, request: creation(services(), serviceOf(corev1.ServiceTypeClusterIP))},
-		"a quota of the class covers and counts it":              {limited: top, request: ofTop, quotas: []Quota{ofTopQuota}, want: []Charge{{Quota: "m", Amounts: one}}},
-		"so does one of several classes":                         {limited: top, request: ofTop, quotas: []Quota{scopedQuota("m", "pods", class, in, "low", "top")}, want: []Charge{{Quota: "m", Amounts: one}}},
-		"so does one of any class":                               {limited: top, request: ofTop, quotas: []Quota{scopedQuota("m", "pods", class, exists)}, want: []Charge{{Quota: "m", Amounts: one}}},
-		"it covers for a quota before it, which counts it too":   {limited: top, request: ofTop, quotas: []Quota{quotaOf("a", "pods"), ofTopQuota}, want: []Charge{{Quota: "a", Amounts: one}, {Quota: "m", Amounts: one}}},
-		"and for one after it":                                   {limited: top, request: ofTop, quotas: []Quota{ofTopQuota, quotaOf("z", "pods")}, want: []Charge{{Quota: "m", Amounts: one}, {Quota: "z", Amounts: one}}},
-		"any class is refused where any is limited":              {limited: anyClass, request: creation(pods(), podOfClass("low")), wantUncovered: anyClassUncovered},
-		"but no pod without one":                                 {limited: anyClass, request: creation(pods(), podOfClass(""))},
-		"and a quota of the pod's class covers it":               {limited: anyClass, request: ofTop, quotas: []Quota{ofTopQuota}, want: []Charge{{Quota: "m", Amounts: one}}},
-		"an update that uses no more is free":                    {limited: top, request: resize(podOfClass("top"), podOfClass("top"))},
-		"one that uses more is refused":                          {limited: top, request: resize(resized(podOfClass("top"), "9"), podOfClass("top")), wantUncovered: topUncovered},
-		"an end of a pod that was there is free without a quota": {limited: top, request: update(pods(), ending, podOfClass("top"))},
-
-		"affinity to other namespaces by name is refused": {
-			limited: across, request: creation(pods(), awayFrom(corev1.PodAffinityTerm{Namespaces: []string{"b"}})), wantUncovered: acrossUncovered},
-		"and by selector": {
-			limited: across, request: creation(pods(), awayFrom(corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{}})), wantUncovered: acrossUncovered},
-		"affinity within the namespace is free": {limited: across, request: creation(pods(), awayFrom(corev1.PodAffinityTerm{}))},
-		"a quota of such affinity covers and counts it": {
-			limited: across, request: creation(pods(), awayFrom(corev1.PodAffinityTerm{Namespaces: []string{"b"}})),
-			quotas: []Quota{scopedQuota("m", "pods", crossing, exists)}, want: []Charge{{Quota: "m", Amounts: one}}},
-		"a quota of a class doesn't": {
-			limited: across, request: creation(pods(), awayFrom(corev1.PodAffinityTerm{Namespaces: []string{"b"}})),
-			quotas: []Quota{scopedQuota("m", "pods", class, exists)}, wantUncovered: acrossUncovered},
-	} {
-		t.Run(name, test.run)
-	}
-}
-
-func TestNamesThatAreLimitedByDefault(t *testing.T) {
+	across := limitedScope(corev1.ResourceQuotaScopeCrossNamespacePodAffinity, corev1.ScopeSelectorOpExists)
 	storage := limitedNames(volumeClaims(), "requests.storage")
-	byClass := limitedNames(volumeClaims(), ".storageclass.storage.k8s.io/")
+	gold := creation(volumeClaims(), volumeClaimOf("gold", "1Gi"))
+	const goldStorage = "gold.storageclass.storage.k8s.io/requests.storage"
 	balancers := limitedNames(services(), "services.loadbalancers")
-	ofWidgets := limitedNames(schema.GroupResource{Group: "example.com", Resource: "widgets"}, "count/")
-	gold, plain := creation(volumeClaims(), volumeClaimOf("gold", "1Gi")), creation(volumeClaims(), volumeClaimOf("", "1Gi"))
 	balancer, internal := serviceOf(corev1.ServiceTypeLoadBalancer, 1), serviceOf(corev1.ServiceTypeClusterIP)
-	const goldClaims, goldStorage = "gold.storageclass.storage.k8s.io/persistentvolumeclaims", "gold.storageclass.storage.k8s.io/requests.storage"
-	const balancersUncovered = "insufficient quota to consume: services.loadbalancers"
-	widget := creation(schema.GroupResource{Group: "example.com", Resource: "widgets"}, metadataOf("Widget"))
-
+	one := amountsOf("pods", "1")
 	for name, test := range map[string]limitedTest{
-		"storage is refused where there is no quota": {
-			limited: storage, request: plain, wantUncovered: "insufficient quota to consume: requests.storage"},
-		"and under a quota of claims": {
-			limited: storage, request: plain, quotas: []Quota{quotaOf("all", "persistentvolumeclaims")},
-			wantUncovered: "insufficient quota to consume: requests.storage"},
-		"of a class, under both names": {
-			limited: storage, request: gold, wantUncovered: "insufficient quota to consume: " + goldStorage + ",requests.storage"},
-		"which a quota of one of them doesn't cover": {
-			limited: storage, request: gold, quotas: []Quota{quotaOf("all", "requests.storage")},
-			wantUncovered: "insufficient quota to consume: " + goldStorage},
-		"but two quotas do together": {
+		"a class is refused without a quota of it": {limited: top, request: ofTop, quotas: []Quota{quotaOf("all", "pods")}, wantUncovered: topUncovered},
+		"another class is free":                    {limited: top, request: creation(pods(), podOfClass("low"))},
+		"a quota of the class covers it for a quota before it, which counts it too": {
+			limited: top, request: ofTop, quotas: []Quota{quotaOf("a", "pods"), ofTopQuota}, want: []Charge{{Quota: "a", Amounts: one}, {Quota: "m", Amounts: one}}},
+		"a quota that refuses nothing covers it": {
+			limited: top, request: ofTop, quotas: []Quota{ofTopQuota.advising()}, want: []Charge{{Quota: "m", Amounts: one}}},
+		"an update that uses no more is free": {limited: top, request: resize(podOfClass("top"), podOfClass("top"))},
+		"an update that uses more is refused": {limited: top, request: resize(resized(podOfClass("top"), "9"), podOfClass("top")), wantUncovered: topUncovered},
+		"affinity to other namespaces is refused": {
+			limited: across, request: creation(pods(), awayFrom(corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{}})),
+			wantUncovered: "insufficient quota to match these scopes: [{CrossNamespacePodAffinity Exists []}]"},
+		"affinity within the namespace is free": {limited: across, request: creation(pods(), awayFrom(corev1.PodAffinityTerm{}))},
+		"storage of a class is refused by both names if a quota has only one of them": {
+			limited: storage, request: gold, quotas: []Quota{quotaOf("all", "requests.storage")}, wantUncovered: "insufficient quota to consume: " + goldStorage},
+		"two quotas cover it together": {
 			limited: storage, request: gold, quotas: []Quota{quotaOf("a", goldStorage), quotaOf("b", "requests.storage")},
 			want: []Charge{{Quota: "a", Amounts: amountsOf(goldStorage, "1Gi")}, {Quota: "b", Amounts: amountsOf("requests.storage", "1Gi")}}},
-		"a storage class is refused by each of its names": {
-			limited: byClass, request: gold, wantUncovered: "insufficient quota to consume: " + goldClaims + "," + goldStorage},
-		"a claim without a class isn't": {limited: byClass, request: plain},
-		"a load balancer is refused":    {limited: balancers, request: creation(services(), balancer), wantUncovered: balancersUncovered},
-		"also when a service becomes one": {
-			limited: balancers, request: update(services(), balancer, internal), wantUncovered: balancersUncovered},
-		"one that was there may stay":              {limited: balancers, request: update(services(), balancer, balancer.DeepCopy())},
-		"and go":                                   {limited: balancers, request: update(services(), internal, balancer)},
-		"other services are free":                  {limited: balancers, request: creation(services(), internal)},
-		"a quota of load balancers covers them":    {limited: balancers, request: creation(services(), balancer), quotas: []Quota{quotaOf("m", "services.loadbalancers")}, want: []Charge{{Quota: "m", Amounts: amountsOf("services.loadbalancers", "1")}}},
-		"a custom resource is refused by its name": {limited: ofWidgets, request: widget, wantUncovered: "insufficient quota to consume: count/widgets.example.com"},
-		"but not another that has the same":        {limited: ofWidgets, request: creation(schema.GroupResource{Resource: "secrets"}, metadataOf("Secret"))},
+		"a service that becomes a load balancer is refused": {
+			limited: balancers, request: update(services(), balancer, internal), wantUncovered: "insufficient quota to consume: services.loadbalancers"},
+		"a load balancer that was there may stay": {limited: balancers, request: update(services(), balancer, balancer.DeepCopy())},
 	} {
 		t.Run(name, test.run)
 	}
@@ -335,24 +240,4 @@ func isUncoveredAlone(evaluators *Evaluators, request admission.Attributes) bool
 	_, err := evaluators.Charges(request, nil)
 	refusal, isRefusal := errors.AsType[*Refusal](err)
 	return isRefusal && refusal.Uncovered
-}
-
-// The order in which quotas are given doesn't matter to who is covered.
-func TestAnyOfTheQuotasCovers(t *testing.T) {
-	evaluators := New(clockAt{now: testNow()}, ClaimSources{}, limitedScope(corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpIn, "top"))
-	quotas := []Quota{quotaOf("a", "pods"), quotaOf("c", "services"),
-		scopedQuota("b", "pods", corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpExists), quotaOf("d", "pods")}
-	var first string
-	rapid.Check(t, func(t *rapid.T) {
-		charges, err := evaluators.Charges(creation(pods(), podOfClass("top")), rapid.Permutation(quotas).Draw(t, "order"))
-		if err != nil || len(charges) != 3 {
-			t.Fatalf("got %v, %v, want a, b and d charged", charges, err)
-		}
-		if first == "" {
-			first = fmt.Sprint(charges)
-		}
-		if fmt.Sprint(charges) != first {
-			t.Fatalf("got %v, in another order %s", charges, first)
-		}
-	})
 }

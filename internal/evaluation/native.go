@@ -27,30 +27,31 @@ func (r *NativeRefusal) Error() string { return r.Message }
 
 // CheckNative judges the request as the API server's own admission plugin is going to, which
 // comes after all webhooks. It returns a *NativeRefusal if one of the namespace's
-// ResourceQuotas refuses the request. Any other error means that this isn't known.
-func (e *Evaluators) CheckNative(a admission.Attributes, quotas []corev1.ResourceQuota) error {
+// ResourceQuotas refuses the request. Any other error means that this isn't known. Otherwise it returns the
+// quotas as they are with the request.
+func (e *Evaluators) CheckNative(a admission.Attributes, quotas []corev1.ResourceQuota) ([]corev1.ResourceQuota, error) {
 	evaluator := e.evaluator(a.GetResource().GroupResource())
 	if evaluator == nil || len(quotas) == 0 || !canCharge(a) {
-		return nil
+		return quotas, nil
 	}
 	if err := checkObjects(a); err != nil {
-		return err
+		return nil, err
 	}
 	// Nobody can count with quantities beyond all bounds, and there the plugin differs.
 	if hasBeyond(a.GetObject()) || hasBeyond(a.GetOldObject()) || !evaluator.Handles(a) {
-		return nil
+		return quotas, nil
 	}
 	if pods, ok := evaluator.(podEvaluator); ok {
 		pods.gullible = true
 		evaluator = pods
 	}
-	_, err := resourcequota.CheckRequest(quotas, a, evaluator, nil)
+	with, err := resourcequota.CheckRequest(quotas, a, evaluator, nil)
 	switch {
 	case err == nil:
-		return nil
+		return with, nil
 	case apierrors.IsForbidden(err):
-		return &NativeRefusal{Message: reason(a, err)}
+		return nil, &NativeRefusal{Message: reason(a, err)}
 	default:
-		return fmt.Errorf("checking the ResourceQuotas of namespace %s: %w", a.GetNamespace(), err)
+		return nil, fmt.Errorf("checking the ResourceQuotas of namespace %s: %w", a.GetNamespace(), err)
 	}
 }

@@ -60,7 +60,7 @@ func TestNativeQuotasRefuseAsTheAPIServerWill(t *testing.T) {
 		"a change that no quota judges": {request: update(pods(), pod, pod.DeepCopy()), quotas: []corev1.ResourceQuota{full}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := newTestEvaluators().CheckNative(test.request, test.quotas)
+			_, err := newTestEvaluators().CheckNative(test.request, test.quotas)
 			got := ""
 			if err != nil {
 				got = err.Error()

@@ -71,7 +71,7 @@ func classOffering(name corev1.ResourceName) *extendedresourcecache.ExtendedReso
 // plainCount returns the resource that a name of the form count/<resource> or
 // count/<resource>.<group> counts, where Kubernetes keeps a quota on it.
 func plainCount(name corev1.ResourceName) (schema.GroupResource, bool) {
-	counted, isCount := strings.CutPrefix(string(name), "count/")
+	counted, isCount := strings.CutPrefix(string(name), countPrefix)
 	resource := schema.ParseGroupResource(counted)
 	isExact := generic.ObjectCountQuotaResourceNameFor(resource) == name
 	return resource, isCount && isExact && resource.Resource != "" && !isIgnored(resource)

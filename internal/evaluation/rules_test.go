@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,7 +34,8 @@ func handled(resource schema.GroupResource, object, old runtime.Object) []string
 }
 
 func TestRulesNameEveryRequestThatEvaluatorsHandle(t *testing.T) {
-	ending := podWith(func(pod *corev1.Pod) { pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) })
+	ending := podOf(container("app", amountsOf("cpu", "1"), nil))
+	ending.Spec.ActiveDeadlineSeconds = ptr.To[int64](1)
 	type pair struct{ object, old runtime.Object }
 	for resource, objects := range map[schema.GroupResource]pair{
 		pods():                               {ending, typicalPod()},

@@ -7,14 +7,17 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	podutil "k8s.io/kubernetes/pkg/api/pod"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/core/validation"
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -120,7 +123,26 @@ func (r *Rules) pod(object *corev1.Pod) (completed client.Object, refusal string
 	}
 	internal := &core.Pod{}
 	err := r.admit(pod, internal, limitRanges, "pods", func() { podutil.DefaultPodLevelResources(internal) })
+	if err == nil && len(limitRanges) > 0 {
+		err = invalidResources(internal, limitRanges)
+	}
 	return pod, reasonOf(err)
+}
+
+// invalidResources returns what the API server finds wrong with the resources of a pod to which LimitRanges added their
+// defaults.
+func invalidResources(pod *core.Pod, limitRanges []*corev1.LimitRange) error {
+	options := podutil.GetValidationOptionsFromPodSpecAndMeta(&pod.Spec, nil, &pod.ObjectMeta, nil)
+	found := validation.ValidatePodSpec(&pod.Spec, &pod.ObjectMeta, field.NewPath("spec"), options)
+	found = slices.DeleteFunc(found, func(err *field.Error) bool { return !strings.Contains(err.Field, ".resources") })
+	if len(found) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(limitRanges))
+	for _, limitRange := range limitRanges {
+		names = append(names, limitRange.Name)
+	}
+	return fmt.Errorf("with the defaults of LimitRange %s: %w", strings.Join(names, ", "), found.ToAggregate())
 }
 
 func (r *Rules) claim(object *corev1.PersistentVolumeClaim) (completed client.Object, refusal string) {

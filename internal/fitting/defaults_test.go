@@ -51,6 +51,11 @@ func TestPodsBecomeWhatAdmissionMakesOfThem(t *testing.T) {
 			pod: podWith(nil, list("cpu", "4")), ranges: []corev1.LimitRange{limitRange("shop", defaults)},
 			requests: list("cpu", "4"), limits: list("cpu", "4"), refusal: "maximum cpu usage per Container is 3, but limit is 4",
 		},
+		"it requests more than the limit that it is given": {
+			pod: podWith(list("cpu", "2500m"), nil), ranges: []corev1.LimitRange{limitRange("shop", defaults)},
+			requests: list("cpu", "2500m"), limits: list("cpu", "2"), refusal: "with the defaults of LimitRange range: " +
+				`spec.containers[0].resources.requests: Invalid value: "2500m": must be less than or equal to cpu limit of 2`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := test.pod.DeepCopy()
@@ -92,6 +97,11 @@ func TestPodsGetWhatTheyRequestAsAWhole(t *testing.T) {
 			pod: &corev1.ResourceRequirements{Limits: list("cpu", "2")}, ranges: []corev1.LimitRange{atLeast},
 			whole:   &corev1.ResourceRequirements{Limits: list("cpu", "2"), Requests: list("cpu", "2")},
 			refusal: "maximum cpu usage per Pod is 1, but limit is 2",
+		},
+		"its containers are given more than the whole": {
+			pod: &corev1.ResourceRequirements{Limits: list("memory", "1Mi")}, ranges: []corev1.LimitRange{defaults},
+			whole:   &corev1.ResourceRequirements{Limits: list("memory", "1Mi"), Requests: list("memory", "1Gi")},
+			refusal: "with the defaults of LimitRange range: spec.resources.requests: Invalid value: \"1Gi\": must be less than or equal to memory limit of 1Mi",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

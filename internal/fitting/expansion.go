@@ -191,7 +191,12 @@ func (d *Demand) expand(m Manifest) (err error) {
 	case *batchv1.CronJob:
 		d.cronJob(m, object)
 	case *corev1.Pod:
-		d.pod(m, object)
+		if m.Live == nil {
+			d.Items = append(d.Items, d.madeFor(object, m.Present)...)
+		}
+	}
+	if m.Live != nil && !m.Present.Unlisted {
+		d.Items = append(d.Items, d.lacking(m.pods(), m.Present)...)
 	}
 	return err
 }

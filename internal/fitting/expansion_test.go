@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
 // objectOf reads YAML as the command does, with Kubernetes' defaults.
@@ -476,4 +477,38 @@ func TestCopiesAreWantedLessPresent(t *testing.T) {
 			r.Fatalf("%d missing, want %d: %v", got, want, texts(demand))
 		}
 	})
+}
+
+func TestClaimsThatPodsStillLack(t *testing.T) {
+	set := builders.ReplicaSet("shop", "web")
+	set.UID, set.Spec.Replicas = "web", ptr.To[int32](3)
+	set.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "w", VolumeSource: corev1.VolumeSource{
+		Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}},
+	}}}
+	set.Spec.Template.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: ptr.To("gpu")}}
+	pods := make([]*corev1.Pod, 0, 3)
+	for _, name := range []string{"a", "b", "c"} {
+		pod := builders.Pod("shop", name).Obj()
+		pod.Spec = *set.Spec.Template.Spec.DeepCopy()
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}
+		pods = append(pods, pod)
+	}
+	pods[0].Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: ptr.To("a-gpu")}}
+	present := fitting.Present{Pods: pods, Claims: sets.New("a-w")}
+	for kind, object := range map[string]client.Object{"ReplicaSet": set, "Pod": pods[1]} {
+		demand, err := fitting.Expand(fitting.Manifest{Kind: kind, Object: object, Live: object, Present: present})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int64{}
+		for _, item := range demand.Items[1:] {
+			got[item.Kind] += item.Count
+		}
+		want := map[string]map[string]int64{
+			"ReplicaSet": {"PersistentVolumeClaim": 2, "ResourceClaim": 2}, "Pod": {"PersistentVolumeClaim": 1, "ResourceClaim": 1},
+		}[kind]
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want,+got):\n%s", kind, diff)
+		}
+	}
 }

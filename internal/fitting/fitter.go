@@ -39,7 +39,9 @@ func (f *Fitter) Fit(demands []Demand, limits []Limit) (Verdict, error) {
 		if err != nil {
 			return Verdict{}, err
 		}
-		verdict.Refusals = merged(verdict.Refusals, refusals)
+		if limit.Admits == "" {
+			verdict.Refusals = merged(verdict.Refusals, refusals)
+		}
 		verdict.Rows = append(verdict.Rows, rows(limit, total)...)
 	}
 	return verdict, nil

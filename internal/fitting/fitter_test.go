@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -468,11 +469,36 @@ func TestLimitsOf(t *testing.T) {
 
 	scopes := []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeNotBestEffort}
 	want := []Limit{
-		{Shared, "all", []string{"a"}, corev1.ResourceQuotaSpec{Hard: list("pods", "10"), Scopes: scopes}, list("pods", "-3")},
-		{Shared, "team", []string{"a", "b"}, corev1.ResourceQuotaSpec{Hard: list("pods", "10", "services", "3"), Scopes: scopes}, list("pods", "3")},
-		{Native, "own", []string{"a"}, native.Spec, list("pods", "5", "services", "-1")},
+		{Source: Shared, Name: "all", Namespaces: []string{"a"}, Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "10"), Scopes: scopes}, Left: list("pods", "-3")},
+		{
+			Source: Shared, Name: "team", Namespaces: []string{"a", "b"}, Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "10", "services", "3"), Scopes: scopes},
+			Left: list("pods", "3"),
+		},
+		{Source: Native, Name: "own", Namespaces: []string{"a"}, Spec: native.Spec, Left: list("pods", "5", "services", "-1")},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Limit{}, "Used", "Here")); diff != "" {
 		t.Errorf("(-want,+got):\n%s", diff)
+	}
+}
+
+func TestAQuotaThatAdmitsIsCountedAndRefusesNothing(t *testing.T) {
+	for name, status := range map[string]quotav1.LocalResourceQuotaStatus{
+		"a protected namespace": {Protected: true}, "a mode that warns": {Mode: quotav1.EnforcementWarn},
+	} {
+		var views []quotav1.LocalResourceQuota
+		for quota, hard := range map[string]string{"full": "pods", "strict": "limits.cpu"} {
+			status.Total = corev1.ResourceQuotaStatus{Hard: list(hard, "0"), Used: list(hard, "0")}
+			views = append(views, quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: quota}, Status: status})
+		}
+		limits := LimitsOf(views, nil)
+		pod := podWith(nil, nil)
+		demand, err := Expand(Manifest{Resource: podResource, Kind: "Pod", Object: pod})
+		if err != nil {
+			t.Fatal(err)
+		}
+		verdict, err := NewFitter(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), asItIs).Fit([]Demand{demand}, limits)
+		if err != nil || verdict.Outcome() != Fits || len(verdict.Rows) == 0 || verdict.Rows[0].Limit.Admits == "" {
+			t.Errorf("%s: %v, %+v", name, err, verdict)
+		}
 	}
 }

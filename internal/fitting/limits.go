@@ -34,6 +34,10 @@ type Limit struct {
 	// Left is hard less used and reserved, for what is counted. It is below zero
 	// where more lives than is allowed.
 	Left corev1.ResourceList
+	// Used is what all namespaces use, and Here what the first of Namespaces does.
+	Used, Here corev1.ResourceList
+	// Admits says why nothing is refused though it doesn't fit; empty if it is.
+	Admits string
 }
 
 // LimitsOf returns the limits that the views and ResourceQuotas of some
@@ -66,10 +70,21 @@ func LimitsOf(views []quotav1.LocalResourceQuota, quotas []corev1.ResourceQuota)
 func ofView(view *quotav1.LocalResourceQuota) Limit {
 	status := view.Status
 	return Limit{
-		Source: Shared, Name: view.Name, Namespaces: []string{view.Namespace},
+		Source: Shared, Name: view.Name, Namespaces: []string{view.Namespace}, Admits: Admits(view),
 		Spec: corev1.ResourceQuotaSpec{Hard: status.Total.Hard, Scopes: status.Scopes, ScopeSelector: status.ScopeSelector},
-		Left: left(status.Total.Hard, status.Total.Used, status.Reserved),
+		Left: left(status.Total.Hard, status.Total.Used, status.Reserved), Used: status.Total.Used, Here: status.Used,
 	}
+}
+
+// Admits says why a quota refuses nothing in the namespace of its view; empty if it does.
+func Admits(view *quotav1.LocalResourceQuota) string {
+	switch {
+	case view.Status.Protected:
+		return "it counts what namespace " + view.Namespace + " uses, and never limits it, because the namespace is protected"
+	case view.Status.Mode != "":
+		return "its mode is " + string(view.Status.Mode) + ", so that it refuses nothing"
+	}
+	return ""
 }
 
 // ofQuota takes the limits from the spec. Those that its status lacks are not
@@ -78,7 +93,7 @@ func ofQuota(native *corev1.ResourceQuota) Limit {
 	used := quota.Mask(native.Status.Used, quota.ResourceNames(native.Status.Hard))
 	return Limit{
 		Source: Native, Name: native.Name, Namespaces: []string{native.Namespace}, Spec: native.Spec,
-		Left: left(native.Spec.Hard, used, nil),
+		Left: left(native.Spec.Hard, used, nil), Used: native.Status.Used, Here: native.Status.Used,
 	}
 }
 
@@ -98,5 +113,8 @@ func together(a, b Limit) Limit {
 		}
 	}
 	a.Left = least
+	if b.Admits == "" { // One of the namespaces is limited.
+		a.Admits = ""
+	}
 	return a
 }

@@ -44,12 +44,44 @@ func podItem(pod *corev1.Pod) Item {
 	return Item{Resource: podResource, Kind: "Pod", Object: pod, Count: 1}
 }
 
-// pod is a pod that stands alone. One that is there already has what is made
-// for it.
-func (d *Demand) pod(m Manifest, pod *corev1.Pod) {
-	if m.Live == nil {
-		d.Items = append(d.Items, d.madeFor(pod, m.Present)...)
+// pods returns the pods that are there of an object: itself, or those that it made.
+func (m Manifest) pods() []*corev1.Pod {
+	if pod, ok := m.Live.(*corev1.Pod); ok {
+		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			return nil
+		}
+		return []*corev1.Pod{pod}
 	}
+	pods := ownedBy(m.Live, m.Present.Pods)
+	for _, set := range ownedBy(m.Live, m.Present.ReplicaSets) {
+		pods = append(pods, controlledBy(set.UID, m.Present.Pods)...)
+	}
+	return pods
+}
+
+// lacking returns the claims that controllers have not made yet for pods that are there. Those that are alike are one
+// item.
+func (d *Demand) lacking(pods []*corev1.Pod, present Present) []Item {
+	var items []Item
+	for _, pod := range pods {
+		without := *pod
+		without.Spec.Volumes = slices.DeleteFunc(slices.Clone(pod.Spec.Volumes), func(volume corev1.Volume) bool {
+			return present.Claims.Has(pod.Name + "-" + volume.Name)
+		})
+		without.Spec.ResourceClaims = slices.DeleteFunc(slices.Clone(pod.Spec.ResourceClaims), func(claim corev1.PodResourceClaim) bool {
+			isIt := func(status corev1.PodResourceClaimStatus) bool { return status.Name == claim.Name }
+			return slices.ContainsFunc(pod.Status.ResourceClaimStatuses, isIt)
+		})
+		for _, item := range d.madeFor(&without, present) {
+			isLike := func(known Item) bool { return apiequality.Semantic.DeepEqual(known.Object, item.Object) }
+			if at := slices.IndexFunc(items, isLike); at >= 0 {
+				items[at].Count++
+				continue
+			}
+			items = append(items, item)
+		}
+	}
+	return items
 }
 
 // madeFor returns what controllers make for a pod: claims of its ephemeral

@@ -21,6 +21,10 @@ func (d *Demand) statefulSet(m Manifest, set *appsv1.StatefulSet) {
 	}
 	has := d.statefulSetHas(m, set, numbers, changed)
 	d.claims(m, set, numbers, has)
+	if !changed && len(has.old) == 0 && ordinalsOf(live).common(numbers) == numbers {
+		// Fewer are wanted of the same template. Pods are made in order, so that those that are missing are the last ones.
+		has.current = min(numbers.count, has.current+has.leaving)
+	}
 	d.Pods = &Pods{
 		New: d.ofTemplate(&set.Spec.Template, m.Present), Old: has.old,
 		Wanted: numbers.count, Present: has.current, Unavailable: 1,
@@ -77,7 +81,7 @@ func (d *Demand) statefulSetByStatus(m Manifest, set *appsv1.StatefulSet, number
 	}
 	all := max(0, common.count-missing)
 	updated := min(numbers.common(had.last(int64(live.Status.UpdatedReplicas))).count, all)
-	has := there{below: max(0, common.common(numbers.kept(set)).count-missing)}
+	has := there{below: max(0, common.common(numbers.kept(set)).count-missing), leaving: count - all}
 	stays := min(common.common(numbers.kept(set)).count, all)
 	if deletedByHand(set) {
 		stays = all

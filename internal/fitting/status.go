@@ -19,6 +19,8 @@ type there struct {
 	made bool
 	// below is how many of a StatefulSet's pods are there that a changed template doesn't come to.
 	below int64
+	// leaving are pods of a StatefulSet that a status counts, and that may be ones that aren't wanted any more.
+	leaving int64
 }
 
 // byStatus reports whether the status of a live object says what is there. One that is older than

@@ -62,6 +62,7 @@ func (v Verdict) Outcome() Outcome {
 	outcome := Fits
 	for _, row := range v.Rows {
 		switch {
+		case row.Limit.Admits != "":
 		case !row.Shortfall.IsZero():
 			return DoesNot
 		case !row.Counted:

@@ -105,40 +105,42 @@ func (tr *trace) take() Reservation {
 // enforced is a quota of the trace's limits.
 func (tr *trace) enforced() Limits { return Limits{Name: "team", Basis: basis(), Hard: tr.hard} }
 
-func remarksOf(decision Decision, kind RemarkKind) []Decision {
+func refusalsIn(decision Decision) []Decision {
 	granted, _ := decision.(Granted)
 	var refusals []Decision
 	for _, remark := range granted.Remarks {
-		if remark.Kind == kind {
-			refusals = append(refusals, remark.Refusal)
-		}
+		refusals = append(refusals, remark.Refusal)
 	}
 	return refusals
 }
 
-// enforcedBeside lives through a trace with a quota that denies and another one, until the first refusal. The other one
-// says the same of that, and nothing before.
-func (tr *trace) enforcedBeside(other Limits, kind RemarkKind) {
-	denies, remarks := tr.begin(), tr.begin()
-	for range rapid.IntRange(1, 40).Draw(tr.t, "steps") {
-		one, beside := Edit(denies), Edit(remarks)
-		if step := tr.step(); step != nil {
-			step(one)
-			step(beside)
-		} else if tr.isRefused(one, beside, other, kind) {
-			return
+// Up to the first refusal a quota that only watches has the ledger of one that denies, and what it says first is
+// what the other answers.
+func TestToWatchIsToDenyUpToTheFirstRefusal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		drawn := newTrace(t)
+		denies, watches := drawn.begin(), drawn.begin()
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			one, beside := Edit(denies), Edit(watches)
+			if step := drawn.step(); step != nil {
+				step(one)
+				step(beside)
+			} else if drawn.isRefused(one, beside) {
+				return
+			}
+			denies, watches = one.State(), beside.State()
+			if diff := gocmp.Diff(denies, watches, cmpopts.IgnoreUnexported(State{})); diff != "" {
+				t.Fatalf("the ledgers differ (-denies,+watches):\n%s", diff)
+			}
 		}
-		denies, remarks = one.State(), beside.State()
-		if diff := gocmp.Diff(denies, remarks, cmpopts.IgnoreUnexported(State{})); diff != "" {
-			tr.t.Fatalf("the ledgers differ (-denies,+other):\n%s", diff)
-		}
-	}
+	})
 }
 
-// isRefused charges both, and reports whether that was refused.
-func (tr *trace) isRefused(one, beside *Draft, other Limits, kind RemarkKind) bool {
+// isRefused charges a quota that denies and one that only watches, and reports whether the first one refused.
+func (tr *trace) isRefused(denies, watches *Draft) bool {
 	charge := tr.charge()
-	decision, remarks := one.Reserve(asking(tr.enforced(), charge)), remarksOf(beside.Reserve(asking(other, charge)), kind)
+	decision := denies.Reserve(asking(tr.enforced(), charge))
+	remarks := refusalsIn(watches.Reserve(asking(tr.enforced().advising(), charge)))
 	if IsGranted(decision) {
 		if len(remarks) > 0 {
 			tr.t.Fatalf("%v is remarked on, and would have been granted", remarks)
@@ -151,20 +153,11 @@ func (tr *trace) isRefused(one, beside *Draft, other Limits, kind RemarkKind) bo
 	return true
 }
 
-// Up to the first refusal a quota that only watches has the ledger of one that denies, and what it says first is
-// what the other answers.
-func TestToWatchIsToDenyUpToTheFirstRefusal(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		drawn := newTrace(t)
-		drawn.enforcedBeside(drawn.enforced().advising(podCount, devices), Unenforced)
-	})
-}
-
 // What only watches grants everything, and its ledger is that of a quota without limits.
 func TestToWatchIsToCountAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drawn := newTrace(t)
-		watching, unlimited := drawn.enforced().advising(podCount, devices), drawn.enforced()
+		watching, unlimited := drawn.enforced().advising(), drawn.enforced()
 		unlimited.Hard = list(podCount.String(), "1G", devices.String(), "1G")
 		free, watches := drawn.begin(), drawn.begin()
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -186,22 +179,8 @@ func TestToWatchIsToCountAll(t *testing.T) {
 	})
 }
 
-// A trial says first what a quota with these limits would have denied first.
-func TestATrialSaysWhatItsLimitsWouldDeny(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		drawn := newTrace(t)
-		trying := drawn.enforced()
-		trying.Trial = drawn.hard
-		trying.Hard = rapid.SampledFrom([]corev1.ResourceList{
-			{}, list(podCount.String(), "1G", devices.String(), "1G"), list(podCount.String(), "0"),
-		}).Draw(t, "hard")
-		drawn.enforcedBeside(trying.advising(podCount), Tried)
-	})
-}
-
-// With Deny and no trial, charges are decided as they were before there were modes. The model knows no index, no
-// draft and no modes, and adds up everything for each charge.
-func TestWithoutModesNothingHasChanged(t *testing.T) {
+// The model knows no index, no draft and no modes, and adds up everything for each charge.
+func TestDenyDecidesAsTheModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drawn := newTrace(t)
 		state := drawn.begin()
@@ -238,7 +217,7 @@ func TestWithoutModesNothingHasChanged(t *testing.T) {
 			state = state.Indexed()
 		}
 		charge := Charge{Limits: judged, Reservation: drawn.charge(), Knowledge: Knowledge{
-			Namespace: rapid.Uint64Range(0, 2).Draw(t, "namespace"), Seen: rapid.Uint64Range(0, 3).Draw(t, "seen"),
+			Joined: rapid.Uint64Range(0, 2).Draw(t, "namespace"), Seen: rapid.Uint64Range(0, 3).Draw(t, "seen"),
 		}}
 		if len(quota.Mask(charge.Reservation.Amounts, quota.ResourceNames(judged.Hard))) == 0 {
 			return // such are not charged
@@ -280,7 +259,7 @@ func decidedBefore(state State, charge Charge) Decision {
 		stale := undecided(StaleNamespaces)
 		stale.Members = members
 		return stale
-	case charge.Knowledge.Namespace > members:
+	case charge.Knowledge.Joined > members:
 		return undecided(NotJoined)
 	}
 	if state.Fence.Generation > charge.Limits.Generation {
@@ -320,7 +299,7 @@ func TestTheSumOfEscrowsIsThatOfARecount(t *testing.T) {
 			return NewEscrow("replica", Key{UID: holders.Draw(t, "holder"), Attempt: "1"},
 				quantitiesOf(figures{podCount: amount.Draw(t, "pods"), devices: amount.Draw(t, "devices")}), expiry.Add(time.Hour))
 		}
-		watching := drawn.enforced().advising(podCount, devices)
+		watching := drawn.enforced().advising()
 		actions := map[string]func(*Draft){
 			"put":     func(d *Draft) { d.put(escrow()) },
 			"return":  func(d *Draft) { d.Return(escrow().Key()) },
@@ -363,10 +342,10 @@ func TestTheSumOfEscrowsIsThatOfARecount(t *testing.T) {
 		for name, amount := range largestOfEachSlot(escrows) {
 			want[name] -= amount
 		}
-		if got := figuresOf(state.Held()); !quota.Equals(quantitiesOf(got), quantitiesOf(want)) {
+		if got := figuresOf(state.held()); !quota.Equals(quantitiesOf(got), quantitiesOf(want)) {
 			t.Fatalf("held: got %v, want %v", got, want)
 		}
-		if got := quota.RemoveZeros(state.Escrowed()); !quota.Equals(got, largestOfEachSlot(escrows).list()) {
+		if got := quota.RemoveZeros(state.Indexed().index.escrowed); !quota.Equals(got, largestOfEachSlot(escrows).list()) {
 			t.Fatalf("escrowed: got %v, want %v", got, escrows)
 		}
 		if got := quota.RemoveZeros(state.Reserved()); !quota.Equals(got, largestOfEachSlot(all).list()) {

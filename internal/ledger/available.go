@@ -25,13 +25,16 @@ func (s State) Room(limits Limits, caller Knowledge) (Room, Reason) {
 		return Room{}, reason
 	}
 	hard := s.Fence.bind(limits).Hard
-	held := s.Held()
+	held := s.held()
 	counted := quota.Mask(hard, quota.ResourceNames(held))
 	return Room{Hard: hard, Left: quota.Subtract(counted, quota.Mask(held, quota.ResourceNames(counted)))}, ""
 }
 
-// Held returns what is used and reserved for objects, of each resource that is counted. What replicas hold in
-// escrow is no part of it.
-func (s State) Held() corev1.ResourceList {
-	return (&Draft{state: s, index: s.Indexed().index}).Held()
+func (s State) held() corev1.ResourceList {
+	draft := &Draft{state: s, index: s.Indexed().index}
+	held := make(corev1.ResourceList, len(s.Used))
+	for name := range s.Used {
+		held[name] = draft.heldOf(name)
+	}
+	return held
 }

@@ -38,7 +38,7 @@ func TestRoom(t *testing.T) {
 		},
 		"a ledger that is sealed":           {state: State{Basis: basis, Used: pods("5"), Sealed: time.Unix(1, 0)}, reason: Sealed},
 		"no ledger":                         {reason: NotCounted},
-		"a namespace that isn't joined yet": {state: State{Basis: basis, Used: pods("5")}, caller: Knowledge{Namespace: 7, Seen: 7}, reason: NotJoined},
+		"a namespace that isn't joined yet": {state: State{Basis: basis, Used: pods("5")}, caller: Knowledge{Joined: 7, Seen: 7}, reason: NotJoined},
 	} {
 		t.Run(name, func(t *testing.T) {
 			room, reason := test.state.Room(limits, test.caller)

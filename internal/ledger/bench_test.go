@@ -57,32 +57,14 @@ func benchState() (Limits, State) {
 
 // BenchmarkBatch is one batch of charges; divide by its size for one charge.
 func BenchmarkBatch(b *testing.B) {
-	limits, state := benchState()
-	benchCharges(b, limits, state)
-}
-
-// BenchmarkBatchOf is one of a quota that refuses nothing, or tries limits.
-func BenchmarkBatchOf(b *testing.B) {
 	enforced, state := benchState()
-	low := corev1.ResourceList{}
+	exceeded := enforced.advising()
+	exceeded.Hard = corev1.ResourceList{}
 	for name := range enforced.Hard {
-		low[name] = resource.MustParse("1")
+		exceeded.Hard[name] = resource.MustParse("1")
 	}
-	audit := enforced.advising(corev1.ResourcePods, corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory)
-	trial, warned, exceeded, tried := enforced, enforced.warningAt(80), audit, enforced
-	trial.Trial, exceeded.Hard, tried.Trial = enforced.Hard, low, low
-	for _, bench := range []struct {
-		name   string
-		limits Limits
-	}{
-		{"Deny", enforced},
-		{"Audit", audit},
-		{"AuditExceeded", exceeded},
-		{"Trial", trial},
-		{"TrialExceeded", tried},
-		{"WarnAt", warned},
-	} {
-		b.Run(bench.name, func(b *testing.B) { benchCharges(b, bench.limits, state) })
+	for name, limits := range map[string]Limits{"Deny": enforced, "Audit": enforced.advising(), "AuditExceeded": exceeded} {
+		b.Run(name, func(b *testing.B) { benchCharges(b, limits, state) })
 	}
 }
 

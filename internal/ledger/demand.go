@@ -49,7 +49,7 @@ func (d *Demand) twice() corev1.ResourceList {
 	return quota.Add(most, most)
 }
 
-// Granted is the reservation that the charge makes if it is granted: of what the quota limits or tries.
+// Granted is the reservation that the charge makes if it is granted: of what the quota limits.
 func (c Charge) Granted() Reservation {
 	granted := c.Reservation
 	granted.Amounts = c.Limits.Charged(granted.Amounts)

@@ -28,10 +28,13 @@ type Doubts struct {
 // share of the limit: a fifth.
 const freePart = 5
 
+// heldPart is the part of what is free that one namespace may hold before names are looked up: a tenth.
+const heldPart = 10
+
 // Doubt marks a reservation as doubtful, unless it was renewed since it was looked for.
 func (d *Draft) Doubt(doubtful Reservation) {
 	held, known := d.state.Reservations[doubtful.Key()]
-	if !known || held.Doubtful || !held.Expiry.Equal(doubtful.Expiry) {
+	if !known || held.Doubtful || held.Life() != doubtful.Life() {
 		return
 	}
 	held.Doubtful = true
@@ -40,7 +43,7 @@ func (d *Draft) Doubt(doubtful Reservation) {
 }
 
 // DropAll drops expired reservations, as Drop does. Of each namespace that held more in doubt than it
-// may, one doubtful reservation stays until a time, and holds nothing.
+// may, one doubtful reservation stays as a memory, which holds nothing. Until is when that ends, for people.
 func (d *Draft) DropAll(expired []Reservation, hard corev1.ResourceList, percent int64, until time.Time) {
 	stay := d.excessive(hard, percent)
 	for _, held := range d.state.Reservations {
@@ -150,9 +153,28 @@ func (d *Draft) suspected() map[string]corev1.ResourceList {
 	return suspected
 }
 
-// IsTight reports whether a charge fits and leaves less than a fifth of a limit free, or whether its
-// slot holds a doubtful reservation.
-func (s State) IsTight(charge Charge) bool {
+// HeldBy returns what a namespace holds for objects that have not been counted, and when the last of its
+// reservations expires. A slot is charged as its largest attempt.
+func (s State) HeldBy(namespace string) (held corev1.ResourceList, until time.Time) {
+	draft := &Draft{state: s, index: s.Indexed().index}
+	for slot, keys := range draft.index.slots {
+		if slot.namespace != namespace {
+			continue
+		}
+		held = quota.Add(held, draft.slotAmounts(slot))
+		for _, key := range keys {
+			if expiry := s.Reservations[key].Expiry; expiry.After(until) {
+				until = expiry
+			}
+		}
+	}
+	return held, until
+}
+
+// IsTight reports whether a charge fits and leaves less than a fifth of a limit free, whether its slot holds
+// a doubtful reservation, or whether its namespace would hold more than a tenth of what is free without
+// that. Recent are charges of the namespace that the ledger may not have yet.
+func (s State) IsTight(charge Charge, recent corev1.ResourceList) bool {
 	index := s.Indexed().index
 	for _, key := range index.slots[charge.Reservation.slot()] {
 		if s.Reservations[key].Doubtful {
@@ -160,23 +182,46 @@ func (s State) IsTight(charge Charge) bool {
 		}
 	}
 	tight := false
+	if charge.Limits.Advisory {
+		return false
+	}
+	var held corev1.ResourceList
 	for name, amount := range charge.Reservation.Amounts {
 		limit, ok := charge.Limits.Hard[name]
 		used, counted := s.Used[name]
-		if !ok || !counted || !charge.Limits.Enforces(name) {
+		if !ok || !counted {
 			continue
 		}
-		left := limit.DeepCopy()
-		left.Sub(used)
-		left.Sub(index.reserved[name])
+		free := limit.DeepCopy()
+		free.Sub(used)
+		free.Sub(index.reserved[name])
+		left := free.DeepCopy()
 		left.Sub(amount)
 		if left.Sign() < 0 {
 			return false // it is going to be refused
 		}
 		left.Mul(freePart)
 		tight = tight || left.Cmp(limit) < 0
+		asked := recent[name].DeepCopy()
+		asked.Add(amount)
+		if tight || !isLarge(free, asked, index.reserved[name]) {
+			continue // all namespaces together hold little
+		}
+		if held == nil {
+			held, _ = s.HeldBy(charge.Reservation.Namespace)
+		}
+		tight = isLarge(free, asked, held[name])
 	}
 	return tight
+}
+
+// isLarge reports whether what is asked and held is more than a tenth of what would be free without that.
+func isLarge(free, asked, held resource.Quantity) bool {
+	asked, free = asked.DeepCopy(), free.DeepCopy()
+	asked.Add(held)
+	free.Add(held)
+	asked.Mul(heldPart)
+	return asked.Cmp(free) > 0
 }
 
 // withhold reports whether a charge that fits is refused, because its namespace has doubtful
@@ -196,8 +241,9 @@ func (d *Draft) withhold(charge Charge, limits Limits, added corev1.ResourceList
 		Quota: charge.Limits.Name, Requested: corev1.ResourceList{}, Held: corev1.ResourceList{}, Limited: corev1.ResourceList{},
 	}
 	for name, amount := range added {
-		held, limit, used := suspected[name], limits.Hard[name], d.chargedOf(name)
-		if held.Sign() <= 0 || amount.Sign() <= 0 || !limits.Enforces(name) {
+		limit, limited := limits.Hard[name]
+		held, used := suspected[name], d.chargedOf(name)
+		if held.Sign() <= 0 || amount.Sign() <= 0 || !limited {
 			continue
 		}
 		most := mostInDoubt(name, held, limit, used, charge.MaxDoubtful)

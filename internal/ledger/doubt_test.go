@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -87,25 +89,41 @@ func TestANamespaceHoldsPartOfALimitForRequestsThatSeemToHaveFailed(t *testing.T
 
 func TestAChargeIsTightIfItLeavesLittle(t *testing.T) {
 	pod := func(name string) Reservation { return creation(types.UID(name), name, "pods", "1").in("a") }
+	pods := func(namespace string, number int) (held []Reservation) {
+		for i := range number {
+			held = append(held, pod(strconv.Itoa(i)).in(namespace))
+		}
+		return held
+	}
 	for name, test := range map[string]struct {
 		used string
 		held []Reservation
 		next Reservation
-		want bool
+		// recent are the namespace's charges that aren't held yet.
+		recent string
+		want   bool
 	}{
-		"a fifth is left":                {used: "79", next: pod("next"), want: false},
-		"less than a fifth is":           {used: "80", next: pod("next"), want: true},
-		"what is reserved counts":        {used: "79", held: []Reservation{pod("held")}, next: pod("next"), want: true},
-		"the last one":                   {used: "99", next: pod("next"), want: true},
-		"one too many":                   {used: "100", next: pod("next"), want: false},
-		"its slot is in doubt":           {used: "0", held: doubtful("a", 1, "pods", "1"), next: pod("failed-0"), want: true},
-		"another slot is":                {used: "0", held: doubtful("a", 1, "pods", "1"), next: pod("failed-1"), want: false},
-		"what isn't limited is no limit": {used: "99", next: creation("n", "n", "services", "1"), want: false},
+		"its namespace holds a tenth of what is free": {used: "20", held: pods("a", 7), next: pod("next"), want: false},
+		"its namespace holds more":                    {used: "20", held: pods("a", 8), next: pod("next"), want: true},
+		"another namespace holds more":                {used: "20", held: pods("b", 9), next: pod("next"), want: false},
+		"it would hold more with what is recent":      {used: "20", held: pods("a", 4), next: pod("next"), recent: "4", want: true},
+		"a fifth is left":                             {used: "79", next: pod("next"), want: false},
+		"less than a fifth is":                        {used: "80", next: pod("next"), want: true},
+		"what is reserved counts":                     {used: "79", held: []Reservation{pod("held")}, next: pod("next"), want: true},
+		"the last one":                                {used: "99", next: pod("next"), want: true},
+		"one too many":                                {used: "100", next: pod("next"), want: false},
+		"its slot is in doubt":                        {used: "0", held: doubtful("a", 1, "pods", "1"), next: pod("failed-0"), want: true},
+		"another slot is":                             {used: "0", held: doubtful("a", 1, "pods", "1"), next: pod("failed-1"), want: false},
+		"what isn't limited is no limit":              {used: "99", next: creation("n", "n", "services", "1"), want: false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := counted("pods", test.used).with(test.held...)
+			var recent corev1.ResourceList
+			if test.recent != "" {
+				recent = list("pods", test.recent)
+			}
 			for _, known := range []State{state, Edit(state).State()} {
-				if got := known.IsTight(asking(limits("pods", "100"), test.next)); got != test.want {
+				if got := known.IsTight(asking(limits("pods", "100"), test.next), recent); got != test.want {
 					t.Errorf("got %t, want %t", got, test.want)
 				}
 			}

@@ -32,13 +32,19 @@ const recalled = "recalled"
 
 // NewEscrow returns an escrow. It has a slot of its own, by a name that no other has: a container that starts
 // again has the hostname of the one before. The key's UID is of the process that holds it, and its attempt tells the
-// escrows of one process apart that must not replace each other. Expiry is when nothing that is granted
-// from it can still be stored: a reservation's life after the last grant.
+// escrows of one process apart that must not replace each other.
 func NewEscrow(holder string, key Key, amounts corev1.ResourceList, expiry time.Time) Reservation {
 	name := strings.Join([]string{holder, string(key.UID), key.Attempt}, "/")
 	return Reservation{
 		Object: Object{Resource: escrows, Name: name, UID: key.UID}, Attempt: key.Attempt, Amounts: amounts, Expiry: expiry,
 	}
+}
+
+// Renewed returns the escrow in another Life, by a number that its holder uses once. So an escrow that is renewed again
+// and again never grows old.
+func (r Reservation) Renewed(number int) Reservation {
+	r.Name += "/" + strconv.Itoa(number)
+	return r
 }
 
 // Next is the key of an escrow besides this one, of the same process.
@@ -66,11 +72,6 @@ func (r Reservation) Holder() string {
 // IsRecalled reports whether an escrow is asked back.
 func (r Reservation) IsRecalled() bool { return r.IsEscrow() && r.From == recalled }
 
-// Escrowed returns what all escrows hold.
-func (s State) Escrowed() corev1.ResourceList {
-	return s.Indexed().index.escrowed.DeepCopy()
-}
-
 // ForeignEscrows returns the escrows that are not of one process.
 func (s State) ForeignEscrows(own types.UID) []Reservation {
 	var foreign []Reservation
@@ -82,13 +83,14 @@ func (s State) ForeignEscrows(own types.UID) []Reservation {
 	return foreign
 }
 
-// WithoutEscrows returns the state as it would be if no replica held any.
-func (s State) WithoutEscrows() State {
-	draft := Edit(s)
-	for _, one := range s.index.escrowsOf(s.Reservations) {
+// EditWithoutEscrows starts a draft from a state as it would be if no replica held any.
+func EditWithoutEscrows(state State) *Draft {
+	draft := Edit(state)
+	for _, one := range state.index.escrowsOf(state.Reservations) {
 		draft.remove(one.Key())
 	}
-	return draft.State()
+	draft.changed = false
+	return draft
 }
 
 // escrowsOf returns the escrows among reservations.
@@ -159,7 +161,7 @@ func (d *Draft) Spend(escrow Key, charge Charge, probe bool) (granted Granted, o
 	wanted := charge.Reservation
 	_, known := d.state.Reservations[wanted.Key()]
 	if !ok || held.IsRecalled() || known || wanted.From != "" || len(d.index.slots[wanted.slot()]) > 0 ||
-		!d.hasRoomFor(wanted, charge.Limits.EnforcesAny(wanted.Amounts)) {
+		!d.hasRoomFor(wanted, charge.Limits) {
 		return Granted{}, false
 	}
 	rest := held
@@ -288,7 +290,7 @@ func (d *Draft) affordable(wanted corev1.ResourceList, limits Limits, parts int6
 		switch {
 		case most.Sign() > 0:
 			affordable[name] = most
-		case !limits.Enforces(name):
+		case limits.Advisory:
 			affordable[name] = amount.DeepCopy()
 		}
 	}
@@ -300,7 +302,7 @@ func (d *Draft) affordable(wanted corev1.ResourceList, limits Limits, parts int6
 // sources that have not been counted so far stay.
 func (d *Draft) SettleEscrow(expired Reservation, count Observation, newest map[schema.GroupResource]uint64) {
 	held, ok := d.Escrow(expired.Key())
-	if !ok || !held.Expiry.Equal(expired.Expiry) || d.state.Quota != count.Quota {
+	if !ok || held.Life() != expired.Life() || d.state.Quota != count.Quota {
 		return
 	}
 	d.Settle(count)

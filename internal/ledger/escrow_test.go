@@ -38,7 +38,7 @@ func TestSpend(t *testing.T) {
 		"another replica's escrow":       {from: Key{UID: "you", Attempt: "1"}, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
 		"the limit is lower by now":      {charge: asking(limits("pods", "7"), creation("a", "a", "pods", "1"))},
 		"a caller who has seen less":     {change: func(d *Draft) { d.state.Counted = versions{Namespaces: 9} }, charge: Charge{Limits: limits("pods", "9"), Reservation: creation("a", "a", "pods", "1")}},
-		"a ledger that is not counted":   {change: func(d *Draft) { d.Forget(time.Unix(1_800_000_000, 0)) }, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
+		"a ledger that is not counted":   {change: func(d *Draft) { d.Forget(1) }, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
 		"an escrow that is asked back":   {change: func(d *Draft) { d.Recall("you") }, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
 		"a fence is lower than the spec": {change: func(d *Draft) { d.SetFence(Fence{Generation: 4, Hard: list("pods", "7")}) }, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
 	} {
@@ -93,13 +93,13 @@ func TestAffordable(t *testing.T) {
 func TestEscrowsOfALedger(t *testing.T) {
 	mine, yours := escrowOf("me", "pods", "2"), escrowOf("you", "pods", "3")
 	state := counted("pods", "1").with(mine, yours, creation("a", "a", "pods", "1"))
-	if got := state.Escrowed(); !quota.Equals(got, list("pods", "5")) {
+	if got := state.Indexed().index.escrowed; !quota.Equals(got, list("pods", "5")) {
 		t.Errorf("escrowed: got %v", got)
 	}
 	if got := state.Reserved(); !quota.Equals(got, list("pods", "6")) || state.InFlight() != 1 {
 		t.Errorf("got %v reserved and %d in flight, want escrows charged", got, state.InFlight())
 	}
-	if got := state.WithoutEscrows().Reserved(); !quota.Equals(got, list("pods", "1")) {
+	if got := EditWithoutEscrows(state).State().Reserved(); !quota.Equals(got, list("pods", "1")) {
 		t.Errorf("without escrows: got %v", got)
 	}
 	draft := Edit(state)
@@ -123,7 +123,7 @@ func TestEscrowsOfALedger(t *testing.T) {
 		t.Errorf("bound by nothing: got %v", got.Amounts)
 	}
 	draft.Return(mine.Key())
-	if got := draft.State().Escrowed(); !quota.Equals(got, list("pods", "3")) || draft.State().Indexed().index.escrows != 1 {
+	if got := draft.State().Indexed().index.escrowed; !quota.Equals(got, list("pods", "3")) || draft.State().Indexed().index.escrows != 1 {
 		t.Errorf("returned: got %v", got)
 	}
 }
@@ -157,7 +157,7 @@ func TestSettleEscrow(t *testing.T) {
 			}
 			draft := Edit(state.with(stored))
 			draft.SettleEscrow(held, count(list("pods", "3", "claims", "0"), test.upTo), test.newest)
-			if got := draft.State().Escrowed(); !quota.Equals(got, test.want) {
+			if got := draft.State().Indexed().index.escrowed; !quota.Equals(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
@@ -175,7 +175,7 @@ func TestUnsettles(t *testing.T) {
 		"a namespace":          {change: func(d *Draft) { d.state.Counted = versions{namespaceResource: 6, pods: 7} }, want: true},
 		"a newer spec":         {change: func(d *Draft) { d.state.Generation++ }, want: true},
 		"a fence":              {change: func(d *Draft) { d.SetFence(Fence{Generation: 4, Hard: list("pods", "1")}) }, want: true},
-		"what is used is lost": {change: func(d *Draft) { d.Forget(time.Unix(1_800_000_000, 0)) }, want: true},
+		"what is used is lost": {change: func(d *Draft) { d.Forget(1) }, want: true},
 		"a seal":               {change: func(d *Draft) { d.state.Sealed = expiry }, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,13 +190,14 @@ func TestUnsettles(t *testing.T) {
 
 func TestIsFarFrom(t *testing.T) {
 	for name, test := range map[string]struct {
-		used, after, hard string
-		far, frees        bool
+		used, after, hard    string
+		advisory, far, frees bool
 	}{
 		"a little more":             {used: "1", after: "2", hard: "100", far: true},
 		"a little less":             {used: "2", after: "1", hard: "100", far: true, frees: true},
 		"it comes near":             {used: "70", after: "76", hard: "100"},
 		"it was near":               {used: "76", after: "70", hard: "100", frees: true},
+		"nothing is refused":        {used: "70", after: "176", hard: "100", advisory: true, far: true},
 		"three quarters":            {used: "75", after: "75", hard: "100", far: true},
 		"nothing is allowed at all": {used: "0", after: "0", hard: "0"},
 	} {
@@ -204,7 +205,7 @@ func TestIsFarFrom(t *testing.T) {
 			state := counted("pods", test.used).upTo(pods, 5).upTo(namespaceResource, 5)
 			observed := count(list("pods", test.after), versions{namespaceResource: 5, pods: 9})
 			observed.Sources = map[corev1.ResourceName][]schema.GroupResource{"pods": {pods}}
-			observed.Hard = list("pods", test.hard)
+			observed.Hard, observed.Advisory = list("pods", test.hard), test.advisory
 			if weight := state.Weigh(observed); weight.Far != test.far || weight.Frees != test.frees {
 				t.Errorf("got %v and %v, want %v and %v", weight.Far, weight.Frees, test.far, test.frees)
 			}

@@ -4,7 +4,6 @@
 package ledger
 
 import (
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,20 +18,21 @@ type Fence struct {
 	Generation int64
 	// Hard is its limit for each resource.
 	Hard corev1.ResourceList
-	// Until is when the API server has certainly given up on the edit. If the spec is
-	// not stored by then, it never will be.
+	// Until is for people: when the API server has certainly given up on the edit, by the clock of the fence's writer. It is
+	// later than that of every fence before, which tells two fences apart: see Life. It stays if the fence is removed.
 	Until time.Time
 }
 
 // SetFence makes the limits of a spec bind before the spec is stored. If there is a fence already, both bind,
 // because either spec may be the one that is stored.
 func (d *Draft) SetFence(fence Fence) {
-	if standing := d.state.Fence; standing.Generation != 0 {
+	standing := d.state.Fence
+	if standing.Generation != 0 {
 		fence.Hard = smaller(fence.Hard, standing.Hard)
 		fence.Generation = max(fence.Generation, standing.Generation)
-		if standing.Until.After(fence.Until) {
-			fence.Until = standing.Until
-		}
+	}
+	if !standing.Until.IsZero() && fence.Until.Unix() <= standing.Until.Unix() {
+		fence.Until = standing.Until.Add(time.Second)
 	}
 	d.state.Fence, d.changed = fence, true
 }
@@ -54,25 +54,20 @@ func (d *Draft) UpdateFence(generation int64, hard corev1.ResourceList) {
 func (d *Draft) RemoveFence(fence Fence, stored int64) {
 	standing := d.state.Fence
 	if standing.Generation == fence.Generation && standing.Until.Equal(fence.Until) && stored <= d.state.Generation {
-		d.state.Fence, d.changed = Fence{}, true
+		d.state.Fence, d.changed = Fence{Until: standing.Until}, true
 	}
 }
 
-// bind returns the limits that bind a charge by the given ones. What the fence limits is enforced, even if the
-// limits only advise.
+// bind returns the limits that bind a charge by the given ones. If those only advise, the fence's limits are enforced in
+// their place.
 func (f Fence) bind(limits Limits) Limits {
-	if f.Generation <= limits.Generation {
-		return limits
+	switch {
+	case f.Generation <= limits.Generation || len(f.Hard) == 0:
+	case limits.Advisory:
+		limits.Hard, limits.Advisory = f.Hard, false
+	default:
+		limits.Hard = smaller(limits.Hard, f.Hard)
 	}
-	advisory := maps.Clone(limits.Advisory)
-	limits.Hard = limits.Hard.DeepCopy()
-	for name, limit := range f.Hard {
-		if before, limited := limits.Hard[name]; !limited || advisory[name] || limit.Cmp(before) < 0 {
-			limits.Hard[name] = limit
-		}
-		delete(advisory, name)
-	}
-	limits.Advisory = advisory
 	return limits
 }
 

@@ -26,14 +26,8 @@ type Limits struct {
 	Name string
 	// Hard is the most that may be used, for each limited resource.
 	Hard corev1.ResourceList
-	// Advisory are the resources of Hard for which nothing is refused: a charge that doesn't fit is
-	// reserved, and remarked on.
-	Advisory map[corev1.ResourceName]bool
-	// Trial are limits that are judged beside Hard and refuse nothing. Resources that only Trial has
-	// are charged, too.
-	Trial corev1.ResourceList
-	// WarnAt is the percentage of a limit from which on charges are remarked on; zero for never.
-	WarnAt int64
+	// Advisory: nothing is refused. A charge that doesn't fit is reserved, and remarked on.
+	Advisory bool
 }
 
 // Charged returns the amounts that the limits are about.
@@ -42,25 +36,7 @@ func (l Limits) Charged(amounts corev1.ResourceList) corev1.ResourceList {
 	for name, amount := range amounts {
 		if _, limited := l.Hard[name]; limited {
 			charged[name] = amount
-		} else if _, tried := l.Trial[name]; tried {
-			charged[name] = amount
 		}
 	}
 	return charged
-}
-
-// Enforces reports whether a charge may be refused for the sake of a resource.
-func (l Limits) Enforces(name corev1.ResourceName) bool {
-	_, limited := l.Hard[name]
-	return limited && !l.Advisory[name]
-}
-
-// EnforcesAny reports whether a charge of these amounts may be refused.
-func (l Limits) EnforcesAny(amounts corev1.ResourceList) bool {
-	for name := range amounts {
-		if l.Enforces(name) {
-			return true
-		}
-	}
-	return false
 }

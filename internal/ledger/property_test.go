@@ -192,7 +192,9 @@ func (m *model) settle(t *rapid.T, v view, basis Basis) {
 
 // Look reads the objects of expired reservations.
 func (m *model) Look(*rapid.T) {
-	m.looked = slices.DeleteFunc(m.state.Expired(m.now), m.there)
+	m.looked = slices.DeleteFunc(slices.Collect(maps.Values(m.state.Reservations)), func(r Reservation) bool {
+		return !r.Expiry.Before(m.now) || m.there(r)
+	})
 }
 
 // Drop removes what the last look, which may be long ago, didn't find.

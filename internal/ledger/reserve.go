@@ -4,6 +4,8 @@
 package ledger
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	quota "k8s.io/apiserver/pkg/quota/v1"
@@ -23,26 +25,11 @@ type Granted struct {
 type Remark struct {
 	// Quota is the quota's name.
 	Quota string
-	// Kind says what it is about.
-	Kind RemarkKind
-	// Refusal is what the answer would have been. With Near it has the limits that are near,
-	// and what is used and reserved without the charge.
+	// Refusal is what the answer would have been.
 	Refusal Decision
-}
-
-// RemarkKind says what a Remark is about.
-type RemarkKind string
-
-const (
-	// Unenforced: the charge would have been refused if the limits were enforced.
-	Unenforced RemarkKind = "Unenforced"
-	// Tried: the charge would have been refused by the limits that are tried.
-	Tried RemarkKind = "Tried"
-	// Near: a limit is nearly reached.
-	Near RemarkKind = "Near"
 	// Unchecked: nobody could judge the charge, and it wasn't reserved.
-	Unchecked RemarkKind = "Unchecked"
-)
+	Unchecked bool
+}
 
 // Denied says that the charge doesn't fit. The lists hold only what is exceeded.
 type Denied struct {
@@ -84,8 +71,7 @@ type Undecided struct {
 	// Members is, with StaleNamespaces, the resourceVersion of a namespace's change
 	// that the caller has to know of.
 	Members uint64
-	// Unenforced: the charge can't be refused for the sake of any of its resources, by the limits that bind it, which a
-	// fence may have changed.
+	// Unenforced: the charge can't be refused by the limits that bind it, which a fence may have changed.
 	Unenforced bool
 	// Detail says more, for people; empty for most reasons.
 	Detail string
@@ -105,11 +91,10 @@ const (
 	Unavailable Reason = "Unavailable"
 	// Sealed: the ledger may not hold all that is in flight.
 	Sealed Reason = "Sealed"
-	// NotJoined: the ledger has not counted the namespace in the version that the
-	// caller knows.
+	// NotJoined: the ledger may lack a namespace that the caller has seen join.
 	NotJoined Reason = "NotJoined"
-	// StaleNamespaces: the ledger knows of a namespace that joined, left or changed,
-	// and the caller has not seen that.
+	// StaleNamespaces: the ledger knows of a namespace that joined or left, and the
+	// caller has not seen that.
 	StaleNamespaces Reason = "StaleNamespaces"
 	// InvalidSpec: this release can't compile the quota's spec.
 	InvalidSpec Reason = "InvalidSpec"
@@ -144,13 +129,19 @@ type Charge struct {
 // Knowledge is what a caller knew of namespaces when it found that the quota covers
 // the request's namespace.
 type Knowledge struct {
-	// Namespace is the resourceVersion of the namespace by which it was covered. The
-	// ledger must have counted that version of it.
-	Namespace uint64
-	// Seen is the resourceVersion up to which the caller has seen namespaces. It must
-	// be at least that of the newest change of a namespace that the ledger has counted:
+	// Joined is the newest resourceVersion at which any namespace joined the quota, as far as the caller has
+	// seen, or may have joined unseen. The ledger must have counted all that joined until then: what they
+	// brought is missing in it otherwise, wherever the request is made.
+	Joined uint64
+	// All is the resourceVersion up to which the caller has seen all namespaces.
+	All uint64
+	// Seen is the resourceVersion up to which the caller has seen the request's namespace. It must
+	// be at least that of the newest change of membership that the ledger has counted:
 	// a caller that has seen less may take the namespace for another quota's.
 	Seen uint64
+	// Asks: the caller has waited for the ledger to count what joined. It may have been counted long ago, and
+	// nobody had a reason to write that.
+	Asks bool
 }
 
 // Reserve judges a charge and, when it fits, reserves it. Reserving what is
@@ -158,11 +149,14 @@ type Knowledge struct {
 // can be judged again.
 func (d *Draft) Reserve(charge Charge) Decision {
 	decision, amounts := d.judge(charge)
-	if IsGranted(decision) && amounts != nil {
+	if IsGranted(decision) && len(amounts) > 0 {
 		reservation := charge.Reservation
 		reservation.Amounts = amounts
 		d.put(reservation)
 		d.changed = true
+		if d.state.isFor(charge.Limits.Basis) && charge.Knowledge.Joined <= d.state.Members() {
+			d.state.Joined = max(d.state.Joined, charge.Knowledge.All) // the caller has seen that none joined since
+		}
 	}
 	return decision
 }
@@ -177,42 +171,52 @@ func (d *Draft) Judge(charge Charge) Decision {
 func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 	limits, reservation := d.state.Fence.bind(charge.Limits), charge.Reservation
 	amounts := limits.Charged(reservation.Amounts)
-	enforced := limits.EnforcesAny(amounts)
+	maps.Copy(amounts, charge.Limits.Charged(reservation.Amounts)) // a fence may not limit all of it
 	if reason := d.unknown(limits, charge.Knowledge, amounts); reason != "" {
-		undecided := Undecided{Quota: limits.Name, Reason: reason, Resources: sortedNames(amounts)}
-		if reason == StaleNamespaces {
-			undecided.Members = d.state.Counted[Namespaces]
-		}
-		if charge.Unjudged && !enforced && d.admits(limits, reason) {
-			return d.unjudged(limits, undecided, reservation, amounts)
-		}
-		undecided.Unenforced = !enforced
-		return undecided, nil
+		return d.undecided(limits, charge, amounts, reason)
 	}
-	if _, known := d.state.Reservations[reservation.Key()]; !known && !d.hasRoomFor(reservation, enforced) {
-		full := Undecided{Quota: limits.Name, Reason: Full, Resources: sortedNames(amounts)}
-		if !enforced {
+	if _, known := d.state.Reservations[reservation.Key()]; !known && !d.hasRoomFor(reservation, limits) {
+		full := Undecided{Quota: limits.Name, Reason: Full, Resources: sortedNames(amounts), Unenforced: limits.Advisory}
+		if limits.Advisory {
 			return unenforced(full), nil
 		}
 		return full, nil
 	}
 	added := addedTo(d.slotAmounts(reservation.slot()), amounts)
-	if exceeded := d.exceeded(limits, added); len(exceeded) > 0 {
-		return denied(limits.Name, amounts, limits.Hard, exceeded, d.chargedOf), nil
+	if limits.Advisory {
+		return Granted{Remarks: d.remarks(limits, amounts, added)}, amounts
+	}
+	if names := exceeded(limits.Hard, added, d.chargedOf); len(names) > 0 {
+		return denied(limits.Name, amounts, limits.Hard, names, d.chargedOf), nil
 	}
 	if withheld, ok := d.withhold(charge, limits, added); ok {
 		return withheld, nil
 	}
-	return Granted{Remarks: d.remarks(limits, amounts, added)}, d.countable(limits, amounts)
+	return Granted{}, amounts
 }
 
-// exceeded returns the resources of which more is wanted than the limits that are enforced.
-func (d *Draft) exceeded(limits Limits, added corev1.ResourceList) []corev1.ResourceName {
+// undecided returns what is decided of a charge that can't be judged for a reason.
+func (d *Draft) undecided(limits Limits, charge Charge, amounts corev1.ResourceList, reason Reason) (Decision, corev1.ResourceList) {
+	undecided := Undecided{Quota: limits.Name, Reason: reason, Resources: sortedNames(amounts), Unenforced: limits.Advisory}
+	switch joined := charge.Knowledge.Joined; {
+	case reason == StaleNamespaces:
+		undecided.Members = d.state.Counted[Namespaces]
+	case reason == NotJoined && charge.Knowledge.Asks && joined > d.state.Asked:
+		d.state.Asked, d.changed = joined, true
+	}
+	if charge.Unjudged && limits.Advisory && d.admits(limits, reason) {
+		return d.unjudged(limits, undecided, charge.Reservation, amounts)
+	}
+	return undecided, nil
+}
+
+// exceeded returns the resources of which more is wanted than the limits.
+func exceeded(hard, added corev1.ResourceList, taken func(corev1.ResourceName) resource.Quantity) []corev1.ResourceName {
 	var exceeded []corev1.ResourceName
 	for name, more := range added {
-		wanted := d.chargedOf(name)
+		wanted := taken(name)
 		wanted.Add(more)
-		if limit := limits.Hard[name]; limits.Enforces(name) && wanted.Cmp(limit) > 0 {
+		if limit, limited := hard[name]; limited && wanted.Cmp(limit) > 0 {
 			exceeded = append(exceeded, name)
 		}
 	}
@@ -254,11 +258,11 @@ func denied(
 	return denied
 }
 
-// hasRoomFor reports whether the ledger can hold one more. Charges of which nothing is enforced may fill half of it, so
-// that they never stand in the way of others.
-func (d *Draft) hasRoomFor(reservation Reservation, enforced bool) bool {
+// hasRoomFor reports whether the ledger can hold one more. While nothing is enforced, charges may fill half of it, so
+// that an edit of the mode to Deny finds room for others.
+func (d *Draft) hasRoomFor(reservation Reservation, limits Limits) bool {
 	most, bytes := MaxReservations, MaxBytes
-	if !enforced {
+	if limits.Advisory {
 		most, bytes = MaxReservations/2, MaxBytes/2
 	}
 	return len(d.state.Reservations) < most && d.index.bytes+reservation.size() <= bytes
@@ -274,24 +278,23 @@ func (d *Draft) unknown(limits Limits, caller Knowledge, amounts corev1.Resource
 		return NotCounted
 	case !d.state.Sealed.IsZero():
 		return Sealed
-	case !d.counts(limits, amounts):
+	case !d.counts(amounts):
 		return NotCounted
 	}
-	switch members := d.state.Counted[Namespaces]; {
-	case caller.Seen < members:
+	switch {
+	case caller.Seen < d.state.Counted[Namespaces]:
 		return StaleNamespaces
-	case caller.Namespace > members:
+	case caller.Joined > d.state.Members():
 		return NotJoined
 	default:
 		return ""
 	}
 }
 
-// counts reports whether all that a charge is judged by is counted. What only advises holds up nothing that is enforced.
-func (d *Draft) counts(limits Limits, amounts corev1.ResourceList) bool {
-	enforced := limits.EnforcesAny(amounts)
+// counts reports whether all that a charge is judged by is counted.
+func (d *Draft) counts(amounts corev1.ResourceList) bool {
 	for name := range amounts {
-		if _, counted := d.state.Used[name]; !counted && (!enforced || limits.Enforces(name)) {
+		if _, counted := d.state.Used[name]; !counted {
 			return false
 		}
 	}
@@ -306,7 +309,7 @@ func (d *Draft) Release(key Key) {
 // Drop removes an expired reservation that a live look found without an
 // object. One that was renewed since that look stays.
 func (d *Draft) Drop(expired Reservation) {
-	if held, known := d.state.Reservations[expired.Key()]; known && held.Expiry.Equal(expired.Expiry) {
+	if held, known := d.state.Reservations[expired.Key()]; known && held.Life() == expired.Life() {
 		d.end(expired.Key(), &d.ends.Expired)
 	}
 }

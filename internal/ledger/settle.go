@@ -5,9 +5,9 @@ package ledger
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,8 +18,9 @@ import (
 type Observation struct {
 	// Basis is what was counted for.
 	Basis
-	// Hard is the limit that was counted for, for each limited resource.
-	Hard corev1.ResourceList
+	// Hard is the limit that was counted for, for each limited resource. Advisory: it refuses nothing.
+	Hard     corev1.ResourceList
+	Advisory bool
 	// Used is the count, for each limited resource.
 	Used corev1.ResourceList
 	// Sources are what each limited resource is counted from.
@@ -35,6 +36,8 @@ type Observation struct {
 	// Joined is the newest version in which a namespace came under the quota, or may have left it and come
 	// back: what it uses is in no older count. It is at most the Touched of Namespaces.
 	Joined uint64
+	// Members is the resourceVersion up to which the count has every namespace that joined.
+	Members uint64
 	// Seen reports whether the count includes the reservation's object in a
 	// version that settles it, or knows the object to be gone.
 	Seen func(Reservation) bool
@@ -61,8 +64,9 @@ func (d *Draft) Settle(count Observation) {
 		d.changed = true
 	}
 	if d.state.Fence.Generation != 0 && d.state.Fence.Generation <= count.Generation && d.state.Quota == count.Quota {
-		d.state.Fence, d.changed = Fence{}, true
+		d.state.Fence, d.changed = Fence{Until: d.state.Fence.Until}, true
 	}
+	d.admitMembers(count, behind)
 	d.advance(count, behind)
 	d.state.Basis, d.state.Used = count.Basis, used
 
@@ -70,6 +74,21 @@ func (d *Draft) Settle(count Observation) {
 		if !behind(reservation.Resource.GroupResource()) && count.Seen(reservation) {
 			d.settleReservation(key, reservation, waiting)
 		}
+	}
+}
+
+// admitMembers records up to where all that joined is counted. Of another count, or of one that was
+// forgotten, nothing holds.
+func (d *Draft) admitMembers(count Observation, behind func(schema.GroupResource) bool) {
+	if behind(Namespaces) {
+		return
+	}
+	if d.state.Quota != count.Quota || d.state.Digest != count.Digest || len(d.state.Used) == 0 {
+		d.state.Joined = 0
+	}
+	d.state.Joined = max(d.state.Joined, count.Members)
+	if d.state.Asked != 0 && d.state.Asked <= d.state.Joined {
+		d.state.Asked, d.changed = 0, true
 	}
 }
 
@@ -93,38 +112,16 @@ func (d *Draft) settleReservation(key Key, reservation Reservation, waiting map[
 }
 
 // forgotten marks the version of Namespaces in a ledger whose use is forgotten. No count
-// comes as far as that, so none is settled. The bits below it are when it was forgotten.
+// comes as far as that, so none is settled. The bits below it tell two Forgets apart.
 const forgotten = 1 << 63
 
 // Forget forgets what is used, because objects may have been stored that nobody was
 // asked about. Nothing is granted until Demand tells how far a count must have come to
-// include them, and such a count is settled. What is in flight stays.
-func (d *Draft) Forget(at time.Time) {
-	d.forget(forgotten | uint64(max(at.UnixNano(), 0)))
-}
-
-func (d *Draft) forget(mark uint64) {
+// include them, and such a count is settled. What is in flight stays. The mark is a number that is used once.
+func (d *Draft) Forget(mark uint64) {
 	counted := cloneCounted(d.state.Counted)
-	counted[Namespaces] = mark
-	d.state.Used, d.state.Counted, d.changed = nil, counted, true
-}
-
-// Replacing returns what a sealed ledger must have before it is opened: what the ledger
-// before it had last, and what was imposed on this one.
-func (s State) Replacing(before State) State {
-	draft := Edit(before)
-	if s.Fence.Generation != 0 {
-		draft.SetFence(s.Fence)
-	}
-	if mark := s.Forgotten(); mark != 0 {
-		draft.forget(mark)
-	}
-	for _, recorded := range s.Reservations { // what a replica had granted from escrow before it was lost
-		draft.Admit(recorded)
-	}
-	whole := draft.State()
-	whole.Sealed = s.Sealed
-	return whole
+	counted[Namespaces] = forgotten | mark
+	d.state.Used, d.state.Counted, d.state.Joined, d.changed = nil, counted, 0, true
 }
 
 // Forgotten returns the mark of the last Forget, if no Demand has followed it; otherwise
@@ -148,9 +145,11 @@ func (s State) Unlisted() []schema.GroupResource {
 			sources = append(sources, source)
 		}
 	}
-	slices.SortFunc(sources, func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(sources, compareSources)
 	return sources
 }
+
+func compareSources(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) }
 
 // Listed sets how far a count must have come of sources that were Unlisted and are listed now.
 func (d *Draft) Listed(newest map[schema.GroupResource]uint64) {
@@ -186,7 +185,7 @@ type Weight struct {
 	// is not counted, and a namespace that joined.
 	Waits bool
 	// Far: only sums change, and at least a quarter of every limit is free before and after. So only a charge
-	// for more than that could tell the difference.
+	// for more than that could tell the difference. If nothing is refused, nobody waits for room.
 	Far bool
 	// Frees: it frees something, for which somebody may wait.
 	Frees bool
@@ -199,11 +198,12 @@ func (s State) Weigh(count Observation) Weight {
 	draft.Settle(count)
 	after := draft.Charged()
 	rises, _ := quota.LessThanOrEqual(before, after)
+	unasked := draft.state.Asked == s.Asked
 	return Weight{
 		Changes: draft.Changed(),
-		Waits: quota.Equals(before, after) && draft.state.Basis == s.Basis &&
+		Waits: unasked && quota.Equals(before, after) && draft.state.Basis == s.Basis &&
 			len(draft.state.Used) == len(s.Used) && draft.state.Counted[Namespaces] == s.Counted[Namespaces],
-		Far:   !s.Unsettles(draft.state) && isFar(before, count.Hard) && isFar(after, count.Hard),
+		Far:   unasked && !s.Unsettles(draft.state) && (count.Advisory || isFar(before, count.Hard) && isFar(after, count.Hard)),
 		Frees: !rises,
 	}
 }
@@ -223,16 +223,18 @@ func isFar(charged, hard corev1.ResourceList) bool {
 	return len(hard) > 0
 }
 
-// HasCounted reports whether the ledger has a count for this basis that includes a version of
-// a namespace.
+// HasCounted reports whether the ledger has a count for this basis that includes a change of membership.
 func (s State) HasCounted(basis Basis, version uint64) bool {
-	return s.Quota == basis.Quota && s.Digest == basis.Digest && s.Forgotten() == 0 && version <= s.Counted[Namespaces]
+	return s.isFor(basis) && version <= s.Counted[Namespaces]
 }
 
-// HasCountedAsFar reports whether another state of the ledger has counted equally far, for the same basis: between them,
-// nothing was settled.
-func (s State) HasCountedAsFar(other State) bool {
-	return s.Basis == other.Basis && maps.Equal(s.Counted, other.Counted)
+// HasJoined reports whether the ledger has a count for this basis with all that a namespace brought that joined.
+func (s State) HasJoined(basis Basis, version uint64) bool {
+	return s.isFor(basis) && version <= s.Members()
+}
+
+func (s State) isFor(basis Basis) bool {
+	return s.Quota == basis.Quota && s.Digest == basis.Digest && s.Forgotten() == 0
 }
 
 // IsAhead reports whether the ledger has counted more of some source than the count, so
@@ -248,6 +250,26 @@ func (s State) IsAhead(count Observation) bool {
 		}
 	}
 	return false
+}
+
+// Untaken returns why a settle leaves out something that the count has listed; nil if it takes all of that. A ledger that
+// comes from another history takes nothing for good.
+func (s State) Untaken(count Observation) error {
+	if count.Quota == s.Quota && count.Generation < s.Generation {
+		return fmt.Errorf("it is of generation %d of the quota, and generation %d was counted", s.Generation, count.Generation)
+	}
+	var behind []schema.GroupResource
+	for source, version := range count.Counted {
+		if included := s.Counted[source]; version < included && included < Unlisted {
+			behind = append(behind, source)
+		}
+	}
+	if len(behind) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(behind, compareSources)
+	return fmt.Errorf("it includes %s up to resourceVersion %d, and they were counted up to %d",
+		first.String(), s.Counted[first], count.Counted[first])
 }
 
 // behind returns which sources of the count must not be used. How far they were
@@ -281,7 +303,7 @@ func (d *Draft) settledUse(
 ) (used corev1.ResourceList, waiting map[corev1.ResourceName]bool) {
 	used, waiting = corev1.ResourceList{}, map[corev1.ResourceName]bool{}
 	holds := d.state.Quota == count.Quota && d.state.Digest == count.Digest &&
-		(behind(Namespaces) || count.Joined <= d.state.Counted[Namespaces])
+		(behind(Namespaces) || count.Joined <= d.state.Members())
 	for name, sources := range count.Sources {
 		quantity, known := count.Used[name]
 		if slices.ContainsFunc(sources, behind) {

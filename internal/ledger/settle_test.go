@@ -6,13 +6,10 @@ package ledger
 import (
 	"maps"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
 var (
@@ -240,7 +237,7 @@ func TestASettleIsWrittenOnlyWhenItSaysMore(t *testing.T) {
 // A source that can't be listed keeps nothing from being granted that is counted from others.
 func TestASourceThatCanNotBeListed(t *testing.T) {
 	draft := Edit(counted("pods", "0", "claims", "0"))
-	draft.Forget(time.Unix(1_800_000_000, 0))
+	draft.Forget(1)
 	draft.Require(draft.State().Forgotten(), versions{pods: 15, claims: Unlisted, namespaceResource: 12})
 	if got := draft.State().Unlisted(); len(got) != 1 || got[0] != claims {
 		t.Errorf("unlisted: got %v", got)
@@ -277,7 +274,7 @@ func TestASourceThatCanNotBeListed(t *testing.T) {
 func TestForget(t *testing.T) {
 	held, asked := creation("a", "a", "pods", "1"), creation("b", "b", "pods", "1")
 	draft := Edit(counted("pods", "0").with(held).upTo(pods, 10))
-	draft.Forget(time.Unix(1_800_000_000, 0))
+	draft.Forget(1)
 	if !draft.Changed() {
 		t.Error("want it stored")
 	}
@@ -300,7 +297,7 @@ func TestForget(t *testing.T) {
 
 	mark := draft.State().Forgotten()
 	later := Edit(draft.State())
-	later.Forget(time.Unix(1_800_000_001, 0))
+	later.Forget(2)
 	later = Edit(later.State())
 	later.Require(mark, versions{pods: 15, namespaceResource: 12})
 	if later.Changed() {
@@ -327,30 +324,6 @@ func TestForget(t *testing.T) {
 	again.Settle(seen)
 	if _, denied := again.Reserve(asking(limits("pods", "4"), asked)).(Denied); !denied {
 		t.Error("want 3 used and 1 in flight to leave no room of 4")
-	}
-}
-
-// What is imposed on a ledger that is being rebuilt holds for the one that is opened.
-func TestReplacing(t *testing.T) {
-	before := counted("pods", "1").with(creation("a", "a", "pods", "1")).upTo(pods, 10)
-	fence := Fence{Generation: 7, Hard: list("pods", "2"), Until: time.Unix(60, 0)}
-	imposed := Edit(State{Basis: before.Basis, Sealed: time.Unix(30, 0)})
-	ignored := cmp.Options{cmpopts.IgnoreUnexported(State{}), cmpopts.IgnoreFields(State{}, "Sealed")}
-	if diff := cmp.Diff(before, imposed.State().Replacing(before), ignored); diff != "" {
-		t.Errorf("if nothing was imposed (-want,+got):\n%s", diff)
-	}
-	imposed.SetFence(fence)
-	imposed.Forget(time.Unix(1_800_000_000, 0))
-	whole := imposed.State().Replacing(before)
-	if diff := cmp.Diff(fence, whole.Fence); diff != "" {
-		t.Errorf("fence (-want,+got):\n%s", diff)
-	}
-	if whole.Forgotten() != imposed.State().Forgotten() || whole.Used != nil || len(whole.Reservations) != 1 || !whole.Sealed.Equal(time.Unix(30, 0)) {
-		t.Errorf("want what is used forgotten, what is in flight kept, and the seal, got %+v", whole)
-	}
-	imposed.Admit(creation("b", "b", "pods", "1"))
-	if got := imposed.State().Replacing(before).Reserved(); !quota.Equals(got, list("pods", "2")) {
-		t.Errorf("got %v reserved, want what a replica had granted from escrow, too", got)
 	}
 }
 

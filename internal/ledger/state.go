@@ -46,7 +46,7 @@ type Reservation struct {
 	Attempt string
 	// Amounts are what admission charged.
 	Amounts corev1.ResourceList
-	// Expiry is when the API server has certainly given up on the request.
+	// Expiry is for people: when the reservation ends by the clock of its writer. See Life.
 	Expiry time.Time
 	// Doubtful: long after such requests end, a live look didn't find the object.
 	Doubtful bool
@@ -104,18 +104,22 @@ type State struct {
 	// been counted.
 	Used corev1.ResourceList
 	// Counted is how far Used includes each resource. For Namespaces it is the newest version at which a
-	// namespace joined, left or changed while it was selected. A charge is judged only if its caller and the
-	// ledger know the same of namespaces.
+	// namespace joined or left. A charge is judged only if its caller and the ledger know the same of that.
 	//
 	// resource -> resourceVersion up to which it is included
 	Counted map[schema.GroupResource]uint64
+	// Joined is the resourceVersion up to which Used has every namespace that joined. It is raised in writes
+	// that happen anyway, by everybody who has seen that none joined since. See Members.
+	Joined uint64
+	// Asked is how far a caller has asked it to be raised; zero if nobody waits for that.
+	Asked uint64
 	// Reservations are the charges in flight.
 	// Key -> reservation
 	Reservations map[Key]Reservation
 	// Fence has the lowered limits of a spec that is about to be stored; zero for none.
 	Fence Fence
-	// Sealed is since when nothing is granted, because what was in flight when the
-	// ledger was made may not all be in it; zero for a ledger that is open.
+	// Sealed isn't zero if nothing is granted, because what was in flight when the ledger was made may not all be in it. It
+	// tells people since when that is so, by the clock of its writer.
 	Sealed time.Time
 	// index is of Reservations; nil where it has to be made first.
 	index *index
@@ -136,6 +140,9 @@ type index struct {
 	doubtful, escrows int
 }
 
+// Members is the resourceVersion up to which Used has every namespace that joined.
+func (s State) Members() uint64 { return max(s.Joined, s.Counted[Namespaces]) }
+
 // Indexed returns the same state with its reservations added up, so that whoever asks for their sums
 // doesn't have to.
 func (s State) Indexed() State {
@@ -151,17 +158,6 @@ func (s State) Reserved() corev1.ResourceList {
 		return s.index.reserved.DeepCopy()
 	}
 	return Edit(s).index.reserved
-}
-
-// Expired returns the reservations whose life ended before now.
-func (s State) Expired(now time.Time) []Reservation {
-	var expired []Reservation
-	for _, reservation := range s.Reservations {
-		if reservation.Expiry.Before(now) {
-			expired = append(expired, reservation)
-		}
-	}
-	return expired
 }
 
 // Draft is a State being changed. It owns its copy: the State that it was made
@@ -246,16 +242,7 @@ func (d *Draft) Charged() corev1.ResourceList {
 	return quota.Add(d.state.Used, d.index.reserved)
 }
 
-// Held returns what is used and reserved for objects, of each resource that is counted. What replicas hold in
-// escrow is no part of it.
-func (d *Draft) Held() corev1.ResourceList {
-	held := make(corev1.ResourceList, len(d.state.Used))
-	for name := range d.state.Used {
-		held[name] = d.heldOf(name)
-	}
-	return held
-}
-
+// heldOf returns what is used and reserved for objects. What replicas hold in escrow is no part of it.
 func (d *Draft) heldOf(name corev1.ResourceName) resource.Quantity {
 	held := d.chargedOf(name)
 	held.Sub(d.index.escrowed[name])

@@ -4,14 +4,11 @@
 package ledger
 
 import (
-	"cmp"
-	"slices"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestADraftLeavesItsStateAlone(t *testing.T) {
@@ -51,34 +48,6 @@ func TestDraftsOfOneStateAreApart(t *testing.T) {
 	}
 	if diff := gocmp.Diff(list(), other.State().Reserved()); diff != "" {
 		t.Errorf("reserved in the other (-want,+got):\n%s", diff)
-	}
-}
-
-func TestExpired(t *testing.T) {
-	state := counted().with(
-		creation("early", "early").expiring(expiry.Add(-time.Second)),
-		creation("due", "due").expiring(expiry),
-		creation("late", "late").expiring(expiry.Add(time.Second)),
-	)
-	for name, test := range map[string]struct {
-		now  time.Time
-		want []types.UID
-	}{
-		"none, before any has ended":           {now: expiry.Add(-time.Minute)},
-		"what ended before now":                {now: expiry, want: []types.UID{"early"}},
-		"a moment later what ended then too":   {now: expiry.Add(time.Nanosecond), want: []types.UID{"due", "early"}},
-		"all, long after the last one's ended": {now: expiry.Add(time.Hour), want: []types.UID{"due", "early", "late"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var got []types.UID
-			for _, reservation := range state.Expired(test.now) {
-				got = append(got, reservation.UID)
-			}
-			slices.SortFunc(got, cmp.Compare)
-			if diff := gocmp.Diff(test.want, got); diff != "" {
-				t.Errorf("expired (-want,+got):\n%s", diff)
-			}
-		})
 	}
 }
 

@@ -154,9 +154,9 @@ func decodeAmounts(text string) (corev1.ResourceList, error) {
 }
 
 // encodeFence returns a fence as generation, end in Unix seconds and limits, separated
-// by spaces; empty for none.
+// by spaces; empty if there never was one.
 func encodeFence(fence ledger.Fence) string {
-	if fence.Generation == 0 {
+	if fence.Generation == 0 && fence.Until.IsZero() {
 		return ""
 	}
 	return strings.Join([]string{

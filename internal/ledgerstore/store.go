@@ -109,13 +109,32 @@ func Version(object *quotav1.QuotaLedger) machine.Version {
 	}
 }
 
+// decodeCounted takes the versions of what was counted. It reports whether all of them are versions.
+func decodeCounted(state *ledger.State, counted map[string]string) bool {
+	for resource, version := range counted {
+		number := resourceversion.Parse(version)
+		if number == 0 && version != "0" {
+			return false
+		}
+		switch resource {
+		case keyJoined:
+			state.Joined = number
+		case keyAsked:
+			state.Asked = number
+		default:
+			state.Counted[schema.ParseGroupResource(resource)] = number
+		}
+	}
+	return true
+}
+
 // Snapshot decodes a stored ledger. An encoding that this operator doesn't know is an
 // error. One that isn't Intact says nothing. An entry that can't be read makes it an edited
 // one: no request of an API server is stored so.
 func Snapshot(object *quotav1.QuotaLedger) (machine.Snapshot, error) {
-	entries := object.Entries
+	entries, edited := object.Entries, machine.Snapshot{Version: Version(object), Edited: true}
 	if !Intact(object) {
-		return machine.Snapshot{Version: Version(object), Edited: true}, nil
+		return edited, nil
 	}
 	if entries.Encoding > newest {
 		return machine.Snapshot{}, fmt.Errorf("%w: ledger %s has encoding %d, this operator knows up to %d: upgrade it",
@@ -130,33 +149,31 @@ func Snapshot(object *quotav1.QuotaLedger) (machine.Snapshot, error) {
 	if entries.Sealed != nil {
 		state.Sealed = entries.Sealed.Time
 	}
-	edited := machine.Snapshot{Version: Version(object), Edited: true}
 	fence, err := decodeFence(entries.Fence)
 	if err != nil {
 		return edited, nil //nolint:nilerr // it is edited
 	}
 	state.Fence = fence
-	for resource, version := range entries.Counted {
-		number := resourceversion.Parse(version)
-		if number == 0 && version != "0" {
-			return edited, nil
-		}
-		state.Counted[schema.ParseGroupResource(resource)] = number
+	if !decodeCounted(&state, entries.Counted) {
+		return edited, nil
 	}
 	format := formatOf(entries.Encoding)
 	for _, text := range entries.Reservations {
 		reservation, err := format.decode(text)
 		if err != nil {
-			edited.Remains = &state
-			continue
+			return edited, nil //nolint:nilerr // it is edited
 		}
 		state.Reservations[reservation.Key()] = reservation
 	}
-	if edited.Remains != nil {
-		return edited, nil
-	}
 	return machine.Snapshot{Version: Version(object), State: state}, nil
 }
+
+// Keys of State.Joined and State.Asked among what is counted. To a release that doesn't know them they are
+// resources that nothing is counted from, which it drops.
+const (
+	keyJoined = "joined.namespaces"
+	keyAsked  = "asked.namespaces"
+)
 
 // encode returns what is stored of a state in an edition.
 func encode(quota string, state ledger.State, at edition) *quotav1.QuotaLedger {
@@ -183,6 +200,11 @@ func encode(quota string, state ledger.State, at edition) *quotav1.QuotaLedger {
 	}
 	for resource, version := range state.Counted {
 		object.Entries.Counted[resource.String()] = strconv.FormatUint(version, 10)
+	}
+	for key, version := range map[string]uint64{keyJoined: state.Joined, keyAsked: state.Asked} {
+		if version != 0 {
+			object.Entries.Counted[key] = strconv.FormatUint(version, 10)
+		}
 	}
 	format := formatOf(written)
 	for _, reservation := range state.Reservations {

@@ -32,8 +32,6 @@ type batch struct {
 	// weighing: the batch has no entries. It only asks for the count, to find out whether a
 	// settle would change anything.
 	weighing bool
-	// weighed is the ledger that the count was asked for, with what was granted from escrow.
-	weighed ledger.State
 	// settles: the count is settled, too.
 	settles bool
 	// records: what was granted from escrow is due to be recorded.
@@ -206,6 +204,9 @@ func (m *Machine) conclude(b *batch) {
 	}
 	if m.known.contended(m.now) {
 		m.lastBatch = m.now
+	}
+	if b.count != nil && !b.base.void() {
+		m.settling.took(m.now, b.base.State.Untaken(*b.count))
 	}
 	m.work, m.rest = nil, 0
 	m.spendQueued()

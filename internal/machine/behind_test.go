@@ -4,12 +4,15 @@
 package machine
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
@@ -60,7 +63,7 @@ func TestCountsAnew(t *testing.T) {
 			m, now := New(Options{MaxWaiting: 10}), time.Unix(0, 0)
 			settled(t, m, now, 5, Seen{Snapshot: Snapshot{Version: Version{ResourceVersion: 9, UID: "ledger"}, State: ledger.State{Basis: basis}}})
 			recount := Edit{ID: 1, Change: func(draft *ledger.Draft) {
-				draft.Forget(now)
+				draft.Forget(1)
 				draft.Require(draft.State().Forgotten(), map[schema.GroupResource]uint64{ledger.Namespaces: test.newest})
 			}}
 			now = now.Add(time.Minute)
@@ -108,6 +111,76 @@ func TestForgetsAReplyFromBeforeADeletion(t *testing.T) {
 			m.Step(now, test.reply)
 			if known := m.Current().Version; !known.IsZero() {
 				t.Errorf("knows %v", known)
+			}
+		})
+	}
+}
+
+// A leader that says that a quota is ready, while its ledger takes no count, keeps people from looking for the cause.
+func TestACountThatIsNotTakenIsReported(t *testing.T) {
+	errPolicy := fmt.Errorf("%w: a policy forbids it", ErrRejected)
+	for name, test := range map[string]struct {
+		ledger func(*ledger.State)
+		// reply to each write of what is used; nil if it succeeds.
+		reply error
+		// cured is after how many seconds the cause ends; zero for never.
+		cured int
+		want  []string
+	}{
+		"a ledger that takes it": {},
+		"a ledger of a newer spec": {
+			ledger: func(s *ledger.State) { s.Generation = 9 },
+			want:   []string{"false it is of generation 9 of the quota, and generation 1 was counted"},
+		},
+		"a ledger that includes more": {
+			ledger: func(s *ledger.State) { s.Counted = map[schema.GroupResource]uint64{pods: 70} },
+			want:   []string{"false it includes pods up to resourceVersion 70, and they were counted up to 5"},
+		},
+		"writes that are rejected, beside charges that are not": {reply: errPolicy, want: []string{"false " + errPolicy.Error()}},
+		"writes that another writer always precedes":            {reply: ErrConflict, want: []string{"false " + ErrConflict.Error()}},
+		"rejected for a moment":                                 {reply: errPolicy, cured: 3},
+		"taken again":                                           {reply: errPolicy, cured: 8, want: []string{"false " + errPolicy.Error(), "true <nil>"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, now, known := New(Options{MaxWaiting: 10}), at(0), stored(7, 0)
+			if test.ledger != nil {
+				test.ledger(&known.State)
+			}
+			var got []string
+			pending := []Event{Seen{Snapshot: known}}
+			for id := RequestID(1); now.Before(at(12 * time.Second)); now = now.Add(100 * ms) {
+				if !now.Before(at(time.Duration(test.cured)*time.Second)) && test.cured > 0 {
+					test.reply = nil
+				}
+				if len(pending) == 0 {
+					pending, id = []Event{charge(id, 99), Tick{}}, id+1
+				}
+				event := pending[0]
+				pending = pending[1:]
+				for _, effect := range m.Step(now, event) {
+					switch effect := effect.(type) {
+					case Observe:
+						pending = slices.Insert(pending, 0, Event(Observed{Observation: counted(3, 5)}))
+					case Load:
+						pending = append(pending, Loaded{Snapshot: known})
+					case Swap:
+						if settles := !quota.Equals(effect.Next.Used, known.State.Used); settles && test.reply != nil {
+							pending = append(pending, Swapped{Err: test.reply})
+							continue
+						}
+						known = Snapshot{Version: Version{ResourceVersion: known.Version.ResourceVersion + 1, UID: "ledger"}, State: effect.Next}
+						pending = append(pending, Swapped{Version: known.Version})
+					case Untaken:
+						got = append(got, fmt.Sprintf("%t %v", effect.Since.IsZero(), effect.Err))
+						if late := now.Sub(effect.Since); !effect.Since.IsZero() && (late < untakenFor || late > untakenFor+time.Second) {
+							t.Errorf("reported after %s", late)
+						}
+					default:
+					}
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}

@@ -23,8 +23,6 @@ type EscrowOptions struct {
 	// Recall is how long the holder of another escrow is waited for, from when it is known that the ledger
 	// asks for it back. It is longer than Life: then nothing is granted from it any more.
 	Recall time.Duration
-	// Linger is how long after its end an escrow stays charged at least: a reservation's life.
-	Linger time.Duration
 	// Every is the time between two writes that record what was granted.
 	Every time.Duration
 	// Busy is how many charges in that time make an escrow worth a write.
@@ -50,17 +48,18 @@ type escrow struct {
 	until time.Time
 	// written is when the last write began that recorded what was granted.
 	written time.Time
-	// notBefore is when the next escrow may be taken. It expires later than after, the expiry of the escrow
-	// that was recalled last, because other replicas tell two escrows apart by their expiry.
-	notBefore, after time.Time
+	// notBefore is when the next escrow may be taken, and number is that of the one that was tried last.
+	notBefore time.Time
+	number    int
 	// local is the known ledger with what was granted since; nil if it must be made. It is of
 	// version localOf.
 	local   *ledger.Draft
 	localOf Version
 	// flight is what the write under way makes of the escrow; nil if it leaves it as it is.
 	flight *flight
-	// limits are those of the newest charge that was granted.
+	// limits and expiry are those of the newest charge that was granted.
 	limits ledger.Limits
+	expiry time.Time
 	demand ledger.Demand
 	// unsure: a write failed that may still happen, also after the ledger was read. Only a later write that
 	// succeeds rules that out.
@@ -70,13 +69,7 @@ type escrow struct {
 	// closing: none is taken any more.
 	closing bool
 	// recalls are the escrows of others that are asked back: since when that is known.
-	recalls map[recall]time.Time
-}
-
-// recall is one escrow that is asked back.
-type recall struct {
-	key    ledger.Key
-	expiry int64
+	recalls ledger.Ages
 }
 
 // flight is a write that records what was granted and takes the next escrow.
@@ -88,7 +81,7 @@ type flight struct {
 }
 
 func newEscrow(options EscrowOptions) escrow {
-	return escrow{options: options, key: ledger.Key{UID: options.UID, Attempt: "1"}, recalls: map[recall]time.Time{}}
+	return escrow{options: options, key: ledger.Key{UID: options.UID, Attempt: "1"}, recalls: ledger.Ages{}}
 }
 
 func (e *escrow) isOff() bool { return e.options.UID == "" }
@@ -115,7 +108,6 @@ func (m *Machine) spend(id RequestID, charge ledger.Charge, probe bool) bool {
 		e.granted = append(e.granted, granted)
 		e.bytes += granted.Size()
 		e.note(m.now, charge)
-		m.held = true
 	}
 	m.emit(Answer{ID: id, Decision: decision})
 	return true
@@ -141,7 +133,7 @@ func (e *escrow) note(now time.Time, charges ...ledger.Charge) {
 		return
 	}
 	for _, charge := range charges {
-		e.limits = charge.Limits
+		e.limits, e.expiry = charge.Limits, charge.Reservation.Expiry
 		e.demand.Add(now, e.options.Every, charge)
 	}
 }
@@ -214,13 +206,13 @@ func (e *escrow) take(now time.Time, draft *ledger.Draft, charges []ledger.Charg
 	for _, granted := range e.granted {
 		made.recorded[granted.Key()] = true
 	}
-	then := escrow{options: e.options, demand: e.demand, limits: e.limits} // as it is once that is written
+	then := escrow{options: e.options, demand: e.demand, limits: e.limits, expiry: e.expiry} // as it is once that is written
 	then.note(now, charges...)
 	if !may || e.closing || now.Before(e.notBefore) || then.demand.Charges(now, e.options.Every) < e.options.Busy {
 		return made
 	}
-	expiry := later(made.until.Add(e.options.Linger), e.after).Add(time.Second).Truncate(time.Second)
-	next := ledger.NewEscrow(e.options.Holder, e.key, nil, expiry)
+	e.number++
+	next := ledger.NewEscrow(e.options.Holder, e.key, nil, then.expiry.Add(e.options.Life)).Renewed(e.number)
 	made.next = draft.Take(next, then.demand, then.limits, e.options.Parts)
 	return made
 }
@@ -284,29 +276,28 @@ func (e *escrow) see(now time.Time, seen ledger.State) {
 		e.limits = ledger.Limits{}
 	}
 	if held, holds := seen.Reservations[e.key]; holds && held.IsRecalled() {
-		e.notBefore, e.after = later(e.notBefore, now.Add(e.options.Every)), held.Expiry
+		e.notBefore = later(e.notBefore, now.Add(e.options.Every))
 	}
 }
 
 // trackRecalls remembers since when each recall is known. It reports whether other replicas may still grant
 // from their escrows and, if all of these are recalled, until when.
 func (e *escrow) trackRecalls(now time.Time, base ledger.State) (standing bool, over time.Time) {
-	known := e.recalls
-	e.recalls = map[recall]time.Time{}
+	var recalled []ledger.Life
 	for _, one := range base.ForeignEscrows(e.options.UID) {
 		if !one.IsRecalled() {
 			standing = true
 			continue
 		}
-		this := recall{one.Key(), one.Expiry.Unix()}
-		since, ok := known[this]
-		if !ok { // the replica that recalled it has a turn before another is taken
-			since, e.notBefore = now, later(e.notBefore, now.Add(e.options.Recall))
+		recalled = append(recalled, one.Life())
+		left := e.recalls.Left(now, one.Life(), e.options.Recall)
+		if _, known := e.recalls[one.Life()]; !known { // the replica that recalled it has a turn before another is taken
+			e.notBefore = later(e.notBefore, now.Add(e.options.Recall))
 		}
-		e.recalls[this] = since
-		if end := since.Add(e.options.Recall); now.Before(end) {
-			standing, over = true, later(over, end)
+		if left > 0 {
+			standing, over = true, later(over, now.Add(left))
 		}
 	}
+	e.recalls.See(now, recalled...)
 	return standing, over
 }

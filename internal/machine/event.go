@@ -7,9 +7,6 @@ import (
 	"errors"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -161,14 +158,6 @@ type Committed struct {
 	Ends  ledger.Ends
 }
 
-// Holds reports what is used and reserved for objects, of each resource that is counted, whenever that may have
-// changed.
-type Holds struct {
-	// Quota is the UID of the quota.
-	Quota   types.UID
-	Amounts corev1.ResourceList
-}
-
 // Conflicted reports that another replica wrote first.
 type Conflicted struct{}
 
@@ -178,16 +167,24 @@ type Failed struct{ Err error }
 // Impossible reports an event that cannot have happened. It changed nothing.
 type Impossible struct{ Err error }
 
+// Untaken reports that the ledger has not taken the count for five seconds: what is deleted makes no room, and charges may be
+// undecided. Once it has taken the count, Since is zero.
+type Untaken struct {
+	Since time.Time
+	// Err is why; nil if no cause is known.
+	Err error
+}
+
 func (Load) effect()       {}
 func (Swap) effect()       {}
 func (Observe) effect()    {}
 func (Answer) effect()     {}
 func (WakeAt) effect()     {}
 func (Committed) effect()  {}
-func (Holds) effect()      {}
 func (Conflicted) effect() {}
 func (Failed) effect()     {}
 func (Impossible) effect() {}
+func (Untaken) effect()    {}
 
 var (
 	// ErrBusy is the answer when too many charges wait for one quota already.
@@ -206,7 +203,9 @@ var (
 	// nobody needs to wait for it.
 	ErrUnreadable = errors.New("the ledger can't be understood")
 
-	errUnasked   = errors.New("a reply came that nothing had asked for")
-	errBackwards = errors.New("the ledger went back to an older version")
-	errStranger  = errors.New("a count came for another quota")
+	// ErrBackwards says that the store went back: it was restored from a backup.
+	ErrBackwards = errors.New("the ledger went back to an older version")
+
+	errUnasked  = errors.New("a reply came that nothing had asked for")
+	errStranger = errors.New("a count came for another quota")
 )

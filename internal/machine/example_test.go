@@ -56,10 +56,8 @@ func Example() {
 	// Output:
 	// machine.Charge causes machine.Load
 	// machine.Loaded causes machine.Swap
-	// machine.Loaded causes machine.Holds
 	// machine.Swapped causes machine.Committed
 	// machine.Swapped causes machine.Answer
 	// machine.Swapped causes machine.Observe
-	// machine.Swapped causes machine.Holds
 	// used 1 reserved 1
 }

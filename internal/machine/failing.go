@@ -65,6 +65,9 @@ func (m *Machine) failBatch(b *batch, err error) {
 // halved until the entry that is to blame fails alone.
 func (m *Machine) rejected(b *batch, err error) {
 	settled := b.count != nil
+	if settled {
+		m.settling.lacks(m.now, err)
+	}
 	b.count, b.settles = nil, false
 	if b.flight.records() {
 		m.rejectedRecord(b, err)

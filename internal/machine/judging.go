@@ -122,7 +122,7 @@ func (m *Machine) awaitRoom(b *batch, draft *ledger.Draft, standing bool, over t
 			continue
 		}
 		if without == nil {
-			without = ledger.Edit(m.escrow.with(b.base.State).WithoutEscrows())
+			without = ledger.EditWithoutEscrows(m.escrow.with(b.base.State))
 		}
 		if _, denied := without.Judge(*entry.charge).(ledger.Denied); denied {
 			continue

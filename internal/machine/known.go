@@ -80,7 +80,7 @@ func (k *known) learn(live Snapshot, asked Version) error {
 		k.fresher = k.fresher || live.Version != current
 	}
 	if backwards {
-		return fmt.Errorf("%w: from %d to %d", errBackwards, asked.ResourceVersion, live.Version.ResourceVersion)
+		return fmt.Errorf("%w: from %d to %d", ErrBackwards, asked.ResourceVersion, live.Version.ResourceVersion)
 	}
 	return nil
 }

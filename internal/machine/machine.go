@@ -32,14 +32,12 @@ type Machine struct {
 	known    known
 	settling settling
 	escrow   escrow
-	overlap  overlap
 	// ended: nothing is begun any more.
 	ended bool
 
-	// now and effects are of the Step under way. held: more may be held since it began.
+	// now and effects are of the Step under way.
 	now     time.Time
 	effects []Effect
-	held    bool
 }
 
 // New makes a Machine that knows nothing yet.
@@ -49,8 +47,7 @@ func New(options Options) *Machine {
 
 // Step takes an event that happened now and returns what to do. Time must not go back.
 func (m *Machine) Step(now time.Time, event Event) []Effect {
-	m.now, m.effects, m.held = now, nil, false
-	before := m.known.snapshot.Version
+	m.now, m.effects = now, nil
 	switch event := event.(type) {
 	case Charge:
 		m.charge(event)
@@ -75,7 +72,6 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 		m.ended = true
 	} // a Tick only lets time pass
 	m.proceed()
-	m.tellHeld(before)
 	return m.effects
 }
 
@@ -141,9 +137,7 @@ func (m *Machine) cancel(event Cancel) {
 // replica wrote it, or this one did and the reply is under way (known.own). There may be room
 // in it for those that are parked, and reservations of objects that are counted already.
 func (m *Machine) seen(snapshot Snapshot) {
-	before := m.known.snapshot
 	if m.known.keep(snapshot) {
-		m.learnHeld(before)
 		m.known.fresher = true
 		m.known.other(snapshot.Version, m.now)
 		m.escrow.see(m.now, snapshot.State)
@@ -153,10 +147,8 @@ func (m *Machine) seen(snapshot Snapshot) {
 
 // replaced takes a ledger that this process stored outside of a batch.
 func (m *Machine) replaced(snapshot Snapshot) {
-	before := m.known.snapshot
 	m.known.own(snapshot.Version)
 	if m.known.keep(snapshot) {
-		m.learnHeld(before)
 		m.known.fresher = true
 		m.settling.weigh(m.now, true)
 	}
@@ -171,6 +163,7 @@ func (m *Machine) proceed() {
 		m.failAll(ErrEnded)
 		return
 	}
+	m.tellUntaken()
 	for begun := true; begun && m.work == nil; {
 		begun = m.begin()
 	}
@@ -179,9 +172,8 @@ func (m *Machine) proceed() {
 // begin begins to weigh a settle, or a batch, and reports whether one was due.
 func (m *Machine) begin() bool {
 	if m.settling.isToWeigh(m.now) {
-		base := m.known.snapshot
-		m.work = &batch{weighing: true, base: base, weighed: m.escrow.with(base.State), phase: observing}
-		m.emit(Observe{Ledger: m.work.weighed})
+		m.work = &batch{weighing: true, base: m.known.snapshot, phase: observing}
+		m.emit(Observe{Ledger: m.work.base.State})
 		return true
 	}
 	situation := m.situation()
@@ -191,7 +183,7 @@ func (m *Machine) begin() bool {
 		m.beginBatch(situation)
 		return true
 	}
-	if next := earlier(due, m.settling.weighAt()); next.Before(never) {
+	if next := earlier(earlier(due, m.settling.weighAt()), m.settling.tellAt()); next.Before(never) {
 		m.emit(WakeAt{Time: next})
 	}
 	return false

@@ -66,8 +66,6 @@ type story struct {
 	now     time.Time
 	// counting: this process counts the quota, so that the story has each Observe.
 	counting bool
-	// holds is what was reported last.
-	holds Holds
 }
 
 func tell(t *testing.T, options Options) *story {
@@ -89,10 +87,6 @@ func (s *story) step(after time.Duration, event Event, want ...string) {
 		effects = effects[1:]
 		if _, asks := next.(Observe); asks && !s.counting {
 			effects = append(effects, s.machine.Step(s.now, Observed{})...)
-			continue
-		}
-		if holds, ok := next.(Holds); ok {
-			s.holds = holds
 			continue
 		}
 		got = append(got, s.words(next))
@@ -341,4 +335,12 @@ func TestTheEndAnswersEverybody(t *testing.T) {
 	if !s.machine.Idle() {
 		t.Error("want nothing under way")
 	}
+
+	s = tell(t, Options{Pace: 40 * ms})
+	s.step(0, charge(1, 1), "load")
+	parked := charge(2, 1)
+	parked.Patience = s.now.Add(150 * ms)
+	s.step(0, Loaded{Snapshot: stored(7, 1)}, "answer 1: Denied")
+	s.step(0, parked, "wake after 150ms")
+	s.step(ms, End{}, "answer 2: the operator is stopping")
 }

@@ -43,6 +43,8 @@ const (
 	weighIdly = 100 * time.Millisecond
 	// behindEvery is how often a count is looked at that was behind the ledger.
 	behindEvery = time.Second
+	// untakenFor is how long the ledger does not take the count before that is reported.
+	untakenFor = 5 * time.Second
 	// crowd is how many charges that wait halve the patience of one more.
 	crowd = 30
 )

@@ -39,7 +39,7 @@ func (m *Machine) reply(event Event) {
 func (m *Machine) observed(b *batch, event Observed) {
 	if b.weighing {
 		m.work = nil
-		m.weighed(b, event.Observation)
+		m.weighed(b.base, event.Observation)
 		return
 	}
 	b.count, b.settles = event.Observation, event.Observation != nil
@@ -49,8 +49,7 @@ func (m *Machine) observed(b *batch, event Observed) {
 }
 
 // weighed notes whether there is something to settle, and whether it may wait.
-func (m *Machine) weighed(b *batch, count *ledger.Observation) {
-	base := b.base
+func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
 	freed := m.settling.freed
 	m.settling.begin(m.now)
 	if count == nil || base.void() {
@@ -62,15 +61,17 @@ func (m *Machine) weighed(b *batch, count *ledger.Observation) {
 	}
 	if base.State.IsAhead(*count) {
 		m.settling.weighAgain(m.now)
-	} else {
-		m.tellCounted(b.weighed, *count)
 	}
 	if m.known.unsure {
 		m.settling.urgent = true
 		return
 	}
+	why := base.State.Untaken(*count)
 	if weight := base.State.Weigh(*count); weight.Changes {
+		m.settling.lacks(m.now, why)
 		m.settling.classify(weight, freed)
+	} else {
+		m.settling.took(m.now, why)
 	}
 }
 
@@ -82,7 +83,7 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 	case event.Err != nil:
 		m.failed(b, event.Err)
 	default:
-		before := m.known.snapshot
+		before := m.known.snapshot.Version
 		if err := m.known.learn(event.Snapshot, b.asked); err != nil {
 			m.emit(Impossible{Err: err})
 			m.failBatch(b, err)
@@ -90,8 +91,7 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 		}
 		b.base, b.usable, b.fresh, b.count = event.Snapshot, true, true, nil
 		m.known.forgetIfGone(event.Snapshot.Version)
-		if m.known.snapshot.Version != before.Version {
-			m.learnHeld(before)
+		if m.known.snapshot.Version != before {
 			m.settling.weigh(m.now, true) // the watch will show nothing newer
 		}
 	}
@@ -103,13 +103,16 @@ func (m *Machine) swapped(b *batch, event Swapped) {
 	case event.Err == nil && b.unchanged && event.Version == b.base.Version:
 		m.conclude(b) // the API server stores no version that says the same
 	case event.Err == nil && !event.Version.After(b.base.Version):
-		m.emit(Impossible{Err: errBackwards})
+		m.emit(Impossible{Err: ErrBackwards})
 		m.known.unsure, m.escrow.unsure = true, true
-		m.failBatch(b, errBackwards)
+		m.failBatch(b, ErrBackwards)
 	case event.Err == nil:
 		m.committed(b, event)
 	case errors.Is(event.Err, ErrConflict):
 		m.emit(Conflicted{})
+		if b.count != nil {
+			m.settling.lacks(m.now, event.Err)
+		}
 		m.known.other(Version{}, m.now)
 		m.catchUp(b)
 	case errors.Is(event.Err, ErrRejected):
@@ -126,10 +129,6 @@ func (m *Machine) swapped(b *batch, event Swapped) {
 func (m *Machine) committed(b *batch, event Swapped) {
 	written := Snapshot{Version: event.Version, State: b.next}
 	m.known.keep(written)
-	if m.known.snapshot.Version == event.Version { // also if a watch was faster than this reply
-		m.overlap.wrote(b, len(m.escrow.granted))
-		m.held = true
-	}
 	m.known.own(event.Version)
 	m.known.forgetIfGone(event.Version)
 	m.escrow.see(m.now, b.next)

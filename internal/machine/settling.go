@@ -27,6 +27,53 @@ type settling struct {
 	urgent, lazy bool
 	// idle: there is, and every limit is far, so that nobody waits for it.
 	idle bool
+	untaken
+}
+
+// untaken is that the ledger has not taken the count.
+type untaken struct {
+	// since is when there was something to settle first; zero if all is settled.
+	since time.Time
+	// why is nil if no cause is known.
+	why error
+	// told: it was reported.
+	told bool
+}
+
+// lacks notes that the ledger has not taken the count; why may be nil.
+func (u *untaken) lacks(now time.Time, why error) {
+	if u.since.IsZero() {
+		*u = untaken{since: now, told: u.told}
+	}
+	if why != nil {
+		u.why = why
+	}
+}
+
+// took notes what a settle by a count left out.
+func (u *untaken) took(now time.Time, why error) {
+	if why != nil {
+		u.lacks(now, why)
+		return
+	}
+	*u = untaken{told: u.told}
+}
+
+// tellAt is when it must be reported.
+func (u *untaken) tellAt() time.Time {
+	if u.since.IsZero() || u.told {
+		return never
+	}
+	return u.since.Add(untakenFor)
+}
+
+// tellUntaken reports that the ledger has not taken the count for untakenFor, and that it has again.
+func (m *Machine) tellUntaken() {
+	u := &m.settling.untaken
+	if u.told && u.since.IsZero() || !u.tellAt().After(m.now) {
+		u.told = !u.since.IsZero()
+		m.emit(Untaken{Since: u.since, Err: u.why})
+	}
 }
 
 // weigh has a settle weighed: at once if less may be used, because charges may wait for
@@ -86,4 +133,4 @@ func (s *settling) classify(weight ledger.Weight, freed bool) {
 }
 
 // begin notes that a count is asked for, of which nothing is known to be missing.
-func (s *settling) begin(now time.Time) { *s = settling{last: now} }
+func (s *settling) begin(now time.Time) { *s = settling{last: now, untaken: s.untaken} }

@@ -30,12 +30,9 @@ func (v Version) After(other Version) bool { return v.ResourceVersion > other.Re
 type Snapshot struct {
 	Version Version
 	State   ledger.State
-	// Edited: somebody else than the operator has written the ledger, so that nobody
-	// knows what is in flight. The State is zero.
+	// Edited: somebody other than the operator has written the ledger, so what is in flight
+	// isn't known. The State is zero.
 	Edited bool
-	// Remains are what an operator wrote of an edited ledger, without the entries that
-	// can't be read; nil if that isn't known.
-	Remains *ledger.State
 	// Spec is the quota's own version when the ledger was loaded; nil where nobody
 	// looked, as for a ledger that was seen in a watch.
 	Spec *Spec

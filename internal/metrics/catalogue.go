@@ -4,71 +4,56 @@
 package metrics
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Type is what Prometheus calls a metric's type.
-type Type string
-
-const (
-	// Counter: it only rises, or begins again at zero with the process.
-	Counter Type = "counter"
-	// Gauge: it rises and falls.
-	Gauge Type = "gauge"
-	// Histogram: how often something was at most as large as each of its buckets.
-	Histogram Type = "histogram"
-)
-
-// Entry is one metric that is exported.
-type Entry struct {
-	Name   string
-	Type   Type
-	Labels []string
-	// Help is what the endpoint itself says of the metric.
-	Help string
-}
-
-// catalogue makes the metrics and registers them, so that nothing is exported that
-// it doesn't list.
+// catalogue makes the metrics and registers them.
 type catalogue struct {
-	registerer prometheus.Registerer
-	entries    []Entry
-}
+	prometheus.Registerer
 
-func (c *catalogue) add(kind Type, subsystem, name, help string, labels []string) string {
-	full := prometheus.BuildFQName(namespace, subsystem, name)
-	c.entries = append(c.entries, Entry{Name: full, Type: kind, Labels: labels, Help: help})
-	return full
+	// ofQuotas have the name of a quota as their first label.
+	ofQuotas []*prometheus.CounterVec
 }
 
 func (c *catalogue) counter(subsystem, name, help string, labels ...string) *prometheus.CounterVec {
-	full := c.add(Counter, subsystem, name, help, labels)
-	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: full, Help: help}, labels)
-	c.registerer.MustRegister(vec)
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}, labels)
+	c.MustRegister(vec)
+	if len(labels) > 0 && labels[0] == labelQuota {
+		c.ofQuotas = append(c.ofQuotas, vec)
+	}
 	return vec
-}
-
-func (c *catalogue) gauge(subsystem, name, help string) prometheus.Gauge {
-	full := c.add(Gauge, subsystem, name, help, nil)
-	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: full, Help: help})
-	c.registerer.MustRegister(gauge)
-	return gauge
-}
-
-// measured is a gauge that is read at each scrape.
-func (c *catalogue) measured(subsystem, name, help string, value func() float64) {
-	full := c.add(Gauge, subsystem, name, help, nil)
-	c.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: full, Help: help}, value))
 }
 
 func (c *catalogue) histogram(subsystem, name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	full := c.add(Histogram, subsystem, name, help, labels)
-	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: full, Help: help, Buckets: buckets}, labels)
-	c.registerer.MustRegister(vec)
+	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Subsystem: subsystem, Name: name, Help: help, Buckets: buckets,
+	}, labels)
+	c.MustRegister(vec)
 	return vec
 }
 
-// described lists a gauge that a collector makes at each scrape.
-func (c *catalogue) described(subsystem, name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(c.add(Gauge, subsystem, name, help, labels), help, labels, nil)
+func gaugeOf(subsystem, name, help string) prometheus.GaugeOpts {
+	return prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}
+}
+
+// answers are the requests of one outcome.
+type answers struct {
+	number prometheus.Counter
+	took   prometheus.Observer
+}
+
+func (a answers) count(took time.Duration) {
+	a.number.Inc()
+	a.took.Observe(took.Seconds())
+}
+
+// answersOf has a series of each outcome from the start on.
+func answersOf[T ~string](requests *prometheus.CounterVec, duration *prometheus.HistogramVec, outcomes ...T) map[T]answers {
+	all := map[T]answers{}
+	for _, outcome := range outcomes {
+		all[outcome] = answers{number: requests.WithLabelValues(string(outcome)), took: duration.WithLabelValues(string(outcome))}
+	}
+	return all
 }

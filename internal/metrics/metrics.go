@@ -4,14 +4,13 @@
 package metrics
 
 import (
-	"cmp"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -27,7 +26,6 @@ const (
 	labelQuota      = "quota"
 	labelResource   = "resource"
 	labelReason     = "reason"
-	labelSpan       = "span"
 	labelStatus     = "status"
 	labelType       = "type"
 )
@@ -50,8 +48,6 @@ const (
 	Unchecked Outcome = "unchecked"
 )
 
-func outcomes() []Outcome { return []Outcome{Allowed, Denied, Unknown, Undecodable, Failed, Unchecked} }
-
 // Preflight is how a question about a workload ended.
 type Preflight string
 
@@ -67,10 +63,6 @@ const (
 	// PreflightFailed: the operator failed to judge it, so it was let pass.
 	PreflightFailed Preflight = "failed"
 )
-
-func preflights() []Preflight {
-	return []Preflight{PreflightFits, PreflightWarned, PreflightDenied, PreflightUnjudged, PreflightFailed}
-}
 
 // Probe is how a probe of the webhook configuration ended.
 type Probe string
@@ -92,6 +84,8 @@ const (
 	Deleted Loss = "deleted"
 	// Edited: the ledger isn't what the operator wrote.
 	Edited Loss = "edited"
+	// Restored: the ledger knows what has not happened, because etcd was restored from a backup.
+	Restored Loss = "restored"
 )
 
 // Metrics measures the operator. Its methods may be called concurrently.
@@ -100,7 +94,7 @@ type Metrics struct {
 	admission map[Outcome]answers
 	// outcome -> questions about workloads that ended in it; filled once, and only read then
 	preflight map[Preflight]answers
-	ledgers   *ledgers
+	ledgers   ledgers
 	batch     prometheus.Observer
 	duration  prometheus.Observer
 	drift     *prometheus.CounterVec
@@ -108,27 +102,35 @@ type Metrics struct {
 	ends      prometheus.Gauge
 	turned    prometheus.Counter
 	probes    *prometheus.HistogramVec
-	owners    owners
 	would     *prometheus.CounterVec
-	quotas    *quotas
-	entries   []Entry
+	// woken, refusedAgain and unwoken count the wakes of workloads that wait for room.
+	woken, refusedAgain, unwoken *prometheus.CounterVec
+	quotas                       *quotas
+	// ofQuotas have the name of a quota as their first label.
+	ofQuotas []*prometheus.CounterVec
 	// silence tells for how long the API server has not answered; nil before anybody knows.
 	silence atomic.Pointer[func() time.Duration]
 }
 
-// answers are the requests of one outcome.
-type answers struct {
-	number prometheus.Counter
-	took   prometheus.Observer
-}
-
 // New registers the metrics.
 func New(registerer prometheus.Registerer) *Metrics {
-	c := &catalogue{registerer: registerer}
+	c := &catalogue{Registerer: registerer}
 	m := &Metrics{
-		admission: newAdmission(c),
-		preflight: newPreflight(c),
-		ledgers:   newLedgers(c),
+		admission: answersOf(
+			c.counter("admission", "requests_total", "Admission requests by outcome.", labelOutcome),
+			c.histogram("admission", "duration_seconds",
+				"Time from an admission request to its answer, by outcome. It includes the write of the ledger and, "+
+					"where the request didn't fit, what it waited for room.",
+				prometheus.ExponentialBuckets(0.001, 2, 14), labelOutcome),
+			Allowed, Denied, Unknown, Undecodable, Failed, Unchecked),
+		preflight: answersOf(
+			c.counter("preflight", "requests_total",
+				"Workloads, scales and autoscalers that were judged when they were applied, by outcome.", labelOutcome),
+			c.histogram("preflight", "duration_seconds",
+				"Time from the request for a workload, a scale or an autoscaler to its answer, by outcome.",
+				prometheus.ExponentialBuckets(0.0001, 2, 15), labelOutcome),
+			PreflightFits, PreflightWarned, PreflightDenied, PreflightUnjudged, PreflightFailed),
+		ledgers: newLedgers(c),
 		batch: c.histogram("ledger", "commit_batch_size",
 			"Charges and changes written by one commit.", prometheus.ExponentialBuckets(1, 2, 10)).WithLabelValues(),
 		duration: c.histogram("ledger", "commit_duration_seconds",
@@ -140,55 +142,30 @@ func New(registerer prometheus.Registerer) *Metrics {
 			"Definitions of a quota whose scopes objects of a resource couldn't be matched with; such objects count in full. "+
 				"Anything above zero is a defect.",
 			labelQuota, labelResource),
-		ends: c.gauge("serving", "certificate_expiry_timestamp_seconds",
-			"When the certificate ends that this replica presents; 0 for one that is made for the life of the process."),
+		ends: prometheus.NewGauge(gaugeOf("serving", "certificate_expiry_timestamp_seconds",
+			"When the certificate ends that this replica presents; 0 for one that is made for the life of the process.")),
 		turned: c.counter("serving", "turned_away_total",
 			"Requests at the webhooks' port that were turned away because they came without the token of the webhook configuration, "+
 				"or without the certificate that --client-ca-file asks for.").WithLabelValues(),
 		probes: c.histogram("reach", "probe_duration_seconds",
 			"Time that the leader's dry runs take that prove which webhook configuration the API server has loaded, by outcome.",
 			prometheus.ExponentialBuckets(0.001, 2, 14), labelOutcome),
-		owners: newOwners(c),
+		woken: c.counter("owners", "woken_total",
+			"Workloads that were woken because there was room for their objects, each time.", labelQuota),
+		refusedAgain: c.counter("owners", "refused_again_total",
+			"Workloads of which an object was refused after they were woken. Somebody else took the room.", labelQuota),
+		unwoken: c.counter("owners", "wake_failures_total",
+			"Workloads that the API server did not let the operator wake. The leader's log says why.", labelQuota),
 		would: c.counter("admission", "would_refuse_total",
-			"Requests that didn't fit and were admitted, of each resource that they didn't fit for, by mode: "+
-				"the mode of the resource, or Trial for a limit of spec.trial.", labelQuota, labelResource, labelMode),
-		quotas: newQuotas(c),
+			"Requests that didn't fit and were admitted, of each resource that they didn't fit for, by the mode of the quota.",
+			labelQuota, labelResource, labelMode),
+		quotas: newQuotas(),
 	}
-	c.measured("contact", "silence_seconds",
-		"Time since the API server last answered this replica. From 5 seconds on, the replica isn't ready and refuses every request.",
-		m.silent)
-	m.entries = c.entries
+	c.MustRegister(m.quotas, m.ends, prometheus.NewGaugeFunc(gaugeOf("contact", "silence_seconds",
+		"Time since the API server last answered this replica. From 5 seconds on, the replica isn't ready and refuses every request."),
+		m.silent))
+	m.ofQuotas = c.ofQuotas
 	return m
-}
-
-func newAdmission(c *catalogue) map[Outcome]answers {
-	requests := c.counter("admission", "requests_total", "Admission requests by outcome.", labelOutcome)
-	duration := c.histogram("admission", "duration_seconds",
-		"Time from an admission request to its answer, by outcome. It includes the write of the ledger and, "+
-			"where the request didn't fit, what it waited for room.",
-		prometheus.ExponentialBuckets(0.001, 2, 14), labelOutcome)
-	byOutcome := map[Outcome]answers{}
-	for _, outcome := range outcomes() {
-		byOutcome[outcome] = answers{
-			number: requests.WithLabelValues(string(outcome)), took: duration.WithLabelValues(string(outcome)),
-		}
-	}
-	return byOutcome
-}
-
-func newPreflight(c *catalogue) map[Preflight]answers {
-	requests := c.counter("preflight", "requests_total",
-		"Workloads, scales and autoscalers that were judged when they were applied, by outcome.", labelOutcome)
-	duration := c.histogram("preflight", "duration_seconds",
-		"Time from the request for a workload, a scale or an autoscaler to its answer, by outcome.",
-		prometheus.ExponentialBuckets(0.0001, 2, 15), labelOutcome)
-	byOutcome := map[Preflight]answers{}
-	for _, outcome := range preflights() {
-		byOutcome[outcome] = answers{
-			number: requests.WithLabelValues(string(outcome)), took: duration.WithLabelValues(string(outcome)),
-		}
-	}
-	return byOutcome
 }
 
 // Contact sets the function that measures for how long the API server has not answered.
@@ -202,34 +179,19 @@ func (m *Metrics) silent() float64 {
 	return (*silence)().Seconds()
 }
 
-// Catalogue lists what is exported, by name.
-func (m *Metrics) Catalogue() []Entry {
-	return slices.SortedFunc(slices.Values(m.entries), func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
-}
-
 // Requested counts one admission request, and how long its answer took.
 func (m *Metrics) Requested(outcome Outcome, took time.Duration) {
-	of := m.admission[outcome]
-	of.number.Inc()
-	of.took.Observe(took.Seconds())
+	m.admission[outcome].count(took)
 }
 
-// Mode is why a request that didn't fit was admitted.
-type Mode string
-
-// ModeTrial is of a limit of spec.trial. The others are the modes of a resource.
-const ModeTrial Mode = "Trial"
-
-// WouldRefuse counts a request that didn't fit for a resource, and was admitted.
-func (m *Metrics) WouldRefuse(quota string, resource corev1.ResourceName, mode Mode) {
+// WouldRefuse counts a request that didn't fit for a resource, and was admitted because of the quota's mode.
+func (m *Metrics) WouldRefuse(quota string, resource corev1.ResourceName, mode quotav1.EnforcementMode) {
 	m.would.WithLabelValues(quota, string(resource), string(mode)).Inc()
 }
 
 // Preflighted counts one question about a workload, and how long its answer took.
 func (m *Metrics) Preflighted(outcome Preflight, took time.Duration) {
-	of := m.preflight[outcome]
-	of.number.Inc()
-	of.took.Observe(took.Seconds())
+	m.preflight[outcome].count(took)
 }
 
 // TurnedAway implements the Observer of package serving.
@@ -240,32 +202,32 @@ func (m *Metrics) Unserved(took time.Duration) { m.Requested(Failed, took) }
 
 // Committed implements the Observer of package driver.
 func (m *Metrics) Committed(quota string, batch int, took time.Duration) {
-	m.ledgers.of(quota).commits.Inc()
+	m.ledgers.of(quota).commits.WithLabelValues(quota).Inc()
 	m.batch.Observe(float64(batch))
 	m.duration.Observe(took.Seconds())
 }
 
 // Ended implements the Observer of package driver.
 func (m *Metrics) Ended(quota string, ends ledger.Ends) {
-	of := m.ledgers.of(quota)
-	of.settled.Add(float64(ends.Settled))
-	of.expired.Add(float64(ends.Expired))
-	of.released.Add(float64(ends.Released))
+	ended := m.ledgers.of(quota).ended
+	ended.WithLabelValues(quota, endSettled).Add(float64(ends.Settled))
+	ended.WithLabelValues(quota, endExpired).Add(float64(ends.Expired))
+	ended.WithLabelValues(quota, endReleased).Add(float64(ends.Released))
 }
 
 // Conflicted implements the Observer of package driver.
 func (m *Metrics) Conflicted(quota string) {
-	m.ledgers.of(quota).conflicts.Inc()
+	m.ledgers.of(quota).conflicts.WithLabelValues(quota).Inc()
 }
 
 // Failed implements the Observer of package driver.
 func (m *Metrics) Failed(quota string, _ error) {
-	m.ledgers.of(quota).failures.Inc()
+	m.ledgers.of(quota).failures.WithLabelValues(quota).Inc()
 }
 
 // Impossible implements the Observer of package driver.
 func (m *Metrics) Impossible(quota string, _ error) {
-	m.ledgers.of(quota).impossible.Inc()
+	m.ledgers.of(quota).impossible.WithLabelValues(quota).Inc()
 }
 
 // Drifted counts a resource whose running total an audit found wrong and repaired.
@@ -288,14 +250,9 @@ func (m *Metrics) CertificateEnds(at time.Time) {
 	m.ends.Set(float64(at.Unix()))
 }
 
-// Lost counts a ledger that has to be rebuilt.
+// Lost counts a ledger that nothing may be granted by any more.
 func (m *Metrics) Lost(quota string, how Loss) {
-	of := m.ledgers.of(quota)
-	if how == Deleted {
-		of.deleted.Inc()
-	} else {
-		of.edited.Inc()
-	}
+	m.ledgers.of(quota).lost.WithLabelValues(quota, string(how)).Inc()
 }
 
 // Follow has what the leader knows of its quotas read at each scrape, once elected
@@ -306,9 +263,20 @@ func (m *Metrics) Follow(elected <-chan struct{}, read func() []Figures) {
 
 // Forget drops the series of a quota that is gone.
 func (m *Metrics) Forget(quota string) {
-	m.ledgers.forget(quota)
-	m.owners.forget(quota)
-	m.would.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
-	m.drift.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
-	m.unmatched.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
+	for _, vec := range m.ofQuotas {
+		vec.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
+	}
 }
+
+// Woken counts a workload that was woken.
+func (m *Metrics) Woken(quota string) { m.woken.WithLabelValues(quota).Inc() }
+
+// RefusedAgain counts workloads that were woken and refused again.
+func (m *Metrics) RefusedAgain(quota string, number int) {
+	if number > 0 {
+		m.refusedAgain.WithLabelValues(quota).Add(float64(number))
+	}
+}
+
+// WakeFailed counts a workload that could not be woken.
+func (m *Metrics) WakeFailed(quota string) { m.unwoken.WithLabelValues(quota).Inc() }

@@ -48,12 +48,6 @@ type Figures struct {
 	// Lag is for how long a change has not been shown.
 	// projection -> age; zero where everything is shown
 	Lag map[Projection]time.Duration
-	// Peaks are the most that was used and reserved at once, and Refused how many requests didn't fit.
-	// span -> figures
-	Peaks   map[string]corev1.ResourceList
-	Refused map[string]map[corev1.ResourceName]int64
-	// TrialRefused is how many requests the limits of spec.trial would have refused.
-	TrialRefused map[corev1.ResourceName]int64
 }
 
 // source is where the figures of quotas come from.
@@ -70,54 +64,44 @@ type quotas struct {
 	source atomic.Pointer[source]
 
 	leader, hard, used, reserved, namespaceUsed, condition, exceeded, reservations, doubtful, size, waiting, lag *prometheus.Desc
-
-	peak, refused, trialRefused *prometheus.Desc
 }
 
-const byLeader = " Exported by the leader alone."
-
-func newQuotas(c *catalogue) *quotas {
-	q := &quotas{
-		leader: c.described("counting", "leader", "1 for the replica that counts, the leader; 0 for the others."),
-		hard: c.described("quota", "hard",
-			"Limit on what the selected namespaces use together, in cores, bytes or objects."+byLeader,
+func newQuotas() *quotas {
+	return &quotas{
+		leader: described("counting", "leader", "1 for the replica that counts, the leader; 0 for the others."),
+		hard: described("quota", "hard",
+			"Limit on what the selected namespaces use together, in cores, bytes or objects.",
 			labelQuota, labelResource),
-		used: c.described("quota", "used",
-			"Observed use of the selected namespaces, in cores, bytes or objects; only of resources that have been counted."+byLeader,
+		used: described("quota", "used",
+			"Observed use of the selected namespaces, in cores, bytes or objects; only of resources that have been counted.",
 			labelQuota, labelResource),
-		reserved: c.described("quota", "reserved",
-			"Reserved for requests that were admitted and not observed yet, in cores, bytes or objects."+byLeader,
+		reserved: described("quota", "reserved",
+			"Reserved for requests that were admitted and not observed yet, in cores, bytes or objects.",
 			labelQuota, labelResource),
-		namespaceUsed: c.described("quota", "namespace_used",
-			"Observed use of one selected namespace, in cores, bytes or objects; with --metrics-namespaces."+byLeader,
+		namespaceUsed: described("quota", "namespace_used",
+			"Observed use of one selected namespace, in cores, bytes or objects; with --metrics-namespaces.",
 			labelQuota, labelNamespace, labelResource),
-		condition: c.described("quota", "condition",
-			"1 for the status that a condition of the quota has, 0 for the others."+byLeader, labelQuota, labelType, labelStatus),
-		exceeded: c.described("quota", "exceeded",
-			"1 for the reason why more of a resource is used than the quota allows, 0 for the others."+byLeader, labelQuota, labelReason),
-		reservations: c.described("ledger", "reservations",
-			"Charges that are held for objects not observed yet. A ledger holds 5000 at most."+byLeader, labelQuota),
-		doubtful: c.described("ledger", "doubtful_reservations",
-			"Charges that one namespace holds for requests that seem to have failed after they were admitted."+byLeader,
+		condition: described("quota", "condition",
+			"1 for the status that a condition of the quota has, 0 for the others.", labelQuota, labelType, labelStatus),
+		exceeded: described("quota", "exceeded",
+			"1 for the reason why more of a resource is used than the quota allows, 0 for the others.", labelQuota, labelReason),
+		reservations: described("ledger", "reservations",
+			"Charges that are held for objects not observed yet. A ledger holds 5000 at most.", labelQuota),
+		doubtful: described("ledger", "doubtful_reservations",
+			"Charges that one namespace holds for requests that seem to have failed after they were admitted.",
 			labelQuota, labelNamespace),
-		size: c.described("ledger", "size_bytes",
-			"Size of the stored ledger as JSON. Its reservations take 900 KiB at most."+byLeader, labelQuota),
-		waiting: c.described("owners", "waiting",
-			"Workloads that wait for room, because the quota refused objects that their controllers created."+byLeader, labelQuota),
-		lag: c.described("projection", "lag_seconds",
-			"Age of the oldest change that the quota's status, or one of its views, doesn't show yet; 0 if all is shown."+byLeader,
+		size: described("ledger", "size_bytes",
+			"Size of the stored ledger as JSON. Its reservations take 900 KiB at most.", labelQuota),
+		waiting: described("owners", "waiting",
+			"Workloads that wait for room, because the quota refused objects that their controllers created.", labelQuota),
+		lag: described("projection", "lag_seconds",
+			"Age of the oldest change that the quota's status, or one of its views, doesn't show yet; 0 if all is shown.",
 			labelQuota, labelProjection),
-		peak: c.described("quota", "peak",
-			"The most that was used and reserved at once today (span=day), in the last seven days (week) or in the last thirty (month), "+
-				"in cores, bytes or objects. A day is one in UTC."+byLeader, labelQuota, labelResource, labelSpan),
-		refused: c.described("quota", "refused_requests",
-			"Requests that didn't fit, of the same spans. With the modes Warn and Audit they were admitted."+byLeader,
-			labelQuota, labelResource, labelSpan),
-		trialRefused: c.described("trial", "refused_requests",
-			"Requests that a limit of spec.trial would have refused, since it was set."+byLeader, labelQuota, labelResource),
 	}
-	c.registerer.MustRegister(q)
-	return q
+}
+
+func described(subsystem, name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(namespace, subsystem, name), help, labels, nil)
 }
 
 // Describe implements prometheus.Collector.
@@ -125,7 +109,6 @@ func (q *quotas) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		q.leader, q.hard, q.used, q.reserved, q.namespaceUsed, q.condition, q.exceeded, q.reservations, q.doubtful,
 		q.size, q.waiting, q.lag,
-		q.peak, q.refused, q.trialRefused,
 	} {
 		descs <- desc
 	}
@@ -174,23 +157,6 @@ func (q *quotas) collect(to sink, figures Figures) {
 	}
 	for projection, age := range figures.Lag {
 		to.gauge(q.lag, age.Seconds(), figures.Quota, string(projection))
-	}
-	q.collectHistory(to, figures)
-}
-
-func (q *quotas) collectHistory(to sink, figures Figures) {
-	for span, peaks := range figures.Peaks {
-		for name, amount := range peaks {
-			to.gauge(q.peak, amount.AsApproximateFloat64(), figures.Quota, string(name), span)
-		}
-	}
-	for span, refused := range figures.Refused {
-		for name, number := range refused {
-			to.gauge(q.refused, float64(number), figures.Quota, string(name), span)
-		}
-	}
-	for name, number := range figures.TrialRefused {
-		to.gauge(q.trialRefused, float64(number), figures.Quota, string(name))
 	}
 }
 

@@ -146,14 +146,9 @@ func TestTheConditionsOfAnEntry(t *testing.T) {
 		want   bool
 	}{
 		"a pod is created":       {update: changedPod(func(*corev1.Pod) {}).but(toNothing), want: true},
-		"a service is created":   {update: changedService(func(*corev1.Service) {}).but(toNothing), want: true},
-		"a claim is created":     {update: changedClaim(func(*corev1.PersistentVolumeClaim) {}).but(toNothing), want: true},
 		"a pod gets a label":     {update: changedPod(func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} })},
 		"a pod's finalizer goes": {update: changedPod(func(p *corev1.Pod) { p.Finalizers = nil })},
 		"a pod's image changes":  {update: changedPod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "b" })},
-		"a pod gets a deadline": {
-			update: changedPod(func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](5) }), want: true,
-		},
 		"a pod is resized": {
 			update: changedPod(func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2") }).
 				but(func(u *update) { u.subresource = "resize" }), want: true,
@@ -162,18 +157,10 @@ func TestTheConditionsOfAnEntry(t *testing.T) {
 			update: changedService(func(s *corev1.Service) { s.Annotations = map[string]string{"a": "b"} }), want: true,
 		},
 		"a service's finalizer comes": {update: changedService(func(s *corev1.Service) { s.Finalizers = []string{"example.com/hold"} })},
-		"a service becomes a load balancer": {
-			update: changedService(func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer }), want: true,
-		},
 		"a service's status changes": {
 			update: changedService(func(s *corev1.Service) {
 				s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 			}),
-		},
-		"a claim grows": {
-			update: changedClaim(func(c *corev1.PersistentVolumeClaim) {
-				c.Spec.Resources.Requests["storage"] = resource.MustParse("2Gi")
-			}), want: true,
 		},
 		"a claim is bound": {update: changedClaim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "volume" }), want: true},
 		"a claim's finalizer comes": {
@@ -181,14 +168,6 @@ func TestTheConditionsOfAnEntry(t *testing.T) {
 		},
 		"a claim of devices gets a label": {
 			update: changedDevices(func(c *resourceapi.ResourceClaim) { c.Labels = map[string]string{"a": "b"} }),
-		},
-		"a claim of devices grows": {
-			update: changedDevices(func(c *resourceapi.ResourceClaim) { c.Spec.Devices.Requests[0].Exactly.Count = 2 }), want: true,
-		},
-		"a claim's old storage class changes": {
-			update: changedClaim(func(c *corev1.PersistentVolumeClaim) {
-				c.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: "gold"}
-			}), want: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

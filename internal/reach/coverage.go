@@ -9,7 +9,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/sharedquota/shared-quota-operator/internal/selection"
@@ -28,44 +27,54 @@ const (
 	Exact
 )
 
-// Coverage tells how far the configuration, as it is in the cluster, asks about
-// what the quota limits outside of the protected namespaces. An entry that was
+// Coverages tells how far the configuration, as it is in the cluster, asks about
+// what each quota limits outside of the protected namespaces. An entry that was
 // generated before the quota had its present spec doesn't count: a replica that is
 // asked by it need not know the spec. Nor does one that lets requests pass without an
 // answer, unless the quota does, too.
-func (s Settings) Coverage(configuration *admissionregistrationv1.ValidatingWebhookConfiguration, quota Quota) Coverage {
+func (s Settings) Coverages(configuration *admissionregistrationv1.ValidatingWebhookConfiguration, quotas []Quota) []Coverage {
+	// Read once: 500 quotas of 50 names each took 39 s with one look at the entries for each quota.
+	var entries []asking
+	for _, webhook := range configuration.Webhooks {
+		if question, ours := s.isOurs(webhook); ours {
+			entries = append(entries, asking{question, webhook.Rules, selection.WhereOf(webhook.NamespaceSelector)})
+		}
+	}
+	isWide := configuration.Annotations[WideAnnotation] != ""
+	coverages := make([]Coverage, 0, len(quotas))
+	for _, quota := range quotas {
+		coverages = append(coverages, s.coverage(entries, isWide, quota))
+	}
+	return coverages
+}
+
+// asking is an entry that enforces.
+type asking struct {
+	question Question
+	rules    []rule
+	where    selection.Where
+}
+
+func (s Settings) coverage(entries []asking, isWide bool, quota Quota) Coverage {
 	needed := objectRules(quota.Limited)
 	if len(needed) == 0 {
 		return Exact
 	}
-	var asking []metav1.LabelSelector
-	for _, webhook := range s.asking(configuration, quota, needed) {
-		asking = append(asking, *webhook.NamespaceSelector)
+	var where []selection.Where
+	for _, entry := range entries {
+		strict := quota.Admits || !entry.question.Admits
+		if strict && entry.question.Epoch >= quota.Version && hasAll(entry.rules, needed) {
+			where = append(where, entry.where)
+		}
 	}
 	switch {
-	case !selection.Covered(quota.Selector, s.Protected, asking):
+	case !selection.Covered(quota.Selector, s.Protected, where):
 		return Missing
-	case quota.Selector.HasAnnotations(), configuration.Annotations[WideAnnotation] != "":
+	case quota.Selector.HasAnnotations(), isWide:
 		return Wide
 	default:
 		return Exact
 	}
-}
-
-// asking are the entries that ask about what the quota limits, by rules that its limits
-// need, in some namespaces.
-func (s Settings) asking(
-	configuration *admissionregistrationv1.ValidatingWebhookConfiguration, quota Quota, needed []admissionregistrationv1.RuleWithOperations,
-) []admissionregistrationv1.ValidatingWebhook {
-	var asking []admissionregistrationv1.ValidatingWebhook
-	for _, webhook := range configuration.Webhooks {
-		question, ours := s.isOurs(webhook)
-		strict := quota.Admits || !question.Admits
-		if ours && strict && question.Epoch >= quota.Version && hasAll(webhook.Rules, needed) {
-			asking = append(asking, webhook)
-		}
-	}
-	return asking
 }
 
 // isOurs reports whether an entry that enforces is as it was generated, but for where
@@ -94,14 +103,8 @@ func pathOf(called admissionregistrationv1.WebhookClientConfig) string {
 	return ptr.Deref(called.URL, "")
 }
 
-func hasAll(rules, needed []admissionregistrationv1.RuleWithOperations) bool {
-	for _, rule := range needed {
-		has := slices.ContainsFunc(rules, func(current admissionregistrationv1.RuleWithOperations) bool {
-			return apiequality.Semantic.DeepEqual(current, rule)
-		})
-		if !has {
-			return false
-		}
-	}
-	return true
+func hasAll(rules, needed []rule) bool {
+	return !slices.ContainsFunc(needed, func(needed rule) bool {
+		return !slices.ContainsFunc(rules, func(rule rule) bool { return apiequality.Semantic.DeepEqual(rule, needed) })
+	})
 }

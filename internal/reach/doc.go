@@ -11,8 +11,7 @@
 // configuration it is. Proofs concludes from the editions that the API server is
 // seen to ask by, whether it asks about all that a quota limits.
 //
-// Others may edit the configuration. Find and Cover tell what they only add, and whether
-// that takes a namespace out; Changes says who edited what; a Brake paces the repairs.
+// Others may edit the configuration. Editor returns who did.
 //
 // Invariants:
 //

@@ -4,6 +4,8 @@
 package reach
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -15,8 +17,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
 const (
@@ -100,7 +100,8 @@ func NextEdition(replaced *admissionregistrationv1.ValidatingWebhookConfiguratio
 
 // Probe returns the entry that proves that the edition is loaded.
 func (s Settings) Probe(edition Edition) admissionregistrationv1.ValidatingWebhook {
-	webhook := s.webhook(ProbeWebhook, s.Paths.Probe+"/"+edition.Path(), metav1.LabelSelector{}, probeRules())
+	rules := ownRules(operations{onCreate}, "quotaledgers")
+	webhook := s.webhook(ProbeWebhook, s.Paths.Probe+"/"+edition.Path(), metav1.LabelSelector{}, rules)
 	webhook.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{ProbeLabel: "true"}}
 	webhook.SideEffects = ptr.To(admissionregistrationv1.SideEffectClassNone)
 	webhook.TimeoutSeconds = seconds(ProbeTimeout)
@@ -109,12 +110,30 @@ func (s Settings) Probe(edition Edition) admissionregistrationv1.ValidatingWebho
 	return webhook
 }
 
-func probeRules() []admissionregistrationv1.RuleWithOperations {
-	return []admissionregistrationv1.RuleWithOperations{{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-		Rule: admissionregistrationv1.Rule{
-			APIGroups: []string{quotav1.GroupVersion.Group}, APIVersions: []string{quotav1.GroupVersion.Version},
-			Resources: []string{"quotaledgers"}, Scope: ptr.To(admissionregistrationv1.ClusterScope),
-		},
-	}}
+// EditOf says who edited or deleted the configuration that is in the cluster after the manager own had written it.
+func EditOf(current *admissionregistrationv1.ValidatingWebhookConfiguration, own string) string {
+	if current.ResourceVersion == "" {
+		return "somebody deleted the webhook configuration " + ConfigurationName
+	}
+	by := cmp.Or(editor(current, own), "somebody whom the API server doesn't name")
+	return by + " edited the webhook configuration " + ConfigurationName
+}
+
+// editor returns the field manager that wrote any of the entries last, quoted. It is empty if that is own, as after an edit that only
+// removed something: the API server knows no manager of that.
+func editor(configuration *admissionregistrationv1.ValidatingWebhookConfiguration, own string) string {
+	last, at := "", metav1.Time{}
+	for _, by := range configuration.ManagedFields {
+		if by.FieldsV1 == nil || by.Time == nil || !bytes.Contains(by.FieldsV1.GetRawBytes(), []byte(`"f:webhooks"`)) {
+			continue
+		}
+		name := ""
+		if by.Manager != own {
+			name = strconv.Quote(by.Manager)
+		}
+		if at.Before(by.Time) || at.Equal(by.Time) && last == "" { // times are whole seconds
+			last, at = name, *by.Time
+		}
+	}
+	return last
 }

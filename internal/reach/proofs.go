@@ -22,9 +22,9 @@ const (
 	Uncovered
 	// Unproved: it does, but the API server may not have loaded it yet.
 	Unproved
-	// Disputed: somebody else has edited the configuration so that it doesn't ask about
-	// all of it, and it hasn't been repaired for long.
-	Disputed
+	// Edited: somebody else has edited the configuration so that it doesn't ask about
+	// all of it, and no repair has lasted yet.
+	Edited
 	// Unprovable: nobody knows, because probes fail.
 	Unprovable
 	// Proved: the API server has loaded a configuration that does, and each one since
@@ -37,18 +37,24 @@ type Verdict struct {
 	Enforcement Enforcement
 	// Coverage is that of the configuration in the cluster.
 	Coverage Coverage
-	// Failure is why probes fail, if the quota is Unprovable.
+	// Failure is why probes fail, if the quota is Unprovable, or why the configuration can't be written, if it is Uncovered.
 	Failure string
-	// Dispute says who edits the configuration, and how, if the quota is Disputed.
-	Dispute string
+	// Edit says who edited the configuration, if the quota is Edited.
+	Edit string
 }
 
-// Standing is how a configuration stands to a quota.
-type Standing struct {
-	Coverage Coverage
-	// Dispute is empty if the configuration is as this operator has written it, and has
-	// been for long enough, as far as it concerns the quota.
-	Dispute string
+// Observation is the configuration that is in the cluster, and how far it covers each quota that there is.
+type Observation struct {
+	// Configuration identifies it, and Edition is the last write of this operator; both are empty if there is none.
+	Configuration types.UID
+	Generation    int64
+	Edition       Edition
+	Quotas        []Quota
+	Coverages     []Coverage // of each of the Quotas
+	// Edit says who else edited the configuration; empty if nobody has, or once a repair has lasted.
+	Edit string
+	// Failure is why the configuration can't be written; empty if it can.
+	Failure string
 }
 
 const (
@@ -64,8 +70,7 @@ const (
 type Proofs struct {
 	// mu guards all that follows.
 	mu sync.Mutex
-	// configuration is the one in the cluster, and edition its last write; none if
-	// there is none by this operator.
+	// configuration and edition are those of the last Observation.
 	configuration types.UID
 	edition       Edition
 	// quota name -> how the configuration covers it
@@ -76,6 +81,8 @@ type Proofs struct {
 	// answered, and failing since when none was; zero for never and for not at all.
 	begun, contact, failing time.Time
 	failure                 string
+	// unwritten is the Failure of the last Observation.
+	unwritten string
 	// quota name -> what was last concluded of it
 	verdicts map[string]Verdict
 }
@@ -84,30 +91,35 @@ type Proofs struct {
 type run struct {
 	uid        types.UID
 	generation int64
-	standing   Standing
+	coverage   Coverage
 	// since is the Generation of the first of them.
 	since int64
+	// edit is that of the Observation, if the edit left the quota uncovered.
+	edit string
 }
 
-// Observe takes the configuration that is in the cluster, and how it stands to each
-// quota that there is. It returns the names of the quotas of which it concludes
-// something else than before.
-func (p *Proofs) Observe(
-	configuration types.UID, generation int64, edition Edition, quotas []Quota, standings []Standing, now time.Time,
-) []string {
+// Observe takes what is in the cluster. It returns the names of the quotas of which it concludes something else than
+// before.
+func (p *Proofs) Observe(seen Observation, now time.Time) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if configuration != p.configuration {
-		// Generations begin again, and what there was before has been deleted.
-		p.configuration, p.proved, p.runs = configuration, 0, nil
+	another := seen.Configuration != p.configuration
+	if another {
+		p.configuration, p.proved = seen.Configuration, 0 // generations begin again
 	}
-	p.edition = edition
-	runs := make(map[string]run, len(quotas))
-	for i, quota := range quotas {
-		current := run{quota.UID, quota.Generation, standings[i], generation}
-		previous, found := p.runs[quota.Name]
-		if found && previous.uid == current.uid && previous.generation == current.generation && previous.standing.Coverage != Missing {
+	if another || len(p.runs) == 0 {
+		p.contact, p.failing, p.failure = now, time.Time{}, "" // there was nothing to prove
+	}
+	p.edition, p.unwritten = seen.Edition, seen.Failure
+	runs := make(map[string]run, len(seen.Quotas))
+	for i, quota := range seen.Quotas {
+		current := run{uid: quota.UID, generation: quota.Generation, coverage: seen.Coverages[i], since: seen.Generation}
+		previous := p.runs[quota.Name]
+		if !another && previous.coverage != Missing && previous.uid == current.uid && previous.generation == current.generation {
 			current.since = previous.since
+		}
+		if seen.Edit != "" && (current.coverage == Missing || previous.edit != "") {
+			current.edit = seen.Edit
 		}
 		runs[quota.Name] = current
 	}
@@ -121,13 +133,6 @@ func (p *Proofs) Wanted() (Edition, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.edition, p.edition != Edition{} && len(p.runs) > 0
-}
-
-// Idle is called instead of a probe while there is nothing to prove.
-func (p *Proofs) Idle(now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.contact, p.failing, p.failure = now, time.Time{}, ""
 }
 
 // Answered takes the edition that a probe was answered with. It reports whether this
@@ -176,14 +181,14 @@ func (p *Proofs) Of(name string, uid types.UID, generation int64, now time.Time)
 }
 
 func (p *Proofs) lockedVerdict(known run, now time.Time) Verdict {
-	verdict := Verdict{Coverage: known.standing.Coverage}
+	verdict := Verdict{Coverage: known.coverage}
 	failing := !p.failing.IsZero() && now.Sub(p.failing) >= probePatience
 	proved := p.proved >= known.since && p.proved > 0
 	switch {
-	case known.standing.Dispute != "":
-		verdict.Enforcement, verdict.Dispute = Disputed, known.standing.Dispute
-	case known.standing.Coverage == Missing:
-		verdict.Enforcement = Uncovered
+	case known.edit != "":
+		verdict.Enforcement, verdict.Edit = Edited, known.edit
+	case known.coverage == Missing:
+		verdict.Enforcement, verdict.Failure = Uncovered, p.unwritten
 	case failing, proved && now.Sub(p.contact) > proofLife:
 		verdict.Enforcement, verdict.Failure = Unprovable, p.failure
 	case proved:

@@ -18,6 +18,7 @@ type story struct {
 	proofs  Proofs
 	now     time.Time
 	changed []string
+	edit    string // who else edited what is seen
 }
 
 func editionAt(generation int64) Edition {
@@ -25,30 +26,29 @@ func editionAt(generation int64) Edition {
 }
 
 // sees a configuration of this generation that covers these quotas, each as NAME or
-// NAME/GENERATION; "-" before a name says that it doesn't, and "!" that others edit it.
+// NAME/GENERATION; "-" before a name says that it doesn't.
 func (s *story) sees(configuration types.UID, generation int64, quotas ...string) {
-	var known []Quota
-	var standings []Standing
+	seen := Observation{Configuration: configuration, Generation: generation, Edit: s.edit}
 	for _, text := range quotas {
-		name, disputed := strings.CutPrefix(text, "!")
-		name, uncovered := strings.CutPrefix(name, "-")
-		quota := Quota{Name: name, UID: types.UID(name), Generation: 1}
-		if name, of, found := strings.Cut(name, "/"); found {
-			quota.Name, quota.UID = name, types.UID(name)
-			if _, err := fmt.Sscan(of, &quota.Generation); err != nil {
-				panic(err)
-			}
-		}
-		known = append(known, quota)
-		standings = append(standings, Standing{
-			Coverage: map[bool]Coverage{true: Missing, false: Exact}[uncovered], Dispute: map[bool]string{true: "x"}[disputed],
-		})
+		text, uncovered := strings.CutPrefix(text, "-")
+		name, of, _ := strings.Cut(text+"/1", "/")
+		seen.Quotas = append(seen.Quotas, Quota{Name: name, UID: types.UID(name), Generation: int64(of[0] - '0')})
+		seen.Coverages = append(seen.Coverages, map[bool]Coverage{true: Missing, false: Exact}[uncovered])
 	}
-	edition := Edition{}
 	if configuration != "" {
-		edition = editionAt(generation)
+		seen.Edition = editionAt(generation)
 	}
-	s.changed = s.proofs.Observe(configuration, generation, edition, known, standings, s.now)
+	s.changed = s.proofs.Observe(seen, s.now)
+}
+
+// sawAnEdit is the story of a quota that was proved, uncovered by an edit, and covered again.
+func (s *story) sawAnEdit() {
+	s.sees("c", 3, "a", "b")
+	s.answered(3)
+	s.edit = "x"
+	s.sees("c", 4, "-a", "b")
+	s.sees("c", 5, "a", "b")
+	s.answered(5)
 }
 
 func (s *story) answered(generation int64) {
@@ -98,11 +98,19 @@ func TestTheVerdictOnAQuota(t *testing.T) {
 			},
 			want: Proved,
 		},
-		"that others dispute it, although it is proved": {
-			happens: func(s *story) { s.sees("c", 3, "!a"); s.answered(3) }, want: Disputed,
-		},
-		"that it is proved again once they don't": {
-			happens: func(s *story) { s.sees("c", 3, "!a"); s.answered(3); s.sees("c", 3, "a") }, want: Proved,
+		"that an edit uncovers it":                  {happens: func(s *story) { s.edit = "x"; s.sees("c", 3, "-a") }, want: Edited},
+		"that it did, until the repair has lasted":  {happens: func(s *story) { s.sawAnEdit() }, want: Edited},
+		"that it is proved once the repair lasted":  {happens: func(s *story) { s.sawAnEdit(); s.edit = ""; s.sees("c", 5, "a") }, want: Proved},
+		"that the repair isn't proved though":       {happens: func(s *story) { s.sawAnEdit(); s.edit = ""; s.sees("c", 6, "-a"); s.sees("c", 7, "a") }, want: Unproved},
+		"that an edit of something else is nothing": {happens: func(s *story) { s.sees("c", 3, "a"); s.answered(3); s.edit = "x"; s.sees("c", 4, "a", "-b") }, want: Proved},
+		"that somebody deleted the configuration": {
+			happens: func(s *story) {
+				s.sees("c", 3, "a")
+				s.answered(3)
+				s.edit = "x"
+				s.sees("", 0, "-a")
+				s.sees("d", 1, "a")
+			}, want: Edited,
 		},
 		"that another's creation changes nothing": {
 			happens: func(s *story) { s.sees("c", 3, "a"); s.answered(3); s.sees("c", 4, "a", "b"); s.answered(3) }, want: Proved,
@@ -126,6 +134,7 @@ func TestTheVerdictOnAQuota(t *testing.T) {
 		"also if nobody saw it missing": {
 			happens: func(s *story) { s.sees("c", 3, "a"); s.answered(3); s.sees("d", 4, "a"); s.passes(probePatience) }, want: Unproved,
 		},
+		"but one that was made again does": {happens: func(s *story) { s.sees("c", 3, "a"); s.answered(3); s.sees("d", 1, "a"); s.answered(1) }, want: Proved},
 		"that probes may fail for a while": {
 			happens: func(s *story) {
 				s.sees("c", 3, "a")
@@ -186,9 +195,10 @@ func TestTheVerdictOnAQuota(t *testing.T) {
 			happens: func(s *story) {
 				s.sees("c", 3, "a")
 				s.answered(3)
+				s.failed("refused")
+				s.sees("c", 3)
 				s.passes(time.Hour)
-				s.proofs.Idle(s.now)
-				s.passes(time.Second)
+				s.sees("c", 3, "a")
 			},
 			want: Proved,
 		},

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -116,29 +117,32 @@ func (s Settings) trusts(current *admissionregistrationv1.ValidatingWebhookConfi
 	return bytes.Equal(current.Webhooks[0].ClientConfig.CABundle, s.Endpoint.CABundle)
 }
 
-// Annotations are those of the configuration; exact is what Webhooks returned.
-func (s Settings) Annotations(exact bool) map[string]string {
-	annotations := map[string]string{optOut: "true"}
-	if s.Token != "" {
-		annotations[tokenAnnotation] = s.TokenSince.UTC().Format(time.RFC3339)
-	}
-	if retired := s.retired(); retired != "" {
-		annotations[retiredAnnotation] = retired
-	}
-	if !exact {
-		annotations[WideAnnotation] = "the quotas' selectors are too many and too different for an entry each"
-	}
-	return annotations
+// annotations are all that the operator owns of a configuration's. It leaves others' alone.
+func annotations() []string {
+	return []string{tokenAnnotation, retiredAnnotation, WideAnnotation, optOut}
 }
 
-// Annotated reports whether a configuration has the annotations of another.
-func Annotated(current, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
-	for _, key := range []string{tokenAnnotation, retiredAnnotation, WideAnnotation, optOut} {
-		if current.Annotations[key] != wanted.Annotations[key] {
-			return false
-		}
+// Annotate sets the operator's annotations of a configuration; exact is what Webhooks returned.
+func (s Settings) Annotate(configuration *admissionregistrationv1.ValidatingWebhookConfiguration, exact bool) {
+	for _, key := range annotations() {
+		delete(configuration.Annotations, key)
 	}
-	return true
+	set := func(key, value string) { metav1.SetMetaDataAnnotation(&configuration.ObjectMeta, key, value) }
+	set(optOut, "true")
+	if s.Token != "" {
+		set(tokenAnnotation, s.TokenSince.UTC().Format(time.RFC3339))
+	}
+	if retired := s.retired(); retired != "" {
+		set(retiredAnnotation, retired)
+	}
+	if !exact {
+		set(WideAnnotation, "the quotas' selectors are too many, too different or too large for an entry each")
+	}
+}
+
+// Annotated reports whether a configuration has the operator's annotations of another.
+func Annotated(current, wanted *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+	return !slices.ContainsFunc(annotations(), func(key string) bool { return current.Annotations[key] != wanted.Annotations[key] })
 }
 
 // before returns the path that begins with the token.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const token Token = "00112233445566778899aabbccddeeff"
@@ -97,10 +96,9 @@ func TestWhenTheTokenIsReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			old := settings
 			old.Token, old.TokenSince = token, now.Add(-test.age)
-			webhooks, _ := old.Webhooks(nil)
-			current := &admissionregistrationv1.ValidatingWebhookConfiguration{
-				ObjectMeta: metav1.ObjectMeta{Annotations: old.Annotations(true)}, Webhooks: webhooks,
-			}
+			current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			current.Webhooks, _ = old.Webhooks(nil)
+			old.Annotate(current, true)
 			if test.change != nil {
 				test.change(current)
 			}
@@ -126,7 +124,7 @@ func TestTheTokensBeforeStayForAMinute(t *testing.T) {
 	reconcile := func(exposed bool) Token {
 		with, _ := settings.WithToken(current, exposed, now)
 		current.Webhooks, _ = with.Webhooks(nil)
-		current.Annotations = with.Annotations(true)
+		with.Annotate(current, true)
 		return with.Token
 	}
 	want := func(why string, retired map[Token]time.Time) {
@@ -167,13 +165,17 @@ func TestTheTokensBeforeStayForAMinute(t *testing.T) {
 }
 
 // The admissions enforcer of AKS edits all configurations but those that have this.
-func TestAKSIsAskedToLeaveTheConfigurationAlone(t *testing.T) {
-	wanted := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	wanted.Annotations = testSettings().Annotations(true)
-	if got := wanted.Annotations["admissions.enforcer/disabled"]; got != "true" {
-		t.Errorf("got %q", got)
+func TestTheOperatorsAnnotations(t *testing.T) {
+	current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	current.Annotations = map[string]string{"example.com/seen": "yes", WideAnnotation: "no longer"}
+	before := current.DeepCopy()
+	testSettings().Annotate(current, true)
+	want := map[string]string{"example.com/seen": "yes", "admissions.enforcer/disabled": "true"}
+	if !maps.Equal(current.Annotations, want) || Annotated(before, current) {
+		t.Errorf("got %v, want %v", current.Annotations, want)
 	}
-	if Annotated(&admissionregistrationv1.ValidatingWebhookConfiguration{}, wanted) {
-		t.Error("want one without it written anew")
+	before.Annotations = map[string]string{"admissions.enforcer/disabled": "true"}
+	if !Annotated(before, current) {
+		t.Error("others' annotations are no difference")
 	}
 }

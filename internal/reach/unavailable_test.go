@@ -45,7 +45,6 @@ func TestAnEntryAdmitsIfAllItsQuotasDo(t *testing.T) {
 	)
 	refusing, admits := teamQuota("shop", pods), admitting(teamQuota("shop", services))[0]
 	admits.UID = "admits"
-	tier := Quota{Name: "tier", UID: "tier", Generation: 1, Version: 7, Selector: selectorOf(map[string]string{"tier": "x"}, nil), Limited: []schema.GroupResource{pods}}
 	idle := teamQuota("shop")
 	idle.UID = "idle"
 	for name, test := range map[string]struct {
@@ -54,25 +53,11 @@ func TestAnEntryAdmitsIfAllItsQuotasDo(t *testing.T) {
 		quotas     []Quota
 		want       map[string]admissionregistrationv1.FailurePolicyType
 	}{
-		"one that refuses": {quotas: []Quota{refusing}, want: map[string]admissionregistrationv1.FailurePolicyType{shop: refused}},
-		"one that admits":  {quotas: []Quota{admits}, want: map[string]admissionregistrationv1.FailurePolicyType{shop: passed}},
 		"one that refuses, whatever the flag says": {
 			flag: passed, quotas: []Quota{refusing}, want: map[string]admissionregistrationv1.FailurePolicyType{shop: refused},
 		},
-		"both, for different resources": {
-			quotas: []Quota{admits, refusing}, want: map[string]admissionregistrationv1.FailurePolicyType{shop: refused},
-		},
-		"two that admit": {
-			quotas: admitting(admits, refusing), want: map[string]admissionregistrationv1.FailurePolicyType{shop: passed},
-		},
 		"one that refuses, and limits nothing that is asked about": {
 			quotas: []Quota{admits, idle}, want: map[string]admissionregistrationv1.FailurePolicyType{shop: passed},
-		},
-		"two that overlap": {
-			quotas: []Quota{tier, admits}, want: map[string]admissionregistrationv1.FailurePolicyType{
-				names + ",team in (shop),tier in (x)": refused, names + ",team in (shop),tier notin (x)": passed,
-				names + ",team notin (shop),tier in (x)": refused,
-			},
 		},
 		"where all are asked about, as the flag says: refused": {
 			everywhere: []schema.GroupResource{services}, quotas: []Quota{admits},

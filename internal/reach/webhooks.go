@@ -4,7 +4,9 @@
 package reach
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +50,11 @@ const (
 	// maxEntries bounds the entries that enforce: at each request, the API server
 	// looks through all of them.
 	maxEntries = 50
+	// maxBytes bounds the entries that enforce, and those for workloads likewise, as JSON. The API server takes 3 MiB, and etcd 1.5. The
+	// configuration stays below 1 MiB with these, the other entries, and what isn't generated: managed fields and others' annotations.
+	maxBytes = 448 << 10
+	// narrow is the size of a selector that isn't worth widening.
+	narrow = 512
 )
 
 // Endpoint is where the API server reaches the webhook.
@@ -117,7 +124,7 @@ func (s Settings) AdmitsByDefault() bool { return s.FailurePolicy == admissionre
 
 // Webhooks returns the entries that ask about exactly what the quotas limit, in
 // the namespaces that they select: a request meets one entry, or none. Where that
-// takes more than maxEntries, entries ask about more than that, see
+// takes more than maxEntries or maxBytes, entries ask about more than that, see
 // selection.Disjoint, and exact is false once they do so in namespaces that no
 // quota selects. With nothing limited, no object is asked about. The path of each
 // entry has its Question.
@@ -125,7 +132,8 @@ func (s Settings) AdmitsByDefault() bool { return s.FailurePolicy == admissionre
 // The entries for workloads ask in the same namespaces, as far as quotas want it. They keep no quota:
 // exact says nothing of them.
 func (s Settings) Webhooks(quotas []Quota) (webhooks []admissionregistrationv1.ValidatingWebhook, exact bool) {
-	validating := s.webhook(QuotasWebhook, s.Paths.Quotas, metav1.LabelSelector{}, quotaRules())
+	rules := ownRules(operations{onCreate, onUpdate}, "clusterresourcequotas")
+	validating := s.webhook(QuotasWebhook, s.Paths.Quotas, metav1.LabelSelector{}, rules)
 	validating.MatchConditions = quotaConditions()
 	webhooks = append(webhooks, validating)
 	entries, exact := s.entries(quotas)
@@ -134,6 +142,54 @@ func (s Settings) Webhooks(quotas []Quota) (webhooks []admissionregistrationv1.V
 			numbered(ObjectsWebhook, i), entry.question, entry.Selector, objectRules(parseAll(entry.Rules))))
 	}
 	return append(webhooks, s.workloadsWebhooks(quotas)...), exact
+}
+
+// workloads stands for the rules of the entries for workloads, which are the same for all quotas. So
+// quotas whose namespaces can be chosen together need one entry.
+const workloads = "workloads"
+
+// workloadsWebhooks are the entries that ask whether the pods of workloads fit, in the namespaces
+// of the quotas that want to be asked.
+func (s Settings) workloadsWebhooks(quotas []Quota) []admissionregistrationv1.ValidatingWebhook {
+	var areas []selection.Area
+	for _, quota := range quotas {
+		if quota.Preflight {
+			areas = append(areas, selection.Area{Selector: quota.Selector, Rules: []string{workloads}})
+		}
+	}
+	entries, _ := selection.Disjoint(areas, s.Protected, bounds(s.workloadsWebhook))
+	webhooks := make([]admissionregistrationv1.ValidatingWebhook, 0, len(entries))
+	for i, entry := range entries {
+		webhook := s.workloadsWebhook(entry)
+		webhook.Name = numbered(WorkloadsWebhook, i)
+		webhooks = append(webhooks, webhook)
+	}
+	return webhooks
+}
+
+func (s Settings) workloadsWebhook(entry selection.Entry) admissionregistrationv1.ValidatingWebhook {
+	webhook := s.webhook(WorkloadsWebhook, s.Paths.Workloads, entry.Selector, workloadRules())
+	// It keeps no quota, so it must never be in the way.
+	webhook.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
+	webhook.TimeoutSeconds = seconds(PreflightTimeout)
+	webhook.MatchConditions = workloadConditions()
+	return webhook
+}
+
+// bounds are those of entries of which such webhooks are made.
+func bounds(made func(selection.Entry) admissionregistrationv1.ValidatingWebhook) selection.Bounds {
+	return selection.Bounds{Entries: maxEntries, Narrow: narrow, Bytes: maxBytes, Size: func(entry selection.Entry) int {
+		text, err := json.Marshal(made(entry))
+		if err != nil {
+			return math.MaxInt
+		}
+		return len(text) + len("-50,")
+	}}
+}
+
+// longest is as long as a question can be.
+var longest = Question{ //nolint:gochecknoglobals // a constant
+	Witness: WitnessExact, Quotas: digestOf[string](nil), Epoch: math.MaxUint64, Specs: digestOf[string](nil), Admits: true,
 }
 
 // numbered returns the name of one of several entries: the first has no number.
@@ -155,7 +211,9 @@ type entry struct {
 
 func (s Settings) entries(quotas []Quota) (entries []entry, exact bool) {
 	areas := s.areas(quotas)
-	split, exact := selection.Disjoint(areas, s.Protected, maxEntries)
+	split, exact := selection.Disjoint(areas, s.Protected, bounds(func(part selection.Entry) admissionregistrationv1.ValidatingWebhook {
+		return s.objectsWebhook(ObjectsWebhook, longest, part.Selector, objectRules(parseAll(part.Rules)))
+	}))
 	for _, part := range split {
 		// The area after those of the quotas is that of Everywhere.
 		members := slices.DeleteFunc(slices.Clone(part.Areas), func(area int) bool { return area == len(quotas) })
@@ -223,7 +281,7 @@ func (s Settings) areas(quotas []Quota) []selection.Area {
 // objectsWebhook is an entry that enforces. A request meets one entry only, so one quota of it that refuses while
 // nobody can decide is enough for all requests that meet it to be refused then.
 func (s Settings) objectsWebhook(
-	name string, question Question, namespaces metav1.LabelSelector, rules []admissionregistrationv1.RuleWithOperations,
+	name string, question Question, namespaces metav1.LabelSelector, rules []rule,
 ) admissionregistrationv1.ValidatingWebhook {
 	webhook := s.webhook(name, s.Paths.Objects+"/"+question.Path(), namespaces, rules)
 	webhook.MatchConditions = matchConditions(rules)
@@ -235,7 +293,7 @@ func (s Settings) objectsWebhook(
 }
 
 func (s Settings) webhook(
-	name, path string, namespaces metav1.LabelSelector, rules []admissionregistrationv1.RuleWithOperations,
+	name, path string, namespaces metav1.LabelSelector, rules []rule,
 ) admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
 		Name:          name,

@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/ptr"
 )
@@ -35,6 +34,8 @@ func workloadEntries(quotas ...Quota) []admissionregistrationv1.ValidatingWebhoo
 }
 
 func TestWhoseWorkloadsAreAskedAbout(t *testing.T) {
+	labelled := judged("tier")
+	labelled.Selector = selectorOf(map[string]string{"tier": "gold"}, nil)
 	for name, test := range map[string]struct {
 		quotas []Quota
 		want   []string
@@ -48,9 +49,12 @@ func TestWhoseWorkloadsAreAskedAbout(t *testing.T) {
 			quotas: []Quota{judged("shop"), judged("office")},
 			want:   []string{WorkloadsWebhook + ": kubernetes.io/metadata.name notin (kube-system,operator),team in (office,shop)"},
 		},
-		"those of the same once": {
-			quotas: []Quota{judged("shop"), judged("shop")},
-			want:   []string{WorkloadsWebhook + ": kubernetes.io/metadata.name notin (kube-system,operator),team in (shop)"},
+		"those of two, by two entries, because no label has both": {
+			quotas: []Quota{judged("shop"), labelled},
+			want: []string{
+				WorkloadsWebhook + ": kubernetes.io/metadata.name notin (kube-system,operator),team notin (shop),tier in (gold)",
+				"workloads-2.quota.sharedquota.dev: kubernetes.io/metadata.name notin (kube-system,operator),team in (shop)",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,31 +66,6 @@ func TestWhoseWorkloadsAreAskedAbout(t *testing.T) {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// Two quotas whose namespaces no one selector chooses need two entries, which no namespace meets both of.
-func TestNoNamespaceMeetsTwoEntriesForWorkloads(t *testing.T) {
-	other := judged("tier")
-	other.Selector = selectorOf(map[string]string{"tier": "gold"}, nil)
-	entries := workloadEntries(judged("shop"), other)
-	if len(entries) != 2 || entries[1].Name != "workloads-2.quota.sharedquota.dev" {
-		t.Fatalf("got %d entries", len(entries))
-	}
-	for _, namespace := range []labels.Set{{"team": "shop"}, {"tier": "gold"}, {"team": "shop", "tier": "gold"}} {
-		met := 0
-		for _, entry := range entries {
-			selector, err := metav1.LabelSelectorAsSelector(entry.NamespaceSelector)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if selector.Matches(namespace) {
-				met++
-			}
-		}
-		if met != 1 {
-			t.Errorf("%v meets %d entries", namespace, met)
-		}
 	}
 }
 
@@ -150,21 +129,5 @@ func TestWhichWorkloadsAreAskedAbout(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
-	}
-}
-
-// What others require of the namespaces of an entry for workloads takes nothing out that a quota limits.
-func TestWhatIsAddedToAnEntryForWorkloadsIsHarmless(t *testing.T) {
-	webhooks, exact := testSettings().Webhooks([]Quota{judged("shop")})
-	current := configured(webhooks, exact)
-	last := &current.Webhooks[len(current.Webhooks)-1]
-	last.NamespaceSelector.MatchExpressions = append(last.NamespaceSelector.MatchExpressions,
-		metav1.LabelSelectorRequirement{Key: "plane", Operator: metav1.LabelSelectorOpDoesNotExist})
-	found := testSettings().Find(current, Keys([]Quota{judged("shop")}, nil))
-	if !found.Harmless || len(found.Added) > 0 {
-		t.Errorf("got %+v", found)
-	}
-	if got := testSettings().Coverage(found.Own, judged("shop")); got != Exact {
-		t.Errorf("got coverage %v, want Exact", got)
 	}
 }

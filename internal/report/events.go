@@ -5,8 +5,8 @@ package report
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,7 +24,7 @@ const (
 	admitting = "Admitting"
 	counting  = "Counting"
 	applying  = "Applying"
-	changing  = "ChangingToGeneration"
+	sealing   = "SealingUntil"
 )
 
 // maxNote is what the API server takes of a note, in bytes.
@@ -39,17 +39,11 @@ type Recorder interface {
 type Event struct {
 	Regarding            corev1.ObjectReference
 	Reason, Action, Note string
-	// Informs: nothing is wrong. Otherwise the event is a warning.
-	Informs bool
 }
 
 // Record has the recorder write the event, which it does later.
 func (e Event) Record(recorder Recorder) {
-	kind := corev1.EventTypeWarning
-	if e.Informs {
-		kind = corev1.EventTypeNormal
-	}
-	recorder.Eventf(&e.Regarding, nil, kind, e.Reason, e.Action, "%s", e.Note)
+	recorder.Eventf(&e.Regarding, nil, corev1.EventTypeWarning, e.Reason, e.Action, "%s", e.Note)
 }
 
 // Refusal is a request that a quota refused, or would have refused in the mode Deny.
@@ -73,7 +67,8 @@ func Refused(quota types.UID, refusal Refusal) Event {
 	switch refusal.Reason {
 	case quotav1.ReasonQuotaExceeded:
 	case quotav1.ReasonWouldExceed:
-		did, next = "admitted", "; with the mode Deny it would be refused: status.history of the quota counts such requests"
+		did = "admitted"
+		next = "; with the mode Deny it would be refused: the metric sharedquota_admission_would_refuse_total counts such requests"
 	case quotav1.ReasonRequestIncomplete:
 		what, next = "a request must state all that the quota limits", moreInViews
 	case quotav1.ReasonTooMuchInDoubt:
@@ -142,17 +137,11 @@ func UseOf(resource corev1.ResourceName, level quotav1.Level, total corev1.Resou
 // LevelReached is the event of a quota whose use has come near its limit, reached
 // it, or is above it.
 func LevelReached(quota *quotav1.ClusterResourceQuota, use Use) Event {
-	var next string
-	switch mode := definition.ModeOf(quota.Spec, use.Resource); {
-	case mode != quotav1.EnforcementDeny:
-		next = unenforced(use.Level, mode)
-	case use.Level == quotav1.LevelUsedAboveHard:
-		next = "nothing is removed, and requests for more are refused: delete unneeded objects, or raise spec.quota.hard"
-	case use.Level == quotav1.LevelLimitReached:
-		next = "requests for more are refused: delete unneeded objects, or raise spec.quota.hard"
-	default:
-		next = "delete unneeded objects, or raise spec.quota.hard, before requests are refused"
+	var mode quotav1.EnforcementMode
+	if enforcement := definition.EnforcementOf(quota.Spec); !enforcement.Refuses() {
+		mode = enforcement.Mode
 	}
+	next := afterLevel(use.Level, mode, "delete unneeded objects, or raise spec.quota.hard")
 	return Event{
 		Regarding: quotaReference(quota.Name, quota.UID, use.Resource), Reason: string(use.Level), Action: counting,
 		Note: note(fmt.Sprintf("%s: used %s, hard %s", use.Resource, use.Used, use.Hard), "; "+next),
@@ -169,62 +158,37 @@ func AdmittedUnchecked(quota *quotav1.ClusterResourceQuota, message string) Even
 	}
 }
 
+// LedgerLost is the event of a quota whose ledger somebody deleted, edited or restored. The message is that of the condition
+// Ready. The action names until when nothing is granted: two losses are two events.
+func LedgerLost(quota *quotav1.ClusterResourceQuota, until time.Time, message string) Event {
+	return Event{
+		Regarding: quotaReference(quota.Name, quota.UID, ""), Reason: quotav1.EventLedgerLost,
+		Action: sealing + until.UTC().Format(time.RFC3339), Note: note(message, ""),
+	}
+}
+
 // LevelReachedInView is the same on the view that a namespace has of the quota.
 func LevelReachedInView(view *quotav1.LocalResourceQuota, use Use) Event {
-	var next string
-	switch mode, unlike := view.Status.Modes[use.Resource]; {
-	case unlike:
-		next = unenforced(use.Level, mode)
-	case use.Level == quotav1.LevelUsedAboveHard:
-		next = "nothing is removed, and requests for more are refused: " +
-			"delete unneeded objects, or ask the cluster's administrator for a higher limit"
-	case use.Level == quotav1.LevelLimitReached:
-		next = "requests for more are refused: delete unneeded objects, or ask the cluster's administrator for a higher limit"
-	default:
-		next = "delete unneeded objects, or ask the cluster's administrator for a higher limit, before requests are refused"
-	}
+	next := afterLevel(use.Level, view.Status.Mode, "delete unneeded objects, or ask the cluster's administrator for a higher limit")
 	return Event{
 		Regarding: viewReference(view.Namespace, view.Name, view.UID, use.Resource), Reason: string(use.Level), Action: counting,
 		Note: note(fmt.Sprintf("%s: used %s by all namespaces that share the quota, hard %s", use.Resource, use.Used, use.Hard), "; "+next),
 	}
 }
 
-// unenforced says what comes of a level if nothing is refused.
-func unenforced(level quotav1.Level, mode quotav1.EnforcementMode) string {
-	if level == quotav1.LevelNearLimit {
-		return fmt.Sprintf("requests that go beyond it are admitted, because the mode is %s", mode)
-	}
-	return fmt.Sprintf("requests for more are admitted, because the mode is %s", mode)
-}
-
-// Changed is the event of a change of what a quota limits. Its action names the generation: two changes of one limit are two
-// events.
-func Changed(quota *quotav1.ClusterResourceQuota, change quotav1.SpecChange) Event {
-	field := map[string]string{
-		"hard": "spec.quota.hard", "mode": "spec.enforcement.mode", "trial": "spec.trial.hard", "selector": "spec.selector",
-		"whenUnavailable": "spec.enforcement.whenUnavailable",
-	}[change.Field]
-	regarding := quotaReference(quota.Name, quota.UID, "")
-	regarding.FieldPath = field
-	what := change.Field
-	if change.Resource != "" {
-		regarding.FieldPath = path(field, change.Resource)
-		what += " of " + string(change.Resource)
-	}
-	return Event{
-		Regarding: regarding, Reason: quotav1.ReasonSpecChanged, Action: changing + strconv.FormatInt(change.Generation, 10),
-		Note: note(changedHow(change, what), ""), Informs: true,
-	}
-}
-
-func changedHow(change quotav1.SpecChange, what string) string {
+// afterLevel says what comes of a level, and how there comes to be more room. The mode is empty if requests are refused.
+func afterLevel(level quotav1.Level, mode quotav1.EnforcementMode, room string) string {
 	switch {
-	case change.From == "":
-		return fmt.Sprintf("%s set %s to %s", change.By, what, change.To)
-	case change.To == "":
-		return fmt.Sprintf("%s removed %s, which was %s", change.By, what, change.From)
+	case mode != "" && level == quotav1.LevelNearLimit:
+		return fmt.Sprintf("requests that go beyond it are admitted, because the mode is %s", mode)
+	case mode != "":
+		return fmt.Sprintf("requests for more are admitted, because the mode is %s", mode)
+	case level == quotav1.LevelUsedAboveHard:
+		return "nothing is removed, and requests for more are refused: " + room
+	case level == quotav1.LevelLimitReached:
+		return "requests for more are refused: " + room
 	default:
-		return fmt.Sprintf("%s changed %s from %s to %s", change.By, what, change.From, change.To)
+		return room + ", before requests are refused"
 	}
 }
 

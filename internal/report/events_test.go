@@ -6,6 +6,7 @@ package report
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -82,7 +83,7 @@ func TestEventsWordForWord(t *testing.T) {
 		"what would have been refused, to the administrator": {
 			got: Refused("u1", refusal(quotav1.ReasonWouldExceed, "exceeded quota: team")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: WouldExceed Admitting: admitted pods: exceeded quota: team; " +
-				"with the mode Deny it would be refused: status.history of the quota counts such requests",
+				"with the mode Deny it would be refused: the metric sharedquota_admission_would_refuse_total counts such requests",
 		},
 		"what would have been refused, to the owner": {
 			got: RefusedInView("u2", refusal(quotav1.ReasonWouldExceed, "exceeded quota: team")),
@@ -116,6 +117,10 @@ func TestEventsWordForWord(t *testing.T) {
 			want: "ClusterResourceQuota team u1: AdmittedWhileUnavailable Counting: pods: used 12, hard 10, 2 above it; " +
 				"nothing is removed: delete unneeded objects; set it",
 		},
+		"a ledger was lost": {
+			got:  LedgerLost(team, time.Unix(5000, 0), "it was deleted"),
+			want: "ClusterResourceQuota team u1: LedgerLost SealingUntil1970-01-01T01:23:20Z: it was deleted",
+		},
 		"an owner's limit comes near": {
 			got: LevelReachedInView(view, use(quotav1.LevelNearLimit, "8")),
 			want: "LocalResourceQuota shop/team u2 status.total.hard{requests.cpu}: NearLimit Counting: " +
@@ -139,39 +144,6 @@ func TestEventsWordForWord(t *testing.T) {
 			recorded := &recorder{}
 			test.got.Record(recorded)
 			if diff := cmp.Diff("Warning "+test.want, recorded.line); diff != "" {
-				t.Errorf("event (-want,+got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestTheEventOfAChange(t *testing.T) {
-	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "u1"}}
-	for name, test := range map[string]struct {
-		change quotav1.SpecChange
-		want   string
-	}{
-		"a limit is changed": {
-			change: quotav1.SpecChange{By: "olga", Generation: 7, Field: "hard", Resource: "requests.cpu", From: "16", To: "20"},
-			want:   "spec.quota.hard{requests.cpu}: SpecChanged ChangingToGeneration7: olga changed hard of requests.cpu from 16 to 20",
-		},
-		"a limit is added": {
-			change: quotav1.SpecChange{By: "olga", Generation: 7, Field: "trial", Resource: "pods", To: "20"},
-			want:   "spec.trial.hard{pods}: SpecChanged ChangingToGeneration7: olga set trial of pods to 20",
-		},
-		"a limit is removed": {
-			change: quotav1.SpecChange{By: "olga", Generation: 7, Field: "hard", Resource: "pods", From: "16"},
-			want:   "spec.quota.hard{pods}: SpecChanged ChangingToGeneration7: olga removed hard of pods, which was 16",
-		},
-		"the mode is changed": {
-			change: quotav1.SpecChange{By: "olga", Generation: 8, Field: "mode", From: "Deny", To: "Warn"},
-			want:   "spec.enforcement.mode: SpecChanged ChangingToGeneration8: olga changed mode from Deny to Warn",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			recorded := &recorder{}
-			Changed(quota, test.change).Record(recorded)
-			if diff := cmp.Diff("Normal ClusterResourceQuota team u1 "+test.want, recorded.line); diff != "" {
 				t.Errorf("event (-want,+got):\n%s", diff)
 			}
 		})

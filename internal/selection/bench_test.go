@@ -23,7 +23,7 @@ func BenchmarkDisjoint(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var entries []Entry
 			for b.Loop() {
-				entries, _ = Disjoint(areas, []string{"kube-system", "operator"}, 32)
+				entries, _ = Disjoint(areas, []string{"kube-system", "operator"}, upTo(32))
 			}
 			b.ReportMetric(float64(len(entries)), "entries")
 			b.ReportAllocs()

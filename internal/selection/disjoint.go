@@ -44,40 +44,117 @@ type Entry struct {
 	where conjunction
 }
 
+// Bounds are what all entries together may take.
+type Bounds struct {
+	// Entries is how many there may be, at least 1.
+	Entries int
+	// Narrow is up to which size, in bytes, selectors aren't widened. No wider one is larger.
+	Narrow int
+	// Bytes are what the entries may take as Size tells, which counts each listed value at least once. A nil Size tells nothing.
+	Bytes int
+	Size  func(Entry) int
+}
+
+func (b Bounds) fit(entries []Entry) bool {
+	room := b.Bytes
+	for i := 0; i < len(entries) && b.Size != nil && room >= 0; i++ {
+		room -= b.Size(entries[i])
+	}
+	return room >= 0
+}
+
+// hopeless returns how many of the largest requests must be widened, because the values that all list take too much however they are
+// split. Each try to split them took seconds. No more than Narrow allows are returned.
+func (b Bounds) hopeless(asking []request, large int) int {
+	listed, room := map[[2]string]bool{}, b.Bytes
+	for i := len(asking) - 1; i >= 0 && b.Size != nil; i-- {
+		for _, need := range asking[i].where {
+			for _, value := range need.allowed.listed {
+				if name := [2]string{need.key, value}; !listed[name] {
+					listed[name], room = true, room-len(value)
+				}
+			}
+		}
+		if room < 0 {
+			return min(i+1, large)
+		}
+	}
+	return 0
+}
+
 // Disjoint returns entries that match all labels that some area with rules
 // selects, each by exactly one entry, and match no others. Each entry says of the
-// label with the namespace's name that it is none of protected. No more than most
-// entries are returned, and most is at least 1:
+// label with the namespace's name that it is none of protected. The entries keep
+// within the bounds:
 //
 //  1. For all that an entry matches, the same owners want all of its rules.
-//  2. If that takes too many, owners no longer keep entries apart: for all that
+//  2. If that takes too much, owners no longer keep entries apart: for all that
 //     an entry matches, all of its rules are wanted.
-//  3. If that takes too many, rules don't either: each entry has the rules of all
+//  3. If that takes too much, rules don't either: each entry has the rules of all
 //     areas that it has anything in common with.
-//  4. If that takes too many as well, exact is false, and one entry matches
-//     labels that no area selects, too. Each label is one that it is in some
-//     area, whatever the others are.
+//  4. If that takes too much, the largest selectors are widened, and steps 1 to 3
+//     are taken again: exact is false, and entries match labels that no area
+//     selects, too.
+//  5. If that takes too much as well, there is one entry. Each label is one that
+//     it is in some area, whatever the others are, and if that is too large, in
+//     some area as widened. This one is returned even if it doesn't fit.
 //
 // But for Entry.Areas and Entry.Around the result depends only on what the areas
 // choose and want, not on their order.
 //
 // The fewest entries take exponential time to find, and aren't searched for;
-// nor is a split pursued once it has several times most parts. So 500 areas
-// that have one label take 2 ms, and 500 that overlap at random take 25 ms to
-// end in step 4, on one core.
-func Disjoint(areas []Area, protected []string, most int) (entries []Entry, exact bool) {
+// nor is a split pursued once it has several times as many parts as there may be
+// entries. So 500 areas that have one label take 2 ms, and 500 that overlap at
+// random take 25 ms to end in step 5, on one core.
+func Disjoint(areas []Area, protected []string, within Bounds) (entries []Entry, exact bool) {
 	requests := requestsIn(areas, protected)
 	asking := slices.DeleteFunc(slices.Clone(requests), func(r request) bool { return len(r.rules) == 0 })
 	if len(asking) == 0 {
 		return nil, true
 	}
-	ruled := regionsOf(asking)
-	for _, regions := range [][]region{ownedBy(asking), ruled, withoutRules(ruled)} {
-		if split, ok := split(regions, most); ok {
-			return entriesFor(split, requests), true
+	slices.SortFunc(asking, largestFirst)
+	large := 0
+	for large < len(asking) && asking[large].where.size() > within.Narrow {
+		large++
+	}
+	for widened := within.hopeless(asking, large); ; widened = min(max(1, widenFaster*widened), large) {
+		for _, apart := range []func(request) []string{request.owned, request.ruled, request.bare} {
+			split, ok := split(regionsOf(widest(asking[:widened], asking[widened:], within.Narrow, protected), apart), within.Entries)
+			if !ok {
+				continue
+			}
+			if entries := entriesFor(split, requests); within.fit(entries) {
+				return entries, widened == 0
+			}
+		}
+		if widened == large {
+			break
 		}
 	}
-	return entriesFor([]region{{where: around(asking, protected)}}, requests), false
+	entries = entriesFor([]region{{where: around(asking, protected)}}, requests)
+	if !within.fit(entries) {
+		where := around(widest(asking[:large], asking[large:], within.Narrow, protected), protected)
+		entries = entriesFor([]region{{where: where}}, requests)
+	}
+	return entries, false
+}
+
+// widenFaster is how many times as many selectors are widened if it wasn't enough: each try costs what three splits do.
+const widenFaster = 4
+
+// largestFirst leaves no two requests in the order that they were given in, but for those that are alike.
+func largestFirst(a, b request) int {
+	return cmp.Or(cmp.Compare(b.where.size(), a.where.size()), a.where.compare(b.where),
+		slices.Compare(a.rules, b.rules), cmp.Compare(a.owner, b.owner))
+}
+
+// widest returns all requests, the large ones widened.
+func widest(large, others []request, narrow int, protected []string) []request {
+	wide := slices.Concat(large, others)
+	for i := range large {
+		wide[i].where = wide[i].where.widened(narrow, protected)
+	}
+	return wide
 }
 
 // region is where the same rules are wanted.
@@ -145,34 +222,26 @@ func allBut(protected []string) valueSet {
 	return valueSet{absent: true, except: true, listed: sortedSet(protected)}
 }
 
-func regionsOf(asking []request) []region {
+// regionsOf returns the regions of requests, which these rules keep apart.
+func regionsOf(asking []request, apart func(request) []string) []region {
 	regions := make([]region, 0, len(asking))
 	for _, request := range asking {
-		regions = append(regions, request.region)
+		regions = append(regions, region{request.where, apart(request)})
 	}
 	return regions
 }
 
-// ownedBy returns the regions, in which each owner is one more rule, so that what
-// different owners ask for stays apart. No rule begins with a zero byte.
-func ownedBy(asking []request) []region {
-	regions := make([]region, 0, len(asking))
-	for _, request := range asking {
-		if request.owner != "" {
-			request.rules = sortedSet(request.rules, []string{"\x00" + request.owner})
-		}
-		regions = append(regions, request.region)
+// owned returns the rules, of which the owner is one more. No rule begins with a zero byte.
+func (r request) owned() []string {
+	if r.owner == "" {
+		return r.rules
 	}
-	return regions
+	return sortedSet(r.rules, []string{"\x00" + r.owner})
 }
 
-func withoutRules(regions []region) []region {
-	bare := make([]region, 0, len(regions))
-	for _, ruled := range regions {
-		bare = append(bare, region{where: ruled.where})
-	}
-	return bare
-}
+func (r request) ruled() []string { return r.rules }
+
+func (request) bare() []string { return nil }
 
 // around returns the narrowest conjunction that a LabelSelector can express
 // and that has all that is asked for in it, but for what is protected.
@@ -191,6 +260,8 @@ func around(asking []request, protected []string) conjunction {
 	return all
 }
 
+// entriesFor returns an entry for each region in which something is asked for. Where requests were widened, the regions go beyond
+// what they ask for.
 func entriesFor(regions []region, requests []request) []Entry {
 	slices.SortFunc(regions, func(a, b region) int { return a.where.compare(b.where) })
 	entries := make([]Entry, 0, len(regions))
@@ -207,8 +278,81 @@ func entriesFor(regions []region, requests []request) []Entry {
 				entry.Around = append(entry.Around, request.area)
 			}
 		}
-		entry.Rules = sortedSet(rules...)
-		entries = append(entries, entry)
+		if entry.Rules = sortedSet(rules...); len(entry.Rules) > 0 {
+			entries = append(entries, entry)
+		}
 	}
 	return entries
+}
+
+// maxPieces bounds the work of Covered and of Entry.LiesIn.
+const maxPieces = 10000
+
+// Where is what a label selector chooses.
+type Where struct {
+	where conjunction
+	some  bool
+}
+
+// WhereOf returns what a label selector chooses; nothing if it is nil. It doesn't validate the selector, as the API server has: each look
+// at a large configuration spent most of its time on that.
+func WhereOf(selector *metav1.LabelSelector) Where {
+	if selector == nil {
+		return Where{}
+	}
+	expressions := slices.Clone(selector.MatchExpressions)
+	for key, value := range selector.MatchLabels {
+		expressions = append(expressions, metav1.LabelSelectorRequirement{
+			Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{value},
+		})
+	}
+	where := Where{some: true}
+	for _, expression := range expressions {
+		allowed := valueSet{listed: sortedSet(expression.Values)}
+		switch expression.Operator {
+		case metav1.LabelSelectorOpIn:
+		case metav1.LabelSelectorOpNotIn:
+			allowed.absent, allowed.except = true, true
+		case metav1.LabelSelectorOpExists:
+			allowed = valueSet{except: true}
+		case metav1.LabelSelectorOpDoesNotExist:
+			allowed = valueSet{absent: true}
+		default:
+			return Where{}
+		}
+		if where.where, where.some = where.where.with(expression.Key, allowed); !where.some {
+			return Where{}
+		}
+	}
+	return where
+}
+
+// Covered reports whether label selectors together match every namespace that
+// the selector matches by its labels, but for the protected ones. What would take
+// too long to tell, it takes for uncovered.
+func Covered(selector Selector, protected []string, by []Where) bool {
+	wanted, some := unprotected(selector, protected)
+	if !some {
+		return true // it matches nothing
+	}
+	var covering []conjunction
+	for _, one := range by {
+		if one.some {
+			covering = append(covering, one.where)
+		}
+	}
+	return wanted.liesIn(covering)
+}
+
+// LiesIn reports whether the selectors together match, by their labels, every
+// namespace that meets the entry. If that would take too long to find out, it is
+// false.
+func (e Entry) LiesIn(selectors []Selector) bool {
+	var around []conjunction
+	for _, selector := range selectors {
+		if where, some := conjunctionOf(selector); some {
+			around = append(around, where)
+		}
+	}
+	return e.where.liesIn(around)
 }

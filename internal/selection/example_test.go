@@ -50,7 +50,7 @@ func ExampleDisjoint() {
 	entries, exact := selection.Disjoint([]selection.Area{
 		area("payments", "team", "payments", "pods"),
 		area("production", "tier", "prod", "services"),
-	}, nil, 10)
+	}, nil, selection.Bounds{Entries: 10})
 	for i := range entries {
 		fmt.Println(metav1.FormatLabelSelector(&entries[i].Selector), entries[i].Rules)
 	}

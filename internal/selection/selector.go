@@ -27,14 +27,19 @@ type Selector struct {
 	annotations map[string]string // key -> the value that it must have
 }
 
+// Everything returns the Selector that matches every namespace.
+func Everything() Selector { return Selector{labels: labels.Everything()} }
+
 // Compile returns the compiled selector. The error names the field of a
 // ClusterResourceQuota that is wrong, and all of them if there are several.
 func Compile(selector quotav1.ClusterResourceQuotaSelector) (Selector, error) {
-	if errs := Validate(selector, field.NewPath("spec", "selector")); len(errs) > 0 {
-		return Selector{}, fmt.Errorf("invalid selector: %w", errs.ToAggregate())
-	}
 	// Without labels the annotations choose. Upstream takes nil for nothing.
 	byLabels, err := metav1.LabelSelectorAsSelector(cmp.Or(selector.LabelSelector, &metav1.LabelSelector{}))
+	if err != nil || len(selector.AnnotationSelector) > 0 || isEmpty(selector) { // otherwise, all labels have been validated just now
+		if errs := Validate(selector, field.NewPath("spec", "selector")); len(errs) > 0 {
+			return Selector{}, fmt.Errorf("invalid selector: %w", errs.ToAggregate())
+		}
+	}
 	if err != nil {
 		return Selector{}, fmt.Errorf("compiling the label selector: %w", err)
 	}
@@ -74,6 +79,10 @@ func (s Selector) Matches(namespaceLabels, namespaceAnnotations map[string]strin
 	}
 	return true
 }
+
+// HasAnnotations reports whether the selector asks for annotations too, which no
+// label selector can.
+func (s Selector) HasAnnotations() bool { return len(s.annotations) > 0 }
 
 // Labels returns the part of the selector that is about labels.
 func (s Selector) Labels() labels.Selector {

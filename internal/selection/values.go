@@ -4,6 +4,7 @@
 package selection
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -72,11 +73,6 @@ func (v valueSet) width() int {
 	return width
 }
 
-func (v valueSet) has(value string) bool {
-	_, found := slices.BinarySearch(v.listed, value)
-	return found != v.except
-}
-
 func (v valueSet) complement() valueSet {
 	return valueSet{absent: !v.absent, except: !v.except, listed: v.listed}
 }
@@ -87,44 +83,50 @@ func (v valueSet) overlaps(other valueSet) bool {
 		return true
 	case v.except, !other.except && len(other.listed) < len(v.listed):
 		return other.overlaps(v)
-	default:
-		return slices.ContainsFunc(v.listed, other.has)
 	}
+	rest := other.listed
+	for _, value := range v.listed {
+		if rest = from(rest, value); (len(rest) > 0 && rest[0] == value) != other.except {
+			return true
+		}
+	}
+	return false
 }
 
 func (v valueSet) within(other valueSet) bool { return !v.overlaps(other.complement()) }
 
 func (v valueSet) intersection(other valueSet) valueSet {
-	both := valueSet{absent: v.absent && other.absent, except: v.except && other.except}
-	switch {
-	case both.except:
-		both.listed = sortedSet(v.listed, other.listed)
-	case v.except:
-		both.listed = those(other.listed, v.has)
-	default:
-		both.listed = those(v.listed, other.has)
-	}
-	return both
+	return v.combined(other, func(a, b bool) bool { return a && b })
 }
 
+// union returns what is in any of the sets, of which there is one at least.
 func union(sets []valueSet) valueSet {
-	var result valueSet
-	var present [][]string // of the sets that list what they have
-	var lacking []string   // of all other sets
-	for _, set := range sets {
-		result.absent = result.absent || set.absent
-		switch {
-		case !set.except:
-			present = append(present, set.listed)
-		case !result.except:
-			result.except, lacking = true, set.listed
-		default:
-			lacking = those(lacking, set.complement().has)
-		}
+	if len(sets) == 1 {
+		return sets[0]
 	}
-	result.listed = sortedSet(present...)
-	if result.except {
-		result.listed = those(lacking, valueSet{except: true, listed: result.listed}.has)
+	middle := len(sets) / 2
+	return union(sets[:middle]).combined(union(sets[middle:]), func(a, b bool) bool { return a || b })
+}
+
+// combined returns the set of all that is in it according to whether it is in each of two.
+func (v valueSet) combined(other valueSet, isIn func(a, b bool) bool) valueSet {
+	result := valueSet{absent: isIn(v.absent, other.absent), except: isIn(v.except, other.except)}
+	for a, b := v.listed, other.listed; len(a)+len(b) > 0; {
+		order := cmp.Compare(len(b), len(a)) // of an empty list, the other one is first
+		if len(a) > 0 && len(b) > 0 {
+			order = strings.Compare(a[0], b[0])
+		}
+		var value string
+		inA, inB := order <= 0, order >= 0
+		if inA {
+			value, a = a[0], a[1:]
+		}
+		if inB {
+			value, b = b[0], b[1:]
+		}
+		if isIn(inA != v.except, inB != other.except) != result.except {
+			result.listed = append(result.listed, value)
+		}
 	}
 	return result
 }
@@ -164,8 +166,14 @@ func (v valueSet) requirements(key string) []metav1.LabelSelectorRequirement {
 	}
 }
 
-func those(listed []string, wanted func(string) bool) []string {
-	return slices.DeleteFunc(slices.Clone(listed), func(value string) bool { return !wanted(value) })
+// from returns the rest of a sorted list from a value on. It looks near the beginning first.
+func from(sorted []string, value string) []string {
+	near := 1
+	for near < len(sorted) && sorted[near] < value {
+		near *= 2
+	}
+	i, _ := slices.BinarySearch(sorted[:min(near+1, len(sorted))], value)
+	return sorted[i:]
 }
 
 func sortedSet(lists ...[]string) []string {

@@ -46,9 +46,11 @@ func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	}
 	webhooks, exact := settings.Webhooks(nil)
 	list.SetResourceVersion("9")
-	list.(*admissionregistrationv1.ValidatingWebhookConfigurationList).Items = []admissionregistrationv1.ValidatingWebhookConfiguration{{
-		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName, Annotations: settings.Annotations(exact)}, Webhooks: webhooks,
-	}}
+	configuration := admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName}, Webhooks: webhooks,
+	}
+	settings.Annotate(&configuration, exact)
+	list.(*admissionregistrationv1.ValidatingWebhookConfigurationList).Items = []admissionregistrationv1.ValidatingWebhookConfiguration{configuration}
 	if s.err != nil && s.fails != 0 {
 		s.fails--
 		return s.err

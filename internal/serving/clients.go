@@ -7,9 +7,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 
-	"github.com/sharedquota/shared-quota-operator/internal/certs"
+	"k8s.io/client-go/util/cert"
 )
 
 // clientAuthorities is the file of the authorities of the certificates that callers present.
@@ -38,17 +37,9 @@ func (c clientAuthorities) verify() (func(*tls.Config), error) {
 }
 
 func (c clientAuthorities) read() (*x509.CertPool, error) {
-	text, err := os.ReadFile(string(c))
+	pool, err := cert.NewPool(string(c))
 	if err != nil {
 		return nil, fmt.Errorf("--client-ca-file: %w", err)
-	}
-	certificates, err := certs.ParseBundle(text)
-	if err != nil {
-		return nil, fmt.Errorf("--client-ca-file %s: %w", c, err)
-	}
-	pool := x509.NewCertPool()
-	for _, certificate := range certificates {
-		pool.AddCert(certificate)
 	}
 	return pool, nil
 }

@@ -8,5 +8,7 @@
 // token in the webhook configuration alone. A token that was removed from it is accepted for a
 // minute, and a new one at once, because the configuration is read live if need be.
 //
+// Connections without an accepted token are bounded (strangers), and the bodies of all others (guard).
+//
 // Invariant: no handler sees a stranger's request.
 package serving

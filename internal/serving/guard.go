@@ -27,8 +27,6 @@ const (
 	smallBody = 256 << 10
 	// smallBudget and largeBudget bound the bodies that are read at the same time, in bytes.
 	smallBudget, largeBudget = 32 << 20, 4 * maxBody
-	// budgetWait is how long a request waits for the bodies of others to be read.
-	budgetWait = 5 * time.Second
 	// answerWithin is how long all that is done for a request may take, however long it
 	// waits here.
 	answerWithin = reach.Timeout - reach.AnswerMargin
@@ -70,6 +68,8 @@ func newGuard(callers *Callers, certified bool, observer Observer, next http.Han
 
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
+	over := connectionOf(request.Context())
+	over.asks()
 	token, _, found := reach.CutToken(request.URL.Path)
 	if !found || g.certified && len(request.TLS.PeerCertificates) == 0 {
 		g.turnAway(writer, request)
@@ -88,8 +88,9 @@ func (g *guard) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 		g.turnAway(writer, request)
 		return
 	}
+	over.accepted()
 	budget, size := g.budget(request)
-	if !budget.TryAcquire(size) && !wait(ctx, budget, size) {
+	if budget.Acquire(ctx, size) != nil {
 		g.unserved(writer, request, began, errBusy)
 		return
 	}
@@ -130,13 +131,6 @@ func (g *guard) unserved(writer http.ResponseWriter, request *http.Request, bega
 	})
 	writer.Header().Set("Connection", "close")
 	http.Error(writer, err.Error(), http.StatusServiceUnavailable)
-}
-
-// wait reports whether others have left so much of the budget soon enough.
-func wait(ctx context.Context, budget *semaphore.Weighted, size int64) bool {
-	ctx, cancel := context.WithTimeout(ctx, budgetWait)
-	defer cancel()
-	return budget.Acquire(ctx, size) == nil
 }
 
 // budget returns what a body is held on, and how much of it. One of unknown length may be

@@ -123,7 +123,7 @@ func TestTheBodiesOfAllTogetherAreBounded(t *testing.T) {
 		}
 		small := ask(10 << 10)
 		began := clock.RealClock{}.Now()
-		if got, took := <-ask(maxBody), (clock.RealClock{}).Since(began); got != http.StatusServiceUnavailable || took != budgetWait {
+		if got, took := <-ask(maxBody), (clock.RealClock{}).Since(began); got != http.StatusServiceUnavailable || took != answerWithin {
 			t.Errorf("a fifth large one: got %d after %s", got, took)
 		}
 		waiting := ask(smallBody + 1)
@@ -200,7 +200,7 @@ func TestTheAuthoritiesOfCallersAreReadAgain(t *testing.T) {
 		t.Errorf("no file: got error %v", err)
 	}
 	write([]byte("nothing"))
-	if _, err := clientAuthorities(file).verify(); err == nil || err.Error() != "--client-ca-file "+file+": there is no certificate in it" {
+	if _, err := clientAuthorities(file).verify(); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("no certificate: got error %v", err)
 	}
 	given := issued(t)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -21,18 +22,15 @@ import (
 // server ends. The manager waits five seconds longer for it.
 const drainTimeout = 25 * time.Second
 
-// Limits of connections. A body is read for readTimeout at most, from when its request is
-// accepted: a limit on the whole would end the context of a request that is still worked on.
-// An API server opens connections that it uses later; one that it begins to use while it is
-// closed costs a request.
+// Limits of connections: see strangers for those before the first request. A body is read for readTimeout
+// at most, from when its request is accepted: a limit on the whole would end the context of a request that
+// is still worked on.
 const (
 	maxHeaderBytes    = 64 << 10
 	idleTimeout       = 90 * time.Second
-	readHeaderTimeout = 32 * time.Second
+	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
 	writeTimeout      = time.Minute
-	// http2Buffer is the least that HTTP/2 allows for what nobody has read yet, in bytes.
-	http2Buffer = 64 << 10
 )
 
 var errNotServing = errors.New("the webhooks are not served yet")
@@ -45,7 +43,9 @@ var errNotServing = errors.New("the webhooks are not served yet")
 // could tell that a caller had gone, and what was admitted for it was held until it
 // expired.
 func (s *Server) Start(ctx context.Context) error {
-	config := &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
+	// In HTTP/2, which API servers speak to webhooks on their own machine alone, the bodies of all requests
+	// share a connection: large ones delay small ones, unless strangers may fill very much memory.
+	config := &tls.Config{NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
 	for _, change := range s.options.TLSOpts {
 		change(config)
 	}
@@ -55,18 +55,15 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	server := &http.Server{
 		BaseContext:    func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ConnContext:    withConnection,
 		Handler:        newGuard(s.callers, s.certified, s.observer, s.WebhookMux()),
 		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: readHeaderTimeout, WriteTimeout: writeTimeout,
-		// API servers speak it to webhooks on their own machine alone, and strangers as they like.
-		HTTP2: &http.HTTP2Config{
-			MaxReceiveBufferPerConnection: http2Buffer, MaxReceiveBufferPerStream: http2Buffer, WriteByteTimeout: writeTimeout,
-		},
 	}
 	drained := make(chan error, 1)
 	context.AfterFunc(ctx, func() { drained <- drain(ctx, server, drainTimeout) })
 	log.FromContext(ctx).Info("Serving webhooks", "address", plain.Addr().String())
 	s.serving.Store(true)
-	if err := server.Serve(tls.NewListener(plain, config)); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(tls.NewListener(newStrangers(plain, clock.RealClock{}), config)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving webhooks: %w", err)
 	}
 	return <-drained

@@ -12,15 +12,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// timeout bounds a read that several callers share: it obeys none of their contexts.
+// usually bounds a read that several callers share: it obeys none of their contexts.
 // Callers that come meanwhile wait for it and for a read after it.
-const timeout = 4 * time.Second
+const usually = 4 * time.Second
 
 // Reads are reads that callers share. Its methods may be called concurrently.
 type Reads[T any] struct {
 	// what is read, for errors.
 	what string
 	read func(ctx context.Context, key string) (T, error)
+	// timeout bounds each read.
+	timeout time.Duration
 	// apart is the least time between two reads of a key; zero for none.
 	clock clock.Clock
 	apart time.Duration
@@ -46,7 +48,7 @@ type shared[T any] struct {
 // but never twice at once for the same key.
 func New[T any](what string, read func(ctx context.Context, key string) (T, error)) *Reads[T] {
 	return &Reads[T]{
-		what: what, read: read, next: map[string]*shared[T]{}, reading: map[string]bool{}, began: map[string]time.Time{},
+		what: what, read: read, timeout: usually, next: map[string]*shared[T]{}, reading: map[string]bool{}, began: map[string]time.Time{},
 	}
 }
 
@@ -54,6 +56,12 @@ func New[T any](what string, read func(ctx context.Context, key string) (T, erro
 // for each key, so there must be few. It must be called before the first read.
 func (r *Reads[T]) Apart(clock clock.Clock, least time.Duration) *Reads[T] {
 	r.clock, r.apart = clock, least
+	return r
+}
+
+// Within gives each read more or less time. It must be called before the first read.
+func (r *Reads[T]) Within(timeout time.Duration) *Reads[T] {
+	r.timeout = timeout
 	return r
 }
 
@@ -89,7 +97,7 @@ func (r *Reads[T]) work(ctx context.Context, key string) {
 	for r.isAsked(key) {
 		r.rest(key)
 		read := r.begin(key)
-		bounded, cancel := context.WithTimeout(ctx, timeout)
+		bounded, cancel := context.WithTimeout(ctx, r.timeout)
 		read.value, read.err = r.read(bounded, key)
 		cancel()
 		close(read.done)

@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
@@ -77,8 +79,6 @@ type vocabulary struct {
 	start       time.Time
 	lists       map[figures]corev1.ResourceList
 	numbers     []string
-	// all has each figure.
-	all map[corev1.ResourceName]bool
 }
 
 func newVocabulary() *vocabulary {
@@ -93,10 +93,6 @@ func newVocabulary() *vocabulary {
 		evaluators: evaluation.New(nil, evaluation.ClaimSources{}),
 		start:      time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
 		lists:      map[figures]corev1.ResourceList{},
-	}
-	v.all = map[corev1.ResourceName]bool{}
-	for _, name := range v.figures {
-		v.all[name] = true
 	}
 	widget, claim := v.sources[widgets].GroupResource(), v.sources[claims].GroupResource()
 	v.countedFrom = map[corev1.ResourceName][]schema.GroupResource{
@@ -210,6 +206,7 @@ type namespace struct {
 	// labels is a bit for each quota that selects it.
 	labels   int
 	revision uint64
+	raw      *metav1.PartialObjectMetadata
 }
 
 // quota is one version of a ClusterResourceQuota.
@@ -225,6 +222,7 @@ type quota struct {
 	audits bool
 	// ledger is the UID of the ledger that its status names.
 	ledger types.UID
+	raw    *quotav1.ClusterResourceQuota
 }
 
 func (q *quota) basis() ledger.Basis {
@@ -242,13 +240,23 @@ func (q *quota) limit() figures {
 	return masked(q.quota, figures{unlimited, unlimited, unlimited})
 }
 
-// limits is the quota as enforcement sees it.
-func (v *vocabulary) limitsOf(q *quota) ledger.Limits {
-	limits := ledger.Limits{Basis: q.basis(), Name: v.quotas[q.quota], Hard: q.list}
+// object returns the quota as Kubernetes has it.
+func (v *vocabulary) object(q *quota) *quotav1.ClusterResourceQuota {
+	object := &quotav1.ClusterResourceQuota{}
+	object.Name, object.UID, object.Generation, object.ResourceVersion = v.quotas[q.quota], q.uid, q.generation, v.number(q.revision)
+	object.Spec.Quota.Hard = q.list
 	if q.audits {
-		limits.Advisory = v.all
+		object.Spec.Enforcement.Mode = quotav1.EnforcementAudit
 	}
-	return limits
+	return object
+}
+
+// define returns the quota as enforcement sees it.
+func (v *vocabulary) define(object *quotav1.ClusterResourceQuota) definition.Definition {
+	return definition.Definition{Selector: v.selectors[slices.Index(v.quotas[:], object.Name)], Limits: ledger.Limits{
+		Basis: ledger.Basis{Quota: object.UID, Generation: object.Generation, Digest: string(object.UID)},
+		Name:  object.Name, Hard: object.Spec.Quota.Hard, Advisory: object.Spec.Enforcement.Mode == quotav1.EnforcementAudit,
+	}}
 }
 
 // stored is one version of a ledger.

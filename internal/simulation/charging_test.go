@@ -4,8 +4,11 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
@@ -14,17 +17,29 @@ import (
 func (r *request) charge() {
 	w := r.world
 	r.charging = charging{}
-	expiry := r.replica.now().Add(w.life()).Truncate(time.Second)
-	for _, covering := range r.covering {
-		amounts := masked(covering.quota, r.rise)
-		if amounts == (figures{}) || r.passed[covering.quota] {
+	expiry := r.replica.stamp(w.life())
+	// As package driver does: quotas that only advise come last.
+	inOrder := slices.SortedStableFunc(slices.Values(r.covering), func(a, b definition.Definition) int {
+		switch {
+		case a.Limits.Advisory == b.Limits.Advisory:
+			return 0
+		case b.Limits.Advisory:
+			return -1
+		default:
+			return 1
+		}
+	})
+	for _, covering := range inOrder {
+		limits := covering.Limits
+		q := slices.Index(w.vocabulary.quotas[:], limits.Name)
+		amounts := masked(q, r.rise)
+		if amounts == (figures{}) || r.passed[q] {
 			continue
 		}
-		limits := w.limitsOf(covering)
 		if w.mutation.enforcesAll {
-			limits.Advisory = nil
+			limits.Advisory = false
 		}
-		r.charging.quotas = append(r.charging.quotas, covering.quota)
+		r.charging.quotas = append(r.charging.quotas, q)
 		r.charging.charges = append(r.charging.charges, ledger.Charge{
 			Limits: limits,
 			Reservation: ledger.Reservation{
@@ -33,7 +48,7 @@ func (r *request) charge() {
 				},
 				From: w.from(r), Attempt: r.attempt, Amounts: w.list(amounts), Expiry: expiry,
 			},
-			Knowledge: r.knowledge,
+			Knowledge: coverage.Covered{Definitions: r.covering, Knowledge: r.knowledge}.Of(limits.Name), MaxDoubtful: 100,
 		})
 	}
 	if len(r.charging.charges) == 0 {
@@ -91,14 +106,13 @@ func (r *request) grantedAtOnce(q int) {
 	}
 	w.unrecorded[recording{q, r.key()}] = by
 	w.measureRoom(q)
-	w.measurePeak(q)
 }
 
 // charged takes the answer of one machine.
 func (r *request) charged() {
 	c := &r.charging
 	answer := c.reply.answer
-	if answer.Err != nil && len(c.charges[c.at].Limits.Advisory) > 0 {
+	if answer.Err != nil && c.charges[c.at].Limits.Advisory {
 		r.pass(c.quotas[c.at]) // as driver.Group does
 		answer.Decision, answer.Err = ledger.Granted{}, nil
 	}

@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sharedquota/shared-quota-operator/internal/balance"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
@@ -44,9 +47,7 @@ type room struct {
 func (w *world) recount() {
 	for q := range maxQuotas {
 		w.room[q].live = w.living(q)
-		w.peaks[q].live = w.peaks[q].live.max(w.room[q].live)
 		w.measureRoom(q)
-		w.measurePeak(q)
 	}
 }
 
@@ -120,9 +121,37 @@ func (w *world) isHeld(escrow ledger.Reservation) bool {
 	return false
 }
 
+// checkEnds judges what ended by its age: a fence while its edit may still be stored, or a seal while a request may be that
+// was granted by the ledger before.
+func (w *world) checkEnds(before, written *stored) {
+	was, is, q := before.snapshot.State, written.snapshot.State, written.quota
+	for _, edit := range w.edits {
+		if edit.stage == editAllowed && edit.imposed != nil && edit.quota == q && edit.generation == was.Fence.Generation &&
+			is.Fence.Generation == 0 && is.Generation < edit.generation {
+			w.failf("the fence of edit %d ended before the edit", edit.id)
+		}
+	}
+	if open := is.Sealed.IsZero() && !was.Sealed.IsZero(); open && w.now.Sub(w.lost[q]) < requestTimeout {
+		w.failf("a ledger was opened %v after another one had been lost", w.now.Sub(w.lost[q]))
+	}
+}
+
+// lose notes that a ledger is lost, if it was ever open.
+func (w *world) lose(lost *stored) {
+	if quota := w.quotas.newest[lost.quota]; quota != nil && quota.ledger == lost.snapshot.Version.UID {
+		w.lost[lost.quota] = w.now
+	}
+}
+
 // reserved takes it that a ledger was written.
 func (w *world) reserved(before, written *stored) {
+	if before != nil {
+		w.checkEnds(before, written)
+	}
 	for key, reservation := range written.snapshot.State.Reservations {
+		if request := w.charged[key]; reservation.Doubtful && w.now.Sub(request.begun) < doubtAfter {
+			w.failf("request %d was put in doubt before %s had passed", request.id, doubtAfter)
+		}
 		if before != nil {
 			if held, ok := before.snapshot.State.Reservations[key]; ok && held.Expiry.Equal(reservation.Expiry) {
 				continue
@@ -137,9 +166,7 @@ func (w *world) reserved(before, written *stored) {
 			request.granted[written.quota] = &granting
 		}
 	}
-	w.shrinkIfEnded(before, written)
 	w.measureRoom(written.quota)
-	w.measurePeak(written.quota)
 }
 
 // isMember reports whether a namespace has been a quota's since a revision, and before.
@@ -164,7 +191,7 @@ func (w *world) checkCommit(r *request) {
 			if rise == 0 {
 				continue
 			}
-			unasked := w.unasked(q, figure, granting, r.namespace)
+			unasked := w.unasked(q, figure, granting, r)
 			if live := w.room[q].live[figure]; live-unasked > r.limit[q][figure] {
 				w.failf("request %d took %s of quota %s to %d, of which nobody was asked about %d; the limit is %d",
 					r.id, w.figures[figure], w.vocabulary.quotas[q], live, unasked, r.limit[q][figure])
@@ -179,7 +206,7 @@ func (w *world) checkCommit(r *request) {
 
 // unasked returns what lives under a quota that nobody was asked about for it, and that a
 // ledger did not include.
-func (w *world) unasked(q, figure int, in *stored, own int) int {
+func (w *world) unasked(q, figure int, in *stored, by *request) int {
 	unasked := 0
 	for _, object := range w.objects[figureSource(figure)].newest {
 		if object == nil || w.selected[object.namespace][q] == 0 {
@@ -187,7 +214,7 @@ func (w *world) unasked(q, figure int, in *stored, own int) int {
 		}
 		for _, part := range object.parts {
 			asked := part.asked[q] == w.quotas.newest[q].uid && part.revision > w.joined[object.namespace][q]
-			if !asked && !w.includes(in, q, figure, own, object, part) {
+			if !asked && !w.includes(in, q, figure, by, object, part) {
 				unasked += part.amounts[figure]
 			}
 		}
@@ -196,24 +223,51 @@ func (w *world) unasked(q, figure int, in *stored, own int) int {
 }
 
 // includes reports whether a ledger includes a part of an object, or has to. A charge is
-// judged only by a ledger that has counted the request's own namespace, and if that is since
-// it last joined, with all that lived there then, unless the leader could not wait for that.
-func (w *world) includes(in *stored, q, figure, own int, object *object, part part) bool {
+// judged only by a ledger that has counted the request's own namespace, and all that the replica has seen join;
+// each with all that lived there then, unless the leader could not wait for that.
+func (w *world) includes(in *stored, q, figure int, by *request, object *object, part part) bool {
 	if in == nil || in.snapshot.State.Quota != w.quotas.newest[q].uid {
 		return false
 	}
 	has := func(namespace int) func(reached) bool {
 		return func(count reached) bool { return count.namespaces >= w.selected[namespace][q] }
 	}
+	own := by.namespace
 	uncounted := object.namespace == own && !slices.ContainsFunc(in.included[figure], has(own))
 	for _, reached := range in.included[figure] {
 		if (uncounted || has(object.namespace)(reached)) && reached.sources[object.source] >= part.revision {
 			return true
 		}
 	}
-	joined := w.joined[own][q]
-	return object.namespace == own && part.revision <= joined && joined <= in.snapshot.State.Counted[ledger.Namespaces] &&
-		w.waived[own][q] != joined
+	joined := w.joined[object.namespace][q]
+	counted := object.namespace == own && joined <= in.snapshot.State.Counted[ledger.Namespaces]
+	return (counted || joined <= by.saw) && part.revision <= joined && w.waived[object.namespace][q] != joined
+}
+
+// checkCovered judges what a front end found of a namespace: specs at least as new as the question's epoch, and
+// the namespace as it last changed before what is said to be seen of namespaces, or later.
+func (w *world) checkCovered(r *request) {
+	if m := w.mutation; m.noEpoch || m.noWitness || m.noLook {
+		return
+	}
+	for i, covering := range r.covering {
+		q, seen := slices.Index(w.vocabulary.quotas[:], covering.Limits.Name), r.knowledge[i].Seen
+		for _, change := range w.quotas.changes {
+			if is := change.value; change.revision <= r.asked.epoch && is != nil && is.uid == covering.Limits.Quota && is.generation > covering.Limits.Generation {
+				w.failf("request %d of epoch %d is judged by generation %d of quota %s, not %d",
+					r.id, r.asked.epoch, covering.Limits.Generation, covering.Limits.Name, is.generation)
+			}
+		}
+		selected := false
+		for _, change := range w.namespaces.changes {
+			if change.key == r.namespace {
+				selected = change.value != nil && change.value.labels>>q&1 == 1 || selected && change.revision > seen
+			}
+		}
+		if !selected {
+			w.failf("request %d is judged by quota %s, whose namespace had left before %d", r.id, covering.Limits.Name, seen)
+		}
+	}
 }
 
 // checkRefusal judges a refusal in an undisturbed cluster.
@@ -272,6 +326,45 @@ func (w *world) checkLearning() {
 	}
 }
 
+// tells is how long a leader may say at most that a quota is ready, although its ledger leaves every charge undecided.
+const tells = 6 * time.Second
+
+// checkReady judges what a leader says of its quotas, by what it knows itself.
+func (w *world) checkReady() {
+	if w.leader < 0 {
+		return
+	}
+	for _, driver := range w.replicas[w.leader].drivers {
+		if driver == nil || driver.call != nil || driver.isDue() {
+			continue // it is about to learn more
+		}
+		known := driver.machine.Current()
+		if !driver.saysReady(known.State) || driver.version != known.Version {
+			driver.refuses, driver.version = w.now, known.Version
+		}
+		if late := w.now.Sub(driver.refuses); late > tells {
+			w.failf("quota %s is said to be ready, and has left every charge undecided for %v", w.vocabulary.quotas[driver.quota], late)
+		}
+	}
+}
+
+// saysReady reports whether the condition Ready is true although no charge can be decided by the ledger.
+func (d *driver) saysReady(known ledger.State) bool {
+	r := d.replica
+	spec, quotas := r.quotas[d.quota], r.world.vocabulary.quotas
+	if spec == nil {
+		return false
+	}
+	figures := balance.Read(r.counter.count, quotas[d.quota], spec.uid, known)
+	if d.untaken || figures.Target.Generation != spec.generation || len(figures.Uncounted(known)) > 0 {
+		return false
+	}
+	caller := ledger.Knowledge{}
+	r.counter.count.Read(quotas[d.quota], func(view counting.View) { caller.Seen = view.Counted()[ledger.Namespaces] })
+	_, undecided := ledger.Edit(known).Judge(ledger.Charge{Limits: r.world.define(r.world.object(spec)).Limits, Knowledge: caller}).(ledger.Undecided)
+	return undecided
+}
+
 // isBehind reports whether the ledger lacks use that the leader has counted.
 func (d *driver) isBehind() bool {
 	stored := d.replica.world.ledgers.newest[d.quota]
@@ -328,16 +421,26 @@ func (w *world) checkStill() {
 // report takes what a machine reports.
 func (w *world) report(d *driver, effect machine.Effect) {
 	switch effect := effect.(type) {
+	case machine.Untaken:
+		d.untaken = !effect.Since.IsZero() && !w.mutation.silent
 	case machine.Conflicted:
 		w.counts.conflicts++
 	case machine.Committed:
 		w.counts.writes++
-	case machine.Holds:
-		w.hear(d, effect)
 	case machine.Impossible:
 		w.counts.impossible++
-		if !strings.Contains(effect.Err.Error(), "another quota") {
+		goesOn := w.mutation.outlives && errors.Is(effect.Err, machine.ErrBackwards)
+		if !strings.Contains(effect.Err.Error(), "another quota") && !goesOn {
 			w.failf("replica %d, quota %s: %v", d.replica.id, w.vocabulary.quotas[d.quota], effect.Err)
 		}
+	}
+}
+
+// enforces notes that a quota refuses something now: by its mode, or by a fence. If an edit is refused after its fence was
+// set, because another edit was first, the fence still binds replicas that have seen neither.
+func (w *world) enforces(q int) {
+	quota, ledger := w.quotas.newest[q], w.ledgers.newest[q]
+	if quota != nil && (!quota.audits || ledger != nil && ledger.snapshot.State.Fence.Generation != 0) {
+		w.enforced[q] = w.revision
 	}
 }

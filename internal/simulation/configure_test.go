@@ -51,7 +51,7 @@ func (i *imposition) apply(draft *ledger.Draft) {
 func (i *imposition) end() bool {
 	err := i.reply.answer.Err
 	if errors.Is(err, machine.ErrNoLedger) {
-		draft := ledger.Edit(ledger.State{Basis: ledger.Basis{Quota: i.uid}, Sealed: i.replica.now().Truncate(time.Second)})
+		draft := ledger.Edit(ledger.State{Basis: ledger.Basis{Quota: i.uid}, Sealed: i.replica.stamp(0)})
 		i.apply(draft)
 		err = i.replica.replaceLedger(i.quota, machine.Version{}, draft.State())
 	}
@@ -121,10 +121,12 @@ func (c *counter) goOnWriting(outcome outcome) {
 	case outcome == vanishes:
 		c.write = nil
 	case len(writing.forgets) > 0:
-		q, now := writing.forgets[0], c.replica.now()
+		q := writing.forgets[0]
+		c.replica.world.uids++
+		mark := c.replica.world.uids
 		writing.forgets = writing.forgets[1:]
 		if known := c.replica.quotas[q]; known != nil {
-			writing.imposed = c.replica.impose(q, known.uid, func(draft *ledger.Draft) { draft.Forget(now) })
+			writing.imposed = c.replica.impose(q, known.uid, func(draft *ledger.Draft) { draft.Forget(mark) })
 		}
 	default:
 		c.replica.world.writeConfiguration(writing.previous, writing.next)
@@ -180,7 +182,7 @@ func (e *edit) ask() {
 		return
 	}
 	fence := ledger.Fence{
-		Generation: e.generation, Hard: e.world.hard(e.quota, e.hard), Until: e.replica.now().Add(e.world.life()).Truncate(time.Second),
+		Generation: e.generation, Hard: e.world.hard(e.quota, e.hard), Until: e.replica.stamp(e.world.life()),
 	}
 	e.stage = editAsked
 	e.imposed = e.replica.impose(e.quota, current.uid, func(draft *ledger.Draft) {

@@ -35,6 +35,8 @@ type counter struct {
 	writes bool
 	// specs are the first versions seen of each quota's generation.
 	specs [maxQuotas]*entry
+	// ages are of each quota's ledger, and seals of one that is sealed.
+	ages, seals [maxQuotas]ledger.Ages
 }
 
 // observed is what an observation was made of.
@@ -54,7 +56,7 @@ func (r *replica) lead() {
 	r.counter.count = counting.New(r.world.evaluators,
 		func(quotas []string) { r.counter.tell(quotas, false) }, func(quotas []string) { r.counter.tell(quotas, true) })
 	for q := range maxQuotas {
-		r.counter.due[q] = r.now()
+		r.counter.due[q], r.counter.ages[q], r.counter.seals[q] = r.now(), ledger.Ages{}, ledger.Ages{}
 	}
 	for kind := countNamespaces; kind <= countClaims; kind++ {
 		r.streams[kind] = stream{}
@@ -155,7 +157,7 @@ func (c *counter) define(known *quota) {
 	c.defined[known.quota], c.limited[known.quota] = known.basis(), true
 	c.count.Define(counting.Target{
 		UID: known.uid, Generation: known.generation, Digest: known.basis().Digest,
-		Quota:    evaluation.Quota{Name: w.vocabulary.quotas[known.quota], Spec: corev1.ResourceQuotaSpec{Hard: known.list}},
+		Quota:    evaluation.Quota{Name: w.vocabulary.quotas[known.quota], Spec: corev1.ResourceQuotaSpec{Hard: known.list}, Advisory: known.audits},
 		Selector: w.selectors[known.quota], Sources: sources,
 	}, c.replica.now())
 }

@@ -4,8 +4,8 @@
 // Package simulation simulates a cluster around the operator's machines. All of it is in
 // tests, runs in one goroutine, and is decided by a seed.
 //
-// Real are the machines with the ledgers' arithmetic, and the leader's count with its
-// evaluators. Modelled are:
+// Real are the machines with the ledgers' arithmetic, the leader's count with its evaluators, and
+// the front end's index of quotas and namespaces with its search. Modelled are:
 //
 //   - the API server: one order of revisions over namespaces, quotas, ledgers, objects and
 //     the webhook configuration; its own views of namespaces and of the configuration, which
@@ -14,21 +14,21 @@
 //     now or of a moment before;
 //   - the driver of machines: calls that take effect and are answered apart, get lost before
 //     or after, or take effect long after their caller has given up;
-//   - the front end: epoch, witness, live looks, what is known of namespaces, several quotas,
-//     callers who leave;
-//   - the leader: definitions, the making of ledgers, expiry with its live looks, the webhook
+//   - the front end: live reads, several quotas, callers who leave;
+//   - the leader: definitions, the making of ledgers, expiry and doubt with live looks, the webhook
 //     configuration and recounts. Every call of these is a step of its own, and may be lost.
 //     A deposed leader goes on with what it knew;
 //   - the webhook for quotas, which has a ledger bind before a limit is lowered, or a mode
 //     becomes Deny;
 //   - clients and administrators, who create, update, delete, relabel, lower, raise and
 //     remove; objects that nobody is asked about; requests that fail after admission;
-//     somebody who deletes ledgers or the configuration; an API version that isn't served;
-//     crashes between any two steps; clocks that differ.
+//     somebody who deletes or edits ledgers, or deletes the configuration; somebody who puts etcd
+//     back to a backup; an API version that isn't served; crashes between any two steps; clocks that
+//     are wrong by up to an hour, jump, or stand still.
 //
-// Not modelled are edited ledgers and the trail by which a deletion is made good at once,
-// entries that are not exact, warnings, trials, scopes, changes of selectors, forged requests, dry runs, and
-// objects that are stored in a namespace after it was deleted.
+// Not modelled are ledgers that are edited with a right checksum, entries that are not exact, warnings,
+// scopes, changes of selectors, forged requests, dry runs, and objects that are stored in a
+// namespace after it was deleted.
 //
 // # The check
 //
@@ -52,12 +52,12 @@
 // was another since the request began. What it can't decide is let pass, and counts as use
 // that nobody was asked about.
 //
-// In a cluster that is left alone, what machines report as held is what the ledger and grants
-// from escrow come to, and no less than what lives.
-//
 // In a cluster that is left alone, no request is denied what has been free for 400 ms, and
 // none is left undecided. Free is what neither lives nor is reserved for a request that has
 // not been stored; a request that failed holds its room until it expires, as documented.
+//
+// What a front end finds of a namespace must be as new as the question's epoch, and as what it
+// says to have seen of namespaces.
 //
 // When everything stands still, used equals what lives, nothing is reserved and no fence
 // stands.
@@ -68,7 +68,7 @@
 // disturbed for 50 to 120 steps, comes to rest, and is worked with undisturbed. Half of them
 // have a theme, which makes a rare coincidence likely. About 1000 of them take a second of
 // one core. TestEveryOrder makes every order of up to twelve steps in small worlds, which
-// have 59,000 states together. TestMutations puts defects into the operator, each of
+// have 80,000 states together. TestMutations puts defects into the operator, each of
 // which must be found. A failure is shrunk and told line by line; SIMULATE_SEED replays it,
 // and SIMULATE_MACHINES tells what each machine was told.
 package simulation

@@ -198,10 +198,15 @@ func (c *chooser) clients(id, hard, request int) {
 		}
 		c.add(deleteQuota, q, 0, 0)
 		if w.ledgers.newest[q] != nil {
-			c.add(deleteLedger, q, 0, 0)
+			c.add(loseLedger, q, hard%2, 0)
 		}
 	}
 	c.add(stopServing, 0, 0, 0)
+	c.add(backUp, 0, 0, 0)
+	if w.backup != nil {
+		c.add(restoreBackup, 0, 0, 0)
+		c.add(restoreBackup, 1, 0, 0)
+	}
 	if !w.newestConfiguration().deleted {
 		c.add(deleteConfiguration, 0, 0, 0)
 	}

@@ -58,6 +58,18 @@ func smallWorlds() map[string]small {
 			once:   []step{create(1, 0, 0, 1), create(2, 0, 1, 1), {action: beginEdit, a: 3, b: 0, c: 0}},
 			faults: map[action]int{failEdit: 1, loseCall: 1, effectCall: 1}, depth: 10, least: 1000, finds: mutation{noFence: true},
 		},
+		"a ledger is lost while a request is under way": {
+			once: []step{
+				create(1, maxNamespaces, 0, 0), create(2, maxNamespaces, 1, 0), {action: loseLedger}, {action: loseLedger, b: 1},
+				{action: advance, a: 50000},
+			},
+			depth: 7, least: 14000, finds: mutation{opensEarly: true},
+		},
+		"a ledger is lost with the fence of a limit that is lowered": {
+			prepare: []step{create(1, 0, 0, 0)},
+			once:    []step{create(2, 0, 1, 0), {action: beginEdit, a: 3, b: maxQuotas, c: 0}, {action: loseLedger}, {action: advance, a: 65500}},
+			depth:   9, least: 39000, finds: mutation{oldGeneration: true},
+		},
 		"a quota that is full begins to deny": {
 			prepare: full, audits: true,
 			once:  []step{create(3, 0, 2, 1), create(4, 1, 0, 0), {action: beginEdit, a: 5, b: 0, c: 1}},
@@ -171,6 +183,8 @@ func (*exploration) canHappen(w *world, client step) bool {
 	switch client.action {
 	case deleteObject:
 		return w.objectAt(place{client.a, client.b, client.c}) != nil
+	case loseLedger:
+		return w.ledgers.newest[client.a] != nil
 	case relist:
 		return w.replicas[client.a].pending(kind(client.b)) && client.c <= w.length(kind(client.b))
 	case depose:
@@ -234,7 +248,7 @@ func (w *world) hash(seed maphash.Seed) uint64 {
 	}
 	add(w.now, w.revision, w.leader, w.knownNamespaces, w.loaded, len(w.orphans), w.written, w.ledgers.newest)
 	for _, r := range w.replicas {
-		add(r.alive, r.streams, r.coverage, r.counter != nil)
+		add(r.alive, r.streams, r.memory, r.counter != nil)
 		for _, driver := range r.all() {
 			add(driver.machine, driver.released, driver.sleeping, driver.wakeAt, driver.call != nil)
 			if driver.call != nil {
@@ -243,7 +257,7 @@ func (w *world) hash(seed maphash.Seed) uint64 {
 		}
 	}
 	for _, request := range w.requests {
-		add(request.id, request.status, request.stage, request.left, request.read, request.again, request.refused, request.knowledge,
+		add(request.id, request.status, request.stage, request.left, request.search, request.next, request.read, request.again, request.refused, request.knowledge,
 			request.until, request.patience, request.charging.at, request.charging.probing, request.limit)
 	}
 	for _, edit := range w.edits {

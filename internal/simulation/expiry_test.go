@@ -6,7 +6,6 @@ package simulation
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,18 +16,20 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// beginExpiry begins to look for the objects of expired reservations.
+// beginExpiry begins to look for the objects of reservations that are old.
 func (t *task) beginExpiry(c *counter) {
-	state, now := c.replica.current(t.quota).State, c.replica.now()
-	t.fence, t.forgotten = state.Fence, state.Forgotten()
-	if c.replica.world.mutation.dropsEscrows {
-		for _, one := range state.ForeignEscrows("") {
-			if one.Expiry.Add(-life).Before(now) {
-				t.dropped = append(t.dropped, one)
-			}
+	known, now := c.replica.current(t.quota), c.replica.now()
+	state, w, ages := known.State, c.replica.world, c.ages[t.quota]
+	ages.See(now, state.Lives(known.Version.UID)...)
+	t.forgotten = state.Forgotten()
+	expired, next := ages.Old(now, state, func(one ledger.Reservation) (time.Duration, bool) { return w.due(c.replica, ages, one), true })
+	c.again(t.quota, next)
+	for _, reservation := range expired {
+		c.again(t.quota, time.Second)
+		if w.mutation.dropsEscrows && reservation.IsEscrow() {
+			t.dropped = append(t.dropped, reservation)
+			continue
 		}
-	}
-	for _, reservation := range state.Expired(now) {
 		if reservation.IsEscrow() {
 			t.escrows = append(t.escrows, reservation)
 			continue
@@ -39,14 +40,63 @@ func (t *task) beginExpiry(c *counter) {
 			t.dropped = append(t.dropped, reservation)
 		}
 	}
-	slices.SortFunc(t.expired, func(a, b ledger.Reservation) int {
-		return strings.Compare(string(a.UID)+a.Attempt, string(b.UID)+b.Attempt)
-	})
-	t.joined = c.joined(t.quota, state)
-	if next := untilNextExpiry(state, now); next > 0 {
-		c.again(t.quota, next)
+	t.doubt(c, state)
+	if state.Fence.Generation != 0 {
+		left := w.endsIn(c.replica, fences, ages, state.Fence.Life(known.Version.UID), w.life(), state.Fence.Until)
+		c.again(t.quota, max(left, time.Second))
+		if left <= 0 {
+			t.fence = state.Fence
+		}
 	}
+	t.joined = c.joined(t.quota, state)
 	t.nextLook(c)
+}
+
+// doubt looks for the objects of reservations that are not young any more.
+func (t *task) doubt(c *counter, state ledger.State) {
+	w, now, ages := c.replica.world, c.replica.now(), c.ages[t.quota]
+	old, next := ages.Old(now, state, func(one ledger.Reservation) (time.Duration, bool) {
+		if one.Doubtful || one.IsEscrow() || ages.Left(now, one.Life(), w.life()) <= 0 {
+			return 0, false
+		}
+		left := w.endsIn(c.replica, doubts, ages, one.Life(), doubtAfter, one.Expiry.Add(doubtAfter-w.life()))
+		return doubtAfter - ages.Left(now, one.Life(), doubtAfter) + left, true
+	})
+	c.again(t.quota, next)
+	for _, reservation := range old {
+		c.again(t.quota, time.Second)
+		if !w.isThere(reservation) {
+			t.doubted = append(t.doubted, reservation)
+		}
+	}
+}
+
+// due is how old a reservation is when its life ends.
+func (w *world) due(by *replica, ages ledger.Ages, one ledger.Reservation) time.Duration {
+	what, old := reservations, w.life()
+	if one.IsEscrow() {
+		what = escrowed
+		if w.mutation.dropsEscrows {
+			old = escrowLife
+		}
+	}
+	return old - ages.Left(by.now(), one.Life(), old) + w.endsIn(by, what, ages, one.Life(), old, one.Expiry)
+}
+
+// endsIn is how long it takes until something is over.
+func (w *world) endsIn(by *replica, what aged, ages ledger.Ages, life ledger.Life, old time.Duration, stored time.Time) time.Duration {
+	left := ages.Left(by.now(), life, old)
+	if w.mutation.byWriter == what {
+		left = min(left, stored.Sub(by.wall()))
+	}
+	return left
+}
+
+// sealed is how long a ledger stays sealed in place of one that was lost.
+func (c *counter) sealed(t *task) time.Duration {
+	seal, w := ledger.Seal(t.replaced.UID), c.replica.world
+	c.seals[t.quota].See(c.replica.now(), seal)
+	return w.endsIn(c.replica, seals, c.seals[t.quota], seal, w.seal(), t.state.Sealed.Add(w.seal()))
 }
 
 func (c *counter) awaits(q int, state ledger.State, reservation ledger.Reservation) bool {
@@ -59,7 +109,7 @@ func (c *counter) awaits(q int, state ledger.State, reservation ledger.Reservati
 
 // nextLook goes on with the next reservation, then the fence, then what must be written.
 func (t *task) nextLook(c *counter) {
-	w, now := c.replica.world, c.replica.now()
+	w := c.replica.world
 	if w.mutation.dropsBlindly {
 		t.dropped, t.expired = append(t.dropped, t.expired...), nil
 	}
@@ -68,11 +118,11 @@ func (t *task) nextLook(c *counter) {
 		t.stage = taskProve
 	case len(t.expired) > 0:
 		t.stage = taskLook
-	case t.stage != taskGeneration && t.fence.Generation != 0 && !now.Before(t.fence.Until):
+	case t.stage != taskGeneration && t.fence.Generation != 0:
 		t.stage = taskGeneration
 	case (t.forgotten != 0 || len(t.escrows) > 0) && t.newest == nil:
 		t.stage = taskDemand
-	case len(t.dropped) > 0 || t.vain || t.newest != nil:
+	case len(t.dropped)+len(t.doubted) > 0 || t.vain || t.newest != nil:
 		t.edit(c)
 	default:
 		t.stage = taskDone
@@ -152,6 +202,9 @@ func (t *task) edit(c *counter) {
 			for _, reservation := range t.dropped {
 				draft.Drop(reservation)
 			}
+			for _, reservation := range t.doubted {
+				draft.Doubt(reservation)
+			}
 			if t.vain {
 				draft.RemoveFence(t.fence, t.generation)
 			}
@@ -216,20 +269,6 @@ func (w *world) isThere(reservation ledger.Reservation) bool {
 		}
 	}
 	return false
-}
-
-func untilNextExpiry(state ledger.State, now time.Time) time.Duration {
-	next := time.Duration(0)
-	if state.Fence.Generation != 0 {
-		next = max(state.Fence.Until.Sub(now), 0) + time.Second
-	}
-	for _, reservation := range state.Reservations {
-		left := max(reservation.Expiry.Sub(now), 0) + time.Second
-		if next == 0 || left < next {
-			next = left
-		}
-	}
-	return next
 }
 
 func parse(revision string) uint64 {

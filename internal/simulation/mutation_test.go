@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -16,8 +17,13 @@ type mutation struct {
 	// trustsLooks: a live look that explained why entry and cache disagree is believed for
 	// some seconds.
 	trustsLooks bool
+	// listsOneByOne: a watch shows the objects of a list one after the other.
+	listsOneByOne bool
 	// noKnowledge: a charge is judged whatever is known of namespaces.
 	noKnowledge bool
+	// joinsAlone: a front end heeds only that the request's own namespace joined. boasts: it says to have seen all
+	// that joined. listsChanges: it takes a list for what changed since.
+	joinsAlone, boasts, listsChanges bool
 	// noTouch: what has changed since an equal count is not told, of sources or of all.
 	noTouch, noTouchAtAll bool
 	// lazy: a settle that raises what is used waits so long.
@@ -32,10 +38,13 @@ type mutation struct {
 	answersEarly bool
 	// overwrites: a replica's writes meet no conflict.
 	overwrites bool
-	// opensAtOnce: a ledger is made again without regard to what is in flight.
-	opensAtOnce bool
+	// opensEarly: a ledger in place of a lost one is opened while requests may be under way that the lost one
+	// admitted.
+	opensEarly bool
 	// trustsMachine: that a machine knows a ledger is taken for its being there.
 	trustsMachine bool
+	// oldGeneration: such a ledger doesn't tell which spec is stored.
+	oldGeneration bool
 	// shortLife: reservations end before the API server gives up.
 	shortLife bool
 	// noJoin: what an older count has holds though a namespace joined.
@@ -54,12 +63,16 @@ type mutation struct {
 	noModeFence bool
 	// enforcesAll: limits that only advise are enforced.
 	enforcesAll bool
-	// heldEscrows: what is held in escrow is reported with what is held.
-	heldEscrows bool
-	// silent: what is held isn't reported once it is granted from escrow.
+	// byWriter: that ends sooner by the time that its writer stored.
+	byWriter aged
+	// silent: nobody hears that a ledger does not take the count.
 	silent bool
-	// escrow: replicas take escrows. modes: quotas change between Deny and Audit.
-	escrow, modes bool
+	// outlives: a process goes on with what it remembers after etcd was restored.
+	outlives bool
+	// trustsLost: a ledger is taken as it is though it was written by what another history remembers.
+	trustsLost bool
+	// escrow: replicas take escrows. modes: quotas change between Deny and Audit. restores: etcd is put back to backups.
+	escrow, modes, restores bool
 	// theme is of all schedules that look for it; zero for any.
 	theme int
 	// first is the seed of the first schedule.
@@ -73,6 +86,42 @@ func (w *world) life() time.Duration {
 		return 10 * time.Second
 	}
 	return life
+}
+
+// aged is what ends by its age.
+type aged int
+
+const (
+	_ aged = iota
+	reservations
+	doubts
+	seals
+	fences
+	escrowed
+)
+
+// know changes what a front end says that it knows of namespaces.
+func (m mutation) know(r *request) {
+	for i, covering := range r.covering {
+		known := &r.knowledge[i]
+		if m.noKnowledge {
+			*known = ledger.Knowledge{Seen: 1 << 62}
+		}
+		if own := r.world.selected[r.namespace][slices.Index(r.world.vocabulary.quotas[:], covering.Limits.Name)]; m.joinsAlone && own <= r.saw {
+			known.Joined = min(known.Joined, own)
+		}
+		if m.boasts {
+			known.All = r.world.revision
+		}
+	}
+}
+
+// seal is how long a ledger stays sealed that replaces a lost one.
+func (w *world) seal() time.Duration {
+	if w.mutation.opensEarly {
+		return w.life() / 2
+	}
+	return w.life()
 }
 
 // observation changes what a machine is shown of a count.

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
@@ -51,6 +52,8 @@ type stream struct {
 	// listed: the first list has come.
 	listed   bool
 	position int
+	// rest is what a mutated watch has yet to show of its list.
+	rest []func()
 }
 
 // replica is one process of the operator.
@@ -58,7 +61,7 @@ type replica struct {
 	world *world
 	id    int
 	alive bool
-	// offset is how far its clock is from the world's.
+	// offset is how far the time that its machines are told is from the world's.
 	offset  time.Duration
 	streams [kinds]stream
 	drivers [maxQuotas]*driver
@@ -66,9 +69,12 @@ type replica struct {
 	forgotten []*driver
 	serial    int
 	// quotas and ledgers are the informers' caches.
-	quotas   [maxQuotas]*quota
-	ledgers  [maxQuotas]*stored
-	coverage coverage
+	quotas  [maxQuotas]*quota
+	ledgers [maxQuotas]*stored
+	// memory is the front end's index of quotas and namespaces.
+	memory *coverage.Memory
+	// trusted is when a mutated front end looked for a question.
+	trusted map[trust]time.Time
 	// counter counts while the replica leads; nil otherwise.
 	counter *counter
 	// born and busy are when it started, and when it last was held up.
@@ -87,11 +93,11 @@ func (r *replica) options() machine.Options {
 	}
 	o.Escrow = machine.EscrowOptions{
 		Holder: "replica" + r.world.number(uint64(r.id)), UID: types.UID("r" + r.world.number(uint64(r.id)) + "-" + r.world.number(uint64(r.serial))),
-		Life: escrowLife, Recall: escrowRecall, Linger: r.world.life(), Every: time.Second,
+		Life: escrowLife, Recall: escrowRecall, Every: time.Second,
 		Busy: 1, Parts: int64(1 + r.world.shape.seed%2),
 	}
 	if r.world.mutation.endless {
-		o.Escrow.Life, o.Escrow.Linger = time.Hour, o.Escrow.Linger+escrowLife-time.Hour
+		o.Escrow.Life = time.Hour
 	}
 	if r.world.mutation.noRecall {
 		o.Escrow.Recall = -time.Second
@@ -99,11 +105,38 @@ func (r *replica) options() machine.Options {
 	return o
 }
 
+// now is by the clock that counts how much time has passed.
 func (r *replica) now() time.Time { return r.world.now.Add(r.offset) }
+
+// wall is what the clock on the wall shows, which the replica writes into ledgers. It may be wrong, jump now and then, or
+// stand still.
+func (r *replica) wall() time.Time {
+	const scatters = 0x9e3779b97f4a7c15
+	drawn := (r.world.shape.seed<<2 + uint64(r.id)) * scatters
+	wrong := func(drawn uint64) time.Duration {
+		return time.Duration(drawn>>32%uint64(2*mostWrong/time.Second))*time.Second - mostWrong
+	}
+	switch now := r.world.now; drawn >> 30 % 4 {
+	case 0:
+		return now
+	case 1:
+		return now.Add(wrong(drawn))
+	case 2:
+		return now.Add(wrong(drawn + uint64(now.Unix()/8)*scatters))
+	default:
+		return r.world.start.Add(wrong(drawn))
+	}
+}
+
+// stamp is the time that is stored of what lasts so long.
+func (r *replica) stamp(long time.Duration) time.Time {
+	return r.wall().Add(long).Truncate(time.Second)
+}
 
 // start begins a process that knows nothing.
 func (r *replica) start() {
 	*r = replica{world: r.world, id: r.id, offset: r.offset, alive: true, serial: r.serial, busy: r.world.now}
+	r.memory, r.trusted = coverage.NewMemory(r.world.define), map[trust]time.Time{}
 }
 
 // crash loses everything but what is on its way.
@@ -111,7 +144,6 @@ func (r *replica) crash() {
 	w := r.world
 	for _, lost := range r.all() {
 		maps.DeleteFunc(w.unrecorded, func(_ recording, by *driver) bool { return by == lost })
-		w.shrink()
 		if lost.call != nil {
 			w.orphan(lost.call)
 		}
@@ -131,6 +163,14 @@ func (r *replica) crash() {
 		w.leader = -1
 	}
 	*r = replica{world: w, id: r.id, offset: r.offset, serial: r.serial}
+}
+
+// saw returns the revision up to which the front end's watch has shown namespaces.
+func (r *replica) saw() uint64 {
+	if at := r.streams[watchNamespaces].position; at > 0 {
+		return r.world.namespaces.changes[at-1].revision
+	}
+	return 0
 }
 
 func (r *replica) synced() bool {
@@ -195,6 +235,11 @@ type driver struct {
 	observed *observed
 	// read is when a load last took effect.
 	read time.Time
+	// untaken: the machine reported that its ledger does not take the count. refuses is since when the ledger at
+	// version leaves every charge undecided all the same.
+	untaken bool
+	refuses time.Time
+	version machine.Version
 	// owes is since when a changed count may be unsettled; zero for never.
 	owes time.Time
 	// held is until when a mutated count is held back.
@@ -339,10 +384,7 @@ func (d *driver) abandon(id machine.RequestID, reserved ledger.Key) {
 			break
 		}
 	}
-	if one := (recording{d.quota, reserved}); d.replica.world.unrecorded[one] != nil {
-		delete(d.replica.world.unrecorded, one)
-		d.replica.world.shrink()
-	}
+	delete(d.replica.world.unrecorded, recording{d.quota, reserved})
 	d.step(machine.Cancel{ID: id, Reserved: reserved, Until: d.replica.now().Add(editTimeout)})
 }
 

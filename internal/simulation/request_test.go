@@ -4,18 +4,21 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
 const (
-	catchUpWait = 100 * time.Millisecond
-	countWait   = 3 * time.Second
-	countPoll   = 50 * time.Millisecond
+	countWait = 3 * time.Second
+	countPoll = 50 * time.Millisecond
 )
 
 // status is what the API server knows of a request.
@@ -37,15 +40,9 @@ const (
 	stageNone stage = iota
 	// stageCatchUp waits for the watch of quotas.
 	stageCatchUp
-	// stageListQuotas, because the question is newer than the watch.
-	stageListQuotas
-	stageReadNamespace
-	// stageListToSettle, because entry and namespace disagree.
-	stageListToSettle
+	// stageRead reads what the search asks for.
+	stageRead
 	stageCharge
-	// stageLook and stageLookAtQuotas read again before a refusal.
-	stageLook
-	stageLookAtQuotas
 	stagePause
 	// stageReply: the answer is on its way to the API server.
 	stageReply
@@ -78,15 +75,19 @@ type request struct {
 	// passed are quotas that couldn't decide, and refuse nothing.
 	passed [maxQuotas]bool
 
-	stage     stage
-	until     time.Time
-	atLeast   uint64
-	read      read
-	covering  []*quota
-	knowledge ledger.Knowledge
+	stage    stage
+	until    time.Time
+	search   coverage.Search
+	next     coverage.Step
+	read     read
+	covering []definition.Definition
+	// knowledge is, for each of covering, what was known of namespaces, and saw up to where the watch had shown them.
+	knowledge []ledger.Knowledge
+	saw       uint64
 	// again: a charge was not granted, and refused is why. It is tried again until
 	// patience.
 	again    bool
+	asks     bool
 	refused  ledger.Decision
 	patience time.Time
 	charging charging
@@ -96,8 +97,6 @@ type request struct {
 type read struct {
 	done      bool
 	failed    bool
-	began     time.Time
-	after     uint64
 	namespace *namespace
 	quotas    []*quota
 	revision  uint64
@@ -135,43 +134,63 @@ func (r *request) arrive() {
 	r.cover(0)
 }
 
+// question is what the front end takes the API server to have asked.
+func (r *request) question() reach.Question {
+	asked, mutation := reach.Question{Witness: reach.WitnessExact, Quotas: r.asked.set(), Epoch: r.asked.epoch}, r.world.mutation
+	if mutation.noEpoch {
+		asked.Epoch = 0
+	}
+	if mutation.noWitness {
+		asked.Witness, asked.Quotas = reach.WitnessSome, ""
+	}
+	return asked
+}
+
 // cover finds out which quotas cover the namespace.
 func (r *request) cover(atLeast uint64) {
-	r.atLeast = atLeast
-	if r.asked.epoch > r.replica.coverage.seenQuotas && !r.world.mutation.noEpoch {
-		r.stage, r.until = stageCatchUp, r.replica.now().Add(catchUpWait)
-		return
+	name, mutation := r.world.vocabulary.namespaces[r.namespace], r.world.mutation
+	if mutation.noLook {
+		atLeast = 0
 	}
-	r.coverNamespace()
+	if looked, ok := r.replica.trusted[r.trust()]; mutation.trustsLooks && ok && r.replica.now().Sub(looked) < trustedFor {
+		if known, ok := r.replica.memory.Known(name); ok {
+			r.covered(known)
+			return
+		}
+	}
+	r.search = r.replica.memory.Cover(r.question(), name, atLeast)
+	r.advance()
 }
 
-func (r *request) coverNamespace() {
-	seen, mutation := &r.replica.coverage, r.world.mutation
-	known := seen.state(r.namespace, r.asked)
-	settled := mutation.noWitness || seen.isSettled(known, r.asked, r.replica.now(), mutation.trustsLooks)
-	if known.namespace == nil || known.seen < r.atLeast && !mutation.noLook || !settled {
-		r.beginRead(stageReadNamespace)
-		return
-	}
-	r.covered(known)
+func (r *request) coverNow(look coverage.Look) {
+	r.search = r.replica.memory.CoverNow(r.question(), r.world.vocabulary.namespaces[r.namespace], look)
+	r.advance()
 }
 
-func (r *request) beginRead(stage stage) {
-	r.stage = stage
-	r.read = read{began: r.replica.now(), after: max(r.atLeast, r.replica.coverage.seen)}
+// advance goes on with the search.
+func (r *request) advance() {
+	switch r.next = r.search.Next(r.replica.now()); r.next {
+	case coverage.Done:
+		r.covered(r.search.Covered())
+	case coverage.WaitForQuotas:
+		r.stage, r.until = stageCatchUp, r.search.Until()
+	default:
+		r.stage, r.read = stageRead, read{}
+	}
 }
+
+// trust is a question about a namespace. trustedFor is how long a mutated front end believes a look for it.
+type trust struct {
+	namespace int
+	asked     question
+}
+
+const trustedFor = 5 * time.Second
+
+func (r *request) trust() trust { return trust{r.namespace, r.asked} }
 
 // isReading reports whether a live read is awaited that has not happened.
-func (r *request) isReading() bool { return r.reads() && !r.read.done }
-
-func (r *request) reads() bool {
-	switch r.stage {
-	case stageListQuotas, stageReadNamespace, stageListToSettle, stageLook, stageLookAtQuotas:
-		return true
-	default:
-		return false
-	}
-}
+func (r *request) isReading() bool { return r.stage == stageRead && !r.read.done }
 
 // takeRead has the API server answer a live read.
 func (r *request) takeRead(fails bool) {
@@ -188,7 +207,7 @@ func (r *request) isReady() bool {
 	case stageNone, stageReply:
 		return false
 	case stageCatchUp:
-		return r.replica.coverage.seenQuotas >= r.asked.epoch || !r.until.After(now)
+		return !r.search.Waits(now)
 	case stageCharge:
 		return r.charging.reply.came
 	case stagePause:
@@ -208,83 +227,68 @@ func (r *request) wakeAt() time.Time {
 
 // goOn does what comes next.
 func (r *request) goOn() {
-	if r.reads() && (r.read.failed || r.read.namespace == nil && (r.stage == stageReadNamespace || r.stage == stageLook)) {
-		r.refuse(nil)
-		return
-	}
-	seen := &r.replica.coverage
 	switch r.stage {
 	case stageCatchUp:
-		if seen.seenQuotas >= r.asked.epoch {
-			r.coverNamespace()
-			return
-		}
-		r.beginRead(stageListQuotas)
-	case stageListQuotas:
-		seen.mergeQuotas(r.read.quotas, r.read.revision)
-		r.coverNamespace()
-	case stageReadNamespace:
-		r.goOnCovering()
-	case stageListToSettle:
-		seen.mergeQuotas(r.read.quotas, r.read.revision)
-		known := seen.state(r.namespace, r.asked)
-		if known.namespace == nil {
+		r.advance()
+	case stageRead:
+		if r.read.failed || r.next == coverage.ReadNamespace && r.read.namespace == nil {
 			r.refuse(nil)
 			return
 		}
-		seen.settle(r.namespace, known.namespace.revision, r.asked)
-		r.covered(known)
-	default:
-		r.goOnCharging()
-	}
-}
-
-func (r *request) goOnCovering() {
-	seen := &r.replica.coverage
-	seen.mergeNamespace(r.read.namespace, r.read.began, r.read.after)
-	known := seen.state(r.namespace, r.asked)
-	if known.settled || r.world.mutation.noWitness || agrees(seen.covering(known.namespace), r.asked) {
-		r.covered(known)
-		return
-	}
-	r.beginRead(stageListToSettle)
-}
-
-func (r *request) goOnCharging() {
-	seen := &r.replica.coverage
-	switch r.stage {
+		if !r.learn() {
+			r.refuse(nil)
+			return
+		}
+		r.advance()
 	case stageCharge:
 		r.charged()
-	case stageLook:
-		seen.mergeNamespace(r.read.namespace, r.read.began, r.read.after)
-		r.lookedAtNamespace(seen.state(r.namespace, question{}))
-	case stageLookAtQuotas:
-		known := seen.state(r.namespace, question{})
-		for _, covering := range seen.covering(known.namespace) {
-			if live := r.read.quotas[covering.quota]; live != nil {
-				seen.putQuota(live)
-			} else {
-				seen.removeQuota(covering.quota, covering.revision)
-			}
-		}
-		r.covered(known)
 	case stagePause:
 		r.lookAgain()
 	default:
 	}
 }
 
+// learn takes what was read. It reports false if the namespace is gone.
+func (r *request) learn() bool {
+	w, memory := r.world, r.replica.memory
+	switch r.next {
+	case coverage.ReadNamespace:
+		if w.mutation.trustsLooks {
+			r.replica.trusted[r.trust()] = r.replica.now()
+		}
+		return r.search.Found(r.read.namespace.raw)
+	case coverage.ReadQuotas:
+		for _, covering := range r.search.Covered().Definitions {
+			if live := r.read.quotas[slices.Index(w.vocabulary.quotas[:], covering.Limits.Name)]; live != nil {
+				memory.Read(live.raw)
+			} else {
+				memory.Miss(covering.Limits.Name, r.read.revision)
+			}
+		}
+	case coverage.ListQuotas:
+		names := map[string]bool{}
+		for _, live := range r.read.quotas {
+			if live != nil {
+				memory.Read(live.raw)
+				names[live.raw.Name] = true
+			}
+		}
+		memory.Listed(names, r.read.revision)
+	default:
+	}
+	return true
+}
+
 // covered goes on with the quotas that cover the namespace.
-func (r *request) covered(known known) {
+func (r *request) covered(found coverage.Covered) {
 	before := r.covering
-	r.covering = r.replica.coverage.covering(known.namespace)
-	r.knowledge = ledger.Knowledge{Seen: known.seen}
-	if known.namespace != nil {
-		r.knowledge.Namespace = known.namespace.revision
+	r.covering, r.knowledge = found.Definitions, found.Knowledge
+	if r.asks {
+		found.Ask()
 	}
-	if r.world.mutation.noKnowledge {
-		r.knowledge = ledger.Knowledge{Seen: 1 << 62}
-	}
+	r.saw = r.replica.saw()
+	r.world.checkCovered(r)
+	r.world.mutation.know(r)
 	if _, denied := r.refused.(ledger.Denied); r.again && denied && sameLimits(before, r.covering) {
 		r.refuse(r.refused)
 		return
@@ -292,16 +296,8 @@ func (r *request) covered(known known) {
 	r.charge()
 }
 
-func sameLimits(a, b []*quota) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].uid != b[i].uid || a[i].generation != b[i].generation {
-			return false
-		}
-	}
-	return true
+func sameLimits(a, b []definition.Definition) bool {
+	return slices.EqualFunc(a, b, func(x, y definition.Definition) bool { return x.Limits.Basis == y.Limits.Basis })
 }
 
 // decided takes the outcome of a charge.
@@ -331,26 +327,17 @@ func (r *request) decided(answer machine.Answer) {
 
 // lookAgain makes sure of a decision other than yes.
 func (r *request) lookAgain() {
-	if undecided, ok := r.refused.(ledger.Undecided); ok && undecided.Reason == ledger.StaleNamespaces {
+	undecided, _ := r.refused.(ledger.Undecided)
+	_, denied := r.refused.(ledger.Denied)
+	switch {
+	case denied:
+		r.coverNow(coverage.LookNamespace)
+	case undecided.Reason == ledger.StaleNamespaces, undecided.Reason == ledger.NotJoined:
+		r.asks = r.stage == stagePause && undecided.Reason == ledger.NotJoined
 		r.cover(undecided.Members)
-		return
+	default:
+		r.coverNow(coverage.LookQuotas)
 	}
-	seen, now := &r.replica.coverage, r.replica.now()
-	known := seen.state(r.namespace, r.asked)
-	if !known.isVerified(now) || !seen.isSettled(known, r.asked, now, r.world.mutation.trustsLooks) {
-		r.atLeast = 0
-		r.beginRead(stageLook)
-		return
-	}
-	r.lookedAtNamespace(known)
-}
-
-func (r *request) lookedAtNamespace(known known) {
-	if _, denied := r.refused.(ledger.Denied); denied {
-		r.covered(known)
-		return
-	}
-	r.beginRead(stageLookAtQuotas)
 }
 
 // refuse ends the request; the decision is nil if something failed.
@@ -371,8 +358,9 @@ func (r *request) refuse(decision ledger.Decision) {
 func (r *request) undecidedBy(decision ledger.Decision) int {
 	undecided, ok := decision.(ledger.Undecided)
 	for _, covering := range r.covering {
-		if ok && covering.audits && r.world.vocabulary.quotas[covering.quota] == undecided.Quota && !r.passed[covering.quota] {
-			return covering.quota
+		q := slices.Index(r.world.vocabulary.quotas[:], covering.Limits.Name)
+		if ok && covering.Limits.Advisory && covering.Limits.Name == undecided.Quota && !r.passed[q] {
+			return q
 		}
 	}
 	return -1

@@ -54,7 +54,7 @@ func faults() map[action]int {
 		growUnasked: 2, beginUnasked: 5, deleteNamespace: 1, deleteQuota: 1, label: 4, deleteObject: 6, beginEdit: 12,
 		failRead: 4, loseAnswer: 4, leave: 2, failRequest: 5, effectCall: 10, loseCall: 3, forgetCall: 3,
 		relist: 2, takeOrphan: 3, loseTask: 2, unhearTask: 2, loseWriting: 2, crash: 1, depose: 2,
-		stopServing: 1, deleteLedger: 2, deleteConfiguration: 1, failEdit: 10,
+		stopServing: 1, loseLedger: 2, deleteConfiguration: 1, failEdit: 10,
 	}
 }
 
@@ -66,7 +66,7 @@ func newShape(seed uint64, theme int, random *rand.Rand) shape {
 	}
 	if random.IntN(3) == 0 {
 		for n := range s.offsets {
-			s.offsets[n] = time.Duration(random.Int64N(int64(maxSkew))) - maxSkew/2
+			s.offsets[n] = time.Duration(random.Int64N(int64(2*mostWrong))) - mostWrong
 		}
 	}
 	likely := faults()
@@ -96,7 +96,7 @@ func newShape(seed uint64, theme int, random *rand.Rand) shape {
 	case theme > 0:
 		all[theme-1](&s)
 	case seed&withEscrow != 0 && seed%4 == 3:
-		all[len(all)-1-int(seed>>2%2)](&s)
+		all[8-int(seed>>2%2)](&s)
 	case seed%16 == 12: // not by a draw, so that kept seeds stay what they were
 		all[drawnThemes](&s)
 	case random.IntN(2) == 0:
@@ -109,6 +109,9 @@ func newShape(seed uint64, theme int, random *rand.Rand) shape {
 	if s.modes = seed&withModes != 0; s.modes {
 		s.weights[beginEdit], s.weights[goOnEdit], s.weights[persistEdit] = 12, 30, 30
 		s.grows = seed%2 == 0
+	}
+	if seed&withRestores != 0 {
+		s.weights[backUp], s.weights[restoreBackup] = 4, 8
 	}
 	s.labels[0] |= 1
 	s.labels[random.IntN(maxNamespaces)] |= 1
@@ -133,7 +136,7 @@ func themes() []func(*shape) {
 	}
 	return []func(*shape){
 		func(s *shape) { // a ledger is lost while much is in flight
-			only(s, map[action]int{deleteLedger: 6, persistObject: 1, goOnTask: 40, beginTask: 40, advance: 2, failRequest: 1})
+			only(s, map[action]int{loseLedger: 6, persistObject: 1, goOnTask: 40, beginTask: 40, advance: 2, failRequest: 1})
 		},
 		func(s *shape) { // namespaces come and go, and a replica doesn't see it
 			only(s, map[action]int{label: 12, deleteObject: 1, advance: 2, learnNamespaces: 15})
@@ -203,6 +206,16 @@ func themes() []func(*shape) {
 				s.slow[n] = [kinds]bool{countWidgets: true, countClaims: true}
 			}
 			s.quotas, s.open = 1, 8
+		},
+		func(s *shape) { // a leader lists namespaces as they were, and hears nothing of them for long
+			only(s, map[action]int{
+				label: 8, depose: 4, relist: 20, advance: 10, deleteNamespace: 0, createNamespace: 0, deleteQuota: 0, beginEdit: 0,
+				replyCall: 60, tick: 60, deliverWatch: 60, beginTask: 60, goOnTask: 60,
+			})
+			for n := range s.slow {
+				s.slow[n] = [kinds]bool{countNamespaces: true}
+			}
+			s.quotas = 1
 		},
 	}
 }
@@ -431,13 +444,11 @@ func (s *schedule) end(w *world) *failure {
 	}
 	if w.failure == nil {
 		w.shape.calm, w.shape.disturbed = true, w.now
-		w.beginPeaks()
 		s.clients()
 		s.settle()
 	}
 	if w.failure == nil {
 		w.checkStill()
-		w.checkPeaks()
 	}
 	return w.failure
 }

@@ -59,9 +59,11 @@ const (
 	crash
 	depose
 	stopServing
-	deleteLedger
+	loseLedger
 	deleteConfiguration
 	failEdit
+	backUp
+	restoreBackup
 	advance
 	actions
 )
@@ -71,8 +73,8 @@ var actionNames = [actions]string{
 	"watch", "go on with task", "reconcile", "go on writing", "configure", "persist", "persist edit", "drop orphan",
 	"begin", "delete", "grow unasked", "begin unasked", "label", "create namespace", "delete namespace", "edit", "create quota", "delete quota",
 	"fail read", "lose answer", "leave", "fail", "take effect", "lose call", "forget call", "relist", "take orphan",
-	"lose task call", "lose task reply", "lose configuration", "crash", "depose", "stop or begin to serve", "delete ledger",
-	"delete configuration", "fail edit", "advance",
+	"lose task call", "lose task reply", "lose configuration", "crash", "depose", "stop or begin to serve", "lose ledger",
+	"delete configuration", "fail edit", "back up", "restore", "advance",
 }
 
 // step is one thing that happens.
@@ -106,6 +108,9 @@ func (w *world) do(s step) {
 	}
 	if w.trace != nil {
 		w.trace.note(w, s)
+	}
+	if s.action == tick || s.action == advance {
+		w.checkReady()
 	}
 	if s.after > 0 {
 		w.pass(time.Duration(s.after) * time.Millisecond)
@@ -169,13 +174,10 @@ func (w *world) client(s step) {
 	case beginRequest, beginUnasked:
 		w.begin(s)
 	case deleteObject:
-		w.shrink()
 		w.deleteObject(place{s.a, s.b, s.c})
 	case growUnasked:
-		w.unask()
 		w.growUnasked(place{s.a, s.b, s.c})
 	case label, createNamespace:
-		w.unask()
 		w.setNamespace(s.a, s.b)
 	case deleteNamespace:
 		w.deleteNamespace(s.a)
@@ -185,7 +187,6 @@ func (w *world) client(s step) {
 		w.createQuota(s.a, w.hardOf(s.b), w.shape.modes && s.b%2 == 1)
 	case deleteQuota:
 		w.deleteQuota(s.a)
-		w.peaks[s.a] = peak{}
 	default:
 	}
 }
@@ -243,12 +244,20 @@ func (w *world) disturbCluster(s step) {
 		w.replicas[s.a].lead()
 	case stopServing:
 		w.unserved = !w.unserved
-	case deleteLedger:
+	case loseLedger:
+		if s.b == 1 {
+			w.editLedger(s.a)
+			return
+		}
 		w.deleteLedger(s.a, w.ledgers.newest[s.a].snapshot.Version)
 	case deleteConfiguration:
 		w.writeConfiguration(w.newestConfiguration().version, configuration{deleted: true})
 	case failEdit:
 		w.edit(s.a).stage = editOver
+	case backUp:
+		w.backUp()
+	case restoreBackup:
+		w.restore(s.a == 1)
 	case advance:
 		w.pass(time.Duration(s.a) * time.Millisecond)
 	default:

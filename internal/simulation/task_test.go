@@ -33,9 +33,10 @@ type task struct {
 	// expired are looked up one after the other; those that nothing is awaited for are
 	// dropped.
 	expired, dropped []ledger.Reservation
-	// escrows are those whose holders are gone.
-	escrows []ledger.Reservation
-	// vain: the fence is of a spec that is never going to be stored. The stored one is of this generation.
+	// escrows are those whose holders are gone, and doubted are reservations without an object.
+	escrows, doubted []ledger.Reservation
+	// vain: the fence is of a spec that is never going to be stored. The stored one is of this generation. The fence is
+	// zero before its life is over.
 	fence      ledger.Fence
 	vain       bool
 	generation int64
@@ -53,6 +54,7 @@ const (
 	taskReadLedger
 	taskReadQuota
 	taskCreate
+	taskKeepName
 	taskRemove
 	taskNewest
 	taskFill
@@ -71,8 +73,11 @@ func (c *counter) isDue(q int) bool {
 	return c.tasks[q] == nil && !c.due[q].IsZero() && !c.due[q].After(c.replica.now())
 }
 
-// again asks for a reconcile in a while.
+// again asks for a reconcile in a while; zero for none.
 func (c *counter) again(q int, in time.Duration) {
+	if in == 0 {
+		return
+	}
 	if at := c.replica.now().Add(in); c.due[q].IsZero() || at.Before(c.due[q]) {
 		c.due[q] = at
 	}
@@ -162,8 +167,13 @@ func (t *task) recover(c *counter, outcome outcome) bool {
 		}
 		return t.decide(c)
 	case taskCreate:
-		created := ledger.State{Basis: ledger.Basis{Quota: t.uid}, Sealed: c.replica.now().Truncate(time.Second)}
-		t.replace(c, machine.Version{}, created, outcome)
+		created := ledger.State{Basis: ledger.Basis{Quota: t.uid}, Sealed: c.replica.stamp(0)}
+		if t.replace(c, machine.Version{}, created, outcome) {
+			c.seals[t.quota].See(c.replica.now(), ledger.Seal(t.replaced.UID))
+		}
+		return false
+	case taskKeepName:
+		t.name(c)
 		return false
 	case taskRemove:
 		w.deleteLedger(t.quota, t.ledger.snapshot.Version)
@@ -180,7 +190,10 @@ func (t *task) decide(c *counter) bool {
 	case t.ledger == nil:
 		t.stage = taskCreate
 		return true
-	case t.ledger.snapshot.State.Quota != t.uid:
+	case t.ledger.snapshot.Edited && t.found.ledger == "":
+		t.stage = taskKeepName
+		return true
+	case t.ledger.snapshot.State.Quota != t.uid: // that of an edited one, too
 		t.stage = taskRemove
 		return true
 	case t.ledger.snapshot.State.Sealed.IsZero():
@@ -194,7 +207,7 @@ func (t *task) decide(c *counter) bool {
 	case "":
 		t.stage = taskFill
 	default:
-		if left := t.state.Sealed.Add(c.replica.world.life() + time.Second).Sub(c.replica.now()); left > 0 && !c.replica.world.mutation.opensAtOnce {
+		if left := c.sealed(t); left > 0 {
 			c.again(t.quota, left)
 			t.stage = taskDone
 			return true
@@ -211,25 +224,34 @@ func (t *task) unseal(c *counter, outcome outcome) bool {
 	case taskNewest:
 		t.newest = w.newest()
 		t.state.Used, t.state.Counted, t.stage = nil, t.newest, taskFill
+		if !w.mutation.oldGeneration {
+			t.state.Generation = t.found.generation
+		}
 		return outcome == succeeds
 	case taskFill:
 		t.stage = taskName
 		return t.replace(c, t.replaced, t.state, outcome)
 	case taskName:
-		current := w.quotas.newest[t.quota]
-		if current == nil || current.revision != t.found.revision {
-			return false
-		}
-		named := *current
-		named.ledger = t.ledger.snapshot.Version.UID
-		w.putQuota(named)
 		t.stage = taskOpen
-		return outcome == succeeds
+		return t.name(c) && outcome == succeeds
 	default:
 		t.state.Sealed = time.Time{}
 		t.replace(c, t.replaced, t.state, outcome)
 		return false
 	}
+}
+
+// name makes the quota's status name the ledger, unless the quota has changed.
+func (t *task) name(c *counter) bool {
+	w := c.replica.world
+	current := w.quotas.newest[t.quota]
+	if current == nil || current.revision != t.found.revision {
+		return false
+	}
+	named := *current
+	named.ledger = t.ledger.snapshot.Version.UID
+	w.putQuota(named)
+	return true
 }
 
 // replace stores a ledger outside of the machine.

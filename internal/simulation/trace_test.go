@@ -14,9 +14,8 @@ import (
 type counts struct {
 	steps, settling, asked, commits, exempt, atOnce, denied, judged, undecided, conflicts, writes, impossible int
 	// remarked are charges that were remarked on, and passed those that a quota couldn't decide and let pass.
-	// peaks are those that were compared.
-	remarked, passed, peaks int
-	by                      [actions]int
+	remarked, passed int
+	by               [actions]int
 }
 
 func (c *counts) add(other *counts) {
@@ -34,7 +33,6 @@ func (c *counts) add(other *counts) {
 	c.impossible += other.impossible
 	c.remarked += other.remarked
 	c.passed += other.passed
-	c.peaks += other.peaks
 	for action, times := range other.by {
 		c.by[action] += times
 	}

@@ -3,7 +3,12 @@
 
 package simulation
 
-import "github.com/sharedquota/shared-quota-operator/internal/machine"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/machine"
+)
 
 // pending reports whether a watch has something to show.
 func (r *replica) pending(kind kind) bool {
@@ -11,7 +16,7 @@ func (r *replica) pending(kind kind) bool {
 		return false
 	}
 	stream := r.streams[kind]
-	return !stream.listed || stream.position < r.world.length(kind)
+	return !stream.listed || len(stream.rest) > 0 || stream.position < r.world.length(kind)
 }
 
 func (w *world) length(kind kind) int {
@@ -35,6 +40,11 @@ func (r *replica) deliver(kind kind) {
 		r.relist(kind, r.world.length(kind))
 		return
 	}
+	if rest := r.streams[kind].rest; len(rest) > 0 {
+		r.streams[kind].rest = rest[1:]
+		rest[0]()
+		return
+	}
 	at := r.streams[kind].position
 	r.streams[kind].position++
 	w := r.world
@@ -44,7 +54,7 @@ func (r *replica) deliver(kind kind) {
 		r.showLedger(change.key, change.value)
 	case watchNamespaces:
 		change := w.namespaces.changes[at]
-		r.coverage.showNamespace(change.key, change.value, change.revision)
+		r.showNamespace(change.key, change.value, change.revision)
 	case watchQuotas:
 		change := w.quotas.changes[at]
 		r.showQuota(change.key, change.value, change.revision)
@@ -80,17 +90,9 @@ func (r *replica) relist(kind kind, position int) {
 			}
 		}
 	case watchNamespaces:
-		list, revision := w.namespaces.listed(position)
-		r.relistNamespaces(list, revision)
+		r.relistNamespaces(w.namespaces.listed(position))
 	case watchQuotas:
-		list, _ := w.quotas.listed(position)
-		for q, listed := range list {
-			if before := r.quotas[q]; listed != nil && listed != before {
-				r.showQuota(q, listed, listed.revision)
-			} else if listed == nil && before != nil {
-				r.showQuota(q, nil, before.revision)
-			}
-		}
+		r.relistQuotas(w.quotas.listed(position))
 	case countNamespaces:
 		list, revision := w.namespaces.listed(position)
 		r.counter.listNamespaces(list, max(revision, 1))
@@ -101,18 +103,61 @@ func (r *replica) relist(kind kind, position int) {
 	}
 }
 
-// relistNamespaces shows only what differs, as an informer does. Of what is gone it shows
-// the last version that it knew.
-func (r *replica) relistNamespaces(list []*namespace, _ uint64) {
+// relistNamespaces takes a list at once.
+func (r *replica) relistNamespaces(list []*namespace, revision uint64) {
+	var objects []*metav1.PartialObjectMetadata
 	for n, listed := range list {
-		known := r.coverage.shown[n]
-		switch {
-		case listed != nil:
-			r.coverage.showNamespace(n, listed, listed.revision)
-		case known != nil:
-			r.coverage.showNamespace(n, nil, known.revision)
+		if listed != nil {
+			objects = append(objects, listed.raw)
+		}
+		r.later(watchNamespaces, func() { r.showNamespace(n, listed, revision) })
+	}
+	switch m := r.world.mutation; {
+	case m.listsChanges:
+		for _, object := range objects {
+			r.memory.Namespaces().Set(object)
+		}
+		r.memory.Namespaces().List(objects, max(revision, 1)) // the same versions again
+	case !m.listsOneByOne:
+		r.memory.Namespaces().List(objects, max(revision, 1))
+	}
+}
+
+func (r *replica) relistQuotas(list []*quota, revision uint64) {
+	var objects []*quotav1.ClusterResourceQuota
+	for q, listed := range list {
+		if listed != nil {
+			objects = append(objects, listed.raw)
+		}
+		r.later(watchQuotas, func() {
+			if listed != nil {
+				r.memory.Quotas().Set(listed.raw)
+			} else {
+				r.memory.Quotas().Remove(r.world.vocabulary.quotas[q], revision)
+			}
+		})
+		if listed != r.quotas[q] {
+			r.cacheQuota(q, listed)
 		}
 	}
+	if !r.world.mutation.listsOneByOne {
+		r.memory.Quotas().List(objects, max(revision, 1))
+	}
+}
+
+// later has a mutated watch show an object of a list later.
+func (r *replica) later(kind kind, show func()) {
+	if r.world.mutation.listsOneByOne {
+		r.streams[kind].rest = append(r.streams[kind].rest, show)
+	}
+}
+
+func (r *replica) showNamespace(n int, shown *namespace, revision uint64) {
+	if shown == nil {
+		r.memory.Namespaces().Remove(r.world.vocabulary.namespaces[n], revision)
+		return
+	}
+	r.memory.Namespaces().Set(shown.raw)
 }
 
 // showLedger hands a ledger that a watch has shown to its machine.
@@ -136,8 +181,17 @@ func (r *replica) showLedger(q int, shown *stored) {
 }
 
 func (r *replica) showQuota(q int, shown *quota, revision uint64) {
+	if shown == nil {
+		r.memory.Quotas().Remove(r.world.vocabulary.quotas[q], revision)
+	} else {
+		r.memory.Quotas().Set(shown.raw)
+	}
+	r.cacheQuota(q, shown)
+}
+
+// cacheQuota takes a quota into the leader's cache.
+func (r *replica) cacheQuota(q int, shown *quota) {
 	r.quotas[q] = shown
-	r.coverage.showQuota(q, shown, revision)
 	if r.counter != nil {
 		r.counter.due[q] = r.now()
 	}

@@ -5,6 +5,7 @@ package simulation
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,17 +15,20 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
 )
 
 const (
-	// life of a reservation, and of a fence.
-	life = 90 * time.Second
+	// life of a reservation, and of a fence: longer than a request and an escrow.
+	life = 64 * time.Second
 	// webhookTimeout is how long the API server waits for an answer.
 	webhookTimeout = 10 * time.Second
 	// requestTimeout is when it has certainly given up on a request.
 	requestTimeout = 60 * time.Second
-	// maxSkew is how far the clocks of two replicas may differ.
-	maxSkew = 20 * time.Second
+	// doubtAfter is as the operator's.
+	doubtAfter = 3 * time.Second
+	// mostWrong is by how much a clock is wrong at most.
+	mostWrong = time.Hour
 )
 
 var errLost = errors.New("the reply was lost")
@@ -57,6 +61,9 @@ type world struct {
 	unserved bool
 
 	replicas []*replica
+	// backup is what etcd may be put back to; nil for none.
+	backup *backup
+
 	// leader is the replica that has the lease; -1 for none.
 	leader   int
 	requests []*request
@@ -68,8 +75,9 @@ type world struct {
 	// unrecorded is what was granted from escrow and is in no ledger, and by whom.
 	unrecorded map[recording]*driver
 
-	room  [maxQuotas]room
-	peaks [maxQuotas]peak
+	room [maxQuotas]room
+	// lost is when each quota lost a ledger last.
+	lost [maxQuotas]time.Time
 	// enforced is the last revision at which a quota, or a fence of it, refused something.
 	enforced [maxQuotas]uint64
 	// remembers: what happened is remembered, and written is what was stored.
@@ -114,6 +122,11 @@ type question struct {
 
 func (q question) isNone() bool { return q == question{} }
 
+// set is the reach.QuotaSet of the quotas.
+func (q question) set() string {
+	return reach.QuotaSet(slices.DeleteFunc(q.quotas[:], func(uid types.UID) bool { return uid == "" }))
+}
+
 func newWorld(words *vocabulary, shape shape, mutation mutation) *world {
 	w := &world{
 		vocabulary: words, shape: shape, mutation: mutation, now: words.start, leader: -1, revision: 1,
@@ -150,7 +163,10 @@ func (w *world) objectAt(at place) *object { return w.objects[at.source].newest[
 // setNamespace creates or labels a namespace.
 func (w *world) setNamespace(n, labels int) {
 	revision := w.next()
-	w.namespaces.store(n, revision, w.now, &namespace{namespace: n, labels: labels, revision: revision})
+	raw := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: w.vocabulary.namespaces[n], ResourceVersion: w.number(revision), Labels: w.labels[labels],
+	}}
+	w.namespaces.store(n, revision, w.now, &namespace{namespace: n, labels: labels, revision: revision, raw: raw})
 	w.choose(n, labels, revision)
 	w.recount()
 }
@@ -183,6 +199,7 @@ func (w *world) choose(n, labels int, revision uint64) {
 func (w *world) createQuota(q int, hard figures, audits bool) {
 	revision := w.next()
 	created := &quota{quota: q, uid: w.newUID("q"), generation: 1, revision: revision, hard: hard, list: w.hard(q, hard), audits: audits}
+	created.raw = w.object(created)
 	w.quotas.store(q, revision, w.now, created)
 	w.enforces(q)
 	for n := range maxNamespaces {
@@ -190,7 +207,7 @@ func (w *world) createQuota(q int, hard figures, audits bool) {
 			w.joined[n][q] = revision
 		}
 	}
-	w.room[q] = room{}
+	w.room[q], w.lost[q] = room{}, time.Time{}
 	w.recount()
 }
 
@@ -211,6 +228,7 @@ func (w *world) putQuota(next quota) {
 			}
 		}
 	}
+	next.raw = w.object(&next)
 	w.enforces(next.quota)
 	w.quotas.store(next.quota, next.revision, w.now, &next)
 	w.enforces(next.quota)
@@ -283,9 +301,19 @@ func (w *world) deleteLedger(q int, version machine.Version) bool {
 	if current == nil || !version.IsZero() && current.snapshot.Version != version {
 		return false
 	}
+	w.lose(current)
 	w.ledgers.store(q, w.next(), w.now, nil)
 	w.measureRoom(q)
 	return true
+}
+
+// editLedger has somebody other than the operator write a ledger.
+func (w *world) editLedger(q int) {
+	w.lose(w.ledgers.newest[q])
+	version := w.ledgers.newest[q].snapshot.Version
+	version.ResourceVersion, version.Generation = w.next(), version.Generation+1
+	w.ledgers.store(q, version.ResourceVersion, w.now, &stored{quota: q, snapshot: machine.Snapshot{Version: version, Edited: true}})
+	w.measureRoom(q)
 }
 
 // writeConfiguration stores the webhook configuration in place of a version.

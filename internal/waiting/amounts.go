@@ -51,31 +51,6 @@ func remainder(a, b corev1.ResourceList) corev1.ResourceList {
 	return rest
 }
 
-// known returns the amounts of a whose names b has.
-func known(a, b corev1.ResourceList) corev1.ResourceList {
-	both := corev1.ResourceList{}
-	for name, amount := range a {
-		if _, has := b[name]; has {
-			both[name] = amount
-		}
-	}
-	return both
-}
-
-// add returns the amounts of a and b together.
-func add(a, b corev1.ResourceList) corev1.ResourceList {
-	sum := a.DeepCopy()
-	if sum == nil {
-		sum = corev1.ResourceList{}
-	}
-	for name, more := range b {
-		amount := sum[name].DeepCopy()
-		amount.Add(more)
-		sum[name] = amount
-	}
-	return sum
-}
-
 // times returns an amount so many times.
 func times(amount corev1.ResourceList, factor int64) corev1.ResourceList {
 	product := amount.DeepCopy()

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/utils/lru"
 )
 
@@ -360,7 +361,7 @@ func (c *change) note(before Record, waited bool, after Record, waits bool) {
 	if !waits {
 		return
 	}
-	if !waited || before.Quota != after.Quota || !before.Since.Equal(after.Since) || !sameAmounts(before.Short, after.Short) {
+	if !waited || before.Quota != after.Quota || !before.Since.Equal(after.Since) || !quota.Equals(before.Short, after.Short) {
 		c.tried(after.Quota)
 		c.shown = true
 	} else if !before.Last.Equal(after.Last) {

@@ -301,7 +301,7 @@ func TestAQuotaThatFillsTheListLosesItsOwn(t *testing.T) {
 			list.Refused(at(float64(i+1)), flood)
 		}
 	}
-	if size := list.own.total; size > MaxBytes || size < MaxBytes/2 {
+	if size := list.own.bytes; size > MaxBytes || size < MaxBytes/2 {
 		t.Errorf("it takes %d bytes", size)
 	}
 	if owners, _ := list.Summary("small"); owners != 1 {

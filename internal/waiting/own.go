@@ -5,6 +5,7 @@ package waiting
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -26,14 +27,13 @@ const (
 
 // own is what one replica heard itself. It is what the replica publishes.
 //
-// Invariant: counts and bytes agree with records.
+// Invariant: numbers and bytes agree with records.
 type own struct {
 	records map[Key]*ownRecord
-	// quota name -> namespace -> how many records
-	counts map[string]map[string]int
-	// quota name -> how many records, and bytes
-	numbers, bytes map[string]int
-	total          int
+	// quota name -> how many records
+	numbers map[string]int
+	// bytes is what all records take.
+	bytes int
 	// version changes with each change.
 	version uint64
 }
@@ -45,9 +45,7 @@ type ownRecord struct {
 }
 
 func newOwn() *own {
-	return &own{
-		records: map[Key]*ownRecord{}, counts: map[string]map[string]int{}, numbers: map[string]int{}, bytes: map[string]int{},
-	}
+	return &own{records: map[Key]*ownRecord{}, numbers: map[string]int{}}
 }
 
 // refused notes a refusal of an owner of which all replicas together knew this before, and returns the owners
@@ -96,13 +94,8 @@ func (o *own) put(record *ownRecord) {
 	key := record.Key()
 	o.remove(key)
 	o.records[key] = record
-	if o.counts[record.Quota] == nil {
-		o.counts[record.Quota] = map[string]int{}
-	}
-	o.counts[record.Quota][record.Namespace]++
 	o.numbers[record.Quota]++
-	o.bytes[record.Quota] += record.bytes()
-	o.total += record.bytes()
+	o.bytes += record.bytes()
 	o.version++
 }
 
@@ -112,18 +105,10 @@ func (o *own) remove(key Key) {
 		return
 	}
 	delete(o.records, key)
-	quota := record.Quota
-	o.total -= record.bytes()
-	o.bytes[quota] -= record.bytes()
-	o.counts[quota][record.Namespace]--
-	if o.counts[quota][record.Namespace] == 0 {
-		delete(o.counts[quota], record.Namespace)
-	}
-	o.numbers[quota]--
-	if o.numbers[quota] == 0 {
-		delete(o.numbers, quota)
-		delete(o.bytes, quota)
-		delete(o.counts, quota)
+	o.bytes -= record.bytes()
+	o.numbers[record.Quota]--
+	if o.numbers[record.Quota] == 0 {
+		delete(o.numbers, record.Quota)
 	}
 	o.version++
 }
@@ -134,8 +119,8 @@ func (o *own) fit(quota string) []Key {
 	for o.numbers[quota] > MaxOwners {
 		gone = append(gone, o.evict(quota)...)
 	}
-	for o.total > MaxBytes {
-		gone = append(gone, o.evict(largest(o.bytes))...)
+	for o.bytes > MaxBytes {
+		gone = append(gone, o.evict(o.largest(func(record *ownRecord) (string, int) { return record.Quota, record.bytes() }))...)
 	}
 	return gone
 }
@@ -143,7 +128,12 @@ func (o *own) fit(quota string) []Key {
 // evict forgets the owners that were heard of longest ago, of the namespace that has most of a quota's owners: a
 // namespace that fills the list loses its own. It forgets some at once, because it looks at all.
 func (o *own) evict(quota string) []Key {
-	namespace := largest(o.counts[quota])
+	namespace := o.largest(func(record *ownRecord) (string, int) {
+		if record.Quota != quota {
+			return "", 0
+		}
+		return record.Namespace, 1
+	})
 	var all []*ownRecord
 	for _, record := range o.records {
 		if record.Quota == quota && record.Namespace == namespace {
@@ -169,13 +159,14 @@ func (r *Record) heard() time.Time {
 	return r.Last
 }
 
-// largest returns the name that has most; of equals, the first in the alphabet.
-func largest(numbers map[string]int) string {
-	name, most := "", -1
-	for candidate, number := range numbers {
-		if number > most || number == most && candidate < name {
-			name, most = candidate, number
-		}
+// largest adds up what counts for each name, and returns the name that has most; of equals, the first in the alphabet.
+func (o *own) largest(counts func(*ownRecord) (name string, number int)) string {
+	numbers := map[string]int{}
+	for _, record := range o.records {
+		name, number := counts(record)
+		numbers[name] += number
 	}
-	return name
+	return slices.MinFunc(slices.Collect(maps.Keys(numbers)), func(a, b string) int {
+		return cmp.Or(cmp.Compare(numbers[b], numbers[a]), cmp.Compare(a, b))
+	})
 }

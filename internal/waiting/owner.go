@@ -25,6 +25,8 @@ const (
 	Job                   Kind = "Job"
 	Deployment            Kind = "Deployment"
 	CronJob               Kind = "CronJob"
+	// Pod is one whose claims are made for it, by a controller of volumes or of devices.
+	Pod Kind = "Pod"
 )
 
 const (
@@ -54,6 +56,8 @@ func (k Kind) Resource() schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	case CronJob:
 		return schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
+	case Pod:
+		return schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	default:
 		return schema.GroupVersionResource{}
 	}

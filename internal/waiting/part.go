@@ -72,43 +72,21 @@ func Encode(records []Record) ([]byte, error) {
 	}
 }
 
+// encode writes records as compressed JSON.
 func encode(records []Record) ([]byte, error) {
 	made := part{Owners: make([]entry, 0, len(records))}
 	for i := range records {
 		made.Owners = append(made.Owners, entryOf(&records[i]))
 	}
-	encoded, err := Pack(made)
-	if err != nil {
-		return nil, fmt.Errorf("packing who waits: %w", err)
-	}
-	return encoded, nil
-}
-
-// Pack writes a value as compressed JSON.
-func Pack(value any) ([]byte, error) {
 	var encoded bytes.Buffer
 	packed, err := gzip.NewWriterLevel(&encoded, gzip.BestSpeed)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what was packed
+		return nil, fmt.Errorf("packing who waits: %w", err)
 	}
-	err = errors.Join(json.NewEncoder(packed).Encode(value), packed.Close())
-	return encoded.Bytes(), err
-}
-
-// Unpack reads what Pack wrote into a value. More than so many bytes of JSON are an error.
-func Unpack(encoded []byte, most int64, value any) error {
-	packed, err := gzip.NewReader(bytes.NewReader(encoded))
-	if err != nil {
-		return err //nolint:wrapcheck // the caller says what was read
+	if err := errors.Join(json.NewEncoder(packed).Encode(made), packed.Close()); err != nil {
+		return nil, fmt.Errorf("packing who waits: %w", err)
 	}
-	text, err := io.ReadAll(io.LimitReader(packed, most+1))
-	if err != nil {
-		return err //nolint:wrapcheck // the caller says what was read
-	}
-	if int64(len(text)) > most {
-		return errTooLarge
-	}
-	return json.Unmarshal(text, value) //nolint:wrapcheck // the caller says what was read
+	return encoded.Bytes(), nil
 }
 
 func entryOf(record *Record) entry {
@@ -122,28 +100,37 @@ func entryOf(record *Record) entry {
 // Decode returns what Encode was given. It leaves out owners that can't be read, and says so by an error beside the
 // others, because one of them must not hide all.
 func Decode(encoded []byte) ([]Record, error) {
-	var read part
-	if err := Unpack(encoded, maxDecoded, &read); err != nil {
+	read, err := unpack(encoded)
+	if err != nil {
 		return nil, fmt.Errorf("reading who waits: %w", err)
 	}
-	return read.records()
-}
-
-// records returns the owners that can be read, and what is wrong with the first of the others.
-func (p *part) records() ([]Record, error) {
-	records := make([]Record, 0, len(p.Owners))
-	var wrong error
-	for i := range p.Owners {
-		owner := &p.Owners[i]
-		record, err := owner.record()
-		switch {
-		case err == nil:
+	records := make([]Record, 0, len(read.Owners))
+	for i := range read.Owners {
+		owner := &read.Owners[i]
+		record, wrong := owner.record()
+		if wrong == nil {
 			records = append(records, record)
-		case wrong == nil:
-			wrong = fmt.Errorf("reading who waits: %q %q/%q: %w", owner.Kind, owner.Namespace, owner.Name, err)
+		} else if err == nil {
+			err = fmt.Errorf("reading who waits: %q %q/%q: %w", owner.Kind, owner.Namespace, owner.Name, wrong)
 		}
 	}
-	return records, wrong
+	return records, err
+}
+
+func unpack(encoded []byte) (read part, err error) {
+	packed, err := gzip.NewReader(bytes.NewReader(encoded))
+	if err != nil {
+		return read, err //nolint:wrapcheck // the caller says what was read
+	}
+	text, err := io.ReadAll(io.LimitReader(packed, maxDecoded+1))
+	if err != nil {
+		return read, err //nolint:wrapcheck // the caller says what was read
+	}
+	if len(text) > maxDecoded {
+		return read, errTooLarge
+	}
+	err = json.Unmarshal(text, &read)
+	return read, err //nolint:wrapcheck // the caller says what was read
 }
 
 func (e *entry) record() (Record, error) {
@@ -172,9 +159,6 @@ func (l *List) Publish() (encoded []byte, version uint64, err error) {
 	return encoded, version, err
 }
 
-// Pause returns the least time between two writes of what is published.
-func (*List) Pause(uint64) time.Duration { return time.Second }
-
 // Receive takes what another replica published, in place of what it published before; nothing if it deleted that. If some
 // of it can't be read, the rest is taken.
 func (l *List) Receive(replica string, encoded []byte) error {
@@ -200,7 +184,7 @@ func amountsOf(list corev1.ResourceList) map[string]string {
 func listOf(amounts map[string]string) (corev1.ResourceList, error) {
 	var list corev1.ResourceList
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		amount, err := ParseAmount(amounts[name])
+		amount, err := parseAmount(amounts[name])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -212,9 +196,9 @@ func listOf(amounts map[string]string) (corev1.ResourceList, error) {
 	return list, nil
 }
 
-// ParseAmount reads a quantity whose exponent has two digits at most: to read 1e-999999999 takes more
+// parseAmount reads a quantity whose exponent has two digits at most: to read 1e-999999999 takes more
 // memory than a machine has.
-func ParseAmount(text string) (resource.Quantity, error) {
+func parseAmount(text string) (resource.Quantity, error) {
 	if len(text) > longestAmount {
 		return resource.Quantity{}, errAmount
 	}
@@ -240,9 +224,4 @@ func timeOf(nanoseconds int64) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(0, nanoseconds)
-}
-
-// sameAmounts reports whether two lists have the same names and amounts.
-func sameAmounts(a, b corev1.ResourceList) bool {
-	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
 // promise is room that is kept for an owner that was woken.
@@ -46,7 +47,7 @@ func (r *Room) promise(record Record, amount corev1.ResourceList, planned *plann
 		take(planned.left, amount)
 		return
 	}
-	planned.own[record.Namespace] = add(planned.own[record.Namespace], amount)
+	planned.own[record.Namespace] = quota.Add(planned.own[record.Namespace], amount)
 }
 
 // trusts reports whether promises in a namespace keep room from others.
@@ -77,7 +78,7 @@ func apply(all []growth, amount corev1.ResourceList) (rest corev1.ResourceList) 
 // grow notes by how much what is charged has grown.
 func (r *Room) grow(now time.Time, charged corev1.ResourceList) {
 	if len(r.promises) > 0 || len(r.owed) > 0 {
-		if grown := remainder(known(charged, r.charged), r.charged); len(grown) > 0 {
+		if grown := remainder(quota.Mask(charged, quota.ResourceNames(r.charged)), r.charged); len(grown) > 0 {
 			r.progress = now
 			if rest := apply(r.owed, grown); len(rest) > 0 {
 				r.growth = append(r.growth, growth{amount: rest, at: now})
@@ -119,7 +120,7 @@ func (r *Room) outstanding() corev1.ResourceList {
 	var promised corev1.ResourceList
 	for i := range r.promises {
 		if r.trusts(r.promises[i].owner.Namespace) {
-			promised = add(promised, r.promises[i].amount)
+			promised = quota.Add(promised, r.promises[i].amount)
 		}
 	}
 	for i := range r.growth {
@@ -133,7 +134,7 @@ func (r *Room) promisedIn() map[string]corev1.ResourceList {
 	promised := map[string]corev1.ResourceList{}
 	for i := range r.promises {
 		if namespace := r.promises[i].owner.Namespace; !r.trusts(namespace) {
-			promised[namespace] = add(promised[namespace], r.promises[i].amount)
+			promised[namespace] = quota.Add(promised[namespace], r.promises[i].amount)
 		}
 	}
 	return promised

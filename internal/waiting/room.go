@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
 const (
@@ -230,7 +231,7 @@ func (r *Room) Answered(record Record, lacks int64) {
 	for i := range r.promises {
 		promised := &r.promises[i]
 		if promised.owner == record.Key() && more != 0 {
-			promised.amount = add(promised.amount, times(record.Requested, more))
+			promised.amount = quota.Add(promised.amount, times(record.Requested, more))
 		}
 	}
 }

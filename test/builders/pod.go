@@ -55,6 +55,24 @@ func (b *PodBuilder) PodLevelRequest(name corev1.ResourceName, quantity string) 
 	return b.set(&b.pod.Spec.Resources.Requests, name, quantity)
 }
 
+// EphemeralVolume adds a volume, for which a claim is made.
+func (b *PodBuilder) EphemeralVolume(name, size string) *PodBuilder {
+	b.pod.Spec.Volumes = append(b.pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
+			Spec: VolumeClaim("", "").Size(size).Obj().Spec,
+		}},
+	}})
+	return b
+}
+
+// DevicesFrom adds a claim of devices, which is made by a template.
+func (b *PodBuilder) DevicesFrom(template string) *PodBuilder {
+	b.pod.Spec.ResourceClaims = append(b.pod.Spec.ResourceClaims, corev1.PodResourceClaim{
+		Name: template, ResourceClaimTemplateName: &template,
+	})
+	return b
+}
+
 // RuntimeClass names the pod's runtime class.
 func (b *PodBuilder) RuntimeClass(name string) *PodBuilder {
 	b.pod.Spec.RuntimeClassName = &name

@@ -86,13 +86,6 @@ func (b *QuotaBuilder) labels() *metav1.LabelSelector {
 	return b.quota.Spec.Selector.LabelSelector
 }
 
-// Override gives one resource another mode.
-func (b *QuotaBuilder) Override(name corev1.ResourceName, mode quotav1.EnforcementMode) *QuotaBuilder {
-	overrides := &b.quota.Spec.Enforcement.Overrides
-	*overrides = append(*overrides, quotav1.EnforcementOverride{Resource: name, Mode: mode})
-	return b
-}
-
 // Enforcement says what is done with requests that don't fit, and while nobody can decide.
 func (b *QuotaBuilder) Enforcement(mode quotav1.EnforcementMode, unavailable quotav1.UnavailablePolicy) *QuotaBuilder {
 	b.quota.Spec.Enforcement.Mode, b.quota.Spec.Enforcement.WhenUnavailable = mode, unavailable

@@ -7,12 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
-	"net"
 	"net/http"
-	"net/url"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,11 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/test/faults/proxy"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
@@ -37,13 +33,11 @@ const (
 )
 
 var _ = Describe("A replica that the API server doesn't answer", func() {
-	DescribeTable("isn't ready and refuses at once, until it is answered again", func(ctx SpecContext, cut, mend func(*relay)) {
+	DescribeTable("isn't ready and refuses at once, until it is answered again", func(ctx SpecContext, cut, mend func(*proxy.Proxy)) {
 		team := newTeam()
 		enforce(ctx, team.quota().Hard("pods", "1"))
 		namespace := team.namespace(ctx)
-		between := newRelay(cluster.Config())
-		DeferCleanup(between.close)
-		restartBehind(ctx, between)
+		between := restartBehind(ctx)
 		Expect(review(ctx, namespace)).To(HaveField("Allowed", BeTrue()))
 
 		inTime(lostAfter+2*time.Second, func() time.Duration {
@@ -72,23 +66,21 @@ var _ = Describe("A replica that the API server doesn't answer", func() {
 		Eventually(ctx, readiness).Should(Equal(http.StatusOK))
 		Expect(review(ctx, namespace)).To(HaveField("Allowed", BeTrue()))
 	},
-		Entry("because nothing arrives any more", (*relay).freeze, (*relay).thaw),
-		Entry("because connections break", (*relay).sever, (*relay).thaw),
+		Entry("because nothing arrives any more", (*proxy.Proxy).Freeze, (*proxy.Proxy).Thaw),
+		Entry("because connections break", (*proxy.Proxy).Sever, (*proxy.Proxy).Thaw),
 	)
 
 	It("answers a request that waits as soon as contact is lost", func(ctx SpecContext) {
 		team := newTeam()
 		enforce(ctx, team.quota().Hard("pods", "0"))
 		namespace := team.namespace(ctx)
-		between := newRelay(cluster.Config())
-		DeferCleanup(between.close)
-		restartBehind(ctx, between)
+		between := restartBehind(ctx)
 		Expect(review(ctx, namespace).Result).To(HaveField("Code", BeEquivalentTo(http.StatusForbidden)))
 
 		inTime(lostAfter+atOnce, func() time.Duration {
-			between.thaw()
+			between.Thaw()
 			Eventually(ctx, readiness).Should(Equal(http.StatusOK))
-			between.freeze()
+			between.Freeze()
 			// A refusal needs a live read.
 			began := time.Now()
 			Expect(review(ctx, namespace).Result).To(HaveField("Code", BeEquivalentTo(http.StatusServiceUnavailable)))
@@ -100,21 +92,19 @@ var _ = Describe("A replica that the API server doesn't answer", func() {
 		team := newTeam()
 		quota := enforce(ctx, team.quota().Hard("pods", "0").Enforcement(quotav1.EnforcementAudit, ""))
 		namespace := team.namespace(ctx)
-		between := newRelay(cluster.Config())
-		DeferCleanup(between.close)
-		restartBehind(ctx, between)
+		between := restartBehind(ctx)
 		ask := func(name string, epoch uint64) *admissionv1.AdmissionResponse {
 			question := reach.Question{Witness: reach.WitnessNone, Epoch: epoch, Specs: reach.QuotaSet(nil), Admits: true}
 			return post(ctx, "/admit-objects/"+question.Path(), podReview(namespace, name, false))
 		}
 		attempt := 0
 		inTime(2*time.Second, func() time.Duration {
-			between.thaw()
+			between.Thaw()
 			attempt++
 			name := fmt.Sprintf("p%d", attempt)
 			Eventually(func() map[string]string { return ask(name, 0).AuditAnnotations }).Should(
 				HaveKeyWithValue("would-refuse", ContainSubstring("exceeded quota: "+quota.Name)))
-			between.freeze()
+			between.Freeze()
 			began := time.Now()
 			answer := ask(name+"-frozen", epoch)
 			took := time.Since(began)
@@ -130,15 +120,19 @@ var _ = Describe("A replica that the API server doesn't answer", func() {
 })
 
 // restartBehind puts an operator in the place of the one that runs that reaches the
-// API server through a relay. After the spec, one takes its place that doesn't.
-func restartBehind(ctx context.Context, between *relay) {
+// API server through a proxy. After the spec, one takes its place that doesn't.
+func restartBehind(ctx context.Context) *proxy.Proxy {
 	GinkgoHelper()
-	kubeconfig, err := cluster.WriteKubeconfig("relayed", between.config)
+	between, err := proxy.Start(cluster.Config(), 1)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(between.Close)
+	kubeconfig, err := cluster.WriteKubeconfig(unique("proxied"), between.Config())
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(restartWith, settings)
-	relayed := settings
-	relayed.Kubeconfig = kubeconfig
-	restartWith(ctx, relayed)
+	proxied := settings
+	proxied.Kubeconfig = kubeconfig
+	restartWith(ctx, proxied)
+	return between
 }
 
 func restartWith(ctx context.Context, options harness.OperatorOptions) {
@@ -184,122 +178,4 @@ func podReview(namespace, name string, dryRun bool) string {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	return string(body)
-}
-
-// relay passes bytes to the API server and back, until it is told not to.
-type relay struct {
-	// config leads to the API server through the relay.
-	config   *rest.Config
-	target   string
-	listener net.Listener
-	running  sync.WaitGroup
-
-	mu sync.Mutex // guards what follows
-	// passing is closed while bytes pass.
-	passing chan struct{}
-	severed bool
-	open    map[net.Conn]bool
-}
-
-func newRelay(config *rest.Config) *relay {
-	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	target, err := url.Parse(config.Host)
-	Expect(err).NotTo(HaveOccurred())
-	r := &relay{
-		config: rest.CopyConfig(config), target: target.Host, listener: listener,
-		passing: make(chan struct{}), open: map[net.Conn]bool{},
-	}
-	close(r.passing)
-	r.config.Host = "https://" + listener.Addr().String()
-	r.running.Go(r.accept)
-	return r
-}
-
-// freeze lets nothing pass, and breaks no connection.
-func (r *relay) freeze() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.passing = make(chan struct{})
-}
-
-// sever breaks all connections, and each that is made.
-func (r *relay) sever() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.severed = true
-	for connection := range r.open {
-		_ = connection.Close()
-	}
-}
-
-// thaw ends both.
-func (r *relay) thaw() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.severed = false
-	select {
-	case <-r.passing:
-	default:
-		close(r.passing)
-	}
-}
-
-func (r *relay) close() {
-	r.thaw()
-	r.sever()
-	_ = r.listener.Close()
-	r.running.Wait()
-}
-
-func (r *relay) accept() {
-	for {
-		client, err := r.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", r.target)
-		if err != nil || !r.track(client, server) {
-			_ = client.Close()
-			continue
-		}
-		r.running.Go(func() { r.pass(client, server) })
-		r.running.Go(func() { r.pass(server, client) })
-	}
-}
-
-func (r *relay) track(connections ...net.Conn) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, connection := range connections {
-		r.open[connection] = true
-	}
-	return !r.severed
-}
-
-// pass copies until one side ends.
-func (r *relay) pass(from, to net.Conn) {
-	defer from.Close()
-	defer to.Close()
-	_, _ = io.Copy(to, passing{from, r})
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.open, from)
-}
-
-// passing reads what may pass.
-type passing struct {
-	io.Reader
-	relay *relay
-}
-
-// Read implements io.Reader.
-func (p passing) Read(into []byte) (int, error) {
-	n, err := p.Reader.Read(into)
-	p.relay.mu.Lock()
-	may := p.relay.passing
-	p.relay.mu.Unlock()
-	<-may
-	return n, err
 }

@@ -144,35 +144,6 @@ var _ = Describe("An operator in a cluster that has no quota", func() {
 	})
 })
 
-var _ = Describe("The webhook configuration", func() {
-	It("is written again when someone edits or deletes it", func(ctx SpecContext) {
-		team := newTeam()
-		quota := enforce(ctx, team.quota().Hard("pods", "0"))
-		namespace := team.namespace(ctx)
-		limits := func(ctx context.Context) error {
-			return api.Create(ctx, builders.Pod(namespace, "probe").Obj(), client.DryRunAll)
-		}
-		for _, harm := range []func(*admissionregistrationv1.ValidatingWebhookConfiguration){
-			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { mustDelete(ctx, c) },
-			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
-				c.Webhooks = nil
-				Expect(api.Update(ctx, c)).To(Succeed())
-			},
-		} {
-			configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-			Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, configuration)).To(Succeed())
-			previous := generated(configuration)
-			harm(configuration)
-			Eventually(ctx, func(g Gomega, ctx context.Context) {
-				current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-				g.Expect(api.Get(ctx, client.ObjectKey{Name: "shared-quota"}, current)).To(Succeed())
-				g.Expect(generated(current)).To(Equal(previous))
-			}).Should(Succeed())
-			Eventually(ctx, limits).Should(BeRefused(exceeded(quota.Name, "pods", "1", "0", "0")))
-		}
-	})
-})
-
 // away ends the operator, by its Kill or Stop. If no other has taken its place by the end of
 // the spec, one does then.
 func away(end func() error) {

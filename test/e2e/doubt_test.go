@@ -56,7 +56,7 @@ var _ = Describe("A namespace whose requests fail after they were admitted", fun
 
 		By("telling it, of two refusals the API server shows any")
 		refusing := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-		refusing.Name = "refuses-all-" + failing
+		refusing.Name = suite.Refusing + "-" + failing
 		Expect(api.Delete(ctx, refusing)).To(Succeed())
 		Eventually(ctx, create).Should(BeRefused(fmt.Sprintf("too much in doubt for quota: %s, requested: pods=1, "+
 			"held for missing objects: pods=10, allowed for missing objects: pods=10 (requests in this namespace were admitted and their "+

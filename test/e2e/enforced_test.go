@@ -17,6 +17,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 var _ = Describe("A quota that is Enforced", func() {
@@ -82,7 +83,7 @@ var _ = Describe("A quota that is Enforced", func() {
 		harmful := configuration(ctx).DeepCopy()
 		harmful.Name, harmful.ResourceVersion, harmful.OwnerReferences = unique("harmful"), "", nil
 		harmful.Webhooks = harmful.Webhooks[len(harmful.Webhooks)-1:]
-		address := fmt.Sprintf("https://127.0.0.1:%d/", freePort())
+		address := fmt.Sprintf("https://127.0.0.1:%d/", suite.FreePort())
 		harmful.Webhooks[0].Name, harmful.Webhooks[0].ClientConfig.URL = "harmful.example.com", &address
 		mustCreate(ctx, harmful)
 		DeferCleanup(deleteIfThere, harmful)

@@ -16,6 +16,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // escrowed returns how many pods the replicas hold in escrow.
@@ -80,7 +81,7 @@ var _ = Describe("A replica that is asked often, far from the limit", longest, O
 		quota := enforce(ctx, team.quota().Hard("pods", "1000"))
 		namespace := team.namespace(ctx)
 		full := fmt.Sprint(burstIntoEscrow(ctx, quota, namespace, 20) + 1)
-		limitPods(ctx, api, quota, full)
+		Expect(api.Patch(ctx, quota, suite.Merge(`{"spec":{"quota":{"hard":{"pods":"`+full+`"}}}}`))).To(Succeed())
 		burst(ctx, namespace, "last", 1)
 		Expect(api.Create(ctx, builders.Pod(namespace, "late").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", full, full)))
 	})

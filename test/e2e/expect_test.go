@@ -100,10 +100,10 @@ const deniedBy = `admission webhook "objects.quota.sharedquota.dev" denied the r
 var numbered = regexp.MustCompile(`"objects-\d+\.`)
 
 // BeRefused matches the error of a request that the operator answered with 403
-// and exactly this message.
+// and a message that begins so.
 func BeRefused(message string) gomegatypes.GomegaMatcher {
 	return gcustom.MakeMatcher(func(err error) (bool, error) {
-		return apierrors.IsForbidden(err) && numbered.ReplaceAllString(err.Error(), `"objects.`) == deniedBy+message, nil
+		return apierrors.IsForbidden(err) && strings.HasPrefix(numbered.ReplaceAllString(err.Error(), `"objects.`), deniedBy+message), nil
 	}).WithTemplate("Expected the request to be refused, but:\n{{.FormattedActual}}\n{{if .Actual}}{{.Actual}}{{end}}\n{{.To}} be 403 with\n{{.Data}}", deniedBy+message)
 }
 

@@ -6,16 +6,14 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +26,9 @@ import (
 // harm is what people and tools do to a ledger that nothing protects.
 type harm struct {
 	how string
-	do  func(ctx context.Context, ledger *quotav1.QuotaLedger) error
+	// note is told of the first ledger; nil if that is of no concern.
+	note func(ledger *quotav1.QuotaLedger)
+	do   func(ctx context.Context, ledger *quotav1.QuotaLedger) error
 }
 
 func patched(how, patch string) harm {
@@ -38,21 +38,21 @@ func patched(how, patch string) harm {
 }
 
 func harmsToLedgers() []harm {
-	var copied *quotav1.QuotaLedger
+	copied := map[string]*quotav1.QuotaLedger{}
 	return []harm{
 		patched("used is edited down", `{"entries":{"used":{"pods":"0"}}}`),
 		patched("its reservations are edited away", `{"entries":{"reservations":[]}}`),
 		patched("all of it is edited away", `{"entries":null}`),
 		patched("its owner is edited away", `{"metadata":{"ownerReferences":null}}`),
-		{how: "an older one is put back", do: func(ctx context.Context, ledger *quotav1.QuotaLedger) error {
-			if copied == nil || copied.Name != ledger.Name {
-				copied = &quotav1.QuotaLedger{}
-				return api.Get(ctx, client.ObjectKeyFromObject(ledger), copied)
-			}
-			older, err := json.Marshal(map[string]any{"entries": copied.Entries})
-			Expect(err).NotTo(HaveOccurred())
-			return api.Patch(ctx, ledger, client.RawPatch(types.MergePatchType, older))
-		}},
+		{
+			how:  "an older one is put back",
+			note: func(ledger *quotav1.QuotaLedger) { copied[ledger.Name] = ledger },
+			do: func(ctx context.Context, ledger *quotav1.QuotaLedger) error {
+				older, err := json.Marshal(map[string]any{"entries": copied[ledger.Name].Entries})
+				Expect(err).NotTo(HaveOccurred())
+				return api.Patch(ctx, ledger, client.RawPatch(types.MergePatchType, older))
+			},
+		},
 		{how: "it is deleted", do: func(ctx context.Context, ledger *quotav1.QuotaLedger) error {
 			return api.Delete(ctx, ledger)
 		}},
@@ -62,120 +62,151 @@ func harmsToLedgers() []harm {
 			if err := api.Delete(ctx, ledger); err != nil {
 				return err
 			}
-			return api.Create(ctx, forged)
+			// The operator may have made another one already.
+			return client.IgnoreAlreadyExists(api.Create(ctx, forged))
 		}},
 	}
 }
 
-var _ = Describe("A ledger that nothing protects", longest, func() {
-	for _, harm := range harmsToLedgers() {
-		It("is rebuilt with all that is in flight at the limit, when "+harm.how, func(ctx SpecContext) {
-			const limit, clients = 6, 12
-			truth, err := judge.Start(ctx, cluster.EtcdURL())
-			Expect(err).NotTo(HaveOccurred())
-			defer func() { Expect(truth.Stop()).To(Succeed()) }()
-			team := newTeam()
-			quota := enforce(ctx, team.quota().Hard("pods", "6").Hard("services.loadbalancers", "0"))
-			namespaces := []string{team.namespace(ctx), team.namespace(ctx), team.namespace(ctx)}
-			// The API server loads what it is to ask about a moment after that was written.
-			probe := builders.Service(namespaces[0], "probe").Type(corev1.ServiceTypeLoadBalancer, 80).Obj()
-			Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, probe, client.DryRunAll) }).
-				Should(BeRefused(exceeded(quota.Name, "services.loadbalancers", "1", "0", "0")))
+// victim is a quota to whose ledger something happens.
+type victim struct {
+	harm
+	quota     *quotav1.ClusterResourceQuota
+	namespace string
+	// back is when the quota was seen to be ready again.
+	back time.Time
+}
 
-			loading, stop := context.WithCancel(ctx)
-			var group sync.WaitGroup
-			defer group.Wait()
-			defer stop()
-			var admitted, unknown atomic.Int32
-			for i := range clients {
-				group.Go(func() {
-					defer GinkgoRecover()
-					for loading.Err() == nil {
-						pod := builders.Pod(namespaces[i%len(namespaces)], fmt.Sprintf("client%d", i)).Generated().Obj()
-						err := api.Create(ctx, pod)
-						switch {
-						case err == nil:
-							admitted.Add(1)
-							mustDelete(ctx, pod)
-						case strings.Contains(err.Error(), "status unknown for quota: "+quota.Name):
-							unknown.Add(1)
-						default:
-							Expect(err).To(BeRefused(exceeded(quota.Name, "pods", "1", "6", "6")))
-						}
-					}
-				})
-			}
-			for range 8 {
-				before := admitted.Load()
-				ledger := &quotav1.QuotaLedger{}
-				Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), ledger)).To(Succeed())
-				// What the operator does at the same moment may come first.
-				err := harm.do(ctx, ledger)
-				Expect(err).To(Or(Not(HaveOccurred()), Satisfy(apierrors.IsNotFound), Satisfy(apierrors.IsAlreadyExists)))
-				Eventually(ctx, admitted.Load).WithTimeout(reservationTTL/4).Should(BeNumerically(">", before+clients), "it heals, and by itself")
-			}
-			stop()
-			group.Wait()
+func (v *victim) ledger(ctx context.Context) *quotav1.QuotaLedger {
+	GinkgoHelper()
+	ledger := &quotav1.QuotaLedger{}
+	Expect(api.Get(ctx, client.ObjectKeyFromObject(v.quota), ledger)).To(Succeed())
+	return ledger
+}
 
-			report, err := truth.Report(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			judged := report.Quotas[quota.Name]
-			Expect(judged.Violations).To(BeEmpty())
-			AddReportEntry("admitted, at most at once, status unknown",
-				fmt.Sprintf("%d, %s of %d, %d", admitted.Load(), amounts(judged.Peak), limit, unknown.Load()))
-			eventuallyUses(ctx, quota, "pods=0,services.loadbalancers=0")
-			for i := range limit {
-				mustCreate(ctx, builders.Pod(namespaces[0], fmt.Sprintf("p%d", i)).Obj())
-			}
-			Expect(api.Create(ctx, builders.Pod(namespaces[1], "late").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "6", "6")))
-		})
+// ready returns the condition Ready.
+func (v *victim) ready(ctx context.Context) (string, error) {
+	err := api.Get(ctx, client.ObjectKeyFromObject(v.quota), v.quota)
+	return conditionOf(v.quota, quotav1.ConditionReady), err
+}
+
+// hammer creates pods, and deletes those that it may create, until ctx ends.
+func (v *victim) hammer(ctx, until context.Context) {
+	for until.Err() == nil {
+		if pod := builders.Pod(v.namespace, "client").Generated().Obj(); api.Create(ctx, pod) == nil {
+			mustDelete(ctx, pod)
+		}
 	}
+}
 
-	It("is rebuilt when nobody knows what is in flight, once all of that has arrived", func(ctx SpecContext) {
-		team, other := newTeam(), newTeam()
-		quota := enforce(ctx, team.quota().Hard("pods", "2"))
-		namespace, elsewhere := team.namespace(ctx), other.namespace(ctx)
-		mustCreate(ctx, builders.Pod(namespace, "p1").Obj())
-		eventuallyUses(ctx, quota, "pods=1")
+var untilWhen = regexp.MustCompile(`are refused until (\S+), when`)
+
+var _ = Describe("A ledger that nothing protects", longest, func() {
+	It("grants nothing for the life of a reservation, whatever somebody does to it, and is exact again then", func(ctx SpecContext) {
+		truth, err := judge.Start(ctx, cluster.EtcdURL())
+		Expect(err).NotTo(HaveOccurred())
+		defer func() { Expect(truth.Stop()).To(Succeed()) }()
+		var victims []*victim
+		for _, harm := range harmsToLedgers() {
+			team := newTeam()
+			victims = append(victims, &victim{harm: harm, namespace: team.namespace(ctx), quota: createQuota(ctx, team.quota().Hard("pods", "2").Obj())})
+		}
+		for _, one := range victims {
+			waitUntilEnforced(ctx, one.quota)
+			if one.note != nil {
+				one.note(one.ledger(ctx))
+			}
+			mustCreate(ctx, builders.Pod(one.namespace, "p1").Obj())
+			eventuallyUses(ctx, one.quota, "pods=1")
+		}
 
 		By("holding an admitted pod on its way to storage")
-		way := startRecorder(ctx, team)
-		way.waitUntilAsked(ctx, namespace)
+		late := victims[len(victims)-1]
+		way := startRecorder(ctx, &team{name: late.quota.Name})
+		way.waitUntilAsked(ctx, late.namespace)
 		way.hold()
 		before := admittedByOperator(ctx)
 		arrived := make(chan error, 1)
-		go func() { arrived <- api.Create(ctx, builders.Pod(namespace, "late").Obj()) }()
+		go func() { arrived <- api.Create(ctx, builders.Pod(late.namespace, "late").Obj()) }()
 		way.waitUntilHolding(ctx)
 		// The API server asks both webhooks at once, and the operator settles what it saw in its own time.
-		Eventually(ctx, func(ctx context.Context) []string { return reservations(ctx, quota) }).
-			Should(ConsistOf(ContainSubstring(" " + namespace + " late ")))
+		Eventually(ctx, func(ctx context.Context) []string { return reservations(ctx, late.quota) }).
+			Should(ConsistOf(ContainSubstring(" " + late.namespace + " late ")))
 		Eventually(ctx, admittedByOperator).Should(BeNumerically(">", before), "the answer comes after the reservation")
 
-		By("deleting the ledger while no operator runs")
-		away(running.Kill)
-		Expect(api.Delete(ctx, &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: quota.Name}})).To(Succeed())
-		sealed := time.Now()
-		start(ctx)
-		Eventually(ctx, func(g Gomega, ctx context.Context) {
-			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
-			g.Expect(conditionOf(quota, quotav1.ConditionReady)).To(HavePrefix("False LedgerLost: the ledger was deleted or edited at about "))
-		}).Should(Succeed())
-		Expect(api.Create(ctx, builders.Pod(namespace, "p2").Obj(), client.DryRunAll)).
-			To(MatchError(ContainSubstring("status unknown for quota: " + quota.Name)))
+		loading, stop := context.WithCancel(ctx)
+		var clients sync.WaitGroup
+		defer clients.Wait()
+		defer stop()
+		for _, one := range victims[:len(victims)-1] {
+			for range 2 {
+				clients.Go(func() {
+					defer GinkgoRecover()
+					one.hammer(ctx, loading)
+				})
+			}
+		}
+
+		By("harming all ledgers, and killing the operator soon after")
+		harmed := time.Now()
+		for _, one := range victims {
+			Eventually(ctx, func(ctx context.Context) error { return one.do(ctx, one.ledger(ctx)) }).Should(Succeed(), one.how)
+		}
+		for _, one := range victims {
+			Eventually(ctx, one.ready).Should(HavePrefix("False LedgerLost: "), one.how)
+			message := meta.FindStatusCondition(one.quota.Status.Conditions, quotav1.ConditionReady).Message
+			Expect(message).To(MatchRegexp(untilWhen.String()))
+			until, err := time.Parse(time.RFC3339, untilWhen.FindStringSubmatch(message)[1])
+			Expect(err).NotTo(HaveOccurred())
+			Expect(until).To(BeTemporally(">=", harmed.Add(reservationTTL)), one.how)
+			Expect(until).To(BeTemporally("<=", time.Now().Add(reservationTTL+time.Second)), one.how)
+			Eventually(ctx, eventsOn("ClusterResourceQuota", "", one.quota.Name)).
+				Should(ContainElement("LedgerLost  "+message), one.how)
+		}
+		restart(ctx)
+		restarted := time.Now() // a new leader begins to wait
 
 		By("having what was admitted before arrive")
 		way.release() // soon, because the API server waits for no webhook longer than 30 s
 		Expect(<-arrived).To(Succeed())
 
 		By("enforcing a new quota at once")
+		other := newTeam()
 		enforce(ctx, other.quota().Hard("pods", "1"))
-		mustCreate(ctx, builders.Pod(elsewhere, "p1").Obj())
-		Eventually(ctx, func(ctx context.Context) error {
-			return api.Create(ctx, builders.Pod(namespace, "p2").Obj())
-		}).WithTimeout(reservationTTL + deadline).WithPolling(10 * poll).Should(BeRefused(exceeded(quota.Name, "pods", "1", "2", "2")))
-		Expect(time.Since(sealed)).To(BeNumerically(">=", reservationTTL))
-		Expect(podsOf(ctx, []string{namespace})).To(HaveLen(2))
-		eventuallyUses(ctx, quota, "pods=2")
+		mustCreate(ctx, builders.Pod(other.namespace(ctx), "p1").Obj())
+		Expect(api.Create(ctx, builders.Pod(late.namespace, "p2").Obj(), client.DryRunAll)).
+			To(MatchError(ContainSubstring("status unknown for quota: " + late.quota.Name)))
+
+		By("being ready again once all is counted")
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			for _, one := range victims {
+				ready, err := one.ready(ctx)
+				g.Expect(err).NotTo(HaveOccurred())
+				if one.back.IsZero() && strings.HasPrefix(ready, "True") {
+					one.back = time.Now()
+				}
+			}
+			for _, one := range victims {
+				g.Expect(one.back).NotTo(BeZero(), one.how)
+			}
+		}).WithTimeout(time.Until(restarted.Add(reservationTTL + deadline))).Should(Succeed())
+		for _, one := range victims {
+			Expect(one.back).To(BeTemporally(">=", harmed.Add(reservationTTL)), one.how)
+			AddReportEntry(one.how+": ready again after", one.back.Sub(harmed).Round(100*time.Millisecond))
+		}
+		stop()
+		clients.Wait()
+		report, err := truth.Report(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		for _, one := range victims {
+			Expect(report.Quotas[one.quota.Name].Violations).To(BeEmpty(), one.how)
+			if one != late {
+				eventuallyUses(ctx, one.quota, "pods=1")
+				mustCreate(ctx, builders.Pod(one.namespace, "p2").Obj())
+			}
+			Expect(api.Create(ctx, builders.Pod(one.namespace, "p3").Obj())).To(BeRefused(exceeded(one.quota.Name, "pods", "1", "2", "2")))
+			eventuallyUses(ctx, one.quota, "pods=2")
+		}
 	})
 })
 
@@ -218,15 +249,14 @@ var _ = Describe("The ledger that a quota's status names", func() {
 			Eventually(ctx, named).WithTimeout(5 * time.Second).Should(Equal(first))
 		}
 
-		By("deleting the ledger: what is in flight by the one that is named again is known")
+		By("deleting the ledger: another one has been open before, so it is sealed")
 		Expect(api.Delete(ctx, &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: quota.Name}})).To(Succeed())
-		Eventually(ctx, func(ctx context.Context) error { return api.Create(ctx, builders.Pod(namespace, "p2").Obj()) }).
-			WithTimeout(reservationTTL / 4).Should(Succeed())
-		second, err := stored(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(second).NotTo(Or(BeEmpty(), Equal(first)))
-		Eventually(ctx, named).Should(Equal(second))
-		Consistently(ctx, named).Should(Equal(second))
-		Expect(api.Create(ctx, builders.Pod(namespace, "p3").Obj())).To(BeRefused(exceeded(quota.Name, "pods", "1", "2", "2")))
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			err := api.Get(ctx, client.ObjectKeyFromObject(quota), quota)
+			return conditionOf(quota, quotav1.ConditionReady), err
+		}).Should(HavePrefix("False LedgerLost: "))
+		Expect(stored(ctx)).NotTo(Or(BeEmpty(), Equal(first)))
+		Expect(named(ctx)).To(Equal(first))
+		Expect(api.Create(ctx, builders.Pod(namespace, "p2").Obj())).To(MatchError(ContainSubstring("status unknown for quota: " + quota.Name)))
 	})
 })

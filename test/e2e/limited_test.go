@@ -20,6 +20,7 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // limitedByDefault is the file that the operator is given, and kube-apiserver's
@@ -201,12 +202,8 @@ func startNative(ctx context.Context, configuration string) client.Client {
 	path := filepath.Join(GinkgoT().TempDir(), "admission.yaml")
 	Expect(os.WriteFile(path, fmt.Appendf(nil, "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n"+
 		"plugins: [{name: ResourceQuota, path: %q}]\n", configuration), 0o600)).To(Succeed())
-	other, err := harness.Start(ctx, harness.Options{
+	_, native := suite.Start(ctx, harness.Options{
 		CRDDirs: []string{}, APIServerFlags: map[string]string{"admission-control-config-file": path},
 	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(other.Stop)
-	native, err := client.New(other.Config(), client.Options{Scheme: api.Scheme()})
-	Expect(err).NotTo(HaveOccurred())
 	return native
 }

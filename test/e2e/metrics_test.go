@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -100,15 +99,11 @@ var _ = Describe("The metrics", longest, func() {
 		By("what isn't refused")
 		lenient := builders.Quota(team.name+"-lenient").Label(teamLabel, team.name).Hard("secrets", "0").Obj()
 		lenient.Spec.Enforcement.Mode = quotav1.EnforcementAudit
-		lenient.Spec.Trial.Hard = corev1.ResourceList{"secrets": resource.MustParse("0")}
 		waitUntilEnforced(ctx, createQuota(ctx, lenient))
 		mustCreate(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: first, Name: "more"}})
 		Eventually(ctx, func(g Gomega, ctx SpecContext) {
-			now := scrape(ctx)
-			for _, mode := range []string{"Audit", "Trial"} {
-				g.Expect(now.value("sharedquota_admission_would_refuse_total", "quota", lenient.Name, "resource", "secrets", "mode", mode)).To(Equal(1.0))
-			}
-			g.Expect(now.value("sharedquota_trial_refused_requests", "quota", lenient.Name, "resource", "secrets")).To(Equal(1.0))
+			g.Expect(scrape(ctx).value("sharedquota_admission_would_refuse_total",
+				"quota", lenient.Name, "resource", "secrets", "mode", "Audit")).To(Equal(1.0))
 		}).Should(Succeed())
 
 		By("all that are documented, and no other")
@@ -133,7 +128,7 @@ var _ = Describe("The metrics", longest, func() {
 
 	It("tell of a reservation until it expires", func(ctx SpecContext) {
 		team := newTeam()
-		quota := enforce(ctx, team.quota().Hard("configmaps", "3"))
+		quota := enforce(ctx, team.quota().Hard("configmaps", "100"))
 		namespace := team.namespace(ctx)
 		mustCreate(ctx, builders.ConfigMap(namespace, "taken"))
 		eventuallyUses(ctx, quota, "configmaps=1")

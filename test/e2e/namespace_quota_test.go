@@ -6,8 +6,10 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -58,6 +60,35 @@ var _ = Describe("A ResourceQuota of one namespace", func() {
 			mustCreate(ctx, builders.Pod(others, fmt.Sprintf("p%d", i)).Obj())
 		}
 		Expect(held).To(BeNumerically("<=", room/5))
+	})
+
+	It("counts what is under way, so that requests at once hold no more than one by one", func(ctx SpecContext) {
+		const attempts, room = 20, 3
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "50"))
+		namespace := team.namespace(ctx)
+		nativeQuota(ctx, namespace, corev1.ResourceList{"pods": resource.MustParse(fmt.Sprint(room))})
+		Eventually(ctx, func(ctx context.Context) error {
+			return api.Create(ctx, builders.Pod(namespace, "tried").Obj(), client.DryRunAll)
+		}).Should(Succeed())
+		errs := make([]error, attempts)
+		var group sync.WaitGroup
+		began := time.Now()
+		for i := range attempts {
+			group.Go(func() { errs[i] = api.Create(ctx, builders.Pod(namespace, fmt.Sprintf("p%d", i)).Obj()) })
+		}
+		group.Wait()
+		AddReportEntry("all are answered after", time.Since(began))
+		refused := 0
+		for _, err := range errs {
+			if err != nil {
+				Expect(err).To(MatchError(ContainSubstring("exceeded quota: narrow")))
+				refused++
+			}
+		}
+		Expect(refused).To(Equal(attempts - room))
+		held := slices.DeleteFunc(reservations(ctx, quota), func(one string) bool { return !strings.Contains(one, namespace) })
+		Expect(len(held)).To(BeNumerically("<=", room), "but for the replica's escrow: %v", held)
 	})
 
 	It("goes by what is free now, not by what was", func(ctx SpecContext) {

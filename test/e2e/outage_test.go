@@ -59,7 +59,7 @@ var _ = Describe("While nobody can decide", func() {
 		told := HavePrefix("AdmittedWhileUnavailable  pods: used 4, hard 2, 2 above it, ")
 		Eventually(ctx, eventsOn("ClusterResourceQuota", "", admitting.Name)).Should(ContainElement(told))
 		Eventually(ctx, condition(audited, quotav1.ConditionExceeded)).Should(
-			HavePrefix("True AdmittedAboveHard: pods: used 3, hard 2, admitted by the mode Audit; "))
+			HavePrefix("True AdmittedAboveHard: pods: used 3, hard 2; admitted by the mode Audit, "))
 		waitUntilEnforced(ctx, admitting)
 		Expect(api.Create(ctx, builders.Pod(namespaces[admitting], "late").Obj())).To(BeRefused(exceeded(admitting.Name, "pods", "1", "4", "2")))
 

@@ -182,39 +182,6 @@ var _ = Describe("The reach of the webhook", func() {
 		}).Should(And(HavePrefix("True ProtectedNamespaces: "), ContainSubstring("kube-public")))
 		mustDelete(ctx, mustCreate(ctx, builders.Pod("kube-public", "pod").Obj()))
 	})
-
-	It("is repaired, whoever edits what of it", func(ctx SpecContext) {
-		DeferCleanup(restart) // what follows is no fight
-		team := newTeam()
-		enforce(ctx, team.quota().Hard("pods", "0"))
-		previous := configuration(ctx)
-		Expect(previous.OwnerReferences).To(ConsistOf(HaveField("Kind", "Namespace")))
-		for _, edit := range []func(*admissionregistrationv1.ValidatingWebhookConfiguration){
-			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
-				ignore := admissionregistrationv1.Ignore
-				c.Webhooks[1].FailurePolicy = &ignore
-			},
-			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
-				c.Webhooks[1].MatchConditions = append(c.Webhooks[1].MatchConditions,
-					admissionregistrationv1.MatchCondition{Name: "never.example.com", Expression: "false"})
-			},
-			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
-				more := *c.Webhooks[1].DeepCopy()
-				more.Name = "more.example.com"
-				c.Webhooks = append(c.Webhooks, more)
-			},
-			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.OwnerReferences = nil },
-		} {
-			edited := configuration(ctx)
-			edit(edited)
-			Expect(api.Update(ctx, edited, client.FieldOwner("somebody"))).To(Succeed())
-			Eventually(ctx, func(g Gomega, ctx context.Context) {
-				current := configuration(ctx)
-				g.Expect(generated(current)).To(Equal(generated(previous)))
-				g.Expect(current.OwnerReferences).To(Equal(previous.OwnerReferences))
-			}).Should(Succeed())
-		}
-	})
 })
 
 func mustGetQuota(ctx context.Context, quota *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota {

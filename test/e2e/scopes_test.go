@@ -53,7 +53,6 @@ var _ = Describe("A quota of a scope", func() {
 	}
 	bestEffort := pod(func(p *builders.PodBuilder) *builders.PodBuilder { return p })
 	burstable := pod(func(p *builders.PodBuilder) *builders.PodBuilder { return p.Request("cpu", "1m") })
-	guaranteed := pod(func(p *builders.PodBuilder) *builders.PodBuilder { return p.Limit("cpu", "1m").Limit("memory", "1Mi") })
 	terminating := pod(func(p *builders.PodBuilder) *builders.PodBuilder { return p.Deadline(3600) })
 	busyTerminating := pod(func(p *builders.PodBuilder) *builders.PodBuilder { return p.Deadline(3600).Request("cpu", "1m") })
 	high := pod(func(p *builders.PodBuilder) *builders.PodBuilder { return p.PriorityClass("high") })
@@ -90,25 +89,14 @@ var _ = Describe("A quota of a scope", func() {
 		Entry("NotTerminating", scoped{scopes(corev1.ResourceQuotaScopeNotTerminating), pods, ordinary, terminating}),
 		Entry("BestEffort", scoped{scopes(corev1.ResourceQuotaScopeBestEffort), pods, bestEffort, burstable}),
 		Entry("NotBestEffort, burstable", scoped{scopes(corev1.ResourceQuotaScopeNotBestEffort), pods, burstable, bestEffort}),
-		Entry("NotBestEffort, guaranteed", scoped{scopes(corev1.ResourceQuotaScopeNotBestEffort), pods, guaranteed, bestEffort}),
 		Entry("PriorityClass", scoped{scopes(corev1.ResourceQuotaScopePriorityClass), pods, low, ordinary}),
 		Entry("CrossNamespacePodAffinity", scoped{scopes(corev1.ResourceQuotaScopeCrossNamespacePodAffinity), pods, crossing, ordinary}),
 		Entry("VolumeAttributesClass", suite.Since(volumeAttributesSince), scoped{scopes(corev1.ResourceQuotaScopeVolumeAttributesClass), claims, fast, plainClaim}),
 		Entry("Terminating and NotBestEffort, not with one of them alone", scoped{
 			scopes(corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotBestEffort), pods, busyTerminating, terminating}),
 
-		Entry("selector Terminating Exists", scoped{selector(corev1.ResourceQuotaScopeTerminating, exists), pods, terminating, ordinary}),
-		Entry("selector NotTerminating Exists", scoped{selector(corev1.ResourceQuotaScopeNotTerminating, exists), pods, ordinary, terminating}),
-		Entry("selector BestEffort Exists", scoped{selector(corev1.ResourceQuotaScopeBestEffort, exists), pods, bestEffort, burstable}),
-		Entry("selector NotBestEffort Exists", scoped{selector(corev1.ResourceQuotaScopeNotBestEffort, exists), pods, burstable, bestEffort}),
-		Entry("selector CrossNamespacePodAffinity Exists", scoped{
-			selector(corev1.ResourceQuotaScopeCrossNamespacePodAffinity, exists), pods, crossing, ordinary}),
 		Entry("selector PriorityClass In", scoped{selector(corev1.ResourceQuotaScopePriorityClass, in, "high"), pods, high, low}),
-		Entry("selector PriorityClass In, without a class", scoped{
-			selector(corev1.ResourceQuotaScopePriorityClass, in, "high", "low"), pods, low, ordinary}),
 		Entry("selector PriorityClass NotIn", scoped{selector(corev1.ResourceQuotaScopePriorityClass, notIn, "low"), pods, high, low}),
-		Entry("selector PriorityClass NotIn, without a class", scoped{
-			selector(corev1.ResourceQuotaScopePriorityClass, notIn, "low"), pods, ordinary, low}),
 		Entry("selector PriorityClass Exists", scoped{selector(corev1.ResourceQuotaScopePriorityClass, exists), pods, high, ordinary}),
 		Entry("selector PriorityClass DoesNotExist", scoped{
 			selector(corev1.ResourceQuotaScopePriorityClass, doesNotExist), pods, ordinary, high}),

@@ -26,7 +26,7 @@ const (
 	deadline = 30 * time.Second
 	poll     = 20 * time.Millisecond
 	// reservationTTL is the shortest that the operator takes.
-	reservationTTL = 56 * time.Second
+	reservationTTL = 40 * time.Second
 	// longest is the priority of containers with the longest specs. They begin first, so that
 	// none of them keeps a process busy after the others are done.
 	longest = SpecPriority(1)
@@ -69,7 +69,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	binary := suite.Async(ctx, suite.Operator)
 	startControlPlane(ctx)
-	metricsAddress = fmt.Sprintf("127.0.0.1:%d", freePort())
+	metricsAddress = fmt.Sprintf("127.0.0.1:%d", suite.FreePort())
 	settings = harness.OperatorOptions{
 		Binary: <-binary,
 		Args: []string{
@@ -88,30 +88,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	createScrapers(ctx)
 }, NodeTimeout(suite.BuildTimeout))
 
-var _ = AfterSuite(func() {
-	if cluster == nil {
-		return
-	}
-	if running != nil {
-		Expect(running.Stop()).To(Succeed(), "the operator must have run to the end, and stop when told to")
-	}
-	suite.CheckOperatorLogs(cluster)
-	Expect(cluster.Stop()).To(Succeed())
-})
-
-// A failure is told with what the operator said last.
-var _ = JustAfterEach(func() { suite.ReportLog(running) })
-
 func startControlPlane(ctx context.Context) {
 	GinkgoHelper()
-	var err error
-	cluster, err = harness.Start(ctx, harness.Options{APIServerFlags: auditFlags()})
-	Expect(err).NotTo(HaveOccurred())
+	cluster, _ = suite.Start(ctx, harness.Options{APIServerFlags: auditFlags()})
 	// Only what specs need: the rest would create objects of its own in each
 	// namespace, and load the machine.
-	_, err = cluster.StartControllerManager(ctx, "--controllers",
+	suite.StartControllers(ctx, cluster, "--controllers",
 		"namespace-controller,deployment-controller,replicaset-controller,persistentvolumeclaim-protection-controller")
-	Expect(err).NotTo(HaveOccurred())
 	api, watcher = suite.Client(cluster.Config(), deadline), suite.Client(cluster.Config(), 0)
 }
 
@@ -146,12 +129,4 @@ func waitUntilQuotasAreValidated(ctx context.Context) {
 // tryInvalidQuota creates a quota that makes no sense, as a dry run.
 func tryInvalidQuota(ctx context.Context) error {
 	return api.Create(ctx, newTeam().quota().Hard("pods", "500m").Obj(), client.DryRunAll)
-}
-
-// freePort returns a loopback port that nobody listens on.
-func freePort() int {
-	GinkgoHelper()
-	port, err := harness.FreePort()
-	Expect(err).NotTo(HaveOccurred())
-	return port
 }

@@ -5,11 +5,13 @@ package e2e
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -97,6 +99,31 @@ var _ = Describe("A resource that the cluster doesn't serve", func() {
 		Expect(api.Create(ctx, builders.Custom(stable, namespace, "more"))).To(BeRefused(exceeded(quota.Name, name, "1", "3", "3")))
 		mustDelete(ctx, last)
 		eventuallyUses(ctx, quota, name+"=2")
+	})
+
+	It("by this name, but by another, is named with that, and keeps nobody waiting", func(ctx SpecContext) {
+		team := newTeam()
+		quota := enforce(ctx, team.quota().Hard("pods", "1").Hard("count/jobs", "1").Hard("count/ingresses.extensions", "1").
+			Hard("limits.example.com/gpu", "1").Hard("count/services.loadbalancers", "1").Hard("count/deploymentconfigs.apps", "1"))
+		Eventually(ctx, condition(quota, quotav1.ConditionReady)).Should(HavePrefix("True Counted"))
+		Eventually(ctx, condition(quota, quotav1.ConditionStalled)).Should(And(HavePrefix("True NotLimitable"),
+			ContainSubstring("count/ingresses.extensions (write count/ingresses.networking.k8s.io)"),
+			ContainSubstring("count/jobs (write count/jobs.batch)"),
+			ContainSubstring("count/services.loadbalancers (write services.loadbalancers)"),
+			ContainSubstring("limits.example.com/gpu (write requests.example.com/gpu)"),
+			ContainSubstring("the cluster doesn't serve deploymentconfigs.apps; ")))
+		mustCreate(ctx, builders.Pod(team.namespace(ctx), "p1").Obj())
+		eventuallyUses(ctx, quota, "pods=1")
+
+		By("correcting them, but for what may be installed")
+		change(ctx, quota, func(spec *quotav1.ClusterResourceQuotaSpec) {
+			maps.DeleteFunc(spec.Quota.Hard, func(name corev1.ResourceName, _ resource.Quantity) bool {
+				return name != "pods" && name != "count/deploymentconfigs.apps"
+			})
+		})
+		Eventually(ctx, condition(quota, quotav1.ConditionReconciling)).Should(
+			HavePrefix("True Progressing: ResourceUnavailable is True, NotServed"))
+		Eventually(ctx, condition(quota, quotav1.ConditionReady)).Should(HavePrefix("True Counted"))
 	})
 
 	It("in namespaces at all is named by a condition", func(ctx SpecContext) {

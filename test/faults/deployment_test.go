@@ -48,21 +48,24 @@ type place struct {
 	deposed bool
 }
 
-func newDeployment(ctx context.Context, binary, ahead string) *deployment {
+func newDeployment(ctx context.Context, binary string) *deployment {
 	GinkgoHelper()
-	d := &deployment{production: suite.StartProduction(ctx, cluster)}
-	for i, name := range []string{"A", "B, whose clock is ahead", "C"} {
+	suite.Install(ctx, cluster)
+	production, err := cluster.StartProduction(ctx, suite.Namespace, suite.Deployment, suite.WebhookService)
+	Expect(err).NotTo(HaveOccurred())
+	d := &deployment{production: production}
+	clocks := []time.Duration{0, time.Hour, -time.Hour}
+	for i, name := range []string{"A", "B, whose clock is ahead", "C, whose clock is behind"} {
 		between, err := proxy.Start(d.production.Identity(), seed()+uint64(i))
 		Expect(err).NotTo(HaveOccurred())
 		d.places = append(d.places, &place{name: name, proxy: between, options: harness.ReplicaOptions{
-			Binary: binary, Address: harness.Address(i), Config: between.Config(), StartTimeout: suite.Deadline,
+			Binary: binary, Address: harness.Address(i), Config: between.Config(), Clock: clocks[i],
 			Args: []string{
 				"--status-interval", "200ms", "--reservation-ttl", reservationTTL.String(),
 				"--shutdown-delay-duration", shutdownDelay.String(),
 			},
 		}})
 	}
-	d.places[1].options.Binary = ahead
 	return d
 }
 

@@ -41,6 +41,26 @@ var _ = Describe("Replicas of the operator", Ordered, ContinueOnFailure, func() 
 		})
 	}
 
+	It("keep to the limit when somebody deletes a ledger and edits another one, and grant again once all is counted", func(ctx SpecContext) {
+		w := newWorld(ctx, 6)
+		clients := load.Start(ctx, api, w.plan(30))
+		defer clients.Stop()
+		Eventually(ctx, func() int { return clients.Tally.Count(load.Exceeded) }).Should(BeNumerically(">", 0), "the limit is met")
+		w.loseLedgers(ctx)
+		before := clients.Tally.Count(load.Exceeded)
+		Eventually(ctx, func() int { return clients.Tally.Count(load.Exceeded) }).Should(BeNumerically(">", before), "the limit is met again")
+		clients.Stop()
+		w.tellPeaks(wantNothingOver(ctx))
+		wantServed(clients.Tally)
+		wantAgreement(ctx, quiet)
+		w.abolish(ctx)
+	}, NodeTimeout(5*time.Minute))
+
+	It("fill a limit exactly while another quota tries a smaller one, and tell what that would have refused", func(ctx SpecContext) {
+		replicas.startAll(ctx)
+		tryBeside(ctx)
+	})
+
 	It("keep to the limit while everything breaks", func(ctx SpecContext) {
 		start := time.Now()
 		weather(ctx, 0)

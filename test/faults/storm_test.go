@@ -25,10 +25,6 @@ const (
 	pauseFor = reservationTTL + 2*time.Second
 	// maxRound is how long a round lasts at most.
 	maxRound = 3 * time.Minute
-	// maySlow is which part of the calls may not be decided in time in a storm with moves:
-	// two cores are busy all the time, and on a machine that is, a write of a ledger that
-	// several replicas fight over may take a second.
-	maySlow = 0.002
 	// staleBy is how old a new leader's caches are.
 	staleBy = 3 * time.Second
 )
@@ -43,8 +39,6 @@ type storm struct {
 	deck []string
 	// asleep is the leader that was paused; nil once it goes on.
 	asleep *place
-	// done counts what was broken.
-	done   map[string]int
 	canary canary
 }
 
@@ -53,27 +47,17 @@ type storm struct {
 func weather(ctx context.Context, round uint64) *world {
 	GinkgoHelper()
 	replicas.startAll(ctx)
-	size, rest := 12, time.Duration(0)
-	if len(chosenMoves()) > 0 {
-		// Movers, and the API server's own watches, need some of the machine, too.
-		size, rest = 8, 100*time.Millisecond
-	}
-	w := newWorld(ctx, size)
+	w := newWorld(ctx, 12)
 	plan := w.plan(100 + round)
-	plan.Rest = rest
+	plan.Rest = 0
 	plan.Orphans = true
 	plan.Refusing = []string{w.namespaces[1]}
 	plan.Pods = slices.Delete(slices.Clone(plan.Pods), 1, 2)
 	suite.RefuseAll(ctx, api, w.namespaces[1])
-	w.prepareMoves(ctx, &plan)
-	s := &storm{random: random(1000 + round), start: time.Now(), done: map[string]int{}, canary: canary{label: w.name}}
+	s := &storm{random: random(1000 + round), start: time.Now(), canary: canary{label: w.name}}
 	s.canary.start(ctx)
-	modes := startModes(ctx, w, 200+10*round)
-	defer modes.stop()
 	clients := load.Start(ctx, api, plan)
 	defer clients.Stop()
-	evidence.hear(clients.Tally)
-	movers := startMovers(ctx, w, round)
 
 	duration := max(pauseFor, min(maxRound, stormDuration()))
 	s.depose(ctx)
@@ -82,21 +66,12 @@ func weather(ctx context.Context, round uint64) *world {
 		pass(ctx, time.Duration(1000+s.random.IntN(2000))*time.Millisecond)
 		s.wake(ctx)
 	}
-	movers.stop()
 	clients.Stop()
-	modes.stop()
 	s.canary.stop(ctx)
 	AddReportEntry("what broke", strings.Join(s.diary, "\n"))
-	movers.tellMoves(s.done)
 	AddReportEntry("injected by the proxies", counts(replicas.injected()))
-	report := wantNothingOver(ctx)
-	w.tellPeaks(report)
-	modes.wantServed(report)
-	slow := 0.0
-	if len(chosenMoves()) > 0 {
-		slow = maySlow
-	}
-	wantServedBut(clients.Tally, slow)
+	w.tellPeaks(wantNothingOver(ctx))
+	wantServed(clients.Tally)
 	return w
 }
 
@@ -105,8 +80,7 @@ func weather(ctx context.Context, round uint64) *world {
 func (s *storm) depose(ctx context.Context) {
 	GinkgoHelper()
 	s.asleep = replicas.waitForLeader(ctx)
-	s.done["pause the leader; its successor's watches are late"]++
-	defer s.hearAgain(ctx, deafen())
+	defer s.hearAgain(ctx)
 	setLag(staleBy)
 	defer setLag(0)
 	s.notef("pause the leader, %s; watches are %s late", s.asleep.name, staleBy)
@@ -143,7 +117,6 @@ func (s *storm) next(ctx context.Context) {
 	fault := s.deck[0]
 	s.deck = s.deck[1:]
 	s.notef("%s", fault)
-	s.done[fault]++
 	s.breaks()[fault](ctx)
 	replicas.recover(ctx)
 }
@@ -164,76 +137,21 @@ func (s *storm) breaks() map[string]func(context.Context) {
 	if stormDuration() > 0 {
 		breaks["kill all replicas"] = s.deafening(s.killAll)
 	}
-	if moves(silentWatches) {
-		breaks["hold back the watches of one replica in silence"] = s.silence
-	}
-	if moves(behindWatches) {
-		breaks["late watches of one replica"] = s.lagOne
-	}
 	return breaks
 }
 
-// deafening lets the leader miss what happens while something is broken.
+// deafening breaks what lets the leader miss what happens meanwhile.
 func (s *storm) deafening(do func(context.Context)) func(context.Context) {
 	return func(ctx context.Context) {
-		defer s.hearAgain(ctx, deafen())
+		defer s.hearAgain(ctx)
 		do(ctx)
 	}
 }
 
-// deafen notes that the leader hears nothing, until the returned function is called. Then
-// it can't count a namespace that joins a quota.
-func deafen() (end func()) {
-	hears, counts := evidence.deafen(), func() {}
-	if moves(movedSpaces) {
-		counts = disruptions.Begin("a namespace joins while the leader is deaf", load.Unknown)
-	}
-	return func() {
-		hears()
-		counts()
-	}
-}
-
-// hearAgain ends the time in which the leader is deaf, once it isn't any more.
-func (s *storm) hearAgain(ctx context.Context, end func()) {
+// hearAgain returns once the leader hears what happens.
+func (s *storm) hearAgain(ctx context.Context) {
 	replicas.recover(ctx)
 	s.canary.sing(ctx)
-	end()
-}
-
-// silence holds back the watches of one replica while others hear.
-func (s *storm) silence(ctx context.Context) {
-	GinkgoHelper()
-	s.toOne(ctx, func(one *proxy.Proxy) {
-		one.HoldWatches(true)
-		defer one.HoldWatches(false)
-		pass(ctx, time.Duration(5+s.random.IntN(10))*time.Second)
-	})
-}
-
-// lagOne makes the watches of one replica late.
-func (s *storm) lagOne(ctx context.Context) {
-	GinkgoHelper()
-	s.toOne(ctx, func(one *proxy.Proxy) {
-		one.SetLag(time.Duration(2+s.random.IntN(6)) * time.Second)
-		defer one.SetLag(0)
-		pass(ctx, 10*time.Second)
-	})
-}
-
-// toOne does something to one replica's proxy, the leader's or another's.
-func (s *storm) toOne(ctx context.Context, do func(*proxy.Proxy)) {
-	GinkgoHelper()
-	leader, up := replicas.waitForLeader(ctx), replicas.up()
-	one := up[s.random.IntN(len(up))]
-	if one == leader && len(up) > 1 && s.random.IntN(2) == 0 {
-		one = up[(slices.Index(up, one)+1)%len(up)] // Where the leader hears, it is of more interest.
-	}
-	s.notef("it is %s, and %s leads", one.name, leader.name)
-	if one == leader {
-		defer s.hearAgain(ctx, deafen())
-	}
-	do(one.proxy)
 }
 
 // killFollower kills a replica that doesn't lead, where another is left.

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,11 +17,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/faults/load"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 	"github.com/sharedquota/shared-quota-operator/test/judge"
@@ -31,9 +27,7 @@ import (
 
 const (
 	// reservationTTL is the shortest that the operator takes.
-	reservationTTL = 56 * time.Second
-	// clockAhead is by how much the second replica's clock is wrong.
-	clockAhead = 20 * time.Second
+	reservationTTL = 40 * time.Second
 	// buildTimeout covers builds of the operator from nothing.
 	buildTimeout = 20 * time.Minute
 )
@@ -47,8 +41,6 @@ var (
 	truth *judge.Judge
 	// replicas are those of the operator.
 	replicas *deployment
-	// evidence is what is known of requests and edits.
-	evidence = newWitness()
 	// disruptions are what was broken when.
 	disruptions = &load.Disruptions{}
 	// worlds are those whose end is still to be judged; worldsMade counts all.
@@ -67,28 +59,17 @@ func TestFaults(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	AddReportEntry("seed", fmt.Sprintf("FAULTS_SEED=%d", seed()))
 
-	binaries := suite.Async(ctx, func(ctx context.Context) [2]string {
-		return [2]string{suite.Operator(ctx), operatorAhead(ctx)}
-	})
-	startControlPlane(ctx)
-	built := <-binaries
-	replicas = newDeployment(ctx, built[0], built[1])
+	binary := suite.Async(ctx, suite.Operator)
+	cluster, _ = suite.Start(ctx, harness.Options{CRDDirs: []string{}, Production: true, KeepDir: os.Getenv("FAULTS_KEEP") != ""})
+	api = suite.Client(cluster.Config(), 0)
+	var err error
+	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL())
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(truth.Stop)
+	replicas = newDeployment(ctx, <-binary)
+	DeferCleanup(replicas.stop)
 	replicas.start(ctx, replicas.places[0])
 }, NodeTimeout(buildTimeout))
-
-var _ = AfterSuite(func() {
-	if cluster == nil {
-		return
-	}
-	if replicas != nil {
-		replicas.stop()
-	}
-	suite.CheckOperatorLogs(cluster)
-	if truth != nil {
-		Expect(truth.Stop()).To(Succeed())
-	}
-	Expect(cluster.Stop()).To(Succeed())
-})
 
 // A failure is told with what went wrong for the replicas last.
 var _ = JustAfterEach(func() {
@@ -103,30 +84,6 @@ var _ = JustAfterEach(func() {
 		AddReportEntry("the last troubles of "+name, strings.Join(lines[max(0, len(lines)-10):], "\n"), ReportEntryVisibilityFailureOrVerbose)
 	}
 })
-
-func startControlPlane(ctx context.Context) {
-	GinkgoHelper()
-	var err error
-	cluster, err = harness.Start(ctx, harness.Options{
-		CRDDirs: []string{}, Production: true, KeepDir: os.Getenv("FAULTS_KEEP") != "",
-	})
-	Expect(err).NotTo(HaveOccurred())
-	config := rest.CopyConfig(cluster.Config())
-	config.WarningHandlerWithContext = load.Warnings{}
-	api = suite.Client(config, 0)
-	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL(), judge.Recording(),
-		judge.Hearing(schema.GroupResource{Group: quotav1.GroupVersion.Group, Resource: "quotaledgers"}, evidence.readLedger))
-	Expect(err).NotTo(HaveOccurred())
-}
-
-// operatorAhead returns one whose clock is ahead.
-func operatorAhead(ctx context.Context) string {
-	GinkgoHelper()
-	path := filepath.Join(GinkgoT().TempDir(), "manager-ahead")
-	binary, err := harness.BuildOperator(ctx, path, "-ldflags", "-X main.clockOffset="+clockAhead.String())
-	Expect(err).NotTo(HaveOccurred())
-	return binary
-}
 
 // seed is what all randomness begins with.
 func seed() uint64 {

@@ -23,7 +23,6 @@ const (
 	worldLabel = "world"
 	tierLabel  = "tier"
 	partLabel  = "part"
-	lastLabel  = "last"
 	// resizeSince is the version of Kubernetes that brought the subresource by which pods are resized.
 	resizeSince = "1.33"
 )
@@ -34,8 +33,6 @@ const (
 type world struct {
 	name       string
 	namespaces []string
-	// more are quotas that only some worlds have.
-	more []string
 	// spare are namespaces for the end, key as in coveredBy -> name.
 	spare map[string]string
 	// used is how often all that was free has been used there.
@@ -48,13 +45,8 @@ func (w *world) whole() string  { return w.name + "-a-whole" }
 func (w *world) tier() string   { return w.name + "-b-tier" }
 func (w *world) things() string { return w.name + "-c-things" }
 
-// brief is there for a while only.
-func (w *world) brief() string   { return w.name + "-d-brief" }
-func (w *world) last() string    { return w.name + "-e-last" }
-func (w *world) widgets() string { return w.name + "-f-widgets" }
-
 func (w *world) quotas() []string {
-	return append([]string{w.whole(), w.tier(), w.things()}, w.more...)
+	return []string{w.whole(), w.tier(), w.things()}
 }
 
 // newWorld makes a world of so many namespaces, and returns it once its quotas

@@ -47,11 +47,6 @@ type Options struct {
 	// dashes -> value. They replace the harness's own.
 	APIServerFlags map[string]string
 
-	// APIServerEnv are further environment variables of kube-apiserver, each
-	// NAME=VALUE. With DISABLE_HTTP2=1 it calls webhooks by HTTP/1.1, on several
-	// connections, as it calls a Service; on loopback it would use HTTP/2.
-	APIServerEnv []string
-
 	// Production lets the API server reach a Service at the addresses of its
 	// EndpointSlices, as in a cluster. It needs InNamespace.
 	Production bool
@@ -124,6 +119,16 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
+// StopStarted stops everything that was started beside the control plane, the latest
+// first. The error is that of Stop.
+func (c *Cluster) StopStarted() error {
+	var errs []error
+	for _, process := range slices.Backward(c.started()) {
+		errs = append(errs, process.Stop())
+	}
+	return errors.Join(errs...)
+}
+
 // Stop stops everything that was started, the latest first, and removes the
 // cluster's directory. The error tells of started processes that had ended
 // before, and of those that had to be killed. Calling it again does nothing.
@@ -132,13 +137,7 @@ func (c *Cluster) Stop() error {
 }
 
 func (c *Cluster) stopAll() error {
-	var errs []error
-	for _, process := range slices.Backward(c.started()) {
-		errs = append(errs, process.Stop())
-	}
-	errs = append(errs, c.stopControlPlane())
-	errs = append(errs, c.watchdog.release())
-	return errors.Join(errs...)
+	return errors.Join(c.StopStarted(), c.stopControlPlane(), c.watchdog.release())
 }
 
 // Dir is the directory that holds everything of this cluster.

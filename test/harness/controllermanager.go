@@ -49,7 +49,5 @@ func (c *Cluster) StartControllerManager(ctx context.Context, args ...string) (*
 		path:     c.asset(controllerManagerName),
 		args:     append(own, args...),
 		readyURL: fmt.Sprintf("https://%s/healthz", net.JoinHostPort(loopback, strconv.Itoa(ports[0]))),
-		timeout:  defaultStartTimeout,
-		grace:    defaultGracePeriod,
 	})
 }

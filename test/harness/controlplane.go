@@ -43,7 +43,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err := c.waitForDefaultNamespace(ctx); err != nil {
 		return c.controlPlaneError(ctx, "waiting for the namespace default", err)
 	}
-	if err := c.InstallCRDs(ctx, c.options.CRDDirs...); err != nil {
+	if err := c.installCRDs(ctx, c.options.CRDDirs...); err != nil {
 		return c.controlPlaneError(ctx, "preparing the control plane", err)
 	}
 	return nil
@@ -87,7 +87,7 @@ func (c *Cluster) configureControlPlane() error {
 	if etcd.Path, err = c.watchdog.script(etcdName, c.asset(etcdName)); err != nil {
 		return err
 	}
-	if apiServer.Path, err = c.watchdog.script(apiServerName, c.asset(apiServerName), c.options.APIServerEnv...); err != nil {
+	if apiServer.Path, err = c.watchdog.script(apiServerName, c.asset(apiServerName)); err != nil {
 		return err
 	}
 	c.plane = &envtest.ControlPlane{Etcd: etcd, APIServer: apiServer, KubectlPath: c.asset(kubectlName)}
@@ -97,6 +97,13 @@ func (c *Cluster) configureControlPlane() error {
 // RestartAPIServer ends kube-apiserver with SIGKILL, as a crash would, and
 // returns once it answers again, at the same address and with the same data.
 func (c *Cluster) RestartAPIServer() error {
+	if err := c.killAPIServer(); err != nil {
+		return err
+	}
+	return c.startAPIServer()
+}
+
+func (c *Cluster) killAPIServer() error {
 	pid, err := c.watchdog.pid(apiServerName)
 	if err != nil {
 		return err
@@ -107,10 +114,46 @@ func (c *Cluster) RestartAPIServer() error {
 	if err := c.plane.APIServer.Stop(); err != nil {
 		return fmt.Errorf("stopping kube-apiserver: %w", err)
 	}
+	return nil
+}
+
+func (c *Cluster) startAPIServer() error {
 	if err := c.plane.APIServer.Start(); err != nil {
 		return fmt.Errorf("starting kube-apiserver again: %w\n%s", err, tail(c.logPath(apiServerName), tailLines))
 	}
 	return nil
+}
+
+// CopyEtcd copies etcd's data as they would be after a crash, and returns the copy's directory. etcd is paused meanwhile.
+func (c *Cluster) CopyEtcd() (string, error) {
+	pid, err := c.watchdog.pid(etcdName)
+	if err != nil {
+		return "", err
+	}
+	if err := syscall.Kill(-pid, syscall.SIGSTOP); err != nil {
+		return "", fmt.Errorf("pausing etcd: %w", err)
+	}
+	backup := filepath.Join(c.dir, c.uniqueName("backup"))
+	return backup, errors.Join(os.CopyFS(backup, os.DirFS(c.plane.Etcd.DataDir)), syscall.Kill(-pid, syscall.SIGCONT))
+}
+
+// RestoreEtcd kills kube-apiserver, as a crash would, stops etcd and puts a copy of its data back. It returns a
+// function that starts the API server again; etcd runs by then.
+func (c *Cluster) RestoreEtcd(backup string) (start func() error, err error) {
+	if err := c.killAPIServer(); err != nil {
+		return nil, err
+	}
+	etcd := c.plane.Etcd
+	if err := etcd.Stop(); err != nil {
+		return nil, fmt.Errorf("stopping etcd: %w", err)
+	}
+	if err := errors.Join(os.RemoveAll(etcd.DataDir), os.CopyFS(etcd.DataDir, os.DirFS(backup))); err != nil {
+		return nil, fmt.Errorf("putting back a copy of etcd's data: %w", err)
+	}
+	if err := etcd.Start(); err != nil {
+		return nil, fmt.Errorf("starting etcd again: %w\n%s", err, tail(c.logPath(etcdName), tailLines))
+	}
+	return c.startAPIServer, nil
 }
 
 // EtcdURL is where etcd serves clients, without authentication.
@@ -162,9 +205,9 @@ func (c *Cluster) waitForDefaultNamespace(ctx context.Context) error {
 	return nil
 }
 
-// InstallCRDs creates or updates the CRDs in the files of the given
+// installCRDs creates or updates the CRDs in the files of the given
 // directories, and returns once the API server serves them.
-func (c *Cluster) InstallCRDs(ctx context.Context, dirs ...string) error {
+func (c *Cluster) installCRDs(ctx context.Context, dirs ...string) error {
 	// envtest's wait takes no context, so that it is made in short turns.
 	options := envtest.CRDInstallOptions{Paths: dirs, ErrorIfPathMissing: true, MaxTime: time.Second, PollInterval: 50 * time.Millisecond}
 	if err := envtest.ReadCRDFiles(&options); err != nil {

@@ -33,10 +33,20 @@ func (c *Cluster) Kubectl(ctx context.Context, stdin io.Reader, args ...string) 
 // KubectlIn is Kubectl run in the directory dir, which relative file names in
 // args start from.
 func (c *Cluster) KubectlIn(ctx context.Context, dir string, stdin io.Reader, args ...string) (KubectlResult, error) {
-	name := c.uniqueName(kubectlName)
+	return c.runIn(ctx, dir, stdin, c.asset(kubectlName), args...)
+}
+
+// Shell runs a command line in the directory dir, as a person would type it. Its
+// kubectl is that of Kubectl.
+func (c *Cluster) Shell(ctx context.Context, dir, line string) (KubectlResult, error) {
+	return c.runIn(ctx, dir, nil, "/bin/sh", "-c", line)
+}
+
+func (c *Cluster) runIn(ctx context.Context, dir string, stdin io.Reader, path string, args ...string) (KubectlResult, error) {
+	name := c.uniqueName(filepath.Base(path))
 	defer c.watchdog.forget(name)
 	var stdout, stderr strings.Builder
-	cmd := c.watchdog.command(ctx, name, c.asset(kubectlName), args...)
+	cmd := c.watchdog.command(ctx, name, path, args...)
 	cmd.Dir, cmd.Env = dir, c.kubectlEnv()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
 
@@ -44,11 +54,11 @@ func (c *Cluster) KubectlIn(ctx context.Context, dir string, stdin io.Reader, ar
 	result := KubectlResult{Stdout: stdout.String(), Stderr: stderr.String(), ExitCode: cmd.ProcessState.ExitCode()}
 	switch exit := (*exec.ExitError)(nil); {
 	case ctx.Err() != nil:
-		return result, fmt.Errorf("running kubectl %s: %w", strings.Join(args, " "), ctx.Err())
+		return result, fmt.Errorf("running %s %s: %w", filepath.Base(path), strings.Join(args, " "), ctx.Err())
 	case errors.As(err, &exit) && exit.Exited():
 		return result, nil
 	case err != nil:
-		return result, fmt.Errorf("running kubectl %s: %w", strings.Join(args, " "), err)
+		return result, fmt.Errorf("running %s %s: %w", filepath.Base(path), strings.Join(args, " "), err)
 	}
 	return result, nil
 }
@@ -60,13 +70,14 @@ func (c *Cluster) KubectlPath() string {
 
 // kubectlEnv keeps kubectl away from the files of whoever runs the program.
 func (c *Cluster) kubectlEnv() []string {
-	env := append(os.Environ(),
+	path := filepath.Dir(c.KubectlPath())
+	if c.options.PluginDir != "" {
+		path = c.options.PluginDir + string(os.PathListSeparator) + path
+	}
+	return append(os.Environ(),
 		"KUBECONFIG="+c.Kubeconfig(),
 		"KUBECACHEDIR="+filepath.Join(c.dir, "kubectl-cache"),
 		"KUBECTL_KUBERC=false",
+		"PATH="+path+string(os.PathListSeparator)+os.Getenv("PATH"),
 	)
-	if c.options.PluginDir != "" {
-		env = append(env, "PATH="+c.options.PluginDir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	}
-	return env
 }

@@ -4,6 +4,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -40,10 +41,10 @@ type processSpec struct {
 	args []string
 	// env is the whole environment; nil means that of this program.
 	env []string
-	// readyURL answers 200 once the process is ready, after timeout at most.
+	// readyURL answers 200 once the process is ready, after timeout at most; 0 means 60 s.
 	readyURL string
 	timeout  time.Duration
-	// grace is the time between SIGTERM and SIGKILL.
+	// grace is the time between SIGTERM and SIGKILL; 0 means 20 s.
 	grace time.Duration
 }
 
@@ -58,7 +59,7 @@ func (c *Cluster) startProcess(ctx context.Context, spec processSpec) (*Process,
 	cmd := c.watchdog.command(context.WithoutCancel(ctx), spec.name, spec.path, spec.args...)
 	cmd.Env = spec.env
 	cmd.Stdout, cmd.Stderr = log, log
-	p := &Process{name: spec.name, log: log.Name(), cmd: cmd, grace: spec.grace, done: make(chan struct{})}
+	p := &Process{name: spec.name, log: log.Name(), cmd: cmd, grace: cmp.Or(spec.grace, defaultGracePeriod), done: make(chan struct{})}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", spec.name, err)
 	}
@@ -68,7 +69,7 @@ func (c *Cluster) startProcess(ctx context.Context, spec processSpec) (*Process,
 		close(p.done)
 	}()
 
-	ctx, cancel := context.WithTimeout(ctx, spec.timeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(spec.timeout, defaultStartTimeout))
 	defer cancel()
 	if err := p.waitUntilReady(ctx, spec.readyURL); err != nil {
 		_ = p.Kill() // err has said all.

@@ -136,3 +136,22 @@ func die(p *Process) error {
 	<-p.Done()
 	return nil
 }
+
+func TestConsumptionGrows(t *testing.T) {
+	c := newProcessCluster(t)
+	p, err := c.startProcess(t.Context(), shell(t, c, `touch ready; while :; do :; done`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Kill() })
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+		used, err := p.Consumption()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used.CPU >= 50*time.Millisecond && used.Memory > 0 {
+			return
+		}
+	}
+	t.Error("a process that is busy has used no CPU")
+}

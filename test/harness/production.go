@@ -67,11 +67,8 @@ type ReplicaOptions struct {
 	// Args are further arguments. They come after those of the Deployment, and win.
 	Args []string
 
-	// Env are further environment variables, each NAME=VALUE.
-	Env []string
-
-	// StartTimeout is how long it may take until /readyz answers 200; 0 means 60 s.
-	StartTimeout time.Duration
+	// Clock is by how much the replica's clock is wrong.
+	Clock time.Duration
 }
 
 // StartProduction begins to write the EndpointSlice of a Service in the place of the
@@ -165,10 +162,8 @@ func (p *Production) Start(ctx context.Context, options ReplicaOptions) (*Operat
 	process, err := p.cluster.startProcess(ctx, processSpec{
 		name: name, path: binary,
 		args:     slices.Concat(args, []string{"--kubeconfig", kubeconfig}, options.Args),
-		env:      slices.Concat(os.Environ(), p.environment(), options.Env),
+		env:      append(append(os.Environ(), p.environment()...), clockOffset+"="+options.Clock.String()),
 		readyURL: health + "/readyz",
-		timeout:  cmp.Or(options.StartTimeout, defaultStartTimeout),
-		grace:    defaultGracePeriod,
 	})
 	if err != nil {
 		return nil, err

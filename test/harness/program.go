@@ -4,10 +4,8 @@
 package harness
 
 import (
-	"cmp"
 	"context"
 	"os"
-	"time"
 )
 
 // ProgramOptions say how to run a program of a test's own.
@@ -22,8 +20,6 @@ type ProgramOptions struct {
 	Env []string
 	// ReadyURL answers 200 once the program is ready.
 	ReadyURL string
-	// StartTimeout is how long that may take; 0 means 60 s.
-	StartTimeout time.Duration
 }
 
 // StartProgram runs a program and returns once it is ready. Cluster.Stop stops it.
@@ -34,8 +30,6 @@ func (c *Cluster) StartProgram(ctx context.Context, options ProgramOptions) (*Pr
 		args:     options.Args,
 		env:      append(os.Environ(), options.Env...),
 		readyURL: options.ReadyURL,
-		timeout:  cmp.Or(options.StartTimeout, defaultStartTimeout),
-		grace:    defaultGracePeriod,
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -108,16 +107,12 @@ func (w *watchdog) command(ctx context.Context, name, path string, args ...strin
 }
 
 // script writes a program that does the same for whoever takes only a path and
-// makes the process group itself. env are environment variables, each NAME=VALUE.
-func (w *watchdog) script(name, path string, env ...string) (string, error) {
+// makes the process group itself.
+func (w *watchdog) script(name, path string) (string, error) {
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("finding %s: %w", name, err)
 	}
-	var command []string
-	for _, part := range append(slices.Clone(env), path) {
-		command = append(command, shellQuote(part))
-	}
-	text := fmt.Sprintf("#!/bin/sh\necho $$ >%s && exec env %s \"$@\"\n", shellQuote(w.pidFile(name)), strings.Join(command, " "))
+	text := fmt.Sprintf("#!/bin/sh\necho $$ >%s && exec %s \"$@\"\n", shellQuote(w.pidFile(name)), shellQuote(path))
 	file := filepath.Join(w.dir, name+".sh")
 	return file, os.WriteFile(file, []byte(text), 0o700)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,8 +51,5 @@ func beFull() gomegatypes.GomegaMatcher { return beUsed("2") }
 func beOver() gomegatypes.GomegaMatcher { return beUsed("3") }
 
 func beUsed(used string) gomegatypes.GomegaMatcher {
-	return MatchError(And(
-		ContainSubstring("exceeded quota: payments, requested: services.loadbalancers=1, used: services.loadbalancers="+used),
-		ContainSubstring("limited: services.loadbalancers=2"),
-	))
+	return suite.BeExceededAt(quotaName, "services.loadbalancers", used, "2")
 }

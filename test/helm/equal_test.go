@@ -46,13 +46,10 @@ var _ = Describe("The chart", func() {
 			Expect(hooks).To(HaveLen(1))
 		},
 		Entry("what config/default does", "default", suite.Namespace, "", nil),
-		Entry("in another namespace, what config/default does there", "default", elsewhere, "", func(config string) {
-			edit(config, "operator/kustomization.yaml", "namespace: "+suite.Namespace, "namespace: "+elsewhere)
-		}),
 		Entry("without the rights to wake, what config/no-wake does", "no-wake", suite.Namespace, "rights: {wake: false}", nil),
 		Entry("with monitoring, what config/default does with config/prometheus", "default", suite.Namespace,
 			"monitoring: {serviceMonitor: true, alerts: true, dashboard: true}", func(config string) {
-				edit(config, "operator/kustomization.yaml", "# - ../prometheus", "- ../prometheus")
+				edit(config, "default/kustomization.yaml", "# - ../prometheus", "- ../prometheus")
 			}),
 		Entry("without the right to read everything, what config/default does without a line of config/rbac", "default",
 			suite.Namespace, "rights: {readAll: false}", func(config string) {

@@ -21,17 +21,6 @@ import (
 // chartDir is the chart's directory below the repository's root.
 const chartDir = "charts/shared-quota-operator"
 
-// auditPolicy has the API server write down what ServiceAccounts of the operator's name ask.
-const auditPolicy = `
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- level: Metadata
-  userGroups: ["system:serviceaccounts:` + suite.Namespace + `", "system:serviceaccounts:` + elsewhere + `"]
-- level: None
-`
-
 // What the whole suite shares.
 var (
 	cluster *harness.Cluster
@@ -40,7 +29,8 @@ var (
 	// binary is this release of the operator, and next the one after it.
 	binary, next string
 	cli          helm
-	auditLog     string
+	// audit has what the operator asks, in either namespace.
+	audit suite.Audit
 )
 
 func TestMain(m *testing.M) {
@@ -55,37 +45,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	built := suite.Async(ctx, suite.Operator)
 	builtNext := suite.Async(ctx, nextOperator)
 	builtCLI := suite.Async(ctx, helmBinary)
-	dir := GinkgoT().TempDir()
-	policy := filepath.Join(dir, "audit.yaml")
-	auditLog = filepath.Join(dir, "audit.log")
-	Expect(os.WriteFile(policy, []byte(auditPolicy), 0o600)).To(Succeed())
-	var err error
-	cluster, err = harness.Start(ctx, harness.Options{
-		CRDDirs: []string{}, Production: true,
-		APIServerFlags: map[string]string{"audit-policy-file": policy, "audit-log-path": auditLog},
-	})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = cluster.StartControllerManager(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	admin = suite.Client(cluster.Config(), suite.Deadline)
+	var flags map[string]string
+	audit, flags = suite.NewAudit(suite.User, "system:serviceaccount:"+elsewhere+":"+suite.ServiceAccount)
+	cluster, admin = suite.Start(ctx, harness.Options{CRDDirs: []string{}, Production: true, APIServerFlags: flags})
+	suite.StartControllers(ctx, cluster)
 	binary, next = <-built, <-builtNext
 	cli = newHelm(<-builtCLI)
 }, NodeTimeout(suite.BuildTimeout))
-
-// A failure is told with what the replicas said last.
-var _ = JustAfterEach(func() {
-	if cluster != nil && CurrentSpecReport().Failed() {
-		AddReportEntry("the end of the logs", cluster.LogTails(20), ReportEntryVisibilityFailureOrVerbose)
-	}
-})
-
-var _ = AfterSuite(func() {
-	if cluster == nil {
-		return
-	}
-	suite.CheckOperatorLogs(cluster)
-	Expect(cluster.Stop()).To(Succeed())
-})
 
 // nextOperator builds the release after this one.
 func nextOperator(ctx context.Context) string {

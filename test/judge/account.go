@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	quota "k8s.io/apiserver/pkg/quota/v1"
@@ -56,19 +55,12 @@ func newAccount(object *quotav1.ClusterResourceQuota) (*account, error) {
 	}, err
 }
 
-// enforced returns the limits of the resources whose mode is Deny.
+// enforced returns the limits of a quota whose mode is Deny.
 func enforced(spec quotav1.ClusterResourceQuotaSpec) corev1.ResourceList {
-	limits := maps.Clone(spec.Quota.Hard)
-	maps.DeleteFunc(limits, func(name corev1.ResourceName, _ resource.Quantity) bool {
-		mode := spec.Enforcement.Mode
-		for _, override := range spec.Enforcement.Overrides {
-			if override.Resource == name {
-				mode = override.Mode
-			}
-		}
-		return mode == quotav1.EnforcementWarn || mode == quotav1.EnforcementAudit
-	})
-	return limits
+	if mode := spec.Enforcement.Mode; mode == quotav1.EnforcementWarn || mode == quotav1.EnforcementAudit {
+		return nil
+	}
+	return spec.Quota.Hard
 }
 
 // compile returns the selector of namespaces' labels. Where annotations alone

@@ -16,10 +16,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
-func newQuantity(value int64) *resource.Quantity {
-	return resource.NewQuantity(value, resource.DecimalSI)
-}
-
 func list(pairs ...string) corev1.ResourceList {
 	result := corev1.ResourceList{}
 	for i := 0; i < len(pairs); i += 2 {

@@ -33,8 +33,6 @@ type books struct {
 	aging map[place]*record
 	// broken says of quotas what is wrong with their spec.
 	broken map[string]error
-	// history is nil unless it is kept.
-	history map[string][]Change // name of a quota -> what happened under it
 }
 
 func newBooks(clock clock.Clock, layout layout) *books {
@@ -100,11 +98,9 @@ func (b *books) setNamespace(e event, object *corev1.Namespace) error {
 	ns := b.namespace(name)
 	ns.object = object
 	for _, account := range b.accounts {
-		before, had := account.slices[name]
 		if err := account.reconsider(name, ns); err != nil {
 			return err
 		}
-		b.recordMove(e, account, before, had)
 	}
 	b.forgetIfEmpty(name)
 	return nil
@@ -132,9 +128,6 @@ func (b *books) setQuota(e event, object *quotav1.ClusterResourceQuota) error {
 	delete(b.accounts, name)
 	delete(b.broken, name)
 	if object == nil {
-		if earlier != nil {
-			b.record(Gone, e, earlier, nil)
-		}
 		return nil
 	}
 	next, err := newAccount(object)
@@ -148,7 +141,6 @@ func (b *books) setQuota(e event, object *quotav1.ClusterResourceQuota) error {
 	}
 	next.inherit(earlier)
 	b.accounts[name] = next
-	b.record(Terms, e, next, nil)
 	return nil
 }
 
@@ -172,7 +164,6 @@ func (b *books) setObject(e event) error {
 		return err
 	}
 	for name, change := range changes {
-		b.record(Object, e, b.accounts[name], change)
 		b.judge(e, b.accounts[name], change)
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -101,9 +102,9 @@ func (p *plane) everyResource(ctx context.Context, t *testing.T) {
 	p.create(ctx, t, builders.CustomResource(kind, "widgets"), ns("all", "all"))
 	quota := builders.Quota("all").Label("team", "all").Hard("count/widgets.example.com", "9")
 	want := corev1.ResourceList{}
-	for _, resource := range builtIns() {
-		if resource != namespaces && resource != deviceClasses {
-			quota.Hard(corev1.ResourceName("count/"+resource.String()), "9")
+	for _, counted := range builtIns() {
+		if counted != namespaces && counted != deviceClasses {
+			quota.Hard(corev1.ResourceName("count/"+counted.String()), "9")
 		}
 	}
 	p.create(ctx, t, quota.Obj())
@@ -113,7 +114,7 @@ func (p *plane) everyResource(ctx context.Context, t *testing.T) {
 
 	got := p.report(ctx, t).Quotas["all"]
 	for name := range quota.Obj().Spec.Quota.Hard {
-		want[name] = *newQuantity(1)
+		want[name] = resource.MustParse("1")
 	}
 	if diff := cmp.Diff(text(want), text(got.Lives)); diff != "" {
 		t.Errorf("what lives (-want,+got):\n%s", diff)

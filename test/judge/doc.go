@@ -27,11 +27,6 @@
 //     lowered, or before the quota was in force, and committed after, is a
 //     violation too. So is a pod that its status alone makes cost more.
 //
-// Who knows more than etcd tells, such as when a request was sent, gives a Testimony.
-// Unexcused then goes through the history and takes those commits out that the operator
-// can't be blamed for: what was under way while an edit was answered, and what was
-// admitted before the leader can have learned of what came without a question.
-//
 // Limits:
 //
 //   - A pod past its grace period stops counting without a commit. The judge

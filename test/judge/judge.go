@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,9 +25,6 @@ type Judge struct {
 	cancel context.CancelFunc
 	// done is closed when nothing more is followed.
 	done chan struct{}
-	// hear is called with what is stored below heard; nil for nothing.
-	heard string
-	hear  func(revision int64, stored []byte)
 
 	// mu guards the rest.
 	mu       sync.Mutex
@@ -92,9 +87,6 @@ func (j *Judge) enter(committed *clientv3.Event) error {
 	if err := j.reader.follows(committed); err != nil {
 		return fmt.Errorf("noticing a gap: %w", err)
 	}
-	if j.hear != nil && committed.Type == clientv3.EventTypePut && strings.HasPrefix(string(committed.Kv.Key), j.heard) {
-		j.hear(committed.Kv.ModRevision, committed.Kv.Value)
-	}
 	e, followed, err := j.reader.read(committed)
 	if err != nil || !followed {
 		return err
@@ -132,21 +124,6 @@ func (j *Judge) Report(ctx context.Context) (Report, error) {
 	}
 	quotas, err := j.books.report()
 	return Report{Revision: j.revision, Quotas: quotas}, err
-}
-
-// History returns what happened under each quota, name -> in the order of commits, up
-// to the call. It needs Recording.
-func (j *Judge) History(ctx context.Context) (map[string][]Change, error) {
-	if err := j.catchUp(ctx); err != nil {
-		return nil, fmt.Errorf("following etcd: %w", err)
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	history := make(map[string][]Change, len(j.books.history))
-	for name, changes := range j.books.history {
-		history[name] = slices.Clone(changes)
-	}
-	return history, nil
 }
 
 // catchUp returns when everything that is committed now is in the books.

@@ -8,12 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 )
 
@@ -21,21 +19,9 @@ import (
 // etcd at all.
 const startTimeout = 15 * time.Second
 
-// Option changes how a Judge works.
-type Option func(*Judge)
-
-// Hearing makes the judge hand on what is committed of a custom resource that has no
-// namespaces, each version as it is stored, with its revision, in the order of commits. The
-// function must not call the judge.
-func Hearing(resource schema.GroupResource, hear func(revision int64, stored []byte)) Option {
-	return func(j *Judge) {
-		j.heard, j.hear = path.Join(prefix, resource.Group, resource.Resource)+"/", hear
-	}
-}
-
 // Start follows etcd from now on, until ctx ends or Stop. What lives already
 // is counted, and is no violation.
-func Start(ctx context.Context, etcdURL string, options ...Option) (*Judge, error) {
+func Start(ctx context.Context, etcdURL string) (*Judge, error) {
 	client, err := dial(etcdURL)
 	if err != nil {
 		return nil, err
@@ -46,9 +32,6 @@ func Start(ctx context.Context, etcdURL string, options ...Option) (*Judge, erro
 		done:   make(chan struct{}),
 		reader: newReader(layout),
 		books:  newBooks(clock.RealClock{}, layout),
-	}
-	for _, option := range options {
-		option(j)
 	}
 	if err := j.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading etcd at %s: %w", etcdURL, err), client.Close())

@@ -8,11 +8,9 @@
 // Here installation.go makes what OLM makes of a ClusterServiceVersion: the
 // ServiceAccount, the ClusterRoles of its permissions, and the objects beside it, in
 // a namespace of the administrator's choice. The operator is a process for each
-// replica of the Deployment, with its arguments, its environment and the token of its
-// ServiceAccount. Only the ports are others, and the API server finds them through
-// the bundle's Service.
+// replica of the Deployment, behind the bundle's Service.
 //
 // Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e. OLM's own
-// CustomResourceDefinitions come from the Go module that hack/release names. The
-// machine needs an address that is no loopback: endpoints of a Service can't be one.
+// CustomResourceDefinitions come from the Go module that hack/release names. Like
+// test/production, it needs a network namespace.
 package olm

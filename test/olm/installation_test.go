@@ -15,14 +15,14 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // owner is the ClusterServiceVersion that is installed.
@@ -45,11 +45,7 @@ func install(ctx context.Context, b bundle) {
 			create(ctx, object)
 		}
 	}
-	for _, object := range b.objects {
-		if object.GetKind() == "CustomResourceDefinition" {
-			waitUntilServed(ctx, object.GetName())
-		}
-	}
+	suite.Kubectl(ctx, cluster, "wait", "--for=condition=established", "--timeout=60s", "crd", "--all")
 	for i, permission := range b.csv.Spec.Install.Spec.ClusterPermissions {
 		grant(ctx, fmt.Sprintf("%s-%d", b.csv.Name, i), permission)
 	}
@@ -88,11 +84,7 @@ func remove(ctx context.Context, b bundle) {
 	csv := b.object.DeepCopy()
 	csv.SetNamespace(namespace)
 	Expect(admin.Delete(ctx, csv, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-	for _, replica := range replicas {
-		unroute(ctx, replica)
-		Expect(replica.Stop()).To(Succeed())
-	}
-	replicas = nil
+	replicas.EndWithoutRights()
 	Eventually(ctx, owned).Should(BeEmpty())
 }
 
@@ -137,17 +129,6 @@ func create(ctx context.Context, object *unstructured.Unstructured) {
 		err = client.IgnoreAlreadyExists(err) // OLM leaves them, and finds them again
 	}
 	Expect(err).NotTo(HaveOccurred(), "%s %s", object.GetKind(), object.GetName())
-}
-
-func waitUntilServed(ctx context.Context, name string) {
-	GinkgoHelper()
-	Eventually(ctx, func(g Gomega, ctx context.Context) {
-		definition := &apiextensionsv1.CustomResourceDefinition{}
-		g.Expect(admin.Get(ctx, types.NamespacedName{Name: name}, definition)).To(Succeed())
-		g.Expect(definition.Status.Conditions).To(ContainElement(And(
-			HaveField("Type", apiextensionsv1.Established), HaveField("Status", apiextensionsv1.ConditionTrue),
-		)))
-	}).Should(Succeed())
 }
 
 // grant makes the ServiceAccount, where it isn't there yet, and lets it do what the

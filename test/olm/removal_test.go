@@ -5,13 +5,12 @@ package olm
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -57,7 +56,7 @@ func removalSpecs() {
 		runReplicas(ctx)
 		suite.WaitUntilEnforced(ctx, admin, quotaName)
 		Eventually(ctx, func(ctx context.Context) error { return admin.Create(ctx, balancer(books, "more"), client.DryRunAll) }).
-			Should(MatchError(ContainSubstring("exceeded quota: payments")))
+			Should(suite.BeExceeded(quotaName, loadBalancers))
 	})
 
 	It("in the documented order refuses nothing at any time", func(ctx SpecContext) {
@@ -67,6 +66,11 @@ func removalSpecs() {
 			Expect(admin.Create(ctx, balancer(shop, name))).To(Succeed())
 		}
 		free(ctx, "without-quotas")
+		Eventually(ctx, func(ctx context.Context) string {
+			configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			Expect(admin.Get(ctx, client.ObjectKey{Name: "shared-quota"}, configuration)).To(Succeed())
+			return fmt.Sprint(configuration.Webhooks)
+		}).ShouldNot(ContainSubstring("admit-objects"), "the leader writes at most once a second")
 		remove(ctx, given)
 		free(ctx, "without-replicas")
 		kubectl(ctx, steps["validatingwebhookconfiguration"])
@@ -75,20 +79,11 @@ func removalSpecs() {
 	})
 
 	It("leaves nothing after the last commands of the documentation", func(ctx SpecContext) {
-		kubectlDelete(ctx, inOurNamespace("config/olm/extras.yaml"))
+		suite.KubectlStdin(ctx, cluster, inOurNamespace("config/olm/extras.yaml"), "delete", "-f", "-", "--timeout=60s")
 		kubectl(ctx, steps["crd"])
 		kubectl(ctx, steps["clusterroles"])
-		configurations := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
-		Expect(admin.List(ctx, configurations)).To(Succeed())
-		Expect(configurations.Items).To(BeEmpty())
-		roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}
-		Expect(admin.List(ctx, roles)).To(Succeed())
-		Expect(roles.Items).NotTo(ContainElement(HaveField("Name", ContainSubstring("shared-quota"))))
-		Expect(admin.List(ctx, bindings)).To(Succeed())
-		Expect(bindings.Items).NotTo(ContainElement(HaveField("Name", ContainSubstring("shared-quota"))))
-		types := &apiextensionsv1.CustomResourceDefinitionList{}
-		Expect(admin.List(ctx, types)).To(Succeed())
-		Expect(types.Items).NotTo(ContainElement(HaveField("Spec.Group", quotav1.GroupVersion.Group)))
+		Eventually(ctx, suite.Left).WithArguments(admin).Should(
+			ConsistOf("Lease shared-quota-operator", "Secret shared-quota-webhook-cert"), "which go with the namespace")
 		free := balancer(shop, "without-anything")
 		Expect(admin.Create(ctx, free)).To(Succeed())
 	})
@@ -97,18 +92,7 @@ func removalSpecs() {
 // kubectl runs a line of the documentation.
 func kubectl(ctx context.Context, line string) {
 	GinkgoHelper()
-	Expect(line).NotTo(BeEmpty(), "the documentation has the command")
-	args := strings.Fields(strings.TrimPrefix(line, "kubectl "))
-	result, err := cluster.Kubectl(ctx, nil, append(args, "--timeout=60s")...)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(result.ExitCode).To(BeZero(), result.Stdout+result.Stderr)
-}
-
-func kubectlDelete(ctx context.Context, manifest string) {
-	GinkgoHelper()
-	result, err := cluster.Kubectl(ctx, strings.NewReader(manifest), "delete", "-f", "-", "--timeout=60s")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(result.ExitCode).To(BeZero(), result.Stdout+result.Stderr)
+	suite.Kubectl(ctx, cluster, append(strings.Fields(strings.TrimPrefix(line, "kubectl ")), "--timeout=60s")...)
 }
 
 // enforceExample creates the quota of the bundle's examples, and takes all that it leaves of load balancers.
@@ -120,5 +104,5 @@ func enforceExample(ctx context.Context) {
 		}
 	}
 	suite.WaitUntilEnforced(ctx, admin, quotaName)
-	Expect(admin.Create(ctx, balancer(books, "more"), client.DryRunAll)).To(MatchError(ContainSubstring("exceeded quota: payments")))
+	Expect(admin.Create(ctx, balancer(books, "more"), client.DryRunAll)).To(suite.BeExceeded(quotaName, loadBalancers))
 }

@@ -134,27 +134,43 @@ var comes = map[string]corev1.ResourceList{
 }
 
 var _ = Describe("kubectl crq fit", func() {
+	It("says that a quota is counted, and limits nothing, where a namespace is protected or its mode only warns", func(ctx SpecContext) {
+		quota := builders.Quota("fit-everywhere").Label(corev1.LabelMetadataName, metav1.NamespaceSystem).Hard("count/configmaps", "0").Obj()
+		enforced(ctx, quota)
+		shown(ctx, quota.Name, metav1.NamespaceSystem)
+		manifest := file("{apiVersion: v1, kind: ConfigMap, metadata: {name: fit-addon}}")
+		got := crq(ctx, "fit", "-f", manifest, "-n", metav1.NamespaceSystem)
+		Expect(got.status).To(BeZero())
+		Expect(got.stdout).To(And(HavePrefix("It fits.\n"), ContainSubstring("never limits it, because the namespace is protected")))
+		mustKubectl(ctx, "apply", "-f", manifest, "-n", metav1.NamespaceSystem)
+		Expect(mustCrq(ctx, "explain", "-n", metav1.NamespaceSystem)).To(ContainSubstring("never limits it, because the namespace is protected"))
+		Expect(mustKubectl(ctx, "get", "lrq", quota.Name, "-n", metav1.NamespaceSystem, "-o", "jsonpath={.status.protected}")).To(Equal("true"))
+
+		p := newPlace(ctx, "fit-warns", list("count/configmaps", "0"))
+		mustKubectl(ctx, "patch", "crq", p.quota, "--type=merge", "-p", `{"spec":{"enforcement":{"mode":"Warn"}}}`)
+		Eventually(ctx, func(ctx context.Context) int {
+			return p.fits(ctx, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}").status
+		}).Should(BeZero())
+		Expect(crqAs(ctx, p.kubeconfig, "fit", "-f", manifest, "-n", p.namespace).stdout).To(And(HavePrefix("It fits.\n"),
+			ContainSubstring("its mode is Warn, so that it refuses nothing")))
+		Expect(mustSucceed(crqAs(ctx, p.kubeconfig, "explain", "-n", p.namespace))).To(ContainSubstring("its mode is Warn"))
+	})
+
+	It("refuses fields that the kind doesn't have, as kubectl apply does", func(ctx SpecContext) {
+		p := newPlace(ctx, "fit-beyond", list("pods", "5"))
+		manifest := file(strings.Replace(manifests["deployment"], "replicas: 5", "replica: 50", 1))
+		got := crqAs(ctx, p.kubeconfig, "fit", "-f", manifest, "-n", p.namespace)
+		Expect(got.status).To(Equal(2))
+		Expect(got.stderr).To(And(HavePrefix("error: "), ContainSubstring(`unknown field "spec.replica"`)))
+		Expect(kubectl(ctx, p.kubeconfig, nil, "apply", "-f", manifest, "-n", p.namespace).stderr).To(ContainSubstring(`unknown field "spec.replica"`))
+	})
+
 	for _, kind := range slices.Sorted(maps.Keys(manifests)) {
 		manifest := manifests[kind]
 		args := []string(nil)
 		if kind == "daemonset" {
 			args = []string{"--nodes", "3"}
 		}
-		It("foretells to the last object what becomes of a "+kind+" that fits", func(ctx SpecContext) {
-			if kind == "daemonset" {
-				threeNodes(ctx)
-			}
-			p := newPlace(ctx, "fit-all-"+kind, takes[kind])
-
-			got := p.settledFits(ctx, manifest, args...)
-			Expect(got.Result).To(Equal("fits"))
-			Expect(got.status).To(BeZero())
-			Expect(difference(takes[kind], got.of("crq/"+p.quota, false))).To(BeEmpty())
-
-			p.mustApply(ctx, manifest)
-			p.staysAt(ctx, takes[kind])
-		})
-
 		It("foretells to the last unit what a "+kind+" is short of", func(ctx SpecContext) {
 			if kind == "daemonset" {
 				threeNodes(ctx)
@@ -165,6 +181,7 @@ var _ = Describe("kubectl crq fit", func() {
 			got := p.settledFits(ctx, manifest, args...)
 			Expect(got.Result).To(Equal("does not fit"))
 			Expect(got.status).To(Equal(1))
+			Expect(difference(takes[kind], got.of("crq/"+p.quota, false))).To(BeEmpty())
 			shortfall := got.of("crq/"+p.quota, true)
 			Expect(difference(short, shortfall)).To(BeEmpty())
 			Expect(quota.IsZero(quota.Subtract(shortfall, short))).To(BeTrue(), "%v", shortfall)
@@ -175,6 +192,7 @@ var _ = Describe("kubectl crq fit", func() {
 
 			p.raise(ctx, shortfall)
 			p.staysAt(ctx, takes[kind])
+			Expect(p.settledFits(ctx, manifest, args...).Result).To(Equal("fits"), "all is there")
 		})
 	}
 

@@ -83,10 +83,26 @@ var _ = Describe("kubectl crq reclaim", Ordered, ContinueOnFailure, func() {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 	}
 
-	It("finds nothing where all is new", func(ctx SpecContext) {
+	It("finds nothing where all is new, and says what it looked for", func(ctx SpecContext) {
 		mustCreate(ctx, builders.Pod(p.namespace, "new").Request("cpu", "100m").Obj())
-		Expect(mustSucceed(crqAs(ctx, p.kubeconfig, "reclaim", "-n", p.namespace))).To(
-			Equal("Nothing was found that holds quota and does nothing.\n"))
+		Expect(mustSucceed(crqAs(ctx, p.kubeconfig, "reclaim", "-n", p.namespace))).To(And(
+			HavePrefix("Nothing was found that holds quota and does nothing.\nLooked for:\n- "), ContainSubstring("\n- finished Jobs\n")))
+	})
+
+	It("finds what why sends people for: pods that have ended and belong to no Job", func(ctx SpecContext) {
+		ended := newPlace(ctx, "reclaim-ended", list("count/pods", "3"))
+		want := map[string]string{}
+		for _, name := range []string{"step-1", "step-2", "step-3"} {
+			pod := builders.Pod(ended.namespace, name).Obj()
+			mustCreate(ctx, pod)
+			pod.Status.Phase = corev1.PodSucceeded
+			Expect(api.Status().Update(ctx, pod)).To(Succeed())
+			want["PodsEnded Pod/"+name] = "kubectl delete pod/" + name + " -n reclaim-ended"
+		}
+		ended.mustApply(ctx, manifests["deployment"])
+		got := concludes(ctx, "QuotaShort", ended.kubeconfig, ended.namespace, "deployment/web")
+		Expect(got.Remedies).To(ContainElement(ContainSubstring("kubectl crq reclaim -n reclaim-ended")))
+		Expect(ended.findings(ctx, "--older-than", "0s")).To(Equal(want))
 	})
 
 	It("finds pods that are pending or crash-looping", func(ctx SpecContext) {
@@ -182,8 +198,8 @@ var _ = Describe("kubectl crq reclaim", Ordered, ContinueOnFailure, func() {
 
 	It("says so if there is no quota, or no such namespace", func(ctx SpecContext) {
 		namespace(ctx, "reclaim-free")
-		Expect(mustCrq(ctx, "reclaim", "-n", "reclaim-free")).To(Equal("Nothing was found that holds quota and does nothing.\n\n" +
-			"Note: No quota limits namespace reclaim-free, so that nothing in it holds any.\n"))
+		Expect(mustCrq(ctx, "reclaim", "-n", "reclaim-free")).To(And(HavePrefix("Nothing was found that holds quota and does nothing.\n"),
+			HaveSuffix("Note: No quota limits namespace reclaim-free, so that nothing in it holds any.\n")))
 		got := crq(ctx, "reclaim", "-n", "reclaim-none")
 		Expect(got.status).To(Equal(1))
 		Expect(got.stderr).To(Equal("error: namespace reclaim-none doesn't exist\n"))

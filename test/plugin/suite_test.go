@@ -48,25 +48,16 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(suite.BuildTimeout))
 
-var _ = AfterSuite(func() { suite.Stop(cluster, running) })
-
-// A failure is told with what the operator said last.
-var _ = JustAfterEach(func() { suite.ReportLog(running) })
-
 // startControlPlane starts what specs need, no more: other controllers would
 // create objects of their own in each namespace.
 func startControlPlane(ctx context.Context) {
 	GinkgoHelper()
-	var err error
-	cluster, err = harness.Start(ctx, harness.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = cluster.StartControllerManager(ctx, "--controllers",
+	cluster, api = suite.Start(ctx, harness.Options{})
+	suite.StartControllers(ctx, cluster, "--controllers",
 		"namespace-controller,deployment-controller,replicaset-controller,clusterrole-aggregation-controller,"+
 			// What makes pods and claims of manifests, and counts what ResourceQuotas limit.
 			"statefulset-controller,daemonset-controller,replicationcontroller-controller,job-controller,"+
-			"ephemeral-volume-controller,resourcequota-controller")
-	Expect(err).NotTo(HaveOccurred())
-	api = suite.Client(cluster.Config(), suite.Deadline)
+			"ephemeral-volume-controller,resourceclaim-controller,resourcequota-controller")
 	mustKubectl(ctx, "apply", "-f", filepath.Join(suite.RepositoryRoot(), "config", "rbac", "local_quota_view_role.yaml"))
 }
 

@@ -119,13 +119,13 @@ var _ = Describe("kubectl crq top --watch", Ordered, func() {
 		cmd.Stdout, cmd.Stderr = printed, GinkgoWriter
 		Expect(cmd.Start()).To(Succeed())
 
-		Eventually(printed).WithContext(ctx).Should(gbytes.Say(`pipe +pods +0 +0 +4 +0%`))
+		Eventually(printed).WithContext(ctx).Should(gbytes.Say(`pipe +pods +0 +0 +\S+ +4 +0%`))
 		mustCreate(ctx, builders.Pod("pipe-shop", "a").Obj())
-		Eventually(printed).WithContext(ctx).Should(gbytes.Say(`\n\nQUOTA(.*\n)+pipe +pods +1 +0 +4 +25%`))
+		Eventually(printed).WithContext(ctx).Should(gbytes.Say(`\n\nQUOTA(.*\n)+pipe +pods +1 +0 +\S+ +4 +25%`))
 
 		Expect(cluster.RestartAPIServer()).To(Succeed())
 		mustCreate(ctx, builders.Pod("pipe-shop", "b").Obj())
-		Eventually(printed).WithContext(ctx).Should(gbytes.Say(`pipe +pods +2 +0 +4 +50%`))
+		Eventually(printed).WithContext(ctx).Should(gbytes.Say(`pipe +pods +2 +0 +\S+ +4 +50%`))
 
 		Expect(cmd.Process.Signal(os.Interrupt)).To(Succeed())
 		Expect(cmd.Wait()).To(Succeed())

@@ -44,8 +44,9 @@ type whyAnswer struct {
 		Kind  string `json:"kind"`
 		Quota string `json:"quota"`
 	} `json:"waiting"`
-	Notes  []string `json:"notes"`
-	status int
+	Remedies []string `json:"remedies"`
+	Notes    []string `json:"notes"`
+	status   int
 }
 
 // why asks as somebody.
@@ -96,6 +97,25 @@ func ofSet(text string) string {
 	})
 }
 
+// devices is a Job of two pods, each with a claim of its own.
+const devices = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpu}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: devices}
+spec:
+  parallelism: 2
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: x, resources: {claims: [{name: gpu}]}}]
+      resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
+`
+
 var _ = Describe("kubectl crq why", Ordered, ContinueOnFailure, func() {
 	var viewing string // the kubeconfig of somebody who may view why-a, and nothing else
 
@@ -115,7 +135,8 @@ var _ = Describe("kubectl crq why", Ordered, ContinueOnFailure, func() {
 		Eventually(ctx, func(ctx context.Context) string {
 			got = crq(ctx, "why", "deployment/web", "-n", "why-a")
 			return got.stdout
-		}).Should(And(ContainSubstring("crq/why-team is short of requests.cpu: 600m."), ContainSubstring("The operator knows that ReplicaSet/web-")))
+		}).Should(And(ContainSubstring("crq/why-team is short of requests.cpu: 600m."), ContainSubstring("The operator knows that ReplicaSet/web-"),
+			ContainSubstring("\nDeployment/web: wants 5 pods, has 2, "), MatchRegexp(`ReplicaSet/web-\S+: wants 5 pods, has 2, `)))
 		Expect(got.status).To(Equal(1))
 		Expect(got.stderr).To(BeEmpty())
 		wantGolden("why", counts.ReplaceAllString(ofSet(got.stdout), "(xN over AGE)"))
@@ -201,8 +222,60 @@ var _ = Describe("kubectl crq why", Ordered, ContinueOnFailure, func() {
 		p.mustApply(ctx, manifests["deployment"])
 		got := concludes(ctx, "OtherRefused", p.kubeconfig, p.namespace, "deployment/web")
 		Expect(got.status).To(Equal(1))
-		Expect(got.Summary).To(And(HavePrefix("Deployment/web lacks all 5 pods: something else than a quota refuses it: "),
+		Expect(got.Summary).To(And(HavePrefix("Deployment/web lacks all 5 pods: a LimitRange refuses it: "),
 			ContainSubstring("maximum cpu usage per Container is 100m")))
+	})
+
+	It("follows pods to what is made for them", func(ctx SpecContext) {
+		p := newPlace(ctx, "why-made", list("requests.storage", "5Gi", "count/resourceclaims.resource.k8s.io", "1"))
+		p.mustApply(ctx, manifests["ephemeral"])
+		p.comesTo(ctx, list("requests.storage", "4Gi"))
+		got := concludes(ctx, "QuotaShort", p.kubeconfig, p.namespace, "deployment/web")
+		Expect(got.status).To(Equal(1))
+		Expect(got.Summary).To(Equal("Deployment/web lacks 1 PersistentVolumeClaim: crq/why-made is short of requests.storage: 1Gi."))
+		pod := got.Chain[len(got.Chain)-1]
+		Expect(pod.Kind).To(Equal("Pod"))
+		Expect(got.refusers()).To(ConsistOf("QuotaExceeded crq/why-made"))
+		got = concludes(ctx, "QuotaShort", p.kubeconfig, p.namespace, "pod/"+pod.Name)
+		Expect(got.Summary).To(HavePrefix("Pod/" + pod.Name + " lacks 1 PersistentVolumeClaim: crq/why-made is short of"))
+		Expect(p.fits(ctx, manifests["ephemeral"]).of("crq/why-made", true)).To(HaveKey(corev1.ResourceRequestsStorage))
+
+		p.mustApply(ctx, devices)
+		got = concludes(ctx, "QuotaShort", p.kubeconfig, p.namespace, "job/devices")
+		Expect(got.Summary).To(Equal("Job/devices lacks 1 ResourceClaim: crq/why-made is short of count/resourceclaims.resource.k8s.io: 1."))
+	})
+
+	It("says once what refused, if it was no quota, with the remedy", func(ctx SpecContext) {
+		p := newPlace(ctx, "why-secure", list("pods", "9"))
+		mustKubectl(ctx, "label", "namespace", p.namespace, "pod-security.kubernetes.io/enforce=restricted")
+		p.mustApply(ctx, manifests["deployment"])
+		got := concludes(ctx, "OtherRefused", p.kubeconfig, p.namespace, "deployment/web")
+		Expect(got.status).To(Equal(1))
+		Expect(got.Summary).To(HavePrefix("Deployment/web lacks all 5 pods: Pod Security refuses it: "))
+		Expect(got.refusers()).To(HaveLen(1))
+		Expect(got.Remedies).To(ContainElement(ContainSubstring("the level restricted:latest of the namespace")))
+	})
+
+	It("says that a LimitRange's defaults make pods invalid, as fit and apply do", func(ctx SpecContext) {
+		p := newPlace(ctx, "why-default", list("requests.cpu", "4", "limits.cpu", "4"))
+		mustCreate(ctx, &corev1.LimitRange{
+			ObjectMeta: metav1.ObjectMeta{Name: "small", Namespace: p.namespace},
+			Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Default: list("cpu", "10m"), DefaultRequest: list("cpu", "10m")}}},
+		})
+		manifest := strings.Replace(manifests["deployment"], "{limits: {cpu: 250m, memory: 64Mi}}", "{requests: {cpu: 700m}}", 1)
+		const message = "must be less than or equal to cpu limit of 10m"
+		fits := p.fits(ctx, manifest)
+		Expect(fits.status).To(Equal(1))
+		Expect(fits.Refusals).To(ContainElement(HaveField("Message", And(ContainSubstring(message), ContainSubstring("LimitRange small")))))
+		Eventually(ctx, func(ctx context.Context) string { // the operator has to learn of the LimitRange
+			return kubectl(ctx, p.kubeconfig, nil, "apply", "-n", p.namespace, "-f", file(manifest), "--dry-run=server").stderr
+		}).Should(And(ContainSubstring("its pods will be refused: "), ContainSubstring(message)))
+		p.mustApply(ctx, manifest)
+		p.refused(ctx, message)
+		got := why(ctx, p.kubeconfig, p.namespace, "deployment/web")
+		Expect(got.Summary).To(And(HavePrefix("Deployment/web lacks all 5 pods: a LimitRange refuses it: "), ContainSubstring(message)))
+		Expect(got.refusers()).To(HaveLen(1))
+		Expect(got.Remedies).To(ConsistOf(ContainSubstring("kubectl describe limitrange -n why-default")))
 	})
 
 	It("says that nothing is refused of pods that merely can't be scheduled", func(ctx SpecContext) {
@@ -219,8 +292,8 @@ var _ = Describe("kubectl crq why", Ordered, ContinueOnFailure, func() {
 		}
 		got := crqAs(ctx, p.kubeconfig, "why", "deployment/web", "-n", p.namespace)
 		Expect(got.status).To(BeZero())
-		Expect(got.stdout).To(And(HavePrefix("Nothing is refused: there are all 5 pods of Deployment/web. No quota causes that 5 of them can't run."),
-			ContainSubstring("not scheduled: 0/3 nodes are available")))
+		Expect(got.stdout).To(And(HavePrefix("Nothing is refused: there are all 5 pods of Deployment/web. No quota causes that 5 of them can't run: "+
+			"not scheduled: 0/3 nodes are available."), ContainSubstring("kubectl describe pod/web-")))
 		Expect(why(ctx, p.kubeconfig, p.namespace, "pod", pods.Items[0].Name).Summary).To(
 			HaveSuffix("exists, and is not scheduled: 0/3 nodes are available."))
 	})
@@ -257,13 +330,6 @@ var _ = Describe("kubectl crq why", Ordered, ContinueOnFailure, func() {
 		got = crqAs(ctx, p.kubeconfig, "why", "pod/unseen", "-n", p.namespace)
 		Expect(got.status).To(Equal(2))
 		Expect(got.stdout).To(HavePrefix("Pod/unseen doesn't exist, because it was refused by quota elsewhere, which this command can't see.\n"))
-	})
-
-	It("says of an autoscaler of nothing that its target doesn't exist", func(ctx SpecContext) {
-		scaler := builders.HorizontalPodAutoscaler("why-b", "lost")
-		scaler.Spec.ScaleTargetRef.APIVersion, scaler.Spec.ScaleTargetRef.Kind, scaler.Spec.ScaleTargetRef.Name = "apps/v1", "Deployment", "none"
-		mustCreate(ctx, scaler)
-		Expect(why(ctx, cluster.Kubeconfig(), "why-b", "hpa/lost").Summary).To(HaveSuffix("; Deployment/none doesn't exist."))
 	})
 
 	DescribeTable("fails, and says what to do about it", func(ctx SpecContext, want string, args ...string) {

@@ -94,6 +94,28 @@ var _ = Describe("What kubectl apply prints", func() {
 		p.observed(ctx, "deployment/web", 1)
 	})
 
+	It("says nothing of a StatefulSet that is scaled down to what it has", func(ctx SpecContext) {
+		p := newPlace(ctx, "shrinks", 5, "pods", "8")
+		Expect(p.applies(ctx, statefulSet(5))).To(HaveLen(1))
+		p.observed(ctx, "statefulset/web", 3)
+		Expect(p.scales(ctx, "statefulset/web", 2)).To(BeEmpty())
+		p.observed(ctx, "statefulset/web", 2)
+	})
+
+	It("says what the defaults of a LimitRange do to pods", func(ctx SpecContext) {
+		p := newPlace(ctx, "defaulted", 0, "requests.cpu", "1")
+		Expect(api.Create(ctx, &corev1.LimitRange{
+			ObjectMeta: metav1.ObjectMeta{Name: "small", Namespace: p.name},
+			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+				Type: corev1.LimitTypeContainer, Default: quotaOf("", "cpu", "10m").Spec.Quota.Hard,
+			}}},
+		})).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) []string { return p.applies(ctx, deployment(1), "--dry-run=server") }).Should(ConsistOf(And(
+			ContainSubstring("its pods will be refused"), ContainSubstring("LimitRange small"), ContainSubstring("less than or equal to cpu limit of 10m"))))
+		p.applies(ctx, deployment(1))
+		p.has(ctx, 0)
+	})
+
 	DescribeTable("of scales of other kinds", func(ctx SpecContext, manifest, kind string) {
 		p := newPlace(ctx, "scale-"+kind, 5, "pods", "8")
 		Expect(p.applies(ctx, manifest)).To(BeEmpty())

@@ -6,7 +6,6 @@ package preflight
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -37,24 +36,14 @@ func TestPreflight(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	built := suite.Async(ctx, suite.Operator)
-	var err error
-	cluster, err = harness.Start(ctx, harness.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = cluster.StartControllerManager(ctx, "--controllers",
+	cluster, api = suite.Start(ctx, harness.Options{})
+	suite.StartControllers(ctx, cluster, "--controllers",
 		"deployment-controller,replicaset-controller,statefulset-controller,daemonset-controller,replicationcontroller-controller,"+
 			"job-controller,cronjob-controller")
-	Expect(err).NotTo(HaveOccurred())
-	api = suite.Client(cluster.Config(), suite.Deadline)
-	metrics = freePort()
+	metrics = suite.FreePort()
 	binary = <-built
 	start(ctx)
 }, NodeTimeout(suite.BuildTimeout))
-
-var _ = AfterSuite(func() {
-	suite.Stop(cluster, running)
-})
-
-var _ = JustAfterEach(func() { suite.ReportLog(running) })
 
 func start(ctx context.Context) {
 	GinkgoHelper()
@@ -63,14 +52,6 @@ func start(ctx context.Context) {
 		Binary: binary, MetricsPort: metrics, Args: []string{"--status-interval", "100ms"},
 	})
 	Expect(err).NotTo(HaveOccurred())
-}
-
-func freePort() int {
-	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // place is a namespace under a quota of its name, which has another namespace besides.
@@ -94,9 +75,9 @@ func placeUnder(ctx context.Context, quota *quotav1.ClusterResourceQuota, others
 	GinkgoHelper()
 	p := place{quota.Name}
 	for _, namespace := range []string{p.name, p.other()} {
-		Expect(api.Create(ctx, builders.Namespace(namespace).Label("preflight", p.name).Obj())).To(Succeed())
+		suite.Create(ctx, api, builders.Namespace(namespace).Label("preflight", p.name).Obj())
 	}
-	Expect(api.Create(ctx, quota)).To(Succeed())
+	suite.Create(ctx, api, quota)
 	suite.WaitUntilEnforced(ctx, api, quota.Name)
 	for i := range others {
 		p.addOther(ctx, fmt.Sprint("other-", i))

@@ -6,7 +6,6 @@ package production
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -19,15 +18,17 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
-// asked tells how many admission requests a replica has answered, by its metrics.
-func asked(ctx context.Context, replica *harness.Operator) int {
+// asked returns how many admission requests replicas have answered, by their metrics.
+func asked(ctx context.Context, of ...*harness.Operator) int {
 	GinkgoHelper()
-	families := suite.Scrape(ctx, mayScrape, replica)
-	const name = "sharedquota_admission_requests_total"
-	Expect(families).To(HaveKey(name))
 	sum := 0
-	for _, metric := range families[name].GetMetric() {
-		sum += int(metric.GetCounter().GetValue())
+	for _, replica := range of {
+		families := suite.Scrape(ctx, mayScrape, replica)
+		const name = "sharedquota_admission_requests_total"
+		Expect(families).To(HaveKey(name))
+		for _, metric := range families[name].GetMetric() {
+			sum += int(metric.GetCounter().GetValue())
+		}
 	}
 	return sum
 }
@@ -35,7 +36,7 @@ func asked(ctx context.Context, replica *harness.Operator) int {
 // leader returns the index of the replica that leads by its own metrics, or -1 for none.
 func leader(ctx context.Context) int {
 	GinkgoHelper()
-	return slices.IndexFunc(replicas, func(replica *harness.Operator) bool {
+	return slices.IndexFunc(replicas.Running, func(replica *harness.Operator) bool {
 		for _, metric := range suite.Scrape(ctx, mayScrape, replica)["leader_election_master_status"].GetMetric() {
 			if metric.GetGauge().GetValue() == 1 {
 				return true
@@ -66,13 +67,4 @@ func watches(ctx context.Context, resource string) int {
 		}
 	}
 	return number
-}
-
-// counts tells it of all replicas.
-func counts(ctx context.Context) string {
-	text := ""
-	for _, replica := range replicas {
-		text += fmt.Sprintf("%s: %d\n", replica.Name(), asked(ctx, replica))
-	}
-	return text
 }

@@ -11,8 +11,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/faults/proxy"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
@@ -21,11 +24,9 @@ import (
 var (
 	cluster *harness.Cluster
 	// admin is a member of system:masters, whom RBAC doesn't ask.
-	admin client.Client
-	// operator is the Deployment, and replicas what runs of it.
-	operator *harness.Production
-	replicas []*harness.Operator
-	binary   string
+	admin client.WithWatch
+	// replicas are those of the Deployment. Each container has its own.
+	replicas *suite.Replicas
 	// mayScrape is the token of a ServiceAccount that may read metrics.
 	mayScrape string
 )
@@ -40,51 +41,40 @@ func TestProduction(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	built := suite.Async(ctx, suite.Operator)
-	var err error
-	cluster, err = harness.Start(ctx, harness.Options{CRDDirs: []string{}, Production: true})
-	Expect(err).NotTo(HaveOccurred())
-	admin = suite.Client(cluster.Config(), suite.Deadline)
-	operator = suite.StartProduction(ctx, cluster)
+	cluster, admin = suite.Start(ctx, harness.Options{CRDDirs: []string{}, Production: true})
+	suite.Install(ctx, cluster)
 	mayScrape = suite.Scraper(ctx, cluster)
-	binary = <-built
-	for i := range 2 {
-		replicas = append(replicas, start(ctx, i))
-	}
-	waitUntilReady(replicas...)
+	binary := <-built
+	replicas = suite.RunReplicas(ctx, cluster, suite.Namespace, func(string) string { return binary })
+	DeferCleanup(replicas.End)
 }, NodeTimeout(suite.BuildTimeout))
 
-// A failure is told with what the replicas said last.
-var _ = JustAfterEach(func() {
-	if cluster != nil && CurrentSpecReport().Failed() {
-		AddReportEntry("the end of the logs", cluster.LogTails(20), ReportEntryVisibilityFailureOrVerbose)
-	}
-})
-
-var _ = AfterSuite(func() {
-	if cluster == nil {
-		return
-	}
-	for _, replica := range replicas {
-		Expect(operator.Stop(replica)).To(Succeed())
-	}
-	if operator != nil {
-		operator.Close()
-	}
-	suite.CheckOperatorLogs(cluster)
-	Expect(cluster.Stop()).To(Succeed())
-})
-
-// start runs a replica at an address, and returns once it says that it is ready.
-func start(ctx context.Context, address int) *harness.Operator {
+// fresh replaces the replicas by new ones with further arguments: one for each way to the API server, the
+// leader first; nil is the direct way.
+func fresh(ctx context.Context, args []string, ways ...*rest.Config) {
 	GinkgoHelper()
-	replica, err := operator.Start(ctx, harness.ReplicaOptions{Binary: binary, Address: harness.Address(address)})
-	Expect(err).NotTo(HaveOccurred())
-	return replica
+	replicas.StopAll()
+	replicas.Args = args
+	for _, way := range ways {
+		replicas.Config = way
+		replicas.Add(ctx)
+	}
 }
 
-// waitUntilReady returns once these replicas, and no others, are ready by the
-// EndpointSlice.
-func waitUntilReady(want ...*harness.Operator) {
+// limited makes a quota and a namespace of its name, and returns once it is enforced.
+func limited(ctx context.Context, quota *builders.QuotaBuilder) {
 	GinkgoHelper()
-	Eventually(operator.Ready).Should(ConsistOf(want))
+	name := quota.Obj().Name
+	suite.Create(ctx, admin, builders.Namespace(name).Label("team", name).Obj(), quota.Label("team", name).Obj())
+	suite.WaitUntilEnforced(ctx, admin, name)
+	DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(admin.Delete(ctx, quota.Obj()))).To(Succeed()) })
+}
+
+// between starts what a replica reaches the API server through.
+func between() *proxy.Proxy {
+	GinkgoHelper()
+	made, err := proxy.Start(replicas.Identity(), 1)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(made.Close)
+	return made
 }

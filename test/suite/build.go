@@ -24,6 +24,14 @@ func RepositoryRoot() string {
 	return root
 }
 
+// FreePort returns a loopback port that nobody listens on.
+func FreePort() int {
+	GinkgoHelper()
+	port, err := harness.FreePort()
+	Expect(err).NotTo(HaveOccurred())
+	return port
+}
+
 // Operator returns the path of the operator to test: MANAGER_BINARY, or one that is
 // built for the suite.
 func Operator(ctx context.Context) string {

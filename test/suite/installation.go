@@ -59,14 +59,3 @@ func Kubeconfig(cluster *harness.Cluster) string {
 	Expect(err).NotTo(HaveOccurred())
 	return path
 }
-
-// StartProduction installs config/default and returns what runs its Deployment, without
-// a replica at first. The cluster was started with Production and without CRDs. The
-// caller must call Close.
-func StartProduction(ctx context.Context, cluster *harness.Cluster) *harness.Production {
-	GinkgoHelper()
-	Install(ctx, cluster)
-	production, err := cluster.StartProduction(ctx, Namespace, Deployment, WebhookService)
-	Expect(err).NotTo(HaveOccurred())
-	return production
-}

@@ -20,17 +20,22 @@ func LogOf(process *harness.Process) string {
 	return read(process.Log())
 }
 
-// ReportLog tells what the operator logged last with a spec that failed. It is for a
-// JustAfterEach; operator is nil if none started.
-func ReportLog(operator *harness.Operator) {
-	GinkgoHelper()
+// reportLogs tells what the operators logged last, with a spec that failed.
+func reportLogs() {
 	const lines = 20
-	if !CurrentSpecReport().Failed() || operator == nil {
+	if !CurrentSpecReport().Failed() {
 		return
 	}
-	logged := split(LogOf(operator.Process))
-	last := logged[max(0, len(logged)-lines):]
-	AddReportEntry("the end of the operator's log", strings.Join(last, "\n"), ReportEntryVisibilityFailureOrVerbose)
+	for _, cluster := range clusters {
+		for name, logged := range OperatorLogs(cluster) {
+			written, err := os.Stat(filepath.Join(cluster.Dir(), name))
+			if err == nil && written.ModTime().Before(CurrentSpecReport().StartTime) {
+				continue // it ended before
+			}
+			last := logged[max(0, len(logged)-lines):]
+			AddReportEntry("the end of "+name, strings.Join(last, "\n"), ReportEntryVisibilityFailureOrVerbose)
+		}
+	}
 }
 
 // OperatorLogs returns what each operator that ever ran has logged, file name -> lines.
@@ -45,8 +50,8 @@ func OperatorLogs(cluster *harness.Cluster) map[string][]string {
 	return logs
 }
 
-// CheckOperatorLogs fails if one of them holds what no operator may ever log.
-func CheckOperatorLogs(cluster *harness.Cluster) {
+// checkOperatorLogs fails if one of them holds what no operator may ever log.
+func checkOperatorLogs(cluster *harness.Cluster) {
 	GinkgoHelper()
 	for name, lines := range OperatorLogs(cluster) {
 		for _, trouble := range []string{"panic:", "Observed a panic", "DATA RACE", "count that had drifted"} {

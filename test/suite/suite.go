@@ -27,7 +27,8 @@ const (
 
 // Run runs those specs of the calling package that the control plane is new enough for; timeout is for all of them and for what
 // comes before. Eventually goes by Deadline and Poll, and ends with the context that it
-// is given; a suite with waits of its own sets them in its BeforeSuite.
+// is given; a suite with waits of its own sets them in its BeforeSuite. A spec that fails
+// is told with the end of the operators' logs.
 func Run(t *testing.T, description string, timeout time.Duration) {
 	t.Helper()
 	RegisterFailHandler(Fail)
@@ -41,6 +42,7 @@ func Run(t *testing.T, description string, timeout time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	JustAfterEach(reportLogs)
 	suite, reporter := GinkgoConfiguration()
 	suite.Timeout, suite.SemVerFilter = timeout, tested
 	RunSpecs(t, description, suite, reporter)

@@ -7,7 +7,8 @@
 // Releases are builds of this tree. Two stand for the next two releases, in which the
 // encoding of ledgers is raised as docs/upgrade.md says: one reads the new encoding,
 // and the one after it writes it. What is installed is what config/default builds;
-// replicas are processes behind a balancer, with the rights of its ServiceAccount.
+// replicas are processes behind its Service, with the rights of its ServiceAccount.
 //
-// Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e.
+// Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e. Like
+// test/production, it needs a network namespace.
 package upgrade

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -41,9 +42,7 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 	var full, empty, anew *team
 
 	It("while quotas are kept leaves their namespaces free", func(ctx SpecContext) {
-		install(ctx)
-		replicas.start(ctx, built.now)
-		DeferCleanup(replicas.remove)
+		begin(ctx, built.now)
 		full, empty = newTeam(ctx, "filling", "3"), newTeam(ctx, "emptying", "2")
 		Expect(full.create(ctx, "p1")).To(Succeed())
 		full.send(ctx, "letter", 2)
@@ -53,7 +52,7 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 		Eventually(ctx, empty.used(ctx)).Should(Equal("2"))
 
 		suite.Kubectl(ctx, cluster, "delete", "namespace", suite.Namespace, "--timeout=60s", "--wait=false")
-		replicas.remove() // as the kubelet does
+		replicas.End() // as the kubelet does
 		Eventually(ctx, configurationIsGone).Should(BeTrue())
 		for i := range 4 {
 			Eventually(ctx, func(ctx context.Context) error { return full.create(ctx, fmt.Sprintf("more-%d", i)) }).Should(Succeed())
@@ -63,12 +62,12 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 	})
 
 	It("and installed again long after counts what lives, and grants nothing before", func(ctx SpecContext) {
-		install(ctx)
+		suite.Install(ctx, cluster)
 		countNothing(ctx)
-		replicas.start(ctx, built.later)
-		DeferCleanup(replicas.remove)
+		const shortest = 40 * time.Second
+		runInstalled(ctx, built.now, "--reservation-ttl="+shortest.String())
 		By("having a ledger that says that 1 of 3 is used, where 5 are")
-		refused := MatchError(ContainSubstring("status unknown for quota: filling"))
+		refused := suite.BeUncounted("filling", "pods")
 		Eventually(ctx, configurationIsGone).Should(BeFalse())
 		probe := func(ctx context.Context) error {
 			return api.Create(ctx, builders.Pod(full.namespaces[0], "late").Obj(), client.DryRunAll)
@@ -76,10 +75,10 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 		Eventually(ctx, probe).Should(refused)
 		Expect(full.create(ctx, "late")).To(refused)
 
-		install(ctx)
+		suite.Install(ctx, cluster)
 		suite.WaitUntilEnforced(ctx, api, full.name)
 		Eventually(ctx, func(ctx context.Context) []string { return full.ledger(ctx).Entries.Reservations }).
-			Should(BeEmpty(), "what was in flight has expired")
+			WithTimeout(shortest+suite.Deadline).Should(BeEmpty(), "what was in flight has expired")
 		Expect(full.create(ctx, "late")).To(full.beFull("5", "3"))
 		By("having a ledger that says that 2 of 2 are used, where none is")
 		suite.WaitUntilEnforced(ctx, api, empty.name)
@@ -106,17 +105,14 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 		for _, name := range []string{"p1", "p2"} {
 			Expect(anew.create(ctx, name)).To(Succeed())
 		}
-		install(ctx)
-		replicas.start(ctx, built.now)
-		DeferCleanup(replicas.remove)
+		begin(ctx, built.now)
 		anew.limit(ctx, "3")
 		Expect(anew.create(ctx, "p3")).To(Succeed())
 		Expect(anew.create(ctx, "p4")).To(anew.beFull("3", "3"))
 	})
 
 	It("after its quotas leaves nothing behind, and refuses nothing meanwhile", func(ctx SpecContext) {
-		replicas.start(ctx, built.now)
-		DeferCleanup(replicas.remove)
+		begin(ctx, built.now)
 		suite.WaitUntilEnforced(ctx, api, anew.name)
 		suite.Kubectl(ctx, cluster, "delete", "crq", "--all", "--timeout=60s")
 		Eventually(ctx, func(g Gomega, ctx context.Context) {
@@ -128,7 +124,7 @@ var _ = Describe("An operator that is removed", Ordered, func() {
 		}).Should(Succeed())
 		Eventually(ctx, func(ctx context.Context) error { return anew.create(ctx, "free") }).Should(Succeed())
 
-		replicas.remove()
+		replicas.End()
 		Expect(anew.create(ctx, "freer")).To(Succeed(), "nobody is asked")
 		uninstall(ctx)
 		Eventually(ctx, suite.Left).WithArguments(api).Should(BeEmpty())

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
 
 // inFlight is part of the reservation of the pod letter in an encoding.
@@ -81,17 +83,15 @@ func (e *encodings) count() int {
 var _ = Describe("Replicas of two releases", func() {
 	It("replace each other one by one under load, forth and back, without a request that fails or a reservation that is lost",
 		func(ctx SpecContext) {
-			const limit = 100
-			install(ctx)
-			replicas.start(ctx, built.now)
-			DeferCleanup(replicas.remove)
+			const limit = 8
+			begin(ctx, built.now)
 			t := newTeam(ctx, "rolling", strconv.Itoa(limit))
 			t.send(ctx, "letter", 2)
 			watching, stop := context.WithCancel(ctx)
 			defer stop()
 			written := follow(watching, t)
-			load := t.load(ctx)
-			defer load.stop()
+			clients := t.load(ctx)
+			defer clients.Stop()
 
 			for _, step := range []struct {
 				release      string
@@ -103,30 +103,37 @@ var _ = Describe("Replicas of two releases", func() {
 				{release: built.now, during: []int32{2}, then: []int32{2}},
 			} {
 				By("rolling out " + step.release)
-				load.goOn(ctx)
+				goOn(ctx, clients.Tally)
 				before := written.count()
-				replicas.roll(ctx, step.release, func() { load.goOn(ctx) })
+				roll(ctx, step.release, func() { goOn(ctx, clients.Tally) })
 				Expect(written.since(before)).To(Equal(step.during))
 				// What the last replica of the old release wrote has been seen by now.
 				before = written.count()
-				load.goOn(ctx)
+				goOn(ctx, clients.Tally)
 				Expect(written.since(before)).To(Equal(step.then))
-				Expect(load.failed()).To(BeEmpty())
+				Expect(failed(clients.Tally)).To(BeEmpty())
 			}
-			load.stop()
-			AddReportEntry("while all replicas were replaced four times", load.String())
-			Expect(load.failed()).To(BeEmpty())
+			clients.Stop()
+			AddReportEntry("while all replicas were replaced four times", clients.Tally.String())
+			Expect(failed(clients.Tally)).To(BeEmpty())
 
 			report, err := truth.Report(ctx)
 			Expect(err).NotTo(HaveOccurred())
 			judged := report.Quotas[t.name]
 			Expect(judged.Violations).To(BeEmpty())
 			Expect(judged.Peak.Pods().Value()).To(BeNumerically("<", limit), "one is in flight all the time")
+			for _, namespace := range t.namespaces {
+				Expect(api.DeleteAllOf(ctx, builders.Pod(namespace, "").Obj(), client.InNamespace(namespace))).To(Succeed())
+			}
 			Eventually(ctx, t.used(ctx)).Should(Equal("0"))
 			// What came and went while nobody counted stays reserved as long as what is in flight.
 			held := t.reserved(ctx)
-			for i := range limit - held {
-				Expect(t.create(ctx, fmt.Sprintf("p%d", i))).To(Succeed())
+			// A namespace is held to a part of the limit if one of its objects isn't found, as if its request had failed.
+			t.namespaces = []string{t.name + "-fresh"}
+			suite.Create(ctx, api, builders.Namespace(t.namespaces[0]).Label("team", t.name).Obj())
+			Eventually(ctx, func(ctx context.Context) error { return t.create(ctx, "p0") }).Should(Succeed(), "it joins")
+			for i := range limit - held - 1 {
+				Expect(t.create(ctx, fmt.Sprintf("p%d", i+1))).To(Succeed())
 			}
 			Expect(t.create(ctx, "late")).To(t.beFull(strconv.Itoa(limit), strconv.Itoa(limit)))
 			AddReportEntry("reserved in the end", held)

@@ -5,6 +5,7 @@ package upgrade
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -32,8 +33,6 @@ type releases struct {
 	now string
 	// next reads encoding 3, and writes 2; afterNext writes 3.
 	next, afterNext string
-	// later is this release, long after reservations made now have expired.
-	later string
 }
 
 // What the whole suite shares.
@@ -44,9 +43,11 @@ var (
 	built releases
 	// truth is the judge.
 	truth *judge.Judge
-	// replicas are those of the operator.
-	replicas *deployment
 )
+
+func TestMain(m *testing.M) {
+	os.Exit(harness.InNamespace(m.Run))
+}
 
 func TestUpgrade(t *testing.T) {
 	suite.Run(t, "Releases of the operator", buildTimeout+10*time.Minute)
@@ -54,41 +55,15 @@ func TestUpgrade(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	builds := suite.Async(ctx, build)
-	startControlPlane(ctx)
-	built = <-builds
-	replicas = newDeployment(suite.Kubeconfig(cluster))
-}, NodeTimeout(buildTimeout))
-
-var _ = AfterSuite(func() {
-	if cluster == nil {
-		return
-	}
-	if replicas != nil {
-		replicas.remove()
-		Expect(replicas.balancer.Close()).To(Succeed())
-	}
-	if truth != nil {
-		Expect(truth.Stop()).To(Succeed())
-	}
-	Expect(cluster.Stop()).To(Succeed())
-})
-
-func startControlPlane(ctx context.Context) {
-	GinkgoHelper()
+	cluster, _ = suite.Start(ctx, harness.Options{CRDDirs: []string{}, Production: true})
+	suite.StartControllers(ctx, cluster)
+	api = suite.Client(cluster.Config(), 0) // a watch lasts as long as a rollout
 	var err error
-	cluster, err = harness.Start(ctx, harness.Options{
-		CRDDirs: []string{},
-		// Replicas share the calls only where each has a connection.
-		APIServerEnv: []string{"DISABLE_HTTP2=1"},
-	})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = cluster.StartControllerManager(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	// A watch lasts as long as a rollout.
-	api = suite.Client(cluster.Config(), 0)
 	truth, err = judge.Start(context.WithoutCancel(ctx), cluster.EtcdURL())
 	Expect(err).NotTo(HaveOccurred())
-}
+	DeferCleanup(truth.Stop)
+	built = <-builds
+}, NodeTimeout(buildTimeout))
 
 // build makes all releases.
 func build(ctx context.Context) releases {
@@ -96,7 +71,7 @@ func build(ctx context.Context) releases {
 	const raised = "-X github.com/sharedquota/shared-quota-operator/internal/ledgerstore.raised=yes"
 	dir := GinkgoT().TempDir()
 	made := releases{
-		next: filepath.Join(dir, "next"), afterNext: filepath.Join(dir, "after-next"), later: filepath.Join(dir, "later"),
+		next: filepath.Join(dir, "next"), afterNext: filepath.Join(dir, "after-next"),
 	}
 	overlay := suite.NextRelease(dir)
 	var builds errgroup.Group
@@ -104,17 +79,9 @@ func build(ctx context.Context) releases {
 	for path, flags := range map[string][]string{
 		made.next:      {"-overlay", overlay},
 		made.afterNext: {"-overlay", overlay, "-ldflags", raised},
-		made.later:     {"-ldflags", "-X main.clockOffset=1h"},
 	} {
 		builds.Go(func() error { _, err := harness.BuildOperator(ctx, path, flags...); return err })
 	}
 	Expect(builds.Wait()).To(Succeed())
 	return made
-}
-
-// install applies what is installed. Each spec that needs it does, for another one may
-// have removed it.
-func install(ctx context.Context) {
-	GinkgoHelper()
-	suite.Install(ctx, cluster)
 }

@@ -9,5 +9,6 @@
 // share that time: each has its own quota and namespaces, which are made before the first spec. make bench-scale
 // with -wake lets more workloads wait longer.
 //
-// Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e.
+// Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e. Like test/production, it needs a
+// network namespace.
 package wake

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -24,9 +25,11 @@ import (
 )
 
 const (
-	kinds, dropped = "kinds", "dropped"
-	replicaSets    = "count/replicasets.apps"
-	jobs           = "count/jobs.batch"
+	kinds, dropped, claims = "kinds", "dropped", "claims"
+	replicaSets            = "count/replicasets.apps"
+	jobs                   = "count/jobs.batch"
+	volumeClaims           = "persistentvolumeclaims"
+	deviceClaims           = "count/resourceclaims.resource.k8s.io"
 )
 
 // owners are workloads of the kinds that no crowd has, each of which wants one object.
@@ -69,6 +72,24 @@ func beginDropped(ctx context.Context) {
 	Expect(admin.Create(ctx, builders.Deployment(dropped, dropped, 1))).To(Succeed())
 }
 
+// beginClaims lets two pods be refused what is made for them: the claims of two volumes, and one of devices.
+func beginClaims(ctx context.Context) {
+	GinkgoHelper()
+	Expect(admin.Create(ctx, builders.Namespace(claims).Label("team", claims).Obj())).To(Succeed())
+	Expect(admin.Create(ctx, builders.Quota(claims).Label("team", claims).Hard(volumeClaims, "0").Hard(deviceClaims, "0").Obj())).To(Succeed())
+	suite.WaitUntilEnforced(ctx, admin, claims)
+	Expect(admin.Create(ctx, &resourceapi.ResourceClaimTemplate{
+		ObjectMeta: builders.Meta(claims, "device"),
+		Spec:       resourceapi.ResourceClaimTemplateSpec{Spec: builders.DeviceClaim("", "").Exactly("fpga", 1).Obj().Spec},
+	})).To(Succeed())
+	for _, pod := range []*builders.PodBuilder{
+		builders.Pod(claims, "volumes").EphemeralVolume("one", "1Gi").EphemeralVolume("two", "1Gi"),
+		builders.Pod(claims, "devices").DevicesFrom("device"),
+	} {
+		Expect(admin.Create(ctx, pod.Obj())).To(Succeed())
+	}
+}
+
 // raise makes room by a higher limit, and returns when.
 func raise(ctx context.Context, name string, hard corev1.ResourceList) time.Time {
 	GinkgoHelper()
@@ -89,6 +110,10 @@ func made(list client.ObjectList, namespace string) func(context.Context) (int, 
 		err := admin.List(ctx, list, client.InNamespace(namespace))
 		switch list := list.(type) {
 		case *corev1.PodList:
+			return len(list.Items), err
+		case *corev1.PersistentVolumeClaimList:
+			return len(list.Items), err
+		case *resourceapi.ResourceClaimList:
 			return len(list.Items), err
 		case *batchv1.JobList:
 			return len(list.Items), err
@@ -111,6 +136,16 @@ var _ = Describe("Every kind of workload", Ordered, func() {
 			Expect(admin.Get(ctx, client.ObjectKeyFromObject(owner), owner)).To(Succeed())
 			Expect(owner.GetAnnotations()).To(HaveKey(quotav1.RoomAnnotation), "%T", owner)
 		}
+	})
+
+	// The controller of ephemeral volumes ignores changes of pods, and that of devices doesn't.
+	It("is woken if it is a pod that waits for its claims", func(ctx SpecContext) {
+		Eventually(ctx, waitingIn(claims, claims)).Should(ConsistOf(HavePrefix("Pod devices "), HavePrefix("Pod volumes ")))
+		Eventually(ctx, func() time.Duration { return time.Since(began) }).WithTimeout(2 * refused).Should(BeNumerically(">", refused))
+		raise(ctx, claims, builders.Quota("").Hard(volumeClaims, "2").Hard(deviceClaims, "1").Obj().Spec.Quota.Hard)
+		Eventually(ctx, made(&corev1.PersistentVolumeClaimList{}, claims)).WithTimeout(atOnce).Should(Equal(2))
+		Eventually(ctx, made(&resourceapi.ResourceClaimList{}, claims)).WithTimeout(atOnce).Should(Equal(1))
+		Eventually(ctx, waitingIn(claims, claims)).Should(BeEmpty())
 	})
 
 	// The controller of Deployments tries 15 times, for three minutes, and then no more.

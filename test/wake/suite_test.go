@@ -4,8 +4,7 @@
 package wake
 
 import (
-	"context"
-	"strings"
+	"os"
 	"testing"
 	"time"
 
@@ -24,16 +23,13 @@ var (
 	admin client.WithWatch
 	// controllers are those of Kubernetes.
 	controllers *harness.Process
-	balancer    *harness.Balancer
-	// settings is what each replica is started with, and replicas those that run.
-	settings harness.OperatorOptions
-	replicas []*replica
+	replicas    *suite.Replicas
+	// scraper is the token of a ServiceAccount that may read metrics.
+	scraper string
 )
 
-// replica is one of the operator.
-type replica struct {
-	*harness.Operator
-	metricsPort int
+func TestMain(m *testing.M) {
+	os.Exit(harness.InNamespace(m.Run))
 }
 
 func TestWake(t *testing.T) {
@@ -41,70 +37,17 @@ func TestWake(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	binary := suite.Async(ctx, suite.Operator)
-	var err error
-	cluster, err = harness.Start(ctx, harness.Options{
-		CRDDirs: []string{},
-		// Replicas share the calls only where each has a connection.
-		APIServerEnv: []string{"DISABLE_HTTP2=1"},
-	})
-	Expect(err).NotTo(HaveOccurred())
+	built := suite.Async(ctx, suite.Operator)
+	cluster, _ = suite.Start(ctx, harness.Options{CRDDirs: []string{}, Production: true})
+	admin = suite.Client(cluster.Config(), 0)
 	// The node has no kubelet. If that were noticed, no DaemonSet would want a pod on it.
+	var err error
 	controllers, err = cluster.StartControllerManager(ctx, "--vmodule=deployment_controller=2", "--controllers=*,-node-lifecycle-controller")
 	Expect(err).NotTo(HaveOccurred())
 	suite.Install(ctx, cluster)
-	admin = suite.Client(cluster.Config(), 0)
-	balancer, err = harness.NewBalancer()
-	Expect(err).NotTo(HaveOccurred())
-	settings = harness.OperatorOptions{
-		Binary: <-binary, Kubeconfig: suite.Kubeconfig(cluster), LeaderElect: true, CertSecret: suite.CertSecret,
-		// A certificate in a Secret is for a name.
-		WebhookURL: strings.Replace(balancer.URL(), "127.0.0.1", "localhost", 1),
-		Args:       []string{"--namespace", suite.Namespace},
-	}
-	add(ctx)
-	add(ctx)
+	scraper = suite.Scraper(ctx, cluster)
+	binary := <-built
+	replicas = suite.RunReplicas(ctx, cluster, suite.Namespace, func(string) string { return binary })
+	DeferCleanup(replicas.End)
 	begin(ctx)
 }, NodeTimeout(suite.BuildTimeout))
-
-// A failure is told with what the operator said last.
-var _ = JustAfterEach(func() {
-	for _, replica := range replicas {
-		suite.ReportLog(replica.Operator)
-	}
-})
-
-var _ = AfterSuite(func() {
-	if cluster == nil {
-		return
-	}
-	for _, replica := range replicas {
-		Expect(replica.Stop()).To(Succeed())
-	}
-	suite.CheckOperatorLogs(cluster)
-	if balancer != nil {
-		Expect(balancer.Close()).To(Succeed())
-	}
-	Expect(cluster.Stop()).To(Succeed())
-})
-
-// add starts a replica, and hands it calls.
-func add(ctx context.Context) {
-	GinkgoHelper()
-	port, err := harness.FreePort()
-	Expect(err).NotTo(HaveOccurred())
-	options := settings
-	options.MetricsPort = port
-	started, err := cluster.StartOperator(ctx, options)
-	Expect(err).NotTo(HaveOccurred())
-	replicas = append(replicas, &replica{Operator: started, metricsPort: port})
-	serve()
-}
-
-func serve() {
-	ports := make([]int, 0, len(replicas))
-	for _, replica := range replicas {
-		ports = append(ports, replica.WebhookPort)
-	}
-	balancer.SetBackends(ports...)
-}

@@ -6,20 +6,17 @@ package wake
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
+	"github.com/sharedquota/shared-quota-operator/test/harness"
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 	"github.com/sharedquota/shared-quota-operator/test/wake/crowd"
 )
@@ -57,6 +54,7 @@ func begin(ctx context.Context) {
 	}
 	beginKinds(ctx)
 	beginDropped(ctx)
+	beginClaims(ctx)
 	for _, all := range []*crowd.Crowd{&whole, &partly, &led} {
 		Eventually(ctx, waiting(all.Name)).Should(BeEquivalentTo(all.Owners), all.Name)
 	}
@@ -122,15 +120,15 @@ func free(ctx context.Context, name string, pods ...string) time.Time {
 func counted(ctx context.Context, metric, quota string) float64 {
 	GinkgoHelper()
 	sum := 0.0
-	for _, replica := range replicas {
+	for _, replica := range replicas.Running {
 		sum += scraped(ctx, replica, metric, quota)
 	}
 	return sum
 }
 
-func scraped(ctx context.Context, replica *replica, metric, quota string) float64 {
+func scraped(ctx context.Context, replica *harness.Operator, metric, quota string) float64 {
 	GinkgoHelper()
-	for _, series := range scrape(ctx, replica)[metric].GetMetric() {
+	for _, series := range suite.Scrape(ctx, scraper, replica)[metric].GetMetric() {
 		for _, label := range series.GetLabel() {
 			if label.GetName() == "quota" && label.GetValue() == quota {
 				return series.GetCounter().GetValue() + series.GetGauge().GetValue()
@@ -141,23 +139,10 @@ func scraped(ctx context.Context, replica *replica, metric, quota string) float6
 }
 
 // leads reports whether a replica leads.
-func leads(ctx context.Context, replica *replica) bool {
+func leads(ctx context.Context, replica *harness.Operator) bool {
 	GinkgoHelper()
-	series := scrape(ctx, replica)["sharedquota_counting_leader"].GetMetric()
+	series := suite.Scrape(ctx, scraper, replica)["sharedquota_counting_leader"].GetMetric()
 	return len(series) == 1 && series[0].GetGauge().GetValue() == 1
-}
-
-func scrape(ctx context.Context, replica *replica) map[string]*dto.MetricFamily {
-	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", replica.metricsPort), nil)
-	Expect(err).NotTo(HaveOccurred())
-	response, err := http.DefaultClient.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	Expect(err).NotTo(HaveOccurred())
-	return families
 }
 
 // figures tells how long pods took.

@@ -4,6 +4,7 @@
 package objects
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,8 +22,8 @@ import (
 // alwaysHeard costs what a contact costs, however long the benchmark takes.
 type alwaysHeard struct{ *contact.Contact }
 
-func (c alwaysHeard) Err() error {
-	_ = c.Contact.Err()
+func (c alwaysHeard) Await(ctx context.Context) error {
+	_ = c.Contact.Await(ctx)
 	return nil
 }
 
@@ -54,7 +55,6 @@ const typicalPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-6d4b
 // its write, which internal/ledger and internal/machine measure.
 func BenchmarkEndpoint(b *testing.B) {
 	served := newServed(b.Context(), b, quotaOf("team", "pods", "1M", "requests.cpu", "1M", "requests.memory", "1Pi"))
-	served.caches.sync()
 	served.handler.Waiting = waiting.NewList()
 	served.handler.Contact = alwaysHeard{contact.New(clock.RealClock{}, "replica-1")}
 	endpoint := NewEndpoint(served.handler, served.metrics)

@@ -142,7 +142,7 @@ func beginToEnforce(t *testing.T, s *served) {
 	s.store.mu.Unlock()
 	s.update(t, &quotav1.ClusterResourceQuota{}, "team", func(object client.Object) {
 		quota := object.(*quotav1.ClusterResourceQuota)
-		quota.Generation, quota.Spec.Enforcement.Mode, quota.Spec.Quota.Hard = 2, deny, list("pods", "0")
+		quota.Generation, quota.Spec.Enforcement.Mode, quota.Spec.Quota.Hard = 2, quotav1.EnforcementDeny, list("pods", "0")
 	})
 }
 

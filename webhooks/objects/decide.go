@@ -12,6 +12,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	kubeadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
@@ -77,7 +78,7 @@ func (h *Handler) refusesNothing(namespace string) bool {
 	known, isKnown := h.Coverage.Known(namespace)
 	return isKnown && len(known.Definitions) > 0 && !slices.ContainsFunc(known.Definitions, func(d definition.Definition) bool {
 		current := h.Charger.Current(d.Limits.Name)
-		return !d.Enforcement.RefusesNothing || current.Supersedes(d.Limits)
+		return d.Enforcement.Refuses() || current.Supersedes(d.Limits)
 	})
 }
 
@@ -121,7 +122,7 @@ func (h *Handler) passOver(
 			last = h.decideAgain(ctx, request, attributes, question, h.charge(ctx, request, attributes, again, waived), waived)
 			continue
 		}
-		if remark.Kind == ledger.Unenforced && !waived.judgement[remark.Quota] {
+		if !remark.Unchecked && !waived.judgement[remark.Quota] {
 			waived.judgement[remark.Quota] = true
 		} else {
 			passed, waived.charge[remark.Quota] = append(passed, remark), true
@@ -137,11 +138,11 @@ func (h *Handler) passOver(
 func (h *Handler) passable(ctx context.Context, attributes kubeadmission.Attributes, last outcome) (ledger.Remark, bool) {
 	undecided, may := last.mayPassOver()
 	if may {
-		return ledger.Remark{Quota: undecided.Quota, Kind: ledger.Unenforced, Refusal: undecided}, true
+		return ledger.Remark{Quota: undecided.Quota, Refusal: undecided}, true
 	}
 	if err := h.whyUncounted(ctx, attributes, last); err != nil {
 		undecided.Reason, undecided.Detail = ledger.Unavailable, err.Error()
-		return ledger.Remark{Quota: undecided.Quota, Kind: ledger.Unchecked, Refusal: undecided}, true
+		return ledger.Remark{Quota: undecided.Quota, Unchecked: true, Refusal: undecided}, true
 	}
 	return ledger.Remark{}, false
 }
@@ -149,9 +150,8 @@ func (h *Handler) passable(ctx context.Context, attributes kubeadmission.Attribu
 // whyUncounted returns an error if a quota that admits requests while nobody can decide isn't counted because its ledger
 // can't be written: what would be settled is the leader's count, so nobody who only judges notices. A dry run writes nothing.
 func (h *Handler) whyUncounted(ctx context.Context, attributes kubeadmission.Attributes, last outcome) error {
-	undecided, is := last.decision.(ledger.Undecided)
-	waits := is && last.err == nil && (undecided.Reason == ledger.NotCounted || undecided.Reason == ledger.NotJoined)
-	if !waits || attributes.IsDryRun() ||
+	undecided, _ := last.decision.(ledger.Undecided)
+	if !last.isUndecided(ledger.NotCounted) && !last.isUndecided(ledger.NotJoined) || attributes.IsDryRun() ||
 		!named(last.covered.Definitions, undecided.Quota).Enforcement.AdmitsUnavailable(h.AdmitByDefault) {
 		return nil
 	}
@@ -165,7 +165,8 @@ func (h *Handler) whyUncounted(ctx context.Context, attributes kubeadmission.Att
 // mayPassOver reports whether a quota that would refuse nothing couldn't decide.
 func (o outcome) mayPassOver() (ledger.Undecided, bool) {
 	undecided, isUndecided := o.decision.(ledger.Undecided)
-	return undecided, o.err == nil && isUndecided && undecided.Unenforced && !o.enforces(undecided.Quota)
+	return undecided, o.err == nil && isUndecided && undecided.Unenforced &&
+		named(o.covered.Definitions, undecided.Quota).Limits.Advisory
 }
 
 // isToBeDecidedAgain reports whether the outcome may rest on something outdated.
@@ -181,16 +182,6 @@ func (o outcome) covering(passed []ledger.Remark) []ledger.Remark {
 	})
 }
 
-// enforces reports whether a quota may refuse the request.
-func (o outcome) enforces(quota string) bool {
-	for _, charge := range o.amounts {
-		if charge.Quota == quota {
-			return named(o.covered.Definitions, quota).Limits.EnforcesAny(charge.Amounts)
-		}
-	}
-	return true
-}
-
 // decideAgain charges the request again after each look that may lead to another
 // outcome, until one is certain or its patience ends. Patience is for what needs time. What
 // the replica has not seen, a look shows, however long that takes. The waiver stays as it is.
@@ -198,7 +189,7 @@ func (h *Handler) decideAgain(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 	question reach.Question, last outcome, waived waiver,
 ) outcome {
-	patience := h.Clock.Now().Add(last.patience())
+	patience, waited := h.Clock.Now().Add(last.patience()), false
 	for ctx.Err() == nil {
 		again, err := h.lookAgain(ctx, question, request.Namespace, last)
 		if err != nil {
@@ -207,12 +198,16 @@ func (h *Handler) decideAgain(
 		if last.restsOnLimits() && sameLimits(last.covered.Definitions, again.Definitions) {
 			return last
 		}
+		if waited && last.isUndecided(ledger.NotJoined) {
+			again.Ask()
+		}
 		last = h.charge(ctx, request, attributes, again, waived)
 		if last.granted() || isTaken(last.err) || !last.isBehind() && h.Clock.Now().After(patience) {
 			return last
 		}
 		if !last.restsOnLimits() {
-			h.pause(ctx)
+			pause(ctx, h.Clock)
+			waited = true
 		}
 	}
 	return last
@@ -237,7 +232,7 @@ func (h *Handler) lookAgain(ctx context.Context, question reach.Question, namesp
 		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookEverywhere)
 	case last.err == nil && denied:
 		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookNamespace)
-	case last.isWithheld(), last.err == nil && (undecided.Reason == ledger.StaleNamespaces || undecided.Reason == ledger.NotJoined):
+	case last.isWithheld(), last.isBehind(), last.isUndecided(ledger.NotJoined):
 		return h.Coverage.Covering(ctx, question, namespace, undecided.Members)
 	default:
 		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookQuotas)
@@ -245,9 +240,9 @@ func (h *Handler) lookAgain(ctx context.Context, question reach.Question, namesp
 }
 
 // pause lets what is under way come further, unless ctx ends first.
-func (h *Handler) pause(ctx context.Context) {
+func pause(ctx context.Context, clock clock.Clock) {
 	select {
-	case <-h.Clock.After(countPoll):
+	case <-clock.After(countPoll):
 	case <-ctx.Done():
 	}
 }
@@ -263,9 +258,11 @@ func (o outcome) patience() time.Duration {
 }
 
 // isBehind reports whether the replica has yet to see what the ledger has counted.
-func (o outcome) isBehind() bool {
+func (o outcome) isBehind() bool { return o.isUndecided(ledger.StaleNamespaces) }
+
+func (o outcome) isUndecided(reason ledger.Reason) bool {
 	undecided, isUndecided := o.decision.(ledger.Undecided)
-	return o.err == nil && isUndecided && undecided.Reason == ledger.StaleNamespaces
+	return o.err == nil && isUndecided && undecided.Reason == reason
 }
 
 // restsOnLimits reports whether the same quotas lead to the same outcome again,

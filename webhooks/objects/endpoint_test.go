@@ -198,7 +198,7 @@ func TestARequestIsRefusedOnceContactIsLost(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go func() {
-			_ = contact.NewMonitor(silent, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).Start(ctx)
+			contact.NewMonitor(silent, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).Run(ctx)
 		}()
 		for _, took := range []time.Duration{5 * time.Second, 0} {
 			began := now()

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kubeadmission "k8s.io/apiserver/pkg/admission"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -24,7 +25,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/history"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -59,11 +59,8 @@ type Parts struct {
 	// Waiting may be nil: then nobody remembers who waits for room.
 	Waiting *waiting.List
 	Contact Contact
-	// ReservationTTL is the life of a reservation: longer than any request can take,
-	// and than two replicas' clocks may differ on top of that.
+	// ReservationTTL is the life of a reservation: longer than any request can take.
 	ReservationTTL time.Duration
-	// History may be nil: then nobody remembers what didn't fit.
-	History Recorder
 	// AdmitByDefault: requests are admitted while nobody can decide, if the quota doesn't say otherwise.
 	AdmitByDefault bool
 	// MaxDoubtful is what one namespace may hold for requests that seem to have failed, in percent
@@ -82,16 +79,11 @@ type Charger interface {
 	Check(ctx context.Context, quota string) error
 }
 
-// Recorder remembers what didn't fit.
-type Recorder interface {
-	Refused(at time.Time, refusal history.Refusal)
-}
-
 // Contact is the contact with the API server. Without it nothing can be decided.
 type Contact interface {
-	// Err is nil if there is contact.
-	Err() error
-	// While returns a context that also ends, with what Err returns as its cause, when
+	// Await returns nil once what is known is still true of the API server, or an error if there is no contact.
+	Await(ctx context.Context) error
+	// While returns a context that also ends, with that error as its cause, when
 	// there is no contact any more.
 	While(ctx context.Context) (while context.Context, stop func())
 }
@@ -123,11 +115,11 @@ func (h *Handler) Handle(ctx context.Context, call Call, request *admissionv1.Ad
 func (h *Handler) answer(
 	ctx context.Context, question reach.Question, request *admissionv1.AdmissionRequest,
 ) (outcome metrics.Outcome, response admission.Response, barred bool) {
-	if err := h.Contact.Err(); err != nil {
-		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, err), false
-	}
 	if !h.Coverage.Synced() {
 		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, errStarting), false
+	}
+	if err := h.Contact.Await(ctx); err != nil {
+		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, err), false
 	}
 	attributes, err := h.decoder.attributes(request)
 	if err != nil {
@@ -142,8 +134,7 @@ func (h *Handler) answer(
 		return h.failed(request, attributes, decided)
 	}
 	h.noteGrant(request, attributes, decision)
-	outcome, response = respond(decision)
-	h.record(request, attributes, decided)
+	outcome, response = h.respond(request.Namespace, decision)
 	h.tellOf(request, attributes, refusalOf(decision), response.Result.Message)
 	if outcome == metrics.Allowed {
 		outcome, response = h.remarkOn(request, attributes, decided, response)
@@ -157,7 +148,6 @@ func (h *Handler) failed(
 ) (outcome metrics.Outcome, response admission.Response, barred bool) {
 	err := decided.err
 	if refusal := (*evaluation.Refusal)(nil); errors.As(err, &refusal) {
-		h.recordIncomplete(request, attributes, decided.covered.Definitions, refusal)
 		h.tellOf(request, attributes, incomplete(refusal), refusal.Message)
 		return metrics.Denied, admission.Denied(refusal.Message), false
 	}
@@ -170,12 +160,12 @@ func (h *Handler) failed(
 	return metrics.Failed, admission.Errored(status(err), err), decided.isBarred() || h.refuses(decided)
 }
 
-func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {
+func (h *Handler) respond(namespace string, decision ledger.Decision) (metrics.Outcome, admission.Response) {
 	switch decision := decision.(type) {
 	case ledger.Granted:
 		return metrics.Allowed, admission.Allowed("")
 	case ledger.Denied:
-		return metrics.Denied, admission.Denied(exceededMessage(decision))
+		return metrics.Denied, admission.Denied(exceededMessage(decision) + h.missing(namespace, decision))
 	case ledger.Withheld:
 		return metrics.Denied, admission.Denied(withheldMessage(decision))
 	case ledger.Undecided:
@@ -183,6 +173,15 @@ func respond(decision ledger.Decision) (metrics.Outcome, admission.Response) {
 	default:
 		return metrics.Failed, admission.Errored(http.StatusInternalServerError, errors.New("no decision was made"))
 	}
+}
+
+// missing says what a namespace holds of what a request was denied, for objects that have not appeared.
+func (h *Handler) missing(namespace string, denied ledger.Denied) string {
+	held, until := h.Charger.Current(denied.Quota).HeldBy(namespace)
+	if held = quota.RemoveZeros(quota.Mask(held, denied.Resources())); len(held) == 0 {
+		return ""
+	}
+	return missingMessage(held, until)
 }
 
 // charge evaluates the request for the quotas that cover its namespace, which
@@ -203,9 +202,20 @@ func (h *Handler) charge(
 		return outcome{decision: ledger.Granted{}, covered: covered}
 	}
 	charged := outcome{covered: covered, amounts: amounts}
-	if charged.err = h.Natives.refuse(ctx, h.Evaluators, attributes); charged.err != nil {
+	fail, err := h.Natives.admit(ctx, h.Clock, h.Evaluators, attributes, nativePatience(covered))
+	if charged.err = err; err != nil {
 		return charged
 	}
+	if charged = h.reserve(ctx, request, attributes, charged, waived); !charged.granted() {
+		fail()
+	}
+	return charged
+}
+
+// reserve charges the ledgers.
+func (h *Handler) reserve(
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, waived waiver,
+) outcome {
 	charges, refused, err := h.chargesOf(request, attributes, charged, waived)
 	if refused != nil || err != nil {
 		charged.decision, charged.err = refused, err
@@ -219,11 +229,15 @@ func (h *Handler) charge(
 		charged.decision, charged.err = h.Charger.Judge(ctx, charges)
 		return charged
 	}
-	if charged.err = h.Names.refuse(ctx, request, h.Charger, charges); charged.err != nil {
+	fail, err := h.Names.admit(ctx, h.Clock.Now(), request, h.Charger, charges)
+	if charged.err = err; err != nil {
 		return charged
 	}
 	if charged.decision, charged.err = h.Charger.Reserve(ctx, charges); charged.err == nil {
 		charged.err = h.noteRefusal(ctx, request, attributes, charges, charged.decision)
+	}
+	if !charged.granted() {
+		fail()
 	}
 	return charged
 }
@@ -247,8 +261,8 @@ func (h *Handler) chargesOf(
 		}
 		held.Amounts = charge.Amounts
 		charges = append(charges, ledger.Charge{
-			Limits: quota.Limits, Reservation: held, Knowledge: charged.covered.Knowledge, MaxDoubtful: h.MaxDoubtful,
-			Admits:   quota.Enforcement.AdmitsUnavailable(h.AdmitByDefault) || !quota.Limits.EnforcesAny(charge.Amounts),
+			Limits: quota.Limits, Reservation: held, Knowledge: charged.covered.Of(charge.Quota), MaxDoubtful: h.MaxDoubtful,
+			Admits:   quota.Enforcement.AdmitsUnavailable(h.AdmitByDefault),
 			Unjudged: waived.judgement[charge.Quota],
 		})
 	}
@@ -267,7 +281,7 @@ func invalid(quota *definition.Definition, amounts corev1.ResourceList) (refused
 	}
 	return ledger.Undecided{
 		Quota: quota.Limits.Name, Reason: ledger.InvalidSpec, Resources: slices.Sorted(maps.Keys(amounts)),
-		Unenforced: !quota.Limits.EnforcesAny(amounts),
+		Unenforced: quota.Limits.Advisory,
 		Detail:     strings.TrimPrefix(quota.Invalid.Error(), "quota "+quota.Limits.Name+": "),
 	}, true
 }
@@ -290,7 +304,7 @@ func (h *Handler) refuses(decided outcome) bool {
 func (o outcome) isBarred() bool {
 	_, isUnjudged := errors.AsType[unjudged](o.err)
 	own := isUnjudged || errors.Is(o.err, errTooLong) || errors.Is(o.err, machine.ErrBusy) || errors.Is(o.err, machine.ErrRejected)
-	return own && slices.ContainsFunc(o.covered.Definitions, func(d definition.Definition) bool { return !d.Enforcement.RefusesNothing })
+	return own && slices.ContainsFunc(o.covered.Definitions, func(d definition.Definition) bool { return d.Enforcement.Refuses() })
 }
 
 // status is the HTTP status for a failure to decide.

@@ -67,17 +67,11 @@ func TestAResourceLimitedByDefaultNeedsAQuota(t *testing.T) {
 		request *admissionv1.AdmissionRequest
 		refusal string
 	}{
-		"nobody's namespace has none":                 {request: in("office", top(creation())), refusal: topUncovered},
-		"nor does one that another's quota selects":   {quotas: quotas(topQuota("team", "pods", "1")), request: in("office", top(creation())), refusal: topUncovered},
-		"a quota of something else is none":           {quotas: quotas(quotaOf("team", "pods", "1")), request: top(creation()), refusal: topUncovered},
-		"a quota of it is one":                        {quotas: quotas(topQuota("team", "pods", "1")), request: top(creation())},
-		"as long as it isn't used up":                 {quotas: quotas(topQuota("team", "pods", "0")), request: top(creation()), refusal: "exceeded quota: team, requested: pods=1, used: pods=0, limited: pods=0"},
-		"a dry run needs one too":                     {request: dryRun(top(creation())), refusal: topUncovered},
-		"a pod of no class needs none":                {request: creation()},
-		"nor does it in nobody's namespace":           {request: in("office", creation())},
-		"a custom resource needs one":                 {request: widget(), refusal: "insufficient quota to consume: count/widgets.example.com"},
-		"a quota of another name doesn't do":          {quotas: quotas(quotaOf("team", "pods", "1")), request: widget(), refusal: "insufficient quota to consume: count/widgets.example.com"},
-		"a quota that must be told more speaks first": {quotas: quotas(quotaOf("team", "limits.cpu", "1")), request: top(creation()), refusal: "failed quota: team: must specify limits.cpu for: c"},
+		"nobody's namespace has none":       {request: in("office", top(creation())), refusal: topUncovered},
+		"a quota of something else is none": {quotas: quotas(quotaOf("team", "pods", "1")), request: top(creation()), refusal: topUncovered},
+		"a quota of it is one":              {quotas: quotas(topQuota("team", "pods", "1")), request: top(creation())},
+		"as long as it isn't used up":       {quotas: quotas(topQuota("team", "pods", "0")), request: top(creation()), refusal: "exceeded quota: team, requested: pods=1, used: pods=0, limited: pods=0"},
+		"a dry run needs one too":           {request: dryRun(top(creation())), refusal: topUncovered},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serveLimited(t, test.quotas, func(t *testing.T, served *served) {
@@ -92,6 +86,9 @@ func TestAResourceLimitedByDefaultNeedsAQuota(t *testing.T) {
 				if diff := gocmp.Diff(map[metrics.Outcome]float64{outcome: 1}, served.outcomes(t)); diff != "" {
 					t.Errorf("outcomes (-want,+got):\n%s", diff)
 				}
+				if held := served.store.reserved("team"); test.refusal != "" && len(held) > 0 {
+					t.Errorf("reserved: got %+v, want nothing", held)
+				}
 			})
 		})
 	}
@@ -102,30 +99,6 @@ func wantRefused(t *testing.T, got admission.Response, code int32, message strin
 	if got.Allowed || got.Result.Code != code || got.Result.Message != message {
 		t.Errorf("got %v, %d, %s, want %d, %s", got.Allowed, got.Result.Code, got.Result.Message, code, message)
 	}
-}
-
-func TestACoveredRequestIsReserved(t *testing.T) {
-	serveLimited(t, quotas(quotaOf("all", "pods", "5"), topQuota("top", "pods", "1")), func(t *testing.T, served *served) {
-		if got := served.handle(t.Context(), top(creation())); !got.Allowed {
-			t.Fatalf("refused: %s", got.Result.Message)
-		}
-		for _, quota := range []string{"all", "top"} {
-			if held := served.store.reserved(quota); len(held) != 1 || held[0].UID != "pod" {
-				t.Errorf("reserved in %s: got %+v, want the pod", quota, held)
-			}
-		}
-		wantRefused(t, served.handle(t.Context(), top(numbered(1))), http.StatusForbidden,
-			"exceeded quota: top, requested: pods=1, used: pods=1, limited: pods=1")
-	})
-}
-
-func TestARequestRefusedForWantOfAQuotaIsReservedNowhere(t *testing.T) {
-	serveLimited(t, quotas(quotaOf("all", "pods", "5")), func(t *testing.T, served *served) {
-		wantRefused(t, served.handle(t.Context(), top(creation())), http.StatusForbidden, topUncovered)
-		if held := served.store.reserved("all"); len(held) > 0 {
-			t.Errorf("reserved: got %+v, want nothing", held)
-		}
-	})
 }
 
 // The caches don't show yet what would cover the request.
@@ -285,11 +258,9 @@ func TestAnUncoveredRequestFailsWhereQuotasCannotBeListed(t *testing.T) {
 				if err := served.live.Create(t.Context(), topQuota("team", "pods", "1")); err != nil {
 					t.Fatal(err)
 				}
-				index, err := coverage.NewIndex(t.Context(), clock.RealClock{}, served.caches,
-					interceptor.NewClient(served.live.(client.WithWatch), funcs))
-				if err != nil {
-					t.Fatal(err)
-				}
+				index := coverage.NewIndex(clock.RealClock{}, interceptor.NewClient(served.live.(client.WithWatch), funcs))
+				index.Quotas().List(nil, 1)
+				index.Namespaces().List(nil, 1)
 				served.handler.Coverage = index
 				wantRefused(t, served.handle(t.Context(), top(creation())), http.StatusInternalServerError, want)
 			})

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,6 +22,12 @@ import (
 func exceededMessage(denied ledger.Denied) string {
 	return fmt.Sprintf("exceeded quota: %s, requested: %s, used: %s, limited: %s",
 		denied.Quota, amounts(denied.Requested), amounts(denied.Used), amounts(denied.Limited))
+}
+
+// missingMessage says what of the use is held for this namespace, and until when.
+func missingMessage(held corev1.ResourceList, until time.Time) string {
+	return fmt.Sprintf(" (of this, %s is held until about %s for objects of this namespace that have not appeared: "+
+		"if their requests failed, correct them and try again then)", amounts(held), until.UTC().Format("15:04:05 UTC"))
 }
 
 func withheldMessage(withheld ledger.Withheld) string {
@@ -42,7 +49,7 @@ func explanation(undecided ledger.Undecided) string {
 	case ledger.Full:
 		return "too many requests are in flight: try again in a moment"
 	case ledger.NotJoined:
-		return "the objects in this namespace are still being counted: try again in a moment; " + conditionsSayWhy
+		return "the objects in a namespace that joined this quota are still being counted: try again in a moment; " + conditionsSayWhy
 	case ledger.StaleNamespaces:
 		return "the labels of namespaces have just changed: try again in a moment"
 	case ledger.InvalidSpec:

@@ -6,6 +6,7 @@ package objects
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -49,6 +50,11 @@ func TestMessagesWordForWord(t *testing.T) {
 			want: "exceeded quota: team, requested: services=1,services.nodeports=2, used: services=5,services.nodeports=3, " +
 				"limited: services=5,services.nodeports=4",
 		},
+		"the namespace holds some of it": {
+			got: missingMessage(list("pods", "2"), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+			want: " (of this, pods=2 is held until about 03:04:05 UTC for objects of this namespace that have not appeared: " +
+				"if their requests failed, correct them and try again then)",
+		},
 		"a namespace holds too much": {
 			got: withheldMessage(ledger.Withheld{
 				Quota: "team", Requested: list("pods", "1"), Held: list("pods", "5"), Limited: list("pods", "5"),
@@ -74,7 +80,7 @@ func TestMessagesWordForWord(t *testing.T) {
 			got: unknownMessage(ledger.Undecided{
 				Quota: "team", Reason: ledger.NotJoined, Resources: []corev1.ResourceName{"pods"},
 			}),
-			want: "status unknown for quota: team, resources: pods (the objects in this namespace are still being counted: " +
+			want: "status unknown for quota: team, resources: pods (the objects in a namespace that joined this quota are still being counted: " +
 				"try again in a moment; if it stays so, the conditions of the ClusterResourceQuota say why)",
 		},
 		"a namespace has changed": {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +22,6 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
-	"github.com/sharedquota/shared-quota-operator/internal/history"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -32,28 +30,12 @@ import (
 )
 
 const (
-	deny  = quotav1.EnforcementDeny
 	warn  = quotav1.EnforcementWarn
 	audit = quotav1.EnforcementAudit
 )
 
-// mode gives a quota a mode, and one resource another.
-func mode(mode quotav1.EnforcementMode, quota *quotav1.ClusterResourceQuota, overrides ...quotav1.EnforcementOverride) *quotav1.ClusterResourceQuota {
-	quota.Spec.Enforcement.Mode, quota.Spec.Enforcement.Overrides = mode, overrides
-	return quota
-}
-
-func override(name corev1.ResourceName, mode quotav1.EnforcementMode) quotav1.EnforcementOverride {
-	return quotav1.EnforcementOverride{Resource: name, Mode: mode}
-}
-
-func trying(quota *quotav1.ClusterResourceQuota, hard ...string) *quotav1.ClusterResourceQuota {
-	quota.Spec.Trial.Hard = list(hard...)
-	return quota
-}
-
-func warningAt(percent int32, quota *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota {
-	quota.Spec.Enforcement.WarnAt = percent
+func mode(mode quotav1.EnforcementMode, quota *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota {
+	quota.Spec.Enforcement.Mode = mode
 	return quota
 }
 
@@ -62,102 +44,55 @@ func whenUnavailable(policy quotav1.UnavailablePolicy, quota *quotav1.ClusterRes
 	return quota
 }
 
-// remembered is a Recorder that writes down what it is told.
-type remembered struct{ refusals []history.Refusal }
-
-func (r *remembered) Refused(_ time.Time, refusal history.Refusal) {
-	r.refusals = append(r.refusals, refusal)
-}
-
-func didNotFit(quota string, tried bool, needed, hard corev1.ResourceList) history.Refusal {
-	return history.Refusal{Quota: quota, UID: types.UID("uid of " + quota), Tried: tried, Namespace: "shop", Needed: needed, Hard: hard}
-}
-
-func missed(quota string, tried bool, names ...corev1.ResourceName) history.Refusal {
-	return history.Refusal{Quota: quota, UID: types.UID("uid of " + quota), Tried: tried, Namespace: "shop", Missing: names}
-}
-
 func TestWhatIsSaidOfARequestThatIsAdmitted(t *testing.T) {
 	const (
 		exceeded = "exceeded quota: team, requested: pods=1, used: pods=0, limited: pods=0"
 		onlyWarn = " (admitted, because the quota only warns)"
 		missing  = "failed quota: team: must specify limits.cpu for: c"
 	)
-	onePod := list("pods", "1")
 	for name, test := range map[string]struct {
-		quotas     []*quotav1.ClusterResourceQuota
-		denied     string
-		warnings   []string
-		audited    string
-		remembered []history.Refusal
+		quotas   []*quotav1.ClusterResourceQuota
+		denied   string
+		warnings []string
+		audited  string
+		// counted are the series of would_refuse_total.
+		counted []string
 		// told is the reason of the event, if there is one.
 		told string
 	}{
 		"what fits, whatever the mode": {quotas: quotas(mode(warn, quotaOf("team", "pods", "1")), mode(audit, quotaOf("other", "pods", "1")))},
 		"with Warn": {
 			quotas: quotas(mode(warn, quotaOf("team", "pods", "0"))), warnings: []string{exceeded + onlyWarn},
-			remembered: []history.Refusal{didNotFit("team", false, onePod, list("pods", "0"))}, told: "WouldExceed",
+			counted: []string{"Warn team pods 1"}, told: "WouldExceed",
 		},
 		"with Audit": {
 			quotas: quotas(mode(audit, quotaOf("team", "pods", "0"))), audited: exceeded,
-			remembered: []history.Refusal{didNotFit("team", false, onePod, list("pods", "0"))}, told: "WouldExceed",
+			counted: []string{"Audit team pods 1"}, told: "WouldExceed",
 		},
 		"with Deny": {
 			quotas: quotas(quotaOf("team", "pods", "0")), denied: exceeded,
-			remembered: []history.Refusal{didNotFit("team", false, onePod, list("pods", "0"))}, told: "QuotaExceeded",
-		},
-		"each resource in its way": {
-			quotas:   quotas(mode(deny, quotaOf("team", "pods", "0", "requests.cpu", "0"), override("pods", warn), override("requests.cpu", audit))),
-			warnings: []string{exceeded + onlyWarn},
-			audited:  "exceeded quota: team, requested: requests.cpu=250m, used: requests.cpu=0, limited: requests.cpu=0",
-			remembered: []history.Refusal{
-				didNotFit("team", false, list("pods", "1", "requests.cpu", "250m"), list("pods", "0", "requests.cpu", "0")),
-			}, told: "WouldExceed",
-		},
-		"one resource is denied, and nothing is said of the other": {
-			quotas:     quotas(mode(deny, quotaOf("team", "pods", "0", "requests.cpu", "0"), override("requests.cpu", warn))),
-			denied:     exceeded,
-			remembered: []history.Refusal{didNotFit("team", false, onePod, list("pods", "0"))}, told: "QuotaExceeded",
+			told: "QuotaExceeded",
 		},
 		"another quota denies, and nothing is said of the first": {
 			quotas: quotas(mode(warn, quotaOf("a", "pods", "0")), quotaOf("team", "pods", "0")), denied: exceeded,
-			remembered: []history.Refusal{didNotFit("team", false, onePod, list("pods", "0"))}, told: "QuotaExceeded",
+			told: "QuotaExceeded",
 		},
-		"a trial concerns nobody but the administrator": {
-			quotas:     quotas(trying(quotaOf("team", "pods", "5"), "pods", "0", "requests.cpu", "0")),
-			remembered: []history.Refusal{didNotFit("team", true, list("pods", "1", "requests.cpu", "250m"), list("pods", "0", "requests.cpu", "0"))},
-		},
-		"a limit comes near": {
-			quotas:   quotas(warningAt(50, quotaOf("team", "pods", "2", "requests.cpu", "1"))),
-			warnings: []string{"quota team: 1 of 2 is used with this request: pods"},
-		},
-		"and another one is further off": {quotas: quotas(warningAt(51, quotaOf("team", "pods", "2", "requests.cpu", "1")))},
 		"with Warn, what is not specified": {
 			quotas: quotas(mode(warn, quotaOf("team", "limits.cpu", "1"))), warnings: []string{missing + onlyWarn},
-			remembered: []history.Refusal{missed("team", false, "limits.cpu")}, told: "WouldExceed",
+			counted: []string{"Warn team limits.cpu 1"}, told: "WouldExceed",
 		},
 		"with Audit, what is not specified": {
 			quotas: quotas(mode(audit, quotaOf("team", "limits.cpu", "1", "pods", "1"))), audited: missing,
-			remembered: []history.Refusal{missed("team", false, "limits.cpu")}, told: "WouldExceed",
+			counted: []string{"Audit team limits.cpu 1"}, told: "WouldExceed",
 		},
 		"with Deny, what is not specified": {
 			quotas: quotas(quotaOf("team", "limits.cpu", "1")), denied: missing,
-			remembered: []history.Refusal{missed("team", false, "limits.cpu")}, told: "RequestIncomplete",
-		},
-		"what a trial needs and is not specified": {
-			quotas:     quotas(trying(quotaOf("team", "pods", "1"), "limits.cpu", "1")),
-			remembered: []history.Refusal{missed("team", true, "limits.cpu")},
-		},
-		"a trial that nobody could count yet says nothing of the rest": {
-			quotas: quotas(trying(mode(warn, quotaOf("team", "pods", "0")), "secrets", "1")), warnings: []string{exceeded + onlyWarn},
-			remembered: []history.Refusal{didNotFit("team", false, onePod, list("pods", "0"))}, told: "WouldExceed",
+			told: "RequestIncomplete",
 		},
 	} {
 		for kind, request := range map[string]*admissionv1.AdmissionRequest{"": creation(), ", in a dry run": dryRun(creation())} {
 			t.Run(name+kind, func(t *testing.T) {
 				serve(t, test.quotas, func(t *testing.T, served *served) {
-					recorded := &remembered{}
-					served.handler.History = recorded
 					var known []client.Object
 					for _, quota := range test.quotas {
 						known = append(known, quota)
@@ -178,12 +113,18 @@ func TestWhatIsSaidOfARequestThatIsAdmitted(t *testing.T) {
 					if diff := cmp.Diff(map[metrics.Outcome]float64{wantOutcome: 1}, served.outcomes(t)); diff != "" {
 						t.Errorf("outcomes (-want,+got):\n%s", diff)
 					}
-					refusals, reason := test.remembered, test.told
+					counted, reason := test.counted, test.told
 					if request.DryRun != nil {
-						refusals, reason = nil, ""
+						counted, reason = nil, ""
 					}
-					if diff := cmp.Diff(tryingAll(refusals, test.quotas), recorded.refusals); diff != "" {
-						t.Errorf("remembered (-want,+got):\n%s", diff)
+					if diff := cmp.Diff(counted, served.wouldRefuse(t)); diff != "" {
+						t.Errorf("counted (-want,+got):\n%s", diff)
+					}
+					for _, quota := range test.quotas {
+						served.metrics.Forget(quota.Name)
+					}
+					if left := served.wouldRefuse(t); len(left) > 0 {
+						t.Errorf("quotas that were deleted have %v", left)
 					}
 					events := told.drain()
 					if len(events)%2 != 0 || (len(events) > 0) != (reason != "") || reason != "" && !strings.HasSuffix(events[0], ": "+reason) {
@@ -282,12 +223,6 @@ func TestAQuotaThatCannotDecideIsPassedOver(t *testing.T) {
 			quotas:  quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "1")),
 			request: dryRun(creation()), gone: []string{"team"}, audited: uncounted,
 		},
-		"it enforces another resource that the request doesn't use": {
-			quotas: quotas(mode(audit, quotaOf("team", "pods", "1", "secrets", "1"), override("secrets", deny))), gone: []string{"team"}, audited: uncounted,
-		},
-		"it enforces what the request uses": {
-			quotas: quotas(mode(audit, quotaOf("team", "pods", "1"), override("pods", deny))), gone: []string{"team"}, denied: uncounted,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serve(t, test.quotas, func(t *testing.T, served *served) {
@@ -361,36 +296,6 @@ func (b *byQuota) Reserve(_ context.Context, charges []ledger.Charge) (ledger.De
 		}
 	}
 	return ledger.Granted{}, nil
-}
-
-func TestAQuotaThatDoesNotCompileRefusesOnlyWhatItEnforces(t *testing.T) {
-	enforcing := func(quota *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota { return quota }
-	for name, test := range map[string]struct {
-		change func(*quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota
-		denied bool
-	}{
-		"it denies": {change: enforcing, denied: true},
-		"it audits": {change: func(q *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota { return mode(audit, q) }},
-		"its mode isn't known": {
-			change: func(q *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota { return mode("Dream", q) }, denied: true,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			serve(t, quotas(quotaOf("all", "pods", "5")), func(t *testing.T, served *served) {
-				if err := served.live.Create(t.Context(), test.change(quotaOf("broken", "pods", "500m"))); err != nil {
-					t.Fatal(err)
-				}
-				served.caches.show(t.Context(), t, served.live)
-				got := served.handle(t.Context(), creation())
-				if got.Allowed == test.denied || test.denied && got.Result.Code != 403 {
-					t.Errorf("got %+v", got)
-				}
-				if got.Allowed && (got.AuditAnnotations[auditWouldRefuse] != invalidSpec || len(served.store.reserved("all")) != 1) {
-					t.Errorf("got %v, and %v reserved", got.AuditAnnotations, served.store.reserved("all"))
-				}
-			})
-		})
-	}
 }
 
 // failing is a Charger that fails.
@@ -487,7 +392,7 @@ func TestARequestOfUnknownCostIsBarred(t *testing.T) {
 // outOfContact has no contact with the API server.
 type outOfContact struct{ inContact }
 
-func (outOfContact) Err() error { return errors.New("no contact") }
+func (outOfContact) Await(context.Context) error { return errors.New("no contact") }
 
 func charging(err error) func(*served) {
 	return func(s *served) { s.handler.Charger = &failing{err: fmt.Errorf("charging: %w", err)} }
@@ -497,7 +402,7 @@ func charging(err error) func(*served) {
 func TestAnUncheckedQuotaIsNamed(t *testing.T) {
 	serve(t, quotas(quotaOf("team", "pods", "9")), func(t *testing.T, served *served) {
 		served.handler.Charger = &scripted{answers: []ledger.Decision{ledger.Granted{Remarks: []ledger.Remark{{
-			Quota: "team", Kind: ledger.Unchecked,
+			Quota: "team", Unchecked: true,
 			Refusal: ledger.Undecided{Quota: "team", Reason: ledger.Unavailable, Resources: []corev1.ResourceName{"pods"}, Detail: errors.New("no answer").Error()},
 		}}}}}
 		got := served.handle(t.Context(), creation())
@@ -518,14 +423,9 @@ func TestAChargeSaysWhetherItIsAdmittedUnchecked(t *testing.T) {
 		byDefault bool
 		want      bool
 	}{
-		"Deny":                             {quota: quotaOf("team", "pods", "9")},
-		"Deny, and the operator ignores":   {quota: quotaOf("team", "pods", "9"), byDefault: true, want: true},
-		"Deny, and the quota refuses":      {quota: whenUnavailable("Refuse", quotaOf("team", "pods", "9")), byDefault: true},
-		"Deny, and the quota admits":       {quota: whenUnavailable("Admit", quotaOf("team", "pods", "9")), want: true},
-		"Audit":                            {quota: mode(audit, quotaOf("team", "pods", "9")), want: true},
-		"Audit of what the request uses":   {quota: mode(deny, quotaOf("team", "pods", "9", "secrets", "1"), override("pods", audit)), want: true},
-		"Audit of what it doesn't use":     {quota: mode(deny, quotaOf("team", "pods", "9", "secrets", "1"), override("secrets", audit))},
-		"a trial of what the request uses": {quota: trying(quotaOf("team", "secrets", "1"), "pods", "1"), want: true},
+		"Deny":                           {quota: quotaOf("team", "pods", "9")},
+		"Deny, and the operator ignores": {quota: quotaOf("team", "pods", "9"), byDefault: true, want: true},
+		"Audit":                          {quota: mode(audit, quotaOf("team", "pods", "9")), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serve(t, quotas(test.quota), func(t *testing.T, served *served) {
@@ -540,14 +440,24 @@ func TestAChargeSaysWhetherItIsAdmittedUnchecked(t *testing.T) {
 	}
 }
 
-// tryingAll adds to refusals by a trial all limits that it has.
-func tryingAll(refusals []history.Refusal, quotas []*quotav1.ClusterResourceQuota) []history.Refusal {
-	all := slices.Clone(refusals)
-	for i := range all {
-		for _, quota := range quotas {
-			if all[i].Tried && quota.Name == all[i].Quota {
-				all[i].Trial = quota.Spec.Trial.Hard
+// wouldRefuse returns the series of requests that would have been refused.
+func (s *served) wouldRefuse(t *testing.T) []string {
+	t.Helper()
+	families, err := s.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, family := range families {
+		if family.GetName() != "sharedquota_admission_would_refuse_total" {
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			var labels []string
+			for _, label := range series.GetLabel() {
+				labels = append(labels, label.GetValue())
 			}
+			all = append(all, fmt.Sprintf("%s %v", strings.Join(labels, " "), series.GetCounter().GetValue()))
 		}
 	}
 	return all

@@ -24,18 +24,37 @@ const nameTimeout = time.Second
 // Names tell whether a name is taken, by the objects that there are.
 type Names struct {
 	objects metadata.Interface
+	// flights are of a namespace and a quota: a ledger may lack what was granted in the last second.
+	flights flights
 }
 
 // NewNames makes Names that ask the API server.
 func NewNames(objects metadata.Interface) *Names { return &Names{objects: objects} }
 
-// refuse returns the API server's error for a name that is taken, if the charges leave little: the
-// creation is going to fail, and what was reserved for it would be held for nobody.
-func (n *Names) refuse(ctx context.Context, request *admissionv1.AdmissionRequest, charger Charger, charges []ledger.Charge) error {
-	if n == nil || !anyTight(charger, charges) {
-		return nil
+// admit returns the API server's error for a name that is taken, if the charges leave little or their namespace
+// holds much: the creation is going to fail, and what was reserved for it would be held for nobody. Otherwise
+// the request is under way: fail must be called if nothing is reserved for it.
+func (n *Names) admit(
+	ctx context.Context, now time.Time, request *admissionv1.AdmissionRequest, charger Charger, charges []ledger.Charge,
+) (fail func(), err error) {
+	if n == nil || request.Operation != admissionv1.Create || request.Name == "" {
+		return func() {}, nil
 	}
-	return n.taken(ctx, request)
+	var begun []*flight
+	tight := false
+	for _, charge := range charges {
+		one, recent := n.flights.begin(now, request.Namespace+"/"+charge.Limits.Name, charge.Reservation.Amounts)
+		begun = append(begun, one)
+		tight = tight || charger.Current(charge.Limits.Name).IsTight(charge, recent)
+	}
+	fail = func() { n.flights.end(begun) }
+	if !tight {
+		return fail, nil
+	}
+	if err = n.taken(ctx, request); err != nil {
+		fail()
+	}
+	return fail, err
 }
 
 // taken returns the API server's error if a creation asks for a name that is taken. If that isn't known, it
@@ -59,12 +78,3 @@ func (n *Names) taken(ctx context.Context, request *admissionv1.AdmissionRequest
 
 // isTaken reports whether a request failed because of its name.
 func isTaken(err error) bool { return apierrors.IsAlreadyExists(err) }
-
-func anyTight(charger Charger, charges []ledger.Charge) bool {
-	for _, charge := range charges {
-		if charger.Current(charge.Limits.Name).IsTight(charge) {
-			return true
-		}
-	}
-	return false
-}

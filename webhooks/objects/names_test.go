@@ -35,14 +35,14 @@ func TestANameThatIsTakenHoldsNoneOfTheLastRoom(t *testing.T) {
 	}{
 		"a taken one is refused":                  {limit: "2", there: "web", code: http.StatusConflict, looks: 1},
 		"a free one isn't":                        {limit: "2", there: "another", looks: 1},
-		"where there is room, nobody looks":       {limit: "20", there: "web"},
+		"where there is room, nobody looks":       {limit: "40", there: "web"},
 		"where there is none, nobody looks":       {limit: "1", there: "web", code: http.StatusForbidden},
 		"but for one whose controller would wait": {limit: "1", there: "web", change: controlled, code: http.StatusConflict, looks: 1},
 		"which waits if it is free":               {limit: "1", there: "another", change: controlled, code: http.StatusForbidden, looks: 1},
 		"what can't be read is met later":         {limit: "2", there: "web", failure: errors.New("timeout"), looks: 1},
 		"a name that the API server made is free": {limit: "2", there: "web", change: func(r *admissionv1.AdmissionRequest) { r.Name = "" }},
 		"an update needs no name":                 {limit: "2", there: "web", change: func(r *admissionv1.AdmissionRequest) { *r = *resize() }},
-		"a trial holds nothing":                   {limit: "2", there: "web", change: func(r *admissionv1.AdmissionRequest) { r.DryRun = new(true) }},
+		"a dry run holds nothing":                 {limit: "2", there: "web", change: func(r *admissionv1.AdmissionRequest) { r.DryRun = new(true) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serve(t, quotas(quotaOf("team", "pods", test.limit)), func(t *testing.T, served *served) {

@@ -7,13 +7,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	kubeadmission "k8s.io/apiserver/pkg/admission"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 	"github.com/sharedquota/shared-quota-operator/internal/sharedread"
 )
 
@@ -24,7 +31,22 @@ type Natives struct {
 	cached client.Reader
 	synced func() bool
 	live   *sharedread.Reads[[]corev1.ResourceQuota]
+
+	// flights are of ResourceQuotas.
+	flights flights
 }
+
+// nativePatience is how long a request waits for others of its namespace. If nothing refuses, what is reserved in
+// vain does no harm.
+func nativePatience(covered coverage.Covered) time.Duration {
+	if slices.ContainsFunc(covered.Definitions, func(d definition.Definition) bool { return d.Enforcement.Refuses() }) {
+		return nativeWait
+	}
+	return 0
+}
+
+// nativeWait is how long a request waits for others: a little longer than they count as under way.
+const nativeWait = flightLife + 500*time.Millisecond
 
 // NewNatives has the ResourceQuotas watched.
 func NewNatives(ctx context.Context, caches cache.Cache, live client.Reader) (*Natives, error) {
@@ -50,28 +72,90 @@ func listNatives(ctx context.Context, from client.Reader, namespace string) ([]c
 	return list.Items, nil
 }
 
-// refuse returns an *evaluation.NativeRefusal if a ResourceQuota of the request's namespace is
-// going to refuse it. Room that was reserved for it would be held for nobody.
+// admit returns an *evaluation.NativeRefusal if a ResourceQuota of the request's namespace is going to refuse
+// the request. Room that was reserved for it would be held for nobody. If none will, the request is under way:
+// fail must be called if nothing is reserved for it.
 //
-// That rests on a live read, because a cached quota may be full no more. If it isn't known,
-// nothing is refused: the API server judges by the same quotas in a moment.
-func (n *Natives) refuse(ctx context.Context, evaluators *evaluation.Evaluators, a kubeadmission.Attributes) error {
+// A refusal rests on a live read, because a cached quota may be full no more. If it isn't known, nothing is
+// refused: the API server judges by the same quotas in a moment. Of requests that fit one by one and not
+// together, as many as fit are let through, and the others wait until these have come to be, or for so long
+// at most. Other replicas do the same: together they let through what fits once for each replica.
+func (n *Natives) admit(
+	ctx context.Context, clock clock.Clock, evaluators *evaluation.Evaluators, a kubeadmission.Attributes, wait time.Duration,
+) (fail func(), err error) {
 	if n == nil || !n.synced() {
-		return nil
+		return func() {}, nil
 	}
-	cached, err := listNatives(ctx, n.cached, a.GetNamespace())
-	if err == nil && !isNative(evaluators.CheckNative(a, cached)) {
-		return nil
+	for until := clock.Now().Add(wait); ; {
+		current, err := n.current(ctx, evaluators, a)
+		switch {
+		case isNative(err):
+			return nil, err
+		case err != nil || a.IsDryRun():
+			return func() {}, nil //nolint:nilerr // without knowledge of them, none refuses
+		}
+		now := clock.Now()
+		if begun, fits := n.begin(now, evaluators, a, current, !now.Before(until)); fits || ctx.Err() != nil {
+			return func() { n.flights.end(begun) }, nil //nolint:nilerr // a caller that has gone is answered elsewhere
+		}
+		pause(ctx, clock)
 	}
-	current, err := n.live.Get(ctx, a.GetNamespace())
-	if err == nil {
-		err = evaluators.CheckNative(a, current)
-	}
-	if !isNative(err) {
-		return nil // what isn't known refuses nothing
-	}
-	return err
 }
+
+// current returns the ResourceQuotas of a request's namespace, and a refusal by one of them.
+func (n *Natives) current(
+	ctx context.Context, evaluators *evaluation.Evaluators, a kubeadmission.Attributes,
+) ([]corev1.ResourceQuota, error) {
+	quotas, err := listNatives(ctx, n.cached, a.GetNamespace())
+	if err == nil {
+		if _, err = evaluators.CheckNative(a, quotas); !isNative(err) {
+			return quotas, err
+		}
+	}
+	if quotas, err = n.live.Get(ctx, a.GetNamespace()); err == nil {
+		_, err = evaluators.CheckNative(a, quotas)
+	}
+	return quotas, err
+}
+
+// begin lets a request through, if it fits beside those that are under way, or in any case.
+func (n *Natives) begin(
+	now time.Time, evaluators *evaluation.Evaluators, a kubeadmission.Attributes, quotas []corev1.ResourceQuota, anyway bool,
+) (begun []*flight, fits bool) {
+	if len(quotas) == 0 {
+		return nil, true
+	}
+	n.flights.mu.Lock()
+	defer n.flights.mu.Unlock()
+	before := make([]corev1.ResourceQuota, len(quotas))
+	for i := range quotas {
+		quotas[i].DeepCopyInto(&before[i])
+		// What was read may be older than what others have seen.
+		used := n.flights.land(keyOf(&quotas[i]), resourceversion.Parse(quotas[i].ResourceVersion), quotas[i].Status.Used)
+		before[i].Status.Used = quota.Add(used, n.flights.under(now, keyOf(&quotas[i])))
+	}
+	with, err := evaluators.CheckNative(a, before)
+	if isNative(err) && !anyway {
+		return nil, false
+	}
+	if isNative(err) {
+		before = quotas
+		with, err = evaluators.CheckNative(a, before)
+	}
+	if err != nil {
+		return nil, true
+	}
+	for i := range with {
+		if added := quota.RemoveZeros(quota.Subtract(with[i].Status.Used, before[i].Status.Used)); len(added) > 0 {
+			key := keyOf(&quotas[i])
+			begun = append(begun, n.flights.add(now, key, added))
+			n.flights.land(key, resourceversion.Parse(quotas[i].ResourceVersion), quotas[i].Status.Used)
+		}
+	}
+	return begun, true
+}
+
+func keyOf(native *corev1.ResourceQuota) string { return native.Namespace + "/" + native.Name }
 
 func isNative(err error) bool {
 	_, ok := errors.AsType[*evaluation.NativeRefusal](err)

@@ -24,7 +24,7 @@ func TestAFencedQuotaIsNotPassedOver(t *testing.T) {
 		if err := served.live.Get(t.Context(), client.ObjectKey{Name: "team"}, object); err != nil {
 			t.Fatal(err)
 		}
-		object.Generation, object.Spec.Enforcement.Mode = 2, deny
+		object.Generation, object.Spec.Enforcement.Mode = 2, quotav1.EnforcementDeny
 		if err := served.live.Update(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestAFencedQuotaIsNotPassedOver(t *testing.T) {
 		state.Fence = ledger.Fence{Generation: 2, Hard: list("pods", "0"), Until: now().Add(time.Minute)}
 		served.store.lockedPut("team", state)
 		served.store.mu.Unlock()
-		served.caches.namespaces.Add(&metav1.PartialObjectMetadata{
+		served.index.Namespaces().Set(&metav1.PartialObjectMetadata{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 			ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "x", ResourceVersion: "5000", Labels: map[string]string{"team": "shop"}},
 		})
@@ -45,7 +45,7 @@ func TestAFencedQuotaIsNotPassedOver(t *testing.T) {
 
 // The replica knows that the quota refuses. Only the entry by which it is asked is older.
 func TestAnOutdatedEntryAdmitsNothing(t *testing.T) {
-	refusing := whenUnavailable(quotav1.UnavailableRefuse, mode(deny, quotaOf("team", "pods", "0")))
+	refusing := whenUnavailable(quotav1.UnavailableRefuse, mode(quotav1.EnforcementDeny, quotaOf("team", "pods", "0")))
 	serve(t, quotas(refusing), func(t *testing.T, served *served) {
 		charging(machine.ErrStore)(served)
 		if got := served.admits(t.Context(), creation()); got.Allowed {
@@ -64,12 +64,10 @@ func TestAQuotaThatWasPassedOverGoes(t *testing.T) {
 		}}
 		go func() {
 			<-served.handler.Clock.After(700 * time.Millisecond) // team has been passed over, and z is waited for
-			gone := quotaOf("team", "pods", "1")
-			gone.ResourceVersion = "99999"
 			if err := served.live.Delete(t.Context(), quotaOf("team")); err != nil {
 				t.Error(err)
 			}
-			served.caches.quotas.Delete(gone)
+			served.index.Quotas().Remove("team", 99999)
 		}()
 		if got := served.handle(t.Context(), creation()); !got.Allowed || len(got.AuditAnnotations) != 0 {
 			t.Errorf("got %+v, want it admitted without a word of the quota that has gone", got)

@@ -4,20 +4,15 @@
 package objects
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	kubeadmission "k8s.io/apiserver/pkg/admission"
-	quota "k8s.io/apiserver/pkg/quota/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/history"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
@@ -38,8 +33,8 @@ type comments struct {
 	warnings, audited, unchecked []string
 }
 
-// remarkOn adds to the answer for a request that is admitted what the quotas say of it, in the way that the mode of
-// each resource asks for.
+// remarkOn adds to the answer for a request that is admitted what the quotas say of it, in the way that their modes
+// ask for.
 func (h *Handler) remarkOn(
 	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome, response admission.Response,
 ) (metrics.Outcome, admission.Response) {
@@ -53,7 +48,8 @@ func (h *Handler) remarkOn(
 	}
 	for _, charge := range decided.amounts {
 		if charge.Incomplete != "" {
-			h.commentIncomplete(&said, request, attributes, named(decided.covered.Definitions, charge.Quota), charge)
+			quota := named(decided.covered.Definitions, charge.Quota)
+			h.wouldRefuse(&said, request, attributes, quota, charge.Missing, charge.Incomplete)
 		}
 	}
 	response.Warnings = append(response.Warnings, bounded(said.warnings)...)
@@ -71,65 +67,31 @@ func (h *Handler) comment(
 	quota := named(decided.covered.Definitions, remark.Quota)
 	switch refusal := remark.Refusal.(type) {
 	case ledger.Denied:
-		switch remark.Kind {
-		case ledger.Near:
-			said.warnings = append(said.warnings, nearMessages(refusal)...)
-		case ledger.Unenforced:
-			for mode, part := range byMode(quota.Enforcement, refusal) {
-				h.count(attributes, remark.Quota, metrics.Mode(mode), part.Resources())
-				said.add(mode, exceededMessage(part))
-				h.tellOf(request, attributes, report.Refusal{
-					Quota: remark.Quota, Reason: quotav1.ReasonWouldExceed, Resource: first(part.Requested),
-				}, exceededMessage(part))
-			}
-		default: // what is tried concerns nobody but the administrator, who reads it in the status
-			h.count(attributes, remark.Quota, metrics.ModeTrial, refusal.Resources())
-		}
+		h.wouldRefuse(said, request, attributes, quota, refusal.Resources(), exceededMessage(refusal))
 	case ledger.Undecided:
-		if remark.Kind == ledger.Unchecked {
+		if remark.Unchecked {
 			said.unchecked = append(said.unchecked, uncheckedMessage(refusal))
 			said.warnings = append(said.warnings, uncheckedMessage(refusal))
 			return
 		}
-		if limited := limitedBy(quota, refusal.Resources); len(limited) > 0 {
-			said.add(strictest(quota.Enforcement, limited), unknownMessage(refusal))
+		said.add(quota.Enforcement.Mode, unknownMessage(refusal))
+	}
+}
+
+// wouldRefuse tells that a quota in the mode Warn or Audit would have refused the request for the sake of these resources.
+func (h *Handler) wouldRefuse(
+	said *comments, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
+	quota *definition.Definition, resources []corev1.ResourceName, message string,
+) {
+	if !attributes.IsDryRun() {
+		for _, name := range resources {
+			h.Metrics.WouldRefuse(quota.Quota.Name, name, quota.Enforcement.Mode)
 		}
 	}
-}
-
-// limitedBy returns those of the resources that the quota limits, and doesn't only try to.
-func limitedBy(quota *definition.Definition, names []corev1.ResourceName) []corev1.ResourceName {
-	return slices.DeleteFunc(slices.Clone(names), func(name corev1.ResourceName) bool {
-		_, limited := quota.Limits.Hard[name]
-		return !limited
-	})
-}
-
-func (h *Handler) commentIncomplete(
-	said *comments, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
-	quota *definition.Definition, charge evaluation.Charge,
-) {
-	limited := limitedBy(quota, charge.Missing)
-	if len(limited) == 0 {
-		return
-	}
-	for _, name := range limited {
-		h.count(attributes, charge.Quota, metrics.Mode(quota.Enforcement.Of(name)), []corev1.ResourceName{name})
-	}
-	said.add(strictest(quota.Enforcement, limited), charge.Incomplete)
+	said.add(quota.Enforcement.Mode, message)
 	h.tellOf(request, attributes, report.Refusal{
-		Quota: charge.Quota, Reason: quotav1.ReasonWouldExceed, Resource: limited[0],
-	}, charge.Incomplete)
-}
-
-// count counts a request that would have been refused.
-func (h *Handler) count(attributes kubeadmission.Attributes, quota string, mode metrics.Mode, resources []corev1.ResourceName) {
-	if attributes.IsDryRun() {
-		return
-	}
-	for _, name := range resources {
-		h.Metrics.WouldRefuse(quota, name, mode)
-	}
+		Quota: quota.Quota.Name, Reason: quotav1.ReasonWouldExceed, Resource: resources[0],
+	}, message)
 }
 
 // add says in the way of a mode what would have been refused.
@@ -142,43 +104,6 @@ func (c *comments) add(mode quotav1.EnforcementMode, message string) {
 }
 
 const admittedText = "admitted, because the quota only warns"
-
-// byMode splits a denial by the modes of its resources.
-func byMode(enforcement definition.Enforcement, refusal ledger.Denied) map[quotav1.EnforcementMode]ledger.Denied {
-	resources := map[quotav1.EnforcementMode][]corev1.ResourceName{}
-	for _, name := range refusal.Resources() {
-		resources[enforcement.Of(name)] = append(resources[enforcement.Of(name)], name)
-	}
-	parts := map[quotav1.EnforcementMode]ledger.Denied{}
-	for mode, names := range resources {
-		parts[mode] = ledger.Denied{
-			Quota: refusal.Quota, Requested: quota.Mask(refusal.Requested, names),
-			Used: quota.Mask(refusal.Used, names), Limited: quota.Mask(refusal.Limited, names),
-		}
-	}
-	return parts
-}
-
-// strictest returns Warn if that is the mode of any of the resources, and otherwise Audit.
-func strictest(enforcement definition.Enforcement, names []corev1.ResourceName) quotav1.EnforcementMode {
-	if slices.ContainsFunc(names, func(name corev1.ResourceName) bool { return enforcement.Of(name) == quotav1.EnforcementWarn }) {
-		return quotav1.EnforcementWarn
-	}
-	return quotav1.EnforcementAudit
-}
-
-// nearMessages says of each resource how much of its limit is taken with the request.
-func nearMessages(near ledger.Denied) []string {
-	names := near.Resources()
-	messages := make([]string, 0, len(names))
-	for _, name := range names {
-		taken, limit := near.Used[name].DeepCopy(), near.Limited[name]
-		taken.Add(near.Requested[name])
-		messages = append(messages,
-			fmt.Sprintf("quota %s: %s of %s is used with this request: %s", near.Quota, taken.String(), limit.String(), name))
-	}
-	return messages
-}
 
 // bounded keeps warnings within what the API server passes on.
 func bounded(warnings []string) []string {
@@ -215,101 +140,4 @@ func admitted(failed admission.Response) admission.Response {
 	response := admission.Allowed("").WithWarnings(shortened(message, report.MaxWarning))
 	annotate(&response, auditUnchecked, []string{message})
 	return response
-}
-
-// record remembers what didn't fit.
-func (h *Handler) record(request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome) {
-	if h.History == nil || attributes.IsDryRun() {
-		return
-	}
-	switch decision := decided.decision.(type) {
-	case ledger.Denied:
-		h.recordDenied(request, attributes, decided, decision, false)
-	case ledger.Granted:
-		for _, remark := range decision.Remarks {
-			if refusal, denied := remark.Refusal.(ledger.Denied); denied && remark.Kind != ledger.Near {
-				h.recordDenied(request, attributes, decided, refusal, remark.Kind == ledger.Tried)
-			}
-		}
-		for _, charge := range decided.amounts {
-			h.recordMissing(request, attributes, named(decided.covered.Definitions, charge.Quota), charge.Missing)
-		}
-	}
-}
-
-func (h *Handler) recordDenied(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome, refusal ledger.Denied, tried bool,
-) {
-	limits := named(decided.covered.Definitions, refusal.Quota).Limits
-	h.remember(request, attributes, history.Refusal{
-		Quota: refusal.Quota, UID: limits.Quota, Tried: tried, Trial: triedOf(limits, tried),
-		Needed: quota.Add(refusal.Used, refusal.Requested), Hard: refusal.Limited,
-	})
-}
-
-// triedOf returns all limits that are tried, if a refusal is by one of these.
-func triedOf(limits ledger.Limits, tried bool) corev1.ResourceList {
-	if !tried {
-		return nil
-	}
-	return limits.Trial
-}
-
-// recordMissing remembers that a request didn't say how much it asks for, which it must for what is limited, and for what
-// is tried.
-func (h *Handler) recordMissing(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, quota *definition.Definition, missing []corev1.ResourceName,
-) {
-	for _, tried := range []bool{false, true} {
-		limits := quota.Limits.Hard
-		if tried {
-			limits = quota.Limits.Trial
-		}
-		var names []corev1.ResourceName
-		for _, name := range missing {
-			if _, has := limits[name]; has {
-				names = append(names, name)
-			}
-		}
-		if len(names) > 0 {
-			h.remember(request, attributes, history.Refusal{
-				Quota: quota.Quota.Name, UID: quota.Limits.Quota, Tried: tried, Trial: triedOf(quota.Limits, tried), Missing: names,
-			})
-		}
-	}
-}
-
-// recordIncomplete remembers a request that was refused because it doesn't say how much it asks for.
-func (h *Handler) recordIncomplete(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, definitions []definition.Definition,
-	refusal *evaluation.Refusal,
-) {
-	at := slices.IndexFunc(definitions, func(d definition.Definition) bool { return d.Quota.Name == refusal.Quota })
-	if h.History == nil || attributes.IsDryRun() || at < 0 {
-		return
-	}
-	h.remember(request, attributes, history.Refusal{
-		Quota: refusal.Quota, UID: definitions[at].Limits.Quota, Missing: missingIn(refusal.Message, definitions[at].Limits.Hard),
-	})
-}
-
-// missingIn reads which resources a request doesn't specify, as in "must specify limits.cpu for: c1; limits.memory for: c1".
-func missingIn(message string, hard corev1.ResourceList) []corev1.ResourceName {
-	_, specify, _ := strings.Cut(message, "must specify ")
-	var missing []corev1.ResourceName
-	for part := range strings.SplitSeq(specify, "; ") {
-		name, _, _ := strings.Cut(part, " for: ")
-		if _, limited := hard[corev1.ResourceName(name)]; limited {
-			missing = append(missing, corev1.ResourceName(name))
-		}
-	}
-	return missing
-}
-
-func (h *Handler) remember(request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, refusal history.Refusal) {
-	refusal.Namespace = request.Namespace
-	if controller := controllerOf(attributes); controller != nil {
-		refusal.Kind, refusal.Name = controller.Kind, controller.Name
-	}
-	h.History.Refused(h.Clock.Now(), refusal)
 }

@@ -17,11 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/coverage"
@@ -41,33 +38,22 @@ type served struct {
 	store    *ledgers
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
-	// live is what the API server has; the caches have what it had at first.
-	live   client.Client
-	caches *caches
+	// live is what the API server has; the index has what it had at first.
+	live  client.Client
+	index *coverage.Index
 }
 
 // inContact is a contact that is never lost.
 type inContact struct{}
 
-func (inContact) Err() error { return nil }
+func (inContact) Await(context.Context) error { return nil }
 
 func (inContact) While(ctx context.Context) (while context.Context, stop func()) {
 	return ctx, func() {}
 }
 
-// caches are of the moment that they were made, and in sync or not.
-type caches struct {
-	informertest.FakeInformers
-	quotas, namespaces *controllertest.FakeInformer
-}
-
-func (c *caches) sync() {
-	c.quotas.Synced()
-	c.namespaces.Synced()
-}
-
 // show has the watches show what the API server has now.
-func (c *caches) show(ctx context.Context, tb testing.TB, live client.Client) {
+func show(ctx context.Context, tb testing.TB, index *coverage.Index, live client.Client) {
 	tb.Helper()
 	quotas := &quotav1.ClusterResourceQuotaList{}
 	namespaces := &metav1.PartialObjectMetadataList{}
@@ -78,18 +64,11 @@ func (c *caches) show(ctx context.Context, tb testing.TB, live client.Client) {
 		}
 	}
 	for i := range quotas.Items {
-		c.quotas.Add(&quotas.Items[i])
+		index.Quotas().Set(&quotas.Items[i])
 	}
 	for i := range namespaces.Items {
-		c.namespaces.Add(&namespaces.Items[i])
+		index.Namespaces().Set(&namespaces.Items[i])
 	}
-}
-
-func (c *caches) GetInformer(_ context.Context, object client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	if _, isQuota := object.(*quotav1.ClusterResourceQuota); isQuota {
-		return c.quotas, nil
-	}
-	return c.namespaces, nil
 }
 
 // quotaOf limits the namespaces of the team "shop".
@@ -124,7 +103,6 @@ func serveFrom(
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		served := newServedFrom(ctx, t, answers, quotas...)
-		served.caches.sync()
 		test(t, served)
 		stop()
 		served.group.Wait()
@@ -148,12 +126,10 @@ func newServedFrom(
 	}
 	live := clientWith(tb, objects...)
 	store.live = live
-	following := &caches{quotas: controllertest.NewFakeInformer(), namespaces: controllertest.NewFakeInformer()}
-	index, err := coverage.NewIndex(ctx, clock.RealClock{}, following, answers(live))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	following.show(ctx, tb, live)
+	index := coverage.NewIndex(clock.RealClock{}, answers(live))
+	index.Quotas().List(nil, 1)
+	index.Namespaces().List(nil, 1)
+	show(ctx, tb, index, live)
 	registry := prometheus.NewRegistry()
 	measured := metrics.New(registry)
 	group := driver.New(ctx, clock.RealClock{}, store, measured, driver.Options{Options: machine.Options{Pace: time.Millisecond, MaxWaiting: 3}, CallTimeout: time.Minute, EditTimeout: time.Second})
@@ -163,7 +139,7 @@ func newServedFrom(
 			Clock: clock.RealClock{}, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured,
 			Refusals: NewRefusals(clock.RealClock{}, live, live, nil), Contact: inContact{}, ReservationTTL: 90 * time.Second,
 		}),
-		group: group, store: store, registry: registry, metrics: measured, live: live, caches: following,
+		group: group, store: store, registry: registry, metrics: measured, live: live, index: index,
 	}
 }
 
@@ -247,7 +223,7 @@ func (l *ledgers) count(tb testing.TB, quota *quotav1.ClusterResourceQuota) {
 		tb.Fatal(err)
 	}
 	used := corev1.ResourceList{}
-	for name := range definition.Counted(quota.Spec) {
+	for name := range quota.Spec.Quota.Hard {
 		used[name] = list("zero", "0")["zero"]
 	}
 	l.mu.Lock()

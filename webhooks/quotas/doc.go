@@ -8,7 +8,11 @@
 // An edit that lowers a limit is allowed only once the lower limit is in the quota's
 // ledger: see Fences.
 //
-// Warnings are about what a request changes. They are advice: what can't be
-// found out in time is not warned of, and no warning refuses a quota. What they
-// need to know comes through interfaces; Lookup is the one that reads live.
+// Warnings are about what a request changes, in at most ten lines, within a second. They are
+// advice: no warning refuses a quota, and one line names what couldn't be found out in time.
+// A dry run is also told what the quota would do: which namespaces it selects, what they use
+// above its limits, which other quotas limit the same, and what its mode means. So
+// kubectl apply --dry-run=server shows the effect of a quota before it has any.
+//
+// What the warnings need to know comes through interfaces; Lookup is the one that reads live.
 package quotas

@@ -36,7 +36,7 @@ type Ledgers interface {
 type Fences struct {
 	clock   clock.PassiveClock
 	ledgers Ledgers
-	// life is how long an edit may take to be stored.
+	// life is how long an edit may take to be stored, for people.
 	life time.Duration
 }
 

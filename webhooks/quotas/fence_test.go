@@ -63,7 +63,7 @@ func TestALoweredLimitIsFencedBeforeTheEditIsAllowed(t *testing.T) {
 		"only what is lower binds":              {previous: edition(3, "pods", "6", "services", "1"), current: edition(4, "pods", "3", "services", "2"), want: fence("3")},
 		"a limit that is new binds":             {previous: edition(3, "services", "1"), current: edition(4, "services", "1", "pods", "3"), want: fence("3")},
 		"a generation that isn't raised yet is": {previous: edition(3, "pods", "6"), current: edition(3, "pods", "3"), want: fence("3")},
-		"a trial changes nothing":               {previous: edition(3, "pods", "6"), current: edition(4, "pods", "3"), dryRun: true},
+		"a dry run changes nothing":             {previous: edition(3, "pods", "6"), current: edition(4, "pods", "3"), dryRun: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := &ledgers{state: ledger.State{Basis: ledger.Basis{Quota: "u"}}}

@@ -6,18 +6,26 @@ package quotas
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic/fake"
+	kubernetesfake "k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
 // served is a Discovery that knows pods, nodes and deployments.
@@ -43,22 +51,21 @@ func object(apiVersion, kind, name string, spec map[string]any) *unstructured.Un
 	}}
 }
 
-func TestPlaces(t *testing.T) {
+func TestServed(t *testing.T) {
 	var (
 		pods        = schema.GroupResource{Resource: "pods"}
 		deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
 	)
 	broken := errors.New("broken")
 	defined := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "widgets.example.com", nil)
-	all := map[schema.GroupResource]Place{
-		pods: InNamespaces, deployments: InNamespaces, nodes: OutsideNamespaces, podz: Nowhere, widgets: Nowhere,
+	all := map[schema.GroupResource]Served{
+		pods: {Version: "v1", Namespaced: true}, nodes: {Version: "v1"},
+		deployments: {Version: "v1", Namespaced: true}, gizmos: {}, widgets: {},
 	}
-	without := func(resource schema.GroupResource) map[schema.GroupResource]Place {
-		rest := map[schema.GroupResource]Place{}
-		for other, place := range all {
-			if other != resource {
-				rest[other] = place
-			}
+	without := func(resources ...schema.GroupResource) map[schema.GroupResource]Served {
+		rest := maps.Clone(all)
+		for _, resource := range resources {
+			delete(rest, resource)
 		}
 		return rest
 	}
@@ -66,13 +73,11 @@ func TestPlaces(t *testing.T) {
 		discovery error
 		stored    []runtime.Object
 		reading   error
-		want      map[schema.GroupResource]Place
+		want      map[schema.GroupResource]Served
 		wantErr   error
 	}{
 		"the API server knows": {want: all},
-		"what has been defined and isn't served yet can't be told": {
-			stored: []runtime.Object{defined}, want: without(widgets),
-		},
+		"what has been defined and isn't served yet can't be told": {stored: []runtime.Object{defined}, want: without(widgets)},
 		"an API that is down can't be told": {
 			discovery: &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: broken}},
 			want:      without(widgets),
@@ -81,22 +86,19 @@ func TestPlaces(t *testing.T) {
 			discovery: &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.example.com", Version: "v1"}: broken}},
 			want:      all,
 		},
-		"definitions can't be read": {
-			reading: broken,
-			want:    map[schema.GroupResource]Place{pods: InNamespaces, deployments: InNamespaces, nodes: OutsideNamespaces},
-		},
+		"definitions can't be read":  {reading: broken, want: without(gizmos, widgets)},
 		"the API server doesn't say": {discovery: broken, wantErr: broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := storing(test.stored...)
 			failing(objects, test.reading)
-			got, err := NewLookup(served{err: test.discovery}, objects).Places(
-				t.Context(), []schema.GroupResource{pods, deployments, nodes, podz, widgets})
+			got, err := NewLookup(served{err: test.discovery}, objects, nil, nil, nil).Served(
+				t.Context(), []schema.GroupResource{pods, deployments, nodes, gizmos, widgets})
 			if !errors.Is(err, test.wantErr) {
 				t.Errorf("error: got %v, want %v", err, test.wantErr)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("places (-want,+got):\n%s", diff)
+				t.Errorf("served (-want,+got):\n%s", diff)
 			}
 		})
 	}
@@ -138,7 +140,7 @@ func TestOpenShiftSelector(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := storing(test.stored)
 			failing(objects, test.reading)
-			got, found, err := NewLookup(served{}, objects).OpenShiftSelector(t.Context(), "payments")
+			got, found, err := NewLookup(served{}, objects, nil, nil, nil).OpenShiftSelector(t.Context(), "payments")
 			if found != test.found || (err != nil) != test.fails {
 				t.Errorf("got found %v and the error %v, want found %v, an error %v", found, err, test.found, test.fails)
 			}
@@ -146,6 +148,42 @@ func TestOpenShiftSelector(t *testing.T) {
 				t.Errorf("selector (-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestVisit(t *testing.T) {
+	const here = "shop"
+	metadataScheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(metadataScheme); err != nil {
+		t.Fatal(err)
+	}
+	widget := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Widget"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "w"},
+	}
+	lookup := NewLookup(served{}, nil, kubernetesfake.NewClientset(
+		builders.Pod(here, "p").Obj(), builders.Pod("other", "o").Obj(), builders.Service(here, "s").Obj(),
+		builders.VolumeClaim(here, "c").Obj(), builders.DeviceClaim(here, "d").Obj(),
+	), metadatafake.NewSimpleMetadataClient(metadataScheme, widget), nil)
+	for resource, want := range map[schema.GroupVersionResource][]string{
+		corev1.SchemeGroupVersion.WithResource("pods"):                   {"*v1.Pod shop/p"},
+		corev1.SchemeGroupVersion.WithResource("services"):               {"*v1.Service shop/s"},
+		corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"): {"*v1.PersistentVolumeClaim shop/c"},
+		resourceapi.SchemeGroupVersion.WithResource("resourceclaims"):    {"*v1.ResourceClaim shop/d"},
+		widgets.WithVersion("v1"):                                        {"*v1.PartialObjectMetadata shop/w"},
+	} {
+		var got []string
+		err := lookup.Visit(t.Context(), resource, here, func(object client.Object) error {
+			got = append(got, fmt.Sprintf("%T %s/%s", object, object.GetNamespace(), object.GetName()))
+			return nil
+		})
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s (-want,+got), error %v:\n%s", resource, err, diff)
+		}
+	}
+	broken := errors.New("broken")
+	if err := lookup.Visit(t.Context(), corev1.SchemeGroupVersion.WithResource("pods"), "", func(client.Object) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("got the error %v, want that of the visit", err)
 	}
 }
 

@@ -17,18 +17,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// in gives a quota a mode, and some resources others.
-func in(mode quotav1.EnforcementMode, quota *quotav1.ClusterResourceQuota, overrides ...quotav1.EnforcementOverride) *quotav1.ClusterResourceQuota {
-	quota.Spec.Enforcement = quotav1.Enforcement{Mode: mode, Overrides: overrides}
-	return quota
-}
-
-func but(name corev1.ResourceName, mode quotav1.EnforcementMode) quotav1.EnforcementOverride {
-	return quotav1.EnforcementOverride{Resource: name, Mode: mode}
-}
-
-func trying(quota *quotav1.ClusterResourceQuota, hard ...string) *quotav1.ClusterResourceQuota {
-	quota.Spec.Trial.Hard = quotaOf(hard...)
+func in(mode quotav1.EnforcementMode, quota *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuota {
+	quota.Spec.Enforcement.Mode = mode
 	return quota
 }
 
@@ -44,17 +34,10 @@ func TestLoweredLimitsOfModes(t *testing.T) {
 		"from Warn to nothing, which is Deny":       {previous: in(warn, edition("pods", "3")), current: edition("pods", "3"), want: quotaOf("pods", "3")},
 		"to a higher limit that is enforced":        {previous: in(audit, edition("pods", "3")), current: edition("pods", "9"), want: quotaOf("pods", "9")},
 		"from Deny to Audit":                        {previous: edition("pods", "3"), current: in(audit, edition("pods", "3"))},
+		"from Audit to Deny without a limit":        {previous: in(audit, edition("pods", "3", "services", "1")), current: edition("pods", "3"), want: quotaOf("pods", "3")},
 		"to Audit with a lower limit":               {previous: edition("pods", "3"), current: in(audit, edition("pods", "1"))},
 		"from Warn to Audit":                        {previous: in(warn, edition("pods", "3")), current: in(audit, edition("pods", "1"))},
 		"a lower limit that only advises":           {previous: in(warn, edition("pods", "3")), current: in(warn, edition("pods", "1"))},
-		"one resource begins to be enforced":        {previous: in(audit, edition("pods", "3", "services", "2")), current: in(audit, edition("pods", "3", "services", "2"), but("services", deny)), want: quotaOf("services", "2")},
-		"an override is removed":                    {previous: in(deny, edition("pods", "3", "services", "2"), but("pods", warn)), current: edition("pods", "3", "services", "2"), want: quotaOf("pods", "3")},
-		"the mode changes under an override":        {previous: in(audit, edition("pods", "3"), but("pods", deny)), current: in(deny, edition("pods", "3"), but("pods", deny))},
-		"and with one lower limit":                  {previous: edition("pods", "3", "services", "2"), current: in(deny, edition("pods", "2", "services", "1"), but("pods", audit)), want: quotaOf("services", "1")},
-		"a new limit that only advises":             {previous: edition("pods", "3"), current: in(deny, edition("pods", "3", "services", "1"), but("services", warn))},
-		"what was tried becomes a limit":            {previous: trying(edition("pods", "3"), "services", "1"), current: edition("pods", "3", "services", "5"), want: quotaOf("services", "5")},
-		"a trial is lowered":                        {previous: trying(edition("pods", "3"), "pods", "2"), current: trying(edition("pods", "3"), "pods", "1")},
-		"a limit becomes a trial":                   {previous: edition("pods", "3", "services", "1"), current: trying(edition("pods", "3"), "services", "1")},
 		"a mode that isn't known enforces":          {previous: in(audit, edition("pods", "3")), current: in("Dream", edition("pods", "3")), want: quotaOf("pods", "3")},
 		"what was of such a mode was enforced then": {previous: in("Dream", edition("pods", "3")), current: in(deny, edition("pods", "3"))},
 	} {
@@ -80,12 +63,12 @@ func TestAFenceFollowsTheModes(t *testing.T) {
 		in(audit, edition(3, "pods", "3", "services", "1")),
 		in(deny, edition(4, "pods", "3", "services", "1")),
 		in(audit, edition(5, "pods", "3", "services", "1")),
-		in(audit, edition(6, "pods", "9", "services", "1"), but("pods", deny)),
+		in(deny, edition(6, "pods", "9", "services", "1")),
 	}
 	want := []ledger.Fence{
 		{Generation: 4, Hard: quotaOf("pods", "3", "services", "1"), Until: time.Unix(60, 0)},
 		{Generation: 4, Hard: quotaOf("pods", "3", "services", "1"), Until: time.Unix(60, 0)}, // nothing is lowered
-		{Generation: 6, Hard: quotaOf("pods", "9"), Until: time.Unix(60, 0)},
+		{Generation: 6, Hard: quotaOf("pods", "9", "services", "1"), Until: time.Unix(61, 0)}, // later than any before
 	}
 	for i, want := range want {
 		if err := fences.impose(ctx, editions[i], editions[i+1]); err != nil {

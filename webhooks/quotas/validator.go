@@ -5,8 +5,10 @@ package quotas
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -21,15 +23,13 @@ const Path = "/validate-quotas"
 type Validator struct {
 	warner *Warner
 	fences *Fences
-	// edits may be nil: then nobody remembers who changed a quota.
-	edits *Edits
 }
 
 var _ admission.Validator[*quotav1.ClusterResourceQuota] = &Validator{}
 
 // NewValidator makes a Validator.
-func NewValidator(warner *Warner, fences *Fences, edits *Edits) *Validator {
-	return &Validator{warner: warner, fences: fences, edits: edits}
+func NewValidator(warner *Warner, fences *Fences) *Validator {
+	return &Validator{warner: warner, fences: fences}
 }
 
 // ValidateCreate returns an Invalid error that lists every invalid field.
@@ -48,11 +48,7 @@ func (v *Validator) ValidateUpdate(ctx context.Context, previous, quota *quotav1
 	if err != nil {
 		return warnings, err
 	}
-	if err := v.fences.impose(ctx, previous, quota); err != nil {
-		return warnings, err
-	}
-	v.edits.note(ctx, previous, quota)
-	return warnings, nil
+	return warnings, v.fences.impose(ctx, previous, quota)
 }
 
 // ValidateDelete allows every deletion.
@@ -61,14 +57,19 @@ func (*Validator) ValidateDelete(context.Context, *quotav1.ClusterResourceQuota)
 }
 
 func (v *Validator) validate(ctx context.Context, previous, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
-	if err := invalid(quota); err != nil {
+	if err := invalid(previous, quota); err != nil {
 		return nil, err
 	}
 	return v.warner.Warnings(ctx, previous, quota), nil
 }
 
-func invalid(quota *quotav1.ClusterResourceQuota) error {
+func invalid(previous, quota *quotav1.ClusterResourceQuota) error {
 	errs := definition.Validate(quota)
+	if size := sizeOf(quota.Spec.Selector); size > maxSelector && selectsAnew(previous, quota) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "selector"), fmt.Sprintf(
+			"takes %d KiB, and etcd can't store more than %d KiB of it together with the quota's status: "+
+				"label the namespaces, and select by this label", size>>10, maxSelector>>10)))
+	}
 	if len(errs) == 0 {
 		return nil
 	}

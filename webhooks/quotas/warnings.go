@@ -5,224 +5,125 @@ package quotas
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"unicode"
 
-	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
-// findings are what there is to warn of. An empty field is nothing.
+// findings are what there is to say. An empty field is nothing.
 type findings struct {
 	// idleSelector selects no namespace.
 	idleSelector string
+	// largeSelector is how large the selector is, if it is large.
+	largeSelector string
+	// above is what is used above limits, as in "pods by 2 (3/1)".
+	above []string
+	// limitNothing are names that limit nothing, with what to write instead if that is known.
+	limitNothing []string
+	// unserved names count what the cluster doesn't serve.
+	unserved []string
 	// protected namespaces are selected.
 	protected []string
 	// openShift has a quota of the same name that selects these namespaces too.
 	openShift []string
-	// belowUsed are the limits, as in "pods: 3/1".
-	belowUsed []string
 	// belowPeak are the limits below what was used at most, as in "pods: 30/20".
 	belowPeak []string
-	// unlimitable names are used by nothing.
-	unlimitable []string
-	// unserved names count what the cluster doesn't serve.
-	unserved []string
-	// clusterScoped names count what doesn't live in namespaces.
-	clusterScoped []string
+	// unknown couldn't be found out.
+	unknown []string
+	// overlaps are other quotas that limit the same, as in "search (pods in 2 namespaces)".
+	overlaps []string
+	// mode is the quota's; newMode, if the request sets it and wants to know what it means.
+	mode    quotav1.EnforcementMode
+	newMode bool
+	// selected are all selected namespaces.
+	selected []string
 }
 
-// The API server may cut a warning at 256 bytes, and nobody reads that much:
-// each is kept below 200. So much of a warning can be taken by what it names,
-// besides the "and 12 more".
-const room = 60
+const (
+	// maxBytes is at what length the API server may cut a warning.
+	maxBytes = 256
+	// maxWarnings is how many warnings are returned.
+	maxWarnings = 10
+)
 
-// warnings returns one line for each finding, always in the same order.
+// warnings returns a line for each finding, the worst first. If there are more than maxWarnings, the last ones are left out.
 func (f *findings) warnings() admission.Warnings {
 	var warnings admission.Warnings
-	for _, warning := range []string{
-		f.selectsNothing(), f.selectsProtected(), f.selectedByOpenShift(),
-		f.limitsBelowUsed(), f.limitsBelowPeak(), f.limitsNothing(), f.limitsUnserved(), f.limitsClusterScoped(),
-	} {
-		if warning != "" {
-			warnings = append(warnings, warning)
+	// say takes the items that are named in the place of %s.
+	say := func(items []string, format string) {
+		if len(items) > 0 {
+			warnings = append(warnings, fmt.Sprintf(format, list(items, maxBytes-len(format)+len("%s"))))
 		}
 	}
-	return warnings
+	if f.idleSelector != "" {
+		say([]string{f.idleSelector}, "spec.selector selects no namespace (%s): nothing is limited until one matches; "+
+			"label namespaces, or correct the selector")
+	}
+	say(f.above, "spec.quota.hard is below what is used: %s; "+f.beyond())
+	say(f.limitNothing, evaluation.LimitNothing)
+	say(f.unserved, "the cluster doesn't serve what is limited by %s: correct spec.quota.hard, or install its CustomResourceDefinition")
+	say(f.protected, "spec.selector selects protected namespaces, where nothing is ever refused: "+
+		"exclude %s, such as by the label kubernetes.io/metadata.name")
+	say(f.openShift, "OpenShift's ClusterResourceQuota of the same name selects %s too: both limit what is there; "+
+		"delete that one once this one is enforced")
+	say(f.belowPeak, "spec.quota.hard is below the peak of the last 30 days (%s): it fits what is used now, and not what was; "+
+		"see status.peaks")
+	say(f.unknown, "not checked, because it couldn't be found out within a second: %s")
+	if f.largeSelector != "" {
+		say([]string{f.largeSelector}, "spec.selector takes %s: if all selectors are too large for the webhook configuration, "+
+			"requests in namespaces that no quota selects need the operator, too; label the namespaces, and select by this label")
+	}
+	say(f.overlaps, "other quotas limit the same: %s; a request must fit each quota whose mode is Deny")
+	if f.newMode && f.mode != quotav1.EnforcementDeny {
+		warnings = append(warnings, fmt.Sprintf("spec.enforcement.mode is %s, which refuses nothing: %s", f.mode, f.beyond()))
+	}
+	selects := "spec.selector selects the namespace %s"
+	if len(f.selected) > 1 {
+		selects = fmt.Sprintf("spec.selector selects %d namespaces: ", len(f.selected)) + "%s"
+	}
+	say(f.selected, selects)
+	return warnings[:min(len(warnings), maxWarnings)]
 }
 
-func (f *findings) selectsNothing() string {
-	if f.idleSelector == "" {
-		return ""
+// beyond says what becomes of requests that don't fit.
+func (f *findings) beyond() string {
+	switch f.mode {
+	case quotav1.EnforcementWarn:
+		return "requests that don't fit are admitted, and their senders are warned"
+	case quotav1.EnforcementAudit:
+		return "requests that don't fit are admitted, and noted in events and in the API server's audit log"
+	default:
+		return "no more is admitted until less is used: delete something, or raise the limit"
 	}
-	return fmt.Sprintf("spec.selector selects no namespace (%s): nothing is limited until one matches; "+
-		"label namespaces, or correct the selector", cut(f.idleSelector))
 }
 
-func (f *findings) selectsProtected() string {
-	if len(f.protected) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("spec.selector selects protected namespaces, where nothing is ever refused: "+
-		"exclude %s, such as by the label kubernetes.io/metadata.name", list(f.protected))
-}
-
-func (f *findings) selectedByOpenShift() string {
-	if len(f.openShift) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("OpenShift's ClusterResourceQuota of the same name selects %s too: both limit what is there; "+
-		"delete that one once this one is enforced", list(f.openShift))
-}
-
-func (f *findings) limitsBelowUsed() string {
-	if len(f.belowUsed) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("spec.quota.hard is below what is used (%s): no more is admitted until less is used; "+
-		"delete something, or raise the limit", list(f.belowUsed))
-}
-
-func (f *findings) limitsBelowPeak() string {
-	if len(f.belowPeak) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("spec.quota.hard is below the peak of the last 30 days (%s): it fits what is used now, and not what was; "+
-		"see status.history", list(f.belowPeak))
-}
-
-func (f *findings) limitsNothing() string {
-	if len(f.unlimitable) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("Kubernetes keeps no quota on %s: correct spec.quota.hard; an extended resource is "+
-		"requests.DOMAIN/NAME, a count is count/RESOURCE.GROUP", list(f.unlimitable))
-}
-
-func (f *findings) limitsUnserved() string {
-	if len(f.unserved) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("the cluster doesn't serve what is limited by %s: correct spec.quota.hard, or install its "+
-		"CustomResourceDefinition", list(f.unserved))
-}
-
-func (f *findings) limitsClusterScoped() string {
-	if len(f.clusterScoped) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s can't be limited, for its objects live outside of namespaces: remove it from spec.quota.hard",
-		list(f.clusterScoped))
-}
-
-// selectsAnew reports whether the request says which namespaces are selected.
-func selectsAnew(previous, current *quotav1.ClusterResourceQuota) bool {
-	return previous == nil || !apiequality.Semantic.DeepEqual(previous.Spec.Selector, current.Spec.Selector)
-}
-
-// added returns the limits whose names are new.
-func added(previous, current *quotav1.ClusterResourceQuota) corev1.ResourceList {
-	counted := definition.Counted(current.Spec)
-	if previous == nil {
-		return counted
-	}
-	hard := maps.Clone(counted)
-	for name := range definition.Counted(previous.Spec) {
-		delete(hard, name)
-	}
-	return hard
-}
-
-// belowUsed returns the limits that the request sets below what its status says
-// is used. A new quota has none: what it will count is not known before it is
-// counted, which the status of other quotas doesn't tell, for they select other
-// namespaces, scopes and names. Nor is it known for a selector or scopes that
-// change, or as long as the status describes an older spec.
-func belowUsed(previous, current *quotav1.ClusterResourceQuota) []string {
-	if previous == nil || previous.Status.ObservedGeneration != previous.Generation || countsAnew(previous, current) {
-		return nil
-	}
-	var below []string
-	for _, name := range slices.Sorted(maps.Keys(current.Spec.Quota.Hard)) {
-		limit, used := current.Spec.Quota.Hard[name], previous.Status.Total.Used[name]
-		before, limited := previous.Spec.Quota.Hard[name]
-		if changed := !limited || !before.Equal(limit); changed && limit.Cmp(used) < 0 {
-			below = append(below, fmt.Sprintf("%s: %s/%s", name, used.String(), limit.String()))
-		}
-	}
-	return below
-}
-
-// belowPeak returns the limits that the request adds or lowers, to below what was used and reserved at once in the last
+// belowPeak returns the limits that the request lowers to below what was used and reserved at once in the last
 // 30 days. Those below what is used are left to belowUsed.
 func belowPeak(previous, current *quotav1.ClusterResourceQuota) []string {
 	if previous == nil || countsAnew(previous, current) {
 		return nil
 	}
 	var below []string
-	for i := range previous.Status.History { // sorted
-		seen := &previous.Status.History[i]
+	for i := range previous.Status.Peaks { // sorted
+		seen := &previous.Status.Peaks[i]
 		limit, limited := current.Spec.Quota.Hard[seen.Resource]
-		before, wasLimited := previous.Spec.Quota.Hard[seen.Resource]
-		lowered, used := limited && (!wasLimited || limit.Cmp(before) < 0), previous.Status.Total.Used[seen.Resource]
-		if lowered && limit.Cmp(seen.Peak.Month) < 0 && limit.Cmp(used) >= 0 {
-			below = append(below, fmt.Sprintf("%s: %s/%s", seen.Resource, seen.Peak.Month.String(), limit.String()))
+		before, used := previous.Spec.Quota.Hard[seen.Resource], previous.Status.Total.Used[seen.Resource]
+		if limited && limit.Cmp(before) < 0 && limit.Cmp(seen.Month.Amount) < 0 && limit.Cmp(used) >= 0 {
+			below = append(below, fmt.Sprintf("%s: %s/%s", seen.Resource, seen.Month.Amount.String(), limit.String()))
 		}
 	}
 	return below
 }
 
-// countsAnew reports whether the request changes which objects count.
-func countsAnew(previous, current *quotav1.ClusterResourceQuota) bool {
-	return selectsAnew(previous, current) ||
-		!apiequality.Semantic.DeepEqual(previous.Spec.Quota.ScopeSelector, current.Spec.Quota.ScopeSelector) // scopes can't be changed
-}
-
-// misplaced returns the names all of whose resources the cluster doesn't serve,
-// and those whose resources live outside of namespaces at best. An unknown place
-// may be in namespaces.
-func misplaced(
-	tracked map[schema.GroupResource][]corev1.ResourceName, places map[schema.GroupResource]Place,
-) (unserved, clusterScoped []string) {
-	// name -> the places of the resources that use it
-	of := map[corev1.ResourceName][]Place{}
-	for resource, names := range tracked {
-		for _, name := range names {
-			of[name] = append(of[name], places[resource])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		elsewhere := func(place Place) bool { return place != Nowhere && place != OutsideNamespaces }
-		switch {
-		case slices.ContainsFunc(of[name], elsewhere):
-		case slices.Contains(of[name], OutsideNamespaces):
-			clusterScoped = append(clusterScoped, string(name))
-		default:
-			unserved = append(unserved, string(name))
-		}
-	}
-	return unserved, clusterScoped
-}
-
-func texts(names []corev1.ResourceName) []string {
-	texts := make([]string, 0, len(names))
-	for _, name := range names {
-		texts = append(texts, string(name))
-	}
-	return texts
-}
-
 // list puts as many items into a line as there is room for, but at least one,
 // and tells how many there are besides.
-func list(items []string) string {
-	line := cut(items[0])
+func list(items []string, room int) string {
+	room -= len(" and 99999 more")
+	line := cut(items[0], room)
 	for i, item := range items[1:] {
 		if len(line)+len(", ")+len(item) > room {
 			return fmt.Sprintf("%s and %d more", line, len(items)-1-i)
@@ -234,7 +135,7 @@ func list(items []string) string {
 
 // cut shortens a text to what there is room for, and takes out what would
 // garble a line: an annotation's value may be anything.
-func cut(text string) string {
+func cut(text string, room int) string {
 	printable := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

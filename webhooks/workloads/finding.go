@@ -26,7 +26,7 @@ type finding struct {
 	more bool
 	// unsure: there may be more of the workload, or be freed, than is known. So what is short may fit.
 	unsure bool
-	// onlyWarns: it is about resources for which the quota refuses nothing.
+	// onlyWarns: the quota refuses nothing.
 	onlyWarns bool
 	// certain are the refusals that are certain even if the quota only warns, because they come from no quota.
 	certain []fitting.Refusal

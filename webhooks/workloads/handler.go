@@ -116,7 +116,7 @@ func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequ
 		return answer{outcome: metrics.PreflightUnjudged}
 	}
 	judging := slices.DeleteFunc(slices.Clone(covered.Definitions), func(quota definition.Definition) bool {
-		return quota.Preflight == quotav1.PreflightOff
+		return quota.Preflight == quotav1.PreflightOff || quota.Enforcement.Mode == quotav1.EnforcementAudit
 	})
 	if len(judging) == 0 {
 		return answer{outcome: metrics.PreflightFits}
@@ -128,7 +128,7 @@ func (h *Handler) answer(ctx context.Context, request *admissionv1.AdmissionRequ
 	if asked == nil {
 		return answer{outcome: metrics.PreflightUnjudged}
 	}
-	findings, err := h.judge(ctx, asked, judging, covered.Knowledge)
+	findings, err := h.judge(ctx, asked, judging, covered)
 	if err != nil {
 		return answer{outcome: metrics.PreflightUnjudged, warnings: []string{unjudged(err.Error())}}
 	}

@@ -261,7 +261,7 @@ func TestAnswersOfOtherKinds(t *testing.T) {
 		"a stateful set that is scaled down, and still too large": {
 			limits:  []limit{payments("", list("pods", "3"), list("pods", "3"))},
 			request: update("statefulsets", has3(set(5)), has3(set(4))),
-			want: []string{"quota payments: 4 pods can never fit (at least 2 fit now), because that is more than the limit: pods 4 of 3; " +
+			want: []string{"quota payments: 4 pods can never fit (at least 3 fit now), because that is more than the limit: pods 4 of 3; " +
 				"see kubectl crq why statefulset/search -n checkout"},
 		},
 		"pods of a stateful set are": {
@@ -403,7 +403,7 @@ func TestTheEndpoint(t *testing.T) {
 func TestWarningsKeepToTheLimits(t *testing.T) {
 	asked := &subject{workload: corev1.ObjectReference{Kind: "Deployment", Name: strings.Repeat("n", 63), Namespace: strings.Repeat("s", 63)}}
 	row := func(name string) fitting.Row {
-		return fitting.Row{Resource: corev1.ResourceName(name), Counted: true, Shortfall: list("x", "1")["x"]}
+		return fitting.Row{Limit: &fitting.Limit{}, Resource: corev1.ResourceName(name), Counted: true, Shortfall: list("x", "1")["x"]}
 	}
 	rows := []fitting.Row{row("limits.cpu"), row("limits.memory"), row("pods"), row("requests.cpu"), row("requests.memory")}
 	for name, test := range map[string]struct {

@@ -12,9 +12,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	kubequota "k8s.io/apiserver/pkg/quota/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -23,7 +23,7 @@ import (
 // judge returns what there is to say of each quota, which is nothing if the request changes nothing of
 // what is asked for.
 func (h *Handler) judge(
-	ctx context.Context, asked *subject, quotas []definition.Definition, knowledge ledger.Knowledge,
+	ctx context.Context, asked *subject, quotas []definition.Definition, covered coverage.Covered,
 ) ([]finding, error) {
 	done, err := h.turn(ctx)
 	if err != nil {
@@ -48,50 +48,19 @@ func (h *Handler) judge(
 		if ctx.Err() != nil {
 			return nil, errLate
 		}
-		limit, unknown := h.limit(&quotas[i], demand.Namespace, knowledge)
-		for _, part := range partsOf(&quotas[i], limit) {
-			found, err := judging.find(part.limit)
-			if err != nil {
-				found = finding{unjudged: err.Error()}
-			}
-			found.quota, found.unknown, found.onlyWarns = limit.Name, unknown, part.onlyWarns
-			if found.mode = quotas[i].Preflight; part.onlyWarns {
-				found.mode, found.certain = quotav1.PreflightWarn, judging.certain()
-			}
-			findings = append(findings, found)
+		quota := &quotas[i]
+		limit, unknown := h.limit(quota, demand.Namespace, covered.Of(quota.Limits.Name))
+		found, err := judging.find(limit)
+		if err != nil {
+			found = finding{unjudged: err.Error()}
 		}
+		found.quota, found.unknown, found.mode = limit.Name, unknown, quota.Preflight
+		if !quota.Enforcement.Refuses() {
+			found.mode, found.onlyWarns, found.certain = quotav1.PreflightWarn, true, judging.certain()
+		}
+		findings = append(findings, found)
 	}
 	return findings, nil
-}
-
-// part is what a quota limits in one mode.
-type part struct {
-	limit     fitting.Limit
-	onlyWarns bool
-}
-
-// partsOf returns what a quota enforces, and what it only warns of. Nothing is said of what it audits or tries.
-func partsOf(quota *definition.Definition, limit fitting.Limit) []part {
-	var enforced, warned []corev1.ResourceName
-	for name := range quota.Limits.Hard {
-		switch quota.Enforcement.Of(name) {
-		case quotav1.EnforcementAudit:
-		case quotav1.EnforcementWarn:
-			warned = append(warned, name)
-		default:
-			enforced = append(enforced, name)
-		}
-	}
-	var parts []part
-	for _, names := range [][]corev1.ResourceName{enforced, warned} {
-		if len(names) == 0 {
-			continue
-		}
-		masked := limit
-		masked.Spec.Hard, masked.Left = kubequota.Mask(limit.Spec.Hard, names), kubequota.Mask(limit.Left, names)
-		parts = append(parts, part{masked, len(parts) == 1 || len(enforced) == 0})
-	}
-	return parts
 }
 
 // expand returns what controllers make of the workload. The object itself is charged by the webhook that

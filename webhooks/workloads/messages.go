@@ -78,7 +78,7 @@ const notJudged = "not judged whether its pods fit: "
 func explanation(reason ledger.Reason) string {
 	switch reason {
 	case ledger.NotJoined:
-		return "the objects in this namespace are still being counted"
+		return "the objects in a namespace that joined this quota are still being counted"
 	case ledger.StaleNamespaces:
 		return "the labels of namespaces have just changed"
 	case ledger.StaleLimits:

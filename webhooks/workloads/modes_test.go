@@ -11,40 +11,25 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
-// moded is a quota that enforces otherwise than by default.
-func moded(limit limit, mode quotav1.EnforcementMode, overrides ...quotav1.EnforcementOverride) limit {
-	limit.enforcement = quotav1.Enforcement{Mode: mode, Overrides: overrides}
+func moded(limit limit, mode quotav1.EnforcementMode) limit {
+	limit.enforcement = mode
 	return limit
 }
 
 func TestWhatAQuotaDoesNotEnforceIsNotRefused(t *testing.T) {
 	const (
-		audit, warn, deny = quotav1.EnforcementAudit, quotav1.EnforcementWarn, quotav1.EnforcementDeny
-		short             = "quota payments: 3 of 8 pods fit now, short of pods 5" + why
-		shortWarned       = "quota payments only warns: 3 of 8 pods fit now, short of pods 5" + why
-		cpuWarned         = "quota payments only warns: 8 pods can never fit (2 fit now), because that is more than the limit: requests.cpu 8 of 4" + why
+		audit, warn = quotav1.EnforcementAudit, quotav1.EnforcementWarn
+		short       = "quota payments: 3 of 8 pods fit now, short of pods 5" + why
+		shortWarned = "quota payments only warns: 3 of 8 pods fit now, short of pods 5" + why
 	)
 	pods := payments(quotav1.PreflightDeny, list("pods", "8"), list("pods", "5"))
-	both := payments(quotav1.PreflightDeny, list("pods", "8", "requests.cpu", "4"), list("pods", "5", "requests.cpu", "2"))
-	override := func(name corev1.ResourceName, mode quotav1.EnforcementMode) quotav1.EnforcementOverride {
-		return quotav1.EnforcementOverride{Resource: name, Mode: mode}
-	}
 	workload := creation("deployments", deployment(8, "cpu", "1"))
-	tried := pods
-	tried.hard, tried.trial = list("pods", "20"), list("pods", "8", "requests.cpu", "4")
 	for name, test := range map[string]answerTest{
-		"Audit: nothing is said":               {limits: []limit{moded(pods, audit)}, request: workload},
-		"Warn: it is said that it only warns":  {limits: []limit{moded(pods, warn)}, request: workload, want: []string{shortWarned}},
-		"what is only tried matters to nobody": {limits: []limit{tried}, request: workload},
-		"one resource warns, and the other refuses": {
-			limits: []limit{moded(both, deny, override("requests.cpu", warn))}, request: workload, want: []string{cpuWarned}, denied: short,
-		},
-		"one resource is audited, and the other refuses": {
-			limits: []limit{moded(both, warn, override("requests.cpu", audit), override("pods", deny))}, request: workload, denied: short,
-		},
+		"Audit: nothing is said":              {limits: []limit{moded(pods, audit)}, request: workload},
+		"Warn: it is said that it only warns": {limits: []limit{moded(pods, warn)}, request: workload, want: []string{shortWarned}},
 		"all is told of a quota that warns, after what is refused": {
 			limits: []limit{
-				{name: "a", hard: list("pods", "6"), used: list("pods", "6"), enforcement: quotav1.Enforcement{Mode: warn}},
+				{name: "a", hard: list("pods", "6"), used: list("pods", "6"), enforcement: warn},
 				payments("", list("pods", "8"), list("pods", "5")),
 			},
 			request: workload,

@@ -53,12 +53,10 @@ type world struct {
 
 // limit is one quota: what it allows, and what is used of it.
 type limit struct {
-	name       string
-	hard, used corev1.ResourceList
-	mode       quotav1.PreflightMode
-	// enforcement and trial are as in the quota's spec.
-	enforcement quotav1.Enforcement
-	trial       corev1.ResourceList
+	name        string
+	hard, used  corev1.ResourceList
+	mode        quotav1.PreflightMode
+	enforcement quotav1.EnforcementMode
 }
 
 func newWorld(tb testing.TB, limits ...limit) *world {
@@ -69,7 +67,7 @@ func newWorld(tb testing.TB, limits ...limit) *world {
 		quota.Name, quota.UID, quota.Generation = limit.name, "uid", 1
 		quota.Spec.Selector.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 		quota.Spec.Quota.Hard, quota.Spec.Preflight = limit.hard, limit.mode
-		quota.Spec.Enforcement, quota.Spec.Trial.Hard = limit.enforcement, limit.trial
+		quota.Spec.Enforcement.Mode = limit.enforcement
 		compiled, err := definition.Compile(quota)
 		if err != nil {
 			tb.Fatal(err)
@@ -84,7 +82,7 @@ func (w *world) Known(string) (coverage.Covered, bool) {
 	if w.panics {
 		panic("nobody expects this")
 	}
-	return coverage.Covered{Definitions: w.definitions}, !w.unknown
+	return coverage.Covered{Definitions: w.definitions, Knowledge: make([]ledger.Knowledge, len(w.definitions))}, !w.unknown
 }
 
 func (w *world) Current(quota string) ledger.State { return w.ledgers[quota] }

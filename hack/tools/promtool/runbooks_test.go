@@ -33,23 +33,18 @@ func TestEachAlertHasItsSection(t *testing.T) {
 		if !slices.Contains([]string{"info", "warning", "critical"}, alert.Labels["severity"]) {
 			t.Errorf("%s: severity is %q, want info, warning or critical", alert.Alert, alert.Labels["severity"])
 		}
-		if !slices.Contains(sections, alert.Alert) {
-			t.Errorf("docs/runbooks.md has no section %s", alert.Alert)
-		}
-	}
-	for _, section := range sections {
-		if !slices.Contains(names, section) {
-			t.Errorf("docs/runbooks.md: there is no alert %s", section)
-		}
 	}
 	if !slices.Equal(names, sections) {
-		t.Errorf("docs/runbooks.md: want the order of the alerts, %v, got %v", names, sections)
+		t.Errorf("docs/runbooks.md: want a section for each alert, in their order, %v, got %v", names, sections)
 	}
 }
 
 func TestEachSectionTellsWhatToDo(t *testing.T) {
 	for _, section := range regexp.MustCompile(`(?m)^## `).Split(read(t, "docs/runbooks.md"), -1)[1:] {
 		name, text, _ := strings.Cut(section, "\n")
+		if strings.Contains(name, " ") { // no alert's
+			continue
+		}
 		for _, part := range []string{"**Means.**", "**Look.**", "**Do.**"} {
 			if !strings.Contains(text, part) {
 				t.Errorf("section %s lacks %s", name, part)

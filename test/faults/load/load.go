@@ -11,7 +11,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -25,13 +24,6 @@ const (
 type Plan struct {
 	// Pods, Services and ConfigMaps hold a namespace for each client.
 	Pods, Services, ConfigMaps []string
-	// Last holds a namespace for each client that fights over the last places of a
-	// quota on config maps, and keeps nothing.
-	Last []string
-	// Widgets holds a namespace for each client of a custom resource.
-	Widgets []string
-	// WidgetKind is the version of it that is served.
-	WidgetKind func() schema.GroupVersionKind
 	// Refusing are the namespaces in which suite.Refusing refuses every pod.
 	Refusing []string
 	// Orphans lets clients do what leaves reservations behind that nothing but
@@ -39,8 +31,7 @@ type Plan struct {
 	Orphans bool
 	// Resizes: the API server resizes pods in place.
 	Resizes bool
-	// Rest is how long a client rests at most between two calls. One of Last rests a fifth
-	// of that.
+	// Rest is how long a client rests at most between two calls.
 	Rest time.Duration
 	Seed uint64
 }
@@ -62,9 +53,6 @@ func Start(ctx context.Context, api client.Client, plan Plan) *Load {
 	l.each(ctx, api, plan, "refused", plan.Refusing, newRefused)
 	l.each(ctx, api, plan, "services", plan.Services, newServices)
 	l.each(ctx, api, plan, "configmaps", plan.ConfigMaps, newConfigMaps)
-	l.each(ctx, api, plan, "widgets", plan.Widgets, func(w *worker) stepper { return newWidgets(w, plan.WidgetKind) })
-	plan.Rest /= 5
-	l.each(ctx, api, plan, "last", plan.Last, newLast)
 	return l
 }
 
@@ -117,25 +105,12 @@ type worker struct {
 	random           *rand.Rand
 }
 
-// write does one call that is to store the object, and enters by what revision it did.
-func (w *worker) write(
-	ctx context.Context, action string, object client.Object, do func(context.Context) error, expected ...func(error) bool,
-) Outcome {
-	return w.enter(ctx, action, object, do, expected...)
-}
-
 // call does one call and enters it. The client expects the errors that it says.
 func (w *worker) call(ctx context.Context, action string, do func(context.Context) error, expected ...func(error) bool) Outcome {
-	return w.enter(ctx, action, nil, do, expected...)
-}
-
-func (w *worker) enter(
-	ctx context.Context, action string, object client.Object, do func(context.Context) error, expected ...func(error) bool,
-) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
 	a := attempt{action: action, from: time.Now()}
-	a.err = do(withWarnings(ctx, &a.warnings))
+	a.err = do(ctx)
 	a.to = time.Now()
 	a.outcome = outcomeOf(a.err)
 	for _, isExpected := range expected {
@@ -144,9 +119,6 @@ func (w *worker) enter(
 		}
 	}
 	w.tally.add(a)
-	if object != nil && (a.outcome == Succeeded || !done(a.outcome)) {
-		w.tally.addWrite(writeOf(object, a))
-	}
 	return a.outcome
 }
 

@@ -49,7 +49,7 @@ func (s *services) look(ctx context.Context, name string) {
 		return s.api.Get(ctx, client.ObjectKeyFromObject(service), service)
 	}, missing(true))
 	if outcome == Expected {
-		outcome = s.write(ctx, "create service", service, func(ctx context.Context) error { return s.api.Create(ctx, service) },
+		outcome = s.call(ctx, "create service", func(ctx context.Context) error { return s.api.Create(ctx, service) },
 			apierrors.IsAlreadyExists)
 	}
 	if outcome == Succeeded {
@@ -68,7 +68,7 @@ func (s *services) turn(ctx context.Context, name string) {
 	} else {
 		service.Spec.Type, service.Spec.AllocateLoadBalancerNodePorts = corev1.ServiceTypeLoadBalancer, new(bool)
 	}
-	switch outcome := s.write(ctx, action, service, func(ctx context.Context) error { return s.api.Update(ctx, service) }); {
+	switch outcome := s.call(ctx, action, func(ctx context.Context) error { return s.api.Update(ctx, service) }); {
 	case outcome == Succeeded:
 		s.known[name] = service
 	case !done(outcome):
@@ -98,30 +98,7 @@ func (c *configMaps) step(ctx context.Context) {
 		}, missing(slot.unsure)), false)
 		return
 	}
-	slot.learn(c.write(ctx, "create config map", object, func(ctx context.Context) error {
+	slot.learn(c.call(ctx, "create config map", func(ctx context.Context) error {
 		return c.api.Create(ctx, object)
 	}, existing(slot.unsure)), true)
-}
-
-// last is a client that takes a place as often as it can and gives it back at once.
-type last struct {
-	*worker
-	slot slot
-}
-
-func newLast(w *worker) stepper {
-	return &last{worker: w}
-}
-
-func (l *last) step(ctx context.Context) {
-	object := builders.ConfigMap(l.namespace, l.name)
-	l.slot.learn(l.write(ctx, "fight over the last places", object, func(ctx context.Context) error {
-		return l.api.Create(ctx, object)
-	}, existing(l.slot.unsure)), true)
-	if !l.slot.there && !l.slot.unsure {
-		return
-	}
-	l.slot.learn(l.call(ctx, "give the place back", func(ctx context.Context) error {
-		return l.api.Delete(ctx, object)
-	}, missing(l.slot.unsure)), false)
 }

@@ -92,26 +92,6 @@ func answered(text string) Outcome {
 	}
 }
 
-// Exceeding is a resource of a quota of which more was asked for than there is.
-type Exceeding struct{ Quota, Resource string }
-
-// exceeds finds the quota and what was requested in a refusal.
-var exceeds = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.*), used: `)
-
-// exceedings reads for the sake of what a request was refused.
-func exceedings(err error) []Exceeding {
-	found := exceeds.FindStringSubmatch(err.Error())
-	if found == nil {
-		return nil
-	}
-	var all []Exceeding
-	for requested := range strings.SplitSeq(found[2], ",") {
-		name, _, _ := strings.Cut(requested, "=")
-		all = append(all, Exceeding{Quota: found[1], Resource: name})
-	}
-	return all
-}
-
 // uncalled tells how the call of a webhook ended that brought no answer.
 func uncalled(text string) Outcome {
 	switch {

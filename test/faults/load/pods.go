@@ -85,7 +85,7 @@ func (p *pods) pod(name string) *builders.PodBuilder {
 
 func (p *pods) create(ctx context.Context, name string, slot *slot) {
 	pod := p.pod(name).Obj()
-	slot.learn(p.write(ctx, "create pod", pod, func(ctx context.Context) error {
+	slot.learn(p.call(ctx, "create pod", func(ctx context.Context) error {
 		return p.api.Create(ctx, pod)
 	}, existing(slot.unsure)), true)
 }
@@ -99,7 +99,7 @@ func (p *pods) duplicate(ctx context.Context, first *slot) {
 		return
 	}
 	pod := p.pod(name).Obj()
-	p.write(ctx, "create pod again", pod, func(ctx context.Context) error { return p.api.Create(ctx, pod) }, existing(true))
+	p.call(ctx, "create pod again", func(ctx context.Context) error { return p.api.Create(ctx, pod) }, existing(true))
 }
 
 func (p *pods) dryRun(ctx context.Context) {
@@ -119,7 +119,7 @@ func (p *pods) generate(ctx context.Context) {
 	pod := p.pod(p.name).Generated().Obj()
 	pod.Labels = map[string]string{ownerLabel: p.name}
 	create := func(ctx context.Context) error { return p.api.Create(ctx, pod) }
-	switch outcome := p.write(ctx, "create pod of generated name", pod, create); {
+	switch outcome := p.call(ctx, "create pod of generated name", create); {
 	case outcome == Succeeded:
 		p.generated = append(p.generated, pod.Name)
 	case !done(outcome):
@@ -172,7 +172,7 @@ func (p *pods) delete(ctx context.Context, name string, slot *slot) {
 func (p *pods) resize(ctx context.Context, name string, slot *slot) {
 	pod := builders.Pod(p.namespace, name).Obj()
 	patch := fmt.Appendf(nil, `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":%q}}}]}}`, p.cpu())
-	outcome := p.write(ctx, "resize pod", pod, func(ctx context.Context) error {
+	outcome := p.call(ctx, "resize pod", func(ctx context.Context) error {
 		return p.api.SubResource("resize").Patch(ctx, pod, strategicMerge(patch))
 	}, missing(slot.unsure))
 	slot.unsure = slot.unsure || !done(outcome)
@@ -191,5 +191,5 @@ func newRefused(w *worker) stepper {
 func (r *refused) step(ctx context.Context) {
 	pod := builders.Pod(r.namespace, fmt.Sprintf("%s-%d", r.name, r.random.IntN(2))).
 		Request(corev1.ResourceCPU, resource.NewMilliQuantity(10, resource.DecimalSI).String()).Obj()
-	r.write(ctx, "create pod that is refused later", pod, func(ctx context.Context) error { return r.api.Create(ctx, pod) })
+	r.call(ctx, "create pod that is refused later", func(ctx context.Context) error { return r.api.Create(ctx, pod) })
 }

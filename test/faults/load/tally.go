@@ -12,16 +12,12 @@ import (
 	"time"
 )
 
-// overload is why a call may be too slow though nothing is broken.
-const overload = "too much to do for the machine"
-
 // attempt is one call of a client.
 type attempt struct {
 	action   string
 	from, to time.Time
 	outcome  Outcome
 	err      error
-	warnings []string
 }
 
 func (a attempt) String() string {
@@ -38,13 +34,10 @@ type Tally struct {
 	// doubtful are those that need an excuse.
 	doubtful []attempt
 	slowest  attempt
-	writes   []Write
-	// what was refused because it doesn't fit -> how often
-	exceeded map[Exceeding]int
 }
 
 func newTally() *Tally {
-	return &Tally{counts: map[string]map[Outcome]int{}, exceeded: map[Exceeding]int{}}
+	return &Tally{counts: map[string]map[Outcome]int{}}
 }
 
 func (t *Tally) add(a attempt) {
@@ -55,10 +48,6 @@ func (t *Tally) add(a attempt) {
 	}
 	t.counts[a.action][a.outcome]++
 	switch a.outcome {
-	case Exceeded:
-		for _, of := range exceedings(a.err) {
-			t.exceeded[of]++
-		}
 	case Unknown, CallLost, Unanswered, Undecided, Interrupted, Disconnected, Failed:
 		t.doubtful = append(t.doubtful, a)
 	default:
@@ -79,18 +68,10 @@ func (t *Tally) Count(outcome Outcome) int {
 	return sum
 }
 
-// Exceeded returns how often requests were refused for the sake of which resources of which quotas.
-func (t *Tally) Exceeded() map[Exceeding]int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.Clone(t.exceeded)
-}
-
 // Verdict holds what clients met against the disruptions of the time. It returns
 // the calls that nothing excuses, for a person to read, and how many calls each
-// disruption excuses. The first calls that were only too slow, as many as may be, are told
-// of among those.
-func (t *Tally) Verdict(during *Disruptions, maySlow int) (inexcusable []string, excused map[string]int) {
+// disruption excuses.
+func (t *Tally) Verdict(during *Disruptions) (inexcusable []string, excused map[string]int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	excused = map[string]int{}
@@ -99,26 +80,9 @@ func (t *Tally) Verdict(during *Disruptions, maySlow int) (inexcusable []string,
 			excused[name]++
 			continue
 		}
-		if slow := a.outcome == Undecided || a.outcome == Unanswered; slow && excused[overload] < maySlow {
-			excused[overload]++
-			continue
-		}
 		inexcusable = append(inexcusable, a.String())
 	}
 	return inexcusable, excused
-}
-
-// Calls returns how many calls there were.
-func (t *Tally) Calls() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	sum := 0
-	for _, of := range t.counts {
-		for _, count := range of {
-			sum += count
-		}
-	}
-	return sum
 }
 
 // String tells all counts, a line each.

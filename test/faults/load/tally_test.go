@@ -6,7 +6,6 @@ package load
 import (
 	"context"
 	"errors"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +83,7 @@ func TestATallyHoldsWhatClientsMetAgainstWhatWasBroken(t *testing.T) {
 	add("too late", after, after, CallLost)
 	add("of another kind", middle, middle, Failed)
 
-	bad, excused := tally.Verdict(during, 0)
+	bad, excused := tally.Verdict(during)
 	if len(excused) != 1 || excused["the end of a replica"] != 2 {
 		t.Errorf("excused are %v, want two by the end of a replica", excused)
 	}
@@ -98,37 +97,13 @@ func TestATallyHoldsWhatClientsMetAgainstWhatWasBroken(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreCountedByWhatTheyAreFor(t *testing.T) {
-	tally := newTally()
-	for range 2 {
-		tally.add(attempt{action: "create", outcome: Exceeded, err: errors.New(webhook +
-			"exceeded quota: team, requested: pods=1,requests.cpu=50m, used: pods=3,requests.cpu=1, limited: pods=3,requests.cpu=1")})
-	}
-	tally.add(attempt{action: "create", outcome: Succeeded})
-	want := map[Exceeding]int{{"team", "pods"}: 2, {"team", "requests.cpu"}: 2}
-	if got := tally.Exceeded(); !maps.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
-func TestAFewCallsMayBeSlow(t *testing.T) {
-	tally := newTally()
-	for _, outcome := range []Outcome{Undecided, Unanswered, Undecided, CallLost} {
-		tally.add(attempt{action: "create", outcome: outcome, err: errors.New("because")})
-	}
-	bad, excused := tally.Verdict(&Disruptions{}, 2)
-	if len(bad) != 2 || excused[overload] != 2 || tally.Calls() != 4 {
-		t.Errorf("inexcusable are %q, excused %v of %d, want one slow call and the one that was lost", bad, excused, tally.Calls())
-	}
-}
-
 func TestADisruptionThatLastsExcuses(t *testing.T) {
 	during := &Disruptions{}
 	during.BeginBefore(time.Minute, "the API server is away", Disconnected)
 	tally := newTally()
 	long := time.Now().Add(-30 * time.Second)
 	tally.add(attempt{action: "create", from: long, to: long, outcome: Disconnected, err: errors.New("refused")})
-	if bad, _ := tally.Verdict(during, 0); len(bad) > 0 {
+	if bad, _ := tally.Verdict(during); len(bad) > 0 {
 		t.Errorf("inexcusable are %q, want none", bad)
 	}
 }

@@ -46,6 +46,10 @@ type Proxy struct {
 	watches map[*events]bool
 	// gone are the paths whose next watch is told that its version is gone.
 	gone map[string]bool
+	// frozen is closed when calls are served again; nil while they are.
+	frozen chan struct{}
+	// severed: the connection of each call breaks.
+	severed bool
 }
 
 // Start serves on a free port of loopback what config leads to. The caller must
@@ -80,6 +84,7 @@ func (p *Proxy) Config() *rest.Config {
 
 // Close cuts all connections, and returns when nothing runs any more.
 func (p *Proxy) Close() error {
+	p.Thaw()
 	err := p.server.Close()
 	p.running.Wait()
 	return err
@@ -103,6 +108,13 @@ func (p *Proxy) Writes() int {
 func (p *Proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	p.running.Add(1)
 	defer p.running.Done()
+	if frozen := p.gate(); frozen != nil {
+		select {
+		case <-frozen:
+		case <-request.Context().Done():
+			drop()
+		}
+	}
 	switch {
 	case request.URL.Query().Get("watch") == "true":
 		p.serveWatch(writer, request)
@@ -111,6 +123,45 @@ func (p *Proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	default:
 		p.forward(asItIs).ServeHTTP(writer, request)
 	}
+}
+
+// Freeze lets nothing more arrive, of calls or of watches, and breaks no connection.
+func (p *Proxy) Freeze() {
+	p.HoldWatches(true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frozen = make(chan struct{})
+}
+
+// Sever breaks the connections of all watches, and of each call.
+func (p *Proxy) Sever() {
+	p.mu.Lock()
+	p.severed = true
+	p.mu.Unlock()
+	p.CutWatches(false)
+}
+
+// Thaw ends both.
+func (p *Proxy) Thaw() {
+	p.HoldWatches(false)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.severed = false
+	if p.frozen != nil {
+		close(p.frozen)
+		p.frozen = nil
+	}
+}
+
+// gate returns what is closed when calls are served; nil if they are. It breaks the
+// connection if that is severed.
+func (p *Proxy) gate() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.severed {
+		drop()
+	}
+	return p.frozen
 }
 
 // forward hands a call on. An API server that can't be reached looks to the

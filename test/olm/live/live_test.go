@@ -49,7 +49,7 @@ var _ = Describe("OLM", Ordered, func() {
 
 	It("installs the operator from a catalog, by the objects that the documentation gives", func(ctx SpecContext) {
 		offered.offer(ctx, releases[0])
-		kubectl(ctx, offered.source(), "apply", "--validate=strict", "-f", "-")
+		suite.KubectlStdin(ctx, cluster, offered.source(), "apply", "--validate=strict", "-f", "-")
 		waitUntilInstalled(ctx, "0.1.0")
 		replicas = suite.RunReplicas(ctx, cluster, suite.Namespace, func(string) string { return binary })
 		Expect(replicas.Running).To(HaveLen(2))
@@ -194,19 +194,11 @@ func deployments(ctx context.Context) []metav1.PartialObjectMetadata {
 	return list.Items
 }
 
-func kubectl(ctx context.Context, stdin string, args ...string) {
-	GinkgoHelper()
-	result, err := cluster.Kubectl(ctx, strings.NewReader(stdin), args...)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(result.ExitCode).To(BeZero(), result.Stdout+result.Stderr)
-}
-
 func balancer(namespace, name string) *corev1.Service {
 	return builders.Service(namespace, name).Type(corev1.ServiceTypeLoadBalancer, 80).Obj()
 }
 
 // beFull matches the refusal of a load balancer by the quota.
 func beFull() OmegaMatcher {
-	return MatchError(ContainSubstring(
-		"exceeded quota: payments, requested: services.loadbalancers=1, used: services.loadbalancers=2, limited: services.loadbalancers=2"))
+	return suite.BeExceededAt(quotaName, "services.loadbalancers", "2", "2")
 }

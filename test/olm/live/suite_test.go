@@ -48,12 +48,8 @@ func TestLive(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	built := suite.Async(ctx, suite.Operator)
-	var err error
-	cluster, err = harness.Start(ctx, harness.Options{CRDDirs: []string{olmTypes(ctx)}, Production: true})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = cluster.StartControllerManager(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	admin = suite.Client(cluster.Config(), suite.Deadline)
+	cluster, admin = suite.Start(ctx, harness.Options{CRDDirs: []string{olmTypes(ctx)}, Production: true})
+	suite.StartControllers(ctx, cluster)
 	Expect(admin.Create(ctx, builders.Namespace(olmNamespace).Obj())).To(Succeed())
 	for _, name := range []string{"olm", "catalog"} {
 		_, err := cluster.StartProgram(ctx, harness.ProgramOptions{
@@ -65,19 +61,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	binary = <-built
 }, NodeTimeout(suite.BuildTimeout))
 
-// A failure is told with what OLM and the replicas said last.
+// A failure is told with what OLM said last, too.
 var _ = JustAfterEach(func() {
 	if cluster != nil && CurrentSpecReport().Failed() {
 		AddReportEntry("the end of the logs", cluster.LogTails(30), ReportEntryVisibilityFailureOrVerbose)
 	}
-})
-
-var _ = AfterSuite(func() {
-	if cluster == nil {
-		return
-	}
-	suite.CheckOperatorLogs(cluster)
-	Expect(cluster.Stop()).To(Succeed())
 })
 
 // tool returns the path of what an environment variable names: a file, or a directory with the file name.

@@ -45,25 +45,6 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-func TestNamesAlike(t *testing.T) {
-	for name, c := range map[string]struct {
-		a, b string
-		want bool
-	}{
-		"a letter is missing":     {"paymnts", "payments", true},
-		"letters are exchanged":   {"paymetns", "payments", true},
-		"it is only begun":        {"pay", "payments", true},
-		"it has something behind": {"payments-prod", "payments", true},
-		"another word":            {"search", "payments", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := alike(c.a, c.b); got != c.want {
-				t.Errorf("alike(%q, %q) is %t", c.a, c.b, got)
-			}
-		})
-	}
-}
-
 func TestArguments(t *testing.T) {
 	for name, c := range map[string]struct{ called, want []string }{
 		"as a plugin":    {[]string{"/usr/bin/kubectl-crq", "top", "x"}, []string{"top", "x"}},

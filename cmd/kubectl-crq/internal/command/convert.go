@@ -21,16 +21,9 @@ import (
 // stdin is the file name of what is piped in.
 const stdin = "-"
 
-// convertOptions are the flags of convert.
-type convertOptions struct {
-	files     []string
-	recursive bool
-	output    string
-	strict    bool
-}
-
 func newConvert(env *environment) *cobra.Command {
-	options := convertOptions{output: "yaml"}
+	var files []string
+	var recursive, strict bool
 	command := &cobra.Command{
 		Use:   "convert -f FILE",
 		Short: "Turn the shared quotas of OpenShift, KubeVirt, HNC and Capsule into ClusterResourceQuotas",
@@ -45,31 +38,32 @@ func newConvert(env *environment) *cobra.Command {
 			"  # All quotas in a directory; nothing is printed unless all of it can be carried over\n" +
 			"  kubectl crq convert -R -f manifests --strict",
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return runConvert(env, options) },
+		RunE: func(*cobra.Command, []string) error { return runConvert(env, files, recursive, strict) },
 	}
 	flags := command.Flags()
-	flags.StringSliceVarP(&options.files, "filename", "f", nil, "file or directory with the manifests, or - for what is piped in")
-	flags.BoolVarP(&options.recursive, "recursive", "R", false, "read the directories below a directory, too")
-	flags.StringVarP(&options.output, "output", "o", options.output, "yaml, or json with the comments on standard error")
-	flags.BoolVar(&options.strict, "strict", false, "print no quota, and fail, if anything could not be carried over")
+	flags.StringSliceVarP(&files, "filename", "f", nil, "file or directory with the manifests, or - for what is piped in")
+	flags.BoolVarP(&recursive, "recursive", "R", false, "read the directories below a directory, too")
+	flags.BoolVar(&strict, "strict", false, "print no quota, and fail, if anything could not be carried over")
 	return command
 }
 
-func runConvert(env *environment, options convertOptions) error {
-	if len(options.files) == 0 {
+func runConvert(env *environment, files []string, recursive, strict bool) error {
+	if len(files) == 0 {
 		return errors.New("name the files to convert by --filename")
 	}
-	if options.output != "yaml" && options.output != "json" {
-		return fmt.Errorf("--output is yaml or json, not %q", options.output)
-	}
-	objects, err := readObjects(env.streams.In, options)
-	if err != nil {
-		return err
+	var objects []conversion.Object
+	for _, named := range files {
+		objects = append(objects, readObjects(env.streams.In, named, recursive)...)
 	}
 	outcomes := conversion.Convert(objects, *env.config.Namespace)
 	total := conversion.Sum(outcomes)
-	lacks := options.strict && total.Lost+total.Refused > 0
-	if err := printOutcomes(env, outcomes, options.output, lacks || total.Quotas == 0); err != nil {
+	lacks := strict && total.Lost+total.Refused > 0
+	text, err := conversion.YAML(outcomes)
+	if lacks || total.Quotas == 0 {
+		text = nil
+		_, _ = env.streams.ErrOut.Write(conversion.Comments(outcomes)) // nobody could be told
+	}
+	if err := errors.Join(err, env.print(string(text))); err != nil {
 		return err
 	}
 	switch {
@@ -85,95 +79,54 @@ func runConvert(env *environment, options convertOptions) error {
 	return nil
 }
 
-// printOutcomes prints the quotas, unless only the comments are wanted.
-func printOutcomes(env *environment, outcomes []conversion.Outcome, output string, commentsOnly bool) error {
-	write := conversion.YAML
-	if output == "json" {
-		write = conversion.JSON
-	}
-	if output == "json" || commentsOnly {
-		if _, err := env.streams.ErrOut.Write(conversion.Comments(outcomes)); err != nil {
-			return fmt.Errorf("writing the comments: %w", err)
-		}
-	}
-	if commentsOnly {
-		return nil
-	}
-	text, err := write(outcomes)
-	if err != nil {
-		return fmt.Errorf("writing the quotas: %w", err)
-	}
-	if _, err := env.streams.Out.Write(text); err != nil {
-		return fmt.Errorf("writing the quotas: %w", err)
-	}
-	return nil
-}
-
-// readObjects reads the files in the order in which they are named, and those of
-// a directory in that of their names.
-func readObjects(in io.Reader, options convertOptions) ([]conversion.Object, error) {
-	var objects []conversion.Object
-	for _, named := range options.files {
-		files, err := filesOf(named, options.recursive)
-		if err != nil {
-			return nil, err
-		}
-		for _, file := range files {
-			read, err := readFile(in, file)
-			if err != nil {
-				return nil, err
-			}
-			objects = append(objects, read...)
-		}
-	}
-	return objects, nil
-}
-
-func readFile(in io.Reader, file string) ([]conversion.Object, error) {
-	if file == stdin {
-		content, err := io.ReadAll(in)
-		if err != nil {
-			return nil, fmt.Errorf("reading standard input: %w", err)
-		}
-		return conversion.Read("standard input", content)
-	}
-	content, err := os.ReadFile(file) //nolint:gosec // whoever runs it names the file
-	if err != nil {
-		return nil, fmt.Errorf("reading the manifests: %w", err)
-	}
-	return conversion.Read(file, content)
-}
-
-// filesOf returns the file, or the manifests in a directory.
-func filesOf(named string, recursive bool) ([]string, error) {
+// readObjects reads a file, or the manifests of a directory in the order of their names. What can't be read, or isn't
+// on purpose, is an object that says so.
+func readObjects(in io.Reader, named string, recursive bool) (objects []conversion.Object) {
 	switch {
 	case named == stdin:
-		return []string{stdin}, nil
+		content, err := io.ReadAll(in)
+		return readContent("standard input", content, err)
 	case strings.Contains(named, "://"):
-		return nil, fmt.Errorf("%s: files are read, not addresses: download it first", named)
+		return []conversion.Object{conversion.NoObject(conversion.Refused, named, "files are read, not addresses: download it first")}
 	}
-	var files []string
-	err := filepath.WalkDir(named, func(path string, entry fs.DirEntry, err error) error {
+	return readTree(named, recursive)
+}
+
+// readTree reads a file, or a directory, without those within it unless it is recursive.
+func readTree(named string, recursive bool) (objects []conversion.Object) {
+	var passed []string
+	failed := filepath.WalkDir(named, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return err
+			objects = append(objects, readContent(path, nil, err)...)
 		case path != named && entry.IsDir() && !recursive:
+			passed = append(passed, entry.Name()+"/")
 			return filepath.SkipDir
-		case !entry.IsDir() && isManifest(path, named):
-			files = append(files, path)
+		case entry.IsDir():
+		case path == named || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+			content, err := os.ReadFile(path) //nolint:gosec // whoever runs it names the file
+			objects = append(objects, readContent(path, content, err)...)
+		default:
+			passed = append(passed, strings.TrimPrefix(path, named+string(filepath.Separator)))
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("looking for manifests: %w", err)
+	if failed != nil {
+		objects = append(objects, readContent(named, nil, failed)...)
 	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("%s has no file that ends in .yaml, .yml or .json", named)
+	if len(passed) > 0 {
+		objects = append(objects, conversion.NoObject(conversion.Skipped, named, "not read, because they don't end in .yaml, .yml "+
+			"or .json, or are directories without --recursive: "+strings.Join(passed, ", ")+": name them by --filename"))
 	}
-	return files, nil
+	return objects
 }
 
-// isManifest is true for a file that is named itself, whatever its name.
-func isManifest(path, named string) bool {
-	return path == named || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
+func readContent(file string, content []byte, err error) []conversion.Object {
+	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {
+		err = cause.Err
+	}
+	if err != nil {
+		return []conversion.Object{conversion.NoObject(conversion.Refused, file, "it can't be read: "+err.Error())}
+	}
+	return conversion.Read(file, content)
 }

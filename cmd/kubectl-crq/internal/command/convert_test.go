@@ -28,6 +28,10 @@ func TestConvert(t *testing.T) {
 	write(t, filepath.Join(directory, "b.yaml"), strings.ReplaceAll(plainQuota, "NAME", "second"))
 	write(t, filepath.Join(directory, "a.json"), `{"kind": "Pod"}`)
 	write(t, filepath.Join(directory, "notes.txt"), "not: [YAML")
+	broken := t.TempDir()
+	write(t, filepath.Join(broken, "good.yaml"), strings.ReplaceAll(plainQuota, "NAME", "good"))
+	write(t, filepath.Join(broken, "chart.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\n")
+	write(t, filepath.Join(broken, "list.yaml"), "plain")
 	write(t, filepath.Join(directory, "below", "c.yml"), strings.ReplaceAll(plainQuota, "NAME", "third"))
 
 	for name, story := range map[string]struct {
@@ -41,17 +45,13 @@ func TestConvert(t *testing.T) {
 			args: "-f -", in: strings.ReplaceAll(plainQuota, "NAME", "first"),
 			stdout: []string{"# ClusterResourceQuota first (standard input)\n", "name: first"},
 		},
-		"a directory": {
-			args: "-f " + directory, stdout: []string{"# Pod (" + directory + "/a.json)\n# skipped: ", "name: second"},
-		},
+		"a directory": {args: "-f " + directory, stdout: []string{
+			"# Pod (" + directory + "/a.json)\n# skipped: ", "name: second", "\n# skipped: " + directory + ": not read, ", ": below/, notes.txt: ",
+		}},
 		"and those below it": {args: "-R -f " + directory, stdout: []string{"name: second", "---\n", "name: third"}},
 		"the same twice": {
 			args: "-f " + directory + " -f " + directory, status: 1,
 			stdout: []string{"# not converted: second: "}, stderr: []string{"error: 1 could not be converted"},
-		},
-		"as JSON, with the comments elsewhere": {
-			args: "-f - -o json", in: withDefaults,
-			stdout: []string{`"kind": "ClusterResourceQuota"`}, stderr: []string{"# not carried over: spec.defaults: "},
 		},
 		"strictly": {
 			args: "-f - --strict", in: withDefaults, status: 1, silent: true,
@@ -60,13 +60,24 @@ func TestConvert(t *testing.T) {
 		"strictly, with remarks alone": {
 			args: "-f - --strict", in: strings.ReplaceAll(withDefaults, ", defaults: {pods: 0}", ""), stdout: []string{"# note: "},
 		},
-		"nothing to convert": {
-			args: "-f -", in: "kind: Pod", status: 1, silent: true, stderr: []string{"# skipped: ", "error: nothing to convert"},
+		"nothing to convert": {args: "-f -", in: "kind: Pod", status: 1, silent: true, stderr: []string{"# skipped: ", "error: nothing to convert"}},
+		"what can't be read, beside what can": {
+			args: "-f " + broken + " -f " + directory + "/none -f https://example.com/a.yaml", status: 1,
+			stdout: []string{
+				"# not converted: " + broken + "/chart.yaml: it looks like a template of Helm: render it first: helm template CHART | ",
+				"# not converted: " + broken + "/list.yaml: not an object", "name: good",
+				"# not converted: " + directory + "/none: it can't be read: no such file or directory\n",
+				"# not converted: https://example.com/a.yaml: files are read, not addresses: download it first\n",
+			},
+			stderr: []string{"error: 4 could not be converted: look for \"# not converted\""},
 		},
-		"no file":     {status: 1, silent: true, stderr: []string{"error: name the files to convert by --filename"}},
-		"a lost file": {args: "-f " + directory + "/none", status: 1, silent: true, stderr: []string{"error: looking for manifests: "}},
-		"an address":  {args: "-f https://example.com/a.yaml", status: 1, silent: true, stderr: []string{"download it first"}},
-		"a format":    {args: "-f - -o table", status: 1, silent: true, stderr: []string{`error: --output is yaml or json, not "table"`}},
+		"strictly, with what holds a quota": {
+			args: "-f - --strict", status: 1, silent: true,
+			in: strings.ReplaceAll(plainQuota, "NAME", "plain") +
+				"---\napiVersion: v1\nkind: Template\nobjects: [{apiVersion: v1, kind: ClusterResourceQuota, metadata: {name: a}, spec: {}}]\n",
+			stderr: []string{"# not converted: it holds ClusterResourceQuota a: ", "error: 1 could not be converted"},
+		},
+		"no file": {status: 1, silent: true, stderr: []string{"error: name the files to convert by --filename"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

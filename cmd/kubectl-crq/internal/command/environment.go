@@ -4,14 +4,16 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
+	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -19,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 )
 
 // defaultTimeout bounds each call where --request-timeout doesn't. kubectl's own
@@ -41,53 +43,28 @@ func newEnvironment(streams genericiooptions.IOStreams) *environment {
 }
 
 // client makes the client that the flags describe, for Kubernetes' own types
-// and ours. --request-timeout bounds each of its calls.
-func (e *environment) client() (client.WithWatch, error) {
-	config, err := e.restConfig()
-	if err != nil {
-		return nil, err
-	}
-	return newClient(config)
-}
-
-// knownClient is client for the kinds of reading.Mapper alone. It makes no call but those of the command.
-func (e *environment) knownClient() (client.Client, error) {
-	config, err := e.restConfig()
-	if err != nil {
-		return nil, err
-	}
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, err
-	}
-	made, err := client.New(config, client.Options{Scheme: scheme, Mapper: reading.Mapper()})
-	if err != nil {
-		return nil, fmt.Errorf("making the client: %w", err)
-	}
-	return made, nil
-}
-
-// watcher makes a client whose calls nothing bounds but their contexts, for
-// watches; and returns the bound of --request-timeout for the others, 0 for none.
-func (e *environment) watcher() (client.WithWatch, time.Duration, error) {
-	config, err := e.restConfig()
-	if err != nil {
-		return nil, 0, err
-	}
-	timeout := config.Timeout
-	config.Timeout = 0
-	made, err := newClient(config)
-	return made, timeout, err
-}
-
-func (e *environment) restConfig() (*rest.Config, error) {
+// and ours. --request-timeout bounds each of its calls. What the cluster serves is remembered between commands, as
+// by kubectl.
+func (e *environment) client() (client.Client, error) {
 	config, err := e.config.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
 	// What the API server warns of is for whoever runs the command.
 	config.WarningHandler = rest.NewWarningWriter(e.streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
-	return config, nil
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := e.config.ToRESTMapper()
+	if err != nil {
+		return nil, fmt.Errorf("finding what the cluster serves: %w", err)
+	}
+	made, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("making the client: %w", err)
+	}
+	return made, nil
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -96,18 +73,6 @@ func newScheme() (*runtime.Scheme, error) {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	return scheme, nil
-}
-
-func newClient(config *rest.Config) (client.WithWatch, error) {
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, err
-	}
-	made, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("making the client: %w", err)
-	}
-	return made, nil
 }
 
 // namespace returns the namespace that the flags, or the kubeconfig's context, name.
@@ -127,10 +92,32 @@ func (e *environment) print(text string) error {
 	return nil
 }
 
-// bounded returns a context for one call; a timeout of 0 is none.
-func bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	if timeout == 0 {
-		return context.WithCancel(ctx)
+// fallbackWidth is that of a terminal which doesn't say how wide it is.
+const fallbackWidth = 80
+
+// style looks at what the output is: a terminal has a width and, unless NO_COLOR or
+// TERM=dumb forbid it, colours; anything else has neither.
+func (e *environment) style() render.Style {
+	if !e.onTerminal() {
+		return render.Style{}
 	}
-	return context.WithTimeout(ctx, timeout)
+	width, _ := e.size()
+	return render.Style{Width: width, Colour: printers.AllowsColorOutput(e.streams.Out)}
+}
+
+func (e *environment) onTerminal() bool {
+	return os.Getenv("TERM") != "dumb" && printers.IsTerminal(e.streams.Out)
+}
+
+// size returns the terminal's columns and lines; no lines where it doesn't say.
+func (e *environment) size() (columns, lines int) {
+	file, ok := e.streams.Out.(*os.File)
+	if !ok {
+		return fallbackWidth, 0
+	}
+	columns, lines, err := term.GetSize(int(file.Fd()))
+	if err != nil || columns == 0 {
+		return fallbackWidth, 0
+	}
+	return columns, lines
 }

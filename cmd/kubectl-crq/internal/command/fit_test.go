@@ -4,11 +4,10 @@
 package command
 
 import (
-	"bytes"
-	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,9 +15,9 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
@@ -119,37 +118,11 @@ CronJob shop/nightly   Pod     3       at each run
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := question{namespaces: []string{"shop"}, demands: demands, notes: test.notes}
-			got := string(fitText(resultOf(asked, test.verdict), test.wide))
+			got := render.FitText(resultOf(asked, test.verdict), test.wide, render.Style{})
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestFitForPrograms(t *testing.T) {
-	team := &fitting.Limit{Source: fitting.Shared, Name: "team", Namespaces: []string{"shop"}}
-	verdict := fitting.Verdict{Rows: []fitting.Row{row(team, "pods", "2", "1", "3", "1"), row(team, "services", "1", "1", "1", "")}}
-	const want = `{"result":"does not fit","namespaces":["shop"],"quotas":[` +
-		`{"quota":"crq/team","namespaces":["shop"],"resource":"pods","requested":"2","inTheEnd":"1","withSurge":"3","available":"1","shortfall":"1"},` +
-		`{"quota":"crq/team","namespaces":["shop"],"resource":"services","requested":"1","inTheEnd":"1","withSurge":"1"}` +
-		`],"refusals":[],"counted":[],"notes":[]}`
-	for _, format := range []string{"json", "yaml"} {
-		out := &bytes.Buffer{}
-		if err := printFit(out, format, question{namespaces: []string{"shop"}}, verdict); err != nil {
-			t.Fatal(err)
-		}
-		got := fitResult{}
-		if err := yaml.UnmarshalStrict(out.Bytes(), &got); err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(got)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(text)); diff != "" {
-			t.Errorf("%s (-want,+got):\n%s", format, diff)
-		}
 	}
 }
 
@@ -178,7 +151,7 @@ func TestFitAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			streams, _, out, _ := genericiooptions.NewTestIOStreams()
 			test.asked.rules = fitting.NewRules(fitting.NewTypes(), fitting.Surroundings{})
-			err := (&fit{env: &environment{streams: streams, clock: clock.RealClock{}}}).answer(test.asked)
+			err := (&fit{env: &environment{streams: streams, clock: clock.RealClock{}}, out: newOutput(&cobra.Command{})}).answer(test.asked)
 			text := ""
 			if err != nil {
 				text = err.Error()
@@ -187,15 +160,6 @@ func TestFitAnswers(t *testing.T) {
 				t.Errorf("got error %q after %q", text, out)
 			}
 		})
-	}
-}
-
-func TestNotCounted(t *testing.T) {
-	team := &fitting.Limit{Source: fitting.Shared, Name: "team"}
-	verdict := fitting.Verdict{Rows: []fitting.Row{row(team, "pods", "2", "2", "2", "4"), row(team, "services", "1", "1", "1", "")}}
-	const want = "can't tell: not counted yet: services of crq/team; ask again in a moment"
-	if got := notCounted(verdict); got != want {
-		t.Errorf("got %q", got)
 	}
 }
 

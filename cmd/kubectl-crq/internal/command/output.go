@@ -10,8 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 )
 
 const (
@@ -94,4 +98,20 @@ func (o *output) print(e *environment, object runtime.Object) error {
 		}
 	}
 	return nil
+}
+
+// answer prints what no API server serves: as a text, or as an object of a kind.
+func (o *output) answer(
+	e *environment, object interface{ GetObjectKind() schema.ObjectKind }, kind string, text func(wide bool, style render.Style) string,
+) error {
+	if table, wide := o.asTable(); table {
+		return e.print(text(wide, e.style()))
+	}
+	object.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(render.APIVersion, kind))
+	render.MakeVisible(object)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return fmt.Errorf("printing the answer: %w", err)
+	}
+	return o.print(e, &unstructured.Unstructured{Object: content})
 }

@@ -65,26 +65,13 @@ func suggestion(ctx context.Context, reader client.Reader, name string) string {
 	if err != nil {
 		return ""
 	}
-	var near []string
+	// It suggests what begins so, and what a command would be taken for a misspelling of.
+	known := &cobra.Command{SuggestionsMinimumDistance: 2}
 	for i := range list.Items {
-		if alike(name, list.Items[i].Name) {
-			near = append(near, list.Items[i].Name)
-		}
+		known.AddCommand(&cobra.Command{Use: list.Items[i].Name, Run: func(*cobra.Command, []string) {}})
 	}
-	if len(near) == 0 {
-		return "; kubectl get crq lists all"
+	if near := known.SuggestionsFor(name); len(near) > 0 {
+		return "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return "; did you mean " + strings.Join(near, " or ") + "?"
-}
-
-// alike tells whether one name begins with the other, or cobra would take one for
-// a misspelling of the other.
-func alike(a, b string) bool {
-	if strings.HasPrefix(a, b) || strings.HasPrefix(b, a) {
-		return true
-	}
-	const typos = 2
-	known := &cobra.Command{SuggestionsMinimumDistance: typos}
-	known.AddCommand(&cobra.Command{Use: b, Run: func(*cobra.Command, []string) {}})
-	return len(known.SuggestionsFor(a)) > 0
+	return "; kubectl get crq lists all"
 }

@@ -68,10 +68,7 @@ func TestTheCommandOfEachWorkload(t *testing.T) {
 		"a workload of the same name": {identified("example.com/v1", "Job"), func(i *reading.Inventory) { i.Jobs = []batchv1.Job{{ObjectMeta: meta("")}} }, unknown("Job/x")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := findingsOf(t, func(i *reading.Inventory) {
-				test.objects(i)
-				i.Pods = []corev1.Pod{test.pod}
-			})
+			found := findingsOf(t, func(i *reading.Inventory) { test.objects(i); i.Pods = []corev1.Pod{test.pod} })
 			if len(found) != 1 || !strings.HasSuffix(found[0], "requests.cpu: 100m] "+test.want) {
 				t.Errorf("got %q, want %q", found, test.want)
 			}

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 	"k8s.io/utils/ptr"
 
@@ -33,7 +34,7 @@ type rollout struct {
 }
 
 // rollouts finds Deployments that are stuck between two ReplicaSets or more.
-func (f *finder) rollouts() ([]candidate, error) {
+func (f *finder) rollouts() []candidate {
 	var found []candidate
 	for i := range f.Deployments {
 		of, rolls := f.rolloutOf(&f.Deployments[i])
@@ -54,7 +55,7 @@ func (f *finder) rollouts() ([]candidate, error) {
 		offer(&one.finding, of.Deployment, command, caution)
 		found = append(found, one)
 	}
-	return found, nil
+	return found
 }
 
 func (f *finder) rolloutOf(deployment *appsv1.Deployment) (rollout, bool) {
@@ -76,12 +77,50 @@ func isOf(set *appsv1.ReplicaSet, deployment types.UID) bool {
 	return owned && above.uid == deployment
 }
 
+// emptySets finds ReplicaSets that have no pods and want none: those that a Deployment keeps of older templates, and those
+// that nobody controls.
+func (f *finder) emptySets() []candidate {
+	newest := map[types.UID]int64{} // Deployment -> the revision of its current template
+	for i := range f.ReplicaSets {
+		if above, owned := ownerOf(&f.ReplicaSets[i]); owned {
+			newest[above.uid] = max(newest[above.uid], revision(&f.ReplicaSets[i]))
+		}
+	}
+	var found []candidate
+	for i := range f.ReplicaSets {
+		set := &f.ReplicaSets[i]
+		above, owned := ownerOf(set)
+		if _, told := f.stuck[above.uid]; told || !f.isEmpty(set) || owned && revision(set) == newest[above.uid] {
+			continue
+		}
+		one := candidate{holds: []held{{appsv1.Resource("replicasets"), set}}, finding: render.Finding{
+			ObjectName: render.ObjectName{Kind: "ReplicaSet", Name: set.Name}, Finding: render.ReplicaSetEmpty,
+			Message: "it has no pods and wants none. It was created " + f.ago(set.CreationTimestamp.Time) + " ago.",
+		}}
+		command := kubectl(set.Namespace, "delete", "replicaset/"+set.Name)
+		if owned && above.Kind == "Deployment" {
+			one.finding.Command = command
+			one.finding.Caution = fmt.Sprintf("%s can't go back to revision %d then.", above.objectName(), revision(set))
+		} else {
+			offer(&one.finding, set, command, "")
+		}
+		found = append(found, one)
+	}
+	return found
+}
+
+// isEmpty reports whether a ReplicaSet is old, has no pods, wants none, and isn't being deleted.
+func (f *finder) isEmpty(set *appsv1.ReplicaSet) bool {
+	return set.DeletionTimestamp == nil && ptr.Deref(set.Spec.Replicas, 1) <= 0 && len(f.pods[set.UID]) == 0 &&
+		f.isOld(set.CreationTimestamp.Time)
+}
+
 // idleOf returns the pods that a rollout has and doesn't need.
 func (f *finder) idleOf(of rollout) []*corev1.Pod {
 	if of.Spec.Paused {
 		return f.surplus(of)
 	}
-	return slices.DeleteFunc(slices.Clone(f.pods[of.newest.UID]), isReady)
+	return slices.DeleteFunc(slices.Clone(f.pods[of.newest.UID]), podutil.IsPodReady)
 }
 
 // surplus are the pods of older ReplicaSets that are more than the Deployment wants in all.
@@ -109,7 +148,7 @@ func (f *finder) leading(of rollout) (command, caution string) {
 }
 
 func (f *finder) readyOf(set *appsv1.ReplicaSet) int {
-	return len(slices.DeleteFunc(slices.Clone(f.pods[set.UID]), func(pod *corev1.Pod) bool { return !isReady(pod) }))
+	return len(slices.DeleteFunc(slices.Clone(f.pods[set.UID]), func(pod *corev1.Pod) bool { return !podutil.IsPodReady(pod) }))
 }
 
 // stuckSince reports since when at the latest a Deployment has made no progress, and whether that is too long.

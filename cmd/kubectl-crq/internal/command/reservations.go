@@ -9,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -50,14 +48,9 @@ func reservations(ctx context.Context, env *environment, out *output, name strin
 		return ledgerError(ctx, reader, name, err)
 	}
 	view := render.LedgerOf(object)
-	if table, wide := out.asTable(); table {
-		return env.print(render.Reservations(view, wide, env.style(), env.clock.Now()))
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&view)
-	if err != nil {
-		return fmt.Errorf("printing the ledger: %w", err)
-	}
-	return out.print(env, &unstructured.Unstructured{Object: content})
+	return out.answer(env, &view, render.Kind, func(wide bool, style render.Style) string {
+		return render.Reservations(view, wide, style, env.clock.Now())
+	})
 }
 
 // ledgerError tells a quota that doesn't exist from one that has no ledger yet.

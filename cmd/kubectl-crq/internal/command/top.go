@@ -33,7 +33,6 @@ type topFlags struct {
 	interval   time.Duration
 	sortBy     string
 	namespaces int
-	history    bool
 }
 
 func newTop(env *environment) *cobra.Command {
@@ -42,15 +41,10 @@ func newTop(env *environment) *cobra.Command {
 		Use:   "top [QUOTA]",
 		Short: "Show how full quotas are, and which namespaces use most",
 		Long: "Show how full quotas are, and which namespaces use most. What is reserved was admitted and not observed yet; " +
-			"it counts like what is used.\n\n" +
-			"--history shows the last 30 days instead: the peak of each three days, the oldest first, as a line of blocks. Without " +
-			"a terminal, or without a locale of UTF-8, it is written in eighths of the limit, from 0 to 8, with + for above the " +
-			"limit and . for a time of which nothing is known. REFUSED has the requests that didn't fit today, in the last 7 days " +
-			"and in the last 30.",
+			"it counts like what is used. PEAK is the most that was used and reserved at once in the last 30 days.",
 		Example: "  kubectl crq top\n" +
 			"  kubectl crq top payments --watch\n" +
-			"  kubectl crq top --sort-by usage\n" +
-			"  kubectl crq top --history",
+			"  kubectl crq top --sort-by usage",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: env.completeQuotas(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,10 +63,9 @@ func newTop(env *environment) *cobra.Command {
 	}
 	flags.out = newOutput(cmd)
 	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "Go on and show every change, until Ctrl-C.")
-	cmd.Flags().DurationVar(&flags.interval, "interval", time.Second, "How long at least a state is shown under --watch.")
+	cmd.Flags().DurationVar(&flags.interval, "interval", time.Second, "How often --watch reads the quotas.")
 	cmd.Flags().StringVar(&flags.sortBy, "sort-by", sortByName, "What comes first: by name, or by usage what is fullest.")
 	cmd.Flags().IntVar(&flags.namespaces, "namespaces", 3, "How many namespaces are named for each resource.")
-	cmd.Flags().BoolVar(&flags.history, "history", false, "Show the peaks and refusals of the last 30 days.")
 	orders := cobra.FixedCompletions([]string{sortByName, sortByUsage}, cobra.ShellCompDirectiveNoFileComp)
 	_ = cmd.RegisterFlagCompletionFunc("sort-by", orders)
 	return cmd
@@ -125,28 +118,16 @@ func readQuotas(ctx context.Context, reader client.Reader, name string) ([]quota
 	return []quotav1.ClusterResourceQuota{*quota}, quota, nil
 }
 
-func (f *topFlags) options(style render.Style) render.TopOptions {
-	_, wide := f.out.asTable()
-	return render.TopOptions{Style: style, Wide: wide, ByUsage: f.sortBy == sortByUsage, Namespaces: f.namespaces}
-}
-
-// text is what is shown of the quotas now.
+// text is what is shown of the quotas now. It tells more of one quota than of many.
 func (f *topFlags) text(env *environment, quotas []quotav1.ClusterResourceQuota, name string) string {
-	if f.history && len(quotas) > 0 {
-		return render.History(quotas, f.options(env.style()), env.clock.Now())
-	}
-	return topText(quotas, name, f.options(env.style()))
-}
-
-// topText tells more of one quota than of many.
-func topText(quotas []quotav1.ClusterResourceQuota, name string, options render.TopOptions) string {
+	_, wide := f.out.asTable()
+	options := render.TopOptions{Style: env.style(), Wide: wide, ByUsage: f.sortBy == sortByUsage, Namespaces: f.namespaces}
 	switch {
 	case len(quotas) == 0 && name != "":
 		return "The quota " + name + " is gone.\n"
 	case len(quotas) == 0:
 		return noQuotas
-	}
-	if name == "" {
+	case name == "":
 		return render.Top(quotas, options)
 	}
 	namespaces := render.TopNamespaces(&quotas[0], options)

@@ -6,18 +6,38 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+)
+
+const (
+	whyShort = "Explain why a workload has no pods, and what would make it fit"
+	whyLong  = `Explain why a workload has no pods, or too few: which request was refused with what message, which quota is short
+of what, who holds it, whether the workload waits to be woken, and what would make it fit.
+
+KIND is deployment, statefulset, daemonset, replicaset, job, cronjob, horizontalpodautoscaler, pod,
+persistentvolumeclaim, service or replicationcontroller, or a short name of it. The right to view the namespace is
+enough. If you may also read the ClusterResourceQuota, the answer names the other namespaces that hold most of it.
+
+The exit status is 0 if nothing is refused, or would fit now; 1 if something is refused or short; and 2 if it can't
+be told.`
+	whyExample = `  # Why does this Deployment have no pods?
+  kubectl crq why deployment/web -n shop
+
+  # The same for a Job, a claim and an autoscaler.
+  kubectl crq why job/import -n shop
+  kubectl crq why pvc data-db-0 -n shop
+  kubectl crq why hpa/web -n shop
+
+  # For a script.
+  kubectl crq why deploy/web -n shop -o jsonpath='{.cause}'`
 )
 
 const (
@@ -38,23 +58,26 @@ func newWhy(env *environment) *cobra.Command {
 		Annotations:       map[string]string{answers: ""},
 		ValidArgsFunction: env.completeSubjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			subject, err := reading.ParseSubject(args)
-			if err := errors.Join(err, out.check()); err != nil {
+			if err := out.check(); err != nil {
 				return err
 			}
-			return why(cmd.Context(), env, out, subject)
+			return why(cmd.Context(), env, out, args)
 		},
 	}
 	out = newOutput(cmd, formatWide, formatName)
 	return cmd
 }
 
-func why(ctx context.Context, env *environment, out *output, subject reading.Subject) error {
+func why(ctx context.Context, env *environment, out *output, args []string) error {
 	namespace, err := env.namespace()
 	if err != nil {
 		return err
 	}
-	cluster, err := env.knownClient()
+	cluster, err := env.client()
+	if err != nil {
+		return err
+	}
+	subject, err := reading.ParseSubject(args, cluster.RESTMapper())
 	if err != nil {
 		return err
 	}
@@ -64,21 +87,32 @@ func why(ctx context.Context, env *environment, out *output, subject reading.Sub
 	if err != nil {
 		return err
 	}
-	found, err := diagnose(situation, types, newMeter(env.clock))
-	if err != nil {
+	var unread error
+	found, err := diagnose(situation, types, newMeter(env.clock), func(of render.ObjectName) string {
+		text, err := reader.Warning(ctx, namespace, of.Kind, of.Name)
+		unread = errors.Join(unread, err)
+		return text
+	})
+	if err := errors.Join(err, unread); err != nil {
 		return err
 	}
 	if err := readHolders(ctx, reader, found); err != nil {
 		return err
 	}
-	if err := printWhy(env, out, found); err != nil {
+	text := func(_ bool, style render.Style) string { return render.WhyText(found, style, env.clock.Now()) }
+	if err := out.answer(env, found, render.WhyKind, text); err != nil {
 		return err
 	}
-	switch fitting.Outcome(found.Result) {
+	return outcome(fitting.Outcome(found.Result), found.Summary)
+}
+
+// outcome is how a command ends whose answer is yes or no. An unknown one says why.
+func outcome(of fitting.Outcome, unknown string) error {
+	switch of {
 	case fitting.Fits:
 		return nil
 	case fitting.Unknown:
-		return errors.New(found.Summary)
+		return errors.New(unknown)
 	default:
 		return errNo
 	}
@@ -109,27 +143,9 @@ func readHolders(ctx context.Context, reader *reading.Reader, found *render.Why)
 	return nil
 }
 
-func printWhy(env *environment, out *output, found *render.Why) error {
-	if table, _ := out.asTable(); table {
-		return env.print(render.WhyText(found, env.style(), env.clock.Now()))
-	}
-	found.APIVersion, found.Kind = render.APIVersion, render.WhyKind
-	return printObject(env, out, found)
-}
-
-// printObject prints what no API server serves.
-func printObject(env *environment, out *output, object any) error {
-	render.MakeVisible(object)
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return fmt.Errorf("printing the answer: %w", err)
-	}
-	return out.print(env, &unstructured.Unstructured{Object: content})
-}
-
 // notFound is the error that kubectl get would print.
 func notFound(subject reading.Subject) error {
-	return apierrors.NewNotFound(subject.Resource().GroupResource(), subject.Name)
+	return apierrors.NewNotFound(reading.ResourceOf(subject.GroupVersionKind).GroupResource(), subject.Name)
 }
 
 // completeSubjects completes kinds, and then the names of a kind's objects in the namespace.
@@ -147,7 +163,7 @@ func (e *environment) completeSubjects(cmd *cobra.Command, args []string, begun 
 	}
 	var kinds []string
 	for _, kind := range reading.Kinds() {
-		if name := kind.Names[0] + "/"; strings.HasPrefix(name, begun) {
+		if name := strings.ToLower(kind.Kind) + "/"; strings.HasPrefix(name, begun) {
 			kinds = append(kinds, name)
 		}
 	}
@@ -156,7 +172,11 @@ func (e *environment) completeSubjects(cmd *cobra.Command, args []string, begun 
 
 // namesOf returns the names of a kind's objects in the namespace that begin so, each after a prefix.
 func (e *environment) namesOf(ctx context.Context, kind, prefix, begun string) []string {
-	subject, err := reading.ParseSubject([]string{kind, "any"})
+	cluster, err := e.client()
+	if err != nil {
+		return nil
+	}
+	subject, err := reading.ParseSubject([]string{kind, "any"}, cluster.RESTMapper())
 	if err != nil {
 		return nil
 	}

@@ -4,12 +4,17 @@
 package command
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
@@ -18,72 +23,20 @@ import (
 // answer says what the situation comes to.
 func (d *diagnosis) answer() (*render.Why, error) {
 	found := &render.Why{
-		Namespace: d.Namespace, Subject: render.ObjectName{Kind: d.Subject.Kind.Kind, Name: d.Subject.Name},
+		Namespace: d.Namespace, Subject: render.ObjectName{Kind: d.Subject.Kind, Name: d.Subject.Name},
 		Chain: d.chain(), Pods: d.pods(), Quotas: []render.WhyQuota{}, Waiting: []render.WhyWaiting{}, Remedies: []string{},
 	}
-	if d.isRefused() {
+	if d.lacks() {
 		found.Quotas = append(found.Quotas, d.quotas()...)
 		found.Waiting = append(found.Waiting, d.waiting()...)
 		if err := d.findLargest(found.Quotas); err != nil {
 			return nil, err
 		}
 	}
-	found.Cause = d.cause(found.Quotas)
+	d.conclude(found)
 	found.Result = string(outcomeOf(found.Cause))
-	found.Summary = d.summary(found)
-	found.Remedies = append(found.Remedies, d.remedies(found)...)
 	found.Notes = append([]string{}, d.allNotes()...)
 	return found, nil
-}
-
-// isRefused reports whether something is missing that may be refused.
-func (d *diagnosis) isRefused() bool {
-	switch {
-	case len(d.Chain) == 0:
-		return true
-	case d.makes:
-		return d.lacks()
-	}
-	pod, ok := d.Chain[0].Object.(*corev1.Pod)
-	_, refused := d.latest()
-	return ok && refused && pod.Status.Phase == corev1.PodPending
-}
-
-// cause weighs what was refused last and what is left now.
-func (d *diagnosis) cause(quotas []render.WhyQuota) render.Cause {
-	latest, refused := d.latest()
-	isShort := slices.ContainsFunc(quotas, func(quota render.WhyQuota) bool { return quota.IsShort() })
-	if !d.isRefused() {
-		return d.unrefused()
-	}
-	switch {
-	case refused && latest.Reason == reading.RefusedElsewhere:
-		return render.OtherRefused
-	case len(d.all.Refusals) > 0:
-		return refusalCause(d.all.Refusals)
-	case isShort && (refused || !d.demand.Unsure):
-		return render.QuotaShort
-	case refused && refusesRegardless(latest):
-		return render.QuotaRefused
-	case isShort, slices.ContainsFunc(quotas, isUncounted), d.isBlind():
-		return render.NotCounted
-	case !refused:
-		return render.NotRefused
-	}
-	return render.FitsNow
-}
-
-// refusesRegardless reports whether a quota refused for another reason than what is left.
-func refusesRegardless(refused reading.Refused) bool {
-	return slices.Contains([]string{quotav1.ReasonTooMuchInDoubt, quotav1.ReasonUsageUnknown, reading.NotCovered}, refused.Reason)
-}
-
-// unrefused is the cause if nothing is missing that may be refused.
-func (d *diagnosis) unrefused() render.Cause {
-	if d.unknown != "" {
-		return render.NotCounted
-	}
-	return render.NotRefused
 }
 
 // isBlind reports whether something may be refused, or was refused, that the user can't see.
@@ -98,16 +51,6 @@ func (d *diagnosis) lacksEvents() bool { return slices.Contains(d.Forbidden, "ev
 // lacksQuotas reports whether a quota may be there that the user may not read.
 func (d *diagnosis) lacksQuotas() bool {
 	return slices.Contains(d.Forbidden, viewResource) || slices.Contains(d.Forbidden, "resourcequotas")
-}
-
-// refusalCause tells a quota that refuses an object as such from a LimitRange.
-func refusalCause(refusals []fitting.Refusal) render.Cause {
-	for _, refusal := range refusals {
-		if reading.ParseRefusal(refusal.Message).Reason == reading.RefusedElsewhere {
-			return render.OtherRefused
-		}
-	}
-	return render.QuotaRefused
 }
 
 func outcomeOf(cause render.Cause) fitting.Outcome {
@@ -125,17 +68,17 @@ func outcomeOf(cause render.Cause) fitting.Outcome {
 func (d *diagnosis) chain() []render.WhyLink {
 	if len(d.Chain) == 0 {
 		return []render.WhyLink{{
-			ObjectName: render.ObjectName{Kind: d.Subject.Kind.Kind, Name: d.Subject.Name},
+			ObjectName: render.ObjectName{Kind: d.Subject.Kind, Name: d.Subject.Name},
 			State:      "doesn't exist", Refusals: d.refusals(0),
 		}}
 	}
 	links := make([]render.WhyLink, 0, len(d.Chain))
 	for i, link := range d.Chain {
-		made := render.WhyLink{
-			ObjectName: render.ObjectName{Kind: link.Kind.Kind, Name: link.Object.GetName()},
-			State:      stateOf(link.Object), Woken: woken(link),
+		made := render.WhyLink{ObjectName: nameOf(link), State: stateOf(link), Woken: woken(link)}
+		if i == len(d.Chain)-1 && d.alike > 0 {
+			made.State += "; " + plural(d.alike, "other pod") + " of it likewise"
 		}
-		if d.isRefused() {
+		if d.lacks() {
 			made.Refusals = d.refusals(i)
 		}
 		links = append(links, made)
@@ -150,8 +93,11 @@ func (d *diagnosis) refusals(link int) []render.WhyRefusal {
 			Reason: refused.Reason, Message: refused.Text, Count: refused.Count,
 			First: metav1.NewTime(refused.First), Last: metav1.NewTime(refused.Last),
 		}
-		if refused.Quota != "" {
+		switch {
+		case refused.Quota != "":
 			refusal.Quota = d.refuser(refused.Words)
+		case refused.Reason == reading.RefusedElsewhere:
+			refusal.By, _ = d.elsewhere(refused.Text)
 		}
 		made = append(made, refusal)
 	}
@@ -160,15 +106,10 @@ func (d *diagnosis) refusals(link int) []render.WhyRefusal {
 
 // pods returns those of the subject's pods that exist and aren't ready, the most frequent state first.
 func (d *diagnosis) pods() []render.WhyPods {
-	owners := d.owners()
 	found := []render.WhyPods{}
 	for i := range d.Pods {
 		pod := &d.Pods[i]
-		controller := metav1.GetControllerOf(pod)
-		if controller == nil {
-			continue
-		}
-		if _, own := owners[controller.UID]; !own {
+		if !d.isOwn(pod) {
 			continue
 		}
 		state, message, troubled := podTrouble(pod)
@@ -183,6 +124,9 @@ func (d *diagnosis) pods() []render.WhyPods {
 		found[at].Count++
 	}
 	slices.SortStableFunc(found, func(a, b render.WhyPods) int { return b.Count - a.Count })
+	if len(found) > 0 && found[0].Message == "" {
+		found[0].Message = d.warn(render.ObjectName{Kind: "Pod", Name: found[0].Example})
+	}
 	return found[:min(mostStates, len(found))]
 }
 
@@ -203,4 +147,110 @@ func (d *diagnosis) allNotes() []string {
 		notes = append(notes, notInstalledNote)
 	}
 	return notes
+}
+
+// row compares what is needed of a resource with what is left of it.
+func (d *diagnosis) row(limit *fitting.Limit, name corev1.ResourceName, one, all resource.Quantity) render.WhyRow {
+	row := render.WhyRow{Resource: name, One: one, All: all, Hard: limit.Spec.Hard[name]}
+	if left, counted := limit.Left[name]; counted {
+		short := all.DeepCopy()
+		short.Sub(left)
+		if short.Sign() < 0 {
+			short = resource.Quantity{Format: short.Format}
+		}
+		row.Available, row.Short = &left, &short
+	}
+	if amount, counted := limit.Used[name]; counted {
+		row.Used = &amount
+	}
+	if amount, counted := limit.Here[name]; counted {
+		row.Here = &amount
+	}
+	return row
+}
+
+// nextOf returns what the next object takes of a resource.
+func (d *diagnosis) nextOf(limit *fitting.Limit, name corev1.ResourceName) resource.Quantity {
+	for _, row := range d.one.Rows {
+		if row.Resource == name && row.Limit.Name == limit.Name && row.Limit.Source == limit.Source {
+			return row.InTheEnd
+		}
+	}
+	return resource.Quantity{}
+}
+
+// findLargest names the pods and claims of the namespace that use most of what is short, but for the subject's own.
+func (d *diagnosis) findLargest(quotas []render.WhyQuota) error {
+	for i := range quotas {
+		for k := range quotas[i].Rows {
+			row := &quotas[i].Rows[k]
+			if !row.IsShort() || isCount(row.Resource) {
+				continue
+			}
+			at := slices.IndexFunc(d.limits, func(limit fitting.Limit) bool { return quotaName(&limit) == quotas[i].Quota })
+			largest, err := d.largest(&d.limits[at], row.Resource)
+			if err != nil {
+				return err
+			}
+			row.Largest = largest
+		}
+	}
+	return nil
+}
+
+func (d *diagnosis) largest(limit *fitting.Limit, name corev1.ResourceName) ([]render.WhyUser, error) {
+	var users []render.WhyUser
+	add := func(resource schema.GroupResource, kind string, object client.Object) error {
+		if d.isOwn(object) {
+			return nil
+		}
+		uses, err := d.meter.uses(resource, object, limit)
+		if amount := uses[name]; !amount.IsZero() {
+			users = append(users, render.WhyUser{ObjectName: render.ObjectName{Kind: kind, Name: object.GetName()}, Used: amount})
+		}
+		return err
+	}
+	for i := range d.Pods {
+		if err := add(corev1.Resource("pods"), "Pod", &d.Pods[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range d.Claims {
+		if err := add(corev1.Resource("persistentvolumeclaims"), "PersistentVolumeClaim", &d.Claims[i]); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(users, func(a, b render.WhyUser) int {
+		return cmp.Or(b.Used.Cmp(a.Used), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return users[:min(mostLargest, len(users))], nil
+}
+
+// isCount reports whether a resource is a number of objects, of which none uses more than another.
+func isCount(name corev1.ResourceName) bool {
+	return name == corev1.ResourcePods || strings.HasPrefix(string(name), "count/") ||
+		strings.HasSuffix(string(name), string(corev1.ResourcePersistentVolumeClaims)) || strings.HasPrefix(string(name), "services")
+}
+
+func compareNames(a, b corev1.ResourceName) int { return cmp.Compare(a, b) }
+
+// masked returns the amounts of the names that another list has.
+func masked(amounts, names corev1.ResourceList) corev1.ResourceList {
+	found := corev1.ResourceList{}
+	for name := range names {
+		if amount, ok := amounts[name]; ok {
+			found[name] = amount
+		}
+	}
+	return found
+}
+
+// amountsOf returns the amounts as texts, sorted.
+func amountsOf(amounts corev1.ResourceList) []string {
+	texts := make([]string, 0, len(amounts))
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		amount := amounts[name]
+		texts = append(texts, string(name)+": "+amount.String())
+	}
+	return texts
 }

@@ -5,14 +5,17 @@ package command
 
 import (
 	"errors"
+	"math"
+	"math/big"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -30,19 +33,28 @@ type diagnosis struct {
 	// itself. The latest comes first.
 	refused [][]reading.Refused
 	// link is the workload whose needs are judged, if makes is set.
-	link  reading.Link
+	link  client.Object
 	makes bool
 	// demand is all that the workload still asks for, and all whether that fits; one is for its next object alone.
 	demand   fitting.Demand
 	all, one fitting.Verdict
+	// alike is how many other pods were refused the same as the last link of the chain, a pod.
+	alike int64
+	// warn returns the latest warning about an object; empty if there is none.
+	warn func(render.ObjectName) string
 	// unknown is why it can't be told whether something is refused; empty if it can.
 	unknown string
 	notes   []string
 }
 
 // diagnose judges a situation. The error is that of kubectl if the subject doesn't exist and nobody refused it.
-func diagnose(situation *reading.Situation, types *fitting.Types, meter meter) (*render.Why, error) {
-	d := &diagnosis{Situation: situation, meter: meter, limits: fitting.LimitsOf(situation.Limits.Views, situation.Limits.Quotas)}
+func diagnose(
+	situation *reading.Situation, types *fitting.Types, meter meter, warn func(render.ObjectName) string,
+) (*render.Why, error) {
+	d := &diagnosis{
+		Situation: situation, meter: meter, warn: warn, limits: fitting.LimitsOf(situation.Limits.Views, situation.Limits.Quotas),
+	}
+	d.link, d.makes = d.Workload()
 	d.findRefusals()
 	if len(d.Chain) == 0 && d.refused == nil {
 		return nil, notFound(d.Subject)
@@ -55,19 +67,19 @@ func diagnose(situation *reading.Situation, types *fitting.Types, meter meter) (
 
 // judge compares what the workload needs with what is left.
 func (d *diagnosis) judge(types *fitting.Types) error {
-	if d.link, d.makes = d.Workload(); !d.makes {
+	if !d.makes {
 		if d.Target == reading.TargetForeign {
-			d.unknown = d.name() + " " + stateOf(d.Chain[0].Object) + d.targetText()
+			d.unknown = d.name() + " " + stateOf(d.Chain[0]) + d.targetText()
 		}
 		return nil
 	}
-	if hasEnded(d.link) && len(d.Chain) > 1 { // A CronJob is asked about its next run.
-		d.link = d.Chain[len(d.Chain)-2]
+	if cron, ok := d.Chain[0].(*batchv1.CronJob); ok && hasEnded(d.link) { // It is asked about its next run.
+		d.link = cron
 	}
-	object := d.link.Object
+	object, kind := d.link, reading.KindOf(d.link)
 	var err error
 	d.demand, err = fitting.Expand(fitting.Manifest{
-		Resource: d.link.Kind.Resource(), Kind: d.link.Kind.Kind, Object: object, Live: object, Present: d.Present,
+		Resource: reading.ResourceOf(kind), Kind: kind.Kind, Object: object, Live: object, Present: d.Present,
 	})
 	if unknown := (*fitting.UnknownNodesError)(nil); errors.As(err, &unknown) || err == nil && d.isOutdated(object) {
 		d.makes, d.unknown = false, notYetObserved(d.name())
@@ -88,23 +100,8 @@ func (d *diagnosis) judge(types *fitting.Types) error {
 
 // isOutdated reports whether only the status says what there is, and that is older than the object's spec.
 func (d *diagnosis) isOutdated(object client.Object) bool {
-	if !d.Present.Unlisted {
-		return false
-	}
-	observed := object.GetGeneration()
-	switch object := object.(type) {
-	case *appsv1.Deployment:
-		observed = object.Status.ObservedGeneration
-	case *appsv1.ReplicaSet:
-		observed = object.Status.ObservedGeneration
-	case *appsv1.StatefulSet:
-		observed = object.Status.ObservedGeneration
-	case *appsv1.DaemonSet:
-		observed = object.Status.ObservedGeneration
-	case *corev1.ReplicationController:
-		observed = object.Status.ObservedGeneration
-	}
-	return observed < object.GetGeneration()
+	of, scales := scaleOf(object)
+	return d.Present.Unlisted && scales && of.observed < object.GetGeneration()
 }
 
 // next is the demand for one more of each object that a controller makes.
@@ -140,14 +137,14 @@ func (d *diagnosis) replaces() bool { return d.demand.Pods != nil && d.demand.Po
 
 // isCron reports whether the next run of a CronJob is judged.
 func (d *diagnosis) isCron() bool {
-	_, cron := d.link.Object.(*batchv1.CronJob)
+	_, cron := d.link.(*batchv1.CronJob)
 	return d.makes && cron
 }
 
-// lacks reports whether anything is missing.
+// lacks reports whether anything is missing that may be refused.
 func (d *diagnosis) lacks() bool {
 	pods, _, others := d.missing()
-	return pods > 0 || len(others) > 0 || d.isCron() && len(d.all.Rows)+len(d.all.Refusals) > 0
+	return len(d.Chain) == 0 || d.makes && (pods > 0 || len(others) > 0 || d.isCron() && len(d.all.Rows)+len(d.all.Refusals) > 0)
 }
 
 // quotas returns what is needed of each quota, without who holds it: of those that are short, and of those that
@@ -157,6 +154,9 @@ func (d *diagnosis) quotas() []render.WhyQuota {
 	var found []render.WhyQuota
 	for i := range d.limits {
 		limit := &d.limits[i]
+		if limit.Admits != "" {
+			continue
+		}
 		quota := render.WhyQuota{Quota: quotaName(limit)}
 		for _, row := range d.all.Rows {
 			if row.Limit.Name == limit.Name && row.Limit.Source == limit.Source {
@@ -172,6 +172,8 @@ func (d *diagnosis) quotas() []render.WhyQuota {
 	return found
 }
 
+func isShortOf(quota render.WhyQuota) bool { return quota.IsShort() }
+
 func isUncounted(quota render.WhyQuota) bool { return !isCounted(quota) }
 
 func isCounted(quota render.WhyQuota) bool {
@@ -184,8 +186,8 @@ func (d *diagnosis) waiting() []render.WhyWaiting {
 	for i := range d.Limits.Views {
 		view := &d.Limits.Views[i]
 		for _, owner := range view.Status.Waiting {
-			if slices.ContainsFunc(d.Chain, func(link reading.Link) bool {
-				return link.Kind.Kind == owner.Kind && link.Object.GetName() == owner.Name
+			if slices.ContainsFunc(d.Chain, func(link client.Object) bool {
+				return nameOf(link) == render.ObjectName{Kind: owner.Kind, Name: owner.Name}
 			}) {
 				found = append(found, render.WhyWaiting{
 					ObjectName: render.ObjectName{Kind: owner.Kind, Name: owner.Name},
@@ -198,22 +200,98 @@ func (d *diagnosis) waiting() []render.WhyWaiting {
 }
 
 // woken returns when the operator told the link's controller last that there is room.
-func woken(link reading.Link) *metav1.Time {
-	at, err := time.Parse(time.RFC3339, link.Object.GetAnnotations()[quotav1.RoomAnnotation])
+func woken(link client.Object) *metav1.Time {
+	at, err := time.Parse(time.RFC3339, link.GetAnnotations()[quotav1.RoomAnnotation])
 	if err != nil {
 		return nil
 	}
 	return &metav1.Time{Time: at}
 }
 
-// owners are the objects that control the subject's pods.
-func (d *diagnosis) owners() map[types.UID]struct{} {
-	owners := map[types.UID]struct{}{}
-	for _, link := range d.Chain {
-		owners[link.Object.GetUID()] = struct{}{}
+// isOwn reports whether the subject's controllers made an object.
+func (d *diagnosis) isOwn(object client.Object) bool {
+	isOwner := func(owner client.Object) bool { return metav1.IsControlledBy(object, owner) }
+	return slices.ContainsFunc(d.Chain, isOwner) ||
+		slices.ContainsFunc(d.Present.ReplicaSets, func(set *appsv1.ReplicaSet) bool { return isOwner(set) })
+}
+
+// amend raises what is needed of a limit to what was requested of it: other webhooks may add to objects.
+func (d *diagnosis) amend(quota *render.WhyQuota, limit *fitting.Limit) {
+	for _, refused := range slices.Concat(d.refused...) {
+		if !d.isBy(limit, refused.Words) || !d.trusts(refused) {
+			continue
+		}
+		for name, requested := range refused.Requested {
+			d.raise(quota, limit, name, requested)
+		}
 	}
-	for _, set := range d.Present.ReplicaSets {
-		owners[set.UID] = struct{}{}
+	slices.SortFunc(quota.Rows, func(a, b render.WhyRow) int { return compareNames(a.Resource, b.Resource) })
+}
+
+// trusts reports whether a message says what objects still need. If the template was changed afterwards, it doesn't.
+func (d *diagnosis) trusts(refused reading.Refused) bool {
+	return len(refused.Requested) > 0 && (!d.makes || !templateChange(d.Maker()).After(refused.Last))
+}
+
+// templateChange returns when somebody changed a workload and may have changed its template; zero if nobody did.
+func templateChange(object client.Object) time.Time {
+	var changed time.Time
+	switch object.(type) {
+	case *appsv1.ReplicaSet, *batchv1.Job: // Theirs stays as it was.
+		return changed
 	}
-	return owners
+	for _, entry := range object.GetManagedFields() {
+		if entry.Time != nil && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:template"`) {
+			changed = later(changed, entry.Time.Time)
+		}
+	}
+	return changed
+}
+
+// raise has a row say at least what was requested of its resource.
+func (d *diagnosis) raise(quota *render.WhyQuota, limit *fitting.Limit, name corev1.ResourceName, requested resource.Quantity) {
+	at := slices.IndexFunc(quota.Rows, func(row render.WhyRow) bool { return row.Resource == name })
+	if at < 0 {
+		quota.Rows = append(quota.Rows, d.row(limit, name, requested, d.forAll(requested)))
+		return
+	}
+	row := &quota.Rows[at]
+	one, all := row.One, row.All
+	if one.Cmp(requested) < 0 {
+		if all = d.forAll(requested); !one.IsZero() {
+			all = scaled(row.All, requested, one)
+		}
+		one = requested
+		d.noteOnce(requestsMore(name))
+	}
+	if all.Cmp(requested) < 0 { // It takes what others free on the way, and was refused all the same.
+		all = requested
+	}
+	*row = d.row(limit, name, one, all)
+}
+
+// forAll returns what all missing pods need of something that their template doesn't request. In a rollout older ones
+// make room for them, so that one is what matters.
+func (d *diagnosis) forAll(requested resource.Quantity) resource.Quantity {
+	all := requested.DeepCopy()
+	if pods, _, _ := d.missing(); pods > 1 && !d.replaces() {
+		all.Mul(pods)
+	}
+	return all
+}
+
+// scaled returns the amount, times by how much the one is larger than the other.
+func scaled(amount, larger, smaller resource.Quantity) resource.Quantity {
+	product := new(big.Int).Mul(big.NewInt(amount.MilliValue()), big.NewInt(larger.MilliValue()))
+	product.Quo(product, big.NewInt(smaller.MilliValue()))
+	if !product.IsInt64() {
+		return *resource.NewQuantity(math.MaxInt64, larger.Format)
+	}
+	return *resource.NewMilliQuantity(product.Int64(), larger.Format)
+}
+
+func (d *diagnosis) noteOnce(note string) {
+	if !slices.Contains(d.notes, note) {
+		d.notes = append(d.notes, note)
+	}
 }

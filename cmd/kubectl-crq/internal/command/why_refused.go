@@ -19,7 +19,7 @@ import (
 
 func (d *diagnosis) findRefusals() {
 	if len(d.Chain) == 0 {
-		resource := d.Subject.Resource().GroupResource()
+		resource := reading.ResourceOf(d.Subject.GroupVersionKind).GroupResource()
 		if refused := reading.RefusedByName(resource, d.Subject.Name, d.Events); len(refused) > 0 {
 			d.refused = [][]reading.Refused{refused}
 		}
@@ -28,22 +28,50 @@ func (d *diagnosis) findRefusals() {
 	for _, link := range d.Chain {
 		d.refused = append(d.refused, d.refusedOf(link))
 	}
+	d.followPods()
+}
+
+// followPods adds to the chain the first of the pods for which something was refused that is made for them. It stands
+// for those that met the same.
+func (d *diagnosis) followPods() {
+	var refused []reading.Refused
+	for i := range d.Pods {
+		pod := &d.Pods[i]
+		if !d.isOwn(pod) || pod.Status.Phase == corev1.PodRunning {
+			continue
+		}
+		of := d.refusedOf(pod)
+		for _, one := range of {
+			refused = reading.Join(refused, one)
+		}
+		switch {
+		case len(of) == 0:
+		case len(d.Chain) == len(d.refused):
+			d.Chain = append(d.Chain, pod)
+		default:
+			d.alike++
+		}
+	}
+	if len(d.Chain) > len(d.refused) {
+		d.refused = append(d.refused, refused)
+	}
 }
 
 // refusedOf returns the refusals of a link that may still hold. A Job that has ended asks for nothing.
-func (d *diagnosis) refusedOf(link reading.Link) []reading.Refused {
+func (d *diagnosis) refusedOf(link client.Object) []reading.Refused {
 	if hasEnded(link) {
 		return nil
 	}
-	return reading.RefusedOf(link.Object, link.Kind.Kind, d.Events, d.succeeded(link.Object))
+	return reading.RefusedOf(link, reading.KindOf(link).Kind, d.Events, d.succeeded(link))
 }
 
-func hasEnded(link reading.Link) bool {
-	job, ok := link.Object.(*batchv1.Job)
-	return ok && slices.ContainsFunc(job.Status.Conditions, func(condition batchv1.JobCondition) bool {
-		return condition.Status == corev1.ConditionTrue &&
-			(condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed)
-	})
+func hasEnded(link client.Object) bool {
+	job, ok := link.(*batchv1.Job)
+	if !ok {
+		return false
+	}
+	_, how := endOf(job)
+	return how != ""
 }
 
 // settling is how far the events, the objects and the status of one attempt may be apart.
@@ -76,7 +104,7 @@ func (d *diagnosis) newestOf(object client.Object) time.Time {
 		note(set)
 	}
 	for _, link := range d.Chain {
-		note(link.Object)
+		note(link)
 	}
 	return newest
 }

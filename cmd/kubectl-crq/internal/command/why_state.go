@@ -11,30 +11,43 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// scale is what a workload says of its pods.
+type scale struct {
+	wants, has, ready int32
+	// observed is the generation of the spec that its controller has seen.
+	observed int64
+}
+
+// scaleOf returns the scale of a workload that its spec has a number of pods for, or its nodes.
+func scaleOf(object client.Object) (scale, bool) {
+	switch object := object.(type) {
+	case *appsv1.Deployment:
+		of := &object.Status
+		return scale{ptr.Deref(object.Spec.Replicas, 1), of.Replicas, of.ReadyReplicas, of.ObservedGeneration}, true
+	case *appsv1.ReplicaSet:
+		of := &object.Status
+		return scale{ptr.Deref(object.Spec.Replicas, 1), of.Replicas, of.ReadyReplicas, of.ObservedGeneration}, true
+	case *corev1.ReplicationController:
+		of := &object.Status
+		return scale{ptr.Deref(object.Spec.Replicas, 1), of.Replicas, of.ReadyReplicas, of.ObservedGeneration}, true
+	case *appsv1.StatefulSet:
+		of := &object.Status
+		return scale{ptr.Deref(object.Spec.Replicas, 1), of.Replicas, of.ReadyReplicas, of.ObservedGeneration}, true
+	case *appsv1.DaemonSet:
+		of := &object.Status
+		return scale{of.DesiredNumberScheduled, of.CurrentNumberScheduled, of.NumberReady, of.ObservedGeneration}, true
+	}
+	return scale{}, false
+}
+
 // stateOf says of a link how far it has come.
 func stateOf(object client.Object) string {
 	switch object := object.(type) {
-	case *appsv1.Deployment:
-		state := podsState(ptr.Deref(object.Spec.Replicas, 1), object.Status.Replicas, object.Status.ReadyReplicas)
-		if old := object.Status.Replicas - object.Status.UpdatedReplicas; old > 0 {
-			state += fmt.Sprintf("; %d are of an older template", old)
-		}
-		if object.Spec.Paused {
-			state += "; it is paused"
-		}
-		return state
-	case *appsv1.ReplicaSet:
-		return podsState(ptr.Deref(object.Spec.Replicas, 1), object.Status.Replicas, object.Status.ReadyReplicas)
-	case *corev1.ReplicationController:
-		return podsState(ptr.Deref(object.Spec.Replicas, 1), object.Status.Replicas, object.Status.ReadyReplicas)
-	case *appsv1.StatefulSet:
-		return podsState(ptr.Deref(object.Spec.Replicas, 1), object.Status.Replicas, object.Status.ReadyReplicas)
-	case *appsv1.DaemonSet:
-		return podsState(object.Status.DesiredNumberScheduled, object.Status.CurrentNumberScheduled, object.Status.NumberReady)
 	case *batchv1.Job:
 		return jobState(object)
 	case *batchv1.CronJob:
@@ -42,11 +55,20 @@ func stateOf(object client.Object) string {
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		return scalerState(object)
 	}
-	return "exists" + phaseOf(object)
-}
-
-func podsState(wants, has, ready int32) string {
-	return fmt.Sprintf("wants %s, has %d, %d ready", plural(int64(wants), "pod"), has, ready)
+	of, scales := scaleOf(object)
+	if !scales {
+		return "exists" + phaseOf(object)
+	}
+	state := fmt.Sprintf("wants %s, has %d, %d ready", plural(int64(of.wants), "pod"), of.has, of.ready)
+	if deployment, ok := object.(*appsv1.Deployment); ok {
+		if old := of.has - deployment.Status.UpdatedReplicas; old > 0 {
+			state += fmt.Sprintf("; %d are of an older template", old)
+		}
+		if deployment.Spec.Paused {
+			state += "; it is paused"
+		}
+	}
+	return state
 }
 
 func jobState(job *batchv1.Job) string {
@@ -126,19 +148,13 @@ func podTrouble(pod *corev1.Pod) (state, message string, troubled bool) {
 			return waiting.Reason, waiting.Message, true
 		}
 	}
-	if isReady(pod) || pod.Status.Phase == corev1.PodSucceeded {
+	if podutil.IsPodReady(pod) || pod.Status.Phase == corev1.PodSucceeded {
 		return "", "", false
 	}
 	if pod.Status.Phase == corev1.PodPending {
 		return "pending", pod.Status.Message, true
 	}
 	return "not ready", "", true
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	})
 }
 
 // plural is as in "1 pod" and "2 pods".

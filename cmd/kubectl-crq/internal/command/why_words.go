@@ -11,43 +11,26 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
 // name is that of the workload that is judged, or of the subject.
 func (d *diagnosis) name() string {
-	if d.link.Object == nil {
-		return d.Subject.Kind.Kind + "/" + d.Subject.Name
+	if d.link == nil {
+		return d.Subject.Kind + "/" + d.Subject.Name
 	}
-	return d.link.Kind.Kind + "/" + d.link.Object.GetName()
+	return nameOf(d.link).String()
 }
 
-// summary is the answer in a sentence.
-func (d *diagnosis) summary(found *render.Why) string {
-	latest, _ := d.latest()
-	switch found.Cause {
-	case render.NotRefused:
-		return d.notRefused(found.Pods)
-	case render.FitsNow:
-		return d.lack() + ", and there is room now: " + d.retry(found, latest) + "."
-	case render.QuotaShort:
-		return d.lack() + ": " + shortText(found.Quotas) + "."
-	case render.QuotaRefused:
-		return d.lack() + ": " + d.quotaRefused(latest) + "."
-	case render.OtherRefused:
-		summary := d.lack() + ": something else than a quota refuses it: " + strings.TrimSuffix(d.otherText(latest), ".") + "."
-		if short := shortText(found.Quotas); short != "" {
-			summary += " Besides, " + short + "."
-		}
-		return summary
-	default:
-		return d.untold(found.Quotas)
-	}
+func nameOf(object client.Object) render.ObjectName {
+	return render.ObjectName{Kind: reading.KindOf(object).Kind, Name: object.GetName()}
 }
 
 // untold says what can't be told, and why.
@@ -55,8 +38,6 @@ func (d *diagnosis) untold(quotas []render.WhyQuota) string {
 	name, unseen := d.unseen()
 	uncounted := slices.IndexFunc(quotas, isUncounted)
 	switch {
-	case d.unknown != "":
-		return "It can't be told whether anything is refused: " + d.unknown + "."
 	case uncounted >= 0:
 		return d.lack() + ", and what is left can't be told: " + quotas[uncounted].Quota + " isn't counted yet; ask again in a moment."
 	case d.lacksQuotas():
@@ -78,8 +59,6 @@ func (d *diagnosis) lack() string {
 	switch {
 	case len(d.Chain) == 0:
 		return d.name() + " doesn't exist, because it was refused"
-	case !d.makes:
-		return d.name() + " exists, and an object that is made for it is refused"
 	case d.isCron():
 		return "The next run of " + d.name() + " doesn't fit"
 	}
@@ -107,34 +86,32 @@ func podsText(missing, of int64) string {
 	return "all " + plural(of, "pod")
 }
 
-// notRefused says why nothing is refused.
-func (d *diagnosis) notRefused(troubled []render.WhyPods) string {
-	if !d.makes {
-		if len(d.Chain) == 1 && reading.TemplateOf(d.Chain[0].Object) == nil {
-			return "Nothing is refused: " + d.name() + " " + stateOf(d.Chain[0].Object) + d.targetText() + "."
-		}
-		return "Nothing is known to be refused."
-	}
-	if cron, ok := d.link.Object.(*batchv1.CronJob); ok {
+// notRefused says why nothing is refused, and what stands in the way.
+func (d *diagnosis) notRefused(found *render.Why) string {
+	if cron, ok := d.link.(*batchv1.CronJob); ok && d.makes {
 		return "Nothing is refused: " + d.nextRun(cron) + "."
 	}
+	if d.demand.Pods == nil {
+		last := &found.Chain[len(found.Chain)-1]
+		if text := d.warn(last.ObjectName); text != "" && len(found.Pods) == 0 {
+			last.State += "; the latest warning is " + text
+		}
+		return "Nothing is refused: " + last.String() + " " + strings.TrimSuffix(last.State, ".") + d.targetText() + "."
+	}
 	pods, of, _ := d.missing()
-	switch {
-	case d.lacks():
-		return d.lack() + ", but no refusal is known, and there is room: " + d.otherCause(troubled) + "."
-	case of == 0 || d.demand.Pods == nil:
+	if of == 0 {
 		return "Nothing is refused: " + d.name() + " wants no more pods."
 	}
 	summary := "Nothing is refused: " + existing(of-pods) + " of " + d.name() + "."
-	if count := troubledPods(troubled); count > 0 {
-		summary += fmt.Sprintf(" No quota causes that %d of them can't run.", count)
+	if count := troubledPods(found.Pods); count > 0 {
+		summary += fmt.Sprintf(" No quota causes that %d of them can't run: %s.", count, strings.TrimSuffix(found.Pods[0].Text(), "."))
 	}
 	return summary
 }
 
 // targetText goes on about what an autoscaler scales, if nobody can look at that.
 func (d *diagnosis) targetText() string {
-	scaler, ok := d.Chain[0].Object.(*autoscalingv2.HorizontalPodAutoscaler)
+	scaler, ok := d.Chain[0].(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok || d.Target == reading.TargetRead {
 		return ""
 	}
@@ -170,7 +147,7 @@ func troubledPods(troubled []render.WhyPods) int {
 
 // otherCause says what the controller may wait for.
 func (d *diagnosis) otherCause(troubled []render.WhyPods) string {
-	if d.link.Kind.Kind == "StatefulSet" && len(troubled) > 0 {
+	if reading.KindOf(d.link).Kind == "StatefulSet" && len(troubled) > 0 {
 		return "a StatefulSet may wait until " + troubled[0].Example + " is ready"
 	}
 	return "events are kept for an hour, and its controller may be about to act"
@@ -197,45 +174,13 @@ func shortAmounts(quota *render.WhyQuota) []string {
 	return amounts
 }
 
-// quotaRefused says why a quota refuses whatever is left.
-func (d *diagnosis) quotaRefused(latest reading.Refused) string {
-	words := latest.Words
-	if len(d.all.Refusals) > 0 {
-		words = reading.ParseRefusal(d.all.Refusals[0].Message)
-	}
-	quota := d.refuser(words)
-	switch words.Reason {
-	case quotav1.ReasonRequestIncomplete:
-		return quota + " refuses pods that don't state " + words.Missing
-	case quotav1.ReasonTooMuchInDoubt:
-		return "this namespace holds too much of " + quota + " for objects that were admitted and never appeared"
-	case quotav1.ReasonUsageUnknown:
-		return quota + " was not counted when it was asked last"
-	default:
-		return "it consumes what is limited by default, and no quota covers that"
-	}
-}
-
-// otherText is what refused, if it was no quota.
-func (d *diagnosis) otherText(latest reading.Refused) string {
-	if latest.Reason == reading.RefusedElsewhere {
-		return latest.Text
-	}
-	for _, refusal := range d.all.Refusals {
-		if words := reading.ParseRefusal(refusal.Message); words.Reason == reading.RefusedElsewhere {
-			return words.Text
-		}
-	}
-	return ""
-}
-
 // retry says when a refused request is made again.
 func (d *diagnosis) retry(found *render.Why, latest reading.Refused) string {
 	if len(d.Chain) == 0 {
 		return "create it again"
 	}
 	text := "its controller tries again by itself"
-	longest := longestPause(d.Maker().Kind.Kind)
+	longest := longestPause(reading.KindOf(d.Maker()).Kind)
 	if longest > 0 {
 		// Each pause is about as long as all before it together.
 		pause := min(longest, max(latest.Last.Sub(latest.First), time.Second))
@@ -257,11 +202,87 @@ func (d *diagnosis) retry(found *render.Why, latest reading.Refused) string {
 // longestPause is how long a controller waits at most before it tries again; 0 is unknown. That of Deployments gives up.
 func longestPause(kind string) time.Duration {
 	switch kind {
-	case "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet":
+	case "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Pod":
 		return 1000 * time.Second
 	case "Job":
 		return time.Minute
 	default:
 		return 0
+	}
+}
+
+// unseenRemedies are for a quota that another operator's webhook may enforce.
+func (d *diagnosis) unseenRemedies() []string {
+	name, unseen := d.unseen()
+	if !unseen || d.lacksQuotas() {
+		return nil
+	}
+	return []string{"Ask an administrator who enforces quota " + name + ": it is no ResourceQuota of this namespace, " +
+		"and no ClusterResourceQuota of this operator that covers it."}
+}
+
+func shortRemedies(found *render.Why) []string {
+	var remedies []string
+	for i := range found.Quotas {
+		quota := &found.Quotas[i]
+		if !quota.IsShort() {
+			continue
+		}
+		name, shared := quota.Shared()
+		free := "Delete or shrink something in this namespace that uses " + strings.Join(shortAmounts(quota), ", ") + "."
+		own := strings.TrimPrefix(quota.Quota, string(fitting.Native)+"/")
+		raise := "Raise spec.hard of ResourceQuota " + own + ": " + raised(quota) + "."
+		if shared {
+			free = "Delete or shrink something in any namespace of the quota that uses " + strings.Join(shortAmounts(quota), ", ") + "."
+			raise = "Ask an administrator to raise spec.quota.hard of ClusterResourceQuota " + name + ": " + raised(quota) + "."
+		}
+		remedies = append(remedies, free, raise)
+	}
+	isHelp := func(quota render.WhyQuota) bool {
+		return slices.ContainsFunc(quota.Rows, func(row render.WhyRow) bool { return row.IsShort() && isFindable(row.Resource) })
+	}
+	if slices.ContainsFunc(found.Quotas, isHelp) {
+		remedies = append(remedies, kubectl(found.Namespace, "crq", "reclaim")+" lists what holds quota and does nothing.")
+	}
+	return remedies
+}
+
+// raised are the limits with which all would fit.
+func raised(quota *render.WhyQuota) string {
+	var parts []string
+	for i := range quota.Rows {
+		if row := &quota.Rows[i]; row.IsShort() {
+			hard := row.Hard.DeepCopy()
+			hard.Add(*row.Short)
+			parts = append(parts, fmt.Sprintf("%s to %s", row.Resource, hard.String()))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func notYetObserved(name string) string {
+	return "the controller of " + name + " hasn't looked at it yet, or not since it was changed; ask again in a moment"
+}
+
+func requestsMore(name corev1.ResourceName) string {
+	return fmt.Sprintf("Refused objects asked for more %s than the template says: another webhook adds to them.", name)
+}
+
+// forbiddenNote says what can't be told without a right.
+func forbiddenNote(resource, namespace string) string {
+	may := "You may not read " + resource + " in namespace " + namespace + ": "
+	switch resource {
+	case "events":
+		return may + "refusals are known from conditions alone."
+	case "pods", "persistentvolumeclaims", "replicasets":
+		return may + "statuses alone say how much is there."
+	case "jobs":
+		return may + "what its last run came to isn't known."
+	case "resourcequotas":
+		return may + "whether one of them is short isn't known."
+	case viewResource:
+		return may + "whether a ClusterResourceQuota is short isn't known."
+	default:
+		return "" // told where it matters
 	}
 }

@@ -4,7 +4,8 @@
 package conversion
 
 import (
-	"maps"
+	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,36 +20,68 @@ func Convert(objects []Object, defaultNamespace string) []Outcome {
 	outcomes := make([]Outcome, 0, len(objects))
 	quotas := map[string]settled{} // name -> quota
 	for i := range objects {
-		outcome := convert(&objects[i], defaultNamespace)
+		object := objects[i]
+		outcome := object.convert(defaultNamespace)
 		outcome.settle(quotas)
 		outcomes = append(outcomes, outcome)
 	}
 	return outcomes
 }
 
-func convert(object *Object, defaultNamespace string) Outcome {
-	outcome := Outcome{Source: object.String()}
-	object.left = maps.Clone(object.left)
-	as, why, converted := conversionOf(object.kind)
-	if !converted {
+func (o *Object) convert(defaultNamespace string) Outcome {
+	if o.note.Text != "" {
+		return Outcome{Notes: []Note{{o.note.Subject, o.origin + ": " + o.note.Text}}}
+	}
+	outcome := Outcome{Source: o.String()}
+	as, converted := conversions()[o.kind.GroupKind()]
+	if !converted || o.kind.Version == "" {
+		why, known := notConverted()[o.kind.GroupKind()]
+		if !known {
+			why = o.unseen()
+		}
 		outcome.Notes = append(outcome.Notes, why)
 		return outcome
 	}
-	if object.metadata("name") == "" {
-		outcome.note(Refused, withoutName)
+	if why := o.unusable(as, defaultNamespace); why != "" {
+		outcome.note(Refused, why)
 		return outcome
 	}
-	object.ignore(ofServer...)
-	if bad := noQuantities(object.left); len(bad) > 0 {
-		outcome.note(Refused, strings.Join(bad, "; "))
-		return outcome
+	if err := as.convert(o, &outcome); err != nil {
+		return Outcome{Source: o.String(), Notes: []Note{{Refused, err.Error()}}}
 	}
-	if err := as.convert(object, defaultNamespace, &outcome); err != nil {
-		outcome.note(Refused, err.Error())
-		return outcome
+	if len(outcome.Manifests)+len(outcome.Notes) == 0 {
+		outcome.note(Skipped, skippedWithout)
 	}
-	outcome.report(object.left, as.fields)
+	outcome.report(o, as)
 	return outcome
+}
+
+// unusable says why an object of a kind that is converted can't be.
+func (o *Object) unusable(as kindConversion, defaultNamespace string) string {
+	if !slices.Contains(as.versions, o.kind.Version) {
+		return unknownVersion(o.kind, as.versions)
+	}
+	if err := o.decode("metadata", &o.metadata); err != nil {
+		return err.Error()
+	}
+	for field := range o.content {
+		if field != "spec" && field != "metadata" {
+			o.unknown = append(o.unknown, field)
+		}
+	}
+	switch namespaced := o.kind.Group == hncGroup; {
+	case namespaced && o.metadata.Namespace == "":
+		o.metadata.Namespace = defaultNamespace
+	case !namespaced && o.metadata.Namespace != "":
+		o.unknown = append(o.unknown, "metadata.namespace")
+	}
+	if why := o.template(); why != "" {
+		return why
+	}
+	if o.metadata.Name == "" {
+		return withoutName
+	}
+	return strings.Join(noQuantities(o.content["spec"]), "; ")
 }
 
 // Subject says what a note is about.
@@ -91,48 +124,56 @@ func (o *Outcome) note(subject Subject, text string) {
 	o.Notes = append(o.Notes, Note{Subject: subject, Text: text})
 }
 
-func (o *Outcome) remark(texts ...string) {
-	for _, text := range texts {
-		o.note(Remark, text)
-	}
-}
-
 // add adds a quota, with what there is to say about it alone.
 func (o *Outcome) add(quota *quotav1.ClusterResourceQuota, notes ...Note) {
 	quota.TypeMeta = metav1.TypeMeta{APIVersion: quotav1.GroupVersion.String(), Kind: "ClusterResourceQuota"}
-	if short := shortened(quota.Name); short != quota.Name {
-		notes = append(notes, Note{Subject: Remark, Text: nameShortened(quota.Name)})
-		quota.Name = short
-	}
 	o.Manifests = append(o.Manifests, Manifest{Quota: quota, Notes: notes})
 }
 
 // report notes what is left of an object, each field that is known once, with
 // what to do about it.
-func (o *Outcome) report(left map[string]any, known []fieldNote) {
-	reported := map[string]bool{}
-	for _, path := range slices.Sorted(maps.Keys(left)) {
-		about := explained(path, known)
-		if about.prefix == "" {
-			o.note(Lost, unknownField(path, left[path]))
-			continue
+func (o *Outcome) report(object *Object, as kindConversion) {
+	slices.Sort(object.unknown)
+	for _, path := range object.unknown {
+		note := object.noteOn(path, as)
+		if !slices.Contains(ofServer, path) && !slices.Contains(o.Notes, note) {
+			o.Notes = append(o.Notes, note)
 		}
-		if !reported[about.prefix] {
-			reported[about.prefix] = true
-			o.note(about.subject, fieldLeft(about, left))
-		}
+	}
+	if len(object.unknown) >= maxUnknown {
+		o.note(Lost, moreUnknown)
 	}
 }
 
-// explained returns the note on the field that is nearest above the path, or none.
-func explained(path string, known []fieldNote) fieldNote {
+// inRuleQuota matches what is in a quota of a Tenant's rule.
+var inRuleQuota = regexp.MustCompile(`^spec\.rules\[\d+\]\.quota\[`)
+
+// maxUnknown is after how many fields a strict decoder notes no more.
+const maxUnknown = 100
+
+// noteOn says what becomes of a field that is left: what is known of it or of the nearest field above it; that it, or
+// the first below it that has a place, belongs there; or nothing.
+func (o *Object) noteOn(path string, as kindConversion) Note {
 	var nearest fieldNote
-	for _, about := range slices.Concat(ofAnyKind, known) {
-		if isBelow(path, about.prefix) && len(about.prefix) > len(nearest.prefix) {
+	for _, about := range slices.Concat(ofAnyKind, as.fields) {
+		if isBelow(path, about.prefix) && len(about.prefix) > len(nearest.prefix) && !inRuleQuota.MatchString(path) {
 			nearest = about
 		}
 	}
-	return nearest
+	if nearest.prefix != "" {
+		return Note{nearest.subject, nearest.prefix + ": " + nearest.why}
+	}
+	misplaced := first("", o.content, func(at string, _ any) string {
+		name := at[strings.LastIndex(at, ".")+1:]
+		for _, place := range as.places {
+			known := place[strings.LastIndex(place, ".")+1:]
+			if isBelow(at, path) && place != at && (strings.EqualFold(name, known) || strings.EqualFold(name+"s", known)) {
+				return misplacedField(at, place)
+			}
+		}
+		return ""
+	})
+	return Note{Lost, cmp.Or(misplaced, path+": a ClusterResourceQuota has nothing for it")}
 }
 
 // Total counts what became of all objects.
@@ -140,25 +181,21 @@ type Total struct{ Quotas, Refused, Lost int }
 
 // Sum returns the total of the outcomes.
 func Sum(outcomes []Outcome) Total {
-	total := Total{}
-	for _, outcome := range outcomes {
-		total.Quotas += len(outcome.Manifests)
-		total.count(outcome.Notes)
-		for _, manifest := range outcome.Manifests {
-			total.count(manifest.Notes)
+	quotas, notes := 0, map[Subject]int{}
+	for i := range outcomes {
+		quotas += len(outcomes[i].Manifests)
+		for _, note := range outcomes[i].allNotes() {
+			notes[note.Subject]++
 		}
 	}
-	return total
+	return Total{Quotas: quotas, Refused: notes[Refused], Lost: notes[Lost]}
 }
 
-func (t *Total) count(notes []Note) {
-	for _, note := range notes {
-		switch note.Subject {
-		case Refused:
-			t.Refused++
-		case Lost:
-			t.Lost++
-		case Remark, Skipped:
-		}
+// allNotes returns the notes on an object and on its quotas.
+func (o *Outcome) allNotes() []Note {
+	notes := o.Notes
+	for _, manifest := range o.Manifests {
+		notes = slices.Concat(notes, manifest.Notes)
 	}
+	return notes
 }

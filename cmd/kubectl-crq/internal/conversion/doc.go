@@ -7,11 +7,13 @@
 // what Capsule's Tenant, ResourcePool and GlobalResourceQuota say of quotas.
 //
 // Invariants:
-//   - Whatever the input says is in a quota of the output or in a comment. Each
-//     field is known by its path; what a conversion takes is crossed off, and what
-//     is left at the end was not carried over.
+//   - Each document of the input, and each quota within another object or text, is
+//     converted, or a comment says why not, or that its kind isn't known.
+//   - Each field of a converted object is in a quota of the output or in a comment:
+//     it is decoded strictly, into types that have only the fields that are converted.
 //   - A quota that comes out is valid. What would not be is a comment.
 //   - The same input gives the same output, in the order of the input.
+//   - No comment has an error of a decoder in Go's words.
 //
 // It knows text: what is in files, and neither files nor clusters.
 package conversion

@@ -5,7 +5,9 @@ package conversion
 
 import (
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,32 +28,40 @@ const (
 
 // kindConversion is how one kind is converted.
 type kindConversion struct {
-	// versions are those whose fields are known.
+	// versions are those whose fields are known, the newest one last.
 	versions []string
-	convert  func(object *Object, defaultNamespace string, outcome *Outcome) error
+	convert  func(object *Object, outcome *Outcome) error
 	// fields are those that may be left, and why.
 	fields []fieldNote
+	// places are the paths of the fields that may stand at a wrong one.
+	places []string
 }
 
 func conversions() map[schema.GroupKind]kindConversion {
-	openShift := kindConversion{versions: []string{"v1"}, convert: convertOpenShift}
+	inSpec := strings.Fields("spec.hard")
+	inQuota := strings.Fields("spec.quota spec.quota.hard spec.quota.scopes spec.quota.scopeSelector")
+	labeled := append(strings.Fields("spec.selector spec.selector.labels spec.selector.annotations spec.selector.labels.matchLabels "+
+		"spec.selector.labels.matchExpressions"), inQuota...)
+	inItems := strings.Fields("spec.resourceQuotas spec.resourceQuotas.items spec.resourceQuotas.scope spec.resourceQuotas.items[].hard " +
+		"spec.resourceQuotas.items[].scopes spec.resourceQuotas.items[].scopeSelector")
+	openShift := kindConversion{versions: []string{"v1"}, convert: convertOpenShift, places: labeled}
 	return map[schema.GroupKind]kindConversion{
 		{Group: openShiftGroup, Kind: "ClusterResourceQuota"}: openShift,
 		{Group: coreGroup, Kind: "ClusterResourceQuota"}:      openShift,
 		{Group: hncGroup, Kind: "HierarchicalResourceQuota"}: {
-			versions: []string{"v1alpha2"}, convert: convertHNC,
+			versions: []string{"v1alpha2"}, convert: convertHNC, places: inSpec,
 		},
 		{Group: capsuleGroup, Kind: "Tenant"}: {
-			versions: []string{"v1beta1", "v1beta2"}, convert: convertTenant, fields: ofTenant,
+			versions: []string{"v1beta1", "v1beta2"}, convert: convertTenant, fields: ofTenant(), places: inItems,
 		},
 		{Group: capsuleGroup, Kind: "ResourcePool"}: {
-			versions: []string{"v1beta2"}, convert: convertResourcePool, fields: ofResourcePool,
+			versions: []string{"v1beta2"}, convert: convertResourcePool, fields: ofResourcePool, places: append(inQuota, "spec.selectors"),
 		},
 		{Group: capsuleGroup, Kind: "GlobalResourceQuota"}: {
-			versions: []string{"v1beta2"}, convert: convertGlobalResourceQuota,
+			versions: []string{"v1beta2"}, convert: convertGlobalResourceQuota, places: append(inQuota, "spec.namespaceSelectors"),
 		},
 		{Group: kubeVirtGroup, Kind: "ApplicationAwareClusterResourceQuota"}: {
-			versions: []string{"v1alpha1"}, convert: convertKubeVirt,
+			versions: []string{"v1alpha1"}, convert: convertKubeVirt, places: labeled,
 		},
 	}
 }
@@ -60,6 +70,7 @@ func conversions() map[schema.GroupKind]kindConversion {
 func notConverted() map[schema.GroupKind]Note {
 	return map[schema.GroupKind]Note{
 		{Group: quotav1.GroupVersion.Group, Kind: "ClusterResourceQuota"}:           {Skipped, skippedAlready},
+		{Group: quotav1.GroupVersion.Group, Kind: "LocalResourceQuota"}:             {Skipped, skippedView},
 		{Group: openShiftGroup, Kind: "AppliedClusterResourceQuota"}:                {Skipped, skippedView},
 		{Group: coreGroup, Kind: "AppliedClusterResourceQuota"}:                     {Skipped, skippedView},
 		{Group: coreGroup, Kind: "ResourceQuota"}:                                   {Skipped, skippedSingle},
@@ -69,52 +80,33 @@ func notConverted() map[schema.GroupKind]Note {
 		{Group: capsuleGroup, Kind: "ResourcePoolClaim"}:                            {Lost, lostClaim},
 		{Group: capsuleGroup, Kind: "CustomQuota"}:                                  {Lost, lostCustom},
 		{Group: capsuleGroup, Kind: "GlobalCustomQuota"}:                            {Lost, lostCustom},
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:           {Skipped, skippedDefinition},
 	}
-}
-
-// conversionOf returns how a kind is converted, or why it isn't.
-func conversionOf(kind schema.GroupVersionKind) (as kindConversion, why Note, converted bool) {
-	as, converted = conversions()[kind.GroupKind()]
-	if !converted {
-		why, known := notConverted()[kind.GroupKind()]
-		if !known {
-			why = Note{Skipped, skippedOther}
-		}
-		return kindConversion{}, why, false
-	}
-	if !slices.Contains(as.versions, kind.Version) {
-		return kindConversion{}, Note{Refused, unknownVersion(kind, as.versions)}, false
-	}
-	return as, Note{}, true
 }
 
 // described returns a quota with the name, labels and annotations of the object.
-func (o *Object) described(name string) (*quotav1.ClusterResourceQuota, error) {
-	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := o.take(&quota.Labels, "metadata", "labels"); err != nil {
-		return nil, err
+func (o *Object) described(name string) *quotav1.ClusterResourceQuota {
+	annotations := maps.Clone(o.metadata.Annotations)
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	if len(annotations) == 0 {
+		annotations = nil
 	}
-	if err := o.take(&quota.Annotations, "metadata", "annotations"); err != nil {
-		return nil, err
-	}
-	delete(quota.Annotations, corev1.LastAppliedConfigAnnotation)
-	if len(quota.Annotations) == 0 {
-		quota.Annotations = nil
-	}
-	return quota, nil
+	return &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: o.metadata.Labels, Annotations: annotations}}
 }
 
 // withSpec returns a quota with the name, labels, annotations and spec of an object whose spec has the same fields.
 func (o *Object) withSpec(outcome *Outcome) (*quotav1.ClusterResourceQuota, error) {
-	quota, err := o.described(o.metadata("name"))
-	if err != nil {
+	var spec struct {
+		Selector quotav1.ClusterResourceQuotaSelector `json:"selector"`
+		Quota    quotav1.ResourceQuotaSpec            `json:"quota"`
+	}
+	if err := o.decode("spec", &spec); err != nil {
 		return nil, err
 	}
-	if err := o.take(&quota.Spec, "spec"); err != nil {
-		return nil, err
-	}
+	quota := o.described(o.metadata.Name)
+	quota.Spec.Selector, quota.Spec.Quota = spec.Selector, spec.Quota
 	if len(quota.Spec.Selector.AnnotationSelector) > 0 {
-		outcome.remark(annotationsAsked)
+		outcome.note(Remark, annotationsAsked)
 	}
 	return quota, nil
 }
@@ -127,7 +119,7 @@ const (
 
 // convertOpenShift converts OpenShift's ClusterResourceQuota, whose spec has the
 // same fields (github.com/openshift/api, quota/v1/types.go, from v3.9.0 to 2026).
-func convertOpenShift(object *Object, _ string, outcome *Outcome) error {
+func convertOpenShift(object *Object, outcome *Outcome) error {
 	quota, err := object.withSpec(outcome)
 	if err != nil {
 		return err
@@ -147,28 +139,78 @@ const treeLabelSuffix = ".tree.hnc.x-k8s.io/depth"
 // nothing else (sigs.k8s.io/hierarchical-namespaces v1.1.0,
 // api/v1alpha2/hierarchicalresourcequota_types.go). Its name is unique in its
 // namespace only, so the quota's begins with that.
-func convertHNC(object *Object, defaultNamespace string, outcome *Outcome) error {
-	namespace := object.metadata("namespace")
-	if namespace == "" {
-		namespace = defaultNamespace
-	}
+func convertHNC(object *Object, outcome *Outcome) error {
+	namespace := object.metadata.Namespace
 	if namespace == "" {
 		return errors.New(withoutNamespace)
 	}
-	quota, err := object.described(namespace + "-" + object.metadata("name"))
-	if err != nil {
+	var spec struct {
+		Hard corev1.ResourceList `json:"hard"`
+	}
+	if err := object.decode("spec", &spec); err != nil {
 		return err
 	}
-	if err := object.take(&quota.Spec.Quota.Hard, "spec", "hard"); err != nil {
-		return err
-	}
-	object.ignore("metadata.namespace")
+	quota := object.described(namespace + "-" + object.metadata.Name)
+	quota.Spec.Quota.Hard = spec.Hard
 	quota.Spec.Selector = quotav1.ClusterResourceQuotaSelector{LabelSelector: &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: namespace + treeLabelSuffix, Operator: metav1.LabelSelectorOpExists},
 		},
 	}}
-	outcome.remark(hncLabelsStop(namespace))
+	outcome.note(Remark, hncLabelsStop(namespace))
 	outcome.add(quota)
 	return nil
+}
+
+const (
+	// machineInstances, machineCPU and machineMemory are the names by which KubeVirt limits virtual machines apart from
+	// pods (github.com/kubevirt/application-aware-quota, pkg/apis/core/v1alpha1/types.go). It writes requests. before
+	// them; some of its users leave that out.
+	machineInstances = "instances/vmi"
+	machineCPU       = "cpu/vmi"
+	machineMemory    = "memory/vmi"
+	// countedMachines counts virtual machines that run by their own resource.
+	countedMachines = corev1.ResourceName("count/virtualmachineinstances.kubevirt.io")
+)
+
+// convertKubeVirt converts KubeVirt's ApplicationAwareClusterResourceQuota, whose spec is that
+// of OpenShift's ClusterResourceQuota, with limits on virtual machines besides.
+func convertKubeVirt(object *Object, outcome *Outcome) error {
+	quota, err := object.withSpec(outcome)
+	if err != nil {
+		return err
+	}
+	convertMachines(&quota.Spec.Quota, outcome)
+	outcome.note(Remark, notGated)
+	outcome.add(quota)
+	return nil
+}
+
+// convertMachines replaces the limits on virtual machines. How many there may be is counted by
+// their own resource; what they were asked to have isn't counted.
+func convertMachines(spec *quotav1.ResourceQuotaSpec, outcome *Outcome) {
+	for _, name := range slices.Sorted(maps.Keys(spec.Hard)) {
+		limit := spec.Hard[name]
+		switch strings.TrimPrefix(string(name), "requests.") {
+		case machineInstances:
+			countInstead(spec, name, countedMachines, outcome, "KubeVirt")
+		case machineCPU, machineMemory:
+			delete(spec.Hard, name)
+			outcome.note(Lost, machinesNotCounted(name, limit.String()))
+		}
+	}
+}
+
+// countInstead replaces a limit by a count of the resource. A quota with scopes counts only what can be in a scope.
+func countInstead(spec *quotav1.ResourceQuotaSpec, name, counted corev1.ResourceName, outcome *Outcome, peer string) {
+	limit := spec.Hard[name]
+	delete(spec.Hard, name)
+	if len(spec.Scopes) > 0 || spec.ScopeSelector != nil {
+		outcome.note(Lost, neverInScope(name, limit.String(), counted))
+		return
+	}
+	if other, both := spec.Hard[counted]; !both || limit.Cmp(other) < 0 {
+		spec.Hard[counted] = limit
+	}
+	outcome.note(Remark, renamed(name, limit.String(), peer, counted))
 }

@@ -163,6 +163,19 @@ func addSomewhere(t *rapid.T, content map[string]any) {
 	at[name] = anything(2).Draw(t, "value")
 }
 
+// leaves returns all values that say something by their paths.
+func leaves(content any) map[string]any {
+	all := map[string]any{}
+	walk("", content, func(path string, value any) {
+		switch value.(type) {
+		case nil, map[string]any, []any:
+		default:
+			all[path] = value
+		}
+	})
+	return all
+}
+
 func objectsIn(value any) []map[string]any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -199,12 +212,8 @@ func foundInClusters(t *testing.T) []map[string]any {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := Read(name, content)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, object := range objects {
-			if _, _, converted := conversionOf(object.kind); converted {
+		for _, object := range Read(name, content) {
+			if as := conversions()[object.kind.GroupKind()]; slices.Contains(as.versions, object.kind.Version) {
 				found = append(found, object.content)
 			}
 		}
@@ -282,25 +291,65 @@ func selects(t *rapid.T, selector metav1.LabelSelector, namespace map[string]str
 	return compiled.Matches(labels.Set(namespace))
 }
 
-func FuzzRead(f *testing.F) {
+// shapes are texts that are not plain objects of kinds that are converted.
+func shapes(tb testing.TB) [][]byte {
+	tb.Helper()
+	var all [][]byte
 	for _, name := range goldens {
 		content, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
 		if err != nil {
-			f.Fatal(err)
+			tb.Fatal(err)
 		}
-		f.Add(content)
+		all = append(all, content)
 	}
-	f.Add([]byte(`{"kind":"List","items":[1,null,{"kind":"List","items":[]}]} {"a":1}`))
-	f.Add([]byte("{a: b}\n---\n--- # next\n- 1"))
-	f.Add([]byte("apiVersion: hnc.x-k8s.io/v1alpha2\nkind: HierarchicalResourceQuota\nmetadata: 7\nspec: [1]"))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		if bytes.Contains(content, []byte("&")) {
-			return // anchors make a small file large
+	for _, shape := range []string{
+		`{"kind":"List","items":[1,null,{"kind":"List","items":[]}]} {"a":1}`, "{a: b}\n---\n--- # next\n- 1",
+		"apiVersion: hnc.x-k8s.io/v1alpha2\nkind: HierarchicalResourceQuota\nmetadata: 7\nspec: [1]",
+		"kind: Template\nobjects: [{apiVersion: v1, kind: ClusterResourceQuota, metadata: {name: '${N}'}, spec: {}}]",
+		"kind: ConfigMap\ndata: {a: 'kind: Tenant\n\napiVersion: capsule.clastix.io/v1beta2'}",
+		"{{ if .x }}\n---\napiVersion: quota.openshift.io/v1\nkind: ClusterResourceQuota\nspec: {scopes: [x], quota: {hard: {pods: null}}}\n{{ end }}",
+		"{a: b}: c\n--- {~: d}\n...\n!!binary x: .nan\n", "\xff\xfek\x00", "? [a]\n: {hard: 1e999999999}", "a: !!int x\n<<: [1]\n", "%YAML 1.1\n---\na: *b",
+	} {
+		all = append(all, []byte(shape))
+	}
+	return all
+}
+
+// wantAnswered fails unless each text is answered in people's words, and what comes out is read as what it is.
+func wantAnswered(tb interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}, content []byte,
+) {
+	tb.Helper()
+	if bytes.Contains(content, []byte("&")) {
+		return // anchors make a small file large
+	}
+	outcomes := Convert(Read("input", content), "shop")
+	wantReadAgain(tb, outcomes)
+	comments := Comments(outcomes)
+	if len(comments) == 0 && Sum(outcomes).Quotas == 0 || goWords.Match(comments) && !goWords.Match(content) {
+		tb.Fatalf("%q is answered %q", content, comments)
+	}
+}
+
+func TestEveryTextIsAnswered(t *testing.T) {
+	all := shapes(t)
+	rapid.Check(t, func(t *rapid.T) {
+		var text []byte
+		for range rapid.IntRange(1, 4).Draw(t, "parts") {
+			shape := rapid.SampledFrom(all).Draw(t, "shape")
+			from := rapid.IntRange(0, len(shape)).Draw(t, "from")
+			text = append(text, shape[from:rapid.IntRange(from, len(shape)).Draw(t, "to")]...)
+			text = append(text, rapid.SampledFrom([]string{"", "\n---\n", "\n", ": ", "{{ .Values.x }}", "{", "]", "\x00", "\"", "- ", "\t"}).Draw(t, "between")...)
 		}
-		objects, err := Read("input", content)
-		if err != nil {
-			return
-		}
-		wantReadAgain(t, Convert(objects, "shop"))
+		wantAnswered(t, text)
 	})
+}
+
+func FuzzRead(f *testing.F) {
+	for _, shape := range shapes(f) {
+		f.Add(shape)
+	}
+	f.Fuzz(func(t *testing.T, content []byte) { wantAnswered(t, content) })
 }

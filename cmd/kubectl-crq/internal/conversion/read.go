@@ -4,28 +4,33 @@
 package conversion
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	goyaml "go.yaml.in/yaml/v2"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
 // Read returns the objects in YAML documents or JSON texts, with the items of
-// lists in their place. A name that a document gives twice is an error: one of
-// the two values would be lost.
-func Read(file string, content []byte) ([]Object, error) {
-	texts, err := split(content)
+// lists in their place. What can't be read is an Object that says why.
+func Read(file string, content []byte) []Object {
+	// PowerShell writes UTF-16.
+	content, _, err := transform.Bytes(unicode.BOMOverride(encoding.Nop.NewDecoder()), content)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
+		return []Object{NoObject(Refused, file, notYAML)}
 	}
 	var objects []Object
+	texts := split(content)
 	for i, document := range texts {
 		origin := file
 		if len(texts) > 1 {
@@ -33,61 +38,69 @@ func Read(file string, content []byte) ([]Object, error) {
 		}
 		content, err := parse(document)
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", origin, err)
+			unread := NoObject(Refused, origin, unreadable(string(document), err))
+			unread.text = string(document)
+			objects = append(objects, unread)
+			continue
 		}
-		if content != nil {
-			objects = flatten(objects, origin, content)
-		}
+		objects = flatten(objects, origin, content)
 	}
-	return objects, nil
+	if len(objects) == 0 {
+		return []Object{NoObject(Skipped, file, nothingInIt)}
+	}
+	return objects
 }
+
+var (
+	// boundary is a line that begins or ends a document.
+	boundary = regexp.MustCompile(`(?m)^(---|\.{3})([ \t].*)?$`)
+	// blank is a document with nothing but comments.
+	blank = regexp.MustCompile(`^(---|\.{3})?(\s+|#.*)*$`)
+)
 
 // split returns the JSON texts of a file that begins like JSON, and the
 // documents of any other.
-func split(content []byte) ([][]byte, error) {
-	if bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) {
-		if texts, err := splitJSON(content); err == nil {
-			return texts, nil
-		}
-		// Braces begin YAML as well.
+func split(content []byte) [][]byte {
+	if texts, isJSON := splitJSON(content); isJSON {
+		return texts
 	}
+	content = bytes.ReplaceAll(bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
 	var documents [][]byte
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
-	for {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return documents, nil
+	begin := 0
+	for _, at := range boundary.FindAllIndex(content, -1) {
+		end := at[0]
+		if content[end] == '.' {
+			end = at[1]
 		}
-		if err != nil {
-			return nil, fmt.Errorf("looking for the end of document %d: %w", len(documents)+1, err)
-		}
-		documents = append(documents, document)
+		documents = append(documents, content[begin:end])
+		begin = end
 	}
+	return slices.DeleteFunc(append(documents, content[begin:]), blank.Match)
 }
 
-func splitJSON(content []byte) ([][]byte, error) {
-	var texts [][]byte
+func splitJSON(content []byte) (texts [][]byte, isJSON bool) {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	for {
-		var object json.RawMessage
-		err := decoder.Decode(&object)
-		if errors.Is(err, io.EOF) {
-			return texts, nil
-		}
+		var text json.RawMessage
+		err := decoder.Decode(&text)
 		if err != nil {
-			return nil, fmt.Errorf("parsing JSON: %w", err)
+			return texts, errors.Is(err, io.EOF) && len(texts) > 0
 		}
-		texts = append(texts, object)
+		texts = append(texts, text)
 	}
 }
 
-// parse returns the document's content, or nil where there is none.
-func parse(document []byte) (map[string]any, error) {
+// parse returns the content of a document. A name that it gives twice is an error:
+// one of the two values would be lost.
+func parse(document []byte) (any, error) {
 	asJSON := document
 	if !json.Valid(asJSON) {
 		var err error
 		if asJSON, err = yaml.YAMLToJSONStrict(document); err != nil {
 			return nil, fmt.Errorf("parsing YAML: %w", err)
+		}
+		if !isWhole(document) {
+			return nil, errors.New("it goes on after its end: begin each object with a line of three dashes")
 		}
 	}
 	var content any
@@ -95,34 +108,41 @@ func parse(document []byte) (map[string]any, error) {
 	if err := errors.Join(append(strict, err)...); err != nil {
 		return nil, fmt.Errorf("parsing JSON: %w", err)
 	}
-	switch content := content.(type) {
-	case nil:
-		return nil, nil //nolint:nilnil // an empty document is no object, and no mistake
-	case map[string]any:
-		return content, nil
-	}
-	return nil, errors.New("not an object: it must have apiVersion, kind and metadata")
+	return content, nil
+}
+
+// isWhole reports whether a document is all of the text. The parser passes over what follows.
+func isWhole(text []byte) bool {
+	decoder := goyaml.NewDecoder(bytes.NewReader(text))
+	var content any
+	return decoder.Decode(&content) == nil && errors.Is(decoder.Decode(&content), io.EOF)
 }
 
 // flatten appends the object, or the items of a list in its place. An item of a
 // list as the API server returns it has no kind of its own.
-func flatten(objects []Object, origin string, content map[string]any) []Object {
-	kind := text(content, "kind")
-	items, listed := content["items"].([]any)
-	if !listed || !strings.HasSuffix(kind, "List") {
-		return append(objects, newObject(origin, content))
-	}
-	for i, item := range items {
-		fields, isObject := item.(map[string]any)
-		if !isObject {
-			fields = map[string]any{}
+func flatten(objects []Object, origin string, content any) []Object {
+	switch content := content.(type) {
+	case nil:
+		return objects
+	case []any:
+		for i, item := range content {
+			objects = flatten(objects, fmt.Sprintf("%s, item %d", origin, i+1), item)
 		}
-		if text(fields, "kind") == "" && kind != "List" {
-			fields["kind"], fields["apiVersion"] = strings.TrimSuffix(kind, "List"), content["apiVersion"]
+		return objects
+	case map[string]any:
+		kind := text(content, "kind")
+		items, listed := content["items"].([]any)
+		if !listed || !strings.HasSuffix(kind, "List") {
+			return append(objects, newObject(origin, content))
 		}
-		objects = flatten(objects, fmt.Sprintf("%s, item %d", origin, i+1), fields)
+		for _, item := range items {
+			if fields, isObject := item.(map[string]any); isObject && text(fields, "kind") == "" && kind != "List" {
+				fields["kind"], fields["apiVersion"] = strings.TrimSuffix(kind, "List"), content["apiVersion"]
+			}
+		}
+		return flatten(objects, origin, items)
 	}
-	return objects
+	return append(objects, NoObject(Refused, origin, noObject))
 }
 
 func text(fields map[string]any, name string) string {

@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -25,9 +26,9 @@ type fieldNote struct {
 //
 //nolint:gochecknoglobals // a table
 var ofServer = []string{
-	"apiVersion", "kind", "status", "metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.generation",
+	"apiVersion", "kind", "status", "metadata.uid", "metadata.resourceVersion", "metadata.generation",
 	"metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.selfLink",
-	"metadata.managedFields", "metadata.generateName", `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`,
+	"metadata.managedFields", "metadata.generateName",
 }
 
 //nolint:gochecknoglobals // a table
@@ -36,37 +37,23 @@ var ofAnyKind = []fieldNote{
 	{"metadata.ownerReferences", Remark, "the quota isn't deleted together with anything"},
 }
 
-const ofTheTenant = "no quota, and stays with Capsule"
-
-//nolint:gochecknoglobals // a table
-var ofTenant = []fieldNote{
-	{"metadata.labels", Remark, "the Tenant's, not its quotas'"},
-	{"metadata.annotations", Remark, "the Tenant's, not its quotas'"},
-	{"spec.namespaceOptions", Remark, ofTheTenant},
-	{"spec.namespaceOptions.quota", Lost, "a ClusterResourceQuota limits what is in namespaces, not how many there are; keep Capsule for " +
-		"it, or limit who may create namespaces"},
-	{"spec.limitRanges", Lost, "create a LimitRange in each of the tenant's namespaces; without its defaults, pods that state no " +
-		"requests or limits are refused under a quota on these"},
-	{"spec.owners", Remark, ofTheTenant},
-	{"spec.permissions", Remark, ofTheTenant},
-	{"spec.serviceOptions", Remark, ofTheTenant},
-	{"spec.storageClasses", Remark, ofTheTenant},
-	{"spec.ingressOptions", Remark, ofTheTenant},
-	{"spec.gatewayOptions", Remark, ofTheTenant},
-	{"spec.podOptions", Remark, ofTheTenant},
-	{"spec.deviceClasses", Remark, ofTheTenant},
-	{"spec.containerRegistries", Remark, ofTheTenant},
-	{"spec.nodeSelector", Remark, ofTheTenant},
-	{"spec.networkPolicies", Remark, ofTheTenant},
-	{"spec.additionalRoleBindings", Remark, ofTheTenant},
-	{"spec.imagePullPolicies", Remark, ofTheTenant},
-	{"spec.runtimeClasses", Remark, ofTheTenant},
-	{"spec.priorityClasses", Remark, ofTheTenant},
-	{"spec.cordoned", Remark, ofTheTenant},
-	{"spec.preventDeletion", Remark, ofTheTenant},
-	{"spec.forceTenantPrefix", Remark, ofTheTenant},
-	{"spec.rules", Remark, "what they say besides quotas stays with Capsule"},
-	{"spec.data", Remark, ofTheTenant},
+func ofTenant() []fieldNote {
+	others := strings.Fields("namespaceOptions owners permissions serviceOptions storageClasses ingressOptions " +
+		"gatewayOptions podOptions deviceClasses containerRegistries nodeSelector networkPolicies additionalRoleBindings " +
+		"imagePullPolicies runtimeClasses priorityClasses cordoned preventDeletion forceTenantPrefix data")
+	notes := make([]fieldNote, 0, len(others))
+	for _, field := range others {
+		notes = append(notes, fieldNote{"spec." + field, Remark, "no quota, and stays with Capsule"})
+	}
+	return append([]fieldNote{
+		{"metadata.labels", Remark, "the Tenant's, not its quotas'"},
+		{"metadata.annotations", Remark, "the Tenant's, not its quotas'"},
+		{"spec.namespaceOptions.quota", Lost, "a ClusterResourceQuota limits what is in namespaces, not how many there are; keep Capsule " +
+			"for it, or limit who may create namespaces"},
+		{"spec.limitRanges", Lost, "create a LimitRange in each of the tenant's namespaces; without its defaults, pods that state no " +
+			"requests or limits are refused under a quota on these"},
+		{"spec.rules", Remark, "what they say besides quotas stays with Capsule"},
+	}, notes...)
 }
 
 //nolint:gochecknoglobals // a table
@@ -75,20 +62,53 @@ var ofResourcePool = []fieldNote{
 	{"spec.config", Lost, "it is about claims, and a ClusterResourceQuota has none"},
 }
 
-// fieldLeft names a field that is known and left, with its value where it has one.
-func fieldLeft(about fieldNote, left map[string]any) string {
-	if value, single := left[about.prefix]; single {
-		return fmt.Sprintf("%s: %s: %s", about.prefix, valueOf(value), about.why)
-	}
-	return fmt.Sprintf("%s: %s", about.prefix, about.why)
+func misplacedField(path, right string) string {
+	return fmt.Sprintf("%s: it belongs to %s, and had no effect where it stands: move it", path, right)
 }
 
-func unknownField(path string, value any) string {
-	return fmt.Sprintf("%s: %s: a ClusterResourceQuota has nothing for it", path, valueOf(value))
+// wrongType names types in people's words; Go's are those of the decoder.
+func wrongType(path, expected, given string) string {
+	words := map[string]string{
+		"string": "a text", "bool": "true or false", "array": "a list", "slice": "a list",
+		"object": "an object", "map": "an object", "struct": "an object",
+	}
+	return fmt.Sprintf("%s: expected %s, not %s", path, cmp.Or(words[expected], "a number"), cmp.Or(words[given], "a number"))
+}
+
+// thenConvert reads what a command has written.
+const thenConvert = " | kubectl crq convert -f -"
+
+const (
+	notYAML     = "it is no valid YAML or JSON: correct it"
+	noObject    = "not an object: expected apiVersion, kind and metadata"
+	nothingInIt = "nothing is in it"
+	moreUnknown = "more than 100 fields: remove those that are named here, and convert it again"
+)
+
+func foreignQuota(kind schema.GroupVersionKind, where string) string {
+	return fmt.Sprintf("shared quotas of %s aren't known%s: write a ClusterResourceQuota by hand; "+
+		"kubectl explain crq.spec shows its fields",
+		cmp.Or(kind.Group, "objects without a known apiVersion"), where)
+}
+
+func misspelt(near schema.GroupVersionKind) string {
+	return fmt.Sprintf("write apiVersion: %s and kind: %s", near.GroupVersion(), near.Kind)
+}
+
+// holdsQuotas says how to take quotas out of an object.
+func holdsQuotas(quotas []string, kind string) string {
+	next := "save it as a file of its own, and convert that"
+	switch kind {
+	case "Template":
+		next = "expand it first (oc process -f FILE --local -o yaml" + thenConvert + ")"
+	case "Kustomization":
+		next = "expand it first (kubectl kustomize DIRECTORY" + thenConvert + ")"
+	}
+	return fmt.Sprintf("it holds %s: %s", strings.Join(quotas, ", "), next)
 }
 
 const (
-	withoutName      = "it has no metadata.name"
+	withoutName      = "it has no metadata.name: give it one"
 	withoutNamespace = "it has no metadata.namespace: name the namespace that it is in by --namespace"
 
 	annotationsAsked = "annotations can't be part of a webhook's selector: the operator is asked in every namespace that " +
@@ -107,11 +127,11 @@ const (
 )
 
 func renamed(name corev1.ResourceName, limit, peer string, counted corev1.ResourceName) string {
-	return fmt.Sprintf("spec.quota.hard[%q]: %q: %s's name; it is %s now", name, limit, peer, counted)
+	return fmt.Sprintf("spec.quota.hard.%s: %q: %s's name; it is %s now", name, limit, peer, counted)
 }
 
 func neverInScope(name corev1.ResourceName, limit string, counted corev1.ResourceName) string {
-	return fmt.Sprintf("spec.quota.hard[%q]: %q: the quota's scopes don't apply to %s, so that it would never count: "+
+	return fmt.Sprintf("spec.quota.hard.%s: %q: the quota's scopes don't apply to %s, so that it would never count: "+
 		"put %s into a quota without scopes", name, limit, plurals[counted], counted)
 }
 
@@ -121,7 +141,7 @@ func neverInScope(name corev1.ResourceName, limit string, counted corev1.Resourc
 var plurals = map[corev1.ResourceName]string{countedMachines: "virtual machines", countedImageStreams: "image streams"}
 
 func machinesNotCounted(name corev1.ResourceName, limit string) string {
-	return fmt.Sprintf("spec.quota.hard[%q]: %q: only what pods request is counted, the part of virtual machines included: raise the "+
+	return fmt.Sprintf("spec.quota.hard.%s: %q: only what pods request is counted, the part of virtual machines included: raise the "+
 		"limit on pods' requests by that, and by what their pods take besides", name, limit)
 }
 
@@ -162,10 +182,6 @@ func noQuantity(path string, value any) string {
 	return fmt.Sprintf("%s: %s: expected a quantity, as in 500m, 2 or 64Gi", path, valueOf(value))
 }
 
-func nameShortened(name string) string {
-	return fmt.Sprintf("the name was too long, and is shortened: %s", name)
-}
-
 func nameTaken(name, source string) string {
 	return fmt.Sprintf("%s: %s has given a quota of this name already: rename one of them in the input", name, source)
 }
@@ -186,9 +202,11 @@ const (
 	skippedGated   = "it limits one namespace, while KubeVirt's controller runs; a ResourceQuota does so without it"
 	skippedAAQ     = "it sets up KubeVirt's controller: here each pod is charged what it requests, whatever vmiCalculatorConfiguration " +
 		"and sidecarEvaluators say"
-	lostClaim    = "a claim on a ResourcePool; a ClusterResourceQuota has no claims"
-	lostCustom   = "it sums up fields of objects of any kind; a ClusterResourceQuota can count them: count/RESOURCE.GROUP"
-	skippedOther = "no quota that several namespaces share"
+	lostClaim         = "a claim on a ResourcePool; a ClusterResourceQuota has no claims"
+	lostCustom        = "it sums up fields of objects of any kind; a ClusterResourceQuota can count them: count/RESOURCE.GROUP"
+	skippedWithout    = "it has no quota"
+	skippedDefinition = "it defines a kind, and is no quota"
+	skippedUnknown    = "convert doesn't know this kind, and found no shared quota in it"
 )
 
 func unknownVersion(kind schema.GroupVersionKind, versions []string) string {

@@ -4,8 +4,6 @@
 package conversion
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"maps"
 	"reflect"
@@ -16,8 +14,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -66,13 +62,9 @@ func kindOf(source string) string {
 
 // mistakes are what the API server and the operator's webhook refuse.
 func mistakes(quota *quotav1.ClusterResourceQuota) []string {
-	var errs field.ErrorList
-	for _, mistake := range utilvalidation.IsDNS1123Subdomain(quota.Name) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), quota.Name, mistake))
-	}
-	errs = append(errs, metav1validation.ValidateLabels(quota.Labels, field.NewPath("metadata", "labels"))...)
-	errs = append(errs, apivalidation.ValidateAnnotations(quota.Annotations, field.NewPath("metadata", "annotations"))...)
-	errs = append(errs, definition.Validate(quota)...)
+	errs := append(
+		apivalidation.ValidateObjectMeta(&quota.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata")),
+		definition.Validate(quota)...)
 	path, spec := field.NewPath("spec", "quota"), quota.Spec.Quota
 	if len(spec.Hard) > maxHard {
 		errs = append(errs, field.TooMany(path.Child("hard"), len(spec.Hard), maxHard))
@@ -107,17 +99,6 @@ func writable(quota *quotav1.ClusterResourceQuota) error {
 	return nil
 }
 
-// shortened returns a name that is short enough for an object, and that no other
-// long name is shortened to.
-func shortened(name string) string {
-	if len(name) <= utilvalidation.DNS1123SubdomainMaxLength {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	end := "-" + hex.EncodeToString(sum[:4])
-	return strings.TrimRight(name[:utilvalidation.DNS1123SubdomainMaxLength-len(end)], "-.") + end
-}
-
 // maxQuantity is longer than any quantity that somebody means.
 const maxQuantity = 64
 
@@ -126,27 +107,32 @@ var hasLargeExponent = regexp.MustCompile(`[eE][+-]?\d{4}`).MatchString //nolint
 
 // noQuantities names the limits that can't be read: what reads them all doesn't
 // say which.
-func noQuantities(left map[string]any) []string {
+func noQuantities(spec any) []string {
 	var bad []string
-	for _, path := range slices.Sorted(maps.Keys(left)) {
-		above := path[:max(strings.LastIndexAny(path, ".["), 0)]
-		if quoted := strings.LastIndex(path, `["`); quoted >= 0 && strings.HasSuffix(path, `"]`) {
-			above = path[:quoted]
+	walk("spec", spec, func(at string, value any) {
+		limits, isObject := value.(map[string]any)
+		if !isObject || !strings.HasSuffix(at, ".hard") {
+			return
 		}
-		if !strings.HasPrefix(path, "spec.") || !strings.HasSuffix(above, ".hard") {
-			continue
+		for _, name := range slices.Sorted(maps.Keys(limits)) {
+			if !isQuantity(limits[name]) {
+				bad = append(bad, noQuantity(at+"."+name, limits[name]))
+			}
 		}
-		if written, isText := left[path].(string); isText && !isQuantity(written) {
-			bad = append(bad, noQuantity(path, written))
-		}
-	}
+	})
 	return bad
 }
 
-func isQuantity(written string) bool {
-	if len(written) > maxQuantity || hasLargeExponent(written) {
-		return false
+func isQuantity(value any) bool {
+	switch value := value.(type) {
+	case int64, float64:
+		return true
+	case string:
+		if len(value) > maxQuantity || hasLargeExponent(value) {
+			return false
+		}
+		_, err := resource.ParseQuantity(value)
+		return err == nil
 	}
-	_, err := resource.ParseQuantity(written)
-	return err == nil
+	return false
 }

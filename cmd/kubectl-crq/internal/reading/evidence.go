@@ -6,6 +6,7 @@ package reading
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ func RefusedOf(object client.Object, kind string, events []corev1.Event, since t
 	for i := range events {
 		event := &events[i]
 		if isAbout(event, object, kind) && slices.Contains(reasonsOfRefusals(), event.Reason) {
-			found = join(found, ofEvent(event))
+			found = Join(found, ofEvent(event))
 		}
 	}
 	found = slices.DeleteFunc(found, func(refused Refused) bool { return refused.Last.Before(since) })
@@ -60,7 +61,7 @@ func RefusedByName(resource schema.GroupResource, name string, events []corev1.E
 	var found []Refused
 	for i := range events {
 		if isAboutName(events[i].Message, resource, name) {
-			found = join(found, ofEvent(&events[i]))
+			found = Join(found, ofEvent(&events[i]))
 		}
 	}
 	latestFirst(found)
@@ -141,23 +142,16 @@ func ofConditions(object client.Object) []Refused {
 // isLike reports whether the two have one reason and one quota.
 func (r Refused) isLike(other Refused) bool {
 	if r.Reason == RefusedElsewhere && other.Reason == RefusedElsewhere {
-		return refuser(r.Text) == refuser(other.Text)
+		return madeUp.ReplaceAllString(r.Text, "") == madeUp.ReplaceAllString(other.Text, "")
 	}
 	return r.Reason == other.Reason && r.Quota == other.Quota && r.Missing == other.Missing
 }
 
-// refuser returns a message without the name of the refused object, of which each attempt has another one.
-func refuser(text string) string {
-	resource, rest, quoted := strings.Cut(text, ` "`)
-	_, reason, forbidden := strings.Cut(rest, `" is forbidden: `)
-	if !quoted || !forbidden {
-		return text
-	}
-	return resource + ": " + reason
-}
+// madeUp is the name of what is refused, or the end of one that a controller has made up: each attempt has another one.
+var madeUp = regexp.MustCompile(`"[^"]+" is |-([bcdfghj-np-tv-z24-9]{5}|\d+)\b`)
 
-// join adds a refusal to those that are like it: the latest one speaks for them.
-func join(known []Refused, next Refused) []Refused {
+// Join adds a refusal to those that are like it: the latest one speaks for them.
+func Join(known []Refused, next Refused) []Refused {
 	at := slices.IndexFunc(known, next.isLike)
 	if at < 0 {
 		return append(known, next)

@@ -40,39 +40,28 @@ type Inventory struct {
 // *MissingNamespaceError if there is no quota because the namespace doesn't exist.
 func (r *Reader) Inventory(ctx context.Context, namespace string) (*Inventory, error) {
 	in := client.InNamespace(namespace)
-	pods, claims := &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}
-	services, slicesOf := &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
-	deployments, replicaSets, statefulSets := &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &appsv1.StatefulSetList{}
-	daemonSets, controllers := &appsv1.DaemonSetList{}, &corev1.ReplicationControllerList{}
-	jobs, crons := &batchv1.JobList{}, &batchv1.CronJobList{}
-	views, quotas := &quotav1.LocalResourceQuotaList{}, &corev1.ResourceQuotaList{}
+	found := &Inventory{}
 	round := r.newRound()
-	round.list("pods", pods, in)
-	round.list("persistentvolumeclaims", claims, in)
-	round.list("services", services, in)
-	round.list("endpointslices", slicesOf, in)
-	round.list("deployments", deployments, in)
-	round.list("replicasets", replicaSets, in)
-	round.list("statefulsets", statefulSets, in)
-	round.list("daemonsets", daemonSets, in)
-	round.list("replicationcontrollers", controllers, in)
-	round.list("jobs", jobs, in)
-	round.list("cronjobs", crons, in)
-	round.list("resourcequotas", quotas, in)
-	notServed := round.list("localresourcequotas", views, in)
+	list(round, "pods", &corev1.PodList{}, func(l *corev1.PodList) { found.Pods = l.Items }, in)
+	list(round, "persistentvolumeclaims", &corev1.PersistentVolumeClaimList{},
+		func(l *corev1.PersistentVolumeClaimList) { found.Claims = l.Items }, in)
+	list(round, "services", &corev1.ServiceList{}, func(l *corev1.ServiceList) { found.Services = l.Items }, in)
+	list(round, "endpointslices", &discoveryv1.EndpointSliceList{}, func(l *discoveryv1.EndpointSliceList) { found.Slices = l.Items }, in)
+	list(round, "deployments", &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) { found.Deployments = l.Items }, in)
+	list(round, "replicasets", &appsv1.ReplicaSetList{}, func(l *appsv1.ReplicaSetList) { found.ReplicaSets = l.Items }, in)
+	list(round, "statefulsets", &appsv1.StatefulSetList{}, func(l *appsv1.StatefulSetList) { found.StatefulSets = l.Items }, in)
+	list(round, "daemonsets", &appsv1.DaemonSetList{}, func(l *appsv1.DaemonSetList) { found.DaemonSets = l.Items }, in)
+	list(round, "replicationcontrollers", &corev1.ReplicationControllerList{},
+		func(l *corev1.ReplicationControllerList) { found.Controllers = l.Items }, in)
+	list(round, "jobs", &batchv1.JobList{}, func(l *batchv1.JobList) { found.Jobs = l.Items }, in)
+	list(round, "cronjobs", &batchv1.CronJobList{}, func(l *batchv1.CronJobList) { found.CronJobs = l.Items }, in)
+	limits := round.limits(in)
 	if err := round.wait(ctx); err != nil {
 		return nil, err
 	}
-	forbidden := round.forbidden()
-	if slices.Contains(forbidden, "localresourcequotas") && slices.Contains(forbidden, "resourcequotas") {
+	found.Limits, found.Forbidden = limits(), round.forbidden()
+	if slices.Contains(found.Forbidden, "localresourcequotas") && slices.Contains(found.Forbidden, "resourcequotas") {
 		return nil, fmt.Errorf("you may not read any quota %s", placeText(namespace))
-	}
-	found := &Inventory{
-		Pods: pods.Items, Claims: claims.Items, Services: services.Items, Slices: slicesOf.Items,
-		Deployments: deployments.Items, ReplicaSets: replicaSets.Items, StatefulSets: statefulSets.Items,
-		DaemonSets: daemonSets.Items, Controllers: controllers.Items, Jobs: jobs.Items, CronJobs: crons.Items,
-		Limits:    Limits{Views: views.Items, Quotas: quotas.Items, NotInstalled: *notServed},
-		Forbidden: forbidden,
 	}
 	if namespace == "" || len(found.Limits.Views)+len(found.Limits.Quotas) > 0 {
 		return found, nil

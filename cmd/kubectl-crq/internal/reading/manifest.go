@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
@@ -19,6 +21,9 @@ import (
 // Manifest reads what is there of an object, and returns what applying it makes of
 // the two. The note isn't empty where it may not be read: it is taken for new.
 func (r *Reader) Manifest(ctx context.Context, object Object) (manifest fitting.Manifest, note string, err error) {
+	if err := strict(object); err != nil {
+		return fitting.Manifest{}, "", err
+	}
 	live, note, err := r.live(ctx, object)
 	if err != nil {
 		return fitting.Manifest{}, "", err
@@ -37,6 +42,19 @@ func (r *Reader) Manifest(ctx context.Context, object Object) (manifest fitting.
 		return fitting.Manifest{}, "", err
 	}
 	return manifest, note, nil
+}
+
+// strict returns an error for fields that the object's kind doesn't have. The API server refuses them by default.
+func strict(object Object) error {
+	typed, err := scheme.Scheme.New(object.GroupVersionKind())
+	if err != nil {
+		return nil //nolint:nilerr // only the API server knows its fields
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
+		return fmt.Errorf("reading %s %s/%s: %w: correct it, because kubectl apply refuses it, too",
+			object.GetKind(), object.GetNamespace(), object.GetName(), err)
+	}
+	return nil
 }
 
 // live returns nil where there is no such object.

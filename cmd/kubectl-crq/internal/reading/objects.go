@@ -90,3 +90,73 @@ func place(object *unstructured.Unstructured, target Target) error {
 	}
 	return nil
 }
+
+// mapping tells what resource a kind is.
+type mapping struct {
+	resource   schema.GroupVersionResource
+	namespaced bool
+	served     bool
+}
+
+// mappingOf asks the cluster, then the definitions among the manifests, and then
+// guesses, which it notes.
+func mappingOf(
+	object *unstructured.Unstructured, defined map[schema.GroupKind]mapping, mapper meta.RESTMapper,
+) (found mapping, note string, err error) {
+	kind := object.GroupVersionKind()
+	known, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err == nil {
+		return mapping{known.Resource, known.Scope.Name() == meta.RESTScopeNameNamespace, true}, "", nil
+	}
+	if !meta.IsNoMatchError(err) {
+		return mapping{}, "", fmt.Errorf("finding the resource of %s: %w", kind.Kind, err)
+	}
+	if found, ok := defined[kind.GroupKind()]; ok {
+		found.resource.Version = kind.Version
+		return found, "", nil
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	return mapping{resource: plural, namespaced: true}, guessed(kind, plural), nil
+}
+
+// definitions returns what the CustomResourceDefinitions among the objects define.
+func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]mapping {
+	defined := map[schema.GroupKind]mapping{}
+	for _, object := range objects {
+		if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
+			continue
+		}
+		text := func(fields ...string) string {
+			value, _, err := unstructured.NestedString(object.Object, append([]string{"spec"}, fields...)...)
+			if err != nil {
+				return ""
+			}
+			return value
+		}
+		defined[schema.GroupKind{Group: text("group"), Kind: text("names", "kind")}] = mapping{
+			resource:   schema.GroupVersionResource{Group: text("group"), Resource: text("names", "plural")},
+			namespaced: text("scope") == "Namespaced",
+		}
+	}
+	return defined
+}
+
+func missingNamespace(namespace string) string {
+	return fmt.Sprintf("namespace %s doesn't exist, and which quotas will cover it isn't known: create it first, and ask again", namespace)
+}
+
+func unreadPresent(resource, namespace string) string {
+	return fmt.Sprintf("You may not read %s in namespace %s: what is there is counted as if it were to be made.", resource, namespace)
+}
+
+func unreadLive(kind, namespace, name string) string {
+	return fmt.Sprintf("You may not read %s %s/%s: it is counted as if it were new.", kind, namespace, name)
+}
+
+func otherNamespace(kind, name, named, target string) string {
+	return fmt.Sprintf("%s %s is for namespace %s, and -n says %s: leave -n out, or say -n %s", kind, name, named, target, named)
+}
+
+func guessed(kind schema.GroupVersionKind, plural schema.GroupVersionResource) string {
+	return fmt.Sprintf("The cluster doesn't serve %s %s: it is counted as %s.", kind.GroupVersion(), kind.Kind, plural.GroupResource())
+}

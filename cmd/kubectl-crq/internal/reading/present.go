@@ -5,13 +5,13 @@ package reading
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	kubecontroller "k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,23 +29,20 @@ type Nodes struct {
 func (r *Reader) Present(ctx context.Context, namespace string) (present fitting.Present, notes []string, err error) {
 	pods, sets, claims, templates := &corev1.PodList{}, &appsv1.ReplicaSetList{}, &corev1.PersistentVolumeClaimList{},
 		&resourceapi.ResourceClaimTemplateList{}
-	for _, part := range []struct {
-		list client.ObjectList
-		kind string
-	}{
-		{pods, "pods"}, {sets, "replicasets"}, {claims, "persistentvolumeclaims"},
-	} {
-		refused, err := r.tryList(ctx, part.list, client.InNamespace(namespace))
-		if err != nil {
-			return present, nil, err
-		}
-		if refused {
-			notes = append(notes, unreadPresent(part.kind, namespace))
-		}
-	}
+	round := r.newRound()
+	in := client.InNamespace(namespace)
+	list(round, "pods", pods, kept, in)
+	list(round, "replicasets", sets, kept, in)
+	list(round, "persistentvolumeclaims", claims, kept, in)
 	// Not every cluster serves them. A claim whose template is missing is noted.
-	if _, err := r.tryList(ctx, templates, client.InNamespace(namespace)); err != nil && !isNotServed(err) {
+	list(round, "resourceclaimtemplates", templates, kept, in)
+	if err := round.wait(ctx); err != nil {
 		return present, nil, err
+	}
+	for _, resource := range round.forbidden() {
+		if resource != "resourceclaimtemplates" {
+			notes = append(notes, unreadPresent(resource, namespace))
+		}
 	}
 	return presentOf(pods, sets, claims, templates), notes, nil
 }
@@ -56,7 +53,7 @@ func presentOf(
 ) fitting.Present {
 	present := fitting.Present{Claims: sets.New[string](), ClaimTemplates: map[string]*resourceapi.ResourceClaimTemplate{}}
 	for i := range pods.Items {
-		if isActive(&pods.Items[i]) {
+		if kubecontroller.IsPodActive(&pods.Items[i]) {
 			present.Pods = append(present.Pods, &pods.Items[i])
 		}
 	}
@@ -72,11 +69,6 @@ func presentOf(
 	return present
 }
 
-// isActive tells whether controllers count on the pod.
-func isActive(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
-}
-
 // NodesOf returns what tells on how many nodes a DaemonSet runs: what was said
 // counts, and else the nodes that can be read.
 func (r *Reader) NodesOf(ctx context.Context, said Nodes) (func(*appsv1.DaemonSet) (int64, bool), error) {
@@ -84,9 +76,10 @@ func (r *Reader) NodesOf(ctx context.Context, said Nodes) (func(*appsv1.DaemonSe
 		return func(*appsv1.DaemonSet) (int64, bool) { return said.Count, true }, nil
 	}
 	nodes := &corev1.NodeList{}
-	refused, err := r.tryList(ctx, nodes)
-	if err != nil {
-		return nil, fmt.Errorf("counting nodes: %w", err)
+	round := r.newRound()
+	list(round, "nodes", nodes, kept)
+	if err := round.wait(ctx); err != nil {
+		return nil, err
 	}
 	return func(set *appsv1.DaemonSet) (count int64, known bool) {
 		for i := range nodes.Items {
@@ -94,6 +87,6 @@ func (r *Reader) NodesOf(ctx context.Context, said Nodes) (func(*appsv1.DaemonSe
 				count++
 			}
 		}
-		return count, !refused
+		return count, len(round.refused) == 0
 	}, nil
 }

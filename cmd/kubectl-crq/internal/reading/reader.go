@@ -6,7 +6,11 @@ package reading
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -85,43 +89,133 @@ type Unread struct {
 	LimitRanges, PriorityClasses, RuntimeClasses, StorageClasses bool
 }
 
+// round is calls that are made at the same time.
+type round struct {
+	client client.Reader
+	calls  []func(context.Context) error
+
+	// mu guards refused.
+	mu      sync.Mutex
+	refused []string
+}
+
 // Surroundings reads what admission goes by in the namespaces, as far as it can
 // be read.
 func (r *Reader) Surroundings(ctx context.Context, namespaces []string) (found fitting.Surroundings, unread Unread, err error) {
-	for _, namespace := range namespaces {
-		ranges := &corev1.LimitRangeList{}
-		refused, err := r.tryList(ctx, ranges, client.InNamespace(namespace))
-		if err != nil {
-			return found, unread, err
-		}
-		unread.LimitRanges = unread.LimitRanges || refused
-		found.LimitRanges = append(found.LimitRanges, ranges.Items...)
+	round := r.newRound()
+	ranges := make([]corev1.LimitRangeList, len(namespaces))
+	for i, namespace := range namespaces {
+		list(round, "limitranges", &ranges[i], kept, client.InNamespace(namespace))
 	}
-	priorities, runtimes, storages := &schedulingv1.PriorityClassList{}, &nodev1.RuntimeClassList{}, &storagev1.StorageClassList{}
-	for _, part := range []struct {
-		list    client.ObjectList
-		refused *bool
-	}{
-		{priorities, &unread.PriorityClasses}, {runtimes, &unread.RuntimeClasses}, {storages, &unread.StorageClasses},
-	} {
-		if *part.refused, err = r.tryList(ctx, part.list); err != nil {
-			return found, unread, err
-		}
+	round.classes(&found)
+	if err := round.wait(ctx); err != nil {
+		return found, unread, err
 	}
-	found.PriorityClasses, found.RuntimeClasses, found.StorageClasses = priorities.Items, runtimes.Items, storages.Items
-	return found, unread, nil
+	for i := range ranges {
+		found.LimitRanges = append(found.LimitRanges, ranges[i].Items...)
+	}
+	return found, round.unread(), nil
 }
 
-// tryList tells whether the list may not be read.
-func (r *Reader) tryList(ctx context.Context, list client.ObjectList, options ...client.ListOption) (refused bool, err error) {
-	err = r.client.List(ctx, list, options...)
-	if err == nil || apierrors.IsForbidden(err) {
-		return err != nil, nil
+// classes lists the classes that admission goes by.
+func (r *round) classes(into *fitting.Surroundings) {
+	list(r, "priorityclasses", &schedulingv1.PriorityClassList{},
+		func(l *schedulingv1.PriorityClassList) { into.PriorityClasses = l.Items })
+	list(r, "runtimeclasses", &nodev1.RuntimeClassList{}, func(l *nodev1.RuntimeClassList) { into.RuntimeClasses = l.Items })
+	list(r, "storageclasses", &storagev1.StorageClassList{}, func(l *storagev1.StorageClassList) { into.StorageClasses = l.Items })
+}
+
+// unread returns what the user may not read, after wait.
+func (r *round) unread() Unread {
+	refused := func(resource string) bool { return slices.Contains(r.refused, resource) }
+	return Unread{
+		LimitRanges: refused("limitranges"), PriorityClasses: refused("priorityclasses"),
+		RuntimeClasses: refused("runtimeclasses"), StorageClasses: refused("storageclasses"),
 	}
-	return false, fmt.Errorf("reading %T: %w", list, err)
+}
+
+// limits lists the quotas, which are returned after wait.
+func (r *round) limits(options ...client.ListOption) (read func() Limits) {
+	var found Limits
+	list(r, "resourcequotas", &corev1.ResourceQuotaList{}, func(l *corev1.ResourceQuotaList) { found.Quotas = l.Items }, options...)
+	notServed := list(r, "localresourcequotas", &quotav1.LocalResourceQuotaList{},
+		func(l *quotav1.LocalResourceQuotaList) { found.Views = l.Items }, options...)
+	return func() Limits {
+		found.NotInstalled = *notServed
+		return found
+	}
 }
 
 // isNotServed tells whether the cluster doesn't serve a kind.
 func isNotServed(err error) bool {
 	return err != nil && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err))
+}
+
+func (r *Reader) newRound() *round { return &round{client: r.client} }
+
+func (r *round) call(call func(context.Context) error) { r.calls = append(r.calls, call) }
+
+// list has a resource listed and taken. If the user may not read it, wait goes on, and forbidden has it. The result is
+// set if the cluster doesn't serve it.
+func list[L client.ObjectList](r *round, resource string, into L, take func(L), options ...client.ListOption) (notServed *bool) {
+	notServed = new(bool)
+	r.call(func(ctx context.Context) error {
+		err := r.client.List(ctx, into, options...)
+		switch {
+		case err == nil:
+			take(into)
+			return nil
+		case isNotServed(err):
+			*notServed = true
+			return nil
+		case apierrors.IsForbidden(err):
+			r.forbid(resource)
+			return nil
+		}
+		return fmt.Errorf("reading %s: %w", resource, err)
+	})
+	return notServed
+}
+
+// kept is for a list that the caller keeps.
+func kept[L client.ObjectList](L) {}
+
+// forbid notes that the user may not read a resource.
+func (r *round) forbid(resource string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = append(r.refused, resource)
+}
+
+// wait makes the calls, and returns the first error.
+func (r *round) wait(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, call := range r.calls {
+		group.Go(func() error { return call(ctx) })
+	}
+	return group.Wait() //nolint:wrapcheck // each call wraps its own
+}
+
+// forbidden returns the resources that the user may not read, sorted.
+func (r *round) forbidden() []string { return slices.Sorted(slices.Values(r.refused)) }
+
+// ByPriority reports whether a limit goes by the priority classes of pods.
+func ByPriority(limit fitting.Limit) bool {
+	if slices.Contains(limit.Spec.Scopes, corev1.ResourceQuotaScopePriorityClass) {
+		return true
+	}
+	return limit.Spec.ScopeSelector != nil && slices.ContainsFunc(limit.Spec.ScopeSelector.MatchExpressions,
+		func(requirement corev1.ScopedResourceSelectorRequirement) bool {
+			return requirement.ScopeName == corev1.ResourceQuotaScopePriorityClass
+		})
+}
+
+// ByStorageClass reports whether a limit is of one storage class alone.
+func ByStorageClass(limit fitting.Limit) bool {
+	for name := range limit.Spec.Hard {
+		if strings.Contains(string(name), ".storageclass.storage.k8s.io/") {
+			return true
+		}
+	}
+	return false
 }

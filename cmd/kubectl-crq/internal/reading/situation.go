@@ -10,25 +10,21 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kubernetes/pkg/controller/deployment/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
-
-// Link is one object on the way from a workload to its pods.
-type Link struct {
-	Kind   Kind
-	Object client.Object
-}
 
 // Situation is all that says why an object doesn't come up.
 type Situation struct {
@@ -36,7 +32,7 @@ type Situation struct {
 	Namespace string
 	// Chain begins with the subject and goes on with what its controller made or scales: an autoscaler's
 	// target, a Deployment's current ReplicaSet, a CronJob's newest Job. It is empty if the subject doesn't exist.
-	Chain []Link
+	Chain []client.Object
 	// Target is what is known of an autoscaler's target.
 	Target ScaleTarget
 	// Events of the namespace that may be about refusals.
@@ -65,24 +61,24 @@ const (
 	TargetForeign ScaleTarget = "is of a kind that this command doesn't know"
 )
 
-// Workload returns the last link that makes pods: the one whose needs are compared with quotas.
-func (s *Situation) Workload() (Link, bool) {
+// Workload returns the last link that makes pods, or is one: the one whose needs are compared with quotas.
+func (s *Situation) Workload() (client.Object, bool) {
 	for i, link := range slices.Backward(s.Chain) {
 		// The ReplicaSet of a Deployment has no say: the Deployment decides how many there are.
-		if i > 0 && link.Kind.Kind == "ReplicaSet" && s.Chain[i-1].Kind.Kind == "Deployment" {
+		if isOfDeployment := i > 0 && KindOf(link).Kind == "ReplicaSet" && KindOf(s.Chain[i-1]).Kind == "Deployment"; isOfDeployment {
 			continue
 		}
-		if TemplateOf(link.Object) != nil {
+		if TemplateOf(link) != nil {
 			return link, true
 		}
 	}
-	return Link{}, false
+	return nil, false
 }
 
 // Maker returns the link whose controller creates the pods.
-func (s *Situation) Maker() Link { return s.Chain[len(s.Chain)-1] }
+func (s *Situation) Maker() client.Object { return s.Chain[len(s.Chain)-1] }
 
-// TemplateOf returns the template of a workload's pods; nil if it makes none.
+// TemplateOf returns the template of a workload's pods, or what a pod would be made of; nil for other objects.
 func TemplateOf(object client.Object) *corev1.PodTemplateSpec {
 	switch object := object.(type) {
 	case *appsv1.Deployment:
@@ -99,12 +95,14 @@ func TemplateOf(object client.Object) *corev1.PodTemplateSpec {
 		return &object.Spec.JobTemplate.Spec.Template
 	case *corev1.ReplicationController:
 		return object.Spec.Template
+	case *corev1.Pod:
+		return &corev1.PodTemplateSpec{ObjectMeta: object.ObjectMeta, Spec: object.Spec}
 	}
 	return nil
 }
 
-// Situation reads the object and all that says why it doesn't come up: in two or three rounds, each of calls made
-// at the same time. The error is apierrors' NotFound if neither the object exists nor an event is about it.
+// Situation reads the object and all that says why it doesn't come up: in one round of calls that are made at the same time,
+// and one for each link of the chain. The error is apierrors' NotFound if neither the object exists nor an event is about it.
 func (r *Reader) Situation(ctx context.Context, namespace string, subject Subject) (*Situation, error) {
 	found := &Situation{Subject: subject, Namespace: namespace}
 	if err := r.readNamespace(ctx, found); err != nil {
@@ -113,40 +111,44 @@ func (r *Reader) Situation(ctx context.Context, namespace string, subject Subjec
 	if len(found.Chain) == 0 {
 		return found, nil
 	}
-	if err := r.follow(ctx, found); err != nil {
-		return nil, err
-	}
-	return found, r.readSurroundings(ctx, found)
+	return found, r.follow(ctx, found)
 }
 
 // readNamespace reads in one round the object, and what doesn't depend on it.
 func (r *Reader) readNamespace(ctx context.Context, found *Situation) error {
 	in := client.InNamespace(found.Namespace)
-	object, missing := found.Subject.empty(), false
-	events, pods, claims, ranges := &corev1.EventList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.LimitRangeList{}
-	views, quotas := &quotav1.LocalResourceQuotaList{}, &corev1.ResourceQuotaList{}
+	object, err := empty(found.Subject.GroupVersionKind)
+	if err != nil {
+		return err
+	}
+	missing := false
+	templates := &resourceapi.ResourceClaimTemplateList{}
 	round := r.newRound()
 	round.call(func(ctx context.Context) error {
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: found.Namespace, Name: found.Subject.Name}, object)
 		missing = apierrors.IsNotFound(err)
 		return client.IgnoreNotFound(err)
 	})
-	round.list("events", events, in, client.MatchingFieldsSelector{Selector: telling()})
-	round.list("pods", pods, in, client.MatchingFieldsSelector{Selector: living()})
-	round.list("persistentvolumeclaims", claims, in)
-	round.list("limitranges", ranges, in)
-	round.list("resourcequotas", quotas, in)
-	notServed := round.list("localresourcequotas", views, in)
+	list(round, "events", &corev1.EventList{}, func(l *corev1.EventList) { found.Events = l.Items },
+		in, client.MatchingFieldsSelector{Selector: telling()})
+	list(round, "pods", &corev1.PodList{}, func(l *corev1.PodList) { found.Pods = l.Items },
+		in, client.MatchingFieldsSelector{Selector: living()})
+	list(round, "persistentvolumeclaims", &corev1.PersistentVolumeClaimList{},
+		func(l *corev1.PersistentVolumeClaimList) { found.Claims = l.Items }, in)
+	list(round, "limitranges", &corev1.LimitRangeList{},
+		func(l *corev1.LimitRangeList) { found.Surroundings.LimitRanges = l.Items }, in)
+	list(round, "resourceclaimtemplates", templates, kept, in)
+	round.classes(&found.Surroundings)
+	limits := round.limits(in)
 	if err := round.wait(ctx); err != nil {
 		return err
 	}
-	found.Events, found.Pods, found.Claims = events.Items, pods.Items, claims.Items
-	found.Limits = Limits{Views: views.Items, Quotas: quotas.Items, NotInstalled: *notServed}
-	found.Surroundings.LimitRanges = ranges.Items
-	found.Forbidden = round.forbidden()
-	found.Unread.LimitRanges = slices.Contains(found.Forbidden, "limitranges")
+	found.Limits, found.Forbidden, found.Unread = limits(), round.forbidden(), round.unread()
+	found.Present = presentOf(&corev1.PodList{Items: found.Pods}, &appsv1.ReplicaSetList{},
+		&corev1.PersistentVolumeClaimList{Items: found.Claims}, templates)
+	found.Present.Unlisted = found.isUnlisted()
 	if !missing {
-		found.Chain = []Link{{Kind: found.Subject.Kind, Object: object}}
+		found.Chain = []client.Object{object}
 	}
 	return nil
 }
@@ -169,72 +171,11 @@ func living() fields.Selector {
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
 }
 
-// readSurroundings reads only those classes and templates that what the workload makes depends on.
-func (r *Reader) readSurroundings(ctx context.Context, found *Situation) error {
-	templates := &resourceapi.ResourceClaimTemplateList{}
-	priorities, runtimes, storages := &schedulingv1.PriorityClassList{}, &nodev1.RuntimeClassList{}, &storagev1.StorageClassList{}
-	round := r.newRound()
-	want := wantedOf(found)
-	for _, part := range []struct {
-		wanted   bool
-		resource string
-		list     client.ObjectList
-	}{
-		{want.PriorityClasses, "priorityclasses", priorities}, {want.RuntimeClasses, "runtimeclasses", runtimes},
-		{want.StorageClasses, "storageclasses", storages},
-	} {
-		if part.wanted {
-			round.list(part.resource, part.list)
-		}
-	}
-	if want.templates {
-		round.list("resourceclaimtemplates", templates, client.InNamespace(found.Namespace))
-	}
-	if err := round.wait(ctx); err != nil {
-		return err
-	}
-	forbidden := round.forbidden()
-	found.Surroundings.PriorityClasses, found.Surroundings.RuntimeClasses = priorities.Items, runtimes.Items
-	found.Surroundings.StorageClasses = storages.Items
-	found.Unread.PriorityClasses = slices.Contains(forbidden, "priorityclasses")
-	found.Unread.RuntimeClasses = slices.Contains(forbidden, "runtimeclasses")
-	found.Unread.StorageClasses = slices.Contains(forbidden, "storageclasses")
-	replicaSets := found.Present.ReplicaSets
-	found.Present = presentOf(&corev1.PodList{Items: found.Pods}, &appsv1.ReplicaSetList{},
-		&corev1.PersistentVolumeClaimList{Items: found.Claims}, templates)
-	found.Present.ReplicaSets, found.Present.Unlisted = replicaSets, found.isUnlisted()
-	return nil
-}
-
 // isUnlisted reports whether the user may not list what there is, so that only statuses tell how much that is.
 func (s *Situation) isUnlisted() bool {
 	return slices.ContainsFunc([]string{"pods", "replicasets", "persistentvolumeclaims"}, func(resource string) bool {
 		return slices.Contains(s.Forbidden, resource)
 	})
-}
-
-// wanted is what a workload's pods depend on.
-type wanted struct {
-	Unread
-	templates bool
-}
-
-func wantedOf(found *Situation) wanted {
-	link, makes := found.Workload()
-	if !makes {
-		return wanted{}
-	}
-	spec := TemplateOf(link.Object).Spec
-	limits := fitting.LimitsOf(found.Limits.Views, found.Limits.Quotas)
-	fromTemplate := func(claim corev1.PodResourceClaim) bool { return claim.ResourceClaimTemplateName != nil }
-	return wanted{
-		Unread: Unread{
-			PriorityClasses: spec.PriorityClassName == "" && slices.ContainsFunc(limits, ByPriority),
-			RuntimeClasses:  spec.RuntimeClassName != nil && spec.Overhead == nil,
-			StorageClasses:  slices.ContainsFunc(limits, ByStorageClass),
-		},
-		templates: slices.ContainsFunc(spec.ResourceClaims, fromTemplate),
-	}
 }
 
 // Holders returns the ClusterResourceQuotas of these names, nil for each that the user may not read.
@@ -256,4 +197,98 @@ func (r *Reader) Holders(ctx context.Context, names []string) ([]*quotav1.Cluste
 		})
 	}
 	return read, group.Wait() //nolint:wrapcheck // wrapped above
+}
+
+// follow reads what the last link of the chain made or scales, and what that did.
+func (r *Reader) follow(ctx context.Context, found *Situation) error {
+	for {
+		var next client.Object
+		var err error
+		switch link := found.Maker().(type) {
+		case *autoscalingv2.HorizontalPodAutoscaler:
+			next, err = r.target(ctx, found, link)
+		case *appsv1.Deployment:
+			var sets []*appsv1.ReplicaSet
+			sets, err = madeBy(ctx, r, found, link, "replicasets", &appsv1.ReplicaSetList{},
+				func(l *appsv1.ReplicaSetList) []appsv1.ReplicaSet { return l.Items })
+			found.Present.ReplicaSets, found.Present.Unlisted = sets, found.isUnlisted()
+			if current := util.FindNewReplicaSet(link, sets); current != nil {
+				next = current
+			}
+		case *batchv1.CronJob:
+			var jobs []*batchv1.Job
+			jobs, err = madeBy(ctx, r, found, link, "jobs", &batchv1.JobList{}, func(l *batchv1.JobList) []batchv1.Job { return l.Items })
+			if len(jobs) > 0 {
+				next = slices.MaxFunc(jobs, func(a, b *batchv1.Job) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+			}
+		}
+		if err != nil || next == nil {
+			return err
+		}
+		found.Chain = append(found.Chain, next)
+	}
+}
+
+// madeBy lists the objects of a resource that the owner controls.
+func madeBy[L client.ObjectList, T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, r *Reader, found *Situation, owner client.Object, resource string, into L, items func(L) []T) ([]P, error) {
+	round := r.newRound()
+	list(round, resource, into, kept, client.InNamespace(found.Namespace))
+	if err := round.wait(ctx); err != nil {
+		return nil, err
+	}
+	found.Forbidden = append(found.Forbidden, round.forbidden()...)
+	var made []P
+	all := items(into)
+	for i := range all {
+		if object := P(&all[i]); metav1.IsControlledBy(object, owner) {
+			made = append(made, object)
+		}
+	}
+	return made, nil
+}
+
+// target returns what an autoscaler scales; nil if nobody can look at that.
+func (r *Reader) target(ctx context.Context, found *Situation, scaler *autoscalingv2.HorizontalPodAutoscaler) (client.Object, error) {
+	reference := scaler.Spec.ScaleTargetRef
+	kind, known := kindLike(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind).GroupKind())
+	if !known {
+		found.Target = TargetForeign
+		return nil, nil //nolint:nilnil // Target says why
+	}
+	target, err := empty(kind)
+	if err != nil {
+		return nil, err
+	}
+	err = r.client.Get(ctx, client.ObjectKey{Namespace: found.Namespace, Name: reference.Name}, target)
+	switch {
+	case apierrors.IsNotFound(err):
+		found.Target = TargetMissing
+		return nil, nil //nolint:nilnil // Target says why
+	case err != nil:
+		return nil, fmt.Errorf("reading its target: %w", err)
+	}
+	return target, nil
+}
+
+// Warning returns the latest warning among the events about an object, as in "FailedMount: MESSAGE"; empty if there is
+// none, or if the user may not read events.
+func (r *Reader) Warning(ctx context.Context, namespace, kind, name string) (string, error) {
+	var latest *corev1.Event
+	round := r.newRound()
+	list(round, "events", &corev1.EventList{}, func(l *corev1.EventList) {
+		for i := range l.Items {
+			event := &l.Items[i]
+			isIt := event.Type == corev1.EventTypeWarning && event.InvolvedObject.Kind == kind && event.InvolvedObject.Name == name
+			if isIt && (latest == nil || render.LastSeen(event).After(render.LastSeen(latest))) {
+				latest = event
+			}
+		}
+	}, client.InNamespace(namespace), client.MatchingFields{"involvedObject.kind": kind, "involvedObject.name": name})
+	if err := round.wait(ctx); err != nil || latest == nil {
+		return "", err
+	}
+	return latest.Reason + ": " + latest.Message, nil
 }

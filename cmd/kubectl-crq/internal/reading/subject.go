@@ -13,67 +13,32 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	nodev1 "k8s.io/api/node/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
-
-// Kind is a kind of object that somebody may ask about.
-type Kind struct {
-	schema.GroupVersionKind
-	// Names are what people call it, the one to complete first; the plural is the second.
-	Names []string
-	// empty returns an object of the kind.
-	empty func() client.Object
-}
-
-// Resource returns the kind's resource in the API.
-func (k Kind) Resource() schema.GroupVersionResource {
-	return k.GroupVersion().WithResource(k.Names[1])
-}
 
 // Subject is an object that somebody asks about.
 type Subject struct {
-	Kind
+	schema.GroupVersionKind
 	Name string
 }
 
 // Kinds returns the kinds that somebody may ask about.
-func Kinds() []Kind {
+func Kinds() []schema.GroupVersionKind {
 	apps, batch, core := appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, corev1.SchemeGroupVersion
-	return []Kind{
-		kind[appsv1.Deployment](apps, "Deployment", "deployment", "deployments", "deploy"),
-		kind[appsv1.StatefulSet](apps, "StatefulSet", "statefulset", "statefulsets", "sts"),
-		kind[appsv1.DaemonSet](apps, "DaemonSet", "daemonset", "daemonsets", "ds"),
-		kind[appsv1.ReplicaSet](apps, "ReplicaSet", "replicaset", "replicasets", "rs"),
-		kind[batchv1.Job](batch, "Job", "job", "jobs"),
-		kind[batchv1.CronJob](batch, "CronJob", "cronjob", "cronjobs", "cj"),
-		kind[autoscalingv2.HorizontalPodAutoscaler](
-			autoscalingv2.SchemeGroupVersion, "HorizontalPodAutoscaler", "horizontalpodautoscaler", "horizontalpodautoscalers", "hpa"),
-		kind[corev1.Pod](core, "Pod", "pod", "pods", "po"),
-		kind[corev1.PersistentVolumeClaim](core, "PersistentVolumeClaim", "persistentvolumeclaim", "persistentvolumeclaims", "pvc"),
-		kind[corev1.Service](core, "Service", "service", "services", "svc"),
-		kind[corev1.ReplicationController](core, "ReplicationController", "replicationcontroller", "replicationcontrollers", "rc"),
+	return []schema.GroupVersionKind{
+		apps.WithKind("Deployment"), apps.WithKind("StatefulSet"), apps.WithKind("DaemonSet"), apps.WithKind("ReplicaSet"),
+		batch.WithKind("Job"), batch.WithKind("CronJob"), autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"),
+		core.WithKind("Pod"), core.WithKind("PersistentVolumeClaim"), core.WithKind("Service"), core.WithKind("ReplicationController"),
 	}
 }
 
-func kind[T any, P interface {
-	*T
-	client.Object
-}](version schema.GroupVersion, name string, names ...string) Kind {
-	return Kind{GroupVersionKind: version.WithKind(name), Names: names, empty: func() client.Object { return P(new(T)) }}
-}
-
-// ParseSubject reads KIND/NAME, or KIND and NAME apart. Kinds may be short names and plurals, and have
-// their group, as kubectl get -o name prints it.
-func ParseSubject(args []string) (Subject, error) {
+// ParseSubject reads KIND/NAME, or KIND and NAME apart. The kind may be all that the mapper takes for a resource, as
+// kubectl's takes short names and groups.
+func ParseSubject(args []string, mapper meta.RESTMapper) (Subject, error) {
 	var kind, name string
 	switch len(args) {
 	case 1:
@@ -82,71 +47,57 @@ func ParseSubject(args []string) (Subject, error) {
 		kind, name = args[0], args[1]
 	}
 	if kind == "" || name == "" || strings.Contains(name, "/") {
-		return Subject{}, errors.New(wantSubject)
+		return Subject{}, errors.New("want KIND/NAME or KIND NAME, as in deployment/web")
 	}
-	found, known := kindNamed(kind)
+	meant, err := mapper.KindFor(schema.ParseGroupResource(strings.ToLower(kind)).WithVersion(""))
+	if err != nil && !meta.IsNoMatchError(err) {
+		return Subject{}, fmt.Errorf("finding the kind %s: %w", kind, err)
+	}
+	found, known := kindLike(meant.GroupKind())
 	if !known {
 		return Subject{}, errors.New(unknownKind(kind))
 	}
-	return Subject{Kind: found, Name: name}, nil
+	return Subject{found, name}, nil
 }
 
-// kindNamed returns the kind that people call so.
-func kindNamed(name string) (Kind, bool) {
-	plain, group, grouped := strings.Cut(strings.ToLower(name), ".")
-	for _, kind := range Kinds() {
-		if slices.Contains(kind.Names, plain) && (!grouped || group == kind.Group) {
-			return kind, true
-		}
+// kindLike returns the version that is read of a kind.
+func kindLike(kind schema.GroupKind) (schema.GroupVersionKind, bool) {
+	at := slices.IndexFunc(Kinds(), func(known schema.GroupVersionKind) bool { return known.GroupKind() == kind })
+	if at < 0 {
+		return schema.GroupVersionKind{}, false
 	}
-	return Kind{}, false
+	return Kinds()[at], true
 }
-
-// kindOf returns the kind that another object refers to, as by spec.scaleTargetRef.
-func kindOf(apiVersion, name string) (Kind, bool) {
-	version, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return Kind{}, false
-	}
-	for _, kind := range Kinds() {
-		if kind.Group == version.Group && kind.Kind == name {
-			return kind, true
-		}
-	}
-	return Kind{}, false
-}
-
-// Mapper returns what a client must know to read the kinds that Situation and Namespaces read. It
-// spares each call of a command the discovery of all that the cluster serves.
-func Mapper() meta.RESTMapper {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range Kinds() {
-		mapper.Add(kind.GroupVersionKind, meta.RESTScopeNamespace)
-	}
-	core := corev1.SchemeGroupVersion
-	for _, kind := range []schema.GroupVersionKind{
-		core.WithKind("Event"), core.WithKind("LimitRange"), core.WithKind("ResourceQuota"),
-		discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), resourceapi.SchemeGroupVersion.WithKind("ResourceClaimTemplate"),
-		quotav1.GroupVersion.WithKind("LocalResourceQuota"),
-	} {
-		mapper.Add(kind, meta.RESTScopeNamespace)
-	}
-	for _, kind := range []schema.GroupVersionKind{
-		core.WithKind("Namespace"), schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"),
-		nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), storagev1.SchemeGroupVersion.WithKind("StorageClass"),
-		quotav1.GroupVersion.WithKind("ClusterResourceQuota"),
-	} {
-		mapper.Add(kind, meta.RESTScopeRoot)
-	}
-	return mapper
-}
-
-const wantSubject = "want KIND/NAME or KIND NAME, as in deployment/web"
 
 func unknownKind(kind string) string {
 	names := make([]string, 0, len(Kinds()))
 	for _, known := range Kinds() {
-		names = append(names, known.Names[0])
+		names = append(names, strings.ToLower(known.Kind))
 	}
 	return fmt.Sprintf("unknown kind %q: want one of %s, or a short name of it", kind, strings.Join(names, ", "))
+}
+
+// KindOf returns the kind of an object that is one of Kinds.
+func KindOf(object client.Object) schema.GroupVersionKind {
+	kind, _ := apiutil.GVKForObject(object, scheme.Scheme) // it knows them all
+	return kind
+}
+
+// ResourceOf returns the resource of one of Kinds.
+func ResourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	return plural
+}
+
+// empty returns an object of one of Kinds.
+func empty(kind schema.GroupVersionKind) (client.Object, error) {
+	made, err := scheme.Scheme.New(kind)
+	if err != nil {
+		return nil, fmt.Errorf("making a %s: %w", kind.Kind, err)
+	}
+	object, ok := made.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T is no object", made)
+	}
+	return object, nil
 }

@@ -41,9 +41,8 @@ func Describe(of Description, style Style, now time.Time) string {
 		{"Name:", quota.Name},
 		{"Selector:", of.Selector},
 		{"Scopes:", ScopesText(quota.Spec.Quota.Scopes, quota.Spec.Quota.ScopeSelector)},
-		{"Mode:", modesText(quota.Spec.Enforcement)},
+		{"Mode:", modeText(quota.Spec.Enforcement)},
 		{"Unavailable:", string(quota.Spec.Enforcement.WhenUnavailable)},
-		{"Trial:", trialText(quota.Spec.Trial.Hard)},
 		{"Age:", age(quota.CreationTimestamp, now)},
 		{"Generation:", generationText(quota)},
 	} {
@@ -54,10 +53,8 @@ func Describe(of Description, style Style, now time.Time) string {
 	text.WriteString(head.text(""))
 	section(&text, style, "Conditions:", conditionsTable(quota, style, now))
 	section(&text, style, "Resources:", resourcesTable(quota, style))
+	section(&text, style, "Peaks:", peaksTable(quota, style, now))
 	section(&text, style, fmt.Sprintf("Namespaces (%d):", quota.Status.NamespaceCount), namespacesTable(quota, style))
-	if len(quota.Status.Changes) > 0 {
-		section(&text, style, "Changes:", changesTable(quota, style, now))
-	}
 	if of.EventsUnread != "" {
 		text.WriteString(style.paint(bold, "Events:") + indent + of.EventsUnread + "\n")
 		return text.String()
@@ -66,36 +63,12 @@ func Describe(of Description, style Style, now time.Time) string {
 	return text.String()
 }
 
-// modesText says what is done with requests that don't fit; empty if they are refused.
-func modesText(enforcement quotav1.Enforcement) string {
-	mode := cmp.Or(enforcement.Mode, quotav1.EnforcementDeny)
-	if mode == quotav1.EnforcementDeny && len(enforcement.Overrides) == 0 {
+// modeText says what is done with requests that don't fit; empty if they are refused.
+func modeText(enforcement quotav1.Enforcement) string {
+	if enforcement.Mode == quotav1.EnforcementDeny {
 		return ""
 	}
-	texts := []string{string(mode)}
-	for _, override := range enforcement.Overrides {
-		texts = append(texts, fmt.Sprintf("%s for %s", override.Mode, override.Resource))
-	}
-	return strings.Join(texts, ", ")
-}
-
-// trialText returns the limits on trial; empty if there are none.
-func trialText(hard corev1.ResourceList) string {
-	if len(hard) == 0 {
-		return ""
-	}
-	return amountsText(hard)
-}
-
-// changesTable says who changed what, the newest first.
-func changesTable(quota *quotav1.ClusterResourceQuota, style Style, now time.Time) *table {
-	made := &table{}
-	made.add(style.headings(plains("Age", "By", "Field", "Resource", "From", "To"))...)
-	for _, change := range quota.Status.Changes {
-		made.add(plains(age(change.At, now), change.By, change.Field, cmp.Or(string(change.Resource), nothing),
-			cmp.Or(change.From, nothing), cmp.Or(change.To, nothing))...)
-	}
-	return made
+	return string(enforcement.Mode)
 }
 
 // section puts a table under its title, or says that there is nothing.
@@ -138,8 +111,7 @@ func ScopesText(scopes []corev1.ResourceQuotaScope, selector *corev1.ScopeSelect
 }
 
 func conditionsTable(quota *quotav1.ClusterResourceQuota, style Style, now time.Time) *table {
-	made := &table{}
-	made.add(style.headings(plains("Type", "Status", "Reason", "Age", "Message"))...)
+	made := style.table("Type", "Status", "Reason", "Age", "Message")
 	conditions := slices.SortedFunc(slices.Values(quota.Status.Conditions), func(a, b metav1.Condition) int {
 		return strings.Compare(a.Type, b.Type)
 	})
@@ -169,9 +141,25 @@ func resourcesTable(quota *quotav1.ClusterResourceQuota, style Style) *table {
 	})
 }
 
+// peaksTable has the most that was used and reserved in each span, and how long ago that was.
+func peaksTable(quota *quotav1.ClusterResourceQuota, style Style, now time.Time) *table {
+	made := style.table("Resource", "Today", "7 Days", "30 Days")
+	for _, f := range OfQuota(quota) {
+		peaks, cells := peaksOf(quota, f.Resource), plains(string(f.Resource))
+		for _, peak := range []quotav1.Peak{peaks.Day, peaks.Week, peaks.Month} {
+			text := peakText(peak)
+			if text != unknown {
+				text += " (" + age(peak.At, now) + " ago)"
+			}
+			cells = append(cells, plain(text))
+		}
+		made.add(cells...)
+	}
+	return made
+}
+
 func namespacesTable(quota *quotav1.ClusterResourceQuota, style Style) *table {
-	made := &table{}
-	made.add(style.headings(plains("Namespace", "Used"))...)
+	made := style.table("Namespace", "Used")
 	for _, one := range quota.Status.Namespaces {
 		made.add(plain(one.Namespace), plain(amountsText(one.Status.Used)))
 	}
@@ -183,4 +171,50 @@ func age(of metav1.Time, now time.Time) string {
 		return "<unknown>"
 	}
 	return duration.HumanDuration(now.Sub(of.Time))
+}
+
+func eventsTable(events []corev1.Event, style Style, now time.Time) *table {
+	made := style.table("Type", "Reason", "Age", "From", "Message")
+	for i := range events {
+		event := &events[i]
+		in := none
+		if event.Type == corev1.EventTypeWarning {
+			in = yellow
+		}
+		made.add(style.cell(in, event.Type), plain(event.Reason), plain(eventAge(event, now)),
+			plain(cmp.Or(event.ReportingController, event.Source.Component)), plain(strings.TrimSpace(event.Message)))
+	}
+	return made
+}
+
+// LastSeen is when the event came last: recorders of the older and the newer kind
+// write that into different fields.
+func LastSeen(event *corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp.Time
+	case !event.EventTime.IsZero():
+		return event.EventTime.Time
+	default:
+		return event.CreationTimestamp.Time
+	}
+}
+
+// eventAge is as in kubectl describe: "5s (x3 over 2m)".
+func eventAge(event *corev1.Event, now time.Time) string {
+	last := age(metav1.NewTime(LastSeen(event)), now)
+	times := event.Count
+	if event.Series != nil {
+		times = event.Series.Count
+	}
+	if times <= 1 {
+		return last
+	}
+	first := event.FirstTimestamp
+	if first.IsZero() {
+		first = metav1.NewTime(event.EventTime.Time)
+	}
+	return fmt.Sprintf("%s (x%d over %s)", last, times, age(first, now))
 }

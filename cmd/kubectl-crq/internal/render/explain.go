@@ -105,8 +105,7 @@ func (c Coverage) here(f Figure) string {
 }
 
 func nearMissesTable(misses []NearMiss, style Style) *table {
-	made := &table{}
-	made.add(style.headings(plains("QUOTA", "WANTS", "NAMESPACE HAS"))...)
+	made := style.table("QUOTA", "WANTS", "NAMESPACE HAS")
 	for _, miss := range misses {
 		made.add(plains(miss.Quota, miss.Wants, orDash(miss.Has))...)
 	}

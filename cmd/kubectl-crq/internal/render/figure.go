@@ -5,8 +5,10 @@ package render
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,9 +21,9 @@ const (
 	unknown = "?"
 	// nothing stands where kubectl would say so, too.
 	nothing = "<none>"
-	// warnAt is the share of the limit, in percent, above which it is told from the rest.
-	warnAt = 80
-	full   = 100
+	// nearlyFull is the share of the limit, in percent, above which a figure is yellow.
+	nearlyFull = 80
+	full       = 100
 )
 
 // Figure is what there is of one resource under a quota.
@@ -46,6 +48,22 @@ func Figures(hard, used, reserved corev1.ResourceList) []Figure {
 // which are enforced before any status says so.
 func OfQuota(quota *quotav1.ClusterResourceQuota) []Figure {
 	return Figures(quota.Spec.Quota.Hard, quota.Status.Total.Used, quota.Status.Reserved)
+}
+
+// peaksOf returns the peaks of a resource; zero ones if none is known.
+func peaksOf(quota *quotav1.ClusterResourceQuota, name corev1.ResourceName) quotav1.ResourcePeaks {
+	at := slices.IndexFunc(quota.Status.Peaks, func(peaks quotav1.ResourcePeaks) bool { return peaks.Resource == name })
+	if at < 0 {
+		return quotav1.ResourcePeaks{}
+	}
+	return quota.Status.Peaks[at]
+}
+
+func peakText(peak quotav1.Peak) string {
+	if peak.At.IsZero() {
+		return unknown
+	}
+	return peak.Amount.String()
 }
 
 // charged is what counts against the limit.
@@ -90,7 +108,7 @@ func (f Figure) colour() colour {
 		return dim
 	case f.full():
 		return red
-	case f.percent() > warnAt:
+	case f.percent() > nearlyFull:
 		return yellow
 	default:
 		return green
@@ -125,4 +143,67 @@ func (f Figure) percentText() string {
 		return unknown
 	}
 	return strconv.Itoa(f.percent()) + "%"
+}
+
+// A bar is drawn with as many columns as the terminal leaves, between these. What
+// is reserved looks different without colours, too.
+const (
+	minBar = 10
+	maxBar = 30
+
+	usedMark     = "█"
+	reservedMark = "▒"
+	freeMark     = "░"
+)
+
+// bar draws what is used, then what is reserved, then what is left.
+func (s Style) bar(f Figure, width int) cell {
+	used, reserved := f.marks(width)
+	free := width - used - reserved
+	return cell{
+		painted: s.paint(f.colour(), strings.Repeat(usedMark, used)+strings.Repeat(reservedMark, reserved)) +
+			s.paint(dim, strings.Repeat(freeMark, free)),
+		width: width,
+	}
+}
+
+// marks tells how many columns of a bar are used and how many reserved. Whatever is
+// more than nothing has one at least: used, reserved, and what is left.
+func (f Figure) marks(width int) (used, reserved int) {
+	if !f.Counted || width < minBar {
+		return 0, 0
+	}
+	charged := f.charged()
+	least := oneIfAny(f.Used) + oneIfAny(f.Reserved)
+	filled := width
+	if !f.full() {
+		filled = min(max(least, share(charged, f.Hard, width)), width-1)
+	}
+	reserved = min(max(oneIfAny(f.Reserved), share(f.Reserved, charged, filled)), filled-oneIfAny(f.Used))
+	return filled - reserved, reserved
+}
+
+func oneIfAny(amount resource.Quantity) int {
+	if amount.Sign() > 0 {
+		return 1
+	}
+	return 0
+}
+
+// share is that of a part of the whole in a number of columns, rounded.
+func share(part, whole resource.Quantity, of int) int {
+	if part.IsZero() {
+		return 0
+	}
+	return int(math.Round(part.AsApproximateFloat64() / whole.AsApproximateFloat64() * float64(of)))
+}
+
+// barWidth is what the terminal leaves for a bar beside a table of this width; 0
+// where that is too little.
+func (s Style) barWidth(beside int) int {
+	room := s.Width - beside - gap
+	if room < minBar {
+		return 0
+	}
+	return min(room, maxBar)
 }

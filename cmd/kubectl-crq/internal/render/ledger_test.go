@@ -48,8 +48,7 @@ func TestOf(t *testing.T) {
 	escrow := ledgerstore.Encode(ledger.NewEscrow("replica-1", ledger.Key{UID: "u4", Attempt: "1"}, pods("5"), expiry.Add(time.Hour)))
 	got := LedgerOf(stored(2, later, "nonsense", escrow, memory, sooner))
 	want := Ledger{
-		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
-		Quota:    "payments", Generation: 2, Encoding: 2, Known: true, Used: pods("7"), Reserved: pods("8"),
+		Quota: "payments", Generation: 2, Encoding: 2, Known: true, Used: pods("7"), Reserved: pods("8"),
 		Reservations: []Reservation{
 			{Group: "apps", Version: "v1", Resource: "deployments", Namespace: "ledgers", Name: "books", UID: "u2",
 				Attempt: Update, From: "4711", Amounts: pods("2"), Expires: metav1.NewTime(expiry), Doubtful: true},

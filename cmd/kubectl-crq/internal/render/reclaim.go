@@ -18,21 +18,31 @@ const ReclaimKind = "Reclaim"
 const (
 	// PodsIdle: pods have been pending or crash-looping for long.
 	PodsIdle = "PodsIdle"
+	// PodsEnded: pods have ended, and still count. No Job made them.
+	PodsEnded = "PodsEnded"
 	// JobFinished: the Job has ended, and it or its pods still count.
 	JobFinished = "JobFinished"
 	// RolloutStuck: several ReplicaSets of a Deployment have pods, and it makes no progress.
 	RolloutStuck = "RolloutStuck"
-	// LoadBalancerWithoutEndpoints: nobody answers behind the load balancer.
+	// ReplicaSetEmpty: the ReplicaSet has no pods and wants none.
+	ReplicaSetEmpty = "ReplicaSetEmpty"
+	// ServiceWithoutEndpoints: nobody answers behind the Service.
+	ServiceWithoutEndpoints = "ServiceWithoutEndpoints"
+	// LoadBalancerWithoutEndpoints: nor behind the load balancer.
 	LoadBalancerWithoutEndpoints = "LoadBalancerWithoutEndpoints"
 	// ClaimUnused: no pod uses the claim.
 	ClaimUnused = "ClaimUnused"
+	// ClaimUnbound: the claim has no volume.
+	ClaimUnbound = "ClaimUnbound"
 )
 
 // Reclaim is what holds quota and does nothing.
 type Reclaim struct {
 	metav1.TypeMeta `json:",inline"`
 	Namespaces      []ReclaimNamespace `json:"namespaces"`
-	Notes           []string           `json:"notes"`
+	// LookedFor is what was looked for, if nothing was found.
+	LookedFor []string `json:"lookedFor,omitempty"`
+	Notes     []string `json:"notes"`
 }
 
 // ReclaimNamespace is what was found in one namespace.
@@ -81,19 +91,19 @@ func ReclaimText(of *Reclaim, style Style) string {
 	if len(of.Namespaces) == 0 {
 		text.WriteString("Nothing was found that holds quota and does nothing.\n")
 	}
+	for i, what := range of.LookedFor {
+		if i == 0 {
+			text.WriteString("Looked for:\n")
+		}
+		text.WriteString(bullet(style.wrap(what, indent)))
+	}
 	for i := range of.Namespaces {
 		if i > 0 {
 			text.WriteByte('\n')
 		}
 		text.WriteString(namespaceText(&of.Namespaces[i], style))
 	}
-	for i, note := range of.Notes {
-		if i == 0 {
-			text.WriteByte('\n')
-		}
-		text.WriteString(style.wrap("Note: "+note, ""))
-	}
-	return text.String()
+	return text.String() + notesText(of.Notes, style)
 }
 
 func namespaceText(of *ReclaimNamespace, style Style) string {

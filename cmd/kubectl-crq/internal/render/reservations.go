@@ -4,13 +4,151 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 )
+
+// APIVersion of all that no API server serves, and Kind of a Ledger, where they are printed as
+// objects.
+const (
+	APIVersion = "crq.sharedquota.dev/v1"
+	Kind       = "Reservations"
+)
+
+// Attempts that a reservation may be for.
+const (
+	Create = "create"
+	Update = "update"
+	// Escrow is no attempt yet: a replica of the operator holds room for what it is going to be asked.
+	Escrow = "escrow"
+)
+
+// Ledger is a decoded ledger.
+type Ledger struct {
+	metav1.TypeMeta `json:",inline"`
+	// Quota is the quota's name.
+	Quota string `json:"quota"`
+	// Generation of the quota's spec that was counted last.
+	Generation int64 `json:"generation"`
+	// Encoding of the ledger, and whether it is one that is known here. If not,
+	// there are no reservations.
+	Encoding int32 `json:"encoding"`
+	Known    bool  `json:"known"`
+	// Intact is false where somebody else than the operator has written the ledger.
+	Intact bool `json:"intact"`
+	// Sealed is since when nothing is admitted by it; unset for an open ledger.
+	Sealed *metav1.Time `json:"sealed,omitempty"`
+	// Used is what was observed. Reserved is what the reservations hold together: of
+	// several attempts at one object the largest counts.
+	Used     corev1.ResourceList `json:"used"`
+	Reserved corev1.ResourceList `json:"reserved"`
+	// Reservations that could be decoded; what expires first comes first.
+	Reservations []Reservation `json:"reservations"`
+	// Suspected are namespaces that may hold a part of what is free, and no more, because their
+	// requests failed after they were admitted; sorted by name.
+	Suspected []Suspected `json:"suspected,omitempty"`
+	// Undecoded are entries that could not be, as they are stored.
+	Undecoded []string `json:"undecoded,omitempty"`
+}
+
+// Suspected is a namespace whose requests failed.
+type Suspected struct {
+	Namespace string `json:"namespace"`
+	// Until is when it may hold as much as any other again.
+	Until metav1.Time `json:"until"`
+}
+
+// Reservation is a charge held for one object.
+type Reservation struct {
+	// Group and Resource of the object, in the words of the API: apps, deployments.
+	Group     string    `json:"group,omitempty"`
+	Version   string    `json:"version"`
+	Resource  string    `json:"resource"`
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+	// Attempt is create, update or escrow.
+	Attempt string `json:"attempt"`
+	// From is the resourceVersion that an update started from.
+	From string `json:"from,omitempty"`
+	// Amounts are what was charged.
+	Amounts corev1.ResourceList `json:"amounts"`
+	// Expires is when the operator looks whether the object came to be.
+	Expires metav1.Time `json:"expires"`
+	// Doubtful: the request seems to have failed, for its object has not appeared.
+	Doubtful bool `json:"doubtful,omitempty"`
+}
+
+// LedgerOf decodes a ledger. What can't be decoded is kept as it is.
+func LedgerOf(object *quotav1.QuotaLedger) Ledger {
+	entries := object.Entries
+	decode, known := ledgerstore.Decoder(entries.Encoding)
+	view := Ledger{
+		Quota:      object.Name,
+		Generation: entries.Generation,
+		Encoding:   entries.Encoding,
+		Known:      known,
+		Intact:     ledgerstore.Intact(object),
+		Sealed:     entries.Sealed,
+		Used:       entries.Used,
+		// An empty list and not null, for whoever reads it as JSON.
+		Reservations: []Reservation{},
+	}
+	if !known {
+		view.Undecoded = entries.Reservations
+		return view
+	}
+	state := ledger.State{Reservations: map[ledger.Key]ledger.Reservation{}}
+	for _, text := range entries.Reservations {
+		decoded, err := decode(text)
+		if err != nil {
+			view.Undecoded = append(view.Undecoded, text)
+			continue
+		}
+		if decoded.IsMemory() {
+			view.Suspected = append(view.Suspected, Suspected{Namespace: decoded.Namespace, Until: metav1.NewTime(decoded.Expiry)})
+			continue
+		}
+		state.Reservations[decoded.Key()] = decoded
+		view.Reservations = append(view.Reservations, reservationOf(decoded))
+	}
+	view.Reserved = state.Reserved()
+	slices.SortFunc(view.Suspected, func(a, b Suspected) int { return cmp.Compare(a.Namespace, b.Namespace) })
+	slices.SortFunc(view.Reservations, func(a, b Reservation) int {
+		return cmp.Or(a.Expires.Compare(b.Expires.Time), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID), cmp.Compare(a.From, b.From))
+	})
+	return view
+}
+
+func reservationOf(from ledger.Reservation) Reservation {
+	attempt := Create
+	switch {
+	case from.IsEscrow():
+		attempt, from.Name = Escrow, from.Holder()
+	case from.From != "":
+		attempt = Update
+	}
+	return Reservation{
+		Group: from.Resource.Group, Version: from.Resource.Version, Resource: from.Resource.Resource,
+		Namespace: from.Namespace, Name: from.Name, UID: from.UID,
+		Attempt: attempt, From: from.From,
+		Amounts: from.Amounts, Expires: metav1.NewTime(from.Expiry), Doubtful: from.Doubtful,
+	}
+}
 
 // Reservations returns a line for each reservation, below what must be known of the
 // whole ledger.

@@ -39,7 +39,7 @@ func refusedDeployment() *Why {
 				ObjectName: ObjectName{"ReplicaSet", "web-6d9"}, State: "wants 8 pods, has 5, 4 ready", Woken: ptr.To(ago(300)),
 				Refusals: []WhyRefusal{
 					{Reason: quotav1.ReasonQuotaExceeded, Quota: "crq/payments", Message: message, First: ago(200), Last: ago(12), Count: 15},
-					{Reason: "RefusedElsewhere", Message: `admission webhook "policy" denied the request: no`, First: ago(400), Last: ago(400), Count: 1},
+					{Reason: "RefusedElsewhere", By: "webhook policy", Message: `admission webhook "policy" denied the request: no`, First: ago(400), Last: ago(400), Count: 1},
 					{Reason: quotav1.ReasonQuotaExceeded, Quota: "quota/default", Message: "exceeded quota: default", First: ago(700), Last: ago(700)},
 				},
 			},
@@ -102,4 +102,40 @@ func TestWrap(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestReclaimText(t *testing.T) {
+	freed := func(pairs ...string) []Freed { return []Freed{{Quota: "crq/payments", Amounts: list(pairs...)}} }
+	found := &Reclaim{
+		Namespaces: []ReclaimNamespace{
+			{
+				Namespace: "shop", Tightest: Tightest{Quota: "crq/payments", Resource: "requests.cpu", Percent: 92},
+				Findings: []Finding{
+					{
+						ObjectName: ObjectName{"Deployment", "web"}, Finding: PodsIdle, Frees: freed("pods", "2", "requests.cpu", "500m"),
+						Message: "2 pods pending, for up to 3h: 0/3 nodes are available.", Command: "kubectl scale deployment/web --replicas=3 -n shop",
+					},
+					{
+						ObjectName: ObjectName{"PersistentVolumeClaim", "data-db-3"}, Finding: ClaimUnused, Frees: freed("requests.storage", "5Gi"),
+						Message: "no pod uses it. It was created 3d ago, and is kept by StatefulSet db, ordinal 3.",
+						Caution: "its data is there for when that has pods again.",
+					},
+					{
+						ObjectName: ObjectName{"PersistentVolumeClaim", "lost"}, Finding: ClaimUnused, Frees: freed("requests.storage", "1Gi"),
+						Message: "no pod uses it. It was created 3d ago.", Command: "kubectl delete persistentvolumeclaim/lost -n shop",
+						Caution: "its data is lost, unless the volume's reclaim policy is Retain.",
+					},
+				},
+			},
+			{
+				Namespace: "tools", Tightest: Tightest{Quota: "quota/default", Resource: "pods", Percent: 100},
+				Findings: []Finding{{ObjectName: ObjectName{"Job", "import"}, Message: "completed 3d ago, and still counts.", Command: "kubectl delete job/import -n tools"}},
+			},
+		},
+		Notes: []string{"You may not read endpointslices: what depends on that isn't looked for."},
+	}
+	for name, style := range styles {
+		t.Run(name, func(t *testing.T) { wantGolden(t, "reclaim-"+name, ReclaimText(found, style)) })
+	}
+	t.Run("nothing", func(t *testing.T) { wantGolden(t, "reclaim-nothing", ReclaimText(&Reclaim{}, Style{})) })
 }

@@ -8,7 +8,7 @@ import type { ClusterQuota, LocalQuota, Quantities } from './types';
 function quota(hard: Quantities, used: Quantities, reserved: Quantities = {}): ClusterQuota {
   return {
     metadata: { name: 'payments', uid: 'u' },
-    spec: { selector: {}, quota: { hard }, enforcement: { mode: 'Warn', overrides: [{ resource: 'pods', mode: 'Deny' }] } },
+    spec: { selector: {}, quota: { hard } },
     status: { total: { hard, used }, reserved },
   };
 }
@@ -16,7 +16,7 @@ function quota(hard: Quantities, used: Quantities, reserved: Quantities = {}): C
 describe('a bar', () => {
   it('shows used, reserved and available', () => {
     const [bar] = barsOf(quota({ 'requests.cpu': '8' }, { 'requests.cpu': '6' }, { 'requests.cpu': '500m' }));
-    expect(bar).toMatchObject({ usedShare: 0.75, reservedShare: 0.0625, available: '1500m', percent: 81, tone: 'near', mode: 'Warn' });
+    expect(bar).toMatchObject({ usedShare: 0.75, reservedShare: 0.0625, available: '1500m', percent: 81, tone: 'near' });
     expect(bar && inWords(bar)).toBe('6 used, 500m reserved, 1500m available, of 8 (81%)');
   });
 
@@ -43,17 +43,13 @@ describe('a bar', () => {
     expect(bar && inWords(bar)).toBe('not counted at present, of 4');
   });
 
-  it('has the mode of its resource', () => {
-    expect(barsOf(quota({ pods: '1', services: '1' }, {})).map(bar => bar.mode)).toEqual(['Deny', 'Warn']);
-  });
-
   it('of a view has what the namespace uses itself', () => {
     const view: LocalQuota = {
       metadata: { name: 'payments', namespace: 'shop', uid: 'v' },
-      status: { total: { hard: { pods: '10', services: '5' }, used: { pods: '3' } }, available: { pods: '6' }, used: { pods: '1' }, modes: { pods: 'Audit' } },
+      status: { total: { hard: { pods: '10', services: '5' }, used: { pods: '3' } }, available: { pods: '6' }, used: { pods: '1' } },
     };
     expect(barsOfView(view)).toMatchObject([
-      { resource: 'pods', here: '1', available: '6', mode: 'Audit' },
+      { resource: 'pods', here: '1', available: '6' },
       { resource: 'services', here: '?', tone: 'unknown' },
     ]);
   });

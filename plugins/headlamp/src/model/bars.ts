@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { format, parse, type Quantity, share } from './quantity';
-import type { ClusterQuota, LocalQuota, Mode, Quantities } from './types';
+import type { ClusterQuota, LocalQuota, Quantities } from './types';
 
 // How near to its limit a resource is. Colours follow it, and words say it.
 export type Tone = 'good' | 'near' | 'full' | 'over' | 'unknown';
@@ -15,7 +15,6 @@ export interface Bar {
   available: string;
   // What the namespace that looks uses itself, if one does.
   here?: string;
-  mode: Mode;
   // Parts of the bar's length. Together they are 1 at most.
   usedShare: number;
   reservedShare: number;
@@ -31,11 +30,11 @@ const nearPercent = 80;
 // unknown is what stands for a figure that can't be counted at present, as in kubectl get.
 export const unknown = '?';
 
-function barOf(resource: string, hard: string, used: string | undefined, reserved: string | undefined, mode: Mode): Bar {
+function barOf(resource: string, hard: string, used: string | undefined, reserved: string | undefined): Bar {
   const limit = parse(hard) ?? nothing;
   const counted = parse(used);
   const held = parse(reserved) ?? nothing;
-  const bar = { resource, hard, used: used ?? unknown, reserved: reserved ?? '0', mode };
+  const bar = { resource, hard, used: used ?? unknown, reserved: reserved ?? '0' };
   if (!counted) {
     return { ...bar, used: unknown, available: unknown, usedShare: 0, reservedShare: 0, percent: null, tone: 'unknown' };
   }
@@ -64,17 +63,11 @@ function toneOf(above: boolean, free: bigint, percent: number): Tone {
   return percent > nearPercent ? 'near' : 'good';
 }
 
-// modeOf is what is done with a request for the resource that doesn't fit.
-export function modeOf(quota: ClusterQuota, resource: string): Mode {
-  const enforcement = quota.spec.enforcement;
-  return enforcement?.overrides?.find(override => override.resource === resource)?.mode ?? enforcement?.mode ?? 'Deny';
-}
-
 // barsOf are those of a ClusterResourceQuota. Its limits are those of the spec, because these bind.
 export function barsOf(quota: ClusterQuota): Bar[] {
   const status = quota.status;
   return sorted(quota.spec.quota.hard, (resource, hard) =>
-    barOf(resource, hard, status?.total?.used?.[resource], status?.reserved?.[resource], modeOf(quota, resource))
+    barOf(resource, hard, status?.total?.used?.[resource], status?.reserved?.[resource])
   );
 }
 
@@ -82,7 +75,7 @@ export function barsOf(quota: ClusterQuota): Bar[] {
 export function barsOfView(view: LocalQuota): Bar[] {
   const status = view.status;
   return sorted(status?.total?.hard, (resource, hard) => {
-    const bar = barOf(resource, hard, status?.total?.used?.[resource], status?.reserved?.[resource], status?.modes?.[resource] ?? 'Deny');
+    const bar = barOf(resource, hard, status?.total?.used?.[resource], status?.reserved?.[resource]);
     const here = status?.used?.[resource] ?? (bar.used === unknown ? unknown : '0');
     return { ...bar, available: status?.available?.[resource] ?? bar.available, here };
   });

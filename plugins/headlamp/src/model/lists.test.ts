@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { amounts, refusalsOf, waitingIn } from './refusals';
 import { ago, staleOperator } from './staleness';
 import type { ClusterQuota, KubeEvent, LocalQuota } from './types';
-import { selectorOf, trendOf, useOf } from './use';
+import { selectorOf, useOf } from './use';
 
 function event(uid: string, reason: string, more: Partial<KubeEvent>): KubeEvent {
   return { metadata: { name: uid, uid, namespace: 'shop' }, reason, message: 'why', involvedObject: { name: 'payments' }, ...more };
@@ -65,16 +65,6 @@ describe('use by namespaces', () => {
   it('names the selector before the operator has', () => {
     expect(selectorOf(quota)).toBe('team=payments,tier In (a,b),x=y');
     expect(selectorOf({ ...quota, status: { selector: 'as in the status' } })).toBe('as in the status');
-  });
-});
-
-describe('a trend', () => {
-  it('has a sign and a word for each period', () => {
-    expect(trendOf('08+-')).toEqual({
-      signs: '_█▲·',
-      inWords: 'Peaks of ten times three days, the oldest first: 0/8, 8/8, above the limit, unknown',
-    });
-    expect(trendOf(undefined)).toBeNull();
   });
 });
 

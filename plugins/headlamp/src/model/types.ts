@@ -39,20 +39,9 @@ export interface Requirement {
   values?: string[];
 }
 
-export interface History {
-  resource: string;
-  peak: { day: string; week: string; month: string };
-  refused?: { day: number; week: number; month: number; shortfall: string };
-  trend?: string;
-}
-
-export interface Change {
+export interface Peak {
+  amount: string;
   at: string;
-  by: string;
-  field: string;
-  resource?: string;
-  from?: string;
-  to?: string;
 }
 
 export interface ClusterQuota extends KubeItem {
@@ -63,27 +52,14 @@ export interface ClusterQuota extends KubeItem {
     };
     quota: { hard?: Quantities };
     preflight?: string;
-    enforcement?: {
-      mode?: Mode;
-      overrides?: { resource: string; mode: Mode }[];
-      warnAt?: number;
-      whenUnavailable?: string;
-    };
-    trial?: { hard?: Quantities };
+    enforcement?: { mode?: Mode; whenUnavailable?: string };
   };
   status?: {
     observedGeneration?: number;
     total?: Usage;
     reserved?: Quantities;
     waiting?: { owners: number };
-    trial?: {
-      since: string;
-      wouldRefuse?: { resource: string; requests: number; largestShortfall: string; last: string }[];
-    };
-    history?: History[];
-    historySince?: string;
-    mostRefused?: { namespace: string; kind?: string; name?: string; requests: number };
-    changes?: Change[];
+    peaks?: { resource: string; day?: Peak; week?: Peak; month: Peak }[];
     namespaces?: { namespace: string; status: Usage }[] | null;
     namespaceCount?: number;
     selector?: string;
@@ -103,9 +79,7 @@ export interface LocalQuota extends KubeItem {
     total?: Usage;
     reserved?: Quantities;
     available?: Quantities;
-    modes?: Record<string, Mode>;
-    warnAt?: number;
-    refusedToday?: number;
+    mode?: Mode;
     used?: Quantities;
     waiting?: WaitingOwner[];
     conditions?: Condition[];

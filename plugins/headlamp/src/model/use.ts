@@ -43,29 +43,3 @@ export function selectorOf(quota: ClusterQuota): string {
   );
   return [...pairs(labels?.matchLabels), ...expressions, ...pairs(annotations)].join(',');
 }
-
-// The signs of kubectl crq top --history: eighths of the limit.
-const eighths = '_▁▂▃▄▅▆▇█';
-
-export interface Trend {
-  signs: string;
-  inWords: string;
-}
-
-// trendOf draws the peaks of ten periods of three days.
-export function trendOf(trend: string | undefined): Trend | null {
-  if (!trend) {
-    return null;
-  }
-  const said = [...trend].map(sign => {
-    if (sign === '+') {
-      return { sign: '▲', word: 'above the limit' };
-    }
-    const eighth = /[0-8]/.test(sign) ? Number(sign) : null;
-    return eighth === null ? { sign: '·', word: 'unknown' } : { sign: eighths[eighth] ?? '·', word: `${eighth}/8` };
-  });
-  return {
-    signs: said.map(({ sign }) => sign).join(''),
-    inWords: `Peaks of ten times three days, the oldest first: ${said.map(({ word }) => word).join(', ')}`,
-  };
-}

@@ -89,6 +89,6 @@ describe('refusals in words', () => {
   });
 
   it.each(Object.keys(refusalWords))('%s is in the documentation', reason => {
-    expect(readFileSync(`${import.meta.dirname}/../../../../docs/events.md`, 'utf8')).toContain(`\n## ${reason}\n`);
+    expect(readFileSync(`${import.meta.dirname}/../../../../docs/conditions.md`, 'utf8')).toContain(`\n| \`${reason}\` | `);
   });
 });

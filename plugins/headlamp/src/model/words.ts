@@ -39,6 +39,10 @@ const meanings: Record<string, Meaning> = {
     says: 'The operator can’t read or write the quota’s ledger. The message says whether requests are refused or admitted unchecked.',
     next: 'Mend what the message names.',
   },
+  'Ready/NotSettled': {
+    says: 'The quota’s ledger doesn’t take the count. Deletions make no room, and requests may be refused if the mode is Deny.',
+    next: 'Mend what the message names.',
+  },
   'Ready/LedgerLost': {
     // The time in the message is when that happened.
     says: 'Somebody deleted or edited the quota’s ledger. For a minute, requests are refused if the mode is Deny.',
@@ -164,7 +168,7 @@ export const modeWords: Record<Mode, string> = {
   Audit: 'admits what doesn’t fit, and notes it in the audit log',
 };
 
-// What became of a request, by the reason of its event. docs/events.md has the same.
+// What became of a request, by the reason of its event. docs/conditions.md has the same.
 export const refusalWords: Record<string, string> = {
   QuotaExceeded: 'It didn’t fit, and was refused.',
   WouldExceed: 'It didn’t fit, or doesn’t say how much it asks for, and was admitted because of the mode.',

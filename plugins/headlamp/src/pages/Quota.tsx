@@ -7,8 +7,8 @@ import { useParams } from 'react-router-dom';
 import { group, useFollowed } from '../cluster/headlamp';
 import { barsOf, unknown } from '../model/bars';
 import { waitingIn } from '../model/refusals';
-import type { ClusterQuota, LocalQuota } from '../model/types';
-import { selectorOf, trendOf, useOf } from '../model/use';
+import type { ClusterQuota, LocalQuota, Peak } from '../model/types';
+import { selectorOf, useOf } from '../model/use';
 import { counted, sentences } from '../model/words';
 import { Bars } from '../parts/Bars';
 import { Conditions, Grid, WaitingTable } from '../parts/Lists';
@@ -65,71 +65,30 @@ function Share({ part }: { part: number | null }) {
   );
 }
 
-// Past is what was used at most, and what didn't fit.
-function Past({ quota }: { quota: ClusterQuota }) {
-  const { history = [], historySince, mostRefused } = quota.status ?? {};
+// Peaks is the most that was used and reserved.
+function Peaks({ quota }: { quota: ClusterQuota }) {
+  const peaks = quota.status?.peaks ?? [];
+  const cell = (peak?: Peak) =>
+    peak ? (
+      <>
+        {peak.amount}, <Time at={peak.at} />
+      </>
+    ) : (
+      '?'
+    );
   return (
-    <Part title="Peaks and refusals">
-      {history.length === 0 ? (
+    <Part title="Peaks">
+      {peaks.length === 0 ? (
         <Note severity="info">Nothing is known yet.</Note>
       ) : (
         <>
-          <Typography>
-            A day is one in UTC. Known since <Time at={historySince} />. With the modes Warn and Audit, what didn’t fit was admitted.
-          </Typography>
+          <Typography>The most that was used and reserved at once. A day is one in UTC.</Typography>
           <Grid
-            label="Peaks and refusals of each resource"
-            columns={['Resource', 'Trend', 'Peak today', '7 days', '30 days', 'Didn’t fit: today', '7 days ', '30 days ', 'Largest shortfall']}
-            rows={history.map(({ resource, peak, refused, trend }) => ({
-              key: resource,
-              cells: [
-                resource,
-                <TrendSigns key="trend" trend={trend} />,
-                peak.day,
-                peak.week,
-                peak.month,
-                refused?.day ?? 0,
-                refused?.week ?? 0,
-                refused?.month ?? 0,
-                refused?.shortfall ?? '-',
-              ],
-            }))}
+            label="Peaks of each resource"
+            columns={['Resource', 'Today', '7 days', '30 days']}
+            rows={peaks.map(({ resource, day, week, month }) => ({ key: resource, cells: [resource, cell(day), cell(week), cell(month)] }))}
           />
         </>
-      )}
-      {mostRefused && (
-        <Typography sx={{ mt: 1 }}>
-          Didn’t fit most often: {mostRefused.kind ? `${mostRefused.kind}/${mostRefused.name}` : 'objects without a controller'} in{' '}
-          {mostRefused.namespace}, {counted(mostRefused.requests, 'request')} in 30 days.
-        </Typography>
-      )}
-    </Part>
-  );
-}
-
-function TrendSigns({ trend }: { trend: string | undefined }) {
-  const drawn = trendOf(trend);
-  return drawn && <Box component="span" role="img" aria-label={drawn.inWords}>{drawn.signs}</Box>;
-}
-
-function Trial({ quota }: { quota: ClusterQuota }) {
-  const trial = quota.status?.trial;
-  return !trial ? null : (
-    <Part title="Trial">
-      <Typography>
-        Judged and never enforced, since <Time at={trial.since} />.
-      </Typography>
-      {(trial.wouldRefuse ?? []).length === 0 ? (
-        <Note severity="success">It would have refused nothing.</Note>
-      ) : (
-        <Grid
-          label="What the trial would have refused"
-          columns={['Resource', 'Tried limit', 'Would refuse', 'Largest shortfall', 'Last']}
-          rows={(trial.wouldRefuse ?? []).map(({ resource, requests, largestShortfall, last }) => ({
-            key: resource,
-            cells: [resource, quota.spec.trial?.hard?.[resource] ?? '-', requests, largestShortfall, <Time key="last" at={last} />],
-          }))}
-        />
       )}
     </Part>
   );
@@ -147,22 +106,6 @@ function Waiting({ quota }: { quota: ClusterQuota }) {
   );
 }
 
-function Changes({ quota }: { quota: ClusterQuota }) {
-  const changes = quota.status?.changes ?? [];
-  return changes.length === 0 ? null : (
-    <Part title="Changes">
-      <Grid
-        label="The last changes of limits, modes and the selector"
-        columns={['When', 'Who', 'What', 'From', 'To']}
-        rows={changes.map((change, index) => ({
-          key: String(index),
-          cells: [<Time key="at" at={change.at} />, change.by, `${change.field} ${change.resource ?? ''}`, change.from ?? '-', change.to ?? '-'],
-        }))}
-      />
-    </Part>
-  );
-}
-
 function Details({ quota }: { quota: ClusterQuota }) {
   const { name, generation } = quota.metadata;
   const outdated = (quota.status?.observedGeneration ?? 0) < (generation ?? 0);
@@ -173,15 +116,13 @@ function Details({ quota }: { quota: ClusterQuota }) {
       </Typography>
       <ModeTags quota={quota} />
       {outdated && <Note severity="warning">Stale: the figures are of an older spec. The operator counts for the present one.</Note>}
-      <Bars bars={barsOf(quota)} quota={name} mode={quota.spec.enforcement?.mode} />
+      <Bars bars={barsOf(quota)} quota={name} />
       <Part title="Conditions">
         <Conditions said={sentences(quota.status?.conditions, generation)} />
       </Part>
       <Namespaces quota={quota} />
       <Waiting quota={quota} />
-      <Past quota={quota} />
-      <Trial quota={quota} />
-      <Changes quota={quota} />
+      <Peaks quota={quota} />
     </>
   );
 }

@@ -31,14 +31,12 @@ export function OperatorState() {
 
 // ModeTags are what differs from the defaults.
 export function ModeTags({ quota }: { quota: ClusterQuota }) {
-  const { enforcement, preflight, trial } = quota.spec;
+  const { enforcement, preflight } = quota.spec;
   const mode = enforcement?.mode ?? 'Deny';
   const tags = [
     `Mode ${mode}: ${modeWords[mode]}`,
-    ...(enforcement?.warnAt ? [`Warns from ${enforcement.warnAt}% on`] : []),
     ...(enforcement?.whenUnavailable ? [`When unavailable: ${enforcement.whenUnavailable}`] : []),
     ...(preflight && preflight !== 'Warn' ? [`Preflight: ${preflight}`] : []),
-    ...(trial?.hard ? ['Has a trial'] : []),
   ];
   return (
     <Box sx={{ display: 'flex', gap: 1, flexWrap: 'wrap', my: 1 }}>
@@ -63,7 +61,7 @@ function QuotaCard({ quota }: { quota: ClusterQuota }) {
           {waiting && `; ${counted(waiting.owners, 'workload')} ${waiting.owners === 1 ? 'waits' : 'wait'} for room`}
         </Typography>
         <ModeTags quota={quota} />
-        <Bars bars={barsOf(quota)} quota={name} mode={quota.spec.enforcement?.mode} />
+        <Bars bars={barsOf(quota)} quota={name} />
         <Conditions said={troubles(sentences(quota.status?.conditions, generation))} />
       </CardContent>
     </Card>

@@ -9,7 +9,7 @@ import { barsOfView } from '../model/bars';
 import { refusalsOf, waitingIn } from '../model/refusals';
 import { type Followed, loading } from '../model/staleness';
 import type { KubeEvent, LocalQuota } from '../model/types';
-import { counted, sentences, troubles } from '../model/words';
+import { modeWords, sentences, troubles } from '../model/words';
 import { Bars } from '../parts/Bars';
 import { Conditions, Refusals, WaitingTable } from '../parts/Lists';
 import { Page, Part, paths, To, useClusterName } from '../parts/Page';
@@ -18,7 +18,7 @@ import { Note, States } from '../parts/States';
 // View is one quota as a namespace sees it.
 export function View({ view }: { view: LocalQuota }) {
   const { name, namespace, generation } = view.metadata;
-  const { refusedToday = 0, warnAt, scopeSummary } = view.status ?? {};
+  const { mode, scopeSummary } = view.status ?? {};
   const waiting = waitingIn([view]);
   return (
     <Box component="article" aria-label={`Quota ${name} in ${namespace}`} sx={{ mb: 3 }}>
@@ -26,8 +26,7 @@ export function View({ view }: { view: LocalQuota }) {
         {name}
       </Typography>
       <Typography variant="body2" sx={{ mb: 1 }}>
-        Shared with other namespaces. Today {counted(refusedToday, 'request')} of this namespace didn’t fit.
-        {warnAt ? ` You are warned from ${warnAt}% of a limit on.` : ''}
+        Shared with other namespaces.{mode ? ` Mode ${mode}: ${modeWords[mode]}.` : ''}
         {scopeSummary && scopeSummary !== 'none' ? ` It limits only ${scopeSummary}.` : ''}
       </Typography>
       <Bars bars={barsOfView(view)} quota={`${name} in ${namespace}`} />

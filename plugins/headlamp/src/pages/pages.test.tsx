@@ -3,7 +3,7 @@
 
 // @vitest-environment jsdom
 
-import { cleanup, render, screen } from '@testing-library/react';
+import { cleanup, render, screen, within } from '@testing-library/react';
 import { MemoryRouter } from 'react-router-dom';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Followed, loading, type Phase } from '../model/staleness';
@@ -114,15 +114,15 @@ describe('events of a namespace', () => {
 });
 
 describe('the page of a quota', () => {
-  it('says of any mode who didn’t fit most often', () => {
+  it('shows the mode, and peaks with their times', () => {
+    const peak = (amount: string, day: string) => ({ amount, at: `2026-11-${day}T08:00:00Z` });
     const quota: ClusterQuota = {
       metadata: { name: 'payments', uid: 'q' },
-      spec: {
-        selector: {},
-        quota: { hard: { pods: '5' } },
-        enforcement: { mode: 'Warn', overrides: [{ resource: 'pods', mode: 'Deny' }] },
+      spec: { selector: {}, quota: { hard: { pods: '5' } }, enforcement: { mode: 'Warn' } },
+      status: {
+        namespaces: [{ namespace: 'shop', status: {} }],
+        peaks: [{ resource: 'pods', day: peak('1', '26'), week: peak('3', '24'), month: peak('4', '02') }],
       },
-      status: { namespaces: [{ namespace: 'shop', status: {} }], mostRefused: { namespace: 'shop', kind: 'ReplicaSet', name: 'web-1', requests: 3 } },
     };
     lists.clusterresourcequotas = list([quota]);
     render(
@@ -130,9 +130,10 @@ describe('the page of a quota', () => {
         <Quota />
       </MemoryRouter>
     );
-    expect(screen.getByText('Didn’t fit most often: ReplicaSet/web-1 in shop, 3 requests in 30 days.')).toBeTruthy();
-    expect(screen.getByText('Mode Deny: refuses what doesn’t fit.')).toBeTruthy();
+    expect(screen.getByText('Mode Warn: admits what doesn’t fit, and warns')).toBeTruthy();
     // What isn't counted has no share either.
-    expect(screen.getAllByRole('cell').map(cell => cell.textContent)).toEqual(['shop', '?', '?', '?']);
+    const cells = (name: string) => within(screen.getByRole('region', { name })).getAllByRole('cell').map(cell => cell.textContent);
+    expect(cells('Namespaces by use of pods')).toEqual(['shop', '?', '?', '?']);
+    expect(cells('Peaks of each resource').map(text => text?.split(',')[0])).toEqual(['pods', '1', '3', '4']);
   });
 });

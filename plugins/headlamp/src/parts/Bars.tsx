@@ -3,8 +3,6 @@
 
 import { Box, Chip, Typography, useTheme } from '@mui/material';
 import { type Bar, inWords, type Tone } from '../model/bars';
-import type { Mode } from '../model/types';
-import { modeWords } from '../model/words';
 
 const toneWords: Record<Tone, string> = { good: '', near: 'near its limit', full: 'nothing left', over: 'above the limit', unknown: 'not counted' };
 
@@ -44,14 +42,10 @@ export function Meter({ bar, label }: { bar: Bar; label: string }) {
 interface BarsProps {
   bars: Bar[];
   quota: string;
-  // The quota's own mode, which a resource may override.
-  mode?: Mode;
 }
 
-// Bars shows each resource of a quota: the bar, and the figures below it. Modes are said of all or of none, so that an
-// override to Deny is seen, too.
-export function Bars({ bars, quota, mode }: BarsProps) {
-  const moded = [mode ?? 'Deny', ...bars.map(bar => bar.mode)].some(one => one !== 'Deny');
+// Bars shows each resource of a quota: the bar, and the figures below it.
+export function Bars({ bars, quota }: BarsProps) {
   return (
     <Box
       component="ul"
@@ -73,11 +67,6 @@ export function Bars({ bars, quota, mode }: BarsProps) {
             {bar.used} used, {bar.reserved} reserved, {bar.available} available, of {bar.hard}
             {bar.here !== undefined && `; ${bar.here} used here`}
           </Typography>
-          {moded && (
-            <Typography variant="body2">
-              Mode {bar.mode}: {modeWords[bar.mode]}.
-            </Typography>
-          )}
         </Box>
       ))}
     </Box>

@@ -21,7 +21,6 @@ const bar: Bar = {
   reserved: '1',
   available: '1',
   here: '2',
-  mode: 'Warn',
   usedShare: 0.75,
   reservedShare: 0.125,
   percent: 87,
@@ -36,33 +35,12 @@ describe('a bar', () => {
     expect(meter.getAttribute('aria-valuetext')).toBe('6 used, 1 reserved, 1 available, of 8 (87%)');
     expect(screen.getByText('87%, near its limit')).toBeTruthy();
     expect(screen.getByText(/2 used here/)).toBeTruthy();
-    expect(screen.getByText('Mode Warn: admits what doesn’t fit, and warns.')).toBeTruthy();
   });
 
   it('stays in its range above the limit, and without a figure', () => {
     render(<Bars bars={[{ ...bar, percent: 140, tone: 'over' }, { ...bar, resource: 'pods', used: '?', percent: null, tone: 'unknown' }]} quota="q" />);
     expect(screen.getAllByRole('meter').map(meter => meter.getAttribute('aria-valuenow'))).toEqual(['100', '0']);
     expect(screen.getByText('?, not counted')).toBeTruthy();
-  });
-});
-
-describe('the mode', () => {
-  const deny: Bar = { ...bar, resource: 'pods', mode: 'Deny' };
-
-  it('is said of each bar if one isn’t Deny', () => {
-    render(<Bars bars={[deny, { ...bar, mode: 'Audit' }]} quota="q" />);
-    expect(screen.getByText('Mode Deny: refuses what doesn’t fit.')).toBeTruthy();
-    expect(screen.getByText('Mode Audit: admits what doesn’t fit, and notes it in the audit log.')).toBeTruthy();
-  });
-
-  it('is said if the quota’s own isn’t Deny, and each bar overrides it', () => {
-    render(<Bars bars={[deny]} quota="q" mode="Warn" />);
-    expect(screen.getByText('Mode Deny: refuses what doesn’t fit.')).toBeTruthy();
-  });
-
-  it('is not said if all is as by default', () => {
-    render(<Bars bars={[deny]} quota="q" />);
-    expect(screen.queryByText(/^Mode/)).toBeNull();
   });
 });
 

@@ -41,12 +41,6 @@ const pages: Shown[] = [
     ready: page => page.getByRole('region', { name: 'Workloads that wait for room' }).waitFor(),
   },
   {
-    name: 'trial',
-    person: 'admin',
-    path: '/shared-quotas/lab',
-    ready: page => page.getByRole('region', { name: 'What the trial would have refused' }).waitFor(),
-  },
-  {
     name: 'views',
     person: 'owner',
     path: '/quota-views',
@@ -70,7 +64,7 @@ const pages: Shown[] = [
   { name: 'deployment', person: 'owner', path: '/deployments/checkout/search', own: false, ready: page => shows(page, /^This Deployment waits/) },
 ];
 
-// docs/headlamp.md shows pictures of this width, which must be small files.
+// docs/kubectl-crq.md shows pictures of this width, which must be small files.
 const documented = 1024;
 const mostBytes = 150_000;
 

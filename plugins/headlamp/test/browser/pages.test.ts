@@ -79,7 +79,7 @@ describe('an administrator', () => {
     await shows(page, 'The API server asks about every request that the quota limits.');
   });
 
-  it('sees namespaces by use, peaks, refusals and who waits', async () => {
+  it('sees namespaces by use, peaks and who waits', async () => {
     await open('admin', '/shared-quotas/payments');
     const table = (resource: string) => page.getByRole('region', { name: `Namespaces by use of ${resource}` });
     await table('count/deployments.apps').waitFor();
@@ -93,23 +93,14 @@ describe('an administrator', () => {
       [...used].sort(([, a], [, b]) => Number(b) - Number(a)).map(([namespace, pods]) => [namespace, pods])
     );
     await page.getByRole('region', { name: 'Workloads that wait for room' }).getByText(/^ReplicaSet\/search-/).waitFor();
-    const past = page.getByRole('region', { name: 'Peaks and refusals of each resource' });
+    const past = page.getByRole('region', { name: 'Peaks of each resource' });
     await past.getByRole('row', { name: /^services\.loadbalancers/ }).waitFor();
-    await shows(page, /^Didn’t fit most often: /);
     // A table that is wider than the window scrolls by the keyboard.
     await page.setViewportSize({ width: 400, height: 1000 });
     await past.focus();
     await page.keyboard.press('ArrowRight');
     await expect.poll(() => past.evaluate(table => table.scrollLeft)).toBeGreaterThan(0);
     await page.setViewportSize({ width: wide.width, height: 1000 });
-  });
-
-  it('sees what a trial would have refused, and who changed what', async () => {
-    await open('admin', '/shared-quotas/lab');
-    await page.getByRole('region', { name: 'What the trial would have refused' }).getByText('requests.cpu').waitFor();
-    const changes = page.getByRole('region', { name: 'The last changes of limits, modes and the selector' });
-    await changes.getByText('hard pods').waitFor();
-    await changes.getByText('10', { exact: true }).waitFor();
   });
 
   it('is told that a quota is missing', async () => {

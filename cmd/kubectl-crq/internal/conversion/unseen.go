@@ -1,0 +1,180 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"encoding/base64"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// templates are found by their marks, the surest first.
+//
+//nolint:gochecknoglobals // a table
+var templates = []struct {
+	mark *regexp.Regexp
+	next string
+}{
+	{regexp.MustCompile(`\{\{.*(\.Values|\.Release|\.Chart|\.Files|\.Capabilities|include ")`),
+		"of Helm: render it first: helm template CHART"},
+	{regexp.MustCompile(`\{\{-?\s*([.$"]|/\*|(if|else|range|with|end|define|template|block)\b)`),
+		"of Go: render it first, such as by gomplate -f FILE"},
+	{regexp.MustCompile(`\{\{|\{%|\{#`), "of Jinja: render it first, such as by jinja2 FILE"},
+	{regexp.MustCompile(`\$\{|\$\(`), "with placeholders: render it first, such as by envsubst <FILE"},
+}
+
+// template returns which kind of template a text is, and what to do about it; it is empty for none.
+func template(text string) string {
+	for _, one := range templates {
+		if one.mark.MatchString(text) {
+			return "it looks like a template " + one.next + thenConvert
+		}
+	}
+	return ""
+}
+
+// template returns what keeps an object's name, labels and spec from being final. Any text may be in an annotation.
+func (o *Object) template() string {
+	final := []any{o.metadata.Name, o.metadata.Namespace, o.content["spec"]}
+	if of, isObject := o.content["metadata"].(map[string]any); isObject {
+		final = append(final, of["labels"])
+	}
+	return first("", final, func(at string, value any) string {
+		written, _ := value.(string)
+		return template(at + " " + written)
+	})
+}
+
+// goWords are in errors of decoders, and mean nothing to people.
+var goWords = regexp.MustCompile(`interface ?\{|map\[|map key|%!|\bGo \b|reflect|runtime|regular expression|unmarshal|panic`)
+
+// unreadable says why a text can't be read.
+func unreadable(document string, err error) string {
+	if why := template(document); why != "" {
+		return why
+	}
+	why := err.Error()
+	for _, prefix := range []string{
+		"parsing YAML: ", "parsing JSON: ", "error converting YAML to JSON: ", "yaml: ", "unmarshal errors:\n  ",
+	} {
+		why = strings.TrimPrefix(why, prefix)
+	}
+	if goWords.MatchString(why) {
+		return notYAML
+	}
+	return why + ": correct it"
+}
+
+// isShared reports whether objects of a kind are, or may be, quotas that several namespaces share.
+func isShared(kind schema.GroupVersionKind) bool {
+	_, converted := conversions()[kind.GroupKind()]
+	return converted || isForeign(kind)
+}
+
+// isForeign reports whether a kind is called a quota, and nothing else is known of it.
+func isForeign(kind schema.GroupVersionKind) bool {
+	_, known := notConverted()[kind.GroupKind()]
+	return !known && kind.Group != quotav1.GroupVersion.Group && strings.Contains(strings.ToLower(kind.Kind), "quota")
+}
+
+// meant returns the kind that a misspelt one, or one without a version, stands for.
+func meant(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
+	for known, as := range conversions() {
+		if strings.EqualFold(known.Kind, kind.Kind) && known.Group != coreGroup && (known.Group == kind.Group || kind.Version == "") {
+			return known.WithVersion(as.versions[len(as.versions)-1]), true
+		}
+	}
+	return kind, false
+}
+
+// unseen says what keeps an object of a kind that isn't converted from being passed over, or that nothing does.
+func (o *Object) unseen() Note {
+	if near, found := meant(o.kind); found {
+		return Note{Refused, misspelt(near)}
+	}
+	if isForeign(o.kind) {
+		return Note{Refused, foreignQuota(o.kind, "")}
+	}
+	if found := o.quotas(); len(found) > 0 {
+		return Note{Refused, holdsQuotas(found, o.kind.Kind)}
+	}
+	limits := first("", o.content, func(at string, _ any) string {
+		if isBelow(at, "metadata") || isBelow(at, "status") || !quotaField.MatchString(at) {
+			return ""
+		}
+		return at
+	})
+	if limits != "" {
+		return Note{Refused, foreignQuota(o.kind, " ("+limits+")")}
+	}
+	return Note{Skipped, skippedUnknown}
+}
+
+var quotaField = regexp.MustCompile(`(?i)(^|\.)(resource)?quotas?$`)
+
+// quotas names the shared quotas that an object is, or has anywhere within it.
+func (o *Object) quotas() []string {
+	if o.note.Text != "" {
+		return kindsIn(o.text)
+	}
+	var found []string
+	walk("", o.content, func(_ string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			if one := newObject("", value); isShared(one.kind) && hasBody(value) {
+				found = append(found, one.named())
+			}
+		case string:
+			found = append(found, quotasIn(value)...)
+		}
+	})
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// hasBody is false for what only refers to an object.
+func hasBody(fields map[string]any) bool {
+	for _, field := range fields {
+		if _, isObject := field.(map[string]any); isObject {
+			return true
+		}
+	}
+	return false
+}
+
+// quotasIn names the shared quotas in a text, such as one of a ConfigMap or a Secret.
+func quotasIn(written string) (found []string) {
+	if decoded, err := base64.StdEncoding.DecodeString(written); err == nil {
+		written = string(decoded)
+	}
+	if !strings.Contains(written, "kind") {
+		return nil
+	}
+	for _, object := range Read("", []byte(written)) {
+		found = append(found, object.quotas()...)
+	}
+	return found
+}
+
+var (
+	versionIn = regexp.MustCompile(`apiVersion["']?\s*:\s*["']?([\w./-]+)`)
+	kindIn    = regexp.MustCompile(`kind["']?\s*:\s*["']?(\w+)`)
+)
+
+// kindsIn returns the kinds of shared quotas that are named in a text that can't be read.
+func kindsIn(text string) (found []string) {
+	for _, kind := range kindIn.FindAllStringSubmatch(text, -1) {
+		for _, version := range versionIn.FindAllStringSubmatch(text, -1) {
+			if isShared(schema.FromAPIVersionAndKind(version[1], kind[1])) {
+				found = append(found, kind[1])
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,151 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/sharedquota/shared-quota-operator/internal/contact"
+)
+
+const (
+	leaseName = "shared-quota-operator"
+	// lockTimeout is for one call, of which several must be possible before a leader gives up.
+	lockTimeout = 5 * time.Second
+)
+
+var (
+	errDeposed  = errors.New("another replica was elected while this one, the leader, stood still: it ends, to begin again as a follower")
+	errNoLeader = errors.New("the Lease has no holder")
+)
+
+// lease is the Lease by which one replica leads. A leader that stood still, as on a virtual machine that is paused, goes on for ten
+// seconds after another one was elected. With lease it ends as soon as it reads the Lease.
+type lease struct {
+	resourcelock.Interface
+	namespace string
+	// deposed is closed once another process holds the Lease that this one held.
+	deposed chan struct{}
+	once    sync.Once
+
+	// The elector alone uses these, one call at a time: who held the Lease when it was last read or written, and whether this
+	// process ever did.
+	holder string
+	held   bool
+}
+
+var _ manager.LeaderElectionRunnable = &lease{}
+
+// newLease makes the Lease by which leaders are elected. The history follows it.
+func newLease(config *rest.Config, namespace, replica string, history *contact.History) (*lease, error) {
+	if namespace == "" {
+		return nil, errors.New("leader election needs a namespace: set --namespace, or the variable POD_NAMESPACE")
+	}
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
+	config.Timeout = lockTimeout
+	leases, err := coordinationclient.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the leader's Lease: %w", err)
+	}
+	return leaseBy(&resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName},
+		Client:     history.Follow(leases, namespace, leaseName),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: replica + "_" + string(uuid.NewUUID())},
+	}, namespace), nil
+}
+
+func leaseBy(lock resourcelock.Interface, namespace string) *lease {
+	return &lease{Interface: lock, namespace: namespace, deposed: make(chan struct{})}
+}
+
+// Get implements resourcelock.Interface.
+func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.holder = record.HolderIdentity
+		l.judge(l.holder, l.held)
+	}
+	return record, raw, err //nolint:wrapcheck // it is as if this weren't there
+}
+
+// Create implements resourcelock.Interface.
+func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.wrote(record, l.Interface.Create(ctx, record))
+}
+
+// Update implements resourcelock.Interface. A process that ends gives the Lease up, but not another's.
+func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == "" && l.holder != l.Identity() {
+		return nil
+	}
+	return l.wrote(record, l.Interface.Update(ctx, record))
+}
+
+func (l *lease) wrote(record resourcelock.LeaderElectionRecord, err error) error {
+	if err == nil {
+		l.holder = record.HolderIdentity
+		l.held = l.held || l.holder == l.Identity()
+	}
+	return err
+}
+
+// judge ends this process if it has led, and another one holds the Lease.
+func (l *lease) judge(holder string, held bool) {
+	if held && holder != "" && holder != l.Identity() {
+		l.once.Do(func() { close(l.deposed) })
+	}
+}
+
+// leads returns what the leader asks before a write that another leader may have replaced: it is an error unless the Lease is its own
+// now. Without leader election, the only replica leads.
+func (l *lease) leads(live client.Reader) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if l == nil {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+		defer cancel()
+		current := &coordinationv1.Lease{}
+		if err := live.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: leaseName}, current); err != nil {
+			return fmt.Errorf("reading who leads: %w", err)
+		}
+		holder := ptr.Deref(current.Spec.HolderIdentity, "")
+		l.judge(holder, true)
+		switch holder {
+		case l.Identity():
+			return nil
+		case "":
+			return errNoLeader
+		default:
+			return errDeposed
+		}
+	}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*lease) NeedLeaderElection() bool { return false }
+
+// Start waits until ctx ends, or returns an error, which ends the process.
+func (l *lease) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-l.deposed:
+		return errDeposed
+	}
+}

@@ -1,0 +1,106 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// stored is a lock whose holder others may be. This process is "own".
+type stored struct {
+	resourcelock.Interface
+	holder string
+}
+
+func (*stored) Identity() string { return "own" }
+
+func (s *stored) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: s.holder}, nil, nil
+}
+
+func (s *stored) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	s.holder = record.HolderIdentity
+	return nil
+}
+
+func TestALeaderEndsOnceAnotherLeads(t *testing.T) {
+	hold := func(l *lease, holder string) error {
+		_, _, err := l.Get(t.Context())
+		return errors.Join(err, l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: holder}))
+	}
+	for name, test := range map[string]struct {
+		// held: this process has led. holder is who leads now.
+		held   bool
+		holder string
+		ends   bool
+		// released is who leads after this process has given up the Lease.
+		released string
+	}{
+		"it leads":                   {held: true, holder: "own"},
+		"another was elected":        {held: true, holder: "other", ends: true, released: "other"},
+		"another gave it up since":   {held: true},
+		"another leads, as before":   {holder: "other", released: "other"},
+		"nobody has ever led so far": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lock := &stored{}
+			l := leaseBy(lock, "operator")
+			if test.held {
+				if err := hold(l, "own"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lock.holder = test.holder
+			ctx, cancel := context.WithCancel(t.Context())
+			if _, _, err := l.Get(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if !test.ends {
+				cancel()
+			}
+			defer cancel()
+			if err := l.Start(ctx); errors.Is(err, errDeposed) != test.ends {
+				t.Errorf("it ends with %v", err)
+			}
+			if err := hold(l, ""); err != nil || lock.holder != test.released {
+				t.Errorf("the Lease was given up to %q, error %v", lock.holder, err)
+			}
+		})
+	}
+}
+
+func TestALeaderAsksWhetherItLeads(t *testing.T) {
+	var none *lease
+	if err := none.leads(nil)(t.Context()); err != nil {
+		t.Errorf("without leader election: %v", err)
+	}
+	for holder, want := range map[string]error{"own": nil, "other": errDeposed, "": errNoLeader} {
+		live := fake.NewClientBuilder().WithObjects(&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: leaseName}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(holder)},
+		}).Build()
+		l := leaseBy(&stored{}, "operator")
+		if err := l.leads(live)(t.Context()); !errors.Is(err, want) {
+			t.Errorf("%q leads: got %v, want %v", holder, err, want)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if want == nil {
+			cancel()
+			if err := l.Start(ctx); err != nil {
+				t.Errorf("%q leads: it ends with %v", holder, err)
+			}
+		}
+		cancel()
+	}
+	if err := leaseBy(&stored{}, "operator").leads(fake.NewFakeClient())(t.Context()); err == nil {
+		t.Error("want an error if there is no Lease")
+	}
+}

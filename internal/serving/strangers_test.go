@@ -1,0 +1,133 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/utils/clock"
+
+	"github.com/sharedquota/shared-quota-operator/internal/reach"
+)
+
+// dialled is the side of the server of a connection from an address.
+type dialled struct {
+	net.Conn
+	address string
+}
+
+func (d dialled) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.ParseIP(d.address), Port: 1}
+}
+
+// dialling is a listener that is handed its connections.
+type dialling struct {
+	net.Listener
+	next chan net.Conn
+}
+
+func (d dialling) Accept() (net.Conn, error) { return <-d.next, nil }
+
+// dial has a connection accepted, and returns a channel that is closed with it.
+func (s *strangers) dial(t *testing.T, address string) (near *connection, closed <-chan struct{}) {
+	t.Helper()
+	far, pipe := net.Pipe()
+	s.Listener.(dialling).next <- dialled{pipe, address}
+	accepted, err := s.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan struct{})
+	go func() {
+		defer close(end)
+		_, _ = far.Read(make([]byte, 1))
+	}()
+	return accepted.(*connection), end
+}
+
+// open returns the strangers.
+func (s *strangers) open() []*connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.waiting)
+}
+
+func isClosed(closed <-chan struct{}) bool {
+	synctest.Wait()
+	select {
+	case <-closed:
+		return true
+	default:
+		return false
+	}
+}
+
+func newDialling() *strangers {
+	return newStrangers(dialling{next: make(chan net.Conn, 1)}, clock.RealClock{})
+}
+
+func TestAStrangerKeepsAConnectionForFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := NewCallers(clock.RealClock{})
+		callers.live = &stored{token: known}
+		callers.take(1, []reach.Token{known}, nil)
+		guard := newGuard(callers, false, nobody{}, http.NotFoundHandler())
+		s := newDialling()
+		ask := func(c *connection, token reach.Token) {
+			request := httptest.NewRequest(http.MethodPost, "/"+string(token)+"/objects", http.NoBody)
+			guard.ServeHTTP(httptest.NewRecorder(), request.WithContext(context.WithValue(t.Context(), connectionKey{}, c)))
+		}
+		_, idle := s.dial(t, "192.0.2.1")
+		asking, asks := s.dial(t, "192.0.2.1")
+		calling, calls := s.dial(t, "192.0.2.2")
+		ask(asking, next)
+		ask(calling, known)
+		clock.RealClock{}.Sleep(strangerWithin)
+		if !isClosed(idle) || isClosed(asks) || isClosed(calls) {
+			t.Error("want only that closed over which no request has come")
+		}
+		if open := s.open(); !slices.Equal(open, []*connection{asking}) {
+			t.Errorf("%d are strangers, want that with a token that isn't known", len(open))
+		}
+		_, _ = asking.Close(), calling.Close()
+		if open := s.open(); !isClosed(asks) || len(open) != 0 || len(s.sources) != 0 {
+			t.Errorf("%d connections of %d addresses are left", len(open), len(s.sources))
+		}
+		clock.RealClock{}.Sleep(liveEvery)
+	})
+}
+
+func TestTheOldestStrangerOfTheBusiestAddressGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newDialling()
+		_, honest := s.dial(t, "192.0.2.1")
+		accepted, served := s.dial(t, "192.0.2.9")
+		accepted.asks()
+		accepted.accepted()
+		var ended []<-chan struct{}
+		for i := range 2 * maxStrangers {
+			_, closed := s.dial(t, "192.0.2."+strconv.Itoa(9+i%50))
+			ended = append(ended, closed)
+		}
+		if open := s.open(); len(open) != maxStrangers {
+			t.Errorf("%d are open", len(open))
+		}
+		open := ended[len(ended)-maxStrangers+1:]
+		if isClosed(honest) || isClosed(served) || slices.ContainsFunc(open, isClosed) || !isClosed(ended[len(ended)-maxStrangers]) {
+			t.Error("want the oldest closed, and those of an address with few kept")
+		}
+		clock.RealClock{}.Sleep(strangerWithin)
+		if !isClosed(honest) || isClosed(served) {
+			t.Error("want only the accepted one kept")
+		}
+		_ = accepted.Close()
+	})
+}
