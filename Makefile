@@ -116,8 +116,8 @@ LONG_SUITES := e2e plugin
 # Those of the others that take longest begin first, because they wait most of the time.
 SLOW_SUITES := wake faults/restore production upgrade security
 # Packages that decide purely: neither they nor their tests start a goroutine.
-PURE := internal/balance internal/definition internal/fitting internal/ledger internal/machine internal/report internal/resourceversion \
-	internal/selection internal/simulation
+PURE := internal/definition internal/fitting internal/ledger internal/machine internal/report internal/resourceversion \
+	internal/simulation
 # Everything that is ours and formatted.
 GO_FILES = $(shell find . \( -path ./bin -o -name node_modules \) -prune -o -name '*.go' -print)
 # The files whose prose is checked. .vale.ini has the exceptions.

@@ -3,6 +3,12 @@
 
 // Command kubectl-crq is a plugin of kubectl: kubectl crq tells administrators
 // who uses what of a ClusterResourceQuota, and project owners what still fits.
+//
+// This package has the commands: their flags, what they read from the cluster, and how they
+// end. What they compute and how it looks is in packages of their own.
+//
+// Commands only read. They work with the rights of whoever runs them: what an
+// owner can't read is left out or said, never asked for again as somebody else.
 package main
 
 import (
@@ -15,8 +21,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/command"
 )
 
 func main() {
@@ -25,7 +29,7 @@ func main() {
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := command.Run(ctx, command.Arguments(os.Args), genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	status := Run(ctx, Arguments(os.Args), genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	stop()
 	os.Exit(status)
 }

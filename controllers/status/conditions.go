@@ -15,7 +15,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // All text of the conditions is built here, that of Exceeded in exceeded.go, and that of Reconciling and Stalled in
@@ -81,17 +81,17 @@ func (f facts) enforced() metav1.Condition {
 	switch {
 	case f.invalid != nil:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonInvalidSpec, f.whileInvalid())
-	case f.verdict.Enforcement == reach.Proved:
+	case f.verdict.Enforcement == webhookconfig.Proved:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, f.enforcedHow())
-	case f.verdict.Enforcement == reach.Edited:
+	case f.verdict.Enforcement == webhookconfig.Edited:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookEdited, f.verdict.Edit+
 			": requests that the quota limits may pass unchecked until the operator's repair lasts: "+
 			"exempt the configuration from the tool that edits it, or stop that tool")
-	case f.verdict.Enforcement == reach.Unprovable:
+	case f.verdict.Enforcement == webhookconfig.Unprovable:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonProbeFailed, probeFailed(f.verdict.Failure))
-	case f.verdict.Enforcement == reach.Unknown && f.before != nil && f.before.ObservedGeneration == f.generation:
+	case f.verdict.Enforcement == webhookconfig.Unknown && f.before != nil && f.before.ObservedGeneration == f.generation:
 		return *f.before // another leader knew; this one finds out within seconds
-	case f.verdict.Enforcement == reach.Unproved:
+	case f.verdict.Enforcement == webhookconfig.Unproved:
 		return condition(quotav1.ConditionEnforced, metav1.ConditionFalse, quotav1.ReasonWebhookPending,
 			"the webhook configuration covers the quota, and the API server has not loaded it yet: wait, and "+lookAtLog)
 	case f.verdict.Failure != "":
@@ -129,7 +129,7 @@ func probeFailed(failure string) string {
 // enforcedHow tells what an administrator may not expect of how it is enforced.
 func (f facts) enforcedHow() string {
 	parts := []string{"every request that the quota limits is checked"}
-	if f.verdict.Coverage == reach.Wide {
+	if f.verdict.Coverage == webhookconfig.Wide {
 		parts = append(parts, "the webhook is called in namespaces that are not selected too, "+
 			"and requests there for what is limited need the operator: a webhook can't select by annotations, "+
 			"or by selectors that are too many or too large; select by a label that several quotas share to avoid it")

@@ -16,8 +16,8 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // everything are facts that bring about every reason of every condition.
@@ -31,13 +31,15 @@ func everything() []facts {
 		good(func(f *facts) { f.trouble = &driver.Trouble{Since: moment, Untaken: true} }),
 		good(func(f *facts) { f.invalid, f.slices, f.countedGeneration = errors.New("no selector"), nil, 0 }),
 		good(func(f *facts) { f.invalid, f.refusing, f.slices, f.countedGeneration = errors.New("-1"), true, nil, 0 }),
-		good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }),
-		good(func(f *facts) { f.verdict.Enforcement = reach.Unproved }),
+		good(func(f *facts) { f.verdict = webhookconfig.Verdict{Enforcement: webhookconfig.Uncovered} }),
+		good(func(f *facts) { f.verdict.Enforcement = webhookconfig.Unproved }),
 		good(func(f *facts) {
-			f.verdict = reach.Verdict{Enforcement: reach.Edited, Edit: "somebody else edited it"}
+			f.verdict = webhookconfig.Verdict{Enforcement: webhookconfig.Edited, Edit: "somebody else edited it"}
 		}),
-		good(func(f *facts) { f.verdict.Enforcement, f.verdict.Failure = reach.Unprovable, "connection refused" }),
-		good(func(f *facts) { f.verdict.Coverage = reach.Wide }),
+		good(func(f *facts) {
+			f.verdict.Enforcement, f.verdict.Failure = webhookconfig.Unprovable, "connection refused"
+		}),
+		good(func(f *facts) { f.verdict.Coverage = webhookconfig.Wide }),
 		good(func(f *facts) { f.admits = true }),
 		good(func(f *facts) { f.admits, f.enforcement.Mode = true, quotav1.EnforcementAudit }),
 		good(func(f *facts) { f.admits, f.enforcement.WhenUnavailable = true, quotav1.UnavailableAdmit }),

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // joinedFor is how long the same namespaces must have been selected before a rise above hard is taken for requests that
@@ -171,7 +171,7 @@ func (f facts) rose(name corev1.ResourceName) bool {
 	return f.admits && before.within[name] && before.generation == f.generation && len(f.protected) == 0 &&
 		before.selected == digestOf(slices.Values(slices.Sorted(maps.Keys(f.slices)))) &&
 		f.now.Sub(before.since) >= joinedFor &&
-		f.verdict.Enforcement != reach.Uncovered && f.verdict.Enforcement != reach.Edited
+		f.verdict.Enforcement != webhookconfig.Uncovered && f.verdict.Enforcement != webhookconfig.Edited
 }
 
 // excess is of which resources more is used than hard, in words.

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 const (
@@ -114,7 +114,7 @@ func TestWhyMoreIsUsedThanHard(t *testing.T) {
 			reason:  quotav1.ReasonUsedAboveHard, message: bare + refusedNow,
 		},
 		"somebody removed the webhook": {
-			changes: []func(*facts){admittedUnavailable, func(f *facts) { f.verdict.Enforcement = reach.Edited }},
+			changes: []func(*facts){admittedUnavailable, func(f *facts) { f.verdict.Enforcement = webhookconfig.Edited }},
 			reason:  quotav1.ReasonUsedAboveHard, message: bare + refusedNow,
 		},
 		"it was so before": {

@@ -22,7 +22,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 func limitedNames() []corev1.ResourceName {
@@ -122,7 +122,7 @@ func TestAStatusIsMadeWithoutChangingWhatItIsMadeOf(t *testing.T) {
 	object.Status = good().status(object)
 	before := object.DeepCopy()
 	known := good(func(f *facts) {
-		f.now, f.verdict, f.uncounted = moment.Add(time.Hour), reach.Verdict{}, []corev1.ResourceName{"pods"}
+		f.now, f.verdict, f.uncounted = moment.Add(time.Hour), webhookconfig.Verdict{}, []corev1.ResourceName{"pods"}
 	})
 	known.status(object)
 	if diff := cmp.Diff(before, object); diff != "" {

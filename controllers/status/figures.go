@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -67,7 +66,7 @@ func (r *FiguresReader) of(ctx context.Context, object *quotav1.ClusterResourceQ
 	if state.Quota == object.UID {
 		figures.Reservations = state.InFlight()
 	}
-	current := balance.Read(r.Count, object.Name, object.UID, state)
+	current := counting.BalanceOf(r.Count, object.Name, object.UID, state)
 	figures.Used, figures.Reserved = quota.Mask(current.Used, current.Complete), current.Reserved
 	if len(current.Doubtful) > 0 {
 		figures.Doubtful = map[string]int{}

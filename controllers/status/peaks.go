@@ -12,7 +12,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 )
 
@@ -148,7 +148,7 @@ func tomorrow(now time.Time) time.Time { return now.UTC().Truncate(day).Add(day)
 // may be in it beside what took its place; then the sum is bounded by hard, as Torn explains, if the quota refuses what is
 // above. Otherwise a peak may be too high by what came and went in that moment. What came and went between two looks,
 // 50 milliseconds, isn't seen at all.
-func heldIn(spec quotav1.ClusterResourceQuotaSpec, figures balance.Balance) corev1.ResourceList {
+func heldIn(spec quotav1.ClusterResourceQuotaSpec, figures counting.Balance) corev1.ResourceList {
 	enforced, held := definition.Enforced(spec), corev1.ResourceList{}
 	for _, name := range figures.Complete {
 		if _, limited := spec.Quota.Hard[name]; !limited {

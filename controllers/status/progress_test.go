@@ -17,7 +17,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // progressIn returns which of the two conditions a status has, with its reason and how its message begins.
@@ -36,8 +36,8 @@ func TestProgressTowardsTheSpec(t *testing.T) {
 	problem := func(reason string) func(*facts) {
 		return func(f *facts) { f.problems = append(f.problems, Problem{Reason: reason, Message: "see"}) }
 	}
-	enforcement := func(of reach.Enforcement) func(*facts) {
-		return func(f *facts) { f.verdict = reach.Verdict{Enforcement: of} }
+	enforcement := func(of webhookconfig.Enforcement) func(*facts) {
+		return func(f *facts) { f.verdict = webhookconfig.Verdict{Enforcement: of} }
 	}
 	counting := func(f *facts) { f.countedGeneration = 1 }
 	invalid := func(f *facts) { f.invalid, f.slices, f.countedGeneration = errors.New("no selector"), nil, 0 }
@@ -51,7 +51,7 @@ func TestProgressTowardsTheSpec(t *testing.T) {
 		"protected ones are selected": {facts: good(func(f *facts) { f.protected = []string{"kube-system"} })},
 		"counting":                    {facts: good(counting), want: "Reconciling=True Progressing: Ready is False, Counting"},
 		"counted, not yet enforced": {
-			facts: good(enforcement(reach.Uncovered)), want: "Reconciling=True Progressing: Enforced is False, WebhookPending",
+			facts: good(enforcement(webhookconfig.Uncovered)), want: "Reconciling=True Progressing: Enforced is False, WebhookPending",
 		},
 		"not served yet": {
 			facts: good(problem(quotav1.ReasonNotServed)), want: "Reconciling=True Progressing: ResourceUnavailable is True, NotServed",
@@ -64,7 +64,7 @@ func TestProgressTowardsTheSpec(t *testing.T) {
 			facts: good(troubled), want: "Reconciling=True ProgressingWithRetry: Ready is False, LedgerUnavailable",
 		},
 		"what must be mended comes before what only takes time": {
-			facts: good(counting, enforcement(reach.Unprovable)),
+			facts: good(counting, enforcement(webhookconfig.Unprovable)),
 			want:  "Reconciling=True ProgressingWithRetry: Enforced is False, ProbeFailed",
 		},
 		"an invalid spec": {facts: good(invalid), want: "Stalled=True InvalidSpec: Ready is False, InvalidSpec"},
@@ -171,7 +171,9 @@ func TestProgressEnds(t *testing.T) {
 func TestProgressKeepsItsTime(t *testing.T) {
 	object := team("pods", "10")
 	object.Status = good(func(f *facts) { f.countedGeneration = 1 }).status(object)
-	later := good(func(f *facts) { f.now, f.verdict = moment.Add(time.Hour), reach.Verdict{Enforcement: reach.Uncovered} })
+	later := good(func(f *facts) {
+		f.now, f.verdict = moment.Add(time.Hour), webhookconfig.Verdict{Enforcement: webhookconfig.Uncovered}
+	})
 	found := meta.FindStatusCondition(later.status(object).Conditions, quotav1.ConditionReconciling)
 	if found == nil || !found.LastTransitionTime.Equal(&metav1.Time{Time: moment}) {
 		t.Errorf("got %+v, want it since %s", found, moment)

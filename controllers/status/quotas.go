@@ -21,19 +21,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
@@ -85,13 +84,13 @@ type QuotaParts struct {
 	Problems Problems
 	// Served returns what the cluster serves in namespaces, as far as that is known.
 	Served   func(context.Context) []schema.GroupResource
-	Settings func() reach.Settings
-	Proofs   *reach.Proofs
+	Settings func() webhookconfig.Settings
+	Proofs   *webhookconfig.Proofs
 	// Waiting are the workloads that wait for room.
 	Waiting *waiting.List
 	// Changed must be fired with every quota whose count, ledger or waiting workloads change, and of which the
 	// proofs conclude something else.
-	Changed  *trigger.Trigger
+	Changed  source.Source
 	Lag      *Lag
 	Recorder report.Recorder
 	// Life of a reservation.
@@ -125,7 +124,7 @@ func (c *QuotaController) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		For(&quotav1.ClusterResourceQuota{}).
-		WatchesRawSource(c.Changed.Source()).
+		WatchesRawSource(c.Changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(c)
 }
@@ -150,7 +149,7 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 		return reconcile.Result{}, err
 	}
 	status := facts.status(quota)
-	torn := balance.Torn(definition.Enforced(quota.Spec), status.Total.Used, status.Reserved)
+	torn := counting.Torn(definition.Enforced(quota.Spec), status.Total.Used, status.Reserved)
 	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
@@ -187,8 +186,8 @@ func (c *QuotaController) again(quota string, facts facts) time.Duration {
 }
 
 // look reads the figures, and remembers their peaks.
-func (c *QuotaController) look(quota *quotav1.ClusterResourceQuota, known ledger.State) balance.Balance {
-	figures := balance.Read(c.Count, quota.Name, quota.UID, known)
+func (c *QuotaController) look(quota *quotav1.ClusterResourceQuota, known ledger.State) counting.Balance {
+	figures := counting.BalanceOf(c.Count, quota.Name, quota.UID, known)
 	c.memory.saw(quota, heldIn(quota.Spec, figures), c.Clock.Now())
 	return figures
 }
@@ -241,7 +240,7 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 }
 
 // with returns the facts with the figures.
-func (f facts) with(figures balance.Balance) facts {
+func (f facts) with(figures counting.Balance) facts {
 	f.countedGeneration, f.slices = figures.Target.Generation, figures.Slices
 	f.reserved, f.doubtful = figures.Reserved, figures.Doubtful
 	f.uncounted = figures.Uncounted(f.ledger)

@@ -31,7 +31,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
@@ -40,8 +39,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
@@ -123,8 +122,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		Define: definition.Salvage, Count: counting.New(evaluators, func([]string) {}, func([]string) {}), Waiting: waiting.NewList(),
 		Group:    group,
 		Problems: func(string) []Problem { return nil }, Settings: settings, Proofs: loaded(objects),
-		Served:  func(context.Context) []schema.GroupResource { return nil },
-		Changed: &trigger.Trigger{}, Lag: NewLag(b.clock, elected), Recorder: b, Life: 90 * time.Second, Every: time.Second,
+		Served: func(context.Context) []schema.GroupResource { return nil },
+		Lag:    NewLag(b.clock, elected), Recorder: b, Life: 90 * time.Second, Every: time.Second,
 	})
 	return b
 }
@@ -222,25 +221,25 @@ func (b *bench) status(t *testing.T) quotav1.ClusterResourceQuotaStatus {
 // registered is a configuration that covers config maps.
 func registered() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName, UID: "configuration", Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Name: webhookconfig.ConfigurationName, UID: "configuration", Generation: 1},
 	}
 }
 
 // loaded are the proofs that the API server has loaded the configuration among the
 // objects, which covers the quotas among them.
-func loaded(objects []client.Object) *reach.Proofs {
-	proofs := &reach.Proofs{}
-	var seen reach.Observation
+func loaded(objects []client.Object) *webhookconfig.Proofs {
+	proofs := &webhookconfig.Proofs{}
+	var seen webhookconfig.Observation
 	for _, object := range objects {
 		if quota, ok := object.(*quotav1.ClusterResourceQuota); ok {
-			seen.Quotas = append(seen.Quotas, reach.Quota{Name: quota.Name, UID: quota.UID, Generation: quota.Generation})
-			seen.Coverages = append(seen.Coverages, reach.Exact)
+			seen.Quotas = append(seen.Quotas, webhookconfig.Quota{Name: quota.Name, UID: quota.UID, Generation: quota.Generation})
+			seen.Coverages = append(seen.Coverages, webhookconfig.Exact)
 		}
 	}
 	for _, object := range objects {
 		if object, ok := object.(*admissionregistrationv1.ValidatingWebhookConfiguration); ok {
 			seen.Configuration, seen.Generation = object.UID, object.Generation
-			seen.Edition = reach.NextEdition(&admissionregistrationv1.ValidatingWebhookConfiguration{})
+			seen.Edition = webhookconfig.NextEdition(&admissionregistrationv1.ValidatingWebhookConfiguration{})
 			proofs.Observe(seen, moment)
 			proofs.Answered(seen.Edition, moment)
 		}
@@ -248,9 +247,9 @@ func loaded(objects []client.Object) *reach.Proofs {
 	return proofs
 }
 
-func settings() reach.Settings {
-	return reach.Settings{
-		Endpoint: reach.Endpoint{URL: "https://localhost"}, Paths: reach.Paths{Objects: "/o", Quotas: "/q"},
+func settings() webhookconfig.Settings {
+	return webhookconfig.Settings{
+		Endpoint: webhookconfig.Endpoint{URL: "https://localhost"}, Paths: webhookconfig.Paths{Objects: "/o", Quotas: "/q"},
 		Protected: []string{"kube-system"}, FailurePolicy: admissionregistrationv1.Fail,
 	}
 }

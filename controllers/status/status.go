@@ -20,8 +20,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // facts are what a status is made of, gathered at one moment.
@@ -58,7 +58,7 @@ type facts struct { //nolint:recvcheck // only limitNothing changes them, while 
 	// lost; zero if it wasn't.
 	sealedUntil time.Time
 	// verdict is how far the webhook is known to be called for what the quota limits.
-	verdict reach.Verdict
+	verdict webhookconfig.Verdict
 	// before is the condition Enforced that the status has; nil for none.
 	before *metav1.Condition
 	// protected are the selected namespaces that are never limited, sorted.

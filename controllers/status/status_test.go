@@ -20,7 +20,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 var moment = time.Unix(5000, 0)
@@ -49,7 +49,7 @@ func team(hard ...string) *quotav1.ClusterResourceQuota {
 func good(changes ...func(*facts)) facts {
 	facts := facts{
 		now: moment, generation: 2, selector: "team=shop", countedGeneration: 2,
-		verdict:  reach.Verdict{Enforcement: reach.Proved, Coverage: reach.Exact},
+		verdict:  webhookconfig.Verdict{Enforcement: webhookconfig.Proved, Coverage: webhookconfig.Exact},
 		slices:   map[string]corev1.ResourceList{"b": list("pods", "2"), "a": list("pods", "1")},
 		ledger:   ledger.State{Basis: ledger.Basis{Quota: "uid", Generation: 2}, Used: list("pods", "3")},
 		reserved: list("pods", "1"),
@@ -199,51 +199,55 @@ func TestConditions(t *testing.T) {
 				"no quota on what spec.quota.hard names: correct the spec; the condition Ready says what is wrong",
 		},
 		"nor is one whose rules are missing": {
-			facts: good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }),
+			facts: good(func(f *facts) { f.verdict = webhookconfig.Verdict{Enforcement: webhookconfig.Uncovered} }),
 			want: "Enforced False WebhookPending: the webhook is not called yet for every resource that is limited, in every " +
 				"namespace that is selected: wait, and if it lasts, the log of the operator's leader says why",
 		},
 		"nor is one that somebody else edits": {
-			facts: good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Edited, Edit: "x edited it"} }),
+			facts: good(func(f *facts) {
+				f.verdict = webhookconfig.Verdict{Enforcement: webhookconfig.Edited, Edit: "x edited it"}
+			}),
 			want: "Enforced False WebhookEdited: x edited it: requests that the quota limits may pass unchecked until the " +
 				"operator's repair lasts: exempt the configuration from the tool that edits it, or stop that tool",
 		},
 		"nor is one that nobody has looked at yet": {
-			facts: good(func(f *facts) { f.verdict = reach.Verdict{} }),
+			facts: good(func(f *facts) { f.verdict = webhookconfig.Verdict{} }),
 			want:  "Enforced False WebhookPending: the webhook is not called yet for every…",
 		},
 		"nor is one of which that is known of an older spec": {
 			facts: good(func(f *facts) {
-				f.verdict, f.before = reach.Verdict{}, &metav1.Condition{Status: metav1.ConditionTrue, ObservedGeneration: 1}
+				f.verdict, f.before = webhookconfig.Verdict{}, &metav1.Condition{Status: metav1.ConditionTrue, ObservedGeneration: 1}
 			}),
 			want: "Enforced False WebhookPending: the webhook is not called yet for every…",
 		},
 		"what the leader before knew is known until this one knows more": {
 			facts: good(func(f *facts) {
 				before := conditionAt(moment, quotav1.ConditionEnforced, metav1.ConditionTrue, quotav1.ReasonWebhookConfigured, "checked")
-				f.verdict, f.before = reach.Verdict{}, &before
+				f.verdict, f.before = webhookconfig.Verdict{}, &before
 			}),
 			want: "Enforced True WebhookConfigured: checked",
 		},
 		"what the API server hasn't loaded isn't enforced": {
-			facts: good(func(f *facts) { f.verdict.Enforcement = reach.Unproved }),
+			facts: good(func(f *facts) { f.verdict.Enforcement = webhookconfig.Unproved }),
 			want: "Enforced False WebhookPending: the webhook configuration covers the quota, and the API server has not loaded it " +
 				"yet: wait, and if it lasts, the log of the operator's leader says why",
 		},
 		"a probe that fails says how": {
-			facts: good(func(f *facts) { f.verdict.Enforcement, f.verdict.Failure = reach.Unprovable, "connection refused" }),
+			facts: good(func(f *facts) {
+				f.verdict.Enforcement, f.verdict.Failure = webhookconfig.Unprovable, "connection refused"
+			}),
 			want: "Enforced False ProbeFailed: it is not known whether requests are checked, because the operator's own test " +
 				"request fails: connection refused: see that the API server reaches the operator's Service, and that no other " +
 				"webhook or policy refuses the dry run of a QuotaLedger",
 		},
 		"and one that never ends": {
-			facts: good(func(f *facts) { f.verdict.Enforcement = reach.Unprovable }),
+			facts: good(func(f *facts) { f.verdict.Enforcement = webhookconfig.Unprovable }),
 			want: "Enforced False ProbeFailed: it is not known whether requests are checked, because the operator's own test " +
 				"request fails: it gets no answer: see that the API server reaches the operator's Service, and that no other " +
 				"webhook or policy refuses the dry run of a QuotaLedger",
 		},
 		"what is asked in other namespaces is said": {
-			facts: good(func(f *facts) { f.verdict.Coverage = reach.Wide }),
+			facts: good(func(f *facts) { f.verdict.Coverage = webhookconfig.Wide }),
 			want: "Enforced True WebhookConfigured: every request that the quota limits is checked; the webhook is called in " +
 				"namespaces that are not selected too, and requests there for what is limited need the operator: a webhook can't " +
 				"select by annotations, or by selectors that are too many or too large; select by a label that several quotas share to avoid it",
@@ -376,7 +380,7 @@ func TestConditions(t *testing.T) {
 
 func TestAConditionKeepsTheTimeOfItsTransition(t *testing.T) {
 	object := team("pods", "10")
-	object.Status = good(func(f *facts) { f.verdict = reach.Verdict{Enforcement: reach.Uncovered} }).status(object)
+	object.Status = good(func(f *facts) { f.verdict = webhookconfig.Verdict{Enforcement: webhookconfig.Uncovered} }).status(object)
 	later := good(func(f *facts) { f.now = moment.Add(time.Hour) }).status(object)
 	for kind, want := range map[string]time.Time{
 		quotav1.ConditionReady: moment, quotav1.ConditionResourceUnavailable: moment, quotav1.ConditionEnforced: moment.Add(time.Hour),

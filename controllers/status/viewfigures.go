@@ -10,7 +10,7 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
@@ -46,7 +46,7 @@ type figures struct {
 // figures returns those of the quota as it is now: the same that its status shows.
 func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
 	state, degraded := c.Group.Current(object.Name), c.Degraded(object.Name)
-	read := balance.Read(c.Count, object.Name, object.UID, state)
+	read := counting.BalanceOf(c.Count, object.Name, object.UID, state)
 	ready := len(read.Complete) == len(read.Target.Sources) || degraded
 	// A count may still be for an older spec.
 	limited := quota.ResourceNames(object.Spec.Quota.Hard)

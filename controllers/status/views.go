@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
@@ -50,7 +50,7 @@ type ViewParts struct {
 	// Protected are the namespaces that no quota limits.
 	Protected []string
 	// Changed must be fired with every quota whose count, ledger or waiting workloads change.
-	Changed *trigger.Trigger
+	Changed source.Source
 	Lag     *Lag
 	// Recorder is told of each level that a view reaches.
 	Recorder report.Recorder
@@ -88,7 +88,9 @@ func (*ViewController) Name() string { return "localview" }
 func (c *ViewController) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
-		For(&quotav1.ClusterResourceQuota{}, builder.WithPredicates(trigger.SpecChanged())).
+		For(&quotav1.ClusterResourceQuota{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(update event.UpdateEvent) bool {
+			return definition.Changed(update.ObjectOld, update.ObjectNew)
+		}})).
 		Watches(&quotav1.LocalResourceQuota{}, handler.EnqueueRequestsFromMapFunc(
 			func(_ context.Context, view client.Object) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: view.GetName()}}}
@@ -96,7 +98,7 @@ func (c *ViewController) Register(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Func(func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			return addIndex(ctx, mgr.GetFieldIndexer())
 		})).
-		WatchesRawSource(c.Changed.Source()).
+		WatchesRawSource(c.Changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4, ReconciliationTimeout: roundTimeout}).
 		Complete(c)
 }
@@ -133,7 +135,7 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 	if wait > 0 || !current.counted {
 		return reconcile.Result{RequeueAfter: max(wait, 0)}, nil
 	}
-	torn := balance.Torn(definition.Enforced(object.Spec), current.totals.used, current.totals.reserved)
+	torn := counting.Torn(definition.Enforced(object.Spec), current.totals.used, current.totals.reserved)
 	if again := c.pace.LookAgain(request.Name, torn); again > 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}

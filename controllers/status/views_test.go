@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
@@ -53,7 +52,7 @@ func newViewBench(t *testing.T, hard string, calls interceptor.Funcs) *viewBench
 	group := driver.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, driver.Options{})
 	b.ViewController = NewViewController(ViewParts{
 		Clock: b.clock, Client: b.client, Count: count, Waiting: waiting.NewList(), WakeOwners: true, Group: group, Degraded: func(string) bool { return false },
-		Changed: &trigger.Trigger{}, Lag: NewLag(b.clock, t.Context().Done()), Recorder: b, Every: time.Second,
+		Lag: NewLag(b.clock, t.Context().Done()), Recorder: b, Every: time.Second,
 	})
 	return b
 }

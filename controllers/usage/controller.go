@@ -19,13 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
@@ -66,7 +67,7 @@ type Parts struct {
 	Objects  *Lookup
 	Metrics  *metrics.Metrics
 	// Changed must be fired with every quota whose count or ledger changes.
-	Changed *trigger.Trigger
+	Changed source.Source
 	// Life of a reservation.
 	Life time.Duration
 	// MaxDoubtful is what one namespace may hold in doubt, in percent of a limit.
@@ -93,9 +94,9 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	crd.SetGroupVersionKind(customResourceDefinition)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
-		For(&quotav1.ClusterResourceQuota{}, builder.WithPredicates(trigger.SpecOrLedgerChanged())).
+		For(&quotav1.ClusterResourceQuota{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isChange})).
 		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(c.redefined)).
-		WatchesRawSource(c.Changed.Source()).
+		WatchesRawSource(c.Changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
 		Complete(c)
 }
@@ -152,7 +153,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // counted returns how far the quota's objects are counted.
 func (c *Controller) counted(quota string) (counted map[schema.GroupResource]uint64) {
-	c.Count.Read(quota, func(view counting.View) { counted = balance.ObservationOf(view).Counted })
+	c.Count.Read(quota, func(view counting.View) { counted = counting.ObservationOf(view).Counted })
 	return counted
 }
 
@@ -230,4 +231,11 @@ func earlier(a, b time.Duration) time.Duration {
 		return 0
 	}
 	return slices.Min(waits)
+}
+
+// isChange reports whether a quota's definition is another one, or its status names another ledger.
+func isChange(update event.UpdateEvent) bool {
+	before, isBefore := update.ObjectOld.(*quotav1.ClusterResourceQuota)
+	after, isAfter := update.ObjectNew.(*quotav1.ClusterResourceQuota)
+	return definition.Changed(update.ObjectOld, update.ObjectNew) || isBefore && isAfter && before.Status.Ledger != after.Status.Ledger
 }

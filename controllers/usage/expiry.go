@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -95,7 +94,7 @@ func (c *Controller) awaited(
 	ctx context.Context, quota string, state ledger.State, reservation ledger.Reservation,
 ) (bool, error) {
 	awaits := true
-	c.Count.Read(quota, func(view counting.View) { awaits = balance.Awaits(view, state, reservation) })
+	c.Count.Read(quota, func(view counting.View) { awaits = counting.Awaits(view, state, reservation) })
 	if !awaits {
 		return false, nil // what lives there is never going to be counted
 	}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 )
@@ -68,7 +67,7 @@ func (j *Joins) Follow(quota string) {
 func (j *Joins) unseen(quota string) (joined []counting.Joined, resources []schema.GroupResource) {
 	known := j.group.Current(quota)
 	j.count.Read(quota, func(view counting.View) {
-		joined = slices.DeleteFunc(balance.Unproved(view, known), func(one counting.Joined) bool { return one.Seen })
+		joined = slices.DeleteFunc(counting.Unproved(view, known), func(one counting.Joined) bool { return one.Seen })
 		for _, sources := range view.Target().Sources {
 			resources = append(resources, sources...)
 		}

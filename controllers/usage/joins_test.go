@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
@@ -158,7 +157,7 @@ func (b *expiryBench) counts() {
 	synctest.Wait()
 	err := b.rewrites(func(state *ledger.State) {
 		draft := ledger.Edit(*state)
-		b.watching.count.Read("red", func(view counting.View) { draft.Settle(balance.ObservationOf(view)) })
+		b.watching.count.Read("red", func(view counting.View) { draft.Settle(counting.ObservationOf(view)) })
 		*state = draft.State()
 	})
 	if err != nil {

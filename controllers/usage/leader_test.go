@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
@@ -133,7 +132,7 @@ func (b *expiryBench) holds(fence ledger.Fence, reservations ...ledger.Reservati
 func (b *expiryBench) settles() {
 	b.t.Helper()
 	var observed ledger.Observation
-	b.Count.Read("red", func(view counting.View) { observed = balance.ObservationOf(view) })
+	b.Count.Read("red", func(view counting.View) { observed = counting.ObservationOf(view) })
 	observed.Seen = func(ledger.Reservation) bool { return false }
 	if err := b.Group.Edit(b.t.Context(), "red", func(draft *ledger.Draft) { draft.Settle(observed) }); err != nil {
 		b.t.Fatal(err)

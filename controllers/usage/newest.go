@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/sharedread"
 )
 
 // newestTimeout bounds the list of all objects of one resource.
@@ -36,8 +36,8 @@ type Newest struct {
 	discovery  Discovery
 	objects    *Lookup
 	// lists are of resources, and versions those of lists.
-	lists    *sharedread.Reads[newestList]
-	versions *sharedread.Reads[uint64]
+	lists    *apiserver.Reads[newestList]
+	versions *apiserver.Reads[uint64]
 }
 
 // newestList is what a list in the version that is served has found.
@@ -52,8 +52,8 @@ type newestList struct {
 // NewNewest makes a Newest.
 func NewNewest(evaluators *evaluation.Evaluators, discovery Discovery, objects *Lookup) *Newest {
 	n := &Newest{evaluators: evaluators, discovery: discovery, objects: objects}
-	n.lists = sharedread.New("the list of", n.list).Within(newestTimeout)
-	n.versions = sharedread.New("the version of", n.version).Within(lookupTimeout)
+	n.lists = apiserver.NewReads("the list of", n.list).Within(newestTimeout)
+	n.versions = apiserver.NewReads("the version of", n.version).Within(lookupTimeout)
 	return n
 }
 

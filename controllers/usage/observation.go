@@ -10,12 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-func basisOf(target counting.Target) ledger.Basis { return balance.BasisOf(target) }
+func basisOf(target counting.Target) ledger.Basis { return counting.BasisOf(target) }
 
 // Counter gives the machines of quotas what is counted.
 type Counter struct {
@@ -30,7 +29,7 @@ func NewCounter(count *counting.Count) Counter { return Counter{count: count} }
 func (c Counter) Observe(quota string, known ledger.State) *ledger.Observation {
 	var observed *ledger.Observation
 	c.count.Read(quota, func(view counting.View) {
-		observed = balance.SettlementOf(view, known)
+		observed = counting.SettlementOf(view, known)
 		if observed == nil {
 			return
 		}

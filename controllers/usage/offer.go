@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 
-	"github.com/sharedquota/shared-quota-operator/internal/sharedread"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 )
 
 // offerFor is for how long it is remembered what the cluster serves.
@@ -25,7 +25,7 @@ const offerFor = 30 * time.Second
 type Offer struct {
 	clock clock.PassiveClock
 	asked discovery.ServerResourcesInterfaceWithContext
-	reads *sharedread.Reads[[]schema.GroupResource]
+	reads *apiserver.Reads[[]schema.GroupResource]
 	// newest is what was read last.
 	newest atomic.Pointer[offered]
 }
@@ -40,7 +40,7 @@ type offered struct {
 func NewOffer(clock clock.PassiveClock, asked discovery.ServerResourcesInterfaceWithContext) *Offer {
 	o := &Offer{clock: clock, asked: asked}
 	o.newest.Store(&offered{})
-	o.reads = sharedread.New("what the cluster serves", o.read)
+	o.reads = apiserver.NewReads("what the cluster serves", o.read)
 	return o
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
@@ -119,7 +119,7 @@ func (s *objectStore) UpdateResourceVersion(version string) {
 
 // namespaceStore takes the events of namespaces.
 func namespaceStore(clock clock.PassiveClock, count *counting.Count) cache.ReflectorStore {
-	return coverage.Store[*metav1.PartialObjectMetadata]{
+	return namespaces.Store[*metav1.PartialObjectMetadata]{
 		Set: func(namespace *metav1.PartialObjectMetadata) {
 			count.SetNamespace(namespace.Name, namespace.Labels, namespace.Annotations,
 				resourceversion.Parse(namespace.ResourceVersion), clock.Now())

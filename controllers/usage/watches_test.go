@@ -24,8 +24,8 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 const countGadgets = corev1.ResourceName("count/gadgets.example.com")
@@ -70,7 +70,7 @@ func newWatchesBench(t *testing.T, cluster *cluster) *watchesBench {
 // redTarget is of a quota that limits one name, counted from one resource, in the namespaces of team red.
 func redTarget(t *testing.T, name corev1.ResourceName, from schema.GroupResource) counting.Target {
 	t.Helper()
-	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{
+	selector, err := definition.CompileSelector(quotav1.ClusterResourceQuotaSelector{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}},
 	})
 	if err != nil {

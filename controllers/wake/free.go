@@ -9,7 +9,6 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -23,7 +22,7 @@ import (
 //
 // It returns false while the ledger grants nothing, or isn't of this count. Of a resource that isn't counted there is none.
 func freeOf(object *quotav1.ClusterResourceQuota, count *counting.Count, state ledger.State) (waiting.Free, bool) {
-	read := balance.Read(count, object.Name, object.UID, state)
+	read := counting.BalanceOf(count, object.Name, object.UID, state)
 	isOpen := state.Quota == object.UID && state.Sealed.IsZero() && state.Digest == read.Target.Digest
 	if read.Selection == 0 || !isOpen {
 		return waiting.Free{}, false

@@ -17,11 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -49,7 +51,7 @@ type WakerParts struct {
 	Workloads *Workloads
 	Metrics   *metrics.Metrics
 	// Changed must be fired with every quota whose count, ledger or waiting workloads change.
-	Changed *trigger.Trigger
+	Changed source.Source
 }
 
 // Waker wakes workloads when there is room for them.
@@ -79,8 +81,10 @@ func (*Waker) Name() string { return "wake" }
 func (w *Waker) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(w.Name()).
-		For(&quotav1.ClusterResourceQuota{}, builder.WithPredicates(trigger.SpecChanged())).
-		WatchesRawSource(w.Changed.Source()).
+		For(&quotav1.ClusterResourceQuota{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(update event.UpdateEvent) bool {
+			return definition.Changed(update.ObjectOld, update.ObjectNew)
+		}})).
+		WatchesRawSource(w.Changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(w)
 }

@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sharedquota/shared-quota-operator/internal/certs"
+	"github.com/sharedquota/shared-quota-operator/internal/serving"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
 
@@ -82,7 +82,7 @@ func (w *podsWorld) close() {
 
 // makeCertificate makes a certificate of the floor as the operator makes its own, and returns its directory.
 func (w *podsWorld) makeCertificate() (dir string, err error) {
-	made, err := certs.NewIssuer(floorService+"."+operatorNamespace+".svc").Renew(nil, time.Now())
+	made, err := serving.NewIssuer(floorService+"."+operatorNamespace+".svc").Renew(nil, time.Now())
 	if err != nil {
 		return "", err
 	}
@@ -116,7 +116,7 @@ func (w *podsWorld) askFloor(ctx context.Context, path string) (*running, error)
 
 // register has the API server call the floor about pods that are created, until r stops.
 func (w *podsWorld) register(ctx context.Context, r *running, path string, replicas []*harness.Operator) error {
-	authority, err := os.ReadFile(filepath.Join(w.certDir, certs.AuthorityKey))
+	authority, err := os.ReadFile(filepath.Join(w.certDir, serving.AuthorityKey))
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // Target is what is counted for a quota, and where.
@@ -28,7 +28,7 @@ type Target struct {
 	// Quota has the limited resources and scopes.
 	Quota evaluation.Quota
 	// Selector chooses the namespaces.
-	Selector selection.Selector
+	Selector definition.Selector
 	// Sources are what each limited resource is counted from.
 	// resource name -> resources whose objects use it
 	Sources map[corev1.ResourceName][]schema.GroupResource

@@ -23,8 +23,8 @@ import (
 	"pgregory.net/rapid"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 var (
@@ -216,7 +216,7 @@ func (w *world) anyTarget() Target {
 		}
 	}
 	scopes := rapid.SampledFrom([][]corev1.ResourceQuotaScope{nil, {"Terminating"}, {"NotBestEffort"}}).Draw(w.t, "scopes")
-	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{LabelSelector: &metav1.LabelSelector{
+	selector, err := definition.CompileSelector(quotav1.ClusterResourceQuotaSelector{LabelSelector: &metav1.LabelSelector{
 		MatchLabels: map[string]string{"team": rapid.SampledFrom([]string{"red", "blue"}).Draw(w.t, "selected")},
 	}})
 	w.must(err)
@@ -426,7 +426,7 @@ func newCount() *Count {
 // targetFor is of a quota that limits pods in the namespaces of a team, whose name it has.
 func targetFor(tb testing.TB, team string) Target {
 	tb.Helper()
-	selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{
+	selector, err := definition.CompileSelector(quotav1.ClusterResourceQuotaSelector{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}},
 	})
 	if err != nil {

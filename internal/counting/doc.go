@@ -16,6 +16,11 @@
 // new target with those of its namespaces, a list with those of its
 // resource. An audit is as much, in turns of one namespace.
 //
+// Balance adds up a quota: what its count and its ledger say together, with
+// each object either in what is used or in what is reserved. Count and ledger change
+// apart, and an object is counted up to 160 ms before the ledger settles its
+// reservation. So the ledger is settled by the count first, in a draft that nobody stores.
+//
 // Invariants:
 //
 //   - a quota's total is the sum of its slices, and a slice is the sum of what

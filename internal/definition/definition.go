@@ -12,12 +12,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // Definition is a ClusterResourceQuota, compiled. It shares memory with the
@@ -28,7 +28,7 @@ type Definition struct {
 	// Quota is what objects are evaluated for.
 	Quota evaluation.Quota
 	// Selector chooses the namespaces.
-	Selector selection.Selector
+	Selector Selector
 	// Preflight says what is done when a workload is applied that doesn't fit; never empty.
 	Preflight quotav1.PreflightMode
 	// Enforcement says what is done with requests that don't fit.
@@ -46,7 +46,7 @@ func Compile(object *quotav1.ClusterResourceQuota) (Definition, error) {
 	if errs := Validate(object); len(errs) > 0 {
 		return Definition{}, fmt.Errorf("quota %s: %w", object.Name, errs.ToAggregate())
 	}
-	selector, err := selection.Compile(object.Spec.Selector)
+	selector, err := CompileSelector(object.Spec.Selector)
 	if err != nil {
 		return Definition{}, fmt.Errorf("quota %s: %w", object.Name, err)
 	}
@@ -58,7 +58,7 @@ func Compile(object *quotav1.ClusterResourceQuota) (Definition, error) {
 }
 
 func definitionOf(
-	object *quotav1.ClusterResourceQuota, digest string, selector selection.Selector, spec corev1.ResourceQuotaSpec,
+	object *quotav1.ClusterResourceQuota, digest string, selector Selector, spec corev1.ResourceQuotaSpec,
 ) Definition {
 	enforcement := EnforcementOf(object.Spec)
 	return Definition{
@@ -73,6 +73,12 @@ func definitionOf(
 		Preflight:   cmp.Or(object.Spec.Preflight, quotav1.PreflightWarn),
 		Enforcement: enforcement,
 	}
+}
+
+// Changed reports whether an update leads to another definition: the spec differs, or the quota
+// does, because an update may stand for a deletion and a creation that no watch has shown.
+func Changed(before, after metav1.Object) bool {
+	return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID()
 }
 
 // digest covers what decides which objects count and for what, but not how

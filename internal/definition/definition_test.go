@@ -144,3 +144,26 @@ func TestTheDigestChangesWithWhatIsCounted(t *testing.T) {
 		})
 	}
 }
+
+func TestUpdatesThatChangeADefinition(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*quotav1.ClusterResourceQuota)
+		want   bool
+	}{
+		"another status does not":   {change: func(q *quotav1.ClusterResourceQuota) { q.Status.Summary = "pods: 1/2" }},
+		"other labels do not":       {change: func(q *quotav1.ClusterResourceQuota) { q.Labels = map[string]string{"a": "b"} }},
+		"another spec does":         {change: func(q *quotav1.ClusterResourceQuota) { q.Generation++ }, want: true},
+		"a quota made again does":   {change: func(q *quotav1.ClusterResourceQuota) { q.UID = "b" }, want: true},
+		"the same object, relisted": {change: func(*quotav1.ClusterResourceQuota) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := &quotav1.ClusterResourceQuota{}
+			before.UID, before.Generation = "a", 1
+			after := before.DeepCopy()
+			test.change(after)
+			if got := Changed(before, after); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}

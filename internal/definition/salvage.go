@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // Salvage returns what can be read of a quota that Compile refuses. Such a quota
@@ -36,7 +35,7 @@ func Salvage(object *quotav1.ClusterResourceQuota) Definition {
 
 // salvageSelector returns the selector of those requirements that are valid; the
 // zero Selector, which selects nothing, if there is none.
-func salvageSelector(selector quotav1.ClusterResourceQuotaSelector) selection.Selector {
+func salvageSelector(selector quotav1.ClusterResourceQuotaSelector) Selector {
 	byLabels, annotations := metav1.LabelSelector{MatchLabels: map[string]string{}}, map[string]string{}
 	if selector.LabelSelector != nil {
 		for key, value := range selector.LabelSelector.MatchLabels {
@@ -59,11 +58,11 @@ func salvageSelector(selector quotav1.ClusterResourceQuotaSelector) selection.Se
 		}
 	}
 	// Without any requirement Compile refuses it and returns the zero Selector.
-	compiled, _ := selection.Compile(quotav1.ClusterResourceQuotaSelector{LabelSelector: &byLabels, AnnotationSelector: annotations})
+	compiled, _ := CompileSelector(quotav1.ClusterResourceQuotaSelector{LabelSelector: &byLabels, AnnotationSelector: annotations})
 	return compiled
 }
 
 func isValid(selector quotav1.ClusterResourceQuotaSelector) bool {
-	_, err := selection.Compile(selector)
+	_, err := CompileSelector(selector)
 	return err == nil
 }

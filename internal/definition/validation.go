@@ -16,7 +16,6 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // Validate returns what is wrong with a quota's spec, each by the path of its
@@ -27,7 +26,7 @@ import (
 func Validate(object *quotav1.ClusterResourceQuota) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := append(
-		selection.Validate(object.Spec.Selector, path.Child("selector")),
+		ValidateSelector(object.Spec.Selector, path.Child("selector")),
 		validateQuota(corev1.ResourceQuotaSpec(object.Spec.Quota), path.Child("quota"))...)
 	errs = append(errs, validateEnforcement(object.Spec.Enforcement, path.Child("enforcement"))...)
 	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) })

@@ -8,6 +8,20 @@
 // around it, once. Whatever happens in a cluster can therefore be simulated, step by
 // step, with several machines in one goroutine.
 //
+//	events                                    effects
+//	Charge · Edit · Cancel   callers          Answer
+//	Counted · Observed       the count        Observe
+//	Seen · Gone              the watch        Load · Swap      one call at a time
+//	Replaced                 Group.Replace
+//	Loaded · Swapped         the store        WakeAt
+//	Tick · Return · End      time             Committed · Conflicted · Failed · Impossible
+//
+//	                        due                      judged                       written
+//	queue ──────────────► batch ──► (Load) ──► (Observe) ──► Swap ────────────► Answer
+//	  ▲                     ▲          ▲                       │ conflict, lost   │ denied, and patient
+//	  │ arrives             │          └───────────────────────┘                  ▼
+//	  │                     └──────────── has room again ───────────────────── parked
+//
 // Charges and edits that wait form a batch. A batch is judged in order on the newest
 // ledger known, written with one compare-and-swap, and only then answered. While one
 // write is under way, the next batch gathers. A charge that does not fit is parked for

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/sharedquota/shared-quota-operator/internal/contact"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
@@ -56,8 +56,8 @@ func drain(ctx context.Context, group *driver.Group) {
 // process remembers. A write that was under way when that became doubtful is answered once it is certain again.
 type proved struct {
 	driver.Store
-	contact *contact.Contact
-	history *contact.History
+	contact *apiserver.Contact
+	history *apiserver.History
 }
 
 // Load implements driver.Store.
@@ -86,7 +86,7 @@ func (p proved) Swap(ctx context.Context, quota string, previous machine.Version
 // observing counts what happens to ledgers, and logs what cannot have happened. It ends the process if the store went back.
 type observing struct {
 	*metrics.Metrics
-	history *contact.History
+	history *apiserver.History
 }
 
 // Impossible implements driver.Observer.

@@ -31,8 +31,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/certs"
-	"github.com/sharedquota/shared-quota-operator/internal/contact"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
+	"github.com/sharedquota/shared-quota-operator/internal/serving"
 )
 
 // discoveryTimeout is for the API server to say what it serves.
@@ -52,7 +52,7 @@ func (o *operator) connect() error {
 	if err != nil {
 		return fmt.Errorf("finding the replica's name: %w", err)
 	}
-	o.contact = contact.New(o.clock, replica)
+	o.contact = apiserver.NewContact(o.clock, replica)
 	// The elections have a connection of their own, whose answers say nothing of the others'.
 	elections := tuned(config)
 	config.Wrap(o.contact.Wrap)
@@ -96,7 +96,7 @@ func tuned(config *rest.Config) *rest.Config {
 	// The API server would compress each event of a watch on its own, for more CPU
 	// time than the event costs otherwise.
 	config.DisableCompression = true
-	config.Wrap(contact.Within(contact.RequestLimit))
+	config.Wrap(apiserver.Within(apiserver.RequestLimit))
 	return config
 }
 
@@ -110,7 +110,7 @@ func mapperWithin(timeout time.Duration) func(*rest.Config, *http.Client) (meta.
 
 // metricsOptions protect the metrics as the API server's own are protected, because they
 // name quotas and namespaces. The API server says who asks, and whether they may.
-func metricsOptions(f metricsFlags, certificates *certs.Certificates) metricsserver.Options {
+func metricsOptions(f metricsFlags, certificates *serving.Certificates) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: f.address, SecureServing: f.secure, CertDir: f.certDir}
 	if !f.secure {
 		return options

@@ -10,14 +10,14 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/sharedquota/shared-quota-operator/internal/contact"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 )
 
 // inContact lets a handler answer only while there is contact to the API server.
 // Without it, and as soon as it is lost, requests are refused.
 type inContact struct {
 	handler admission.Handler
-	contact *contact.Contact
+	contact *apiserver.Contact
 }
 
 // Handle implements admission.Handler.
@@ -28,7 +28,7 @@ func (c inContact) Handle(ctx context.Context, request admission.Request) admiss
 		return admission.Errored(http.StatusServiceUnavailable, err)
 	}
 	response := c.handler.Handle(ctx, request)
-	if lost, isLost := errors.AsType[*contact.LostError](context.Cause(ctx)); isLost && !response.Allowed {
+	if lost, isLost := errors.AsType[*apiserver.LostError](context.Cause(ctx)); isLost && !response.Allowed {
 		return admission.Errored(http.StatusServiceUnavailable, lost)
 	}
 	return response

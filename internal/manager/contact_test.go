@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/sharedquota/shared-quota-operator/internal/contact"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 )
 
 const silence = 5 * time.Second
@@ -40,9 +40,9 @@ func TestARequestIsRefusedWithoutContact(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				silent := contact.New(clock.RealClock{}, "replica-1")
+				silent := apiserver.NewContact(clock.RealClock{}, "replica-1")
 				go func() {
-					contact.NewMonitor(silent, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).Run(ctx)
+					apiserver.NewMonitor(silent, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).Run(ctx)
 				}()
 				clock.RealClock{}.Sleep(test.after)
 				began := clock.RealClock{}.Now()

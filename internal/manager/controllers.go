@@ -16,18 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	reachcontroller "github.com/sharedquota/shared-quota-operator/controllers/reach"
 	"github.com/sharedquota/shared-quota-operator/controllers/status"
-	"github.com/sharedquota/shared-quota-operator/controllers/trigger"
 	"github.com/sharedquota/shared-quota-operator/controllers/usage"
 	"github.com/sharedquota/shared-quota-operator/controllers/wake"
-	"github.com/sharedquota/shared-quota-operator/internal/certs"
+	reachcontroller "github.com/sharedquota/shared-quota-operator/controllers/webhookconfig"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/serving"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // lookWithin is how soon controllers look at a quota whose count or ledger has changed, which may be hundreds
@@ -40,9 +39,9 @@ type wiring struct {
 
 	count   *counting.Count
 	watches *usage.Watches
-	proofs  *reach.Proofs
+	proofs  *webhookconfig.Proofs
 	// ledgers, statuses, views, configuration and wakes make the controllers of those look.
-	ledgers, statuses, views, configuration, wakes *trigger.Trigger
+	ledgers, statuses, views, configuration, wakes *trigger
 	// How far lags what people read.
 	statusLag, viewsLag *status.Lag
 }
@@ -54,9 +53,9 @@ func (w *wiring) changed(quotas []string) {
 	lookSoon(quotas, w.ledgers, w.statuses, w.views, w.wakes)
 }
 
-func lookSoon(quotas []string, triggers ...*trigger.Trigger) {
+func lookSoon(quotas []string, triggers ...*trigger) {
 	for _, reconcile := range triggers {
-		reconcile.FireWithin(quotas, lookWithin)
+		reconcile.fireWithin(quotas, lookWithin)
 	}
 }
 
@@ -64,9 +63,9 @@ func lookSoon(quotas []string, triggers ...*trigger.Trigger) {
 func (o *operator) addControllers(ctx context.Context) error {
 	mgr, clock := o.manager, o.clock
 	w := &wiring{
-		operator: o, proofs: &reach.Proofs{},
-		ledgers: trigger.New(clock), statuses: trigger.New(clock), views: trigger.New(clock), configuration: trigger.New(clock),
-		wakes:     trigger.New(clock),
+		operator: o, proofs: &webhookconfig.Proofs{},
+		ledgers: newTrigger(clock), statuses: newTrigger(clock), views: newTrigger(clock), configuration: newTrigger(clock),
+		wakes:     newTrigger(clock),
 		statusLag: status.NewLag(clock, mgr.Elected()), viewsLag: status.NewLag(clock, mgr.Elected()),
 	}
 	w.follow(ctx)
@@ -93,8 +92,8 @@ func (o *operator) addControllers(ctx context.Context) error {
 // follow makes the count, which the machines settle, and has the figures of every quota read at each scrape. What can't be matched
 // with a quota is logged and counted.
 func (w *wiring) follow(ctx context.Context) {
-	w.serving.Certificates.OnChange(func() { w.configuration.Fire([]string{reach.ConfigurationName}) })
-	w.group.OnTrouble(func(quota string) { w.statuses.Fire([]string{quota}) })
+	w.serving.Certificates.OnChange(func() { w.configuration.fire([]string{webhookconfig.ConfigurationName}) })
+	w.group.OnTrouble(func(quota string) { w.statuses.fire([]string{quota}) })
 	w.count = counting.New(w.evaluators,
 		func(quotas []string) { w.group.Counted(quotas, false); w.changed(quotas) },
 		func(quotas []string) { w.group.Counted(quotas, true) })
@@ -122,7 +121,7 @@ func (w *wiring) usage(ctx context.Context, objects *usage.Lookup, newest *usage
 			}),
 			Recounts: recounts, Escrows: usage.NewEscrows(ctx, w.clock, w.group, w.count, newest.Limited),
 			Joins:   usage.NewJoins(ctx, w.clock, w.count, w.group, w.watches.Version, newest),
-			Watches: w.watches, Objects: objects, Metrics: w.metrics, Changed: w.ledgers,
+			Watches: w.watches, Objects: objects, Metrics: w.metrics, Changed: w.ledgers.source(),
 			Life: w.flags.reservations.life, MaxDoubtful: w.flags.reservations.maxDoubtful,
 		}),
 		usage.NewLedgerController(w.manager.GetClient(), w.group, ledgerstore.Snapshot, w.metrics.Forget, w.changed))
@@ -146,19 +145,19 @@ func (w *wiring) status() error {
 			Ledgers:    status.Ledgers{Live: w.manager.GetAPIReader(), Intact: ledgerstore.Intact},
 			Evaluators: w.evaluators, Define: w.index.Define, Count: w.count, Group: w.group, Waiting: w.waits,
 			Problems: problems, Served: offer.Namespaced, Settings: w.settings, Proofs: w.proofs,
-			Changed: w.statuses, Lag: w.statusLag, Recorder: recorder,
+			Changed: w.statuses.source(), Lag: w.statusLag, Recorder: recorder,
 			Life: w.flags.reservations.life, Every: w.flags.statusEvery,
 		}),
 		status.NewViewController(status.ViewParts{
 			Clock: w.clock, Client: w.manager.GetClient(), Count: w.count, Group: w.group, Waiting: w.waits,
 			WakeOwners: w.flags.wakeOwners, Degraded: func(quota string) bool { return len(problems(quota)) > 0 },
-			Protected: w.reached.Protected, Changed: w.views, Lag: w.viewsLag, Recorder: recorder,
+			Protected: w.reached.Protected, Changed: w.views.source(), Lag: w.viewsLag, Recorder: recorder,
 			Every: w.flags.statusEvery,
 		}))
 }
 
 // settings returns what the webhook configuration is made of, with whom the API server must trust now.
-func (w *wiring) settings() reach.Settings {
+func (w *wiring) settings() webhookconfig.Settings {
 	current := w.reached
 	current.Endpoint = w.serving.Endpoint
 	current.Endpoint.CABundle = w.serving.Certificates.Bundle()
@@ -177,9 +176,9 @@ func (w *wiring) reach(recounts *usage.Recounts) error {
 		Owners:   reachcontroller.Owners(w.manager.GetAPIReader(), w.flags.namespace),
 		Leads:    w.lease.leads(w.manager.GetAPIReader()),
 		Define:   w.index.Define, Forget: recounts.Forget,
-		SettingsChanged: w.configuration, Proofs: w.proofs, Observed: func(quotas []string) {
+		SettingsChanged: w.configuration.source(), Proofs: w.proofs, Observed: func(quotas []string) {
 			prober.Wake()
-			w.statuses.Fire(quotas)
+			w.statuses.fire(quotas)
 		},
 	})
 	return errors.Join(add(w.manager, prober), register(w.manager, configured))
@@ -204,23 +203,23 @@ func (w *wiring) waiting() error {
 	}
 	return register(w.manager, wake.NewWaker(wake.WakerParts{
 		Clock: w.clock, Client: w.manager.GetClient(), Count: w.count, Group: w.group, List: w.waits, Workloads: workloads,
-		Metrics: w.metrics, Changed: w.wakes,
+		Metrics: w.metrics, Changed: w.wakes.source(),
 	}))
 }
 
 // certificates adds the controller of certificates that change.
 func (w *wiring) certificates() error {
-	var from certs.Source
+	var from serving.Source
 	switch {
 	case w.serving.Directory != "":
 		from = w.serving.Directory
 	case w.serving.Secret.Name != "":
-		issuer := certs.NewIssuer(w.serving.Hosts[0], w.serving.Hosts[1:]...)
-		from = certs.NewSecret(w.clock, w.manager.GetClient(), w.serving.Secret, issuer)
+		issuer := serving.NewIssuer(w.serving.Hosts[0], w.serving.Hosts[1:]...)
+		from = serving.NewSecret(w.clock, w.manager.GetClient(), w.serving.Secret, issuer)
 	default:
 		return nil // the only one lives as long as the process
 	}
-	return register(w.manager, certs.NewController(w.manager.GetClient(), w.serving.Certificates, from, w.metrics))
+	return register(w.manager, serving.NewController(w.manager.GetClient(), w.serving.Certificates, from, w.metrics))
 }
 
 // controller is what all of them have in common.

@@ -18,8 +18,8 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 	"github.com/sharedquota/shared-quota-operator/webhooks/objects"
 	"github.com/sharedquota/shared-quota-operator/webhooks/quotas"
 	"github.com/sharedquota/shared-quota-operator/webhooks/workloads"
@@ -144,23 +144,23 @@ func (f *metricsFlags) bind() {
 
 // settings are what the flags say of what the webhooks are called for, and of what
 // is limited by default. It is an error if they say what can't be.
-func settings(f flags) (reach.Settings, evaluation.LimitedConfiguration, error) {
+func settings(f flags) (webhookconfig.Settings, evaluation.LimitedConfiguration, error) {
 	if err := f.reservations.check(); err != nil {
-		return reach.Settings{}, evaluation.LimitedConfiguration{}, err
+		return webhookconfig.Settings{}, evaluation.LimitedConfiguration{}, err
 	}
 	policy := admissionregistrationv1.FailurePolicyType(f.failurePolicy)
 	if policy != admissionregistrationv1.Fail && policy != admissionregistrationv1.Ignore {
-		return reach.Settings{}, evaluation.LimitedConfiguration{}, fmt.Errorf("--failure-policy %q: want Fail or Ignore", f.failurePolicy)
+		return webhookconfig.Settings{}, evaluation.LimitedConfiguration{}, fmt.Errorf("--failure-policy %q: want Fail or Ignore", f.failurePolicy)
 	}
 	protected, err := protected(f.protected, f.namespace)
 	byDefault, loadErr := evaluation.LoadLimited(f.limited)
-	return reach.Settings{
+	return webhookconfig.Settings{
 		Paths: paths(), Protected: protected, FailurePolicy: policy, Everywhere: byDefault.Resources(),
 	}, byDefault, errors.Join(err, loadErr)
 }
 
-func paths() reach.Paths {
-	return reach.Paths{Objects: objects.Path, Workloads: workloads.Path, Quotas: quotas.Path, Probe: probePath}
+func paths() webhookconfig.Paths {
+	return webhookconfig.Paths{Objects: objects.Path, Workloads: workloads.Path, Quotas: quotas.Path, Probe: probePath}
 }
 
 // protected are the namespaces that no quota limits: a cluster must be able to

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/sharedquota/shared-quota-operator/internal/contact"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 )
 
 const (
@@ -52,7 +52,7 @@ type lease struct {
 var _ manager.LeaderElectionRunnable = &lease{}
 
 // newLease makes the Lease by which leaders are elected. The history follows it.
-func newLease(config *rest.Config, namespace, replica string, history *contact.History) (*lease, error) {
+func newLease(config *rest.Config, namespace, replica string, history *apiserver.History) (*lease, error) {
 	if namespace == "" {
 		return nil, errors.New("leader election needs a namespace: set --namespace, or the variable POD_NAMESPACE")
 	}

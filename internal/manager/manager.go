@@ -22,16 +22,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsregistry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/sharedquota/shared-quota-operator/internal/contact"
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
-	"github.com/sharedquota/shared-quota-operator/internal/deviceclaims"
+	"github.com/sharedquota/shared-quota-operator/controllers/usage"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -47,19 +47,19 @@ type operator struct {
 	flags flags
 	clock clock.WithTickerAndDelayedExecution
 	// reached is what the webhook configuration is made of besides quotas and certificates.
-	reached reach.Settings
+	reached webhookconfig.Settings
 	serving *serving.Setup
-	contact *contact.Contact
-	history *contact.History
+	contact *apiserver.Contact
+	history *apiserver.History
 	manager ctrl.Manager
 	// lease is nil without leader election.
 	lease      *lease
 	clients    clients
 	metrics    *metrics.Metrics
 	claims     evaluation.ClaimSources
-	classes    *deviceclaims.Classes
+	classes    *usage.Classes
 	evaluators *evaluation.Evaluators
-	index      *coverage.Index
+	index      *namespaces.Index
 	// group has the machines, which charge ledgers.
 	group *driver.Group
 	// waits has the workloads that wait for room.
@@ -114,7 +114,7 @@ func run(ctx context.Context, clock clock.WithTickerAndDelayedExecution, f flags
 	o.metrics = metrics.New(metricsregistry.Registry)
 	o.metrics.Contact(o.contact.Silence)
 	o.serving.Server.Observe(o.metrics)
-	if o.claims, o.classes, err = deviceclaims.Sources(ctx, o.manager); err != nil {
+	if o.claims, o.classes, err = usage.Sources(ctx, o.manager); err != nil {
 		return err
 	}
 	o.evaluators = evaluation.New(clock, o.claims, byDefault.Limited()...)
@@ -138,12 +138,12 @@ func run(ctx context.Context, clock clock.WithTickerAndDelayedExecution, f flags
 }
 
 // newIndex makes the Index, which follows quotas and namespaces by watches of its own.
-func (o *operator) newIndex(ctx context.Context) (*coverage.Index, error) {
+func (o *operator) newIndex(ctx context.Context) (*namespaces.Index, error) {
 	from, err := client.NewWithWatch(o.manager.GetConfig(), o.clientOptions())
 	if err != nil {
 		return nil, fmt.Errorf("making the client that watches quotas and namespaces: %w", err)
 	}
-	index := coverage.NewIndex(o.clock, o.manager.GetAPIReader())
+	index := namespaces.NewIndex(o.clock, o.manager.GetAPIReader())
 	index.Follow(ctx, from)
 	return index, nil
 }

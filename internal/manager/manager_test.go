@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/sharedquota/shared-quota-operator/internal/contact"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 )
 
 // An API server that takes a question and never answers keeps a mapper no longer than
@@ -69,8 +69,8 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 	if _, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); !errors.Is(err, errAsked) {
 		t.Fatal(err)
 	}
-	if left <= 0 || left > contact.RequestLimit {
-		t.Errorf("a list may take %s, want %s at most", left, contact.RequestLimit)
+	if left <= 0 || left > apiserver.RequestLimit {
+		t.Errorf("a list may take %s, want %s at most", left, apiserver.RequestLimit)
 	}
 	if given.QPS != 0 {
 		t.Error("the config that was given has changed")

@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // probePath is where the endpoint is served; an edition follows after a slash.
@@ -27,7 +27,7 @@ func newProbe() http.Handler {
 		},
 		Handler: admission.HandlerFunc(func(ctx context.Context, _ admission.Request) admission.Response {
 			path, _ := ctx.Value(probedPath{}).(string)
-			edition, err := reach.ParseEdition(strings.TrimPrefix(path, probePath+"/"))
+			edition, err := webhookconfig.ParseEdition(strings.TrimPrefix(path, probePath+"/"))
 			if err != nil {
 				return admission.Errored(http.StatusBadRequest, err)
 			}

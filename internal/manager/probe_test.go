@@ -13,13 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","dryRun":true}}`
 
 func TestAProbeIsAnsweredWithTheEditionThatIsAskedAbout(t *testing.T) {
-	edition := reach.Edition{Generation: 12, Mark: "0123456789abcdef"}
+	edition := webhookconfig.Edition{Generation: 12, Mark: "0123456789abcdef"}
 	for name, test := range map[string]struct {
 		path     string
 		warnings []string

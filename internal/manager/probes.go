@@ -15,20 +15,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/contact"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
 // monitoring asks the API server, when it is silent or may have another history, for the Lease, which is read in etcd,
 // and for one quota's metadata in the newest version, for which the API server asks etcd at least how new that is.
-func monitoring(noted *contact.Contact, history *contact.History, live client.Reader) *contact.Monitor {
+func monitoring(noted *apiserver.Contact, history *apiserver.History, live client.Reader) *apiserver.Monitor {
 	lists := func(ctx context.Context) (uint64, error) {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuotaList"))
 		err := live.List(ctx, list, client.Limit(1))
 		return resourceversion.Parse(list.ResourceVersion), err
 	}
-	return contact.NewMonitor(noted, func(ctx context.Context) error { return history.Check(ctx, lists) })
+	return apiserver.NewMonitor(noted, func(ctx context.Context) error { return history.Check(ctx, lists) })
 }
 
 // exitRestored is the exit status of a process whose cluster was restored from a backup.
@@ -36,8 +36,8 @@ const exitRestored = 3
 
 // newHistory makes a History that ends the process. Nothing that the process knows may be written any more, so
 // nothing is brought to an end before.
-func newHistory() *contact.History {
-	return contact.NewHistory(func(err error) {
+func newHistory() *apiserver.History {
+	return apiserver.NewHistory(func(err error) {
 		ctrl.Log.WithName("history").Error(err, "The API server has another history than this process remembers")
 		os.Exit(exitRestored) //nolint:revive // whoever called this must not go on
 	})

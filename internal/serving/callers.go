@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
-	"github.com/sharedquota/shared-quota-operator/internal/sharedread"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 const (
@@ -45,20 +45,20 @@ type Callers struct {
 	// live is set by Follow, before requests are served; nil before that.
 	live client.Reader
 	// looks are live reads of the configuration.
-	looks *sharedread.Reads[struct{}]
+	looks *apiserver.Reads[struct{}]
 
 	// mu guards what follows.
 	mu sync.RWMutex
 	// token -> until when it is accepted; zero while the configuration has it
-	accepted map[reach.Token]time.Time
+	accepted map[webhookconfig.Token]time.Time
 	// version is the resourceVersion of the newest configuration that was taken.
 	version uint64
 }
 
 // NewCallers makes Callers that accept nobody before they Follow the configuration.
 func NewCallers(clock clock.Clock) *Callers {
-	c := &Callers{clock: clock, accepted: map[reach.Token]time.Time{}}
-	c.looks = sharedread.New("the webhook configuration", c.read).Apart(clock, liveEvery)
+	c := &Callers{clock: clock, accepted: map[webhookconfig.Token]time.Time{}}
+	c.looks = apiserver.NewReads("the webhook configuration", c.read).Apart(clock, liveEvery)
 	return c
 }
 
@@ -74,11 +74,11 @@ func (c *Callers) Follow(ctx context.Context, caches cache.Cache, live client.Re
 			shown = gone.Obj
 		}
 		current, ours = shown.(*admissionregistrationv1.ValidatingWebhookConfiguration)
-		return current, ours && current.Name == reach.ConfigurationName
+		return current, ours && current.Name == webhookconfig.ConfigurationName
 	}
 	shows := func(shown any) {
 		if current, ours := configuration(shown); ours {
-			c.take(resourceversion.Parse(current.ResourceVersion), reach.Tokens(current), reach.Retired(current))
+			c.take(resourceversion.Parse(current.ResourceVersion), webhookconfig.Tokens(current), webhookconfig.Retired(current))
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -98,7 +98,7 @@ func (c *Callers) Follow(ctx context.Context, caches cache.Cache, live client.Re
 // take accepts the tokens that the configuration has at a resourceVersion, and for a while
 // those that it had before, also those that it had before this replica looked. What is older
 // than was taken already says nothing new: a watch may show it after a live read.
-func (c *Callers) take(version uint64, tokens []reach.Token, retired map[reach.Token]time.Time) {
+func (c *Callers) take(version uint64, tokens []webhookconfig.Token, retired map[webhookconfig.Token]time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if version < c.version {
@@ -109,14 +109,14 @@ func (c *Callers) take(version uint64, tokens []reach.Token, retired map[reach.T
 	for token, until := range c.accepted {
 		switch {
 		case until.IsZero():
-			c.accepted[token] = now.Add(reach.TokenOutlives)
+			c.accepted[token] = now.Add(webhookconfig.TokenOutlives)
 		case now.After(until):
 			delete(c.accepted, token)
 		}
 	}
 	for token, until := range retired {
 		if _, found := c.accepted[token]; !found && now.Before(until) {
-			c.accepted[token] = now.Add(min(until.Sub(now), reach.TokenOutlives)) // the leader's clock may be ahead
+			c.accepted[token] = now.Add(min(until.Sub(now), webhookconfig.TokenOutlives)) // the leader's clock may be ahead
 		}
 	}
 	for _, token := range tokens {
@@ -126,7 +126,7 @@ func (c *Callers) take(version uint64, tokens []reach.Token, retired map[reach.T
 
 // accept reports whether an API server calls by the token. It returns an error if the
 // configuration can't be read within acceptWait.
-func (c *Callers) accept(ctx context.Context, token reach.Token) (bool, error) {
+func (c *Callers) accept(ctx context.Context, token webhookconfig.Token) (bool, error) {
 	if c.knows(token) {
 		return true, nil
 	}
@@ -134,7 +134,7 @@ func (c *Callers) accept(ctx context.Context, token reach.Token) (bool, error) {
 	defer cancel()
 	var failure error
 	for {
-		_, err := c.looks.Get(ctx, reach.ConfigurationName)
+		_, err := c.looks.Get(ctx, webhookconfig.ConfigurationName)
 		switch {
 		case err == nil, c.knows(token):
 			return c.knows(token), nil
@@ -146,7 +146,7 @@ func (c *Callers) accept(ctx context.Context, token reach.Token) (bool, error) {
 }
 
 // knows compares with all tokens, and takes as long whichever it is.
-func (c *Callers) knows(token reach.Token) bool {
+func (c *Callers) knows(token webhookconfig.Token) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	now, known := c.clock.Now(), 0
@@ -167,11 +167,11 @@ func (c *Callers) read(ctx context.Context, name string) (struct{}, error) {
 	if err := c.live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
 		return struct{}{}, fmt.Errorf("reading the webhook configuration: %w", err)
 	}
-	var tokens []reach.Token
-	retired := map[reach.Token]time.Time{}
+	var tokens []webhookconfig.Token
+	retired := map[webhookconfig.Token]time.Time{}
 	for i := range list.Items {
-		tokens = append(tokens, reach.Tokens(&list.Items[i])...)
-		maps.Copy(retired, reach.Retired(&list.Items[i]))
+		tokens = append(tokens, webhookconfig.Tokens(&list.Items[i])...)
+		maps.Copy(retired, webhookconfig.Retired(&list.Items[i]))
 	}
 	c.take(resourceversion.Parse(list.ResourceVersion), tokens, retired)
 	return struct{}{}, nil

@@ -16,18 +16,18 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-const known, next reach.Token = "00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"
+const known, next webhookconfig.Token = "00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"
 
 // stored is the configuration in the cluster, as it is read live.
 type stored struct {
 	client.Reader
 	mu    sync.Mutex // guards what follows
-	token reach.Token
+	token webhookconfig.Token
 	// retired are those before it.
-	retired map[reach.Token]time.Time
+	retired map[webhookconfig.Token]time.Time
 	// The next reads fail with err: so many, or all if it is negative.
 	err   error
 	fails int
@@ -41,13 +41,13 @@ func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
-	settings := reach.Settings{
-		Endpoint: reach.Endpoint{Namespace: "operator", Name: "webhook"}, Token: s.token, Retired: s.retired, Paths: reach.Paths{Quotas: "/quotas"},
+	settings := webhookconfig.Settings{
+		Endpoint: webhookconfig.Endpoint{Namespace: "operator", Name: "webhook"}, Token: s.token, Retired: s.retired, Paths: webhookconfig.Paths{Quotas: "/quotas"},
 	}
 	webhooks, exact := settings.Webhooks(nil)
 	list.SetResourceVersion("9")
 	configuration := admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: reach.ConfigurationName}, Webhooks: webhooks,
+		ObjectMeta: metav1.ObjectMeta{Name: webhookconfig.ConfigurationName}, Webhooks: webhooks,
 	}
 	settings.Annotate(&configuration, exact)
 	list.(*admissionregistrationv1.ValidatingWebhookConfigurationList).Items = []admissionregistrationv1.ValidatingWebhookConfiguration{configuration}
@@ -59,7 +59,7 @@ func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 }
 
 // accepts tells what is found out of who calls, without an error.
-func accepts(t *testing.T, callers *Callers, token reach.Token) bool {
+func accepts(t *testing.T, callers *Callers, token webhookconfig.Token) bool {
 	t.Helper()
 	accepted, err := callers.accept(t.Context(), token)
 	if err != nil {
@@ -74,14 +74,14 @@ func TestACallerWithTheTokenIsAnAPIServer(t *testing.T) {
 		if callers.knows(known) || callers.knows("") {
 			t.Error("knows somebody before it has seen a configuration")
 		}
-		callers.take(1, []reach.Token{known}, nil)
+		callers.take(1, []webhookconfig.Token{known}, nil)
 		if !callers.knows(known) || callers.knows(next) {
 			t.Error("want one token known, and the other not")
 		}
-		callers.take(3, []reach.Token{next}, nil)
-		callers.take(2, []reach.Token{known}, nil) // a watch is behind a live read
-		clock.RealClock{}.Sleep(reach.TokenOutlives - time.Second)
-		callers.take(3, []reach.Token{next}, nil) // it is shown once more
+		callers.take(3, []webhookconfig.Token{next}, nil)
+		callers.take(2, []webhookconfig.Token{known}, nil) // a watch is behind a live read
+		clock.RealClock{}.Sleep(webhookconfig.TokenOutlives - time.Second)
+		callers.take(3, []webhookconfig.Token{next}, nil) // it is shown once more
 		if !callers.knows(known) || !callers.knows(next) {
 			t.Error("want both known while an API server may still call by the first")
 		}
@@ -89,12 +89,12 @@ func TestACallerWithTheTokenIsAnAPIServer(t *testing.T) {
 		if callers.knows(known) || !callers.knows(next) {
 			t.Error("want only the second known a minute later")
 		}
-		callers.take(4, []reach.Token{known}, nil) // the configuration was restored
+		callers.take(4, []webhookconfig.Token{known}, nil) // the configuration was restored
 		if !callers.knows(known) {
 			t.Error("want it known again")
 		}
 		callers.take(5, nil, nil) // it was deleted
-		clock.RealClock{}.Sleep(reach.TokenOutlives)
+		clock.RealClock{}.Sleep(webhookconfig.TokenOutlives)
 		if callers.knows(known) {
 			t.Error("want nobody known where there is no configuration")
 		}
@@ -105,8 +105,8 @@ func TestACallerWithTheTokenIsAnAPIServer(t *testing.T) {
 func TestAReplicaThatStartsAcceptsTheTokenBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := clock.RealClock{}.Now()
-		old := reach.NewToken()
-		live := &stored{token: next, retired: map[reach.Token]time.Time{known: now.Add(40 * time.Second), old: now.Add(-time.Second)}}
+		old := webhookconfig.NewToken()
+		live := &stored{token: next, retired: map[webhookconfig.Token]time.Time{known: now.Add(40 * time.Second), old: now.Add(-time.Second)}}
 		callers := NewCallers(clock.RealClock{})
 		callers.live = live
 		if !accepts(t, callers, known) || !accepts(t, callers, next) {
@@ -120,13 +120,13 @@ func TestAReplicaThatStartsAcceptsTheTokenBefore(t *testing.T) {
 			t.Error("want only the second accepted once the time of the first is over")
 		}
 
-		live.retired = map[reach.Token]time.Time{known: now.Add(time.Hour)}
+		live.retired = map[webhookconfig.Token]time.Time{known: now.Add(time.Hour)}
 		callers = NewCallers(clock.RealClock{})
 		callers.live = live
 		if !accepts(t, callers, known) {
 			t.Error("refused, although the clock of who replaced it is only ahead")
 		}
-		clock.RealClock{}.Sleep(reach.TokenOutlives - time.Second)
+		clock.RealClock{}.Sleep(webhookconfig.TokenOutlives - time.Second)
 		live.retired = nil
 		clock.RealClock{}.Sleep(time.Second)
 		if accepts(t, callers, known) {
@@ -140,7 +140,7 @@ func TestATokenThatNoWatchHasShownIsLookedFor(t *testing.T) {
 		live := &stored{token: next, takes: 100 * time.Millisecond, err: errors.New("connection refused"), fails: 2}
 		callers := NewCallers(clock.RealClock{})
 		callers.live = live
-		callers.take(1, []reach.Token{known}, nil)
+		callers.take(1, []webhookconfig.Token{known}, nil)
 		if !accepts(t, callers, next) || live.fails != 0 {
 			t.Error("refused, although the configuration has it as soon as it can be read")
 		}
@@ -150,7 +150,7 @@ func TestATokenThatNoWatchHasShownIsLookedFor(t *testing.T) {
 		began := clock.RealClock{}.Now()
 		for range 500 {
 			strangers.Go(func() {
-				if accepts(t, callers, reach.NewToken()) {
+				if accepts(t, callers, webhookconfig.NewToken()) {
 					t.Error("accepts a stranger")
 				}
 			})
@@ -161,7 +161,7 @@ func TestATokenThatNoWatchHasShownIsLookedFor(t *testing.T) {
 		}
 
 		live.fails, began = -1, clock.RealClock{}.Now()
-		_, err := callers.accept(t.Context(), reach.NewToken())
+		_, err := callers.accept(t.Context(), webhookconfig.NewToken())
 		if took := (clock.RealClock{}).Since(began); err == nil || took > acceptWait {
 			t.Errorf("got error %v after %s, want one while nobody can look", err, took)
 		}
@@ -170,7 +170,7 @@ func TestATokenThatNoWatchHasShownIsLookedFor(t *testing.T) {
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
-		if _, err := callers.accept(ctx, reach.NewToken()); !errors.Is(err, context.Canceled) {
+		if _, err := callers.accept(ctx, webhookconfig.NewToken()); !errors.Is(err, context.Canceled) {
 			t.Errorf("got error %v of who has gone", err)
 		}
 		clock.RealClock{}.Sleep(time.Minute)

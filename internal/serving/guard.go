@@ -15,7 +15,7 @@ import (
 	"golang.org/x/time/rate"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 	smallBudget, largeBudget = 32 << 20, 4 * maxBody
 	// answerWithin is how long all that is done for a request may take, however long it
 	// waits here.
-	answerWithin = reach.Timeout - reach.AnswerMargin
+	answerWithin = webhookconfig.Timeout - webhookconfig.AnswerMargin
 	// tellEvery is how often at most the log tells that somebody isn't served.
 	tellEvery = time.Minute
 )
@@ -70,7 +70,7 @@ func newGuard(callers *Callers, certified bool, observer Observer, next http.Han
 func (g *guard) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	over := connectionOf(request.Context())
 	over.asks()
-	token, _, found := reach.CutToken(request.URL.Path)
+	token, _, found := webhookconfig.CutToken(request.URL.Path)
 	if !found || g.certified && len(request.TLS.PeerCertificates) == 0 {
 		g.turnAway(writer, request)
 		return

@@ -21,9 +21,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
-
-	"github.com/sharedquota/shared-quota-operator/internal/certs"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // unread is a body that nobody may read.
@@ -58,7 +56,7 @@ func TestAStrangerIsTurnedAwayBeforeAnythingIsRead(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				callers, counts, reached := NewCallers(clock.RealClock{}), &counts{}, ""
 				callers.live = &stored{token: known}
-				callers.take(1, []reach.Token{known}, nil)
+				callers.take(1, []webhookconfig.Token{known}, nil)
 				guard := newGuard(callers, test.certified, counts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					reached = r.URL.Path
 					w.WriteHeader(http.StatusTeapot)
@@ -98,7 +96,7 @@ func TestACallerThatCannotBeCheckedIsNoStranger(t *testing.T) {
 func TestTheBodiesOfAllTogetherAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		callers, let := NewCallers(clock.RealClock{}), make(chan struct{})
-		callers.take(1, []reach.Token{known}, nil)
+		callers.take(1, []webhookconfig.Token{known}, nil)
 		guard := newGuard(callers, false, nobody{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			<-let
 			_, _ = io.Copy(io.Discard, r.Body)
@@ -143,7 +141,7 @@ func TestAWaitLeavesLessTimeToAnswerIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const waited = 3 * time.Second
 		callers, counts := NewCallers(clock.RealClock{}), &counts{}
-		callers.take(1, []reach.Token{known}, nil)
+		callers.take(1, []webhookconfig.Token{known}, nil)
 		guard := newGuard(callers, false, counts, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			until, ok := r.Context().Deadline()
 			if left := (clock.RealClock{}).Since(until); !ok || -left != answerWithin-waited {
@@ -178,7 +176,7 @@ func (c *counts) Unserved(took time.Duration) {
 
 func TestNoMoreOfABodyIsReadThanTheBudgetHas(t *testing.T) {
 	callers := NewCallers(clock.RealClock{})
-	callers.take(1, []reach.Token{known}, nil)
+	callers.take(1, []webhookconfig.Token{known}, nil)
 	guard := newGuard(callers, false, nobody{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if read, err := io.ReadAll(r.Body); len(read) != maxBody || err == nil {
 			t.Errorf("read %d bytes, error %v", len(read), err)
@@ -229,7 +227,7 @@ func TestTheAuthoritiesOfCallersAreReadAgain(t *testing.T) {
 // issued is what a Secret with a new authority holds.
 func issued(t *testing.T) map[string][]byte {
 	t.Helper()
-	renewed, err := certs.NewIssuer("webhook.operator.svc").Renew(nil, clock.RealClock{}.Now())
+	renewed, err := NewIssuer("webhook.operator.svc").Renew(nil, clock.RealClock{}.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

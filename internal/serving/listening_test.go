@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // listening is a server with an endpoint that answers once it is let.
@@ -59,7 +59,7 @@ func listen(t *testing.T) (*listening, context.CancelFunc) {
 			_, _ = io.WriteString(response, request.Proto)
 		}
 	}))
-	setup.Callers.take(1, []reach.Token{known}, nil)
+	setup.Callers.take(1, []webhookconfig.Token{known}, nil)
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	if err := s.StartedChecker()(nil); err == nil {

@@ -17,8 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/sharedquota/shared-quota-operator/internal/certs"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // DefaultSecret is the name of the Secret of a Service's certificate. The Role
@@ -62,10 +61,10 @@ type Setup struct {
 	Callers *Callers
 	// Endpoint is where the API server calls. Whom it must trust, Certificates
 	// tell.
-	Endpoint     reach.Endpoint
-	Certificates *certs.Certificates
+	Endpoint     webhookconfig.Endpoint
+	Certificates *Certificates
 	// Directory is where the certificate comes from; empty for elsewhere.
-	Directory certs.Directory
+	Directory Directory
 	// Secret is where the certificate is kept; its name is empty for nowhere.
 	Secret types.NamespacedName
 	// Hosts are the names that the certificate is for, first that by which the
@@ -77,7 +76,7 @@ type Setup struct {
 
 // New says how the webhooks must be served.
 func New(clock clock.Clock, options Options) (*Setup, error) {
-	setup := &Setup{Certificates: certs.NewCertificates(clock), Callers: NewCallers(clock)}
+	setup := &Setup{Certificates: NewCertificates(clock), Callers: NewCallers(clock)}
 	if err := setup.place(options); err != nil {
 		return nil, err
 	}
@@ -105,7 +104,7 @@ func (s *Setup) certify(options Options) (listen string, err error) {
 	case options.CertDir != "" && options.CertSecret != "":
 		return "", errBoth
 	case options.CertDir != "":
-		s.Directory = certs.Directory(options.CertDir)
+		s.Directory = Directory(options.CertDir)
 		return options.BindAddress, s.Certificates.PresentFrom(s.Directory)
 	case options.CertSecret != "" || options.Service != "":
 		return options.BindAddress, s.keep(options)
@@ -137,7 +136,7 @@ func (s *Setup) place(options Options) error {
 			return fmt.Errorf("--webhook-service %q: want NAMESPACE/NAME", options.Service)
 		}
 		s.Endpoint.Namespace, s.Endpoint.Name = namespace, name
-		host := certs.ServiceHost(namespace, name)
+		host := ServiceHost(namespace, name)
 		s.Hosts = []string{host, host + ".cluster.local", name + "." + namespace}
 	}
 	return nil

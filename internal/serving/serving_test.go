@@ -17,15 +17,14 @@ import (
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/clock"
 
-	"github.com/sharedquota/shared-quota-operator/internal/certs"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // directory is what an installation provides.
 func directory(t *testing.T, content map[string][]byte) string {
 	t.Helper()
 	path := t.TempDir()
-	for _, name := range []string{certs.CertKey, certs.KeyKey, certs.AuthorityKey} {
+	for _, name := range []string{CertKey, KeyKey, AuthorityKey} {
 		if err := os.WriteFile(filepath.Join(path, name), content[name], 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +34,7 @@ func directory(t *testing.T, content map[string][]byte) string {
 
 func TestTheEndpointAndItsCertificateBySettings(t *testing.T) {
 	given := directory(t, issued(t))
-	service := reach.Endpoint{Namespace: "operator", Name: "webhook"}
+	service := webhookconfig.Endpoint{Namespace: "operator", Name: "webhook"}
 	serviceHosts := []string{"webhook.operator.svc", "webhook.operator.svc.cluster.local", "webhook.operator"}
 	for name, test := range map[string]struct {
 		options Options
@@ -58,7 +57,7 @@ func TestTheEndpointAndItsCertificateBySettings(t *testing.T) {
 		},
 		"a Service, and a certificate from outside": {
 			options: Options{Service: "operator/webhook", CertDir: given},
-			want:    Setup{Endpoint: service, Hosts: serviceHosts, Address: "127.0.0.1:9443", Directory: certs.Directory(given)},
+			want:    Setup{Endpoint: service, Hosts: serviceHosts, Address: "127.0.0.1:9443", Directory: Directory(given)},
 		},
 		"a Service, at one address of several": {
 			options: Options{Service: "operator/webhook", Namespace: "own", BindAddress: "192.0.2.9"},
@@ -71,28 +70,28 @@ func TestTheEndpointAndItsCertificateBySettings(t *testing.T) {
 		"a URL of another address": {
 			options: Options{URL: "https://192.0.2.7:443/", BindAddress: "2001:db8::9"},
 			want: Setup{
-				Endpoint: reach.Endpoint{URL: "https://192.0.2.7:443"}, Hosts: []string{"192.0.2.7"}, Address: "[2001:db8::9]:9443",
+				Endpoint: webhookconfig.Endpoint{URL: "https://192.0.2.7:443"}, Hosts: []string{"192.0.2.7"}, Address: "[2001:db8::9]:9443",
 			},
 			listen: "2001:db8::9",
 		},
 		"a URL": {
 			options: Options{URL: "https://192.0.2.7:443/"},
 			want: Setup{
-				Endpoint: reach.Endpoint{URL: "https://192.0.2.7:443"}, Hosts: []string{"192.0.2.7"}, Address: "192.0.2.7:9443",
+				Endpoint: webhookconfig.Endpoint{URL: "https://192.0.2.7:443"}, Hosts: []string{"192.0.2.7"}, Address: "192.0.2.7:9443",
 			},
 			listen: "192.0.2.7",
 		},
 		"a URL, and a certificate from outside": {
 			options: Options{URL: "https://quota.example", CertDir: given},
 			want: Setup{
-				Endpoint: reach.Endpoint{URL: "https://quota.example"}, Hosts: []string{"quota.example"}, Address: "127.0.0.1:9443",
-				Directory: certs.Directory(given),
+				Endpoint: webhookconfig.Endpoint{URL: "https://quota.example"}, Hosts: []string{"quota.example"}, Address: "127.0.0.1:9443",
+				Directory: Directory(given),
 			},
 		},
 		"a URL, and a Secret": {
 			options: Options{URL: "https://localhost:443", CertSecret: "mine", Namespace: "own"},
 			want: Setup{
-				Endpoint: reach.Endpoint{URL: "https://localhost:443"}, Hosts: []string{"localhost"}, Address: "127.0.0.1:9443",
+				Endpoint: webhookconfig.Endpoint{URL: "https://localhost:443"}, Hosts: []string{"localhost"}, Address: "127.0.0.1:9443",
 				Secret: types.NamespacedName{Namespace: "own", Name: "mine"},
 			},
 		},
@@ -221,13 +220,13 @@ func TestACertificateFromADirectoryIsPresentedFromTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	given := map[string][]byte{certs.CertKey: certPEM, certs.KeyKey: keyPEM, certs.AuthorityKey: certPEM}
+	given := map[string][]byte{CertKey: certPEM, KeyKey: keyPEM, AuthorityKey: certPEM}
 	path := directory(t, given)
 	setup, err := New(clock.RealClock{}, Options{URL: "https://quota.example", CertDir: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := handshake(t, setup, given[certs.AuthorityKey], "quota.example"); err != nil {
+	if err := handshake(t, setup, given[AuthorityKey], "quota.example"); err != nil {
 		t.Error(err)
 	}
 
@@ -235,7 +234,7 @@ func TestACertificateFromADirectoryIsPresentedFromTheStart(t *testing.T) {
 	if err != nil || again <= 0 || !loaded.NotAfter().Equal(setup.Certificates.NotAfter()) {
 		t.Errorf("got %v again after %s, error %v, want what is presented", loaded, again, err)
 	}
-	if err := os.WriteFile(filepath.Join(path, certs.CertKey), []byte("half of it"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(path, CertKey), []byte("half of it"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := setup.Directory.Load(t.Context()); err == nil {

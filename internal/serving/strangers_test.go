@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // dialled is the side of the server of a connection from an address.
@@ -78,10 +78,10 @@ func TestAStrangerKeepsAConnectionForFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		callers := NewCallers(clock.RealClock{})
 		callers.live = &stored{token: known}
-		callers.take(1, []reach.Token{known}, nil)
+		callers.take(1, []webhookconfig.Token{known}, nil)
 		guard := newGuard(callers, false, nobody{}, http.NotFoundHandler())
 		s := newDialling()
-		ask := func(c *connection, token reach.Token) {
+		ask := func(c *connection, token webhookconfig.Token) {
 			request := httptest.NewRequest(http.MethodPost, "/"+string(token)+"/objects", http.NoBody)
 			guard.ServeHTTP(httptest.NewRecorder(), request.WithContext(context.WithValue(t.Context(), connectionKey{}, c)))
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
 )
 
 // The cluster has at most this many of each.
@@ -71,7 +70,7 @@ type vocabulary struct {
 	namespaces [maxNamespaces]string
 	names      [maxNames]string
 	labels     [1 << maxQuotas]map[string]string
-	selectors  [maxQuotas]selection.Selector
+	selectors  [maxQuotas]definition.Selector
 	// countedFrom are the sources of each figure. Storage may come from widgets, too, as
 	// devices may come from pods and claims; it never does.
 	countedFrom map[corev1.ResourceName][]schema.GroupResource
@@ -107,7 +106,7 @@ func newVocabulary() *vocabulary {
 		}
 	}
 	for q, name := range v.quotas {
-		selector, err := selection.Compile(quotav1.ClusterResourceQuotaSelector{
+		selector, err := definition.CompileSelector(quotav1.ClusterResourceQuotaSelector{
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{name: "yes"}},
 		})
 		if err != nil {

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 )
 
 // charge charges all quotas that cover the namespace, or none.
@@ -48,7 +48,7 @@ func (r *request) charge() {
 				},
 				From: w.from(r), Attempt: r.attempt, Amounts: w.list(amounts), Expiry: expiry,
 			},
-			Knowledge: coverage.Covered{Definitions: r.covering, Knowledge: r.knowledge}.Of(limits.Name), MaxDoubtful: 100,
+			Knowledge: namespaces.Covered{Definitions: r.covering, Knowledge: r.knowledge}.Of(limits.Name), MaxDoubtful: 100,
 		})
 	}
 	if len(r.charging.charges) == 0 {

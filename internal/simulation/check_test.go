@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
@@ -355,7 +354,7 @@ func (d *driver) saysReady(known ledger.State) bool {
 	if spec == nil {
 		return false
 	}
-	figures := balance.Read(r.counter.count, quotas[d.quota], spec.uid, known)
+	figures := counting.BalanceOf(r.counter.count, quotas[d.quota], spec.uid, known)
 	if d.untaken || figures.Target.Generation != spec.generation || len(figures.Uncounted(known)) > 0 {
 		return false
 	}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -177,10 +176,10 @@ func (d *driver) observe(asked machine.Observe) *ledger.Observation {
 	w := d.replica.world
 	var observation *ledger.Observation
 	counter.count.Read(w.vocabulary.quotas[d.quota], func(view counting.View) {
-		whole := balance.ObservationOf(view)
+		whole := counting.ObservationOf(view)
 		observation = &whole
 		if !w.mutation.noProof {
-			observation = balance.SettlementOf(view, asked.Ledger)
+			observation = counting.SettlementOf(view, asked.Ledger)
 		}
 		if observation == nil && w.mutation.leftProves && asked.Ledger.Basis == whole.Basis {
 			observation = &whole

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/sharedquota/shared-quota-operator/internal/balance"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
@@ -102,7 +101,7 @@ func (c *counter) sealed(t *task) time.Duration {
 func (c *counter) awaits(q int, state ledger.State, reservation ledger.Reservation) bool {
 	awaits := true
 	c.count.Read(c.replica.world.vocabulary.quotas[q], func(view counting.View) {
-		awaits = balance.Awaits(view, state, reservation)
+		awaits = counting.Awaits(view, state, reservation)
 	})
 	return awaits
 }
@@ -134,7 +133,7 @@ func (c *counter) joined(q int, known ledger.State) []counting.Joined {
 	var joined []counting.Joined
 	c.count.Read(c.replica.world.vocabulary.quotas[q], func(view counting.View) {
 		if !c.replica.world.mutation.noProof {
-			joined = slices.DeleteFunc(balance.Unproved(view, known), func(one counting.Joined) bool { return one.Seen })
+			joined = slices.DeleteFunc(counting.Unproved(view, known), func(one counting.Joined) bool { return one.Seen })
 		}
 	})
 	return joined

@@ -9,9 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 )
 
 // options are those of the operator.
@@ -72,7 +72,7 @@ type replica struct {
 	quotas  [maxQuotas]*quota
 	ledgers [maxQuotas]*stored
 	// memory is the front end's index of quotas and namespaces.
-	memory *coverage.Memory
+	memory *namespaces.Memory
 	// trusted is when a mutated front end looked for a question.
 	trusted map[trust]time.Time
 	// counter counts while the replica leads; nil otherwise.
@@ -136,7 +136,7 @@ func (r *replica) stamp(long time.Duration) time.Time {
 // start begins a process that knows nothing.
 func (r *replica) start() {
 	*r = replica{world: r.world, id: r.id, offset: r.offset, alive: true, serial: r.serial, busy: r.world.now}
-	r.memory, r.trusted = coverage.NewMemory(r.world.define), map[trust]time.Time{}
+	r.memory, r.trusted = namespaces.NewMemory(r.world.define), map[trust]time.Time{}
 }
 
 // crash loses everything but what is on its way.

@@ -9,11 +9,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 const (
@@ -77,8 +77,8 @@ type request struct {
 
 	stage    stage
 	until    time.Time
-	search   coverage.Search
-	next     coverage.Step
+	search   namespaces.Search
+	next     namespaces.Step
 	read     read
 	covering []definition.Definition
 	// knowledge is, for each of covering, what was known of namespaces, and saw up to where the watch had shown them.
@@ -135,13 +135,13 @@ func (r *request) arrive() {
 }
 
 // question is what the front end takes the API server to have asked.
-func (r *request) question() reach.Question {
-	asked, mutation := reach.Question{Witness: reach.WitnessExact, Quotas: r.asked.set(), Epoch: r.asked.epoch}, r.world.mutation
+func (r *request) question() webhookconfig.Question {
+	asked, mutation := webhookconfig.Question{Witness: webhookconfig.WitnessExact, Quotas: r.asked.set(), Epoch: r.asked.epoch}, r.world.mutation
 	if mutation.noEpoch {
 		asked.Epoch = 0
 	}
 	if mutation.noWitness {
-		asked.Witness, asked.Quotas = reach.WitnessSome, ""
+		asked.Witness, asked.Quotas = webhookconfig.WitnessSome, ""
 	}
 	return asked
 }
@@ -162,7 +162,7 @@ func (r *request) cover(atLeast uint64) {
 	r.advance()
 }
 
-func (r *request) coverNow(look coverage.Look) {
+func (r *request) coverNow(look namespaces.Look) {
 	r.search = r.replica.memory.CoverNow(r.question(), r.world.vocabulary.namespaces[r.namespace], look)
 	r.advance()
 }
@@ -170,9 +170,9 @@ func (r *request) coverNow(look coverage.Look) {
 // advance goes on with the search.
 func (r *request) advance() {
 	switch r.next = r.search.Next(r.replica.now()); r.next {
-	case coverage.Done:
+	case namespaces.Done:
 		r.covered(r.search.Covered())
-	case coverage.WaitForQuotas:
+	case namespaces.WaitForQuotas:
 		r.stage, r.until = stageCatchUp, r.search.Until()
 	default:
 		r.stage, r.read = stageRead, read{}
@@ -231,7 +231,7 @@ func (r *request) goOn() {
 	case stageCatchUp:
 		r.advance()
 	case stageRead:
-		if r.read.failed || r.next == coverage.ReadNamespace && r.read.namespace == nil {
+		if r.read.failed || r.next == namespaces.ReadNamespace && r.read.namespace == nil {
 			r.refuse(nil)
 			return
 		}
@@ -252,12 +252,12 @@ func (r *request) goOn() {
 func (r *request) learn() bool {
 	w, memory := r.world, r.replica.memory
 	switch r.next {
-	case coverage.ReadNamespace:
+	case namespaces.ReadNamespace:
 		if w.mutation.trustsLooks {
 			r.replica.trusted[r.trust()] = r.replica.now()
 		}
 		return r.search.Found(r.read.namespace.raw)
-	case coverage.ReadQuotas:
+	case namespaces.ReadQuotas:
 		for _, covering := range r.search.Covered().Definitions {
 			if live := r.read.quotas[slices.Index(w.vocabulary.quotas[:], covering.Limits.Name)]; live != nil {
 				memory.Read(live.raw)
@@ -265,7 +265,7 @@ func (r *request) learn() bool {
 				memory.Miss(covering.Limits.Name, r.read.revision)
 			}
 		}
-	case coverage.ListQuotas:
+	case namespaces.ListQuotas:
 		names := map[string]bool{}
 		for _, live := range r.read.quotas {
 			if live != nil {
@@ -280,7 +280,7 @@ func (r *request) learn() bool {
 }
 
 // covered goes on with the quotas that cover the namespace.
-func (r *request) covered(found coverage.Covered) {
+func (r *request) covered(found namespaces.Covered) {
 	before := r.covering
 	r.covering, r.knowledge = found.Definitions, found.Knowledge
 	if r.asks {
@@ -331,12 +331,12 @@ func (r *request) lookAgain() {
 	_, denied := r.refused.(ledger.Denied)
 	switch {
 	case denied:
-		r.coverNow(coverage.LookNamespace)
+		r.coverNow(namespaces.LookNamespace)
 	case undecided.Reason == ledger.StaleNamespaces, undecided.Reason == ledger.NotJoined:
 		r.asks = r.stage == stagePause && undecided.Reason == ledger.NotJoined
 		r.cover(undecided.Members)
 	default:
-		r.coverNow(coverage.LookQuotas)
+		r.coverNow(namespaces.LookQuotas)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 const (
@@ -124,7 +124,7 @@ func (q question) isNone() bool { return q == question{} }
 
 // set is the reach.QuotaSet of the quotas.
 func (q question) set() string {
-	return reach.QuotaSet(slices.DeleteFunc(q.quotas[:], func(uid types.UID) bool { return uid == "" }))
+	return webhookconfig.QuotaSet(slices.DeleteFunc(q.quotas[:], func(uid types.UID) bool { return uid == "" }))
 }
 
 func newWorld(words *vocabulary, shape shape, mutation mutation) *world {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 	"github.com/sharedquota/shared-quota-operator/test/faults/proxy"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 )
@@ -94,7 +94,7 @@ var _ = Describe("A replica that the API server doesn't answer", func() {
 		namespace := team.namespace(ctx)
 		between := restartBehind(ctx)
 		ask := func(name string, epoch uint64) *admissionv1.AdmissionResponse {
-			question := reach.Question{Witness: reach.WitnessNone, Epoch: epoch, Specs: reach.QuotaSet(nil), Admits: true}
+			question := webhookconfig.Question{Witness: webhookconfig.WitnessNone, Epoch: epoch, Specs: webhookconfig.QuotaSet(nil), Admits: true}
 			return post(ctx, "/admit-objects/"+question.Path(), podReview(namespace, name, false))
 		}
 		attempt := 0

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/harness"
 	"github.com/sharedquota/shared-quota-operator/test/suite"
@@ -35,7 +35,7 @@ var _ = Describe("Selectors that are too large for the webhook configuration", f
 		// configured returns the configuration, which is below 1 MiB.
 		configured := func(g Gomega, ctx context.Context) *webhookConfiguration {
 			current := &webhookConfiguration{}
-			g.Expect(admin.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, current)).To(Succeed())
+			g.Expect(admin.Get(ctx, client.ObjectKey{Name: webhookconfig.ConfigurationName}, current)).To(Succeed())
 			text, err := json.Marshal(current)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(len(text)).To(BeNumerically("<", 1<<20))

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 	"github.com/sharedquota/shared-quota-operator/test/suite"
 )
@@ -223,6 +223,6 @@ func holder(ctx context.Context) string {
 func configurationVersion(ctx context.Context) string {
 	GinkgoHelper()
 	current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	Expect(admin.Get(ctx, client.ObjectKey{Name: reach.ConfigurationName}, current)).To(Succeed())
+	Expect(admin.Get(ctx, client.ObjectKey{Name: webhookconfig.ConfigurationName}, current)).To(Succeed())
 	return current.ResourceVersion
 }

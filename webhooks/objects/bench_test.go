@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"github.com/sharedquota/shared-quota-operator/internal/contact"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // alwaysHeard costs what a contact costs, however long the benchmark takes.
-type alwaysHeard struct{ *contact.Contact }
+type alwaysHeard struct{ *apiserver.Contact }
 
 func (c alwaysHeard) Await(ctx context.Context) error {
 	_ = c.Contact.Await(ctx)
@@ -56,10 +56,10 @@ const typicalPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-6d4b
 func BenchmarkEndpoint(b *testing.B) {
 	served := newServed(b.Context(), b, quotaOf("team", "pods", "1M", "requests.cpu", "1M", "requests.memory", "1Pi"))
 	served.handler.Waiting = waiting.NewList()
-	served.handler.Contact = alwaysHeard{contact.New(clock.RealClock{}, "replica-1")}
+	served.handler.Contact = alwaysHeard{apiserver.NewContact(clock.RealClock{}, "replica-1")}
 	endpoint := NewEndpoint(served.handler, served.metrics)
-	question := reach.Question{
-		Witness: reach.WitnessExact, Quotas: reach.QuotaSet([]types.UID{"uid of team"}), Epoch: 999, Specs: "0123456789abcdef",
+	question := webhookconfig.Question{
+		Witness: webhookconfig.WitnessExact, Quotas: webhookconfig.QuotaSet([]types.UID{"uid of team"}), Epoch: 999, Specs: "0123456789abcdef",
 	}
 	path := Path + "/" + question.Path() + "?timeout=10s"
 	review := reviewOf(b, dryRun(but(creation(), func(request *admissionv1.AdmissionRequest) { request.Object = raw(typicalPod) })))

@@ -21,7 +21,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // slowly makes a client whose reads take so long.
@@ -53,13 +53,13 @@ func slowly(to client.WithWatch, takes time.Duration) client.Client {
 // Nobody waits long for an answer that can't be no.
 func TestARequestThatNothingRefusesIsAnsweredSoon(t *testing.T) {
 	const unchecked = "not checked against the quotas of this namespace, and admitted: waiting for "
-	asks := func(witness reach.Witness, epoch uint64, quotas ...types.UID) reach.Question {
-		return reach.Question{Witness: witness, Quotas: reach.QuotaSet(quotas), Epoch: epoch, Admits: true}
+	asks := func(witness webhookconfig.Witness, epoch uint64, quotas ...types.UID) webhookconfig.Question {
+		return webhookconfig.Question{Witness: witness, Quotas: webhookconfig.QuotaSet(quotas), Epoch: epoch, Admits: true}
 	}
-	usual := asks(reach.WitnessNone, 0)
+	usual := asks(webhookconfig.WitnessNone, 0)
 	for name, test := range map[string]struct {
 		quotas   []*quotav1.ClusterResourceQuota
-		question reach.Question
+		question webhookconfig.Question
 		change   func(*testing.T, *served)
 		takes    time.Duration
 		denied   string
@@ -68,16 +68,16 @@ func TestARequestThatNothingRefusesIsAnsweredSoon(t *testing.T) {
 		within, after time.Duration
 	}{
 		"the namespace is read slowly": {
-			question: asks(reach.WitnessExact, 0, "uid of another"), takes: time.Minute, warned: unchecked + "namespace shop: context deadline exceeded",
+			question: asks(webhookconfig.WitnessExact, 0, "uid of another"), takes: time.Minute, warned: unchecked + "namespace shop: context deadline exceeded",
 		},
 		"the quotas are listed slowly": {
-			question: asks(reach.WitnessNone, 2000), takes: time.Minute, warned: unchecked + "the list of quotas: context deadline exceeded",
+			question: asks(webhookconfig.WitnessNone, 2000), takes: time.Minute, warned: unchecked + "the list of quotas: context deadline exceeded",
 		},
 		"its ledger is missing, and the quota is read slowly": {
 			question: usual, change: func(_ *testing.T, s *served) { s.store.forget("team") }, takes: time.Minute,
 			warned: unchecked + "namespace shop: context deadline exceeded",
 		},
-		"the API server is a little slow": {question: asks(reach.WitnessExact, 0, "uid of another"), takes: 300 * time.Millisecond},
+		"the API server is a little slow": {question: asks(webhookconfig.WitnessExact, 0, "uid of another"), takes: 300 * time.Millisecond},
 		"the ledger is read slowly": {
 			question: usual, change: func(_ *testing.T, s *served) { s.store.stuck = true }, takes: time.Minute,
 			warned: "not checked against quota team, and admitted: waiting for quota team: context deadline exceeded",
@@ -90,11 +90,11 @@ func TestARequestThatNothingRefusesIsAnsweredSoon(t *testing.T) {
 			}, warned: unchecked + "quota team: context deadline exceeded",
 		},
 		"a quota that enforces is waited for": {
-			quotas: quotas(mode(audit, quotaOf("team", "pods", "9")), whenUnavailable("Admit", quotaOf("strict", "pods", "0"))), question: asks(reach.WitnessExact, 0, "uid of another"),
+			quotas: quotas(mode(audit, quotaOf("team", "pods", "9")), whenUnavailable("Admit", quotaOf("strict", "pods", "0"))), question: asks(webhookconfig.WitnessExact, 0, "uid of another"),
 			takes: 1500 * time.Millisecond, after: 3 * time.Second, within: 9 * time.Second, denied: "exceeded quota: strict, requested: pods=1, used: pods=0, limited: pods=0",
 		},
 		"so is what the entry refuses": {
-			question: reach.Question{Witness: reach.WitnessExact, Quotas: reach.QuotaSet([]types.UID{"uid of another"})}, takes: 1500 * time.Millisecond,
+			question: webhookconfig.Question{Witness: webhookconfig.WitnessExact, Quotas: webhookconfig.QuotaSet([]types.UID{"uid of another"})}, takes: 1500 * time.Millisecond,
 			after: 3 * time.Second, within: 4 * time.Second,
 		},
 		"so is a quota that begins to enforce meanwhile": {
@@ -112,7 +112,7 @@ func TestARequestThatNothingRefusesIsAnsweredSoon(t *testing.T) {
 					test.change(t, served)
 				}
 				began := now()
-				got := served.handler.Handle(t.Context(), Call{Start: began, Timeout: reach.Timeout, Question: test.question}, creation())
+				got := served.handler.Handle(t.Context(), Call{Start: began, Timeout: webhookconfig.Timeout, Question: test.question}, creation())
 				took := now().Sub(began)
 				defer func() { <-clock.RealClock{}.After(10 * time.Second) }() // the reads end
 				if test.within == 0 {

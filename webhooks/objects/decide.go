@@ -14,12 +14,12 @@ import (
 	kubeadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/clock"
 
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 const (
@@ -39,7 +39,7 @@ type outcome struct {
 	decision ledger.Decision
 	err      error
 	// covered is what covers the namespace, and amounts are what is charged.
-	covered coverage.Covered
+	covered namespaces.Covered
 	amounts []evaluation.Charge
 	// passedOver says of quotas that they couldn't decide, let the request pass, and aren't charged.
 	passedOver []ledger.Remark
@@ -52,7 +52,7 @@ type waiver struct{ judgement, charge map[string]bool }
 // decideInTime decides. If nothing can come of it but that the request is admitted, that doesn't take long, however slowly
 // the API server answers. What is learned meanwhile counts: a quota that was set to Deny gets the whole time.
 func (h *Handler) decideInTime(
-	ctx context.Context, question reach.Question, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
+	ctx context.Context, question webhookconfig.Question, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 ) outcome {
 	if !question.Admits || !h.refusesNothing(request.Namespace) {
 		return h.decide(ctx, question, request, attributes)
@@ -87,7 +87,7 @@ func (h *Handler) refusesNothing(namespace string) bool {
 // after a look at what the API server has now; and what is about to be known,
 // such as usage that is being counted, is waited for briefly.
 func (h *Handler) decide(
-	ctx context.Context, question reach.Question, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
+	ctx context.Context, question webhookconfig.Question, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 ) outcome {
 	covered, err := h.Coverage.Covering(ctx, question, request.Namespace, 0)
 	if err != nil {
@@ -103,7 +103,7 @@ func (h *Handler) decide(
 // passOver charges the request though quotas can't decide that let it pass then. What the others answer is looked at again,
 // as any first answer is.
 func (h *Handler) passOver(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, question reach.Question, last outcome,
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, question webhookconfig.Question, last outcome,
 ) outcome {
 	var passed []ledger.Remark
 	waived := waiver{judgement: map[string]bool{}, charge: map[string]bool{}}
@@ -114,7 +114,7 @@ func (h *Handler) passOver(
 			return last
 		}
 		// The mode may be another one by now.
-		again, err := h.Coverage.CoveringNow(ctx, question, request.Namespace, coverage.LookQuotas)
+		again, err := h.Coverage.CoveringNow(ctx, question, request.Namespace, namespaces.LookQuotas)
 		if err != nil {
 			return outcome{err: err}
 		}
@@ -187,7 +187,7 @@ func (o outcome) covering(passed []ledger.Remark) []ledger.Remark {
 // the replica has not seen, a look shows, however long that takes. The waiver stays as it is.
 func (h *Handler) decideAgain(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
-	question reach.Question, last outcome, waived waiver,
+	question webhookconfig.Question, last outcome, waived waiver,
 ) outcome {
 	patience, waited := h.Clock.Now().Add(last.patience()), false
 	for ctx.Err() == nil {
@@ -224,18 +224,18 @@ func (h *Handler) decideAgain(
 //   - a namespace that the ledger has not counted yet needs only time, and so does one that
 //     holds too much for objects that are about to appear;
 //   - anything else rests on the quotas' specs.
-func (h *Handler) lookAgain(ctx context.Context, question reach.Question, namespace string, last outcome) (coverage.Covered, error) {
+func (h *Handler) lookAgain(ctx context.Context, question webhookconfig.Question, namespace string, last outcome) (namespaces.Covered, error) {
 	undecided, _ := last.decision.(ledger.Undecided)
 	_, denied := last.decision.(ledger.Denied)
 	switch {
 	case isUncovered(last.err):
-		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookEverywhere)
+		return h.Coverage.CoveringNow(ctx, question, namespace, namespaces.LookEverywhere)
 	case last.err == nil && denied:
-		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookNamespace)
+		return h.Coverage.CoveringNow(ctx, question, namespace, namespaces.LookNamespace)
 	case last.isWithheld(), last.isBehind(), last.isUndecided(ledger.NotJoined):
 		return h.Coverage.Covering(ctx, question, namespace, undecided.Members)
 	default:
-		return h.Coverage.CoveringNow(ctx, question, namespace, coverage.LookQuotas)
+		return h.Coverage.CoveringNow(ctx, question, namespace, namespaces.LookQuotas)
 	}
 }
 

@@ -21,13 +21,13 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // ask posts a request at the path of an entry that was made for these quotas.
 func (s *served) ask(t *testing.T, epoch uint64, quotas []types.UID, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	t.Helper()
-	question := reach.Question{Witness: reach.WitnessExact, Quotas: reach.QuotaSet(quotas), Epoch: epoch, Specs: "0123456789abcdef"}
+	question := webhookconfig.Question{Witness: webhookconfig.WitnessExact, Quotas: webhookconfig.QuotaSet(quotas), Epoch: epoch, Specs: "0123456789abcdef"}
 	return s.post(t, Path+"/"+question.Path()+"?timeout=10s", strings.NewReader(reviewOf(t, request)))
 }
 

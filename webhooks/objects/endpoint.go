@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // Call is how an admission request arrived.
@@ -23,7 +23,7 @@ type Call struct {
 	// Timeout is how long its caller waits from then on.
 	Timeout time.Duration
 	// Question is what the path says of the quotas that the entry was made for.
-	Question reach.Question
+	Question webhookconfig.Question
 }
 
 // NewEndpoint serves a Handler over HTTP. A review that can't be decoded is
@@ -52,18 +52,18 @@ func NewEndpoint(handler *Handler, counters *metrics.Metrics) http.Handler {
 // takes longer than the default, whatever an old configuration says.
 func timeoutOf(request *http.Request) time.Duration {
 	timeout, err := time.ParseDuration(request.URL.Query().Get("timeout"))
-	if err != nil || timeout <= reach.AnswerMargin {
-		return reach.Timeout
+	if err != nil || timeout <= webhookconfig.AnswerMargin {
+		return webhookconfig.Timeout
 	}
-	return min(timeout, reach.Timeout)
+	return min(timeout, webhookconfig.Timeout)
 }
 
 // questionIn reads the question from the path that an entry asks at. A path that
 // says nothing readable tells nothing of quotas: such an entry is no witness.
-func questionIn(path string) reach.Question {
-	question, err := reach.ParseQuestion(strings.TrimPrefix(path, Path+"/"))
+func questionIn(path string) webhookconfig.Question {
+	question, err := webhookconfig.ParseQuestion(strings.TrimPrefix(path, Path+"/"))
 	if err != nil {
-		return reach.Question{Witness: reach.WitnessNone}
+		return webhookconfig.Question{Witness: webhookconfig.WitnessNone}
 	}
 	return question
 }

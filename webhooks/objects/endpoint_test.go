@@ -19,9 +19,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/sharedquota/shared-quota-operator/internal/contact"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // post sends a body as the API server does.
@@ -137,13 +137,13 @@ func TestTheURLSaysHowLongToWork(t *testing.T) {
 		want time.Duration
 	}{
 		"as the API server does":                   {url: Path + "?timeout=7s", want: 7 * time.Second},
-		"never more than the default":              {url: Path + "?timeout=30s", want: reach.Timeout},
+		"never more than the default":              {url: Path + "?timeout=30s", want: webhookconfig.Timeout},
 		"in any unit":                              {url: Path + "?timeout=1500ms", want: 1500 * time.Millisecond},
-		"nothing is the default":                   {url: Path, want: reach.Timeout},
-		"so is an empty one":                       {url: Path + "?timeout=", want: reach.Timeout},
-		"so is what isn't a time":                  {url: Path + "?timeout=soon", want: reach.Timeout},
-		"so is a time that leaves none to work in": {url: Path + "?timeout=500ms", want: reach.Timeout},
-		"so is a negative one":                     {url: Path + "?timeout=-5s", want: reach.Timeout},
+		"nothing is the default":                   {url: Path, want: webhookconfig.Timeout},
+		"so is an empty one":                       {url: Path + "?timeout=", want: webhookconfig.Timeout},
+		"so is what isn't a time":                  {url: Path + "?timeout=soon", want: webhookconfig.Timeout},
+		"so is a time that leaves none to work in": {url: Path + "?timeout=500ms", want: webhookconfig.Timeout},
+		"so is a negative one":                     {url: Path + "?timeout=-5s", want: webhookconfig.Timeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, test.url, http.NoBody)
@@ -155,16 +155,16 @@ func TestTheURLSaysHowLongToWork(t *testing.T) {
 }
 
 func TestThePathSaysWhatTheEntryWasMadeFor(t *testing.T) {
-	exact := reach.Question{Witness: reach.WitnessExact, Quotas: "0123456789abcdef", Epoch: 4711, Specs: "fedcba9876543210"}
+	exact := webhookconfig.Question{Witness: webhookconfig.WitnessExact, Quotas: "0123456789abcdef", Epoch: 4711, Specs: "fedcba9876543210"}
 	for name, test := range map[string]struct {
 		path string
-		want reach.Question
+		want webhookconfig.Question
 	}{
 		"an exact entry":           {path: Path + "/" + exact.Path(), want: exact},
-		"no question":              {path: Path, want: reach.Question{Witness: reach.WitnessNone}},
-		"an empty one":             {path: Path + "/", want: reach.Question{Witness: reach.WitnessNone}},
-		"one that can't be read":   {path: Path + "/exact/soon", want: reach.Question{Witness: reach.WitnessNone}},
-		"one of a release to come": {path: Path + "/" + exact.Path() + "/more/of/it", want: reach.Question{Witness: reach.WitnessNone}},
+		"no question":              {path: Path, want: webhookconfig.Question{Witness: webhookconfig.WitnessNone}},
+		"an empty one":             {path: Path + "/", want: webhookconfig.Question{Witness: webhookconfig.WitnessNone}},
+		"one that can't be read":   {path: Path + "/exact/soon", want: webhookconfig.Question{Witness: webhookconfig.WitnessNone}},
+		"one of a release to come": {path: Path + "/" + exact.Path() + "/more/of/it", want: webhookconfig.Question{Witness: webhookconfig.WitnessNone}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, questionIn(test.path)); diff != "" {
@@ -193,12 +193,12 @@ func TestARequestIsRefusedOnceContactIsLost(t *testing.T) {
 	const words = "the replica replica-1 has had no answer from the API server for 5s, so it can't tell what quotas allow: " +
 		"try again in a moment"
 	serve(t, quotas(quotaOf("team", "pods", "1")), func(t *testing.T, served *served) {
-		silent := contact.New(clock.RealClock{}, "replica-1")
+		silent := apiserver.NewContact(clock.RealClock{}, "replica-1")
 		served.handler.Contact, served.store.stuck = silent, true
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go func() {
-			contact.NewMonitor(silent, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).Run(ctx)
+			apiserver.NewMonitor(silent, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).Run(ctx)
 		}()
 		for _, took := range []time.Duration{5 * time.Second, 0} {
 			began := now()

@@ -21,15 +21,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/sharedquota/shared-quota-operator/internal/contact"
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // Path is where the endpoint is served.
@@ -48,7 +48,7 @@ type Handler struct {
 type Parts struct {
 	Clock      clock.Clock
 	Evaluators *evaluation.Evaluators
-	Coverage   *coverage.Index
+	Coverage   *namespaces.Index
 	Charger    Charger
 	Metrics    *metrics.Metrics
 	Refusals   *Refusals
@@ -94,7 +94,7 @@ func NewHandler(parts Parts) *Handler { return &Handler{Parts: parts, decoder: n
 // Handle answers one request before its caller gives up. Without contact to the API server
 // it answers at once.
 func (h *Handler) Handle(ctx context.Context, call Call, request *admissionv1.AdmissionRequest) admission.Response {
-	ctx, cancel := context.WithTimeout(ctx, call.Timeout-reach.AnswerMargin)
+	ctx, cancel := context.WithTimeout(ctx, call.Timeout-webhookconfig.AnswerMargin)
 	defer cancel()
 	ctx, stop := h.Contact.While(ctx)
 	defer stop()
@@ -113,7 +113,7 @@ func (h *Handler) Handle(ctx context.Context, call Call, request *admissionv1.Ad
 
 // answer returns the answer to a request. One that is barred isn't admitted though nobody can decide.
 func (h *Handler) answer(
-	ctx context.Context, question reach.Question, request *admissionv1.AdmissionRequest,
+	ctx context.Context, question webhookconfig.Question, request *admissionv1.AdmissionRequest,
 ) (outcome metrics.Outcome, response admission.Response, barred bool) {
 	if !h.Coverage.Synced() {
 		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, errStarting), false
@@ -127,7 +127,7 @@ func (h *Handler) answer(
 	}
 	decided := h.decideInTime(ctx, question, request, attributes)
 	decision, err := decided.decision, decided.err
-	if lost, isLost := errors.AsType[*contact.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
+	if lost, isLost := errors.AsType[*apiserver.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
 		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, lost), false
 	}
 	if err != nil {
@@ -187,7 +187,7 @@ func (h *Handler) missing(namespace string, denied ledger.Denied) string {
 // charge evaluates the request for the quotas that cover its namespace, which
 // may be none, and charges all of them or none.
 func (h *Handler) charge(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, covered coverage.Covered,
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, covered namespaces.Covered,
 	waived waiver,
 ) outcome {
 	quotas := make([]evaluation.Quota, 0, len(covered.Definitions))

@@ -18,15 +18,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 func quotas(quotas ...*quotav1.ClusterResourceQuota) []*quotav1.ClusterResourceQuota { return quotas }
 
 func (s *served) handle(ctx context.Context, request *admissionv1.AdmissionRequest) admission.Response {
-	call := Call{Start: now(), Timeout: reach.Timeout, Question: reach.Question{Witness: reach.WitnessNone}}
+	call := Call{Start: now(), Timeout: webhookconfig.Timeout, Question: webhookconfig.Question{Witness: webhookconfig.WitnessNone}}
 	return s.handler.Handle(ctx, call, request)
 }
 
@@ -202,7 +202,7 @@ func now() time.Time { return clock.RealClock{}.Now() }
 
 func TestNothingIsAllowedBeforeQuotasAndNamespacesAreKnown(t *testing.T) {
 	served := newServed(t.Context(), t, quotaOf("team", "pods", "1"))
-	served.handler.Coverage = coverage.NewIndex(clock.RealClock{}, served.live)
+	served.handler.Coverage = namespaces.NewIndex(clock.RealClock{}, served.live)
 	got := served.handle(t.Context(), creation())
 	const want = "the operator is still starting: try again in a moment"
 	if got.Allowed || got.Result.Code != http.StatusServiceUnavailable || got.Result.Message != want {

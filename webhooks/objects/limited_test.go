@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 )
 
 const topUncovered = "insufficient quota to match these scopes: [{PriorityClass In [top]}]"
@@ -258,7 +258,7 @@ func TestAnUncoveredRequestFailsWhereQuotasCannotBeListed(t *testing.T) {
 				if err := served.live.Create(t.Context(), topQuota("team", "pods", "1")); err != nil {
 					t.Fatal(err)
 				}
-				index := coverage.NewIndex(clock.RealClock{}, interceptor.NewClient(served.live.(client.WithWatch), funcs))
+				index := namespaces.NewIndex(clock.RealClock{}, interceptor.NewClient(served.live.(client.WithWatch), funcs))
 				index.Quotas().List(nil, 1)
 				index.Namespaces().List(nil, 1)
 				served.handler.Coverage = index

@@ -20,13 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/reach"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 const (
@@ -310,7 +310,7 @@ func (f *failing) Reserve(context.Context, []ledger.Charge) (ledger.Decision, er
 }
 
 func (s *served) admits(ctx context.Context, request *admissionv1.AdmissionRequest) admission.Response {
-	call := Call{Start: now(), Timeout: reach.Timeout, Question: reach.Question{Witness: reach.WitnessNone, Admits: true}}
+	call := Call{Start: now(), Timeout: webhookconfig.Timeout, Question: webhookconfig.Question{Witness: webhookconfig.WitnessNone, Admits: true}}
 	return s.handler.Handle(ctx, call, request)
 }
 
@@ -371,13 +371,13 @@ func TestARequestThatNobodyCanDecideIsAdmittedIfTheEntrySaysSo(t *testing.T) {
 
 // What a request costs is known whether or not anybody can be reached.
 func TestARequestOfUnknownCostIsBarred(t *testing.T) {
-	enforcing := coverage.Covered{Definitions: []definition.Definition{definition.Salvage(mode(audit, quotaOf("a", "pods", "1"))), definition.Salvage(quotaOf("b", "pods", "1"))}}
+	enforcing := namespaces.Covered{Definitions: []definition.Definition{definition.Salvage(mode(audit, quotaOf("a", "pods", "1"))), definition.Salvage(quotaOf("b", "pods", "1"))}}
 	for name, test := range map[string]struct {
 		outcome outcome
 		want    bool
 	}{
 		"by a quota that enforces":        {outcome: outcome{err: unjudged{errStarting}, covered: enforcing}, want: true},
-		"not if none does":                {outcome: outcome{err: unjudged{errStarting}, covered: coverage.Covered{Definitions: enforcing.Definitions[:1]}}},
+		"not if none does":                {outcome: outcome{err: unjudged{errStarting}, covered: namespaces.Covered{Definitions: enforcing.Definitions[:1]}}},
 		"nor if no ledger can be reached": {outcome: outcome{err: machine.ErrStore, covered: enforcing}},
 		"nor if nothing is wrong":         {outcome: outcome{covered: enforcing}},
 	} {

@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
-	"github.com/sharedquota/shared-quota-operator/internal/sharedread"
 )
 
 // +kubebuilder:rbac:groups="",resources=resourcequotas,verbs=list;watch
@@ -30,7 +30,7 @@ import (
 type Natives struct {
 	cached client.Reader
 	synced func() bool
-	live   *sharedread.Reads[[]corev1.ResourceQuota]
+	live   *apiserver.Reads[[]corev1.ResourceQuota]
 
 	// flights are of ResourceQuotas.
 	flights flights
@@ -38,7 +38,7 @@ type Natives struct {
 
 // nativePatience is how long a request waits for others of its namespace. If nothing refuses, what is reserved in
 // vain does no harm.
-func nativePatience(covered coverage.Covered) time.Duration {
+func nativePatience(covered namespaces.Covered) time.Duration {
 	if slices.ContainsFunc(covered.Definitions, func(d definition.Definition) bool { return d.Enforcement.Refuses() }) {
 		return nativeWait
 	}
@@ -61,7 +61,7 @@ func newNatives(cached client.Reader, synced func() bool, live client.Reader) *N
 	read := func(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error) {
 		return listNatives(ctx, live, namespace)
 	}
-	return &Natives{cached: cached, synced: synced, live: sharedread.New("the ResourceQuotas of namespace", read)}
+	return &Natives{cached: cached, synced: synced, live: apiserver.NewReads("the ResourceQuotas of namespace", read)}
 }
 
 func listNatives(ctx context.Context, from client.Reader, namespace string) ([]corev1.ResourceQuota, error) {

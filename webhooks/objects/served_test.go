@@ -21,13 +21,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
@@ -40,7 +40,7 @@ type served struct {
 	metrics  *metrics.Metrics
 	// live is what the API server has; the index has what it had at first.
 	live  client.Client
-	index *coverage.Index
+	index *namespaces.Index
 }
 
 // inContact is a contact that is never lost.
@@ -53,7 +53,7 @@ func (inContact) While(ctx context.Context) (while context.Context, stop func())
 }
 
 // show has the watches show what the API server has now.
-func show(ctx context.Context, tb testing.TB, index *coverage.Index, live client.Client) {
+func show(ctx context.Context, tb testing.TB, index *namespaces.Index, live client.Client) {
 	tb.Helper()
 	quotas := &quotav1.ClusterResourceQuotaList{}
 	namespaces := &metav1.PartialObjectMetadataList{}
@@ -126,7 +126,7 @@ func newServedFrom(
 	}
 	live := clientWith(tb, objects...)
 	store.live = live
-	index := coverage.NewIndex(clock.RealClock{}, answers(live))
+	index := namespaces.NewIndex(clock.RealClock{}, answers(live))
 	index.Quotas().List(nil, 1)
 	index.Namespaces().List(nil, 1)
 	show(ctx, tb, index, live)

@@ -16,10 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 )
 
 // surroundings are the cluster that warnings are about.
@@ -69,24 +68,24 @@ func (s *surroundings) labels(namespace string) map[string]string {
 	return map[string]string{"team": s.teams[namespace], corev1.LabelMetadataName: namespace}
 }
 
-func (s *surroundings) Selected(ctx context.Context, selectors ...selection.Selector) ([]string, error) {
+func (s *surroundings) Selected(ctx context.Context, selectors ...definition.Selector) ([]string, error) {
 	if err := s.answer(ctx, s.namespacesErr); err != nil {
 		return nil, err
 	}
 	var selected []string
 	for _, name := range slices.Sorted(maps.Keys(s.teams)) {
-		if !slices.ContainsFunc(selectors, func(selector selection.Selector) bool { return !selector.Matches(s.labels(name), nil) }) {
+		if !slices.ContainsFunc(selectors, func(selector definition.Selector) bool { return !selector.Matches(s.labels(name), nil) }) {
 			selected = append(selected, name)
 		}
 	}
 	return selected, nil
 }
 
-func (s *surroundings) Known(namespace string) (coverage.Covered, bool) {
+func (s *surroundings) Known(namespace string) (namespaces.Covered, bool) {
 	for i := len(s.defined); i < len(s.quotas); i++ {
 		s.defined = append(s.defined, definition.Salvage(&s.quotas[i]))
 	}
-	covered := coverage.Covered{}
+	covered := namespaces.Covered{}
 	for i := range s.defined {
 		if s.defined[i].Selector.Matches(s.labels(namespace), nil) {
 			covered.Definitions = append(covered.Definitions, s.defined[i])

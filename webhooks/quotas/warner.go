@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 )
 
 const (
@@ -47,9 +47,9 @@ const warnTimeout = 900 * time.Millisecond
 // Namespaces knows the namespaces of the cluster.
 type Namespaces interface {
 	// Selected returns the names of those that every selector selects, sorted.
-	Selected(ctx context.Context, selectors ...selection.Selector) ([]string, error)
+	Selected(ctx context.Context, selectors ...definition.Selector) ([]string, error)
 	// Known returns the quotas that are known to cover a namespace, from memory.
-	Known(namespace string) (coverage.Covered, bool)
+	Known(namespace string) (namespaces.Covered, bool)
 }
 
 // Served is how the API server serves a resource. The zero value means that it doesn't.
@@ -199,7 +199,7 @@ func (i *inquiry) findNamespaces(ctx context.Context, needed bool) []string {
 	if !anew && !needed {
 		return nil
 	}
-	ours, err := selection.Compile(i.current.Spec.Selector)
+	ours, err := definition.CompileSelector(i.current.Spec.Selector)
 	var selected []string
 	if err == nil {
 		selected, err = i.Namespaces.Selected(ctx, ours)
@@ -215,7 +215,7 @@ func (i *inquiry) findNamespaces(ctx context.Context, needed bool) []string {
 }
 
 // judgeSelector finds what there is to say of a new selector. It returns the selected namespaces.
-func (i *inquiry) judgeSelector(ctx context.Context, ours selection.Selector, selected []string) []string {
+func (i *inquiry) judgeSelector(ctx context.Context, ours definition.Selector, selected []string) []string {
 	if size := sizeOf(i.current.Spec.Selector); size > largeSelector {
 		i.findings.largeSelector = fmt.Sprintf("%d KiB", size>>10)
 	}
@@ -240,12 +240,12 @@ func (i *inquiry) judgeSelector(ctx context.Context, ours selection.Selector, se
 
 // sharedWithOpenShift returns the namespaces that OpenShift's quota of this name
 // selects too.
-func (i *inquiry) sharedWithOpenShift(ctx context.Context, ours selection.Selector) ([]string, error) {
+func (i *inquiry) sharedWithOpenShift(ctx context.Context, ours definition.Selector) ([]string, error) {
 	selector, ok, err := i.Cluster.OpenShiftSelector(ctx, i.current.Name)
 	if err != nil || !ok {
 		return nil, err
 	}
-	theirs, err := selection.Compile(selector)
+	theirs, err := definition.CompileSelector(selector)
 	if err != nil {
 		return nil, err
 	}

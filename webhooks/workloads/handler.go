@@ -19,12 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
@@ -53,7 +53,7 @@ type Parts struct {
 // Coverage knows which quotas cover a namespace.
 type Coverage interface {
 	// Known returns that from memory. It is false if nobody knows.
-	Known(namespace string) (coverage.Covered, bool)
+	Known(namespace string) (namespaces.Covered, bool)
 }
 
 // Ledgers are those that this process knows.

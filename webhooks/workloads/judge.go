@@ -14,16 +14,16 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 )
 
 // judge returns what there is to say of each quota, which is nothing if the request changes nothing of
 // what is asked for.
 func (h *Handler) judge(
-	ctx context.Context, asked *subject, quotas []definition.Definition, covered coverage.Covered,
+	ctx context.Context, asked *subject, quotas []definition.Definition, covered namespaces.Covered,
 ) ([]finding, error) {
 	done, err := h.turn(ctx)
 	if err != nil {

@@ -28,12 +28,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/coverage"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 )
 
 // world is all that a Handler goes by.
@@ -78,11 +78,11 @@ func newWorld(tb testing.TB, limits ...limit) *world {
 	return w
 }
 
-func (w *world) Known(string) (coverage.Covered, bool) {
+func (w *world) Known(string) (namespaces.Covered, bool) {
 	if w.panics {
 		panic("nobody expects this")
 	}
-	return coverage.Covered{Definitions: w.definitions, Knowledge: make([]ledger.Knowledge, len(w.definitions))}, !w.unknown
+	return namespaces.Covered{Definitions: w.definitions, Knowledge: make([]ledger.Knowledge, len(w.definitions))}, !w.unknown
 }
 
 func (w *world) Current(quota string) ledger.State { return w.ledgers[quota] }

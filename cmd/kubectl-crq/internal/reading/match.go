@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/selection"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 )
 
 // Requirement is one thing that a quota asks of its namespaces.
@@ -41,7 +41,7 @@ func (m Match) NearMiss() bool {
 // MatchSelector compares a quota's selector with a namespace's labels and annotations. The
 // error is for a selector that can't be compiled.
 func MatchSelector(selector quotav1.ClusterResourceQuotaSelector, namespaceLabels, annotations map[string]string) (Match, error) {
-	compiled, err := selection.Compile(selector)
+	compiled, err := definition.CompileSelector(selector)
 	if err != nil {
 		return Match{}, err
 	}

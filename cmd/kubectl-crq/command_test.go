@@ -1,0 +1,78 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestMessage(t *testing.T) {
+	refused := &url.Error{Op: "Get", URL: "https://x", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}
+	forbidden := func(resource string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Group: "quota.sharedquota.dev", Resource: resource}, "", errors.New("no right"))
+	}
+	const (
+		clusterForbidden = `clusterresourcequotas.quota.sharedquota.dev is forbidden: no right`
+		viewForbidden    = `localresourcequotas.quota.sharedquota.dev is forbidden: no right`
+	)
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"anything":               {errors.New("this"), "this"},
+		"a kind that isn't here": {&meta.NoKindMatchError{}, hintNotInstalled},
+		"a quota forbidden":      {forbidden("clusterresourcequotas"), clusterForbidden + hintForbidden},
+		"a view forbidden":       {forbidden("localresourcequotas"), viewForbidden + hintNoViews},
+		"too slow":               {context.DeadlineExceeded, "context deadline exceeded" + hintTimeout},
+		"nobody there":           {refused, `Get "https://x": dial: connection refused` + hintUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, message(c.err)); diff != "" {
+				t.Errorf("message (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for name, c := range map[string]struct{ called, want []string }{
+		"as a plugin":    {[]string{"/usr/bin/kubectl-crq", "top", "x"}, []string{"top", "x"}},
+		"for completion": {[]string{"/usr/bin/kubectl_complete-crq", "top", ""}, []string{"__complete", "top", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Arguments(c.called)); diff != "" {
+				t.Errorf("arguments (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFrame(t *testing.T) {
+	const eol = endOfLine
+	for name, c := range map[string]struct {
+		height int
+		want   string
+	}{
+		"all of it fits":        {height: 7, want: home + "a" + eol + "b" + eol + "c" + eol + "d" + eol + eol + "now" + eol + endOfScreen},
+		"nobody knows":          {height: 0, want: home + "a" + eol + "b" + eol + "c" + eol + "d" + eol + eol + "now" + eol + endOfScreen},
+		"too much of it":        {height: 6, want: home + "a" + eol + "b" + eol + "… 2 more lines: make the window higher, or name a quota" + eol + eol + "now" + eol + endOfScreen},
+		"no room for any of it": {height: 2, want: home + "… 4 more lines: make the window higher, or name a quota" + eol + eol + "now" + eol + endOfScreen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, frame("a\nb\nc\nd\n", "now", c.height)); diff != "" {
+				t.Errorf("frame (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,132 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/conversion"
+)
+
+// stdin is the file name of what is piped in.
+const stdin = "-"
+
+func newConvert(env *environment) *cobra.Command {
+	var files []string
+	var recursive, strict bool
+	command := &cobra.Command{
+		Use:   "convert -f FILE",
+		Short: "Turn the shared quotas of OpenShift, KubeVirt, HNC and Capsule into ClusterResourceQuotas",
+		Long: "Turn the shared quotas of others into ClusterResourceQuotas: OpenShift's ClusterResourceQuota, KubeVirt's " +
+			"ApplicationAwareClusterResourceQuota, HNC's HierarchicalResourceQuota, and the quotas of Capsule's Tenant, " +
+			"ResourcePool and GlobalResourceQuota. " +
+			"Comments tell what could not be carried over, and what works differently.\n\n" +
+			"It reads files, asks no cluster, and changes nothing. It fails if something could not be converted at all; " +
+			"what could, is printed.",
+		Example: "  # What is there now, as ClusterResourceQuotas\n" +
+			"  kubectl get tenants -o yaml | kubectl crq convert -f - >quotas.yaml\n\n" +
+			"  # All quotas in a directory; nothing is printed unless all of it can be carried over\n" +
+			"  kubectl crq convert -R -f manifests --strict",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return runConvert(env, files, recursive, strict) },
+	}
+	flags := command.Flags()
+	flags.StringSliceVarP(&files, "filename", "f", nil, "file or directory with the manifests, or - for what is piped in")
+	flags.BoolVarP(&recursive, "recursive", "R", false, "read the directories below a directory, too")
+	flags.BoolVar(&strict, "strict", false, "print no quota, and fail, if anything could not be carried over")
+	return command
+}
+
+func runConvert(env *environment, files []string, recursive, strict bool) error {
+	if len(files) == 0 {
+		return errors.New("name the files to convert by --filename")
+	}
+	var objects []conversion.Object
+	for _, named := range files {
+		objects = append(objects, readObjects(env.streams.In, named, recursive)...)
+	}
+	outcomes := conversion.Convert(objects, *env.config.Namespace)
+	total := conversion.Sum(outcomes)
+	lacks := strict && total.Lost+total.Refused > 0
+	text, err := conversion.YAML(outcomes)
+	if lacks || total.Quotas == 0 {
+		text = nil
+		_, _ = env.streams.ErrOut.Write(conversion.Comments(outcomes)) // nobody could be told
+	}
+	if err := errors.Join(err, env.print(string(text))); err != nil {
+		return err
+	}
+	switch {
+	case total.Refused > 0:
+		return fmt.Errorf("%d could not be converted: look for \"# %s\" in the comments", total.Refused, conversion.Refused)
+	case lacks:
+		return fmt.Errorf("%d could not be carried over: look for \"# %s\" in the comments", total.Lost, conversion.Lost)
+	case total.Quotas == 0:
+		return errors.New("nothing to convert: expected a ClusterResourceQuota of OpenShift, an " +
+			"ApplicationAwareClusterResourceQuota of KubeVirt, a HierarchicalResourceQuota of HNC, or a Tenant, ResourcePool " +
+			"or GlobalResourceQuota of Capsule with a quota")
+	}
+	return nil
+}
+
+// readObjects reads a file, or the manifests of a directory in the order of their names. What can't be read, or isn't
+// on purpose, is an object that says so.
+func readObjects(in io.Reader, named string, recursive bool) (objects []conversion.Object) {
+	switch {
+	case named == stdin:
+		content, err := io.ReadAll(in)
+		return readContent("standard input", content, err)
+	case strings.Contains(named, "://"):
+		return []conversion.Object{conversion.NoObject(conversion.Refused, named, "files are read, not addresses: download it first")}
+	}
+	return readTree(named, recursive)
+}
+
+// readTree reads a file, or a directory, without those within it unless it is recursive.
+func readTree(named string, recursive bool) (objects []conversion.Object) {
+	var passed []string
+	failed := filepath.WalkDir(named, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			objects = append(objects, readContent(path, nil, err)...)
+		case path != named && entry.IsDir() && !recursive:
+			passed = append(passed, entry.Name()+"/")
+			return filepath.SkipDir
+		case entry.IsDir():
+		case path == named || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+			content, err := os.ReadFile(path) //nolint:gosec // whoever runs it names the file
+			objects = append(objects, readContent(path, content, err)...)
+		default:
+			passed = append(passed, strings.TrimPrefix(path, named+string(filepath.Separator)))
+		}
+		return nil
+	})
+	if failed != nil {
+		objects = append(objects, readContent(named, nil, failed)...)
+	}
+	if len(passed) > 0 {
+		objects = append(objects, conversion.NoObject(conversion.Skipped, named, "not read, because they don't end in .yaml, .yml "+
+			"or .json, or are directories without --recursive: "+strings.Join(passed, ", ")+": name them by --filename"))
+	}
+	return objects
+}
+
+func readContent(file string, content []byte, err error) []conversion.Object {
+	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {
+		err = cause.Err
+	}
+	if err != nil {
+		return []conversion.Object{conversion.NoObject(conversion.Refused, file, "it can't be read: "+err.Error())}
+	}
+	return conversion.Read(file, content)
+}

@@ -1,0 +1,393 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+)
+
+const (
+	fitShort = "Tell whether manifests would fit into the quotas, now"
+	fitLong  = `Tell whether manifests would fit into the quotas of their namespaces, now.
+
+Manifests are read as kubectl apply reads them, and nothing is written. Workloads are expanded to the pods and
+claims that they make; what is there already is not counted again. What each object costs is computed with
+Kubernetes' own code, and compared with what shared quotas (crq) and ResourceQuotas (quota) leave.
+
+The exit status is 0 if everything fits, 1 if not, and 2 if it can't be told.`
+	fitExample = `  # Would this fit, and if not, what is missing?
+  kubectl crq fit -f deployment.yaml -n shop
+
+  # All of a directory; what was counted is listed.
+  kubectl crq fit -f manifests/ -R -n shop -o wide
+
+  # What a chart makes, before it is installed.
+  helm template shop ./chart | kubectl crq fit -f - -n shop
+
+  # A DaemonSet, without the right to see nodes.
+  kubectl crq fit -f agent.yaml -n shop --nodes 12`
+
+	notInstalledNote = "Shared quotas aren't installed in this cluster: only ResourceQuotas were looked at."
+
+	// fitTimeout bounds all that is read from the cluster for one answer.
+	fitTimeout = 2 * time.Minute
+)
+
+// fit is one call of the command.
+type fit struct {
+	env   *environment
+	files genericclioptions.FileNameFlags
+	nodes reading.Nodes
+	out   *output
+}
+
+func newFit(env *environment) *cobra.Command {
+	f := &fit{env: env, files: genericclioptions.FileNameFlags{
+		Usage: "The files, directories or URLs of the manifests; - for standard input.",
+		// Where flags are parsed to.
+		Filenames: &[]string{}, Kustomize: ptr.To(""), Recursive: ptr.To(false),
+	}}
+	command := &cobra.Command{
+		Use:         "fit -f FILE",
+		Short:       fitShort,
+		Long:        fitLong,
+		Example:     fitExample,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{answers: ""},
+		RunE: func(command *cobra.Command, _ []string) error {
+			f.nodes.Said = command.Flags().Changed("nodes")
+			return f.run(command.Context())
+		},
+	}
+	f.files.AddFlags(command.Flags())
+	command.Flags().Int64Var(&f.nodes.Count, "nodes", 0, "How many nodes each DaemonSet of the manifests runs on.")
+	f.out = newOutput(command, formatName)
+	return command
+}
+
+func (f *fit) run(ctx context.Context) error {
+	files := f.files.ToOptions()
+	if err := errors.Join(files.RequireFilenameOrKustomize(), f.validate()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fitTimeout)
+	defer cancel()
+	cluster, err := f.env.client()
+	if err != nil {
+		return err
+	}
+	namespace, enforced, err := f.env.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return fmt.Errorf("finding the namespace: %w", err)
+	}
+	target := reading.Target{Namespace: namespace, Enforced: enforced}
+	objects, notes, err := reading.Read(&files, target, cluster.RESTMapper())
+	if err != nil {
+		return err
+	}
+	question, err := f.ask(ctx, cluster, objects)
+	if err != nil {
+		return err
+	}
+	question.notes = append(notes, question.notes...)
+	return f.answer(question)
+}
+
+func (f *fit) validate() error {
+	if f.nodes.Count < 0 {
+		return errors.New("--nodes must not be negative")
+	}
+	return f.out.check()
+}
+
+// question is all that was read.
+type question struct {
+	namespaces []string
+	demands    []fitting.Demand
+	limits     []fitting.Limit
+	rules      *fitting.Rules
+	notes      []string
+}
+
+func (f *fit) ask(ctx context.Context, cluster client.Client, objects []reading.Object) (question, error) {
+	types := fitting.NewTypes()
+	reader := reading.NewReader(cluster, types)
+	found, notes, err := f.read(ctx, reader, objects)
+	if err != nil {
+		return question{}, err
+	}
+	asked := question{namespaces: namespacesOf(objects), notes: notes}
+	for _, manifest := range found {
+		demand, err := fitting.Expand(manifest)
+		if err != nil {
+			return question{}, err
+		}
+		asked.demands = append(asked.demands, demand)
+		asked.notes = append(asked.notes, demand.Notes...)
+	}
+	limits, err := reader.Limits(ctx, asked.namespaces)
+	if err != nil {
+		return question{}, err
+	}
+	asked.limits = fitting.LimitsOf(limits.Views, limits.Quotas)
+	surroundings, unread, err := reader.Surroundings(ctx, asked.namespaces)
+	if err != nil {
+		return question{}, err
+	}
+	asked.rules = fitting.NewRules(types, surroundings)
+	if limits.NotInstalled {
+		asked.notes = append(asked.notes, notInstalledNote)
+	}
+	asked.notes = append(asked.notes, unreadNotes(unread, asked)...)
+	return asked, nil
+}
+
+// read reads what is there of the objects already.
+func (f *fit) read(ctx context.Context, reader *reading.Reader, objects []reading.Object) ([]fitting.Manifest, []string, error) {
+	var nodes func(*appsv1.DaemonSet) (int64, bool)
+	if slices.ContainsFunc(objects, isDaemonSet) { // Nodes are many and large.
+		counted, err := reader.NodesOf(ctx, f.nodes)
+		if err != nil {
+			return nil, nil, err
+		}
+		nodes = counted
+	}
+	var notes []string
+	present := map[string]fitting.Present{}
+	for _, namespace := range namespacesOf(objects) {
+		holds, unread, err := reader.Present(ctx, namespace)
+		if err != nil {
+			return nil, nil, err
+		}
+		holds.Nodes = nodes
+		present[namespace] = holds
+		notes = append(notes, unread...)
+	}
+	found := make([]fitting.Manifest, 0, len(objects))
+	for _, object := range objects {
+		manifest, note, err := reader.Manifest(ctx, object)
+		if err != nil {
+			return nil, nil, err
+		}
+		if note != "" {
+			notes = append(notes, note)
+		}
+		manifest.Present = present[object.GetNamespace()]
+		if template, ok := manifest.Object.(*resourceapi.ResourceClaimTemplate); ok {
+			manifest.Present.ClaimTemplates[template.Name] = template
+		}
+		found = append(found, manifest)
+	}
+	return found, notes, nil
+}
+
+func isDaemonSet(object reading.Object) bool {
+	return object.Resource.GroupResource() == appsv1.Resource("daemonsets")
+}
+
+func namespacesOf(objects []reading.Object) []string {
+	namespaces := map[string]struct{}{}
+	for _, object := range objects {
+		namespaces[object.GetNamespace()] = struct{}{}
+	}
+	return slices.Sorted(maps.Keys(namespaces))
+}
+
+// answer judges, and says so.
+func (f *fit) answer(asked question) error {
+	fitter := fitting.NewFitter(evaluation.New(f.env.clock, evaluation.ClaimSources{}), asked.rules.Complete)
+	verdict, err := fitter.Fit(asked.demands, asked.limits)
+	if err != nil {
+		return err
+	}
+	asked.notes = append(asked.notes, rolloutNotes(verdict, asked.demands)...)
+	found := resultOf(asked, verdict)
+	text := func(wide bool, style render.Style) string { return render.FitText(found, wide, style) }
+	if err := f.out.answer(f.env, found, render.FitKind, text); err != nil {
+		return err
+	}
+	return outcome(verdict.Outcome(), notCounted(verdict))
+}
+
+func resultOf(asked question, verdict fitting.Verdict) *render.Fit {
+	result := &render.Fit{
+		Result: string(verdict.Outcome()), Namespaces: append([]string{}, asked.namespaces...),
+		Quotas: []render.FitRow{}, Refusals: []render.FitRefusal{}, Counted: []render.FitCounted{},
+		Notes: append([]string{}, asked.notes...),
+	}
+	for _, row := range verdict.Rows {
+		found := render.FitRow{
+			Quota: quotaName(row.Limit), Namespaces: row.Limit.Namespaces, Resource: string(row.Resource),
+			Requested: row.Requested.String(), InTheEnd: row.InTheEnd.String(), WithSurge: row.WholeSurge.String(),
+		}
+		if found.Advisory = row.Limit.Admits != ""; found.Advisory {
+			note := found.Quota + ": " + row.Limit.Admits + "."
+			if !slices.Contains(result.Notes, note) {
+				result.Notes = append(result.Notes, note)
+			}
+		}
+		if row.Counted {
+			found.Available, found.Shortfall = row.Available.String(), row.Shortfall.String()
+		}
+		result.Quotas = append(result.Quotas, found)
+	}
+	for _, refusal := range verdict.Refusals {
+		result.Refusals = append(result.Refusals, render.FitRefusal{
+			Manifest: manifestName(refusal.Kind, refusal.Namespace, refusal.Name), Refused: refusal.Refused, Message: refusal.Message,
+		})
+	}
+	for _, demand := range asked.demands {
+		result.Counted = append(result.Counted, countedOf(demand)...)
+	}
+	return result
+}
+
+func countedOf(demand fitting.Demand) []render.FitCounted {
+	var counted []render.FitCounted
+	add := func(item fitting.Item, count, replaces int64) {
+		if count > 0 && item.Old == nil {
+			counted = append(counted, render.FitCounted{
+				Manifest: manifestName(demand.Kind, demand.Namespace, demand.Name),
+				Makes:    item.Kind, Count: count, Replaces: replaces, When: cmp.Or(string(item.When), "now"),
+			})
+		}
+	}
+	for _, item := range demand.Items {
+		add(item, item.Count, 0)
+	}
+	if pods := demand.Pods; pods != nil {
+		for _, item := range pods.New {
+			add(item, pods.Missing()*item.Count, pods.Replaced())
+		}
+	}
+	return counted
+}
+
+func notCounted(verdict fitting.Verdict) string {
+	var parts []string
+	for _, row := range verdict.Rows {
+		if !row.Counted {
+			parts = append(parts, string(row.Resource)+" of "+quotaName(row.Limit))
+		}
+	}
+	return "can't tell: not counted yet: " + strings.Join(parts, ", ") + "; ask again in a moment"
+}
+
+func quotaName(limit *fitting.Limit) string { return string(limit.Source) + "/" + limit.Name }
+
+func manifestName(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
+
+const (
+	noLimitRanges = "You may not read LimitRanges: what they add to pods isn't counted."
+	noPriorities  = "You may not read PriorityClasses: pods that name none are taken to have none, and a quota here goes by that."
+	noStorage     = "You may not read StorageClasses: claims that name none are taken to have none, and a quota here goes by that."
+	noRuntimes    = "You may not read RuntimeClasses: the overhead of pods that name one isn't counted."
+)
+
+// unreadNotes tell of what may not be read, where it matters.
+func unreadNotes(unread reading.Unread, asked question) []string {
+	var notes []string
+	add := func(note string, matters bool) {
+		if matters {
+			notes = append(notes, note)
+		}
+	}
+	pod := func(matters func(*corev1.Pod) bool) bool {
+		return made(asked.demands, func(object client.Object) bool {
+			pod, ok := object.(*corev1.Pod)
+			return ok && matters(pod)
+		})
+	}
+	add(noLimitRanges, unread.LimitRanges)
+	add(noPriorities, unread.PriorityClasses && slices.ContainsFunc(asked.limits, reading.ByPriority) &&
+		pod(func(pod *corev1.Pod) bool { return pod.Spec.PriorityClassName == "" }))
+	add(noRuntimes, unread.RuntimeClasses &&
+		pod(func(pod *corev1.Pod) bool { return pod.Spec.RuntimeClassName != nil && pod.Spec.Overhead == nil }))
+	add(noStorage, unread.StorageClasses && slices.ContainsFunc(asked.limits, reading.ByStorageClass) &&
+		made(asked.demands, func(object client.Object) bool {
+			claim, ok := object.(*corev1.PersistentVolumeClaim)
+			return ok && claim.Spec.StorageClassName == nil
+		}))
+	return notes
+}
+
+func made(demands []fitting.Demand, matters func(client.Object) bool) bool {
+	return slices.ContainsFunc(demands, func(demand fitting.Demand) bool {
+		items := demand.Items
+		if demand.Pods != nil {
+			items = slices.Concat(items, demand.Pods.New)
+		}
+		return slices.ContainsFunc(items, func(item fitting.Item) bool { return matters(item.Object) })
+	})
+}
+
+// rolloutNotes tell where a limit stands in the way of replacing pods, and not of
+// what there is in the end.
+func rolloutNotes(verdict fitting.Verdict, demands []fitting.Demand) []string {
+	rollouts := rolloutNames(demands)
+	if len(rollouts) == 0 {
+		return nil
+	}
+	var stuck, tight []string
+	for _, row := range verdict.Rows {
+		switch {
+		case !row.Counted:
+		case row.InTheEnd.Cmp(row.Available) > 0:
+			return nil
+		case !row.Shortfall.IsZero():
+			stuck = append(stuck, fmt.Sprintf("%s of %s", row.Resource, quotaName(row.Limit)))
+		case row.WholeSurge.Cmp(row.Available) > 0 && row.WholeSurge.Cmp(row.Requested) > 0:
+			tight = append(tight, fmt.Sprintf("%s of %s", row.Resource, quotaName(row.Limit)))
+		}
+	}
+	var notes []string
+	if len(stuck) > 0 {
+		notes = append(notes, stuckRollout(rollouts, stuck))
+	}
+	if len(tight) > 0 {
+		notes = append(notes, tightRollout(rollouts, tight))
+	}
+	return notes
+}
+
+func stuckRollout(rollouts, of []string) string {
+	return fmt.Sprintf("In the end it would fit: what is short is room for %s to replace pods, which starts new ones before old ones go. "+
+		"Without maxSurge, or with maxUnavailable of 1 or more, it gets by without. Short of: %s.",
+		strings.Join(rollouts, ", "), strings.Join(of, ", "))
+}
+
+func tightRollout(rollouts, of []string) string {
+	return fmt.Sprintf("There isn't room for the whole surge of %s: pods are replaced in smaller steps, and until then "+
+		"some are refused and tried again. Short of: %s.", strings.Join(rollouts, ", "), strings.Join(of, ", "))
+}
+
+func rolloutNames(demands []fitting.Demand) []string {
+	var names []string
+	for _, demand := range demands {
+		if demand.Pods != nil && demand.Pods.Replaced() > 0 && demand.Pods.Surge > 0 {
+			names = append(names, manifestName(demand.Kind, demand.Namespace, demand.Name))
+		}
+	}
+	return names
+}

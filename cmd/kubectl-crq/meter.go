@@ -1,0 +1,45 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+)
+
+// meter measures what objects that exist use of limits, as the operator counts them.
+type meter struct {
+	evaluators *evaluation.Evaluators
+	now        time.Time
+}
+
+func newMeter(clock clock.Clock) meter {
+	return meter{evaluators: evaluation.New(clock, evaluation.ClaimSources{}), now: clock.Now()}
+}
+
+// uses returns what the object uses of the limit, without zeros.
+func (m meter) uses(resource schema.GroupResource, object client.Object, limit *fitting.Limit) (corev1.ResourceList, error) {
+	footprint, err := m.evaluators.Footprint(resource, object)
+	if err != nil {
+		return nil, fmt.Errorf("measuring %s %s/%s: %w", resource, object.GetNamespace(), object.GetName(), err)
+	}
+	used, err := m.evaluators.Usage(resource, footprint, evaluation.Quota{Name: limit.Name, Spec: limit.Spec}, m.now)
+	if err != nil {
+		return nil, fmt.Errorf("charging quota %s: %w", limit.Name, err)
+	}
+	for name, amount := range used {
+		if amount.IsZero() {
+			delete(used, name)
+		}
+	}
+	return used, nil
+}

@@ -1,0 +1,77 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+)
+
+// kinds of ours, for objects that are printed: a client leaves them out.
+const (
+	quotaKind     = "ClusterResourceQuota"
+	quotaListKind = "ClusterResourceQuotaList"
+	viewKind      = "LocalResourceQuota"
+	viewListKind  = "LocalResourceQuotaList"
+)
+
+// getQuota reads one quota. Where there is none, the error names those that may
+// have been meant.
+func getQuota(ctx context.Context, reader client.Reader, name string) (*quotav1.ClusterResourceQuota, error) {
+	quota := &quotav1.ClusterResourceQuota{}
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, quota)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%w%s", err, suggestion(ctx, reader, name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the quota: %w", err)
+	}
+	quota.SetGroupVersionKind(quotav1.GroupVersion.WithKind(quotaKind))
+	return quota, nil
+}
+
+// listQuotas returns all quotas, by name.
+func listQuotas(ctx context.Context, reader client.Reader) (*quotav1.ClusterResourceQuotaList, error) {
+	list := &quotav1.ClusterResourceQuotaList{}
+	if err := reader.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing the quotas: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b quotav1.ClusterResourceQuota) int { return cmp.Compare(a.Name, b.Name) })
+	setKinds(list)
+	return list, nil
+}
+
+func setKinds(list *quotav1.ClusterResourceQuotaList) {
+	list.SetGroupVersionKind(quotav1.GroupVersion.WithKind(quotaListKind))
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(quotav1.GroupVersion.WithKind(quotaKind))
+	}
+}
+
+// suggestion names the quotas whose names are like this one; empty where there are
+// none, or they can't be read.
+func suggestion(ctx context.Context, reader client.Reader, name string) string {
+	list, err := listQuotas(ctx, reader)
+	if err != nil {
+		return ""
+	}
+	// It suggests what begins so, and what a command would be taken for a misspelling of.
+	known := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for i := range list.Items {
+		known.AddCommand(&cobra.Command{Use: list.Items[i].Name, Run: func(*cobra.Command, []string) {}})
+	}
+	if near := known.SuggestionsFor(name); len(near) > 0 {
+		return "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return "; kubectl get crq lists all"
+}

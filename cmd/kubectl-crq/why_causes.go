@@ -1,0 +1,184 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
+	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
+)
+
+// quotaCauses returns the reasons for which a quota refuses requests whatever is left -> a sentence, and the remedy.
+func quotaCauses() map[string]struct{ says, remedy string } {
+	return map[string]struct{ says, remedy string }{
+		quotav1.ReasonRequestIncomplete: {
+			"QUOTA refuses pods that don't state MISSING",
+			"State it in the pod template, or let a LimitRange in the namespace give it.",
+		},
+		quotav1.ReasonTooMuchInDoubt: {
+			"this namespace holds too much of QUOTA for objects that were admitted and never appeared",
+			"Find out what refuses objects after the quota admitted them, such as another webhook or a policy. " +
+				"Then wait until their reservations have expired.",
+		},
+		quotav1.ReasonUsageUnknown: {
+			"QUOTA was not counted when it was asked last",
+			"Wait a moment. If it stays so, the conditions of the ClusterResourceQuota say why.",
+		},
+		reading.NotCovered: {
+			"it consumes what is limited by default, and no quota covers that",
+			"Ask an administrator for a quota that covers it in this namespace.",
+		},
+	}
+}
+
+// elsewhereCause is one that refuses besides quotas, by the words of its messages, and the remedy.
+type elsewhereCause struct {
+	words      *regexp.Regexp
+	by, remedy string
+}
+
+// otherCauses returns them all. The first that matches counts, and the last one matches all.
+func otherCauses() []elsewhereCause {
+	return []elsewhereCause{
+		{
+			regexp.MustCompile(`violates PodSecurity "([^"]+)"`), "Pod Security",
+			"Change the pod template as the message says, or ask an administrator to change the level $1 of the namespace.",
+		},
+		{
+			regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)'`), "ValidatingAdmissionPolicy $1",
+			"Do as the message of the policy says, or ask those who run it.",
+		},
+		{
+			regexp.MustCompile(`failed calling webhook "([^"]+)"`), "webhook $1, which doesn't answer,",
+			"Ask an administrator to make webhook $1 answer: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations.",
+		},
+		{
+			regexp.MustCompile(`admission webhook "([^"]+)" denied`), "webhook $1",
+			"Do as the message of the webhook says, or ask those who run it.",
+		},
+		{
+			regexp.MustCompile(`(maximum|minimum) \S+ usage per |max limit to request ratio per |must be less than or equal to \S+ limit`),
+			"a LimitRange",
+			"State amounts in the pod template that the LimitRange allows, or change it: kubectl describe limitrange -n NAMESPACE.",
+		},
+		{
+			regexp.MustCompile(`(?i)serviceaccount "([^"]+)" not found`), "the API server",
+			"Create it: kubectl create serviceaccount $1 -n NAMESPACE.",
+		},
+		{
+			regexp.MustCompile(`no PriorityClass with name (\S+)`), "the API server",
+			"Ask an administrator to create it, or name another one.",
+		},
+		{regexp.MustCompile(`being terminated`), "the API server", "Create it in another namespace: NAMESPACE is being deleted."},
+		{regexp.MustCompile(`User "[^"]+" cannot`), "RBAC", "Ask an administrator for the right that the message names."},
+		{regexp.MustCompile(` is invalid: `), "the API server", "Correct the field that the message names."},
+		{
+			regexp.MustCompile(``), "something else than a quota",
+			"Do as the message says. If it doesn't say who refused, ask an administrator for the API server's log.",
+		},
+	}
+}
+
+// elsewhere returns who sent a message with which no quota refused, and what to do about it.
+func (d *diagnosis) elsewhere(message string) (by, remedy string) {
+	for _, cause := range otherCauses() {
+		if at := cause.words.FindStringSubmatchIndex(message); at != nil {
+			fill := func(text string) string { return string(cause.words.ExpandString(nil, text, message, at)) }
+			return fill(cause.by), fill(strings.ReplaceAll(cause.remedy, "NAMESPACE", d.Namespace))
+		}
+	}
+	return "", ""
+}
+
+// conclude says what the situation comes to: the cause, the answer in a sentence, and what to do.
+func (d *diagnosis) conclude(found *render.Why) {
+	words, always := d.decisive()
+	switch {
+	case !d.lacks() && d.unknown != "":
+		come(found, render.NotCounted, "It can't be told whether anything is refused: "+d.unknown+".")
+	case !d.lacks():
+		come(found, render.NotRefused, d.notRefused(found), d.further(found)...)
+	case always && words.Reason == reading.RefusedElsewhere:
+		by, remedy := d.elsewhere(words.Text)
+		come(found, render.OtherRefused, d.lack()+": "+by+" refuses it: "+strings.TrimSuffix(words.Text, ".")+".", remedy)
+		if slices.ContainsFunc(found.Quotas, isShortOf) {
+			come(found, render.OtherRefused, found.Summary+" Besides, "+shortText(found.Quotas)+".", shortRemedies(found)...)
+		}
+	default:
+		d.concludeByQuotas(found, words, always)
+	}
+}
+
+// come notes a conclusion, and keeps the remedies that are noted already.
+func come(found *render.Why, to render.Cause, summary string, remedies ...string) {
+	found.Cause, found.Summary, found.Remedies = to, summary, append(found.Remedies, remedies...)
+}
+
+// concludeByQuotas is for what lacks and nothing but a quota refuses.
+func (d *diagnosis) concludeByQuotas(found *render.Why, words reading.Words, always bool) {
+	_, refused := d.latest()
+	isShort := slices.ContainsFunc(found.Quotas, isShortOf)
+	regardless, known := quotaCauses()[words.Reason]
+	switch {
+	case !always && isShort && (refused || !d.demand.Unsure):
+		come(found, render.QuotaShort, d.lack()+": "+shortText(found.Quotas)+".", shortRemedies(found)...)
+	case known && (always || refused):
+		says := strings.NewReplacer("QUOTA", d.refuser(words), "MISSING", words.Missing).Replace(regardless.says)
+		come(found, render.QuotaRefused, d.lack()+": "+says+".", regardless.remedy)
+	case isShort, slices.ContainsFunc(found.Quotas, isUncounted), d.isBlind():
+		come(found, render.NotCounted, d.untold(found.Quotas), d.unseenRemedies()...)
+	default:
+		d.concludeRoom(found)
+	}
+}
+
+// concludeRoom is for what lacks although there is room.
+func (d *diagnosis) concludeRoom(found *render.Why) {
+	latest, refused := d.latest()
+	switch {
+	case refused:
+		come(found, render.FitsNow, d.lack()+", and there is room now: "+d.retry(found, latest)+".")
+	case d.isCron():
+		come(found, render.NotRefused, d.notRefused(found))
+	default:
+		come(found, render.NotRefused, d.lack()+", but no refusal is known, and there is room: "+d.otherCause(found.Pods)+".",
+			d.further(found)...)
+	}
+}
+
+// decisive returns the words of the refusal that counts, and whether it holds whatever is left.
+func (d *diagnosis) decisive() (words reading.Words, always bool) {
+	latest, _ := d.latest()
+	if latest.Reason == reading.RefusedElsewhere {
+		return latest.Words, true
+	}
+	for i, refusal := range d.all.Refusals {
+		if parsed := reading.ParseRefusal(refusal.Message); i == 0 || parsed.Reason == reading.RefusedElsewhere {
+			words = parsed
+		}
+	}
+	if len(d.all.Refusals) > 0 {
+		return words, true
+	}
+	return latest.Words, false
+}
+
+// further are commands that say more of what no quota causes. There is none if all is well.
+func (d *diagnosis) further(found *render.Why) []string {
+	look, more := nameOf(d.Maker()), []string(nil)
+	switch {
+	case len(found.Pods) > 0:
+		look = render.ObjectName{Kind: "Pod", Name: found.Pods[0].Example}
+		if found.Pods[0].State == crashLoop {
+			more = []string{kubectl(d.Namespace, "logs", "pod/"+look.Name, "--previous") + " shows what it said before it ended."}
+		}
+	case !d.lacks() && d.makes:
+		return nil
+	}
+	return append([]string{kubectl(d.Namespace, "describe", strings.ToLower(look.Kind)+"/"+look.Name) + " shows its events."}, more...)
+}

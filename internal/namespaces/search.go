@@ -1,0 +1,202 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package namespaces
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
+)
+
+const (
+	// catchUpWait is how long the watch may take to show what the question knows.
+	catchUpWait = 100 * time.Millisecond
+	// verifiedFor is how long a live read of a namespace serves where the answer
+	// rests on it alone. Reading each time would be most of the cost of a storm of
+	// refusals.
+	verifiedFor = 5 * time.Second
+)
+
+// Covered is what is known of a namespace.
+type Covered struct {
+	// Definitions are the quotas that cover it, sorted by name. They belong to the
+	// Memory. One whose Invalid is set can't be charged.
+	Definitions []definition.Definition
+	// Knowledge says how new that is, for each of them.
+	Knowledge []ledger.Knowledge
+}
+
+// Of returns what is known of the namespaces of one of the quotas.
+func (c Covered) Of(quota string) ledger.Knowledge {
+	return c.Knowledge[slices.IndexFunc(c.Definitions, func(d definition.Definition) bool { return d.Limits.Name == quota })]
+}
+
+// Ask has the ledgers asked to count what joined.
+func (c Covered) Ask() {
+	for i := range c.Knowledge {
+		c.Knowledge[i].Asks = true
+	}
+}
+
+// Look says what is read live.
+type Look int
+
+const (
+	// lookIfOld reads what may be old in memory.
+	lookIfOld Look = iota - 1
+	// LookNamespace reads the namespace, unless that was done a moment ago.
+	LookNamespace
+	// LookQuotas also reads the quotas that cover it.
+	LookQuotas
+	// LookEverywhere also lists all quotas: one that no watch has shown may cover it.
+	LookEverywhere
+)
+
+// Step is what must be done next to find the quotas that cover a namespace.
+type Step int
+
+const (
+	// Done: Covered has them.
+	Done Step = iota
+	// WaitForQuotas waits until all quotas are known up to the question's epoch, or until Search.Until.
+	WaitForQuotas
+	// ReadNamespace reads the namespace, and calls Search.Found.
+	ReadNamespace
+	// ReadQuotas reads the quotas of Search.Covered.
+	ReadQuotas
+	// ListQuotas lists all quotas.
+	ListQuotas
+)
+
+// Search finds the quotas that cover a namespace. The caller makes each Step until it is Done.
+type Search struct {
+	memory    *Memory
+	question  webhookconfig.Question
+	namespace string
+	atLeast   uint64
+	look      Look
+	// known is what was found of the namespace.
+	known state
+	// until is when a wait for quotas ends; caughtUp, once it has.
+	until    time.Time
+	caughtUp bool
+	// read: the namespace was read. That began then, and after a resourceVersion was known.
+	read  bool
+	began time.Time
+	after uint64
+	// looked: quotas were read or listed.
+	looked bool
+}
+
+// Cover searches the quotas that cover a namespace. It answers from memory
+// unless something shows that memory is old:
+//
+//   - the question was generated from specs that have not been seen. They are
+//     waited for briefly, and then all quotas are listed;
+//   - the quotas that are known to cover the namespace are not those that the
+//     question's entry was generated for, or nothing is known to cover it. Then the
+//     namespace is read, and if that explains nothing, all quotas are listed, once
+//     for each version of the namespace and each question. The look's answer wins.
+//     While they differ, the namespace is read for each request whose entry names its
+//     quotas, and every few seconds for others;
+//   - somebody else has seen a newer change of namespaces, atLeast. Then the
+//     namespace is read.
+//
+// What was read is remembered, so that requests whose entry agrees with it need no read.
+func (m *Memory) Cover(question webhookconfig.Question, namespace string, atLeast uint64) Search {
+	return Search{memory: m, question: question, namespace: namespace, atLeast: atLeast, look: lookIfOld}
+}
+
+// CoverNow searches the quotas that cover a namespace by a live look. A look of a moment ago serves if the
+// question's entry agrees with what it found; if not, the namespace may have changed since.
+func (m *Memory) CoverNow(question webhookconfig.Question, namespace string, look Look) Search {
+	return Search{memory: m, question: question, namespace: namespace, look: look, caughtUp: true}
+}
+
+// Next returns what must be done next.
+func (s *Search) Next(now time.Time) Step {
+	if s.until.IsZero() {
+		s.until = now.Add(catchUpWait)
+	}
+	if s.Waits(now) {
+		return WaitForQuotas
+	}
+	if behind := s.isBehind(); !s.caughtUp {
+		if s.caughtUp = true; behind {
+			return ListQuotas
+		}
+	}
+	if !s.read {
+		if s.known = s.memory.namespaces.state(s.namespace, s.question); !s.isEnough(now) {
+			s.read, s.began, s.after = true, now, max(s.atLeast, s.memory.namespaces.upTo())
+			return ReadNamespace
+		}
+	}
+	return s.nextOfQuotas()
+}
+
+func (s *Search) nextOfQuotas() Step {
+	next := Done
+	switch {
+	case s.looked && s.look == lookIfOld:
+		s.memory.namespaces.settle(s.namespace, s.known.namespace.version, s.question)
+	case s.looked, s.look == LookNamespace:
+	case s.look == LookQuotas:
+		next = ReadQuotas
+	case s.look == LookEverywhere, s.read && !s.known.settled && !s.agrees():
+		next = ListQuotas
+	}
+	s.looked = s.looked || next != Done
+	return next
+}
+
+// Waits reports whether there is nothing to do but to wait for quotas.
+func (s *Search) Waits(now time.Time) bool { return !s.caughtUp && s.isBehind() && now.Before(s.until) }
+
+func (s *Search) isBehind() bool { return s.question.Epoch > s.memory.quotas.seen.Load() }
+
+// Until is when a wait for quotas ends.
+func (s *Search) Until() time.Time { return s.until }
+
+// Found takes the namespace that was read. It is as it was when the step was asked for or later, so nothing that
+// anybody knew up to atLeast is missing. Found reports false if the watch has shown meanwhile that it is gone.
+func (s *Search) Found(object *metav1.PartialObjectMetadata) bool {
+	s.known = s.memory.namespaces.merge(object, s.began, s.after, s.question)
+	return s.known.namespace != nil
+}
+
+// Covered returns what was found.
+func (s *Search) Covered() Covered {
+	known, covering := s.known, s.memory.covering(s.known.namespace)
+	found := Covered{Definitions: covering.definitions, Knowledge: make([]ledger.Knowledge, len(covering.joined))}
+	for i, joined := range covering.joined {
+		// All was read before. So it is at most what is seen of those that joined.
+		found.Knowledge[i] = ledger.Knowledge{Joined: joined.Load(), All: known.all, Seen: known.seen}
+		if known.unshown {
+			found.Knowledge[i].Joined = max(joined.Load(), known.namespace.version)
+		}
+	}
+	return found
+}
+
+// isEnough reports whether memory is enough to answer: the question's entry agrees with it, or a live read
+// of a moment ago found why not. If the entry says anything about its quotas, no earlier read is enough,
+// because the namespace may have changed since, and the same entry may ask about it again.
+func (s *Search) isEnough(now time.Time) bool {
+	if s.known.namespace == nil {
+		return false
+	}
+	verified := !s.known.began.IsZero() && now.Sub(s.known.began) < verifiedFor
+	if s.look == lookIfOld && s.known.seen < s.atLeast || s.look != lookIfOld && !verified {
+		return false
+	}
+	return s.agrees() || !s.question.IsWitness() && s.known.settled && verified
+}
+
+func (s *Search) agrees() bool { return s.memory.covering(s.known.namespace).agrees(s.question) }
