@@ -174,7 +174,7 @@ func (m metadataIn) list(options metav1.ListOptions) (*metav1.PartialObjectMetad
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(c.at)}}
-	if m.resource == namespaces() {
+	if m.resource == namespacesResource() {
 		list.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
 			Name: "a", Labels: map[string]string{"team": "red"}, ResourceVersion: "1",
 		}}}
@@ -203,7 +203,7 @@ func (m metadataIn) Watch(_ context.Context, options metav1.ListOptions) (watch.
 	c := m.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m.resource == namespaces() {
+	if m.resource == namespacesResource() {
 		if options.SendInitialEvents != nil {
 			return nil, errNotStreamed()
 		}

@@ -34,7 +34,7 @@ type Versions func(schema.GroupResource) string
 
 // Joins find out what namespaces brought that came under a quota. The watch of namespaces
 // may show one before the watch of a resource shows the objects that live in it. A ledger
-// must not grant anything there by such a count: see balance.SettlementOf.
+// must not grant anything there by such a count: see counting.SettlementOf.
 type Joins struct {
 	*background
 	count    *counting.Count

@@ -116,7 +116,7 @@ func (l *Lookup) Generation(ctx context.Context, quota string) (int64, error) {
 	return found.Generation, nil
 }
 
-func namespaces() schema.GroupVersionResource {
+func namespacesResource() schema.GroupVersionResource {
 	return corev1.SchemeGroupVersion.WithResource("namespaces")
 }
 

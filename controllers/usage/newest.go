@@ -115,7 +115,7 @@ func (n *Newest) list(ctx context.Context, key string) (list newestList, err err
 func (n *Newest) served(ctx context.Context, key string) (in schema.GroupVersionResource, served bool, err error) {
 	resource := schema.ParseGroupResource(key)
 	if resource == ledger.Namespaces {
-		return namespaces(), true, nil
+		return namespacesResource(), true, nil
 	}
 	version, problem := resolve(ctx, n.discovery, resource, "")
 	switch {

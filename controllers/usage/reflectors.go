@@ -54,7 +54,7 @@ func objectReflectorOf(
 }
 
 func namespaceReflector(events EventSource, store cache.ReflectorStore) *cache.Reflector {
-	return newReflector(namespaces(), metadataLister(events.Metadata, namespaces()), &metav1.PartialObjectMetadata{}, store)
+	return newReflector(namespacesResource(), metadataLister(events.Metadata, namespacesResource()), &metav1.PartialObjectMetadata{}, store)
 }
 
 func newReflector(

@@ -95,7 +95,7 @@ func (b *bench) restart() {
 			return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "operator", UID: b.owner}}, nil
 		},
 		Leads:  func(context.Context) error { return b.deposed },
-		Proofs: b.proofs, Observed: func([]string) {},
+		Proofs: b.proofs, Observed: func([]string) {}, Look: func(time.Duration) {},
 	})
 }
 

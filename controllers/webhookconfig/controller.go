@@ -66,8 +66,9 @@ type Options struct {
 	// Forget has a quota's ledger forget what is used, so that it is counted again before
 	// anything is granted.
 	Forget func(ctx context.Context, quota string, uid types.UID) error
-	// SettingsChanged is fired when the settings have changed.
-	SettingsChanged source.Source
+	// Changed fires when the settings have changed, and within the time that Look is called with.
+	Changed source.Source
+	Look    func(within time.Duration)
 	// Proofs are told what is in the cluster, and then Observed is called with the
 	// quotas of which something else is known.
 	Proofs   *webhookconfig.Proofs
@@ -121,7 +122,7 @@ func NewController(clock clock.PassiveClock, client client.Client, evaluators *e
 		if left {
 			again = repairEvery
 		}
-		options.SettingsChanged.FireWithin([]string{webhookconfig.ConfigurationName}, again)
+		options.Look(again)
 	}
 	return c
 }
@@ -147,7 +148,7 @@ func Owners(reader client.Reader, namespace string) func(context.Context) ([]met
 }
 
 // Name returns the controller's name.
-func (*Controller) Name() string { return "reach" }
+func (*Controller) Name() string { return "webhookconfig" }
 
 // Register adds the controller to the manager. All its events ask for the one
 // configuration.
@@ -162,7 +163,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 			return definition.Changed(update.ObjectOld, update.ObjectNew)
 		}})).
 		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, all, builder.WithPredicates(ours)).
-		WatchesRawSource(c.options.SettingsChanged).
+		WatchesRawSource(c.options.Changed).
 		WatchesRawSource(source.Func(atTheStart)).
 		// A write that fails is tried again within a second, however often it failed before.
 		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
@@ -252,7 +253,7 @@ func (c *Controller) noteGap(ctx context.Context, seen *snapshot, first bool) {
 // webhook failed. The token is replaced.
 func (c *Controller) Exposed() {
 	c.exposed.Store(true)
-	c.options.SettingsChanged.Fire([]string{webhookconfig.ConfigurationName})
+	c.options.Look(0)
 }
 
 // look reads all that a reconcile needs.

@@ -39,7 +39,7 @@ func TestALedgerAwaitsAnObjectUntilItHasCountedThatItIsNoneOfItsOwn(t *testing.T
 		"nothing of it is limited, and the ledger doesn't know": {change: limitsSecrets, known: otherwise(counted(1)), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			count := newCount()
+			count := newListed()
 			mustReplace(count, configMaps, 5)
 			mustReplace(count, secrets, 5)
 			if test.change != nil {

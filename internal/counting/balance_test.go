@@ -25,10 +25,9 @@ import (
 )
 
 var (
-	moment     = time.Unix(1000, 0)
-	configMaps = schema.GroupResource{Resource: "configmaps"}
-	secrets    = schema.GroupResource{Resource: "secrets"}
-	basis      = ledger.Basis{Quota: "uid", Generation: 2, Digest: "same"}
+	moment  = time.Unix(1000, 0)
+	secrets = schema.GroupResource{Resource: "secrets"}
+	basis   = ledger.Basis{Quota: "uid", Generation: 2, Digest: "same"}
 )
 
 func list(pairs ...string) corev1.ResourceList {
@@ -39,8 +38,8 @@ func list(pairs ...string) corev1.ResourceList {
 	return list
 }
 
-// newCount counts config maps and secrets in namespace a, once they are listed.
-func newCount() *Count {
+// newListed makes a Count of the config maps and secrets in namespace a, once they are listed.
+func newListed() *Count {
 	ignore := func([]string) {}
 	count := New(evaluation.New(clocktesting.NewFakeClock(moment), evaluation.ClaimSources{}), ignore, ignore)
 	count.ReplaceNamespaces([]NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "shop"}, Version: 1}}, 1, moment)
@@ -128,7 +127,7 @@ func TestBalance(t *testing.T) {
 		"nor does one that isn't there": {used: both},
 	} {
 		t.Run(name, func(t *testing.T) {
-			count := newCount()
+			count := newListed()
 			mustReplace(count, secrets, 1)
 			mustReplace(count, configMaps, 5, object("m", "2"), object("n", "3"), object("gone", "4"))
 			if err := count.Source(configMaps).Delete(object("gone", "6"), moment); err != nil {
@@ -166,7 +165,7 @@ func TestTheBalanceOfAQuotaThatIsNotCounted(t *testing.T) {
 		"its count has not begun":                  {quota: "other", uid: basis.Quota, want: Balance{Reserved: list("configmaps", "1")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := BalanceOf(newCount(), test.quota, test.uid, known)
+			got := BalanceOf(newListed(), test.quota, test.uid, known)
 			if diff := cmp.Diff(test.want.Reserved, got.Reserved); diff != "" || got.Target.UID != "" || got.Slices != nil {
 				t.Errorf("got %+v, reserved (-want,+got):\n%s", got, diff)
 			}
@@ -201,7 +200,7 @@ func TestTorn(t *testing.T) {
 func TestALedgerThatIsOldTearsTheFigures(t *testing.T) {
 	hard, none := list("configmaps", "1"), list("configmaps", "0", "secrets", "0")
 	old, newest := holding(none, "failed"), holding(none, "next")
-	count := newCount()
+	count := newListed()
 	mustReplace(count, configMaps, 5, object("next", "5"))
 	if current := BalanceOf(count, "team", basis.Quota, old); !Torn(hard, current.Used, current.Reserved) {
 		t.Errorf("by the old ledger: %v used and %v reserved of 1", current.Used, current.Reserved)

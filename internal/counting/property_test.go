@@ -18,9 +18,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// world is one quota of config maps: its ledger, its objects and its count, each
+// ledgerWorld is one quota of config maps: its ledger, its objects and its count, each
 // of which learns of the others late.
-type world struct {
+type ledgerWorld struct {
 	hard int64
 	// ledgers are all versions of the stored ledger; known is the one that the process
 	// knows, and never goes back.
@@ -42,24 +42,24 @@ type watched struct {
 	gone   bool
 }
 
-func newWorld(t *rapid.T) *world {
-	w := &world{hard: rapid.Int64Range(1, 4).Draw(t, "hard"), count: newCount()}
+func newLedgerWorld(t *rapid.T) *ledgerWorld {
+	w := &ledgerWorld{hard: rapid.Int64Range(1, 4).Draw(t, "hard"), count: newListed()}
 	mustReplace(w.count, secrets, 1)
 	mustReplace(w.count, configMaps, 1)
 	w.ledgers = []ledger.State{holding(list("configmaps", "0", "secrets", "0"))}
 	return w
 }
 
-func (w *world) newest() ledger.State { return w.ledgers[len(w.ledgers)-1] }
+func (w *ledgerWorld) newest() ledger.State { return w.ledgers[len(w.ledgers)-1] }
 
-func (w *world) write(change func(*ledger.Draft)) {
+func (w *ledgerWorld) write(change func(*ledger.Draft)) {
 	draft := ledger.Edit(w.newest())
 	change(draft)
 	w.ledgers = append(w.ledgers, draft.State())
 }
 
 // admit reserves where there is room, as the newest ledger has it.
-func (w *world) admit(*rapid.T) {
+func (w *ledgerWorld) admit(*rapid.T) {
 	state := w.newest()
 	used := state.Used["configmaps"]
 	if used.Value()+int64(len(state.Reservations)) >= w.hard {
@@ -74,32 +74,32 @@ func (w *world) admit(*rapid.T) {
 }
 
 // fail gives back what was admitted and is never going to be stored.
-func (w *world) fail(t *rapid.T) {
+func (w *ledgerWorld) fail(t *rapid.T) {
 	if name := take(t, &w.flying); name != "" {
 		w.write(func(draft *ledger.Draft) { draft.Release(held(name).Key()) })
 	}
 }
 
-func (w *world) store(t *rapid.T) {
+func (w *ledgerWorld) store(t *rapid.T) {
 	if name := take(t, &w.flying); name != "" {
 		w.stored = append(w.stored, name)
 		w.happen(name, false)
 	}
 }
 
-func (w *world) remove(t *rapid.T) {
+func (w *ledgerWorld) remove(t *rapid.T) {
 	if name := take(t, &w.stored); name != "" {
 		w.happen(name, true)
 	}
 }
 
-func (w *world) happen(name string, gone bool) {
+func (w *ledgerWorld) happen(name string, gone bool) {
 	version := strconv.Itoa(len(w.events) + 2)
 	w.events = append(w.events, watched{object: object(name, version), name: name, gone: gone})
 }
 
 // observe lets the count see one event more.
-func (w *world) observe(t *rapid.T) {
+func (w *ledgerWorld) observe(t *rapid.T) {
 	if w.seen == len(w.events) {
 		return
 	}
@@ -114,19 +114,19 @@ func (w *world) observe(t *rapid.T) {
 	w.seen++
 }
 
-func (w *world) settle(*rapid.T) {
+func (w *ledgerWorld) settle(*rapid.T) {
 	w.count.Read("team", func(view View) {
 		w.write(func(draft *ledger.Draft) { draft.Settle(ObservationOf(view)) })
 	})
 }
 
 // learn lets the process know a newer ledger.
-func (w *world) learn(t *rapid.T) {
+func (w *ledgerWorld) learn(t *rapid.T) {
 	w.known = rapid.IntRange(w.known, len(w.ledgers)-1).Draw(t, "known")
 }
 
 // look is what people are shown at this moment.
-func (w *world) look(t *rapid.T) {
+func (w *ledgerWorld) look(t *rapid.T) {
 	got := BalanceOf(w.count, "team", basis.Quota, w.ledgers[w.known])
 	counted, gone := map[string]bool{}, map[string]bool{}
 	for _, event := range w.events[:w.seen] {
@@ -174,7 +174,7 @@ func take(t *rapid.T, names *[]string) string {
 // is shown once.
 func TestEachObjectIsShownOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newLedgerWorld(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"admit": w.admit, "fail": w.fail, "store": w.store, "remove": w.remove, "observe": w.observe,
 			"settle": w.settle, "learn": w.learn, "": w.look,

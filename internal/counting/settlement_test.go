@@ -21,7 +21,7 @@ var shop = map[string]string{"team": "shop"}
 // joining is a count of namespace a, which a ledger has counted, and namespace b, which
 // joined at version 10.
 func joining() *Count {
-	count := newCount()
+	count := newListed()
 	mustReplace(count, configMaps, 5)
 	mustReplace(count, secrets, 5)
 	count.SetNamespace("b", shop, nil, 10, moment)

@@ -96,7 +96,7 @@ func anyBounds(most ...int) *rapid.Generator[Bounds] {
 func areasOf(t interface{ Fatal(...any) }, askings []asking) []Area {
 	areas := make([]Area, 0, len(askings))
 	for _, asking := range askings {
-		areas = append(areas, Area{Selector: mustCompile(t, asking.selector), Rules: asking.rules, Owner: asking.owner})
+		areas = append(areas, Area{Selector: mustSelect(t, asking.selector), Rules: asking.rules, Owner: asking.owner})
 	}
 	return areas
 }
@@ -273,7 +273,7 @@ func witness(t *rapid.T, askings []asking, match entryMatch, exact bool, set map
 	}
 	var selectors []Selector
 	for _, i := range match.Areas {
-		selectors = append(selectors, mustCompile(t, askings[i].selector))
+		selectors = append(selectors, mustSelect(t, askings[i].selector))
 	}
 	if match.LiesIn(selectors) && len(indices) == 0 {
 		t.Fatalf("%v is in %v and in no area", set, entryLines([]Entry{match.Entry}))

@@ -14,7 +14,7 @@ import (
 
 // A namespace is selected if both its labels and its annotations match. An empty selector
 // is an error, so that no quota limits everything by mistake.
-func ExampleCompile() {
+func ExampleCompileSelector() {
 	selector, err := definition.CompileSelector(quotav1.ClusterResourceQuotaSelector{
 		LabelSelector:      &metav1.LabelSelector{MatchLabels: map[string]string{"team": "payments"}},
 		AnnotationSelector: map[string]string{"owner": "alice"},

@@ -27,7 +27,7 @@ func byAnnotations(annotations map[string]string) quotav1.ClusterResourceQuotaSe
 	return quotav1.ClusterResourceQuotaSelector{AnnotationSelector: annotations}
 }
 
-func mustCompile(t interface{ Fatal(...any) }, selector quotav1.ClusterResourceQuotaSelector) Selector {
+func mustSelect(t interface{ Fatal(...any) }, selector quotav1.ClusterResourceQuotaSelector) Selector {
 	compiled, err := CompileSelector(selector)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestAnnotationsChooseWithoutLabels(t *testing.T) {
 	type set = map[string]string
 	exact := byAnnotations(set{"Owner": "Alice B."})
 	for name, selector := range map[string]quotav1.ClusterResourceQuotaSelector{"no labels": exact, "empty labels": withEmptyLabels(exact)} {
-		compiled := mustCompile(t, selector)
+		compiled := mustSelect(t, selector)
 		if !compiled.Matches(set{"team": "a"}, set{"Owner": "Alice B."}) || compiled.Matches(nil, set{"Owner": "Alice B. "}) || compiled.Matches(set{"Owner": "Alice B."}, nil) {
 			t.Errorf("%s: %s selects others", name, compiled)
 		}
@@ -111,7 +111,7 @@ func TestSelectorsReadAsKubectlTakesThem(t *testing.T) {
 		"[openshift.io/requester=alice]":                                  byAnnotations(set{"openshift.io/requester": "alice"}),
 	} {
 		t.Run(want, func(t *testing.T) {
-			got := mustCompile(t, selector).String()
+			got := mustSelect(t, selector).String()
 			if got != want {
 				t.Errorf("want %q, got %q", want, got)
 			}

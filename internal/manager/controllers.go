@@ -19,7 +19,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/controllers/status"
 	"github.com/sharedquota/shared-quota-operator/controllers/usage"
 	"github.com/sharedquota/shared-quota-operator/controllers/wake"
-	reachcontroller "github.com/sharedquota/shared-quota-operator/controllers/webhookconfig"
+	configurationcontroller "github.com/sharedquota/shared-quota-operator/controllers/webhookconfig"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
@@ -82,7 +82,7 @@ func (o *operator) addControllers(ctx context.Context) error {
 	return errors.Join(
 		add(mgr, w.watches, usage.Housekeeping(clock, w.count, w.metrics, 2*w.flags.reservations.life)),
 		w.certificates(),
-		w.reach(recounts),
+		w.webhookConfiguration(recounts),
 		w.usage(ctx, objects, newest, recounts),
 		w.status(),
 		w.waiting(),
@@ -164,19 +164,22 @@ func (w *wiring) settings() webhookconfig.Settings {
 	return current
 }
 
-// reach adds the controller of the webhook configuration, and what proves that it is loaded.
-func (w *wiring) reach(recounts *usage.Recounts) error {
-	var configured *reachcontroller.Controller
-	prober, err := reachcontroller.NewProber(w.manager, w.clock, w.proofs, w.metrics, w.statuses.Fire, func() { configured.Exposed() })
+// webhookConfiguration adds the controller of the webhook configuration, and the prober that shows that it is loaded.
+func (w *wiring) webhookConfiguration(recounts *usage.Recounts) error {
+	var configured *configurationcontroller.Controller
+	prober, err := configurationcontroller.NewProber(w.manager, w.clock, w.proofs, w.metrics, w.statuses.fire, func() { configured.Exposed() })
 	if err != nil {
 		return err
 	}
-	configured = reachcontroller.NewController(w.clock, w.manager.GetClient(), w.evaluators, reachcontroller.Options{
+	configured = configurationcontroller.NewController(w.clock, w.manager.GetClient(), w.evaluators, configurationcontroller.Options{
 		Settings: w.settings,
-		Owners:   reachcontroller.Owners(w.manager.GetAPIReader(), w.flags.namespace),
+		Owners:   configurationcontroller.Owners(w.manager.GetAPIReader(), w.flags.namespace),
 		Leads:    w.lease.leads(w.manager.GetAPIReader()),
 		Define:   w.index.Define, Forget: recounts.Forget,
-		SettingsChanged: w.configuration.source(), Proofs: w.proofs, Observed: func(quotas []string) {
+		Changed: w.configuration.source(), Look: func(within time.Duration) {
+			w.configuration.fireWithin([]string{webhookconfig.ConfigurationName}, within)
+		},
+		Proofs: w.proofs, Observed: func(quotas []string) {
 			prober.Wake()
 			w.statuses.fire(quotas)
 		},

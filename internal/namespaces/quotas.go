@@ -247,7 +247,7 @@ type covering struct {
 	definitions []definition.Definition
 	// joined are those of the definitions.
 	joined []*atomic.Uint64
-	// set is their reach.QuotaSet.
+	// set is their webhookconfig.QuotaSet.
 	set string
 }
 

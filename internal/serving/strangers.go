@@ -37,16 +37,16 @@ type strangers struct {
 	// waiting are the connections, the oldest first.
 	waiting []*connection
 	// address -> how many of them come from it
-	sources map[string]*source
+	sources map[string]*caller
 }
 
-type source struct {
+type caller struct {
 	address string
 	number  int
 }
 
 func newStrangers(listener net.Listener, clock clock.WithDelayedExecution) *strangers {
-	return &strangers{Listener: listener, clock: clock, sources: map[string]*source{}}
+	return &strangers{Listener: listener, clock: clock, sources: map[string]*caller{}}
 }
 
 // connection is one that a listener of strangers has accepted.
@@ -54,7 +54,7 @@ type connection struct {
 	net.Conn
 	of *strangers
 	// from is guarded by the mutex of strangers.
-	from *source
+	from *caller
 	// late closes it.
 	late clock.Timer
 	// known: a request with an accepted token has come over it.
@@ -81,7 +81,7 @@ func (s *strangers) add(c *connection) (excess *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.from = s.sources[address]; c.from == nil {
-		c.from = &source{address: address}
+		c.from = &caller{address: address}
 		s.sources[address] = c.from
 	}
 	c.from.number++

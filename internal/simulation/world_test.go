@@ -122,7 +122,7 @@ type question struct {
 
 func (q question) isNone() bool { return q == question{} }
 
-// set is the reach.QuotaSet of the quotas.
+// set is the webhookconfig.QuotaSet of the quotas.
 func (q question) set() string {
 	return webhookconfig.QuotaSet(slices.DeleteFunc(q.quotas[:], func(uid types.UID) bool { return uid == "" }))
 }
