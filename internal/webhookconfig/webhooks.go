@@ -125,7 +125,7 @@ func (s Settings) AdmitsByDefault() bool { return s.FailurePolicy == admissionre
 // Webhooks returns the entries that ask about exactly what the quotas limit, in
 // the namespaces that they select: a request meets one entry, or none. Where that
 // takes more than maxEntries or maxBytes, entries ask about more than that, see
-// selection.Disjoint, and exact is false once they do so in namespaces that no
+// definition.Disjoint, and exact is false once they do so in namespaces that no
 // quota selects. With nothing limited, no object is asked about. The path of each
 // entry has its Question.
 //
