@@ -65,7 +65,7 @@ func (o *operator) connect() error {
 		Metrics:                metricsOptions(o.flags.metrics, o.serving.Certificates),
 		HealthProbeBindAddress: o.flags.healthAddress,
 		LeaderElectionID:       leaseName,
-		// Another replica takes over at once. Nothing is left to do for a leader
+		// Another replica takes over at once: see yield, too. Nothing is left to do for a leader
 		// when the manager has stopped.
 		LeaderElectionReleaseOnCancel: true,
 		PprofBindAddress:              o.flags.pprofAddress,
@@ -84,6 +84,8 @@ func (o *operator) connect() error {
 		if err := o.manager.Add(o.lease); err != nil {
 			return fmt.Errorf("adding the lease: %w", err)
 		}
+		// The manager stops the webhooks once all that only a leader does has stopped.
+		o.serving.Server.OnStop(o.lease.yield)
 	}
 	o.clients, err = newClients(o.manager)
 	return err

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
@@ -32,6 +33,7 @@ const (
 var (
 	errDeposed  = errors.New("another replica was elected while this one, the leader, stood still: it ends, to begin again as a follower")
 	errNoLeader = errors.New("the Lease has no holder")
+	errEnding   = errors.New("this replica ends: it doesn't lead any more")
 )
 
 // lease is the Lease by which one replica leads. A leader that stood still, as on a virtual machine that is paused, goes on for ten
@@ -43,10 +45,14 @@ type lease struct {
 	deposed chan struct{}
 	once    sync.Once
 
-	// The elector alone uses these, one call at a time: who held the Lease when it was last read or written, and whether this
-	// process ever did.
+	// mu guards what follows, and the lock, of which one call at a time may be made: the elector and yield make them.
+	mu sync.Mutex
+	// holder held the Lease when it was last read or written.
 	holder string
-	held   bool
+	// held: this process has led.
+	held bool
+	// ending: this process takes and renews the Lease no more.
+	ending bool
 }
 
 var _ manager.LeaderElectionRunnable = &lease{}
@@ -75,6 +81,8 @@ func leaseBy(lock resourcelock.Interface, namespace string) *lease {
 
 // Get implements resourcelock.Interface.
 func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil {
 		l.holder = record.HolderIdentity
@@ -85,15 +93,65 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 
 // Create implements resourcelock.Interface.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ending {
+		return errEnding
+	}
 	return l.wrote(record, l.Interface.Create(ctx, record))
 }
 
-// Update implements resourcelock.Interface. A process that ends gives the Lease up, but not another's.
+// Update implements resourcelock.Interface. A process that ends gives the Lease up, but not another's. After yield, the
+// elector of a leader goes on as if it renewed the Lease: it would report otherwise that the Lease was lost.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if record.HolderIdentity == "" && l.holder != l.Identity() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	releases := record.HolderIdentity == ""
+	switch {
+	case releases && l.holder != l.Identity(), !releases && l.ending && l.held:
 		return nil
+	case !releases && l.ending:
+		return errEnding
+	default:
+		return l.wrote(record, l.Interface.Update(ctx, record))
 	}
-	return l.wrote(record, l.Interface.Update(ctx, record))
+}
+
+// yield gives the Lease up, if this process holds it. The caller has stopped everything that only a leader does. From then on
+// this process takes the Lease no more, so that no follower that ends is elected. The manager gives the Lease up only
+// when all requests are answered, and nobody counts until then. If yield fails, the manager tries again.
+func (l *lease) yield(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ending = true
+	if l.holder != l.Identity() {
+		return
+	}
+	record, err := l.released(ctx)
+	if err == nil && record.HolderIdentity == "" {
+		err = l.wrote(record, l.Interface.Update(ctx, record))
+	}
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Failed to give up the leader's Lease")
+	}
+}
+
+// released returns the record of the Lease without its holder; with it, if another process holds it. One second is what
+// the elector writes for the duration: zero isn't valid.
+func (l *lease) released(ctx context.Context) (resourcelock.LeaderElectionRecord, error) {
+	current, _, err := l.Interface.Get(ctx)
+	if err != nil {
+		return resourcelock.LeaderElectionRecord{}, err //nolint:wrapcheck // it says what it read
+	}
+	if current.HolderIdentity != l.Identity() {
+		return *current, nil
+	}
+	now := metav1.Now()
+	return resourcelock.LeaderElectionRecord{
+		LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now, LeaderTransitions: current.LeaderTransitions,
+	}, nil
 }
 
 func (l *lease) wrote(record resourcelock.LeaderElectionRecord, err error) error {

@@ -19,12 +19,18 @@ import (
 type stored struct {
 	resourcelock.Interface
 	holder string
+	// broken: nothing can be read.
+	broken error
 }
 
 func (*stored) Identity() string { return "own" }
 
 func (s *stored) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	return &resourcelock.LeaderElectionRecord{HolderIdentity: s.holder}, nil, nil
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: s.holder}, nil, s.broken
+}
+
+func (s *stored) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return s.Update(ctx, record)
 }
 
 func (s *stored) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
@@ -73,6 +79,56 @@ func TestALeaderEndsOnceAnotherLeads(t *testing.T) {
 			}
 			if err := hold(l, ""); err != nil || lock.holder != test.released {
 				t.Errorf("the Lease was given up to %q, error %v", lock.holder, err)
+			}
+		})
+	}
+}
+
+// While a process that ends still answers requests, it gives up the Lease, and its elector doesn't take it again.
+func TestAReplicaThatEndsYieldsTheLease(t *testing.T) {
+	own := resourcelock.LeaderElectionRecord{HolderIdentity: "own"}
+	for name, test := range map[string]struct {
+		// held: this process has led. holder is who leads when it ends.
+		held   bool
+		holder string
+		broken error
+		// yielded and released are who leads after yield, and after the manager has given up the Lease, too.
+		yielded, released string
+		// renews is what the elector hears that renews the Lease, or takes it once it is free.
+		renews error
+	}{
+		"it leads":                       {held: true, holder: "own"},
+		"it leads, and can't read that":  {held: true, holder: "own", broken: errors.New("broken"), yielded: "own"},
+		"another was elected":            {held: true, holder: "other", yielded: "other", released: "other"},
+		"another leads, as before":       {holder: "other", yielded: "other", released: "other", renews: errEnding},
+		"nobody leads, and it won't now": {renews: errEnding},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lock := &stored{}
+			l := leaseBy(lock, "operator")
+			if test.held {
+				if err := l.Create(t.Context(), own); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lock.holder, lock.broken = test.holder, test.broken
+			l.yield(t.Context())
+			for range 2 {
+				if err := l.Update(t.Context(), own); !errors.Is(err, test.renews) {
+					t.Errorf("renewed: %v, want %v", err, test.renews)
+				}
+				if lock.holder != test.yielded {
+					t.Errorf("the Lease was given up to %q, want %q", lock.holder, test.yielded)
+				}
+			}
+			if err := l.Create(t.Context(), own); !errors.Is(err, errEnding) {
+				t.Errorf("made anew: %v", err)
+			}
+			lock.broken = nil
+			_, _, err := l.Get(t.Context())
+			err = errors.Join(err, l.Update(t.Context(), resourcelock.LeaderElectionRecord{}))
+			if err != nil || lock.holder != test.released {
+				t.Errorf("the Lease was given up at last to %q, error %v", lock.holder, err)
 			}
 		})
 	}

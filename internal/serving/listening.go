@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -60,7 +61,13 @@ func (s *Server) Start(ctx context.Context) error {
 		MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout, ReadHeaderTimeout: readHeaderTimeout, WriteTimeout: writeTimeout,
 	}
 	drained := make(chan error, 1)
-	context.AfterFunc(ctx, func() { drained <- drain(ctx, server, drainTimeout) })
+	context.AfterFunc(ctx, func() {
+		var calling sync.WaitGroup
+		calling.Go(func() { s.onStop(context.WithoutCancel(ctx)) })
+		err := drain(ctx, server, drainTimeout)
+		calling.Wait()
+		drained <- err
+	})
 	log.FromContext(ctx).Info("Serving webhooks", "address", plain.Addr().String())
 	s.serving.Store(true)
 	if err := server.Serve(tls.NewListener(newStrangers(plain, clock.RealClock{}), config)); !errors.Is(err, http.ErrServerClosed) {

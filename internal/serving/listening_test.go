@@ -33,7 +33,7 @@ type listening struct {
 	ended chan error
 }
 
-func listen(t *testing.T) (*listening, context.CancelFunc) {
+func listen(t *testing.T, changes ...func(*Server)) (*listening, context.CancelFunc) {
 	t.Helper()
 	port := freePort(t)
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
@@ -60,6 +60,9 @@ func listen(t *testing.T) (*listening, context.CancelFunc) {
 		}
 	}))
 	setup.Callers.take(1, []webhookconfig.Token{known}, nil)
+	for _, change := range changes {
+		change(s.Server)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	if err := s.StartedChecker()(nil); err == nil {
@@ -150,6 +153,36 @@ func TestAServerThatStopsKnowsWhoStillWaits(t *testing.T) {
 	if got := <-waiting; got != "HTTP/1.1" {
 		t.Errorf("got %q", got)
 	}
+	if err := <-server.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// Another replica may have to wait for what is done then, so it doesn't wait for requests. The server does wait for it.
+func TestAServerThatStopsSaysSoBeforeItHasAnswered(t *testing.T) {
+	said, heard := make(chan error), make(chan struct{})
+	server, stop := listen(t, func(s *Server) {
+		s.OnStop(func(ctx context.Context) {
+			said <- ctx.Err()
+			<-heard
+		})
+	})
+	waiting := server.ask(t.Context())
+	<-server.arrived
+	stop()
+	if err := <-said; err != nil {
+		t.Errorf("its context has ended: %v", err)
+	}
+	close(server.let)
+	if got := <-waiting; got != "HTTP/1.1" {
+		t.Errorf("got %q", got)
+	}
+	select {
+	case err := <-server.ended:
+		t.Errorf("it has ended before it was heard: %v", err)
+	default:
+	}
+	close(heard)
 	if err := <-server.ended; err != nil {
 		t.Error(err)
 	}

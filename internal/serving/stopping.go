@@ -22,6 +22,8 @@ type Server struct {
 	// certified: callers must have presented a certificate.
 	certified bool
 	observer  Observer
+	// onStop is called while what is under way is answered.
+	onStop func(context.Context)
 	// serving: the listener takes connections.
 	serving atomic.Bool
 	// stopping: answers end their connections.
@@ -33,8 +35,13 @@ var _ webhook.Server = &Server{}
 func newServer(options webhook.Options, callers *Callers, certified bool) *Server {
 	return &Server{
 		Server: webhook.NewServer(options), options: options, callers: callers, certified: certified, observer: nobody{},
+		onStop: func(context.Context) {},
 	}
 }
+
+// OnStop has a function called as soon as the server takes no more connections, while requests may still be
+// under way. It must be called before Start.
+func (s *Server) OnStop(call func(context.Context)) { s.onStop = call }
 
 // Observe has requests counted that reach no handler. It must be called before Start.
 func (s *Server) Observe(observer Observer) { s.observer = observer }
