@@ -50,7 +50,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 }, NodeTimeout(suite.BuildTimeout))
 
 // fresh replaces the replicas by new ones with further arguments: one for each way to the API server, the
-// leader first; nil is the direct way.
+// leader first; nil is the direct way. A leader before that was killed, or couldn't reach the API server any more, has left
+// its Lease behind. Until that has expired, two replicas would compete for it.
 func fresh(ctx context.Context, args []string, ways ...*rest.Config) {
 	GinkgoHelper()
 	replicas.StopAll()
@@ -58,6 +59,7 @@ func fresh(ctx context.Context, args []string, ways ...*rest.Config) {
 	for _, way := range ways {
 		replicas.Config = way
 		replicas.Add(ctx)
+		Eventually(ctx, leader).WithTimeout(2*suite.Deadline).Should(BeZero(), "the first one leads")
 	}
 }
 
