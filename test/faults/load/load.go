@@ -33,7 +33,9 @@ type Plan struct {
 	Resizes bool
 	// Rest is how long a client rests at most between two calls.
 	Rest time.Duration
-	Seed uint64
+	// Deletes reports whether a pod may be deleted now; nil: each may.
+	Deletes func(ctx context.Context, pod client.ObjectKey) bool
+	Seed    uint64
 }
 
 // Load is the clients at work.
@@ -74,7 +76,7 @@ func (l *Load) each(
 	for i, namespace := range namespaces {
 		w := &worker{
 			api: api, tally: l.Tally, namespace: namespace, name: fmt.Sprintf("%s-%d", kind, i),
-			orphans: plan.Orphans, resizes: plan.Resizes,
+			orphans: plan.Orphans, resizes: plan.Resizes, deletes: plan.Deletes,
 			random: rand.New(rand.NewPCG(plan.Seed, uint64(len(kind)*1000+i))),
 		}
 		l.running.Go(func() { l.run(ctx, kindOf(w), w.random, plan.Rest) })
@@ -102,6 +104,7 @@ type worker struct {
 	// name is the client's, and begins the names of its objects.
 	name             string
 	orphans, resizes bool
+	deletes          func(ctx context.Context, pod client.ObjectKey) bool
 	random           *rand.Rand
 }
 

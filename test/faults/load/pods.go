@@ -137,6 +137,9 @@ func (p *pods) sweep(ctx context.Context) {
 		return
 	}
 	pod := builders.Pod(p.namespace, p.generated[0]).Obj()
+	if !p.mayDelete(ctx, pod) {
+		return
+	}
 	outcome := p.call(ctx, "delete pod", func(ctx context.Context) error {
 		return p.api.Delete(ctx, pod, client.GracePeriodSeconds(0))
 	}, missing(unsure))
@@ -163,9 +166,16 @@ func (p *pods) find(ctx context.Context) {
 
 func (p *pods) delete(ctx context.Context, name string, slot *slot) {
 	pod := builders.Pod(p.namespace, name).Obj()
+	if !p.mayDelete(ctx, pod) {
+		return
+	}
 	slot.learn(p.call(ctx, "delete pod", func(ctx context.Context) error {
 		return p.api.Delete(ctx, pod, client.GracePeriodSeconds(0))
 	}, missing(slot.unsure)), false)
+}
+
+func (p *pods) mayDelete(ctx context.Context, pod *corev1.Pod) bool {
+	return p.deletes == nil || p.deletes(ctx, client.ObjectKeyFromObject(pod))
 }
 
 // resize changes what the pod requests, in place.
