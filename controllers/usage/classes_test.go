@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func offering(resource string) *resourceapi.DeviceClass {
+func classOf(resource string) *resourceapi.DeviceClass {
 	return &resourceapi.DeviceClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "gpu", Labels: map[string]string{"offers": resource}},
 		Spec:       resourceapi.DeviceClassSpec{ExtendedResourceName: &resource},
@@ -21,22 +21,22 @@ func offering(resource string) *resourceapi.DeviceClass {
 // Whoever measures claims does so again, and must find the change then.
 func TestClaimsAreRemeasuredOnceAClassOffersSomethingElse(t *testing.T) {
 	classes := newClasses(logr.Discard())
-	classes.OnAdd(offering("example.com/a"), true) // nobody listens
+	classes.OnAdd(classOf("example.com/a"), true) // nobody listens
 	told := []string{}
 	classes.OnChange(func() { told = append(told, classes.Offers().GetExtendedResource("gpu")) })
 	before := classes.Offers()
-	relabelled := offering("example.com/a")
+	relabelled := classOf("example.com/a")
 	relabelled.Labels = nil
-	classes.OnUpdate(offering("example.com/a"), relabelled)
+	classes.OnUpdate(classOf("example.com/a"), relabelled)
 	if len(told) > 0 {
 		t.Errorf("nothing has changed, and got %v", told)
 	}
-	classes.OnUpdate(relabelled, offering("example.com/b"))
+	classes.OnUpdate(relabelled, classOf("example.com/b"))
 	if offered := before.GetExtendedResource("gpu"); offered != "example.com/a" {
 		t.Errorf("what was offered is %q now", offered)
 	}
-	classes.OnDelete(offering("example.com/b"))
-	classes.OnAdd(offering("example.com/c"), false)
+	classes.OnDelete(classOf("example.com/b"))
+	classes.OnAdd(classOf("example.com/c"), false)
 	if len(told) != 3 || told[0] != "example.com/b" || told[1] != "" || told[2] != "example.com/c" {
 		t.Errorf("got %q", told)
 	}

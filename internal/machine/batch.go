@@ -16,6 +16,9 @@ type phase int
 const (
 	// ready: nothing.
 	ready phase = iota
+	// weighing: the count, of which nothing is settled. The batch has no entries. It only finds out whether a
+	// settle would change anything.
+	weighing
 	observing
 	loading
 	swapping
@@ -29,18 +32,14 @@ const (
 type batch struct {
 	// entries are in the order in which they are judged.
 	entries []*entry
-	// weighing: the batch has no entries. It only asks for the count, to find out whether a
-	// settle would change anything.
-	weighing bool
 	// settles: the count is settled, too.
 	settles bool
 	// records: what was granted from escrow is due to be recorded.
 	records bool
 
-	// base is the ledger to judge on, if usable. fresh: it was read after every entry
-	// arrived.
-	base          Snapshot
-	usable, fresh bool
+	// base is the ledger to judge on, and age how new that is.
+	base Snapshot
+	age  age
 	// count is of the reservations of base; nil before it was observed.
 	count *ledger.Observation
 
@@ -52,13 +51,35 @@ type batch struct {
 	ends ledger.Ends
 	// flight is what that makes of the escrow; nil if it leaves it as it is.
 	flight *flight
-	// unchanged: what is being written is what is stored already.
-	unchanged bool
-	// recalls: what is being written only asks for the escrows of others.
-	recalls bool
+	// purpose is that of the write.
+	purpose purpose
 	// began is when it did, and restUntil when the rest after a failed call ends.
 	began, restUntil time.Time
 }
+
+// age is how new the ledger is that a batch is judged on.
+type age int
+
+const (
+	// outdated: the ledger must be read before the batch is judged.
+	outdated age = iota
+	// remembered: it was seen or read before. A refusal must not rest on it.
+	remembered
+	// live: it was read after every entry arrived.
+	live
+)
+
+// purpose is what a write is for.
+type purpose int
+
+const (
+	// change: what the batch changes is stored.
+	change purpose = iota
+	// proof: what is stored already is written again.
+	proof
+	// recall: others are only asked for their escrows.
+	recall
+)
 
 func (b *batch) abandon(which func(*entry) bool) {
 	for _, entry := range b.entries {
@@ -80,8 +101,11 @@ func (m *Machine) beginBatch(s situation) {
 		edits, m.parked = append(edits, m.parked...), nil
 	}
 	b.entries = slices.Concat(edits, charges)
-	b.base, b.usable = m.known.snapshot, m.known.usable()
-	m.known.fresher = false
+	b.base = m.known.snapshot
+	if m.known.usable() {
+		b.age = remembered
+	}
+	m.known.judged = b.base.Version
 	if b.records {
 		m.escrow.tried = m.now
 	}
@@ -114,11 +138,11 @@ func (m *Machine) goOn() {
 	}
 	m.drop(b)
 	switch {
-	case m.ended || b.isEmpty():
+	case m.life == ended || b.isEmpty():
 		m.giveUp(b)
 	case m.rests(b):
 		m.emit(WakeAt{Time: b.restUntil})
-	case !b.usable:
+	case b.age == outdated:
 		b.phase, b.asked = loading, m.known.snapshot.Version
 		m.known.gone = false
 		m.emit(Load{})
@@ -164,7 +188,7 @@ func (b *batch) changesCount() bool {
 // isToBeWritten reports whether the ledger is written even if the batch changes nothing.
 // Nothing is written over a ledger that is void.
 func (b *batch) isToBeWritten() bool {
-	return !b.base.void() && slices.ContainsFunc(b.entries, func(e *entry) bool { return e.written })
+	return !b.base.void() && slices.ContainsFunc(b.entries, func(e *entry) bool { return e.kind == proving })
 }
 
 // markUncertain notes that a write failed that may have happened.
@@ -191,12 +215,12 @@ func (m *Machine) drop(b *batch) {
 // while the batch was written wait for one: nobody has looked whether they were judged by the spec that there is.
 func (m *Machine) conclude(b *batch) {
 	due := m.now
-	if b.fresh {
+	if b.age == live {
 		due = due.Add(m.options.Pace)
 	}
 	for _, entry := range b.entries {
-		waits := entry.patient(due) || !b.fresh && entry.lacksRoom()
-		if waits && !entry.abandoned && !m.ended {
+		waits := entry.patient(due) || b.age != live && entry.lacksRoom()
+		if waits && !entry.abandoned && m.life != ended {
 			m.parked = append(m.parked, entry)
 			continue
 		}

@@ -11,20 +11,18 @@ import (
 
 // entry is one thing to do in a batch: a charge or an edit.
 type entry struct {
-	id RequestID
+	id   RequestID
+	kind kind
 	// charge is nil for an edit.
 	charge *ledger.Charge
-	probe  bool
 	// patience is until when a denial is withheld.
 	patience time.Time
-	// awaits is until when it is withheld while others hold escrow; isAwaiting, if they do.
-	awaits     time.Time
-	isAwaiting bool
-	change     func(*ledger.Draft)
+	// awaits is the deadline by which others return escrow; zero if the charge has never waited for that. awaitUntil
+	// is the same while others hold some that it needs, and zero otherwise.
+	awaits, awaitUntil time.Time
+	change             func(*ledger.Draft)
 	// until is when an edit without a caller is given up; zero for never.
 	until time.Time
-	// written: the ledger is written even if nothing changes.
-	written bool
 	// doubtful: a write of it failed that may have happened.
 	doubtful bool
 	// abandoned: the caller has gone.
@@ -34,6 +32,20 @@ type entry struct {
 	// found no ledger.
 	pending ledger.Decision
 }
+
+// kind is what an entry does.
+type kind int
+
+const (
+	// charging: a charge is judged and reserved.
+	charging kind = iota
+	// probing: a charge is only judged.
+	probing
+	// editing: the ledger is changed.
+	editing
+	// proving: the ledger is written even if the edit changes nothing.
+	proving
+)
 
 // apply runs the entry on the draft of base and keeps the decision until it is final.
 // A denial by limits that are not those of the spec says nothing.
@@ -47,7 +59,7 @@ func (e *entry) apply(draft *ledger.Draft, base *Snapshot) {
 	case e.change != nil:
 		e.change(draft)
 		e.pending = ledger.Granted{}
-	case e.probe:
+	case e.kind == probing:
 		e.pending = draft.Judge(*e.charge)
 	default:
 		e.pending = draft.Reserve(*e.charge)
@@ -67,7 +79,7 @@ func (e *entry) isOfOtherSpec(spec *Spec) bool {
 }
 
 // reserves reports whether the entry is a charge that is not only judged.
-func (e *entry) reserves() bool { return e.charge != nil && !e.probe }
+func (e *entry) reserves() bool { return e.kind == charging }
 
 func (e *entry) denied() bool {
 	_, denied := e.pending.(ledger.Denied)
@@ -89,10 +101,7 @@ func (e *entry) patient(now time.Time) bool {
 
 // deadline is when a charge that can't be granted is denied.
 func (e *entry) deadline() time.Time {
-	if e.isAwaiting {
-		return later(e.patience, e.awaits)
-	}
-	return e.patience
+	return later(e.patience, e.awaitUntil)
 }
 
 // isOver reports whether nobody needs the entry any more.

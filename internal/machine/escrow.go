@@ -61,13 +61,8 @@ type escrow struct {
 	limits ledger.Limits
 	expiry time.Time
 	demand ledger.Demand
-	// unsure: a write failed that may still happen, also after the ledger was read. Only a later write that
-	// succeeds rules that out.
-	unsure bool
 	// tried is when the last batch began that was to record, unless it did.
 	tried time.Time
-	// closing: none is taken any more.
-	closing bool
 	// recalls are the escrows of others that are asked back: since when that is known.
 	recalls ledger.Ages
 }
@@ -95,7 +90,7 @@ func (e *escrow) isValid(now time.Time) bool {
 // spend grants a charge from the escrow, if there is enough, and reports whether it did.
 func (m *Machine) spend(id RequestID, charge ledger.Charge, probe bool) bool {
 	e := &m.escrow
-	if e.isOff() || m.ended || e.closing || e.unsure || !m.known.usable() || !e.isValid(m.now) || e.bytes >= maxUnrecorded {
+	if e.isOff() || m.life != working || m.known.doubt != none || !m.known.usable() || !e.isValid(m.now) || e.bytes >= maxUnrecorded {
 		return false
 	}
 	e.localise(m.known.snapshot)
@@ -119,7 +114,7 @@ func (m *Machine) spendQueued() {
 		return
 	}
 	m.queue = slices.DeleteFunc(m.queue, func(waits *entry) bool {
-		granted := waits.charge != nil && !waits.doubtful && m.spend(waits.id, *waits.charge, waits.probe)
+		granted := waits.charge != nil && !waits.doubtful && m.spend(waits.id, *waits.charge, waits.kind == probing)
 		if granted {
 			m.charges--
 		}
@@ -156,7 +151,7 @@ func (e *escrow) localise(known Snapshot) {
 
 // due returns when the ledger must be written for the escrow's sake. What was granted
 // from an escrow of a ledger that is lost is recorded once there is one again.
-func (e *escrow) due(now time.Time, known Snapshot) time.Time {
+func (e *escrow) due(now time.Time, known Snapshot, life life) time.Time {
 	if e.isOff() || known.void() {
 		return never
 	}
@@ -168,7 +163,7 @@ func (e *escrow) due(now time.Time, known Snapshot) time.Time {
 	switch {
 	case !holds && len(e.granted) == 0:
 		return never
-	case e.closing, holds && held.IsRecalled(), e.bytes >= maxUnrecorded:
+	case life != working, holds && held.IsRecalled(), e.bytes >= maxUnrecorded:
 		return again
 	default:
 		return later(again, e.written.Add(e.options.Every))
@@ -208,7 +203,7 @@ func (e *escrow) take(now time.Time, draft *ledger.Draft, charges []ledger.Charg
 	}
 	then := escrow{options: e.options, demand: e.demand, limits: e.limits, expiry: e.expiry} // as it is once that is written
 	then.note(now, charges...)
-	if !may || e.closing || now.Before(e.notBefore) || then.demand.Charges(now, e.options.Every) < e.options.Busy {
+	if !may || now.Before(e.notBefore) || then.demand.Charges(now, e.options.Every) < e.options.Busy {
 		return made
 	}
 	e.number++
@@ -224,9 +219,6 @@ func (e *escrow) begin(made *flight) { e.flight, e.local = made, nil }
 func (e *escrow) end(written bool) {
 	made := e.flight
 	e.flight, e.local = nil, nil
-	if written {
-		e.unsure = false
-	}
 	if made == nil || !written {
 		return
 	}
@@ -255,7 +247,7 @@ func (e *escrow) forget() { e.granted, e.bytes, e.until, e.local = nil, 0, time.
 func (f *flight) records() bool { return f != nil && len(f.recorded) > 0 }
 
 // cancel takes back what was granted, and reports whether the ledger can't have it.
-func (e *escrow) cancel(key ledger.Key, known known) bool {
+func (e *escrow) cancel(key ledger.Key, known *known) bool {
 	at := slices.IndexFunc(e.granted, func(one ledger.Reservation) bool { return one.Key() == key })
 	if at < 0 {
 		return false
@@ -263,7 +255,7 @@ func (e *escrow) cancel(key ledger.Key, known known) bool {
 	e.bytes -= e.granted[at].Size()
 	e.granted, e.local = slices.Delete(slices.Clone(e.granted), at, at+1), nil
 	_, recorded := known.snapshot.State.Reservations[key]
-	return !recorded && !e.unsure && (e.flight == nil || !e.flight.recorded[key])
+	return !recorded && known.doubt == none && (e.flight == nil || !e.flight.recorded[key])
 }
 
 // see notes a ledger that a watch or a read has shown. It starts the wait for each escrow that the ledger

@@ -54,7 +54,7 @@ func (m *Machine) failBatch(b *batch, err error) {
 	for _, entry := range b.entries {
 		m.fail(entry, err)
 		// That of a caller who has gone is released already.
-		if entry.doubtful && entry.charge != nil && !entry.probe && !entry.abandoned {
+		if entry.doubtful && entry.reserves() && !entry.abandoned {
 			m.release(entry.charge.Reservation.Key(), m.now.Add(releasedFor))
 		}
 	}
@@ -116,5 +116,5 @@ func (m *Machine) putBack(entries []*entry) {
 
 // release takes back a reservation, until it is given up.
 func (m *Machine) release(key ledger.Key, until time.Time) {
-	m.enqueue(&entry{change: func(draft *ledger.Draft) { draft.Release(key) }, until: until})
+	m.enqueue(&entry{kind: editing, change: func(draft *ledger.Draft) { draft.Release(key) }, until: until})
 }

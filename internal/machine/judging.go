@@ -14,7 +14,7 @@ import (
 // what is left of it. To record grants is no reason to write early, unless the batch has charges, because the
 // escrow was too small for these.
 func (m *Machine) attempt(b *batch) {
-	b.phase, b.recalls = ready, false
+	b.phase, b.purpose = ready, change
 	m.escrow.see(m.now, b.base.State)
 	draft, records, writes := m.judgeWithEscrow(b)
 	standing, over := m.escrow.trackRecalls(m.now, b.base.State)
@@ -25,8 +25,8 @@ func (m *Machine) attempt(b *batch) {
 	asks := m.awaitRoom(b, draft, standing, over)
 	refused := func(e *entry) bool { return !e.granted() && !e.patient(m.now) }
 	switch {
-	case !b.fresh && slices.ContainsFunc(b.entries, refused):
-		b.usable = false
+	case b.age != live && slices.ContainsFunc(b.entries, refused):
+		b.age = outdated
 		m.goOn()
 	case writes || asks:
 		m.write(b, draft, records)
@@ -73,11 +73,14 @@ func (m *Machine) judge(b *batch, records bool) *ledger.Draft {
 func (m *Machine) write(b *batch, draft *ledger.Draft, records bool) {
 	b.flight = nil
 	if records {
-		may := len(m.parked) == 0 && !slices.ContainsFunc(b.entries, (*entry).denied) && !b.base.State.Unsettles(draft.Peek())
+		may := m.life == working && len(m.parked) == 0 && !slices.ContainsFunc(b.entries, (*entry).denied) &&
+			!b.base.State.Unsettles(draft.Peek())
 		b.flight = m.escrow.take(m.now, draft, b.granted(), may)
 	}
 	if draft.Changed() || b.isToBeWritten() {
-		b.unchanged = !draft.Changed()
+		if !draft.Changed() {
+			b.purpose = proof
+		}
 		m.swap(b, draft)
 		return
 	}
@@ -88,7 +91,7 @@ func (m *Machine) swap(b *batch, draft *ledger.Draft) {
 	b.phase, b.ends, b.next = swapping, draft.Ends(), draft.State()
 	m.known.gone = false
 	m.escrow.begin(b.flight)
-	m.emit(Swap{Previous: b.base.Version, Next: b.next, Recalls: b.recalls})
+	m.emit(Swap{Previous: b.base.Version, Next: b.next, Recalls: b.purpose == recall})
 }
 
 // await recalls the escrows of other replicas. The batch waits until these are returned or over. The own
@@ -101,7 +104,8 @@ func (m *Machine) await(b *batch, over time.Time) {
 		m.escrow.record(draft)
 		b.flight = m.escrow.take(m.now, draft, nil, false)
 	}
-	if b.recalls = draft.Recall(m.escrow.options.UID) || held; b.recalls {
+	if draft.Recall(m.escrow.options.UID) || held {
+		b.purpose = recall
 		m.swap(b, draft)
 		return
 	}
@@ -116,7 +120,7 @@ func (m *Machine) awaitRoom(b *batch, draft *ledger.Draft, standing bool, over t
 	var without *ledger.Draft
 	asks := false
 	for _, entry := range b.entries {
-		entry.isAwaiting = false
+		entry.awaitUntil = time.Time{}
 		asks = asks || entry.denied() && len(m.escrow.granted) > 0
 		if hasWaited := !entry.awaits.IsZero() && !m.now.Before(entry.awaits); !standing || !entry.denied() || hasWaited {
 			continue
@@ -130,10 +134,10 @@ func (m *Machine) awaitRoom(b *batch, draft *ledger.Draft, standing bool, over t
 		if draft.Recall(m.escrow.options.UID) {
 			asks, over = true, later(over, m.now.Add(m.options.Escrow.Recall))
 		}
-		entry.isAwaiting = true
 		if entry.awaits.IsZero() {
 			entry.awaits = over
 		}
+		entry.awaitUntil = entry.awaits
 	}
 	return asks
 }

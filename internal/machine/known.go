@@ -13,8 +13,8 @@ import (
 type known struct {
 	// snapshot is the newest ledger seen.
 	snapshot Snapshot
-	// fresher: something newer was seen since the last batch was taken.
-	fresher bool
+	// judged is the version that the last batch was judged on first, or its own write after that.
+	judged Version
 	// foreign is when another replica's write was last met or seen; zero for never.
 	foreign time.Time
 	// seen is the version that foreign was last set for, which may turn out to be
@@ -22,16 +22,42 @@ type known struct {
 	seen Version
 	// before is what foreign was before that.
 	before time.Time
-	// unsure: a write failed that may have happened all the same, so that the
-	// snapshot may lack what this process itself has stored.
-	unsure bool
+	doubt  doubt
 	// gone: since the call under way began, a watch has shown that there is no ledger.
 	// Whatever the call returns may be of before that.
 	gone bool
 }
 
+// doubt is whether a write failed that may have happened all the same, or may still happen.
+type doubt int
+
+const (
+	// none: every write has succeeded, or failed for sure.
+	none doubt = iota
+	// unwritten: the ledger was read since. The write may still happen, until a later one succeeds.
+	unwritten
+	// unread: the snapshot may lack what this process itself has stored.
+	unread
+)
+
 // usable reports whether a batch may be judged on the snapshot first.
-func (k *known) usable() bool { return !k.snapshot.Version.IsZero() && !k.unsure }
+func (k *known) usable() bool { return !k.snapshot.Version.IsZero() && k.doubt != unread }
+
+// isFresher reports whether a newer ledger was seen since the last batch was taken.
+func (k *known) isFresher() bool {
+	return !k.snapshot.Version.IsZero() && k.snapshot.Version != k.judged
+}
+
+// wrote takes a ledger that this machine has written. There is no more room in it for the parked charges than in the
+// one before.
+func (k *known) wrote(written Snapshot) {
+	if !k.isFresher() && k.keep(written) {
+		k.judged = written.Version
+	}
+	k.keep(written)
+	k.own(written.Version)
+	k.forgetIfGone(written.Version)
+}
 
 // keep takes a snapshot, unless a newer one is known.
 func (k *known) keep(snapshot Snapshot) bool {
@@ -71,13 +97,12 @@ func (k *known) contended(now time.Time) bool { return now.Sub(k.foreign) < cont
 // deleted and created again. If it does, somebody restored the store from a backup:
 // that is an error, but what is stored is what counts.
 func (k *known) learn(live Snapshot, asked Version) error {
-	k.unsure = false
+	k.doubt = min(k.doubt, unwritten)
 	live.Spec = nil // true when it was read, and not for later batches
 	current := k.snapshot.Version
 	backwards := !live.Version.IsZero() && live.Version.UID == asked.UID && asked.After(live.Version)
 	if live.Version.IsZero() || backwards || !current.After(live.Version) {
 		k.snapshot = live
-		k.fresher = k.fresher || live.Version != current
 	}
 	if backwards {
 		return fmt.Errorf("%w: from %d to %d", ErrBackwards, asked.ResourceVersion, live.Version.ResourceVersion)

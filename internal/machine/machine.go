@@ -32,13 +32,23 @@ type Machine struct {
 	known    known
 	settling settling
 	escrow   escrow
-	// ended: nothing is begun any more.
-	ended bool
+	life     life
 
 	// now and effects are of the Step under way.
 	now     time.Time
 	effects []Effect
 }
+
+// life is how much of its work a machine still does.
+type life int
+
+const (
+	working life = iota
+	// returning: no escrow is taken any more, and the one that is held is given back.
+	returning
+	// ended: nothing is begun any more.
+	ended
+)
 
 // New makes a Machine that knows nothing yet.
 func New(options Options) *Machine {
@@ -52,7 +62,7 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 	case Charge:
 		m.charge(event)
 	case Edit:
-		m.enqueue(&entry{id: event.ID, change: event.Change, until: event.Until, written: event.Written})
+		m.edit(event)
 	case Cancel:
 		m.cancel(event)
 	case Seen:
@@ -67,9 +77,9 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 	case Observed, Loaded, Swapped:
 		m.reply(event)
 	case Return:
-		m.escrow.closing = true
+		m.life = max(m.life, returning)
 	case End:
-		m.ended = true
+		m.life = ended
 	} // a Tick only lets time pass
 	m.proceed()
 	return m.effects
@@ -98,11 +108,23 @@ func (m *Machine) charge(event Charge) {
 		m.emit(Answer{ID: event.ID, Err: ErrBusy})
 		return
 	}
-	m.enqueue(&entry{id: event.ID, charge: &event.Charge, probe: event.Probe, patience: event.Patience})
+	kind := charging
+	if event.Probe {
+		kind = probing
+	}
+	m.enqueue(&entry{id: event.ID, kind: kind, charge: &event.Charge, patience: event.Patience})
+}
+
+func (m *Machine) edit(event Edit) {
+	kind := editing
+	if event.Written {
+		kind = proving
+	}
+	m.enqueue(&entry{id: event.ID, kind: kind, change: event.Change, until: event.Until})
 }
 
 func (m *Machine) enqueue(added *entry) {
-	if m.ended {
+	if m.life == ended {
 		m.fail(added, ErrEnded)
 		return
 	}
@@ -116,7 +138,7 @@ func (m *Machine) enqueue(added *entry) {
 // may be written already, or be in a write that is under way or whose reply was lost.
 func (m *Machine) cancel(event Cancel) {
 	waiting := func(e *entry) bool { return event.ID != 0 && e.id == event.ID }
-	written := !m.escrow.cancel(event.Reserved, m.known)
+	written := !m.escrow.cancel(event.Reserved, &m.known)
 	if at := slices.IndexFunc(m.queue, waiting); at >= 0 {
 		if m.queue[at].charge != nil {
 			m.charges--
@@ -128,7 +150,7 @@ func (m *Machine) cancel(event Cancel) {
 	if m.work != nil {
 		m.work.abandon(waiting)
 	}
-	if written && event.Reserved != (ledger.Key{}) && !m.ended {
+	if written && event.Reserved != (ledger.Key{}) && m.life != ended {
 		m.release(event.Reserved, event.Until)
 	}
 }
@@ -138,7 +160,6 @@ func (m *Machine) cancel(event Cancel) {
 // in it for those that are parked, and reservations of objects that are counted already.
 func (m *Machine) seen(snapshot Snapshot) {
 	if m.known.keep(snapshot) {
-		m.known.fresher = true
 		m.known.other(snapshot.Version, m.now)
 		m.escrow.see(m.now, snapshot.State)
 		m.settling.weigh(m.now, true)
@@ -149,7 +170,6 @@ func (m *Machine) seen(snapshot Snapshot) {
 func (m *Machine) replaced(snapshot Snapshot) {
 	m.known.own(snapshot.Version)
 	if m.known.keep(snapshot) {
-		m.known.fresher = true
 		m.settling.weigh(m.now, true)
 	}
 }
@@ -159,7 +179,7 @@ func (m *Machine) proceed() {
 	if m.work != nil {
 		m.goOn()
 	}
-	if m.ended {
+	if m.life == ended {
 		m.failAll(ErrEnded)
 		return
 	}
@@ -172,12 +192,12 @@ func (m *Machine) proceed() {
 // begin begins to weigh a settle, or a batch, and reports whether one was due.
 func (m *Machine) begin() bool {
 	if m.settling.isToWeigh(m.now) {
-		m.work = &batch{weighing: true, base: m.known.snapshot, phase: observing}
+		m.work = &batch{base: m.known.snapshot, phase: weighing}
 		m.emit(Observe{Ledger: m.work.base.State})
 		return true
 	}
 	situation := m.situation()
-	due, records := m.options.nextBatch(situation), m.escrow.due(m.now, m.known.snapshot)
+	due, records := m.options.nextBatch(situation), m.escrow.due(m.now, m.known.snapshot, m.life)
 	situation.records, due = !records.After(m.now), earlier(due, records)
 	if !due.After(m.now) {
 		m.beginBatch(situation)
@@ -193,8 +213,8 @@ func (m *Machine) situation() situation {
 	s := situation{
 		now: m.now, lastBatch: m.lastBatch, lastWrite: m.lastWrite, lastCharges: m.lastCharges,
 		charges: m.charges, edits: len(m.queue) - m.charges,
-		urgent: m.settling.urgent, lazy: m.settling.lazy, freed: m.settling.freed, idle: m.settling.idle,
-		parked: len(m.parked) > 0, patience: never, fresher: m.known.fresher, contended: m.known.contended(m.now),
+		settle: m.settling.need, freed: m.settling.freed,
+		parked: len(m.parked) > 0, patience: never, fresher: m.known.isFresher(), contended: m.known.contended(m.now),
 	}
 	for _, entry := range m.parked {
 		s.patience = earlier(s.patience, entry.deadline())

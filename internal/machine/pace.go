@@ -19,12 +19,10 @@ type situation struct {
 	lastCharges int
 	// charges and edits have arrived since.
 	charges, edits int
-	// urgent and lazy are settles that must not wait, and that may.
-	urgent, lazy bool
-	// freed: what is settled frees something, far from every limit.
+	// settle is how long the settle may wait.
+	settle need
+	// freed: the settle frees something, far from every limit.
 	freed bool
-	// idle is a settle that changes nothing for anybody.
-	idle bool
 	// records: the ledger must be written for the sake of what was granted without a write.
 	records bool
 	// parked: charges wait for room; the first of them must be answered at patience.
@@ -57,7 +55,7 @@ func (o Options) nextBatch(s situation) time.Time {
 	full := s.lastBatch.Add(max(pace, turn))
 	short := s.lastBatch.Add(max(min(pace/2, o.PaceEach*time.Duration(max(s.lastCharges-1, 0))), turn))
 	due := never
-	switch changes := s.edits > 0 || s.urgent; {
+	switch changes := s.edits > 0 || s.settle == urgent; {
 	case s.charges > 0 && s.charges >= s.lastCharges:
 		due = short
 	case changes && s.parked:
@@ -66,9 +64,9 @@ func (o Options) nextBatch(s situation) time.Time {
 		due = full
 	case changes:
 		due = s.lastBatch.Add(max(o.Pace/2, turn))
-	case s.lazy:
+	case s.settle == lazy:
 		due = s.lastBatch.Add(o.laziness(s))
-	case s.idle:
+	case s.settle == idle:
 		due = s.lastBatch.Add(idlePaces * o.Pace)
 	}
 	if s.parked {

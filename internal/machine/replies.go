@@ -12,36 +12,39 @@ import (
 // reply takes the reply to a call.
 func (m *Machine) reply(event Event) {
 	b := m.work
-	awaited := ready
-	switch event.(type) {
-	case Observed:
-		awaited = observing
-	case Loaded:
-		awaited = loading
-	case Swapped:
-		awaited = swapping
+	asked := ready
+	if b != nil {
+		asked, b.phase = b.phase, ready
 	}
-	if b == nil || b.phase != awaited {
-		m.emit(Impossible{Err: errUnasked})
-		return
-	}
-	b.phase = ready
 	switch event := event.(type) {
 	case Observed:
-		m.observed(b, event)
+		switch asked {
+		case weighing:
+			m.work = nil
+			m.weighed(b.base, event.Observation)
+			return
+		case observing:
+			m.observed(b, event)
+			return
+		}
 	case Loaded:
-		m.loaded(b, event)
+		if asked == loading {
+			m.loaded(b, event)
+			return
+		}
 	case Swapped:
-		m.swapped(b, event)
+		if asked == swapping {
+			m.swapped(b, event)
+			return
+		}
 	}
+	if b != nil {
+		b.phase = asked
+	}
+	m.emit(Impossible{Err: errUnasked})
 }
 
 func (m *Machine) observed(b *batch, event Observed) {
-	if b.weighing {
-		m.work = nil
-		m.weighed(b.base, event.Observation)
-		return
-	}
 	b.count, b.settles = event.Observation, event.Observation != nil
 	if b.count != nil && b.base.State.IsAhead(*b.count) {
 		m.settling.weighAgain(m.now)
@@ -62,8 +65,8 @@ func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
 	if base.State.IsAhead(*count) {
 		m.settling.weighAgain(m.now)
 	}
-	if m.known.unsure {
-		m.settling.urgent = true
+	if m.known.doubt == unread {
+		m.settling.need = urgent
 		return
 	}
 	why := base.State.Untaken(*count)
@@ -89,7 +92,7 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 			m.failBatch(b, err)
 			return
 		}
-		b.base, b.usable, b.fresh, b.count = event.Snapshot, true, true, nil
+		b.base, b.age, b.count = event.Snapshot, live, nil
 		m.known.forgetIfGone(event.Snapshot.Version)
 		if m.known.snapshot.Version != before {
 			m.settling.weigh(m.now, true) // the watch will show nothing newer
@@ -99,12 +102,15 @@ func (m *Machine) loaded(b *batch, event Loaded) {
 
 func (m *Machine) swapped(b *batch, event Swapped) {
 	m.escrow.end(event.Err == nil)
+	if event.Err == nil {
+		m.known.doubt = none
+	}
 	switch {
-	case event.Err == nil && b.unchanged && event.Version == b.base.Version:
+	case event.Err == nil && b.purpose == proof && event.Version == b.base.Version:
 		m.conclude(b) // the API server stores no version that says the same
 	case event.Err == nil && !event.Version.After(b.base.Version):
 		m.emit(Impossible{Err: ErrBackwards})
-		m.known.unsure, m.escrow.unsure = true, true
+		m.known.doubt = unread
 		m.failBatch(b, ErrBackwards)
 	case event.Err == nil:
 		m.committed(b, event)
@@ -118,8 +124,8 @@ func (m *Machine) swapped(b *batch, event Swapped) {
 	case errors.Is(event.Err, ErrRejected):
 		m.rejected(b, event.Err)
 	default:
-		m.known.unsure, m.escrow.unsure = true, true
-		b.usable, b.fresh, b.count = false, false, nil
+		m.known.doubt = unread
+		b.age, b.count = outdated, nil
 		b.markUncertain()
 		m.failed(b, event.Err)
 	}
@@ -128,18 +134,16 @@ func (m *Machine) swapped(b *batch, event Swapped) {
 // committed ends a write of the ledger that succeeded.
 func (m *Machine) committed(b *batch, event Swapped) {
 	written := Snapshot{Version: event.Version, State: b.next}
-	m.known.keep(written)
-	m.known.own(event.Version)
-	m.known.forgetIfGone(event.Version)
+	m.known.wrote(written)
 	m.escrow.see(m.now, b.next)
 	m.lastWrite = event.Took
 	if b.changesCount() {
 		m.settling.weigh(m.now, true)
 	}
 	m.emit(Committed{Batch: len(b.entries), Took: event.Took, Ends: b.ends})
-	if b.recalls {
+	if b.purpose == recall {
 		written.Spec = b.base.Spec
-		b.recalls, b.base = false, written
+		b.purpose, b.base = change, written
 		m.goOn()
 		return
 	}
@@ -163,12 +167,15 @@ func (b *batch) granted() []ledger.Charge {
 // fresh, too, and the spec was read when that was.
 func (m *Machine) catchUp(b *batch) {
 	spec := b.base.Spec
-	b.usable = !m.known.unsure && m.known.snapshot.Version.After(b.base.Version)
-	b.fresh, b.count = b.fresh && b.usable, nil
-	if b.usable {
-		b.base = m.known.snapshot
+	b.count = nil
+	if m.known.doubt == unread || !m.known.snapshot.Version.After(b.base.Version) {
+		b.age = outdated
+		return
 	}
-	if b.fresh {
+	b.base = m.known.snapshot
+	if b.age == live {
 		b.base.Spec = spec
+	} else {
+		b.age = remembered
 	}
 }

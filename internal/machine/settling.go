@@ -11,10 +11,7 @@ import (
 
 // settling is what there is to settle, as far as this machine knows.
 type settling struct {
-	// unweighed: the count or the ledger has changed since it was last weighed whether
-	// a settle changes anything, and whether it may wait.
-	unweighed bool
-	// at is when that is weighed next, if unweighed.
+	// at is when a settle is weighed next: the count or the ledger has changed since the last time. Zero for never.
 	at time.Time
 	// last is when the count was last asked for.
 	last time.Time
@@ -22,28 +19,55 @@ type settling struct {
 	// place, and leave the sums equal. That must be in the ledger before a new leader, which may not have
 	// seen it, settles.
 	freed bool
-	// urgent: there is something to settle at once. lazy: there is, and it may wait for
-	// other changes to share a write with.
-	urgent, lazy bool
-	// idle: there is, and every limit is far, so that nobody waits for it.
-	idle bool
+	need  need
 	untaken
 }
 
-// untaken is that the ledger has not taken the count.
+// need is how long a settle may wait.
+type need int
+
+const (
+	// nothing: a settle would change nothing.
+	nothing need = iota
+	// idle: every limit is far, so no charge waits for the settle.
+	idle
+	// lazy: the settle may wait for other changes, to share a write with them.
+	lazy
+	// urgent: the settle must not wait.
+	urgent
+)
+
+// untaken is the time in which the ledger has not taken the count.
 type untaken struct {
-	// since is when there was something to settle first; zero if all is settled.
+	state report
+	// since is when there was something to settle first, unless all is settled.
 	since time.Time
 	// why is nil if no cause is known.
 	why error
-	// told: it was reported.
-	told bool
 }
+
+// report is the part of an untaken count that was reported.
+type report int
+
+const (
+	// upToDate: all is settled.
+	upToDate report = iota
+	// late: the count isn't settled, and that isn't reported yet.
+	late
+	// reported: the count isn't settled.
+	reported
+	// overcome: all is settled, and only the contrary is reported.
+	overcome
+)
 
 // lacks notes that the ledger has not taken the count; why may be nil.
 func (u *untaken) lacks(now time.Time, why error) {
-	if u.since.IsZero() {
-		*u = untaken{since: now, told: u.told}
+	switch u.state {
+	case upToDate:
+		*u = untaken{state: late, since: now}
+	case overcome:
+		*u = untaken{state: reported, since: now}
+	default:
 	}
 	if why != nil {
 		u.why = why
@@ -56,12 +80,18 @@ func (u *untaken) took(now time.Time, why error) {
 		u.lacks(now, why)
 		return
 	}
-	*u = untaken{told: u.told}
+	switch u.state {
+	case late:
+		*u = untaken{}
+	case reported:
+		*u = untaken{state: overcome}
+	default:
+	}
 }
 
 // tellAt is when it must be reported.
 func (u *untaken) tellAt() time.Time {
-	if u.since.IsZero() || u.told {
+	if u.state != late {
 		return never
 	}
 	return u.since.Add(untakenFor)
@@ -70,65 +100,70 @@ func (u *untaken) tellAt() time.Time {
 // tellUntaken reports that the ledger has not taken the count for untakenFor, and that it has again.
 func (m *Machine) tellUntaken() {
 	u := &m.settling.untaken
-	if u.told && u.since.IsZero() || !u.tellAt().After(m.now) {
-		u.told = !u.since.IsZero()
-		m.emit(Untaken{Since: u.since, Err: u.why})
+	switch {
+	case u.state == overcome:
+		u.state = upToDate
+	case !u.tellAt().After(m.now):
+		u.state = reported
+	default:
+		return
 	}
+	m.emit(Untaken{Since: u.since, Err: u.why})
 }
 
 // weigh has a settle weighed: at once if less may be used, because charges may wait for
 // that; otherwise no sooner than weighEvery after the last time, or weighIdly.
 func (s *settling) weigh(now time.Time, freed bool) {
 	every := weighEvery
-	if s.idle {
+	if s.need == idle {
 		every = weighIdly
 	}
 	at := s.last.Add(every)
 	if freed || at.Before(now) {
 		at = now
 	}
-	if s.unweighed {
-		at = earlier(at, s.at)
+	s.weighBy(at)
+}
+
+// weighBy has a settle weighed at a time, unless it is weighed before.
+func (s *settling) weighBy(at time.Time) {
+	if s.at.IsZero() || at.Before(s.at) {
+		s.at = at
 	}
-	s.unweighed, s.at = true, at
 }
 
 // weighAgain has a settle weighed again after behindEvery, because the count was behind
 // the ledger. What the count still has to see may concern no quota. Then no event tells
 // that it has caught up.
-func (s *settling) weighAgain(now time.Time) {
-	if at := now.Add(behindEvery); !s.unweighed || at.Before(s.at) {
-		s.unweighed, s.at = true, at
-	}
-}
+func (s *settling) weighAgain(now time.Time) { s.weighBy(now.Add(behindEvery)) }
 
 // isToWeigh reports whether a settle must be weighed now. An urgent one needs no weighing.
 func (s *settling) isToWeigh(now time.Time) bool {
-	return s.unweighed && !s.urgent && !s.at.After(now)
+	return !s.weighAt().After(now)
 }
 
 func (s *settling) weighAt() time.Time {
-	if !s.unweighed || s.urgent {
+	if s.at.IsZero() || s.need == urgent {
 		return never
 	}
 	return s.at
 }
 
 // isDue reports whether a batch settles, too.
-func (s *settling) isDue() bool { return s.urgent || s.lazy || s.idle || s.unweighed }
+func (s *settling) isDue() bool { return s.need != nothing || !s.at.IsZero() }
 
 // classify notes how long a settle may wait that changes something. Far from every limit, what is free is
 // wanted by few; freed, something went since a count was asked for.
 func (s *settling) classify(weight ledger.Weight, freed bool) {
 	switch {
 	case weight.Far && !weight.Frees && !freed:
-		s.idle = true
+		s.need = idle
 	case weight.Far:
-		s.lazy, s.freed = true, true // what takes its place meanwhile doesn't put it off
+		s.need, s.freed = lazy, true // what takes its place meanwhile doesn't put it off
 	case !freed && weight.Waits:
-		s.lazy = true
+		s.need = lazy
 	default:
-		s.urgent = true
+		s.need = urgent
 	}
 }
 

@@ -22,7 +22,7 @@ func mapper() meta.RESTMapper {
 	return made
 }
 
-const definition = `
+const gooseKind = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: geese.example.com}
@@ -63,7 +63,7 @@ func TestRead(t *testing.T) {
 			to:   Target{Namespace: "shop"}, want: []string{"pods shop/", "pods shop/"},
 		},
 		"a kind that is defined beside it": {
-			text: definition + "{apiVersion: example.com/v1, kind: Goose, metadata: {name: a}}", to: Target{Namespace: "shop"},
+			text: gooseKind + "{apiVersion: example.com/v1, kind: Goose, metadata: {name: a}}", to: Target{Namespace: "shop"},
 			want: []string{"geese.example.com shop/a not served"},
 		},
 		"a kind that nobody knows": {
