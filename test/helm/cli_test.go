@@ -35,8 +35,8 @@ func helmBinary(ctx context.Context) string {
 		return given
 	}
 	path := filepath.Join(GinkgoT().TempDir(), "helm")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "tool")
-	build.Dir = filepath.Join(suite.RepositoryRoot(), "hack", "tools", "helm")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "helm.sh/helm/v4/cmd/helm")
+	build.Dir = filepath.Join(suite.RepositoryRoot(), "hack", "tools")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	output, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))

@@ -117,7 +117,7 @@ func inOurNamespace(path string) string {
 // by which the bundle was generated and validated.
 func olmTypes() string {
 	download := exec.Command("go", "mod", "download", "-json", "github.com/operator-framework/api")
-	download.Dir = filepath.Join(suite.RepositoryRoot(), "hack", "release")
+	download.Dir = filepath.Join(suite.RepositoryRoot(), "hack", "tools", "release")
 	download.Env = append(os.Environ(), "GOWORK=off")
 	var stderr strings.Builder
 	download.Stderr = &stderr

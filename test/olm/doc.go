@@ -11,6 +11,6 @@
 // replica of the Deployment, behind the bundle's Service.
 //
 // Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e. OLM's own
-// CustomResourceDefinitions come from the Go module that hack/release names. Like
+// CustomResourceDefinitions come from the Go module that hack/tools/release names. Like
 // test/production, it needs a network namespace.
 package olm

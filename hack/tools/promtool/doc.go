@@ -1,6 +1,6 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promtool pins promtool, which tests the alerts, and checks with
-// Prometheus' own parser that alerts and dashboard ask for what is exported.
+// Package promtool checks with Prometheus' own parser that alerts and dashboard
+// query exported metrics. Its alerts.yaml has the cases that promtool tests the alerts with.
 package promtool

@@ -23,7 +23,7 @@ import (
 // packageName is the operator's in a catalog, and begins the names of its ClusterServiceVersions.
 const packageName = "shared-quota-operator"
 
-// release is a version of the bundle, and the edges that lead to it, as flags of hack/release.
+// release is a version of the bundle, and the edges that lead to it, as flags of hack/tools/release.
 type release struct {
 	version string
 	edges   []string

@@ -9,7 +9,7 @@
 // The operator's pods are processes, too, and a stand-in for the kubelet makes them ready.
 //
 // Environment: KUBEBUILDER_ASSETS and MANAGER_BINARY, as for package e2e; OLM_BINARIES is the
-// directory of olm, catalog and opm, RELEASE_BINARY hack/release and KUSTOMIZE_BINARY kustomize.
+// directory of olm, catalog and opm, RELEASE_BINARY hack/tools/release and KUSTOMIZE_BINARY kustomize.
 // make test-olm builds and names all of them. The suite has a network namespace of its own,
 // because OLM listens at fixed ports.
 package live

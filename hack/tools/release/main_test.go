@@ -40,7 +40,7 @@ func TestImages(t *testing.T) {
 // The SBOM has the sum of the operator that goreleaser builds, which must be that of the image.
 func TestTheImageIsBuiltAlike(t *testing.T) {
 	var files [2]string
-	for i, name := range []string{"../../Dockerfile", "../../.goreleaser.yaml"} {
+	for i, name := range []string{"../../../Dockerfile", "../../../.goreleaser.yaml"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

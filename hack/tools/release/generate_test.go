@@ -232,7 +232,7 @@ func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct{ built, want string }{
 		"a kind that nobody has decided on": {
 			built: more + "{apiVersion: batch/v1, kind: Job, metadata: {name: once}}",
-			want:  "Job once: a bundle can't hold it; say in hack/release what becomes of it",
+			want:  "Job once: a bundle can't hold it; say in hack/tools/release what becomes of it",
 		},
 		"an object in a namespace of others": {
 			built: more + "{apiVersion: v1, kind: Service, metadata: {name: dns, namespace: kube-system}}",

@@ -25,7 +25,7 @@ var mistaken = regexp.MustCompile(`deprecated and removed in v1\.25\..*Migrate t
 // TestBundle has the bundle that lies in the repository validated by what
 // catalogs validate it with. A warning is a failure, too.
 func TestBundle(t *testing.T) {
-	bundle, err := manifests.GetBundleFromDir("../../bundle")
+	bundle, err := manifests.GetBundleFromDir("../../../bundle")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,8 @@ func (g *inputs) place(without []*unstructured.Unstructured) (inside, outside []
 			}
 			inside = append(inside, anywhere)
 		default:
-			return nil, nil, fmt.Errorf("%s %s: a bundle can't hold it; say in hack/release what becomes of it", kind, object.GetName())
+			return nil, nil, fmt.Errorf("%s %s: a bundle can't hold it; say in hack/tools/release what becomes of it",
+				kind, object.GetName())
 		}
 	}
 	return inside, outside, nil
