@@ -11,9 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Whatever one process writes and another one ends by its age has a Life. Its age is the time since the process that
-// judges it first saw it, by that process's own monotonic clock, as in leader election. It is never older than that.
-// The times in a ledger are for people. They decide nothing, whatever the clock of their writer said.
+// A Life belongs to each thing that one process writes and another process ends by its age. Its age is the time since
+// the process that judges it first saw it, by that process's own monotonic clock, as in leader election. It is never
+// older than that. The times in a ledger are for people. They decide nothing, even if the clock of their writer is
+// wrong.
 
 // Life identifies a reservation until it is renewed, a fence until the next edit, or the seal of one ledger. Two lives
 // are equal only if they are the same one, even if the clock of the writer stood still.

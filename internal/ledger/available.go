@@ -8,18 +8,18 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
-// Room is what a state leaves of a quota's limits.
+// Room is the part of a quota's limits that a state leaves free.
 type Room struct {
-	// Hard is the most that may be used: what the spec says, or a fence if that is lower.
+	// Hard is the most that may be used: the spec's limit, or a fence if that is
+	// lower.
 	Hard corev1.ResourceList
-	// Left is Hard without what is used and reserved, of each resource that is counted. What
-	// replicas hold in escrow is left, because they return it if it is asked for. Left is
-	// below zero if more is used than Hard.
+	// Left is Hard minus used and reserved amounts, for each resource that is counted. Amounts that replicas hold in
+	// escrow are left, because replicas return them on request. Left is below zero if more is used than Hard.
 	Left corev1.ResourceList
 }
 
-// Room returns what is left of the limits for a caller that knows so much of namespaces. The Reason
-// isn't empty if nobody can tell.
+// Room returns the room of the limits for a caller with this knowledge of namespaces. The Reason isn't empty if the
+// room is unknown.
 func (s State) Room(limits Limits, caller Knowledge) (Room, Reason) {
 	if reason := (&Draft{state: s}).unknown(limits, caller, nil); reason != "" {
 		return Room{}, reason

@@ -10,7 +10,7 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
-// Demand counts what was granted in the interval under way and in the one before it.
+// Demand counts the grants of the interval under way and of the one before it.
 type Demand struct {
 	since       time.Time
 	now, before grants
@@ -43,13 +43,13 @@ func (d *Demand) roll(now time.Time, every time.Duration) {
 	}
 }
 
-// twice returns twice what the busier of both times took.
+// twice returns twice the demand of the busier interval.
 func (d *Demand) twice() corev1.ResourceList {
 	most := quota.RemoveZeros(quota.Max(d.now.amounts, d.before.amounts))
 	return quota.Add(most, most)
 }
 
-// Granted is the reservation that the charge makes if it is granted: of what the quota limits.
+// Granted returns the reservation that the charge makes if it is granted: of the resources that the quota limits.
 func (c Charge) Granted() Reservation {
 	granted := c.Reservation
 	granted.Amounts = c.Limits.Charged(granted.Amounts)

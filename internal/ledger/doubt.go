@@ -20,15 +20,15 @@ import (
 type Doubts struct {
 	// Number of the reservations that hold something.
 	Number int
-	// Amounts are what they hold together.
+	// Amounts are the sum of these reservations.
 	Amounts corev1.ResourceList
 }
 
-// freePart is the part of what is free that one namespace may hold so, if that is more than its
-// share of the limit: a fifth.
+// freePart is the part of the free amount that one namespace may hold so, if that is more than its share of the limit:
+// a fifth.
 const freePart = 5
 
-// heldPart is the part of what is free that one namespace may hold before names are looked up: a tenth.
+// heldPart is the part of the free amount that one namespace may hold before names are looked up: a tenth.
 const heldPart = 10
 
 // Doubt marks a reservation as doubtful, unless it was renewed since it was looked for.
@@ -93,7 +93,7 @@ func (s State) InFlight() int {
 	return number
 }
 
-// Doubtful returns what is doubtful, for each namespace that holds any.
+// Doubtful returns the doubtful reservations of each namespace that has any.
 func (s State) Doubtful() map[string]Doubts {
 	return (&Draft{state: s, index: s.Indexed().index}).doubts()
 }
@@ -113,7 +113,7 @@ func (d *Draft) doubtMore(number int) {
 	}
 }
 
-// doubts gathers what is doubtful. A slot is charged as its largest attempt, and so it is here.
+// doubts gathers the doubtful reservations. A slot is charged as its largest attempt, and so it is here.
 func (d *Draft) doubts() map[string]Doubts {
 	if d.index.doubtful == 0 {
 		return nil
@@ -136,8 +136,8 @@ func (d *Draft) doubts() map[string]Doubts {
 	return doubts
 }
 
-// suspected returns what each namespace holds that has a doubtful reservation: no more is known
-// of its newer reservations than was of that one. A slot is charged as its largest attempt.
+// suspected returns the amounts of each namespace that has a doubtful reservation: its newer reservations are no better
+// known than that one. A slot is charged as its largest attempt.
 func (d *Draft) suspected() map[string]corev1.ResourceList {
 	suspected := map[string]corev1.ResourceList{}
 	for _, reservation := range d.state.Reservations {
@@ -153,7 +153,7 @@ func (d *Draft) suspected() map[string]corev1.ResourceList {
 	return suspected
 }
 
-// HeldBy returns what a namespace holds for objects that have not been counted, and when the last of its
+// HeldBy returns the amounts that a namespace holds for objects that have not been counted, and when the last of its
 // reservations expires. A slot is charged as its largest attempt.
 func (s State) HeldBy(namespace string) (held corev1.ResourceList, until time.Time) {
 	draft := &Draft{state: s, index: s.Indexed().index}
@@ -171,9 +171,9 @@ func (s State) HeldBy(namespace string) (held corev1.ResourceList, until time.Ti
 	return held, until
 }
 
-// IsTight reports whether a charge fits and leaves less than a fifth of a limit free, whether its slot holds
-// a doubtful reservation, or whether its namespace would hold more than a tenth of what is free without
-// that. Recent are charges of the namespace that the ledger may not have yet.
+// IsTight reports whether a charge fits and leaves less than a fifth of a limit free, whether its slot holds a doubtful
+// reservation, or whether its namespace would hold more than a tenth of the amount that is free without its
+// reservations. Recent are charges of the namespace that the ledger may not have yet.
 func (s State) IsTight(charge Charge, recent corev1.ResourceList) bool {
 	index := s.Indexed().index
 	for _, key := range index.slots[charge.Reservation.slot()] {
@@ -215,7 +215,8 @@ func (s State) IsTight(charge Charge, recent corev1.ResourceList) bool {
 	return tight
 }
 
-// isLarge reports whether what is asked and held is more than a tenth of what would be free without that.
+// isLarge reports whether the asked and held amounts are more than a tenth of the amount that would be free without
+// them.
 func isLarge(free, asked, held resource.Quantity) bool {
 	asked, free = asked.DeepCopy(), free.DeepCopy()
 	asked.Add(held)
@@ -224,11 +225,11 @@ func isLarge(free, asked, held resource.Quantity) bool {
 	return asked.Cmp(free) > 0
 }
 
-// withhold reports whether a charge that fits is refused, because its namespace has doubtful
-// reservations and holds too much. One that adds nothing to what its slot holds never is.
+// withhold reports whether a charge that fits is refused, because its namespace has doubtful reservations and holds too
+// much. A charge that adds nothing to its slot is never refused so.
 //
-// Together with it, the namespace may hold its share of the limit, in percent, or a fifth of what
-// would be free without what it holds.
+// Together with the charge, the namespace may hold its share of the limit, in percent, or a fifth of the amount that
+// would be free without its reservations.
 func (d *Draft) withhold(charge Charge, limits Limits, added corev1.ResourceList) (Withheld, bool) {
 	if d.index.doubtful == 0 {
 		return Withheld{}, false
@@ -256,8 +257,8 @@ func (d *Draft) withhold(charge Charge, limits Limits, added corev1.ResourceList
 	return withheld, len(withheld.Requested) > 0
 }
 
-// mostInDoubt is the larger of a share of the limit and a part of what would be free, rounded
-// up: to thousandths for CPUs, to whole ones for all else.
+// mostInDoubt is the larger of a share of the limit and a part of the amount that would be free, rounded up: to
+// thousandths for CPUs, to whole ones for all else.
 func mostInDoubt(name corev1.ResourceName, held, limit, used resource.Quantity, percent int64) resource.Quantity {
 	scale := scaleOf(name)
 	part := func(of resource.Quantity, numerator, denominator int64) resource.Quantity {

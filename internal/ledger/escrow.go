@@ -16,13 +16,12 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
-// An escrow is room that one replica has reserved before it is asked: until a stated time it grants
-// from it without a write. It is a reservation, for objects that the replica names later, so that
-// it is charged, sized, stored and shown as any other. O'Neil, The Escrow Transactional Method (1986).
+// An escrow is room that one replica has reserved before it is asked: until a stated time it grants from it without a
+// write. It is a reservation for objects that the replica names later, and is charged, sized, stored and shown as any
+// other. O'Neil, The Escrow Transactional Method (1986).
 //
-// What is granted is recorded in one write: the escrow is replaced by reservations for the objects
-// and by the next escrow. Other replicas ask for an escrow back by marking it as recalled; then its
-// holder records, and takes none for a while.
+// One write records the grants: it replaces the escrow by reservations for the objects and by the next escrow. Other
+// replicas ask for an escrow back by marking it as recalled; then its holder records, and takes none for a while.
 
 // escrows is the resource that an escrow is a reservation of. Nothing serves it.
 var escrows = schema.GroupVersionResource{Group: "quota.sharedquota.dev", Version: "v1", Resource: "escrows"}
@@ -63,7 +62,7 @@ func (r Reservation) escrow() int {
 	return 0
 }
 
-// Holder is who holds an escrow.
+// Holder returns the holder of an escrow.
 func (r Reservation) Holder() string {
 	holder, _, _ := strings.Cut(r.Name, "/")
 	return holder
@@ -107,10 +106,10 @@ func (i *index) escrowsOf(reservations map[Key]Reservation) []Reservation {
 	return found
 }
 
-// Take has an escrow hold twice of what the demand was, in place of the one that has the same key. It returns
-// the escrow; none if the draft can't judge charges by the limits, or if of some resource nothing may be
-// taken: all escrows together hold at most one part in so many of what would be free without any. Of a resource
-// for which nothing is refused, as much is taken as is wanted once its limit is reached.
+// Take makes an escrow hold twice the demand, in place of the escrow that has the same key. It returns the escrow; none
+// if the draft can't judge charges by the limits, or if of some resource nothing may be taken: all escrows together
+// hold at most one part in so many of the amount that would be free without any. Of a resource for which nothing is
+// refused, as much is taken as is wanted once its limit is reached.
 func (d *Draft) Take(escrow Reservation, demand Demand, limits Limits, parts int64) Reservation {
 	wanted := demand.twice()
 	amounts := d.affordable(wanted, limits, parts)
@@ -126,8 +125,8 @@ func (d *Draft) Take(escrow Reservation, demand Demand, limits Limits, parts int
 // Return removes an escrow.
 func (d *Draft) Return(escrow Key) { d.remove(escrow) }
 
-// Admit reserves for an object that was granted from an escrow, whatever that comes to: it was
-// charged with the escrow.
+// Admit reserves for an object that was granted from an escrow. It doesn't check limits: the object was charged with
+// the escrow.
 func (d *Draft) Admit(granted Reservation) {
 	d.put(granted)
 	d.changed = true
@@ -153,9 +152,9 @@ func (d *Draft) Escrow(key Key) (Reservation, bool) {
 	return held, known && held.IsEscrow()
 }
 
-// Spend judges a charge and, if it is granted, reserves it from an escrow: what is charged in all stays as it
-// is. A probe is only judged. It doesn't grant updates, and nothing whose slot is taken: what that adds
-// depends on others. Nor does it grant what the ledger can't hold, because what it grants is recorded.
+// Spend judges a charge and, if it is granted, reserves it from an escrow: the sum of all charges stays as it is. A
+// probe is only judged. It grants neither updates nor attempts whose slot is taken: the amount that these add depends
+// on other attempts. Nor does it grant a charge that the ledger can't hold, because grants are recorded.
 func (d *Draft) Spend(escrow Key, charge Charge, probe bool) (granted Granted, ok bool) {
 	held, ok := d.Escrow(escrow)
 	wanted := charge.Reservation
@@ -204,8 +203,7 @@ func (d *Draft) decides(limits Limits) bool {
 		d.state.Forgotten() == 0 && d.state.Sealed.IsZero() && d.state.Fence.Generation == 0
 }
 
-// Unsettles reports whether what was granted on a state must not be granted on another: they differ in
-// more than in amounts.
+// Unsettles reports whether grants on a state must not be made on another: the states differ in more than in amounts.
 func (s State) Unsettles(next State) bool {
 	for name := range s.Used {
 		if _, counted := next.Used[name]; !counted {
@@ -217,7 +215,7 @@ func (s State) Unsettles(next State) bool {
 		!quota.Equals(s.Fence.Hard, next.Fence.Hard)
 }
 
-// Spent leaves an escrow what it has without what was granted from it.
+// Spent reduces an escrow by the grants from it.
 func (d *Draft) Spent(escrow Key, granted []Reservation) {
 	if held, ok := d.Escrow(escrow); ok {
 		held.Amounts = rest(held.Amounts, granted)
@@ -225,7 +223,7 @@ func (d *Draft) Spent(escrow Key, granted []Reservation) {
 	}
 }
 
-// Bound leaves an escrow no more than the next one has, without what was granted from that.
+// Bound reduces an escrow to at most the next one without the grants from that.
 func (d *Draft) Bound(escrow Key, next Reservation, granted []Reservation) {
 	held, ok := d.Escrow(escrow)
 	if !ok {
@@ -244,7 +242,7 @@ func (d *Draft) Bound(escrow Key, next Reservation, granted []Reservation) {
 	d.put(held)
 }
 
-// rest is what is left of amounts.
+// rest returns the amounts without the grants.
 func rest(amounts corev1.ResourceList, granted []Reservation) corev1.ResourceList {
 	left := amounts.DeepCopy()
 	for _, one := range granted {
@@ -263,7 +261,7 @@ func rest(amounts corev1.ResourceList, granted []Reservation) corev1.ResourceLis
 	return left
 }
 
-// affordable returns how much of the wanted amounts may be taken. What comes to nothing is left out.
+// affordable returns how much of the wanted amounts may be taken. Amounts that are zero are left out.
 func (d *Draft) affordable(wanted corev1.ResourceList, limits Limits, parts int64) corev1.ResourceList {
 	affordable := corev1.ResourceList{}
 	for name, amount := range wanted {
@@ -297,9 +295,9 @@ func (d *Draft) affordable(wanted corev1.ResourceList, limits Limits, parts int6
 	return affordable
 }
 
-// SettleEscrow ends an escrow whose holder is gone, once a count is known that includes all that can have
-// been granted from it. Newest is what a live look found after its expiry, for each source. Amounts of
-// sources that have not been counted so far stay.
+// SettleEscrow ends an escrow whose holder is gone, once a count is known that includes all that can have been granted
+// from it. Newest is the version that a live look found after its expiry, for each source. Amounts of sources that have
+// not been counted so far stay.
 func (d *Draft) SettleEscrow(expired Reservation, count Observation, newest map[schema.GroupResource]uint64) {
 	held, ok := d.Escrow(expired.Key())
 	if !ok || held.Life() != expired.Life() || d.state.Quota != count.Quota {

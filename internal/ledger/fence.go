@@ -10,9 +10,9 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
-// Fence is a spec that lowers a limit, or begins to enforce one, from before it is stored. Its limits bind
-// whoever judges by an older generation of the spec, so that no replica that has not
-// seen the edit grants more than it allows.
+// Fence is a spec that lowers a limit, or begins to enforce one, from before it is stored. Its limits bind each charge
+// that is judged by an older generation of the spec. So no replica that has not seen the edit grants more than it
+// allows.
 type Fence struct {
 	// Generation of the spec; zero for no fence.
 	Generation int64
@@ -23,8 +23,8 @@ type Fence struct {
 	Until time.Time
 }
 
-// SetFence makes the limits of a spec bind before the spec is stored. If there is a fence already, both bind,
-// because either spec may be the one that is stored.
+// SetFence makes the limits of a spec bind before the spec is stored. If there is a fence already, both bind, because
+// either spec may be stored.
 func (d *Draft) SetFence(fence Fence) {
 	standing := d.state.Fence
 	if standing.Generation != 0 {
@@ -37,8 +37,8 @@ func (d *Draft) SetFence(fence Fence) {
 	d.state.Fence, d.changed = fence, true
 }
 
-// UpdateFence is called with the stored spec. If the fence is for that generation or an earlier one, the
-// fenced spec was stored or never will be: the fence takes the stored spec's limits for what it limits.
+// UpdateFence is called with the stored spec. If the fence is for that generation or an earlier one, the fenced spec
+// was stored or never will be: the fence takes the stored spec's limits for the resources that it limits.
 func (d *Draft) UpdateFence(generation int64, hard corev1.ResourceList) {
 	standing := d.state.Fence
 	if standing.Generation == 0 || standing.Generation > generation {

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Basis identifies what a count was made for.
+// Basis identifies the quota and the spec that a count was made for.
 type Basis struct {
 	// Quota is the UID of the ClusterResourceQuota.
 	Quota types.UID
 	// Generation of its spec.
 	Generation int64
-	// Digest of the parts of the spec that decide what counts. While it is
-	// the same, a count for an older generation still holds.
+	// Digest of the parts of the spec that decide which objects count. While it
+	// is the same, a count for an older generation still holds.
 	Digest string
 }
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// unenforced grants what would have been refused.
+// unenforced grants a charge in place of a refusal.
 func unenforced(refusal Undecided) Granted {
 	return Granted{Remarks: []Remark{{Quota: refusal.Quota, Refusal: refusal}}}
 }
@@ -21,8 +21,8 @@ func (d *Draft) admits(limits Limits, reason Reason) bool {
 	return d.state.Quota == limits.Quota && (reason == NotCounted || reason == NotJoined || reason == Sealed)
 }
 
-// unjudged reserves what nobody could judge, if the ledger has room for it. Of a resource that isn't counted, such as one
-// that can't be listed, nothing is reserved: no count would ever settle it.
+// unjudged reserves a charge that couldn't be judged, if the ledger has room for it. Resources that aren't counted,
+// such as those that can't be listed, are left out: no count would ever settle their amounts.
 func (d *Draft) unjudged(
 	limits Limits, undecided Undecided, reservation Reservation, amounts corev1.ResourceList,
 ) (Decision, corev1.ResourceList) {
@@ -38,8 +38,8 @@ func (d *Draft) unjudged(
 	return unenforced(undecided), amounts
 }
 
-// remarks returns what there is to say of a charge that is granted because nothing is enforced. What replicas hold in
-// escrow is not held against it, because nobody uses it.
+// remarks returns the remarks on a charge that is granted because nothing is enforced. Escrow of other replicas is not
+// held against the charge, because it isn't used.
 func (d *Draft) remarks(limits Limits, amounts, added corev1.ResourceList) []Remark {
 	names := exceeded(limits.Hard, added, d.heldOf)
 	if len(names) == 0 {

@@ -11,39 +11,40 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
-// Decision is the answer to a charge: Granted, Denied, Withheld or Undecided. Whatever
-// is not Granted must not be admitted.
+// Decision is the answer to a charge: Granted, Denied, Withheld or Undecided.
+// Only a Granted charge may be admitted.
 type Decision interface{ decision() }
 
 // Granted says that the charge is reserved in the draft.
 type Granted struct {
-	// Remarks are what the quotas have to say of it all the same. Most charges have none.
+	// Remarks are the remarks of quotas on the grant. Most charges have none.
 	Remarks []Remark
 }
 
-// Remark is what a quota says of a charge that it doesn't refuse.
+// Remark is a quota's comment on a charge that it doesn't refuse.
 type Remark struct {
 	// Quota is the quota's name.
 	Quota string
-	// Refusal is what the answer would have been.
+	// Refusal is the answer that enforcement would have given.
 	Refusal Decision
-	// Unchecked: nobody could judge the charge, and it wasn't reserved.
+	// Unchecked: the charge couldn't be judged, and wasn't reserved.
 	Unchecked bool
 }
 
-// Denied says that the charge doesn't fit. The lists hold only what is exceeded.
+// Denied says that the charge doesn't fit. The lists hold only exceeded
+// resources.
 type Denied struct {
 	// Quota is the quota's name.
 	Quota string
 	// Requested is the charge.
 	Requested corev1.ResourceList
-	// Used is what is used and reserved without it.
+	// Used is the used and reserved amount without the charge.
 	Used corev1.ResourceList
 	// Limited is the limit.
 	Limited corev1.ResourceList
 }
 
-// Resources are what is exceeded, sorted.
+// Resources returns the exceeded resources, sorted.
 func (d Denied) Resources() []corev1.ResourceName { return sortedNames(d.Requested) }
 
 // Withheld says that the charge fits, and that its namespace, some of whose requests seem to have
@@ -52,11 +53,11 @@ func (d Denied) Resources() []corev1.ResourceName { return sortedNames(d.Request
 type Withheld struct {
 	// Quota is the quota's name.
 	Quota string
-	// Requested is what the charge would add.
+	// Requested is the amount that the charge would add.
 	Requested corev1.ResourceList
-	// Held is what the namespace holds so.
+	// Held is the amount that the namespace holds so.
 	Held corev1.ResourceList
-	// Limited is what it may hold so, together with the charge.
+	// Limited is the amount that it may hold so, together with the charge.
 	Limited corev1.ResourceList
 }
 
@@ -64,9 +65,9 @@ type Withheld struct {
 type Undecided struct {
 	// Quota is the quota's name.
 	Quota string
-	// Reason is what is missing.
+	// Reason names the missing knowledge.
 	Reason Reason
-	// Resources are what the charge consists of, sorted.
+	// Resources are the resources of the charge, sorted.
 	Resources []corev1.ResourceName
 	// Members is, with StaleNamespaces, the resourceVersion of a namespace's change
 	// that the caller has to know of.
@@ -115,23 +116,23 @@ func (Undecided) decision() {}
 type Charge struct {
 	Limits      Limits
 	Reservation Reservation
-	// Knowledge is what the caller goes by that the quota covers the namespace.
+	// Knowledge is the caller's evidence that the quota covers the namespace.
 	Knowledge Knowledge
-	// MaxDoubtful is what a namespace may hold if it has doubtful reservations, in percent of a
-	// limit: see Withheld.
+	// MaxDoubtful is the amount that a namespace may hold if it has doubtful reservations, in percent of a limit: see
+	// Withheld.
 	MaxDoubtful int64
 	// Admits: if the ledger can't be read or written, the request is admitted without a reservation.
 	Admits bool
-	// Unjudged: if nothing is enforced and nobody can tell whether the charge fits, it is reserved all the same.
+	// Unjudged: if nothing is enforced and the ledger can't show whether the charge fits, it is reserved all the same.
 	Unjudged bool
 }
 
-// Knowledge is what a caller knew of namespaces when it found that the quota covers
-// the request's namespace.
+// Knowledge is the caller's knowledge of namespaces at the time when it found
+// that the quota covers the request's namespace.
 type Knowledge struct {
-	// Joined is the newest resourceVersion at which any namespace joined the quota, as far as the caller has
-	// seen, or may have joined unseen. The ledger must have counted all that joined until then: what they
-	// brought is missing in it otherwise, wherever the request is made.
+	// Joined is the newest resourceVersion at which any namespace joined the quota, as far as the caller has seen, or
+	// may have joined unseen. The ledger must have counted all namespaces that joined until then. Otherwise it lacks
+	// their objects, and no charge may be granted on it, in any namespace.
 	Joined uint64
 	// All is the resourceVersion up to which the caller has seen all namespaces.
 	All uint64
@@ -139,13 +140,13 @@ type Knowledge struct {
 	// be at least that of the newest change of membership that the ledger has counted:
 	// a caller that has seen less may take the namespace for another quota's.
 	Seen uint64
-	// Asks: the caller has waited for the ledger to count what joined. It may have been counted long ago, and
-	// nobody had a reason to write that.
+	// Asks: the caller has waited for the ledger to count the namespaces that joined. They may have been counted long
+	// ago, without a reason to write that.
 	Asks bool
 }
 
-// Reserve judges a charge and, when it fits, reserves it. Reserving what is
-// reserved already changes nothing, so that a charge whose write may have been lost
+// Reserve judges a charge and, when it fits, reserves it. A charge that is
+// reserved already changes nothing. So a charge whose write may have been lost
 // can be judged again.
 func (d *Draft) Reserve(charge Charge) Decision {
 	decision, amounts := d.judge(charge)
@@ -167,7 +168,7 @@ func (d *Draft) Judge(charge Charge) Decision {
 	return decision
 }
 
-// judge returns the decision, and what a charge that is granted is charged; nil if the ledger can't hold it.
+// judge returns the decision, and the amounts that a granted charge costs; nil if the ledger can't hold them.
 func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 	limits, reservation := d.state.Fence.bind(charge.Limits), charge.Reservation
 	amounts := limits.Charged(reservation.Amounts)
@@ -195,7 +196,7 @@ func (d *Draft) judge(charge Charge) (Decision, corev1.ResourceList) {
 	return Granted{}, amounts
 }
 
-// undecided returns what is decided of a charge that can't be judged for a reason.
+// undecided returns the decision on a charge that can't be judged for a reason.
 func (d *Draft) undecided(limits Limits, charge Charge, amounts corev1.ResourceList, reason Reason) (Decision, corev1.ResourceList) {
 	undecided := Undecided{Quota: limits.Name, Reason: reason, Resources: sortedNames(amounts), Unenforced: limits.Advisory}
 	switch joined := charge.Knowledge.Joined; {
@@ -223,7 +224,7 @@ func exceeded(hard, added corev1.ResourceList, taken func(corev1.ResourceName) r
 	return exceeded
 }
 
-// addedTo returns what amounts add to a slot. What it holds already may be larger: then they add nothing.
+// addedTo returns the amounts by which a slot grows. If the slot already holds more than the amounts, they add nothing.
 func addedTo(held, amounts corev1.ResourceList) corev1.ResourceList {
 	added := make(corev1.ResourceList, len(amounts))
 	for name, amount := range amounts {
@@ -237,7 +238,8 @@ func addedTo(held, amounts corev1.ResourceList) corev1.ResourceList {
 	return added
 }
 
-// chargedOf returns what counts against the limit of a resource: used and reserved.
+// chargedOf returns the used and reserved amount of a resource, which counts
+// against its limit.
 func (d *Draft) chargedOf(name corev1.ResourceName) resource.Quantity {
 	charged := d.state.Used[name].DeepCopy()
 	charged.Add(d.index.reserved[name])
@@ -268,8 +270,8 @@ func (d *Draft) hasRoomFor(reservation Reservation, limits Limits) bool {
 	return len(d.state.Reservations) < most && d.index.bytes+reservation.size() <= bytes
 }
 
-// unknown returns what the state doesn't know to decide the charge; empty if it
-// knows enough.
+// unknown returns the Reason if the state knows too little to decide the charge;
+// empty if it knows enough.
 func (d *Draft) unknown(limits Limits, caller Knowledge, amounts corev1.ResourceList) Reason {
 	switch {
 	case d.state.Quota == limits.Quota && d.state.Generation > limits.Generation:
@@ -306,8 +308,8 @@ func (d *Draft) Release(key Key) {
 	d.end(key, &d.ends.Released)
 }
 
-// Drop removes an expired reservation that a live look found without an
-// object. One that was renewed since that look stays.
+// Drop removes an expired reservation that a live look found without an object. A
+// reservation that was renewed since that look stays.
 func (d *Draft) Drop(expired Reservation) {
 	if held, known := d.state.Reservations[expired.Key()]; known && held.Life() == expired.Life() {
 		d.end(expired.Key(), &d.ends.Expired)

@@ -16,25 +16,25 @@ import (
 
 // Observation is one snapshot of a count. All its parts are of the same instant.
 type Observation struct {
-	// Basis is what was counted for.
+	// Basis is the quota and the spec that the count was made for.
 	Basis
 	// Hard is the limit that was counted for, for each limited resource. Advisory: it refuses nothing.
 	Hard     corev1.ResourceList
 	Advisory bool
 	// Used is the count, for each limited resource.
 	Used corev1.ResourceList
-	// Sources are what each limited resource is counted from.
+	// Sources are the resources that each limited resource is counted from.
 	// resource name -> resources whose objects use it
 	Sources map[corev1.ResourceName][]schema.GroupResource
-	// Counted is how far the count has come, for what has been listed at
-	// least once.
+	// Counted is the version that the count has reached, for each source that was
+	// listed at least once.
 	Counted map[schema.GroupResource]uint64
-	// Touched is, for each source and for Namespaces, the newest version that changed
-	// what is counted. An older view of the source counts something else, even if the
-	// sums are equal. It is at most Counted.
+	// Touched is, for each source and for Namespaces, the newest version that
+	// changed the count. An older view of the source counts something else, even
+	// if the sums are equal. It is at most Counted.
 	Touched map[schema.GroupResource]uint64
-	// Joined is the newest version in which a namespace came under the quota, or may have left it and come
-	// back: what it uses is in no older count. It is at most the Touched of Namespaces.
+	// Joined is the newest version in which a namespace came under the quota, or may have left it and come back: no
+	// older count has its objects. It is at most the Touched of Namespaces.
 	Joined uint64
 	// Members is the resourceVersion up to which the count has every namespace that joined.
 	Members uint64
@@ -43,14 +43,13 @@ type Observation struct {
 	Seen func(Reservation) bool
 }
 
-// Settle replaces what is used by a newer count and removes the reservations of the objects that the count
-// includes.
+// Settle replaces Used by a newer count and removes the reservations of the objects that the count includes.
 //
-// It skips a source that the count has not listed, or has followed less far than the ledger, because an older
-// view would undo what a newer one counted, and a settled charge would be lost. Reservations keep the amounts
-// of such a source. If namespaces only left, those that stayed use at most what the ledger says of it, so that
-// holds. But if namespaces joined, nobody knows what they use of such a source. Then nothing that is counted from
-// it is granted until a count has come so far.
+// It skips a source that the count has not listed, or has followed less far than the ledger, because an older view
+// would undo what a newer one counted, and a settled charge would be lost. Reservations keep the amounts of such a
+// source. If namespaces only left, those that stayed use at most the ledger's Used, so that holds. But if namespaces
+// joined, their use of such a source is unknown. Then nothing that is counted from it is granted until a count has come
+// so far.
 //
 // How far the count has come is stored with it if an older view could count something else. Otherwise that
 // alone is no reason for a write.
@@ -77,8 +76,8 @@ func (d *Draft) Settle(count Observation) {
 	}
 }
 
-// admitMembers records up to where all that joined is counted. Of another count, or of one that was
-// forgotten, nothing holds.
+// admitMembers records up to where all that joined is counted. If the count is of another basis, or was forgotten,
+// nothing of the earlier record holds.
 func (d *Draft) admitMembers(count Observation, behind func(schema.GroupResource) bool) {
 	if behind(Namespaces) {
 		return
@@ -92,8 +91,8 @@ func (d *Draft) admitMembers(count Observation, behind func(schema.GroupResource
 	}
 }
 
-// settleReservation removes the amounts of a reservation whose object was counted,
-// but for those that other sources are still to be counted for.
+// settleReservation removes the amounts of a reservation whose object was
+// counted, except amounts that are counted from other sources.
 func (d *Draft) settleReservation(key Key, reservation Reservation, waiting map[corev1.ResourceName]bool) {
 	left := corev1.ResourceList{}
 	for name, amount := range reservation.Amounts {
@@ -115,9 +114,9 @@ func (d *Draft) settleReservation(key Key, reservation Reservation, waiting map[
 // comes as far as that, so none is settled. The bits below it tell two Forgets apart.
 const forgotten = 1 << 63
 
-// Forget forgets what is used, because objects may have been stored that nobody was
-// asked about. Nothing is granted until Demand tells how far a count must have come to
-// include them, and such a count is settled. What is in flight stays. The mark is a number that is used once.
+// Forget forgets Used, because objects may have been stored without a request to the operator. Nothing is granted until
+// Require sets how far a count must have come to include them, and such a count is settled. Reservations and escrows
+// stay. The mark is a number that is used once.
 func (d *Draft) Forget(mark uint64) {
 	counted := cloneCounted(d.state.Counted)
 	counted[Namespaces] = forgotten | mark
@@ -162,8 +161,8 @@ func (d *Draft) Listed(newest map[schema.GroupResource]uint64) {
 	}
 }
 
-// Require sets how far a count must have come before it is settled, after the Forget of that mark. If use was
-// forgotten again since, newest may lack what was stored meanwhile, and nothing changes.
+// Require sets how far a count must have come before it is settled, after the Forget of that mark. If use was forgotten
+// again since, newest may lack objects that were stored meanwhile, and nothing changes.
 func (d *Draft) Require(mark uint64, newest map[schema.GroupResource]uint64) {
 	if mark == 0 || d.state.Forgotten() != mark {
 		return
@@ -176,18 +175,18 @@ func (d *Draft) Require(mark uint64, newest map[schema.GroupResource]uint64) {
 	d.state.Counted, d.changed = counted, true
 }
 
-// Weight tells what a settle changes, and who waits for that.
+// Weight describes the effect of a settle, and whether anything waits for it.
 type Weight struct {
 	// Changes: the settle changes something.
 	Changes bool
-	// Waits: it may wait for other changes to share a write with, because it leaves used + reserved as it is:
-	// then every charge is judged alike before and after. It may not if somebody waits for it: a quota that
-	// is not counted, and a namespace that joined.
+	// Waits: it may wait for other changes to share a write with, because it leaves used + reserved as it is: then
+	// every charge is judged alike before and after. It may not if a quota that is not counted, or a namespace that
+	// joined, waits for it.
 	Waits bool
-	// Far: only sums change, and at least a quarter of every limit is free before and after. So only a charge
-	// for more than that could tell the difference. If nothing is refused, nobody waits for room.
+	// Far: only sums change, and at least a quarter of every limit is free before and after. So only a charge for more
+	// than that could tell the difference. If nothing is refused, no charge waits for room.
 	Far bool
-	// Frees: it frees something, for which somebody may wait.
+	// Frees: it frees something, and charges may wait for that.
 	Frees bool
 }
 
@@ -272,8 +271,8 @@ func (s State) Untaken(count Observation) error {
 		first.String(), s.Counted[first], count.Counted[first])
 }
 
-// behind returns which sources of the count must not be used. How far they were
-// followed holds whatever quota they were counted for.
+// behind returns a function that reports whether a source of the count must not
+// be used. The versions that it reached hold for every quota.
 func (d *Draft) behind(count Observation) func(schema.GroupResource) bool {
 	late := func(source schema.GroupResource) bool {
 		version, listed := count.Counted[source]
@@ -296,8 +295,8 @@ func (d *Draft) touched(count Observation, behind func(schema.GroupResource) boo
 	return false
 }
 
-// settledUse returns what is used by the count, and of which resources the
-// count was not taken because a source is behind.
+// settledUse returns the use by the count, and the resources that were not taken
+// because a source is behind.
 func (d *Draft) settledUse(
 	count Observation, behind func(schema.GroupResource) bool,
 ) (used corev1.ResourceList, waiting map[corev1.ResourceName]bool) {
@@ -335,8 +334,8 @@ func (d *Draft) advance(count Observation, behind func(schema.GroupResource) boo
 	d.state.Counted = counted
 }
 
-// dropUncounted removes the sources that the count doesn't have any more, so that the ledger
-// tells from what it was counted.
+// dropUncounted removes the sources that the count doesn't have any more. So the ledger lists only sources of its
+// count.
 func dropUncounted(counted map[schema.GroupResource]uint64, count Observation) bool {
 	before := len(counted)
 	maps.DeleteFunc(counted, func(source schema.GroupResource, _ uint64) bool {

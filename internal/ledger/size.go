@@ -8,12 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// separators are what a stored reservation has besides its fields: quotes, blanks, slashes, a
-// comma, when it ends, and whether it is doubtful.
+// separators is the size of a stored reservation without its fields: quotes, blanks, slashes, a comma, when it ends,
+// and whether it is doubtful.
 const separators = 33
 
-// Size is how many bytes a reservation takes at most as it is stored; zero for none. What
-// isn't a letter, a digit or one of -._~ is stored as three bytes, or as itself.
+// Size is how many bytes a reservation takes at most as it is stored; zero for
+// none. A byte other than a letter, a digit or one of -._~ is stored as three
+// bytes, or as itself.
 func (r Reservation) Size() int { return r.size() }
 
 func (r Reservation) size() int {

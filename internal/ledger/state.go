@@ -19,10 +19,10 @@ import (
 var Namespaces = schema.GroupResource{Resource: "namespaces"}
 
 const (
-	// MaxReservations bounds what one ledger holds in flight.
+	// MaxReservations bounds the reservations in one ledger.
 	MaxReservations = 5000
-	// MaxBytes bounds what they take as they are stored. With what else a ledger has, the
-	// object stays below 1 MiB; etcd takes 1.5 MiB.
+	// MaxBytes bounds their size as stored. With the other fields of a ledger,
+	// the object stays below 1 MiB; etcd takes 1.5 MiB.
 	MaxBytes = 900 << 10
 )
 
@@ -41,10 +41,11 @@ type Reservation struct {
 	// From is the resourceVersion that an update started from; empty for a creation. Only a later version of
 	// the object settles the reservation.
 	From string
-	// Attempt is the UID of the AdmissionRequest. Nothing but the attempt itself changes
-	// or releases its reservation, whoever else claims the object's UID.
+	// Attempt is the UID of the AdmissionRequest. Only the attempt itself changes
+	// or releases its reservation, even if another attempt claims the object's
+	// UID.
 	Attempt string
-	// Amounts are what admission charged.
+	// Amounts are the amounts that admission charged.
 	Amounts corev1.ResourceList
 	// Expiry is for people: when the reservation ends by the clock of its writer. See Life.
 	Expiry time.Time
@@ -63,9 +64,9 @@ func (r Reservation) Key() Key {
 	return Key{UID: r.UID, Attempt: r.Attempt}
 }
 
-// slot is what at most one of several attempts can win: a name that can be
-// created once, or a version of an object that can be updated once. The
-// attempts in a slot are charged as the largest of them.
+// slot identifies attempts of which at most one can win: a name that can be
+// created once, or a version of an object that can be updated once. The attempts
+// in a slot are charged as the largest of them.
 type slot struct {
 	resource        schema.GroupResource
 	namespace, name string
@@ -82,9 +83,9 @@ func (r Reservation) slot() slot {
 	return made
 }
 
-// isUnmistakable reports whether a name is of the characters of a DNS subdomain. The API
-// server stores some objects, such as Roles, under other names too. Those that aren't valid
-// UTF-8 become equal once they are JSON.
+// isUnmistakable reports whether a name is of the characters of a DNS subdomain.
+// The API server stores some objects, such as Roles, under other names too. Names
+// that aren't valid UTF-8 become equal once they are JSON.
 func isUnmistakable(name string) bool {
 	for i := range len(name) {
 		switch c := name[i]; {
@@ -98,34 +99,36 @@ func isUnmistakable(name string) bool {
 
 // State is a ledger at one instant. It is immutable: change it through a Draft.
 type State struct {
-	// Basis is what Used was counted for; zero before the first count.
+	// Basis is the quota and the spec that Used was counted for; zero before the
+	// first count.
 	Basis
-	// Used is what has been observed. A resource that is missing here has not
-	// been counted.
+	// Used has the counted amounts. A resource that is missing here has not been
+	// counted.
 	Used corev1.ResourceList
 	// Counted is how far Used includes each resource. For Namespaces it is the newest version at which a
 	// namespace joined or left. A charge is judged only if its caller and the ledger know the same of that.
 	//
 	// resource -> resourceVersion up to which it is included
 	Counted map[schema.GroupResource]uint64
-	// Joined is the resourceVersion up to which Used has every namespace that joined. It is raised in writes
-	// that happen anyway, by everybody who has seen that none joined since. See Members.
+	// Joined is the resourceVersion up to which Used has every namespace that joined. It is raised in writes that
+	// happen anyway, by each replica that has seen that no namespace joined since. See Members.
 	Joined uint64
-	// Asked is how far a caller has asked it to be raised; zero if nobody waits for that.
+	// Asked is the version to which a caller has asked to raise Joined; zero if
+	// no caller waits for that.
 	Asked uint64
 	// Reservations are the charges in flight.
 	// Key -> reservation
 	Reservations map[Key]Reservation
 	// Fence has the lowered limits of a spec that is about to be stored; zero for none.
 	Fence Fence
-	// Sealed isn't zero if nothing is granted, because what was in flight when the ledger was made may not all be in it. It
-	// tells people since when that is so, by the clock of its writer.
+	// Sealed isn't zero if nothing is granted, because the ledger may lack requests that were in flight when it was
+	// made. It shows people since when that is so, by the clock of its writer.
 	Sealed time.Time
 	// index is of Reservations; nil where it has to be made first.
 	index *index
 }
 
-// index is what every batch needs to know of all reservations. Made again for
+// index has the sums of all reservations, which every batch needs. Made again for
 // each batch, it took most of the batch's time.
 //
 // Invariant: it agrees with the Reservations of the State that it belongs to.
@@ -143,8 +146,7 @@ type index struct {
 // Members is the resourceVersion up to which Used has every namespace that joined.
 func (s State) Members() uint64 { return max(s.Joined, s.Counted[Namespaces]) }
 
-// Indexed returns the same state with its reservations added up, so that whoever asks for their sums
-// doesn't have to.
+// Indexed returns the same state with its reservations added up, which saves later readers that work.
 func (s State) Indexed() State {
 	if s.index == nil {
 		return Edit(s).State()
@@ -167,8 +169,7 @@ type Draft struct {
 	index   *index
 	changed bool
 	ends    Ends
-	// suspects is what each namespace holds that has doubtful reservations; nil if it has to be
-	// gathered first.
+	// suspects has the amounts of each namespace with doubtful reservations; nil if they must be gathered first.
 	suspects map[string]corev1.ResourceList
 }
 
@@ -223,8 +224,8 @@ func (d *Draft) State() State {
 // afterwards.
 func (d *Draft) Peek() State { return d.state }
 
-// Changed reports whether the draft differs from what it was made from in
-// anything that must be stored.
+// Changed reports whether the draft differs from its base in anything that must
+// be stored.
 func (d *Draft) Changed() bool {
 	return d.changed
 }
@@ -237,12 +238,12 @@ func (d *Draft) Ends() Ends {
 // Quota returns the UID of the quota that the draft is a ledger of.
 func (d *Draft) Quota() types.UID { return d.state.Quota }
 
-// Charged returns what counts against the limits: used and reserved.
+// Charged returns the used and reserved amounts, which count against the limits.
 func (d *Draft) Charged() corev1.ResourceList {
 	return quota.Add(d.state.Used, d.index.reserved)
 }
 
-// heldOf returns what is used and reserved for objects. What replicas hold in escrow is no part of it.
+// heldOf returns the used amount and the amount that is reserved for objects. Escrow of replicas is no part of it.
 func (d *Draft) heldOf(name corev1.ResourceName) resource.Quantity {
 	held := d.chargedOf(name)
 	held.Sub(d.index.escrowed[name])
@@ -266,8 +267,8 @@ func (d *Draft) put(reservation Reservation) {
 	d.recharge(slot, before)
 }
 
-// end removes a reservation, if there is one, and counts it among those that
-// ended in the same way.
+// end removes a reservation, if there is one, and counts it among the
+// reservations that ended in the same way.
 func (d *Draft) end(key Key, alike *int) {
 	if _, known := d.state.Reservations[key]; known {
 		d.remove(key)
@@ -331,7 +332,8 @@ func move(sum, before, after corev1.ResourceList) {
 	}
 }
 
-// slotAmounts returns what a slot is charged. The list must not be changed.
+// slotAmounts returns the amounts that a slot is charged. The list must not be
+// changed.
 func (d *Draft) slotAmounts(slot slot) corev1.ResourceList {
 	keys := d.index.slots[slot]
 	if len(keys) == 1 { // nearly always
@@ -354,7 +356,7 @@ func without(keys []Key, gone Key) []Key {
 	return kept
 }
 
-// cloneCounted copies what a settle may extend.
+// cloneCounted copies the versions, because a settle may extend them.
 func cloneCounted(counted map[schema.GroupResource]uint64) map[schema.GroupResource]uint64 {
 	if counted == nil {
 		return map[schema.GroupResource]uint64{}

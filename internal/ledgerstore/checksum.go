@@ -22,16 +22,17 @@ import (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // a constant, which Go has no literal for
 
 // Intact reports whether the ledger is as a Store wrote it. It is no defence
-// against an attacker, who can compute the checksum too, but detects what people
-// and tools do: an edit of any entry, and an older ledger that is put back, for
-// the checksum holds for one generation of one object alone.
+// against an attacker, who can compute the checksum too, but detects edits by
+// people and tools: a change of any entry, and an older ledger that is put back,
+// because the checksum holds for one generation of one object alone.
 func Intact(object *quotav1.QuotaLedger) bool {
 	at := edition{uid: object.UID, generation: object.Generation}
 	return object.Entries.Checksum == checksum(ownerOf(object), at, &object.Entries)
 }
 
-// edition is a generation of an object. The API server counts the changes of all but
-// metadata from 1; whose the first is nobody knows before it is stored.
+// edition is a generation of an object. The API server counts the changes of all
+// but metadata from 1; the UID of the first edition is unknown before it is
+// stored.
 type edition struct {
 	uid        types.UID
 	generation int64
@@ -46,9 +47,9 @@ func ownerOf(object *quotav1.QuotaLedger) types.UID {
 	return ""
 }
 
-// checksum is of what a ledger of an owner says in one edition, in the order of the
-// fields, one a line. Of 100 reservations it takes 4 µs, where to encode and marshal
-// them takes 160.
+// checksum returns the checksum of a ledger's fields with its owner and edition,
+// in the order of the fields, one a line. Of 100 reservations it takes 4 µs,
+// where to encode and marshal them takes 160.
 func checksum(owner types.UID, at edition, entries *quotav1.QuotaLedgerEntries) string {
 	sum, text := uint32(0), make([]byte, 0, 512) // room for nearly any reservation
 	line := func(part string) {

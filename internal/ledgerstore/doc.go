@@ -3,10 +3,9 @@
 
 // Package ledgerstore keeps ledgers in QuotaLedger objects.
 //
-// It implements the Store of package driver with compare-and-swap on
-// resourceVersion, and owns the encoding of reservations: one short string
-// each, for the API server pays for structure at every write. It doesn't know
-// why a charge was made or who waits for it.
+// It implements the Store of package driver with compare-and-swap on resourceVersion, and owns the encoding of
+// reservations: one short string each, for the API server pays for structure at every write. It knows neither the
+// reason of a charge nor its caller.
 //
 // Invariants:
 //

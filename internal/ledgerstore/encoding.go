@@ -25,9 +25,9 @@ import (
 //
 //	uid attempt from group/version/resource namespace name expiry amounts
 //
-// expiry is in Unix seconds, with a question mark if the reservation is doubtful; amounts are name=quantity, separated by commas
-// and sorted. All text is escaped as in a path, whoever it is from: nothing that is
-// reserved makes a ledger that can't be read.
+// expiry is in Unix seconds, with a question mark if the reservation is doubtful; amounts are name=quantity, separated
+// by commas and sorted. All text is escaped as in a path, also text from users: no reservation makes a ledger
+// unreadable.
 const (
 	fields   = 8
 	doubtful = "?"
@@ -39,8 +39,8 @@ type format struct {
 	decode func(string) (ledger.Reservation, error)
 }
 
-// Decoder returns what reads reservations of an encoding; false for an encoding that
-// this release doesn't know.
+// Decoder returns the function that reads reservations of an encoding; false for
+// an encoding that this release doesn't know.
 func Decoder(encoding int32) (decode func(string) (ledger.Reservation, error), known bool) {
 	if encoding > newest {
 		return nil, false
@@ -68,7 +68,7 @@ func Encode(reservation ledger.Reservation) string {
 	}, " ")
 }
 
-// Decode reads what Encode wrote.
+// Decode reads the text that Encode wrote.
 func Decode(text string) (ledger.Reservation, error) {
 	part := strings.Split(text, " ")
 	if len(part) != fields {

@@ -8,7 +8,7 @@ package ledgerstore
 // doesn't know can neither grant nor refuse. So a new encoding takes two releases:
 //
 //  1. newest is raised: the release reads the new one too, and writes the old one;
-//  2. written is raised: the next release writes what the one before can read.
+//  2. written is raised: the next release writes the encoding that the one before can read.
 //
 // Then any two neighbours run side by side, and either can be rolled back to the
 // other. While they do, each swap rewrites the whole ledger in the writer's encoding:
@@ -23,7 +23,7 @@ package ledgerstore
 const (
 	// newest is the newest encoding that this release reads.
 	newest int32 = 2
-	// written is the one that it writes.
+	// written is the encoding that this release writes.
 	written int32 = 2
 )
 

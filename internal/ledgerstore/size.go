@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// frame is what every stored ledger has besides what Size adds up: the names of
-	// fields, dates, numbers and punctuation.
+	// frame is the size of a stored ledger without the parts that Size adds up:
+	// the names of fields, dates, numbers and punctuation.
 	frame = 340
 	// ownerFrame is the same of an owner reference.
 	ownerFrame = 100
