@@ -132,7 +132,7 @@ type Charge struct {
 type Knowledge struct {
 	// Joined is the newest resourceVersion at which any namespace joined the quota, as far as the caller has seen, or
 	// may have joined unseen. The ledger must have counted all namespaces that joined until then. Otherwise it lacks
-	// their objects, and no charge may be granted on it, in any namespace.
+	// their objects, and that matters to requests in every namespace.
 	Joined uint64
 	// All is the resourceVersion up to which the caller has seen all namespaces.
 	All uint64

@@ -1,12 +1,11 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine is all enforcement of one quota in one process, as a pure state
-// machine: Step takes what happened and returns what to do.
+// Package machine is all enforcement of one quota in one process, as a pure state machine: Step takes an event and
+// returns effects.
 //
-// It has no clock, client, context, goroutine, lock or log. Package driver adds these
-// around it, once. Whatever happens in a cluster can therefore be simulated, step by
-// step, with several machines in one goroutine.
+// It has no clock, client, context, goroutine, lock or log. Package driver adds these around it, once. So each event in
+// a cluster can be simulated, step by step, with several machines in one goroutine.
 //
 //	events                                    effects
 //	Charge · Edit · Cancel   callers          Answer
@@ -22,25 +21,22 @@
 //	  │ arrives             │          └───────────────────────┘                  ▼
 //	  │                     └──────────── has room again ───────────────────── parked
 //
-// Charges and edits that wait form a batch. A batch is judged in order on the newest
-// ledger known, written with one compare-and-swap, and only then answered. While one
-// write is under way, the next batch gathers. A charge that does not fit is parked for
-// a moment and judged with every batch that may have room for it, because what was just
-// deleted takes a moment to be counted. What the count has seen is settled in the same
-// writes.
+// Charges and edits that wait form a batch. A batch is judged in order on the newest ledger known, written with one
+// compare-and-swap, and only then answered. While one write is under way, the next batch gathers. A charge that does
+// not fit is parked for a moment and judged with every batch that may have room for it, because the count includes
+// deletions only after a moment. Changes of the count are settled in the same writes.
 //
-// After the count or the ledger has changed, the machine weighs a settle: it asks for the
-// count, and finds out what a settle by it would change. If that is nothing, it doesn't
-// settle. If used + reserved would stay as they are, the settle may wait for other
-// changes, to share a write with them. Otherwise it makes a batch due.
+// After the count or the ledger has changed, the machine weighs a settle: it asks for the count, and computes the
+// changes that a settle by it would make. If there are none, it doesn't settle. If used + reserved would stay as they
+// are, the settle may wait for other changes, to share a write with them. Otherwise it makes a batch due.
 //
 // Invariants:
 //
 //   - nothing is granted before the write that reserves it has succeeded;
 //   - nothing is denied on a state that was read before the charge arrived, nor
 //     because of another charge whose write has not succeeded;
-//   - if there is no ledger, or somebody edited it, everything is undecided and
-//     nothing is written, because what is in flight is not known;
+//   - if there is no ledger, or it was edited, everything is undecided and nothing is written, because the charges in
+//     flight are not known;
 //   - each charge is answered once, unless its caller gave up: then it is released;
 //   - at most one call is under way, and an event that no call can have caused changes
 //     nothing and is reported.

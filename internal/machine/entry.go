@@ -50,8 +50,8 @@ const (
 // apply runs the entry on the draft of base and keeps the decision until it is final.
 // A denial by limits that are not those of the spec says nothing.
 //
-// An edit of a ledger that is void changes nothing: nothing may be written over such a
-// ledger. What was to be released expires.
+// An edit of a ledger that is void changes nothing: nothing may be written over
+// such a ledger. The reservations that the edit would have released expire.
 func (e *entry) apply(draft *ledger.Draft, base *Snapshot) {
 	switch {
 	case e.change != nil && base.void():
@@ -104,7 +104,7 @@ func (e *entry) deadline() time.Time {
 	return later(e.patience, e.awaitUntil)
 }
 
-// isOver reports whether nobody needs the entry any more.
+// isOver reports whether the entry is no longer needed.
 func (e *entry) isOver(now time.Time) bool {
 	return e.abandoned || !e.until.IsZero() && now.After(e.until)
 }

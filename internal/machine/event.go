@@ -10,11 +10,11 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// Event is what happened.
+// Event is an input of Step.
 type Event interface{ event() }
 
-// RequestID identifies a charge or an edit that somebody waits for. Zero is for an
-// edit that nobody waits for and, in a Cancel, for a charge that was answered.
+// RequestID identifies a charge or an edit whose caller waits. Zero is for an
+// edit without a waiting caller and, in a Cancel, for a charge that was answered.
 type RequestID uint64
 
 // Charge asks for a decision, which an Answer gives.
@@ -33,14 +33,15 @@ type Charge struct {
 type Edit struct {
 	ID     RequestID
 	Change func(*ledger.Draft)
-	// Until is when an edit that nobody waits for is given up.
+	// Until is when an edit without a waiting caller is given up.
 	Until time.Time
 	// Written: the ledger is written even if nothing changes, which proves that it can be.
 	Written bool
 }
 
-// Cancel says that the caller of a charge or an edit has gone, or that a charge that was
-// granted isn't needed. Whatever was reserved for it is released.
+// Cancel says that the caller of a charge or an edit has gone, or that a charge
+// that was granted isn't needed. The reservation for it, if there is any, is
+// released.
 type Cancel struct {
 	// ID is zero for a charge that was answered.
 	ID RequestID
@@ -83,7 +84,7 @@ type Loaded struct {
 
 // Swapped replies to a Swap.
 type Swapped struct {
-	// Version is what was written.
+	// Version is the version that was written.
 	Version Version
 	// Took is how long the write took.
 	Took time.Duration
@@ -93,8 +94,7 @@ type Swapped struct {
 	Err error
 }
 
-// Return says that the process is about to stop: what is held in escrow is given back, and no more is
-// taken.
+// Return says that the process is about to stop: its escrow is given back, and no more is taken.
 type Return struct{}
 
 // Tick says that time has passed.
@@ -117,7 +117,7 @@ func (Return) event()   {}
 func (Tick) event()     {}
 func (End) event()      {}
 
-// Effect is what to do.
+// Effect is an action that Step asks for.
 type Effect interface{ effect() }
 
 // Load asks for a live read of the ledger and of the version of the quota's spec. The
@@ -128,7 +128,8 @@ type Load struct{}
 type Swap struct {
 	Previous Version
 	Next     ledger.State
-	// Recalls: it only asks for the escrows of others. What was counted is settled later.
+	// Recalls: it only asks for the escrows of others. The count is settled
+	// later.
 	Recalls bool
 }
 
@@ -167,7 +168,7 @@ type Failed struct{ Err error }
 // Impossible reports an event that cannot have happened. It changed nothing.
 type Impossible struct{ Err error }
 
-// Untaken reports that the ledger has not taken the count for five seconds: what is deleted makes no room, and charges may be
+// Untaken reports that the ledger has not taken the count for five seconds: deletions make no room, and charges may be
 // undecided. Once it has taken the count, Since is zero.
 type Untaken struct {
 	Since time.Time
@@ -191,16 +192,18 @@ var (
 	ErrBusy = errors.New("too many requests wait for this quota")
 	// ErrEnded is the answer once the process stops.
 	ErrEnded = errors.New("the operator is stopping")
-	// ErrNoLedger is the answer to an edit if there is no ledger, or somebody edited it.
+	// ErrNoLedger is the answer to an edit if there is no ledger, or if it was
+	// edited by anyone but the operator.
 	ErrNoLedger = errors.New("there is no ledger that could be changed")
 	// ErrConflict says that the ledger is no longer at the version that was read.
 	ErrConflict = errors.New("the ledger has changed since it was read")
-	// ErrRejected says that the API server won't store a ledger because of what is in it.
+	// ErrRejected says that the API server won't store a ledger because of its
+	// content.
 	ErrRejected = errors.New("the ledger can't be stored so")
 	// ErrStore is the answer when calls have failed for three seconds.
 	ErrStore = errors.New("its ledger can't be read or written")
-	// ErrUnreadable says that this process can't understand the ledger, and won't:
-	// nobody needs to wait for it.
+	// ErrUnreadable says that this process can't understand the ledger, and never
+	// will: callers needn't wait.
 	ErrUnreadable = errors.New("the ledger can't be understood")
 
 	// ErrBackwards says that the store went back: it was restored from a backup.

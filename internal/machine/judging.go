@@ -10,9 +10,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// attempt judges the batch, and writes the result. The same write records the grants from escrow, and frees
-// what is left of it. To record grants is no reason to write early, unless the batch has charges, because the
-// escrow was too small for these.
+// attempt judges the batch, and writes the result. The same write records the grants from escrow, and frees the rest of
+// it. To record grants is no reason to write early, unless the batch has charges, because the escrow was too small for
+// these.
 func (m *Machine) attempt(b *batch) {
 	b.phase, b.purpose = ready, change
 	m.escrow.see(m.now, b.base.State)
@@ -37,8 +37,8 @@ func (m *Machine) attempt(b *batch) {
 	}
 }
 
-// judgeWithEscrow judges all entries. It reports whether what was granted from escrow is recorded in the
-// draft, and whether there is a reason to write it.
+// judgeWithEscrow judges all entries. It reports whether grants from escrow are recorded in the draft, and whether
+// there is a reason to write it.
 func (m *Machine) judgeWithEscrow(b *batch) (draft *ledger.Draft, records, writes bool) {
 	records, writes = b.records || !m.escrow.isOff() && slices.ContainsFunc(b.entries, (*entry).reserves), true
 	if !records && m.escrow.isHeld(b.base.State) {
@@ -47,8 +47,8 @@ func (m *Machine) judgeWithEscrow(b *batch) (draft *ledger.Draft, records, write
 	return m.judge(b, records), records, writes
 }
 
-// judge judges all entries on the base of a batch. If it records, what was granted from escrow is in the
-// draft, and the escrow isn't.
+// judge judges all entries on the base of a batch. If it records, the draft has the grants from escrow in place of the
+// escrow.
 func (m *Machine) judge(b *batch, records bool) *ledger.Draft {
 	draft := ledger.Edit(b.base.State)
 	if records && !b.base.void() {
@@ -68,8 +68,8 @@ func (m *Machine) judge(b *batch, records bool) *ledger.Draft {
 	return draft
 }
 
-// write writes a draft, if anything is changed in it, and answers otherwise. If what was granted from escrow
-// is recorded in it, the next escrow is taken.
+// write writes a draft, if anything is changed in it, and answers otherwise. If the draft records grants from escrow,
+// the next escrow is taken.
 func (m *Machine) write(b *batch, draft *ledger.Draft, records bool) {
 	b.flight = nil
 	if records {

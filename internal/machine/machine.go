@@ -14,7 +14,8 @@ import (
 type Machine struct {
 	options Options
 
-	// queue has what arrived since the last batch, in order of arrival.
+	// queue has the entries that arrived since the last batch, in order of
+	// arrival.
 	queue []*entry
 	// charges is how many of the queue are charges.
 	charges int
@@ -55,7 +56,8 @@ func New(options Options) *Machine {
 	return &Machine{options: options, escrow: newEscrow(options.Escrow)}
 }
 
-// Step takes an event that happened now and returns what to do. Time must not go back.
+// Step takes an event that happened now and returns the effects that the caller
+// must carry out. Time must not go back.
 func (m *Machine) Step(now time.Time, event Event) []Effect {
 	m.now, m.effects = now, nil
 	switch event := event.(type) {
@@ -85,17 +87,17 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 	return m.effects
 }
 
-// Current returns the newest ledger that the machine knows, which may be older than
-// what is stored.
+// Current returns the newest ledger that the machine knows, which may be older
+// than the stored one.
 func (m *Machine) Current() Snapshot { return m.known.snapshot }
 
-// Patience returns how long a charge that arrives now waits for room. The more wait
-// already, the less: what comes free is theirs.
+// Patience returns how long a charge that arrives now waits for room. The more
+// charges wait already, the shorter: freed room is theirs first.
 func (m *Machine) Patience() time.Duration {
 	return m.options.Patience * crowd / time.Duration(crowd+len(m.parked)+m.charges)
 }
 
-// Idle reports whether nobody waits and nothing is under way.
+// Idle reports whether no caller waits and nothing is under way.
 func (m *Machine) Idle() bool { return m.work == nil && len(m.queue)+len(m.parked) == 0 }
 
 func (m *Machine) emit(effect Effect) { m.effects = append(m.effects, effect) }
@@ -134,8 +136,9 @@ func (m *Machine) enqueue(added *entry) {
 	}
 }
 
-// cancel forgets a charge whose caller has gone, and takes back what it reserved: it
-// may be written already, or be in a write that is under way or whose reply was lost.
+// cancel forgets a charge whose caller has gone, and takes its reservation back:
+// it may be written already, or be in a write that is under way or whose reply
+// was lost.
 func (m *Machine) cancel(event Cancel) {
 	waiting := func(e *entry) bool { return event.ID != 0 && e.id == event.ID }
 	written := !m.escrow.cancel(event.Reserved, &m.known)
@@ -155,9 +158,9 @@ func (m *Machine) cancel(event Cancel) {
 	}
 }
 
-// seen takes a ledger that a watch has shown. If it is newer than what is known, another
-// replica wrote it, or this one did and the reply is under way (known.own). There may be room
-// in it for those that are parked, and reservations of objects that are counted already.
+// seen takes a ledger that a watch has shown. If it is newer than what is known, another replica wrote it, or this one
+// did and the reply is under way (known.own). There may be room in it for parked charges, and reservations of objects
+// that are counted already.
 func (m *Machine) seen(snapshot Snapshot) {
 	if m.known.keep(snapshot) {
 		m.known.other(snapshot.Version, m.now)
@@ -174,7 +177,8 @@ func (m *Machine) replaced(snapshot Snapshot) {
 	}
 }
 
-// proceed begins what is due, and asks to be woken for what is due next.
+// proceed begins the work that is due, and asks for a wake-up at the next due
+// time.
 func (m *Machine) proceed() {
 	if m.work != nil {
 		m.goOn()

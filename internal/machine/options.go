@@ -13,13 +13,12 @@ type Options struct {
 	// PaceEach is the least pause before a batch, for each charge of the batch before it
 	// beyond the first. All together are half the Pace at most.
 	PaceEach time.Duration
-	// Patience is how long at most a charge that doesn't fit waits for room before
-	// it is denied: what has just been deleted takes a moment to be counted.
+	// Patience is how long at most a charge that doesn't fit waits for room
+	// before it is denied: the count includes deletions only after a moment.
 	Patience time.Duration
-	// MaxWaiting bounds what is queued and parked for one quota. The batch under way comes on
-	// top of that.
+	// MaxWaiting bounds the queued and parked entries of one quota. The batch under way comes on top of that.
 	MaxWaiting int
-	// Escrow bounds what is granted without a write.
+	// Escrow bounds the grants without a write.
 	Escrow EscrowOptions
 }
 
@@ -32,10 +31,10 @@ const (
 	// lazyPaces is how many paces a settle that may wait does so. Each write of a
 	// leader that only counts may cost a busy replica a conflict.
 	lazyPaces = 4
-	// freedPaces is how many paces a settle waits that frees something far from every limit, for whoever
-	// wants more than a part of it: less than a charge's Patience.
+	// freedPaces is how many paces a settle waits that frees something far from every limit, which helps only charges
+	// for more than a part of it: less than a charge's Patience.
 	freedPaces = 2
-	// idlePaces is how many paces a settle waits that concerns nobody: far from every limit.
+	// idlePaces is how many paces a settle waits that changes no answer: far from every limit.
 	idlePaces = 25
 	// weighEvery is how often at most it is found out whether a settle may wait.
 	weighEvery = 5 * time.Millisecond

@@ -162,9 +162,9 @@ func (b *batch) granted() []ledger.Charge {
 	return granted
 }
 
-// catchUp takes what was seen since the batch was judged, if anything was. Not all that
-// was written may have been seen yet: the swap tells. What is newer than a fresh ledger is
-// fresh, too, and the spec was read when that was.
+// catchUp takes ledgers that were seen since the batch was judged, if any were.
+// Some writes may not have been seen yet: the swap finds that out. A ledger that
+// is newer than a fresh one is fresh, too, and the spec was read when that was.
 func (m *Machine) catchUp(b *batch) {
 	spec := b.base.Spec
 	b.count = nil

@@ -9,8 +9,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// Version identifies what is stored: the object and how often it has been written.
-// The zero Version is no ledger.
+// Version identifies a stored ledger: the object and how often it has been
+// written. The zero Version is no ledger.
 type Version struct {
 	// ResourceVersion grows with every write of any object.
 	ResourceVersion uint64
@@ -30,17 +30,17 @@ func (v Version) After(other Version) bool { return v.ResourceVersion > other.Re
 type Snapshot struct {
 	Version Version
 	State   ledger.State
-	// Edited: somebody other than the operator has written the ledger, so what is in flight
-	// isn't known. The State is zero.
+	// Edited: the ledger was written by a client other than the operator, so the
+	// charges in flight aren't known. The State is zero.
 	Edited bool
-	// Spec is the quota's own version when the ledger was loaded; nil where nobody
-	// looked, as for a ledger that was seen in a watch.
+	// Spec is the quota's own version when the ledger was loaded; nil if it
+	// wasn't read, as for a ledger that was seen in a watch.
 	Spec *Spec
 }
 
-// void reports whether there is no ledger to go by. By the zero State every charge is
-// undecided, and nothing may be written over it: that would be a ledger without what is
-// in flight.
+// void reports whether there is no usable ledger. By the zero State every charge
+// is undecided, and nothing may be written over it: such a ledger would lack the
+// charges in flight.
 func (s Snapshot) void() bool { return s.Version.IsZero() || s.Edited }
 
 // Spec is a version of a quota's spec; zero where the quota is gone.
