@@ -15,9 +15,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// Reserve charges all quotas, or none: those that may refuse first, in the order of their names. It returns Granted
-// once every charge is written. If one isn't granted, it releases the charges before it, and returns that decision. It
-// returns ctx's error if that ends first.
+// Reserve charges all quotas, or none: first the quotas that may refuse, in the order of their names. It returns
+// Granted once every charge is written. If one isn't granted, it releases the charges before it, and returns that
+// decision. It returns ctx's error if that ends first.
 func (g *Group) Reserve(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
 	patience, until := g.patience(charges), g.clock.Now().Add(admitAfter)
 	if len(charges) == 1 {
@@ -74,7 +74,7 @@ func (g *Group) reserve(ctx context.Context, charge ledger.Charge, patience, unt
 func (g *Group) ask(ctx context.Context, asked machine.Charge, reserved ledger.Key, until time.Time) (ledger.Decision, error) {
 	limits := asked.Charge.Limits
 	asking, cancel := ctx, context.CancelFunc(func() {})
-	// A newer spec, which the caller hasn't seen, may enforce what this one doesn't, and admit nothing.
+	// A newer spec, which the caller hasn't seen, may enforce limits that this one doesn't, and admit nothing.
 	known := g.Current(limits.Name)
 	outdated := known.Supersedes(limits)
 	enforced := outdated || !limits.Advisory
@@ -86,7 +86,7 @@ func (g *Group) ask(ctx context.Context, asked machine.Charge, reserved ledger.K
 		asked.ID = id
 		return asked
 	}, reserved)
-	// A caller must not get past a limit by a request that nobody can store, or by very many.
+	// A caller must not get past a limit by a request that can't be stored, or by very many.
 	unavailable := errors.Is(err, machine.ErrStore) || errors.Is(err, machine.ErrUnreadable)
 	if err == nil || outdated || !asked.Charge.Admits || ctx.Err() != nil || enforced && !unavailable {
 		return decision, err
@@ -106,7 +106,7 @@ const (
 	admitLeast = 50 * time.Millisecond
 )
 
-// Judge tells what Reserve would answer, and reserves nothing.
+// Judge returns the answer that Reserve would give, and reserves nothing.
 func (g *Group) Judge(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error) {
 	return g.judge(ctx, inOrder(charges), g.patience(charges), g.clock.Now().Add(admitAfter))
 }
@@ -134,7 +134,7 @@ func (g *Group) patience(charges []ledger.Charge) time.Time {
 }
 
 // release gives back charges whose request is known to have failed. It doesn't
-// wait: what can't be written in time expires.
+// wait: charges that can't be released in time expire.
 func (g *Group) release(charges []ledger.Charge) {
 	for _, charge := range charges {
 		g.driver(charge.Limits.Name).abandon(0, charge.Reservation.Key())

@@ -30,10 +30,10 @@ type driver struct {
 	// trouble is nil while the store can be read and written, and untaken while the ledger takes the count.
 	trouble, untaken atomic.Pointer[Trouble]
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu      sync.Mutex
 	machine *machine.Machine
-	// request -> who waits for its answer
+	// request -> the channel of the caller that waits for its answer
 	waiting map[machine.RequestID]chan<- machine.Answer
 	last    machine.RequestID
 	// hurry is for the latest call.
@@ -51,7 +51,7 @@ type driver struct {
 func newDriver(group *Group, quota string, number int) *driver {
 	options := group.options.Options
 	if options.Escrow.UID != "" {
-		// What one machine holds, another knows nothing of: a quota may be forgotten and come again.
+		// A machine knows nothing of another machine's escrow: a quota may be forgotten and come again.
 		options.Escrow.UID += types.UID(fmt.Sprint("-", number))
 	}
 	d := &driver{
@@ -69,7 +69,7 @@ func (d *driver) step(event machine.Event) {
 	d.lockedStep(event)
 }
 
-// lockedStep hands the machine an event, and does what it asks for.
+// lockedStep hands the machine an event, and carries out its effects.
 func (d *driver) lockedStep(event machine.Event) {
 	effects := d.machine.Step(d.group.clock.Now(), event)
 	if known := d.machine.Current(); known.Version != d.current.Load().Version {
@@ -96,9 +96,9 @@ func (d *driver) lockedStep(event machine.Event) {
 	}
 }
 
-// lockedObserve returns the count, unless the quota is gone: what is counted under its name
-// is another quota's then. The count is read under its own lock, and never waits for this
-// one.
+// lockedObserve returns the count, unless the quota is gone: the count under its
+// name is another quota's then. The count is read under its own lock, and never
+// waits for this one.
 func (d *driver) lockedObserve(asked machine.Observe) *ledger.Observation {
 	if d.forgotten {
 		return nil
@@ -134,12 +134,12 @@ func (d *driver) swap(ctx context.Context, swap machine.Swap) machine.Event {
 	return machine.Swapped{Version: version, Took: d.group.clock.Since(start), Err: err}
 }
 
-// note records since when calls of the store fail. While they do, the driver checks them, so that it notices
-// their success even if nobody asks for anything. There is one call at a time.
+// note records since when calls of the store fail. While they do, the driver checks them, and so notices their success
+// even without requests. There is one call at a time.
 func (d *driver) note(err error, written bool) {
 	before := d.trouble.Load()
 	if errors.Is(err, machine.ErrConflict) {
-		err, written = nil, false // it can be read, and nobody knows whether it can be written
+		err, written = nil, false // the ledger can be read; whether it can be written is unknown
 	}
 	if err == nil && (before == nil || written || !before.writing) {
 		d.trouble.Store(nil)
@@ -215,8 +215,9 @@ func (d *driver) lockedReport(effect machine.Effect) {
 	}
 }
 
-// do hands the machine a charge or an edit and waits for its answer. If the context
-// ends first, the outcome isn't known: what the charge may have reserved is released.
+// do hands the machine a charge or an edit and waits for its answer. If the
+// context ends first, the outcome isn't known: the reservation that the charge
+// may have made is released.
 func (d *driver) do(ctx context.Context, event func(machine.RequestID) machine.Event, reserved ledger.Key) (ledger.Decision, error) {
 	answers := make(chan machine.Answer, 1)
 	d.mu.Lock()
@@ -240,7 +241,7 @@ func (d *driver) do(ctx context.Context, event func(machine.RequestID) machine.E
 	}
 }
 
-// abandon forgets a request; id is zero for one that was answered.
+// abandon forgets a request; id is zero for a request that was answered.
 func (d *driver) abandon(id machine.RequestID, reserved ledger.Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

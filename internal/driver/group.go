@@ -34,7 +34,7 @@ type Group struct {
 	running sync.WaitGroup
 	// background has one element for each of them that took a turn.
 	background chan struct{}
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
 	// ended: every machine is told that the process stops.
 	ended bool
@@ -54,7 +54,7 @@ func New(ctx context.Context, clock Clock, store Store, observer Observer, optio
 	return group
 }
 
-// Follow makes the machines settle what the Counter has counted. It must be called
+// Follow makes the machines settle by the Counter's counts. It must be called
 // before anything is charged.
 func (g *Group) Follow(counter Counter) { g.counter = counter }
 
@@ -68,9 +68,10 @@ type nobody struct{}
 
 func (nobody) Observe(string, ledger.State) *ledger.Observation { return nil }
 
-// Edit changes one quota's ledger together with whatever waits there, and returns once
-// that is stored, or changes nothing. The change may run several times. If there is no
-// ledger, or somebody edited it, the error is machine.ErrNoLedger.
+// Edit changes one quota's ledger together with the entries that wait there, and
+// returns once that is stored, or changes nothing. The change may run several
+// times. If there is no ledger, or if it was edited by anyone but the operator,
+// the error is machine.ErrNoLedger.
 func (g *Group) Edit(ctx context.Context, quota string, change func(*ledger.Draft)) error {
 	_, err := g.driver(quota).do(ctx, func(id machine.RequestID) machine.Event {
 		return machine.Edit{ID: id, Change: change}
@@ -86,15 +87,15 @@ func (g *Group) Check(ctx context.Context, quota string) error {
 	return err
 }
 
-// imposeTries is how often it is tried to change a ledger or else to make it: somebody
-// else may make it, or delete it, in between.
+// imposeTries is how many times Impose tries to change a ledger or else to make
+// it: another client may make it, or delete it, in between.
 const imposeTries = 3
 
-// Impose changes a quota's ledger by what must hold whatever becomes of the ledger. If
-// there is none, a sealed one is made, so that the leader finds the change when it opens it.
+// Impose makes a change of a quota's ledger that must hold whether or not the ledger exists. If there is none, a sealed
+// one is made, so that the leader finds the change when it opens it.
 func (g *Group) Impose(ctx context.Context, quota string, uid types.UID, change func(*ledger.Draft)) error {
-	// The machine sets it before it answers, and runs no edit that it has answered. Without
-	// an answer, nobody reads it.
+	// The machine sets it before it answers, and runs no edit that it has
+	// answered. Without an answer, the variable isn't read.
 	var stranger types.UID
 	sealed := false
 	own := func(draft *ledger.Draft) {
@@ -168,7 +169,7 @@ func (g *Group) Knows(quota string, resourceVersion uint64) bool {
 
 // Replace stores a ledger in place of the one at version previous; with previous
 // zero, where there is none. No batch makes a ledger or writes over one that was
-// edited. Whoever does it here answers for what is in flight.
+// edited. The caller of Replace must account for the charges in flight.
 func (g *Group) Replace(ctx context.Context, quota string, previous machine.Version, state ledger.State) (machine.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.options.CallTimeout)
 	defer cancel()
@@ -180,8 +181,8 @@ func (g *Group) Replace(ctx context.Context, quota string, previous machine.Vers
 	return version, nil
 }
 
-// Current returns the newest ledger that this process knows, which may be
-// older than what is stored.
+// Current returns the newest ledger that this process knows, which may be older
+// than the stored one.
 func (g *Group) Current(quota string) ledger.State {
 	return g.Known(quota).State
 }
@@ -194,9 +195,9 @@ func (g *Group) Known(quota string) machine.Snapshot {
 	return machine.Snapshot{}
 }
 
-// Trouble returns since when a quota's ledger can't be read or written, and why; nil if it
-// can. After a write that failed, only a write that succeeds ends it. What Replace does
-// isn't counted.
+// Trouble returns since when a quota's ledger can't be read or written, and why;
+// nil if it can. After a write that failed, only a write that succeeds ends it.
+// Calls by Replace aren't counted.
 func (g *Group) Trouble(quota string) *Trouble {
 	if known, ok := g.existing(quota); ok {
 		return known.trouble.Load()
@@ -213,8 +214,8 @@ func (g *Group) Untaken(quota string) *Trouble {
 	return nil
 }
 
-// tell hands an event to a machine, if there is one. One that is made later asks for
-// itself what it has to know.
+// tell hands an event to a machine, if there is one. A machine that is made later
+// asks for these facts itself.
 func (g *Group) tell(quota string, event machine.Event) {
 	if known, ok := g.existing(quota); ok {
 		known.step(event)
@@ -228,8 +229,8 @@ func (g *Group) existing(quota string) (*driver, bool) {
 	return known, ok
 }
 
-// Forget drops what is known of a quota that is gone. Charges that wait are
-// still answered. The observer isn't told of them.
+// Forget drops the machine of a quota that is gone. Charges that wait are still
+// answered. The observer isn't told of them.
 func (g *Group) Forget(quota string) {
 	g.mu.Lock()
 	known, ok := g.drivers[quota]
@@ -240,8 +241,8 @@ func (g *Group) Forget(quota string) {
 	}
 }
 
-// Drain gives back what is held in escrow. It returns once that and everything that was asked for so far
-// is written, such as the release of charges whose callers have just gone, or when ctx ends.
+// Drain gives escrow back. It returns once that and everything that was asked for so far is written, such as the
+// release of charges whose callers have just gone, or when ctx ends.
 func (g *Group) Drain(ctx context.Context) {
 	g.mu.Lock()
 	quotas := slices.Collect(maps.Keys(g.drivers))
@@ -276,17 +277,17 @@ func (g *Group) end() {
 	}
 }
 
-// backgroundCalls is how many calls of the store are made at once for which nobody waits. When a
-// leader begins to count a thousand quotas, it would write a thousand ledgers at once, the calls
-// would take longer than their timeout, and each would be made again.
+// backgroundCalls is how many calls of the store are made at once without a waiting caller. When a leader begins to
+// count a thousand quotas, it would write a thousand ledgers at once, the calls would take longer than their timeout,
+// and each would be made again.
 const backgroundCalls = 32
 
-// call makes a call of the store, in its turn among those for which nobody waits. The function that it
-// returns ends the wait for its turn.
+// call makes a call of the store, in its turn among the calls without a waiting caller. The function that it returns
+// ends the wait for its turn.
 //
-// The turn may come late. That is safe: a Swap fails if the ledger has changed; an escrow's life begins when
-// the machine decides on it, not when it is written; and a charge or an edit that somebody waits for doesn't
-// wait for a turn (hurry).
+// The turn may come late. That is safe: a Swap fails if the ledger has changed; an escrow's life begins when the
+// machine decides on it, not when it is written; and a charge or an edit with a waiting caller doesn't wait for a turn
+// (hurry).
 func (g *Group) call(call func(context.Context)) (hurry func()) {
 	awaited := make(chan struct{})
 	g.running.Go(func() {
@@ -318,7 +319,7 @@ func (g *Group) driver(quota string) *driver {
 	return known
 }
 
-// cause tells why nobody waits any longer, and what the store said last.
+// cause returns the error of a wait that ended, with the store's last error.
 func (d *driver) cause(ctx context.Context) error {
 	if trouble := d.trouble.Load(); trouble != nil {
 		return errors.Join(context.Cause(ctx), trouble.Err)

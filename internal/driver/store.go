@@ -26,18 +26,18 @@ type Store interface {
 	Swap(ctx context.Context, quota string, previous machine.Version, next ledger.State) (machine.Version, error)
 }
 
-// Counter counts what quotas use. Only the leader's does.
+// Counter counts the use of quotas. Only the leader's does.
 type Counter interface {
 	// Observe returns one instant of a quota's count, and which of the reservations it
 	// includes; nil if the quota isn't counted here.
 	Observe(quota string, known ledger.State) *ledger.Observation
 }
 
-// Observer is told what happens, for metrics. Calls must not block.
+// Observer receives events for metrics. Calls must not block.
 type Observer interface {
 	// Committed: a batch of so many charges and edits was written.
 	Committed(quota string, batch int, took time.Duration)
-	// Ended: reservations ended with what was written.
+	// Ended: reservations ended with the write.
 	Ended(quota string, ends ledger.Ends)
 	// Conflicted: another writer was first; the batch is judged again.
 	Conflicted(quota string)
@@ -49,7 +49,8 @@ type Observer interface {
 
 // Trouble is that a ledger can't be read or written, or does not take the count.
 type Trouble struct {
-	// Since is when the first call failed of those that have failed without a break.
+	// Since is when the first call failed of a series of failed calls without a
+	// success.
 	Since time.Time
 	// Err is why the last one did.
 	Err error
@@ -59,9 +60,10 @@ type Trouble struct {
 	writing bool
 }
 
-// checkEvery is the time between calls that find out whether a ledger can be read and
-// written again. It is shorter than controllers/status waits before it tells of trouble.
-// So if the API server rejected a single request, the trouble has ended before.
+// checkEvery is the time between calls that find out whether a ledger can be read
+// and written again. It is shorter than the time that controllers/status waits
+// before it reports trouble. So if the API server rejected a single request, the
+// trouble has ended before.
 const checkEvery = 3 * time.Second
 
 // Options bound the work of a Group. All are required.
