@@ -18,21 +18,22 @@ import (
 //
 // Invariant: no object is in both Used and Reserved.
 type Balance struct {
-	// Target is what was counted for; zero if nothing is counted for the quota.
+	// Target is the target that the figures were counted for; zero if nothing is
+	// counted for the quota.
 	Target Target
 	// Selection identifies the selected namespaces, as counting.View.Selection does.
 	Selection uint64
 	// Complete are the resources that are counted to the end.
 	Complete []corev1.ResourceName
-	// Slices are what each selected namespace uses.
-	// namespace name -> used
+	// Slices are the amounts that each selected namespace uses. namespace name ->
+	// used
 	Slices map[string]corev1.ResourceList
 	// Used is the sum of Slices. Don't change it.
 	Used corev1.ResourceList
-	// Reserved is what the ledger holds for objects that aren't in Used. What replicas hold in escrow isn't in
-	// it: that is given back before anybody is refused.
+	// Reserved is the ledger's amount for objects that aren't in Used. Escrow of replicas isn't in it: replicas give it
+	// back before any charge is refused.
 	Reserved corev1.ResourceList
-	// Doubtful is what of it seems to be for requests that failed.
+	// Doubtful is the part of Reserved that seems to be for failed requests.
 	// namespace name -> doubts
 	Doubtful map[string]ledger.Doubts
 }
@@ -40,10 +41,11 @@ type Balance struct {
 // BalanceOf returns the balance of the quota that has this name and this UID, from its
 // count and from the newest ledger that the caller knows.
 //
-// The ledger is an argument, rather than a function that is called while the count
-// is locked, because whoever knows ledgers may hold its own lock and ask the count.
-// So the ledger is a moment older than the count. What was reserved since then is
-// missing from Reserved, and what was given back since then is still in it: see Torn.
+// The ledger is an argument, rather than a function that is called while the
+// count is locked, because the owner of the ledgers may hold its own lock and ask
+// the count. So the ledger is a moment older than the count. Charges that were
+// reserved since then are missing from Reserved, and charges that were given back
+// since then are still in it: see Torn.
 func BalanceOf(count *Count, quota string, uid types.UID, known ledger.State) Balance {
 	// Before the count is locked, because it copies the ledger.
 	draft := ledger.EditWithoutEscrows(known)
@@ -82,10 +84,10 @@ func (b *Balance) Uncounted(known ledger.State) []corev1.ResourceName {
 }
 
 // Torn reports whether the figures can't be of one moment: used and reserved
-// together are above hard, though used alone isn't. Nothing is admitted above hard,
-// so a reservation that the ledger gave back meanwhile is still among the reserved,
-// or an object that is gone is still among the used. It is over in a moment, unless
-// hard has been lowered below what was admitted.
+// together are above hard, though used alone isn't. Nothing is admitted above
+// hard, so a reservation that the ledger gave back meanwhile is still among the
+// reserved, or an object that is gone is still among the used. It is over in a
+// moment, unless hard has been lowered below the admitted amount.
 func Torn(hard, used, reserved corev1.ResourceList) bool {
 	for name, limit := range hard {
 		amount, counted := used[name]
@@ -101,12 +103,13 @@ func Torn(hard, used, reserved corev1.ResourceList) bool {
 	return false
 }
 
-// BasisOf returns how a ledger names what was counted for.
+// BasisOf returns the ledger's name for a target.
 func BasisOf(target Target) ledger.Basis {
 	return ledger.Basis{Quota: target.UID, Generation: target.Generation, Digest: target.Digest}
 }
 
-// ObservationOf returns what a ledger settles by. It is valid as long as the view is.
+// ObservationOf returns the observation that a ledger settles by. It is valid as
+// long as the view is.
 func ObservationOf(view View) ledger.Observation {
 	target := view.Target()
 	return ledger.Observation{
@@ -126,9 +129,9 @@ func ObservationOf(view View) ledger.Observation {
 	}
 }
 
-// SettlementOf returns the observation that a ledger may settle by now. If a namespace has joined,
-// and nobody has proved yet that the count has all its objects, the observation is dated before that join. So
-// requests in that namespace are not judged by less than it brought.
+// SettlementOf returns the observation that a ledger may settle by now. If a namespace has joined, and it isn't proved
+// yet that the count has all its objects, the observation is dated before that join. So requests in that namespace are
+// not judged by less than it brought.
 //
 // It returns nil if the ledger must wait for the proof: at a first count, and if another namespace has left
 // since that date, because the count has its use no longer. counting.Count ends that wait. The observation is

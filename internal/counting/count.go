@@ -19,7 +19,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
-// Target is what is counted for a quota, and where.
+// Target is a quota as it is counted, with its namespaces.
 type Target struct {
 	// UID, Generation and Digest identify the spec that was counted for.
 	UID        types.UID
@@ -29,7 +29,7 @@ type Target struct {
 	Quota evaluation.Quota
 	// Selector chooses the namespaces.
 	Selector definition.Selector
-	// Sources are what each limited resource is counted from.
+	// Sources are the resources that each limited resource is counted from.
 	// resource name -> resources whose objects use it
 	Sources map[corev1.ResourceName][]schema.GroupResource
 }
@@ -41,12 +41,13 @@ type Count struct {
 	// changed is called, without the lock, with the quotas that an event touched;
 	// freed with those of which it may have freed something.
 	changed, freed func(quotas []string)
-	// unmatched is told, with the lock held, what can't be matched with a quota.
+	// unmatched is called, with the lock held, for a resource whose objects can't
+	// be matched with a quota.
 	unmatched func(quota string, resource schema.GroupResource, err error)
 
 	// mu guards all that follows, and everything in sources and tallies.
 	mu sync.Mutex
-	// namespace name -> what selectors look at
+	// namespace name -> the parts that selectors look at
 	namespaces map[string]namespace
 	// namespacesVersion is the resourceVersion up to which namespaces are known;
 	// zero before they have been listed.
@@ -58,9 +59,9 @@ type Count struct {
 	// covering lists the tallies that count a namespace.
 	// namespace name -> tallies
 	covering map[string][]*tally
-	// left are the quotas that a namespace left a while ago. What was admitted for them
-	// may be stored in it only now, and then their reservations end.
-	// namespace name -> quota name -> when it was noticed; zero for not yet
+	// left are the quotas that a namespace left a while ago. Objects that were
+	// admitted for them may be stored in it only now, and then their reservations
+	// end. namespace name -> quota name -> when it was noticed; zero for not yet
 	left map[string]map[string]time.Time
 	// selections is the selection of the tally that changed its last.
 	selections uint64
@@ -77,9 +78,9 @@ type namespace struct {
 	version uint64
 }
 
-// New makes an empty Count. The function changed is told of every quota whose
-// figures, or whose settled objects, may have changed, and freed before it of those
-// that may have room again; they must not block.
+// New makes an empty Count. The function changed is called with every quota whose
+// figures, or whose settled objects, may have changed, and freed before it with
+// the quotas that may have room again; they must not block.
 func New(evaluators *evaluation.Evaluators, changed, freed func(quotas []string)) *Count {
 	return &Count{
 		evaluators: evaluators,
@@ -96,7 +97,8 @@ func New(evaluators *evaluation.Evaluators, changed, freed func(quotas []string)
 	}
 }
 
-// unlock ends a change, and tells what it touched.
+// unlock ends a change, and calls the functions freed and changed for the quotas
+// that it touched.
 func (c *Count) unlock() {
 	touched, freeing := sortedKeys(c.touched), sortedKeys(c.freeing)
 	clear(c.touched)

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unprovedFor is how long a join may be unproved, and for how long joins may keep a ledger
-// from being settled. After that they are taken as they are, because what can't be listed, or
-// is late for so long, must not keep the quota's other resources and namespaces waiting.
+// unprovedFor is how long a join may be unproved, and for how long joins may keep a ledger from being settled. After
+// that they are taken as they are, because a source that can't be listed, or is late for so long, must not keep the
+// quota's other resources and namespaces waiting.
 const unprovedFor = 5 * time.Second
 
 // join is that a namespace came under a quota. It may have brought objects that the watch of
@@ -25,11 +25,11 @@ type join struct {
 	at time.Time
 	// version is the namespace's, as it joined.
 	version uint64
-	// before is the newest version, of any namespace, that had changed what is counted
+	// before is the newest version, of any namespace, that had changed the count
 	// until then.
 	before uint64
-	// brought tells how far each source must have come to have all that the namespace
-	// brought; nil if nobody has looked yet.
+	// brought has the version that each source must reach to have all the
+	// namespace's objects; nil if they haven't been looked up yet.
 	brought map[schema.GroupResource]uint64
 }
 
@@ -53,7 +53,7 @@ func (c *Count) lockedGiveUp(now time.Time) {
 	for _, tally := range c.tallies {
 		unproved := len(tally.joins)
 		maps.DeleteFunc(tally.joins, func(_ string, current join) bool {
-			// Where namespaces come and go all the time, one join or another is always unproved.
+			// If namespaces come and go all the time, one join or another is always unproved.
 			blocks := current.before < tally.left && now.Sub(tally.unprovedSince) >= unprovedFor
 			return blocks || now.Sub(current.at) >= unprovedFor
 		})
@@ -68,17 +68,17 @@ type Joined struct {
 	Namespace string
 	// Version is its resourceVersion, as it joined.
 	Version uint64
-	// Before is the newest version, of any namespace, that had changed what is counted
+	// Before is the newest version, of any namespace, that had changed the count
 	// until then.
 	Before uint64
-	// Seen: somebody has looked what it brought.
+	// Seen: the namespace's objects have been looked up.
 	Seen bool
-	// counting tells apart what the quota was counted for.
+	// counting distinguishes the targets that the quota was counted for.
 	counting uint64
 }
 
-// Prove tells how far each source must have come to have all that a namespace brought under
-// a quota, as a look after it had joined has shown.
+// Prove notes the version that each source must reach to have all objects that a
+// namespace brought under a quota, as a look after it had joined has shown.
 func (c *Count) Prove(quota string, joined Joined, brought map[schema.GroupResource]uint64) {
 	c.withTally(quota, func(tally *tally) {
 		current, unproved := tally.joins[joined.Namespace]

@@ -11,19 +11,19 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
-// record is what is kept of an object. There is one for each counted object of
-// the cluster, so its size matters: 56 bytes, and the strings of name and UID.
+// record is the count's memory of an object. There is one for each counted object
+// of the cluster, so its size matters: 56 bytes, and the strings of name and UID.
 // With two times and the rest of the footprint in it, it was 112; a counted pod
 // then took 246 bytes in all, now 177 (BenchmarkMemory).
 type record struct {
 	uid       types.UID
 	version   uint64
 	footprint evaluation.Footprint
-	// isOver: time alone has changed what it uses.
+	// isOver: time alone has changed its use.
 	isOver bool
 }
 
-// used is what the object uses, as was added to a slice.
+// used is the object's use, as was added to a slice.
 func (r record) used() evaluation.Footprint { return r.footprint.Changed(r.isOver) }
 
 // records are the records of one resource, by namespace and name.
@@ -59,10 +59,10 @@ func (r records) newestIn(namespace string) uint64 {
 	return newest
 }
 
-// alike tells for what is used how many objects use it.
+// alike counts the objects of each footprint.
 type alike map[evaluation.Footprint]int
 
-// alikeIn gathers the records of a namespace by what they use.
+// alikeIn gathers the records of a namespace by footprint.
 func (r records) alikeIn(namespace string) alike {
 	gathered := alike{}
 	for _, record := range r[namespace] {
@@ -75,8 +75,8 @@ func (r records) alikeIn(namespace string) alike {
 type departures struct {
 	// UID -> when it was last seen to be gone
 	since map[types.UID]time.Time
-	// order holds what is in since, the oldest first. An object that was seen to
-	// be gone again is in it twice, and only the later one counts.
+	// order holds the objects in since, the oldest first. An object that was seen
+	// to be gone again is in it twice, and only the later one counts.
 	order []departure
 }
 
@@ -99,7 +99,7 @@ func (d *departures) has(uid types.UID) bool {
 	return gone
 }
 
-// forget drops what went before a time.
+// forget drops the objects that went before a time.
 func (d *departures) forget(before time.Time) {
 	for len(d.order) > 0 && d.order[0].at.Before(before) {
 		oldest := d.order[0]
@@ -117,9 +117,10 @@ func (d *departures) forget(before time.Time) {
 // counting without any event, and deleted objects are forgotten once they have
 // been gone for longer than remember.
 //
-// Its cost grows with the pods that are being deleted and with what must be
-// forgotten, not with what is counted or remembered: with 100,000 deleted
-// objects to remember it takes 0.0002 ms, where looking at each took 8 ms.
+// Its cost grows with the pods that are being deleted and with the objects that
+// must be forgotten, not with the counted or remembered objects: with 100,000
+// deleted objects to remember it takes 0.0002 ms, where looking at each took 8
+// ms.
 func (c *Count) Advance(now time.Time, remember time.Duration) {
 	c.mu.Lock()
 	defer c.unlock()
@@ -160,9 +161,10 @@ func (c *Count) lockedReevaluate(now time.Time) {
 	}
 }
 
-// lockedAge returns a record with what time alone has done to it since this process first saw that its object is being
-// deleted. When the deletion began, only the API server's clock knows, and this process has no clock in common with it.
-// The record ages for as long as time will change it. Once that is over, it stays so. Another leader begins again.
+// lockedAge returns a record with the changes that time alone has made since this process first saw that its object is
+// being deleted. When the deletion began, only the API server's clock knows, and this process has no clock in common
+// with it. The record ages for as long as time will change it. Once that is over, it stays so. Another leader begins
+// again.
 func (s *Source) lockedAge(key types.NamespacedName, previous, current record, now time.Time) record {
 	after, ages := current.footprint.ChangesAfter()
 	isSame := previous.uid == current.uid

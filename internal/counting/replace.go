@@ -16,8 +16,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
-// Measured is what is left of an object once it was measured. It takes the
-// object's place in a list that is still being read.
+// Measured is the rest of an object once it was measured. It takes the object's
+// place in a list that is still being read.
 type Measured struct {
 	key    types.NamespacedName
 	record record
@@ -49,7 +49,7 @@ func (s *Source) Measure(object runtime.Object) (*Measured, error) {
 	return &Measured{key: key, record: current}, nil
 }
 
-// measured measures what hasn't been.
+// measured measures an object unless that was done before.
 func (s *Source) measured(object runtime.Object) (*Measured, error) {
 	if already, ok := object.(*Measured); ok {
 		return already, nil
@@ -57,8 +57,8 @@ func (s *Source) measured(object runtime.Object) (*Measured, error) {
 	return s.Measure(object)
 }
 
-// Replace takes a complete list as of a resourceVersion, of objects or of what
-// Measure made of them.
+// Replace takes a complete list as of a resourceVersion, of objects or of the
+// Measured that Measure made of them.
 func (s *Source) Replace(list []runtime.Object, version uint64, now time.Time) error {
 	listed := records{}
 	for _, object := range list {
@@ -96,7 +96,7 @@ func (s *Source) lockedReplace(listed records, now time.Time) {
 	}
 }
 
-// lockedReplaceIn moves a namespace's slices by what differs.
+// lockedReplaceIn moves a namespace's slices by the differences.
 //
 // All that differs is gathered first, for most objects of a namespace use the
 // same as others there. With 50,000 pods a first list holds the lock for 72 ms,
@@ -143,8 +143,8 @@ func (s *Source) lockedSucceed(namespace string, previous, current record, now t
 	}
 }
 
-// lockedUseAll moves slices. What moves both up and down stays as it is, and yet it is
-// something else that is counted.
+// lockedUseAll moves slices. A footprint that moves both up and down stays as it
+// is, and yet the counted objects are others.
 func (s *Source) lockedUseAll(namespace string, moved alike) {
 	if len(moved) > 0 {
 		for _, tally := range s.count.covering[namespace] {

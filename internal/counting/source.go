@@ -22,7 +22,7 @@ type Source struct {
 	count    *Count
 	resource schema.GroupResource
 
-	// What follows is guarded by count.mu.
+	// count.mu guards the fields below.
 
 	// dropped: no quota limits the resource any more. A watch that is still
 	// ending must not move figures that it is no part of.
@@ -31,8 +31,8 @@ type Source struct {
 	listed bool
 	// version is the resourceVersion up to which the records are known.
 	version uint64
-	// changing is the version of the event that is being taken; zero for what time
-	// alone changes.
+	// changing is the version of the event that is being taken; zero for changes
+	// by time alone.
 	changing uint64
 	objects  records
 	// gone remembers deleted objects, whose reservations may go at once.
@@ -124,8 +124,8 @@ func (s *Source) At(version uint64) {
 	}
 }
 
-// lockedTouchCounting touches the quotas that are counted from this source: what
-// they include may have changed though none of their figures did.
+// lockedTouchCounting touches the quotas that are counted from this source: the
+// objects that they include may have changed though none of their figures did.
 func (s *Source) lockedTouchCounting() {
 	for _, tally := range s.count.tallies {
 		if tally.target.countedFrom(s.resource) {

@@ -14,7 +14,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
-// tally is what one quota counts.
+// tally is the count of one quota.
 type tally struct {
 	target Target
 	// Invariant: total is the sum of slices.
@@ -25,13 +25,12 @@ type tally struct {
 	slices map[string]corev1.ResourceList
 	// selection grows with every namespace that is added to slices or taken out.
 	selection uint64
-	// touched is, for each source and for Namespaces, the newest version of an event
-	// that changed what is counted: an older view counts something else, even if the
-	// sums are equal.
+	// touched is, for each source and for Namespaces, the newest version of an
+	// event that changed the count: an older view counts something else, even if
+	// the sums are equal.
 	touched map[schema.GroupResource]uint64
-	// joins are those that are unproved, unprovedSince is since when there are any, and left is
-	// the version at which a namespace last left.
-	// namespace name -> join
+	// joins are the unproved joins, unprovedSince is since when there are any, and left is the version at which a
+	// namespace last left. namespace name -> join
 	joins         map[string]join
 	unprovedSince time.Time
 	left          uint64
@@ -55,7 +54,7 @@ func newTally(target Target) *tally {
 	}
 }
 
-// touch notes that an event of this version changed what is counted.
+// touch notes that an event of this version changed the count.
 func (t *tally) touch(source schema.GroupResource, version uint64) {
 	t.touched[source] = max(t.touched[source], version)
 }
@@ -82,9 +81,9 @@ func (t Target) countedFrom(resource schema.GroupResource) bool {
 	return false
 }
 
-// lockedUse adds what a number of objects use to a namespace's slices, or subtracts it if the number is
-// negative. A quota of which they use nothing isn't touched: an older view counts the same. So a pod that ended
-// and is deleted later costs one write of the ledger, not two.
+// lockedUse adds the use of a number of equal objects to a namespace's slices, or subtracts it if the number is
+// negative. A quota of which they use nothing isn't touched: an older view counts the same. So a pod that ended and is
+// deleted later costs one write of the ledger, not two.
 func (s *Source) lockedUse(namespace string, used evaluation.Footprint, number int) {
 	for _, tally := range s.count.covering[namespace] {
 		amounts := times(s.count.usage(s.resource, used, tally), max(number, -number))
@@ -105,7 +104,7 @@ func (s *Source) lockedUse(namespace string, used evaluation.Footprint, number i
 	}
 }
 
-// lockedUsed counts what a namespace uses of a quota from the records. That of
+// lockedUsed counts a namespace's use of a quota from the records. That of
 // 100,000 pods of a few kinds takes 2 ms, where adding each took 200 ms; if no
 // two of them use the same, it still does.
 func (c *Count) lockedUsed(namespace string, tally *tally) corev1.ResourceList {
@@ -119,9 +118,9 @@ func (c *Count) lockedUsed(namespace string, tally *tally) corev1.ResourceList {
 	return used
 }
 
-// usage is what an object uses of a quota. One that can't be matched with the
-// quota's scopes uses what it would if they matched: what nobody can judge must not
-// make room, and admission refuses more of it with the same error.
+// usage is an object's use of a quota. An object that can't be matched with the
+// quota's scopes uses as much as if they matched: an object that can't be judged
+// must not make room, and admission refuses more of it with the same error.
 func (c *Count) usage(resource schema.GroupResource, used evaluation.Footprint, tally *tally) corev1.ResourceList {
 	// It is that of one moment and no longer changes: any time will do.
 	amounts, err := c.evaluators.Usage(resource, used, tally.target.Quota, time.Time{})
@@ -141,8 +140,8 @@ func (c *Count) OnUnmatched(unmatched func(quota string, resource schema.GroupRe
 	c.unmatched = unmatched
 }
 
-// times returns what a number of objects use that use the same each. It is
-// exact, as adding them up is, however large the quantities.
+// times returns the sum of a number of equal lists. It is exact, as adding them
+// up is, however large the quantities.
 func times(list corev1.ResourceList, number int) corev1.ResourceList {
 	if number == 1 {
 		return list

@@ -31,13 +31,13 @@ func (c *Count) Read(quota string, read func(View)) bool {
 	return known
 }
 
-// Target is what the figures were counted for.
+// Target is the target that the figures were counted for.
 func (v View) Target() Target { return v.tally.target }
 
-// Total is what all selected namespaces use together. Don't change it.
+// Total is the use of all selected namespaces together. Don't change it.
 func (v View) Total() corev1.ResourceList { return v.tally.total }
 
-// Slices returns what each selected namespace uses. Don't change the lists.
+// Slices returns the use of each selected namespace. Don't change the lists.
 func (v View) Slices() map[string]corev1.ResourceList { return maps.Clone(v.tally.slices) }
 
 // Selection tells apart which namespaces are selected: it is another whenever one
@@ -66,8 +66,8 @@ func (v View) Counted() map[schema.GroupResource]uint64 {
 	return counted
 }
 
-// Touched tells for each source, the namespaces among them, the newest version that
-// changed what is counted.
+// Touched returns for each source, the namespaces among them, the newest version
+// that changed the count.
 func (v View) Touched() map[schema.GroupResource]uint64 { return maps.Clone(v.tally.touched) }
 
 // Complete reports whether everything that the resource is counted from has been
