@@ -22,15 +22,15 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-// Index is a Memory that follows the API server, and reads live what may be old in it. Its methods may be called
+// Index is a Memory that follows the API server, and replaces old knowledge by live reads. Its methods may be called
 // concurrently.
 type Index struct {
 	*Memory
 
 	clock clock.Clock
 	live  client.Reader
-	// What is read live is shared by those who need it at the same time, and merged
-	// into what is known.
+	// Live reads are shared by all callers that need them at the same time, and
+	// merged into memory.
 	quotaReads, quotaLists *apiserver.Reads[struct{}]
 	namespaceReads         *apiserver.Reads[*metav1.PartialObjectMetadata]
 }

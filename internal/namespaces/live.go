@@ -26,7 +26,7 @@ func (i *Index) readNamespace(ctx context.Context, name string) (*metav1.Partial
 	return object, nil
 }
 
-// readQuota refreshes what is known of one quota.
+// readQuota refreshes the memory of one quota.
 func (i *Index) readQuota(ctx context.Context, name string) (struct{}, error) {
 	known := i.quotas.version(name)
 	item := &metav1.PartialObjectMetadata{}
@@ -42,8 +42,8 @@ func (i *Index) readQuota(ctx context.Context, name string) (struct{}, error) {
 	return struct{}{}, i.refresh(ctx, item)
 }
 
-// refresh takes what was read of a quota, its metadata. The whole is read only if its spec isn't the one that is known: to read
-// what every namespace uses would be most of a refusal's cost.
+// refresh takes a quota's metadata from a read. The whole is read only if its spec isn't the known one: to read the use
+// of every namespace would be most of a refusal's cost.
 func (i *Index) refresh(ctx context.Context, item *metav1.PartialObjectMetadata) error {
 	if i.quotas.touch(item) {
 		return nil
@@ -61,7 +61,7 @@ func (i *Index) refresh(ctx context.Context, item *metav1.PartialObjectMetadata)
 	return nil
 }
 
-// listQuotas refreshes what is known of all quotas.
+// listQuotas refreshes the memory of all quotas.
 func (i *Index) listQuotas(ctx context.Context, _ string) (struct{}, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuotaList"))

@@ -17,8 +17,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-// Memory is what is known of all quotas, compiled, and of all namespaces: by watches, and by live reads, which
-// may be ahead of them. It makes no calls and knows no time. Its methods may be called concurrently.
+// Memory has all known quotas, compiled, and all known namespaces: from watches, and from live reads, which may be
+// ahead of them. It makes no calls and knows no time. Its methods may be called concurrently.
 type Memory struct {
 	mu         sync.RWMutex // guards both
 	quotas     *quotas
@@ -34,12 +34,12 @@ func NewMemory(define func(*quotav1.ClusterResourceQuota) definition.Definition)
 	return m
 }
 
-// Quotas takes what a watch shows of quotas.
+// Quotas returns the Store for a watch of quotas.
 func (m *Memory) Quotas() Store[*quotav1.ClusterResourceQuota] {
 	return Store[*quotav1.ClusterResourceQuota]{Set: m.quotas.show, Remove: m.quotas.hide, List: m.quotas.replace, At: m.quotas.see}
 }
 
-// Namespaces takes what a watch shows of namespaces.
+// Namespaces returns the Store for a watch of namespaces.
 func (m *Memory) Namespaces() Store[*metav1.PartialObjectMetadata] {
 	return Store[*metav1.PartialObjectMetadata]{
 		Set: m.namespaces.show, Remove: m.namespaces.hide, List: m.namespaces.replace, At: m.namespaces.see,
@@ -55,11 +55,11 @@ func (m *Memory) Miss(name string, version uint64) { m.quotas.remove(name, versi
 // Listed takes the names and the resourceVersion of a live list of quotas, each of which has been Read.
 func (m *Memory) Listed(names map[string]bool, version uint64) { m.quotas.list(names, version) }
 
-// Synced reports whether all quotas and namespaces are known. Before that nobody must be answered: a quota that
+// Synced reports whether all quotas and namespaces are known. Before that no request may be answered: a quota that
 // isn't known would be passed by.
 func (m *Memory) Synced() bool { return m.quotas.synced.Load() && m.namespaces.synced.Load() }
 
-// Define returns a quota's definition, which nobody may change. All parts of a process share that of the spec
+// Define returns a quota's definition, which callers must not change. All parts of a process share that of the spec
 // that is known.
 func (m *Memory) Define(object *quotav1.ClusterResourceQuota) definition.Definition {
 	return m.quotas.compiled(object)
@@ -86,9 +86,8 @@ func (m *Memory) covering(namespace *namespace) *covering {
 	return found
 }
 
-// Store takes what a reflector shows of objects: each event in order, and a list at once. Client-go's informers
-// show their handlers the objects of a list one by one: the first of them may be newer than changes that have
-// yet to be shown.
+// Store takes objects from a reflector: each event in order, and a list at once. Client-go's informers show their
+// handlers the objects of a list one by one: the first of them may be newer than changes that have yet to be shown.
 type Store[T client.Object] struct {
 	Set func(T)
 	// Remove takes a deletion, at a resourceVersion.

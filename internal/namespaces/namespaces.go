@@ -25,22 +25,22 @@ const (
 	maxSettled = 8
 )
 
-// namespaces are all namespaces that a watch has shown, and what live reads have
-// found of some of them.
+// namespaces are all namespaces that a watch has shown, and the results of live
+// reads of some of them.
 type namespaces struct {
 	// synced: a watch has shown them all.
 	synced atomic.Bool
 
-	// quotas are told who joins them.
+	// quotas are notified of namespaces that join them.
 	quotas *quotas
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu *sync.RWMutex
 	// seen is the resourceVersion up to which the watch has shown everything.
 	seen uint64
 	// namespace name -> the newest version that the watch has shown
 	shown map[string]*namespace
-	// namespace name -> what live reads have found. Its version is at least as new
+	// namespace name -> the result of live reads. Its version is at least as new
 	// as the one shown: an older one is of no use.
 	looks map[string]*look
 }
@@ -54,11 +54,11 @@ type namespace struct {
 	covered atomic.Pointer[covering]
 }
 
-// look is what live reads have found of a namespace.
+// look is the result of live reads of a namespace.
 type look struct {
 	namespace *namespace
-	// upTo is a resourceVersion that was known before some read of it began: no change up to that one is
-	// missing in what the read found.
+	// upTo is a resourceVersion that was known before some read of this version began: the read misses no change up to
+	// it.
 	upTo uint64
 	// began is when the last read began that found this version, or an older one.
 	began time.Time
@@ -66,13 +66,14 @@ type look struct {
 	settled []webhookconfig.Question
 }
 
-// state is what is known of one namespace.
+// state is the memory of one namespace.
 type state struct {
 	// namespace is its newest version; nil if none is known.
 	namespace *namespace
 	// seen is the resourceVersion up to which changes of it are known, and all up to which those of all are.
 	seen, all uint64
-	// unshown: no watch has shown this version. It may have left its quotas and come back since the one that was shown.
+	// unshown: no watch has shown this version. The namespace may have left its quotas and come back since the shown
+	// version.
 	unshown bool
 	// began is when a live read began that found this version; zero without one.
 	began time.Time
@@ -80,7 +81,7 @@ type state struct {
 	settled bool
 }
 
-// show takes what the watch shows.
+// show takes a namespace from the watch.
 func (n *namespaces) show(object *metav1.PartialObjectMetadata) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -157,15 +158,16 @@ func (n *namespaces) lockedDrop(name string, outdated func(found uint64) bool) {
 	}
 }
 
-// merge takes a namespace that was read live, and returns what is known of it
-// now. The read began at this time, and after a resourceVersion was known.
+// merge takes a namespace that was read live, and returns its state now. The read
+// began at this time, and after a resourceVersion was known.
 func (n *namespaces) merge(
 	object *metav1.PartialObjectMetadata, began time.Time, after uint64, question webhookconfig.Question,
 ) state {
 	found := namespaceOf(object)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	// If the watch has overtaken the read, it has overtaken what the read began after.
+	// If the watch has overtaken the read, it has overtaken the resourceVersion
+	// that the read began after.
 	known := n.shown[object.Name]
 	if known != nil && known.version <= found.version || known == nil && n.seen < found.version {
 		n.lockedMerge(object.Name, found, began, after)
@@ -205,7 +207,7 @@ func (n *namespaces) settle(name string, version uint64, question webhookconfig.
 	look.settled = append(look.settled, question)
 }
 
-// state returns what is known of a namespace.
+// state returns the memory of a namespace.
 func (n *namespaces) state(name string, question webhookconfig.Question) state {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -230,7 +232,7 @@ func (n *namespaces) upTo() uint64 {
 	return n.seen
 }
 
-// selected returns the names of those that the watch has shown and that a function selects, sorted.
+// selected returns the names of the namespaces that the watch has shown and that a function selects, sorted.
 func (n *namespaces) selected(selects func(labels, annotations map[string]string) bool) []string {
 	n.mu.RLock()
 	defer n.mu.RUnlock()

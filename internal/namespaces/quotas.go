@@ -20,12 +20,12 @@ import (
 )
 
 // quotas are all ClusterResourceQuotas in the newest version that a watch or a
-// live read has shown. A watch may be behind a live read: what it shows later is
-// compared by resourceVersion and never replaces something newer.
+// live read has shown. A watch may be behind a live read: a version that it shows
+// later is compared by resourceVersion and never replaces a newer one.
 type quotas struct {
 	// seen is the resourceVersion up to which all quotas are known. It is raised only after byName has them.
 	seen atomic.Uint64
-	// edition grows with each change of what the quotas select or limit.
+	// edition grows with each change of a quota's selector or limits.
 	edition atomic.Uint64
 	// synced: a watch has shown them all.
 	synced atomic.Bool
@@ -33,18 +33,19 @@ type quotas struct {
 	// newest returns the newest version of a namespace that a selector selects.
 	newest func(definition.Selector) uint64
 
-	// mu guards what follows, and each change of what precedes.
+	// mu guards the fields below, and each change of the fields above.
 	mu *sync.RWMutex
 	// quota name -> quota
 	byName map[string]quota
-	// listed is the resourceVersion of the newest list that was merged. Whatever
-	// a watch shows of an earlier time, that list knew already.
+	// listed is the resourceVersion of the newest list that was merged. That list
+	// included everything that a watch shows of an earlier time.
 	listed uint64
-	// growth is closed when seen grows. It is nil while nobody waits for that.
+	// growth is closed when seen grows. It is nil while no request waits for
+	// that.
 	growth chan struct{}
 }
 
-// quota is what is known of one quota.
+// quota is the memory of one quota.
 type quota struct {
 	version    uint64
 	definition definition.Definition
@@ -54,7 +55,7 @@ type quota struct {
 	deleted bool
 }
 
-// show takes what a watch shows.
+// show takes a quota from a watch.
 func (q *quotas) show(object *quotav1.ClusterResourceQuota) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,7 +113,7 @@ func (q *quotas) remove(name string, version uint64) {
 	q.lockedRemove(name, version)
 }
 
-// list takes which quotas a live list had. What it says of each of them is known already.
+// list takes which quotas a live list had. The quotas in it are known already.
 func (q *quotas) list(exist map[string]bool, version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -165,7 +166,7 @@ func (q *quotas) lockedPut(object *quotav1.ClusterResourceQuota) {
 	q.edition.Add(1)
 }
 
-// lockedJoin notes which quotas a namespace joins that was known as before; nil, if nobody knows what it was.
+// lockedJoin notes the quotas that a namespace joins. before is the namespace as it was; nil if that is unknown.
 func (q *quotas) lockedJoin(before, next *namespace) {
 	labelled := before != nil && maps.Equal(before.labels, next.labels)
 	if labelled && maps.Equal(before.annotations, next.annotations) {
@@ -199,14 +200,14 @@ func (q *quotas) lockedTouch(object metav1.Object) bool {
 	return true
 }
 
-// lockedShow takes what a watch shows, unless a live list knew it already.
+// lockedShow takes a quota from a watch, unless a live list knew it already.
 func (q *quotas) lockedShow(object *quotav1.ClusterResourceQuota) {
 	if resourceversion.Parse(object.ResourceVersion) >= q.listed {
 		q.lockedPut(object)
 	}
 }
 
-// lockedList removes what a list doesn't have.
+// lockedList removes the quotas that a list doesn't have.
 func (q *quotas) lockedList(exist map[string]bool, version uint64) {
 	for name := range q.byName {
 		if !exist[name] {
@@ -243,7 +244,7 @@ func (q quota) isOf(uid types.UID, generation int64) bool {
 // covering are the quotas that cover a namespace, as of one edition.
 type covering struct {
 	edition uint64
-	// definitions are sorted by name. Nobody changes them.
+	// definitions are sorted by name. They are never changed.
 	definitions []definition.Definition
 	// joined are those of the definitions.
 	joined []*atomic.Uint64

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// catchUpWait is how long the watch may take to show what the question knows.
+	// catchUpWait is how long the watch may take to show the specs that the
+	// question names.
 	catchUpWait = 100 * time.Millisecond
 	// verifiedFor is how long a live read of a namespace serves where the answer
 	// rests on it alone. Reading each time would be most of the cost of a storm of
@@ -23,7 +24,7 @@ const (
 	verifiedFor = 5 * time.Second
 )
 
-// Covered is what is known of a namespace.
+// Covered is the result of a Search for one namespace.
 type Covered struct {
 	// Definitions are the quotas that cover it, sorted by name. They belong to the
 	// Memory. One whose Invalid is set can't be charged.
@@ -32,33 +33,34 @@ type Covered struct {
 	Knowledge []ledger.Knowledge
 }
 
-// Of returns what is known of the namespaces of one of the quotas.
+// Of returns the knowledge of one quota's namespaces.
 func (c Covered) Of(quota string) ledger.Knowledge {
 	return c.Knowledge[slices.IndexFunc(c.Definitions, func(d definition.Definition) bool { return d.Limits.Name == quota })]
 }
 
-// Ask has the ledgers asked to count what joined.
+// Ask makes the ledgers be asked to count the namespaces that joined.
 func (c Covered) Ask() {
 	for i := range c.Knowledge {
 		c.Knowledge[i].Asks = true
 	}
 }
 
-// Look says what is read live.
+// Look selects the live reads.
 type Look int
 
 const (
-	// lookIfOld reads what may be old in memory.
+	// lookIfOld reads the parts that may be old in memory.
 	lookIfOld Look = iota - 1
 	// LookNamespace reads the namespace, unless that was done a moment ago.
 	LookNamespace
 	// LookQuotas also reads the quotas that cover it.
 	LookQuotas
-	// LookEverywhere also lists all quotas: one that no watch has shown may cover it.
+	// LookEverywhere also lists all quotas: a quota that no watch has shown may
+	// cover it.
 	LookEverywhere
 )
 
-// Step is what must be done next to find the quotas that cover a namespace.
+// Step is the next step to find the quotas that cover a namespace.
 type Step int
 
 const (
@@ -81,7 +83,7 @@ type Search struct {
 	namespace string
 	atLeast   uint64
 	look      Look
-	// known is what was found of the namespace.
+	// known is the state of the namespace that was found.
 	known state
 	// until is when a wait for quotas ends; caughtUp, once it has.
 	until    time.Time
@@ -99,27 +101,28 @@ type Search struct {
 //
 //   - the question was generated from specs that have not been seen. They are
 //     waited for briefly, and then all quotas are listed;
-//   - the quotas that are known to cover the namespace are not those that the
-//     question's entry was generated for, or nothing is known to cover it. Then the
-//     namespace is read, and if that explains nothing, all quotas are listed, once
-//     for each version of the namespace and each question. The look's answer wins.
-//     While they differ, the namespace is read for each request whose entry names its
-//     quotas, and every few seconds for others;
-//   - somebody else has seen a newer change of namespaces, atLeast. Then the
+//   - the quotas that are known to cover the namespace are not the ones that the
+//     question's entry was generated for, or no quota is known to cover it. Then
+//     the namespace is read, and if that explains nothing, all quotas are listed,
+//     once for each version of the namespace and each question. The look's answer
+//     wins. While they differ, the namespace is read for each request whose entry
+//     names its quotas, and every few seconds for others;
+//   - another replica has seen a newer change of namespaces, atLeast. Then the
 //     namespace is read.
 //
-// What was read is remembered, so that requests whose entry agrees with it need no read.
+// The result of the read is remembered, so requests whose entry agrees with it
+// need no read.
 func (m *Memory) Cover(question webhookconfig.Question, namespace string, atLeast uint64) Search {
 	return Search{memory: m, question: question, namespace: namespace, atLeast: atLeast, look: lookIfOld}
 }
 
-// CoverNow searches the quotas that cover a namespace by a live look. A look of a moment ago serves if the
-// question's entry agrees with what it found; if not, the namespace may have changed since.
+// CoverNow searches the quotas that cover a namespace by a live look. A look of a moment ago serves if the question's
+// entry agrees with its result; if not, the namespace may have changed since.
 func (m *Memory) CoverNow(question webhookconfig.Question, namespace string, look Look) Search {
 	return Search{memory: m, question: question, namespace: namespace, look: look, caughtUp: true}
 }
 
-// Next returns what must be done next.
+// Next returns the next step.
 func (s *Search) Next(now time.Time) Step {
 	if s.until.IsZero() {
 		s.until = now.Add(catchUpWait)
@@ -171,12 +174,13 @@ func (s *Search) Found(object *metav1.PartialObjectMetadata) bool {
 	return s.known.namespace != nil
 }
 
-// Covered returns what was found.
+// Covered returns the result.
 func (s *Search) Covered() Covered {
 	known, covering := s.known, s.memory.covering(s.known.namespace)
 	found := Covered{Definitions: covering.definitions, Knowledge: make([]ledger.Knowledge, len(covering.joined))}
 	for i, joined := range covering.joined {
-		// All was read before. So it is at most what is seen of those that joined.
+		// All was read before. So it is at most the version up to which joins are
+		// seen.
 		found.Knowledge[i] = ledger.Knowledge{Joined: joined.Load(), All: known.all, Seen: known.seen}
 		if known.unshown {
 			found.Knowledge[i].Joined = max(joined.Load(), known.namespace.version)
