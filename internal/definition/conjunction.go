@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// need is what one label must be.
+// need is the set of values that one label must be in.
 type need struct {
 	key     string
 	allowed valueSet
@@ -28,7 +28,7 @@ func (n need) size() int {
 }
 
 func (n need) compare(other need) int {
-	rank := func(n need) int { // those that except values first, then those that demand the label
+	rank := func(n need) int { // first the needs that except values, then the needs that demand the label
 		rank := 0
 		if !n.allowed.except {
 			rank = 2
@@ -47,8 +47,8 @@ func (n need) compare(other need) int {
 // labels are chosen, and none allows anything, so that equal ones look equal.
 type conjunction []need
 
-// conjunctionOf returns what the selector asks of labels. It is false for one
-// that no labels meet.
+// conjunctionOf returns the selector's needs of labels. It is false for a
+// selector that no labels meet.
 func conjunctionOf(selector Selector) (conjunction, bool) {
 	if selector.labels == nil {
 		return nil, false
@@ -119,8 +119,8 @@ func (c conjunction) within(other conjunction) bool {
 }
 
 // cut returns the part inside another conjunction that overlaps, and the parts
-// outside: those that miss its first need, those that meet the first and miss
-// the second, and so on, which makes them disjoint.
+// outside: first the part that misses its first need, then the part that meets
+// the first and misses the second, and so on, which makes them disjoint.
 func (c conjunction) cut(other conjunction) (inside conjunction, outside []conjunction) {
 	inside = c
 	for _, need := range other {
@@ -132,7 +132,8 @@ func (c conjunction) cut(other conjunction) (inside conjunction, outside []conju
 	return inside, outside
 }
 
-// minus returns disjoint parts that are together what is outside the other.
+// minus returns disjoint parts that together are this conjunction outside the
+// other.
 func (c conjunction) minus(other conjunction) []conjunction {
 	if !c.overlaps(other) {
 		return []conjunction{c}
@@ -178,8 +179,9 @@ func (c conjunction) expressible(most int) ([]conjunction, bool) {
 	return parts, true
 }
 
-// widened returns a conjunction that chooses all that this one does, with any name that isn't protected, and whose size without that
-// is at most most: a label that may have one of many values may have any, and one that there is no room for isn't asked for.
+// widened returns a conjunction that chooses all that this one does, with any name that isn't protected, and whose size
+// without that is at most most: a label that may have one of many values may have any, and a label that there is no
+// room for isn't asked for.
 func (c conjunction) widened(most int, protected []string) conjunction {
 	var wide conjunction
 	for _, need := range c {

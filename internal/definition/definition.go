@@ -23,15 +23,16 @@ import (
 // Definition is a ClusterResourceQuota, compiled. It shares memory with the
 // object that it was compiled from and must not be changed.
 type Definition struct {
-	// Limits are what the ledger judges by.
+	// Limits are the limits that the ledger judges by.
 	Limits ledger.Limits
-	// Quota is what objects are evaluated for.
+	// Quota is the quota that objects are evaluated for.
 	Quota evaluation.Quota
 	// Selector chooses the namespaces.
 	Selector Selector
-	// Preflight says what is done when a workload is applied that doesn't fit; never empty.
+	// Preflight is the response to an applied workload that doesn't fit; never
+	// empty.
 	Preflight quotav1.PreflightMode
-	// Enforcement says what is done with requests that don't fit.
+	// Enforcement is the response to requests that don't fit.
 	Enforcement Enforcement
 	// Invalid is why Compile refuses the quota; nil after Compile. See Salvage.
 	Invalid error
@@ -81,9 +82,10 @@ func Changed(before, after metav1.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID()
 }
 
-// digest covers what decides which objects count and for what, but not how
-// much is allowed: raising a limit asks for no new count. What is computed for a spec
-// must stay the same: replicas of another release know the ledger's count by it.
+// digest covers the parts of a spec that decide which objects count and for which
+// resources, but not how much is allowed: raising a limit asks for no new count.
+// The digest of a spec must stay the same: replicas of another release know the
+// ledger's count by it.
 func digest(object *quotav1.ClusterResourceQuota) (string, error) {
 	names := quota.ResourceNames(object.Spec.Quota.Hard)
 	slices.Sort(names)

@@ -11,46 +11,48 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Area is what one quota asks of the webhook configuration.
+// Area is one quota's demand on the webhook configuration.
 type Area struct {
 	// Selector chooses the namespaces. A webhook can't be restricted by
 	// annotations: the labels alone count, which is a wider area, and is
 	// everything where there are only annotations. The zero Selector asks for
 	// nothing.
 	Selector Selector
-	// Rules are what is asked about there. Equal strings are equal rules; order
-	// and duplicates don't matter. An area without rules asks for nothing, but
-	// entries say whether they meet it.
+	// Rules are the rules of the requests that must be asked about there. Equal
+	// strings are equal rules; order and duplicates don't matter. An area without
+	// rules asks for nothing, but entries say whether they meet it.
 	Rules []string
-	// Owner names who asks. If there is room, an entry lies in all areas of the
-	// owners that it meets. Areas without an owner don't keep entries apart.
+	// Owner names the quota that asks. If there is room, an entry lies in all
+	// areas of the owners that it meets. Areas without an owner don't keep
+	// entries apart.
 	Owner string
 }
 
 // Entry is one of several label selectors of which no set of labels meets two.
 type Entry struct {
-	// Selector has sorted matchExpressions only, in a form that depends on
-	// nothing but what they choose. Without any it matches everything.
+	// Selector has sorted matchExpressions only, in a form that depends only on
+	// the labels that they choose. Without any it matches everything.
 	Selector metav1.LabelSelector
 	// Rules are those of all Areas, sorted.
 	Rules []string
 	// Areas are the indices of the areas that have labels in common with this
 	// entry, sorted. An area may go beyond the entry, and the entry beyond it.
 	Areas []int
-	// Around are those of Areas that the whole entry lies in, sorted: whatever
+	// Around are the Areas that the whole entry lies in, sorted: a namespace that
 	// meets the entry is in them, as far as labels decide.
 	Around []int
-	// where is what Selector chooses.
+	// where is the conjunction that Selector chooses.
 	where conjunction
 }
 
-// Bounds are what all entries together may take.
+// Bounds limit the size of all entries together.
 type Bounds struct {
 	// Entries is how many there may be, at least 1.
 	Entries int
 	// Narrow is up to which size, in bytes, selectors aren't widened. No wider one is larger.
 	Narrow int
-	// Bytes are what the entries may take as Size tells, which counts each listed value at least once. A nil Size tells nothing.
+	// Bytes bound the entries' size as Size computes it, which counts each listed value at least once. A nil Size means
+	// no bound.
 	Bytes int
 	Size  func(Entry) int
 }
@@ -95,12 +97,12 @@ func (b Bounds) hopeless(asking []request, large int) int {
 //  4. If that takes too much, the largest selectors are widened, and steps 1 to 3
 //     are taken again: exact is false, and entries match labels that no area
 //     selects, too.
-//  5. If that takes too much as well, there is one entry. Each label is one that
-//     it is in some area, whatever the others are, and if that is too large, in
-//     some area as widened. This one is returned even if it doesn't fit.
+//  5. If that takes too much as well, there is one entry. Each label is as in
+//     some area, with all other labels free, and if that is too large, in some
+//     area as widened. This one is returned even if it doesn't fit.
 //
-// But for Entry.Areas and Entry.Around the result depends only on what the areas
-// choose and want, not on their order.
+// But for Entry.Areas and Entry.Around the result depends only on the labels that
+// the areas choose and the rules that they want, not on their order.
 //
 // The fewest entries take exponential time to find, and aren't searched for;
 // nor is a split pursued once it has several times as many parts as there may be
@@ -139,10 +141,12 @@ func Disjoint(areas []Area, protected []string, within Bounds) (entries []Entry,
 	return entries, false
 }
 
-// widenFaster is how many times as many selectors are widened if it wasn't enough: each try costs what three splits do.
+// widenFaster is the factor by which more selectors are widened after a failed try: each try costs as much as three
+// splits.
 const widenFaster = 4
 
-// largestFirst leaves no two requests in the order that they were given in, but for those that are alike.
+// largestFirst sorts requests by size, and leaves no two of them in the order that they were given in, unless they are
+// alike.
 func largestFirst(a, b request) int {
 	return cmp.Or(cmp.Compare(b.where.size(), a.where.size()), a.where.compare(b.where),
 		slices.Compare(a.rules, b.rules), cmp.Compare(a.owner, b.owner))
@@ -208,8 +212,8 @@ func requestsIn(areas []Area, protected []string) []request {
 	return requests
 }
 
-// unprotected returns what the selector asks of the labels of namespaces that
-// aren't protected. It is false for one that no labels meet.
+// unprotected returns the selector's needs of the labels of namespaces that
+// aren't protected. It is false for a selector that no labels meet.
 func unprotected(selector Selector, protected []string) (conjunction, bool) {
 	where, satisfiable := conjunctionOf(selector)
 	if !satisfiable {
@@ -243,8 +247,8 @@ func (r request) ruled() []string { return r.rules }
 
 func (request) bare() []string { return nil }
 
-// around returns the narrowest conjunction that a LabelSelector can express
-// and that has all that is asked for in it, but for what is protected.
+// around returns the narrowest conjunction that a LabelSelector can express and
+// that has all the requests in it, but for protected names.
 func around(asking []request, protected []string) conjunction {
 	var all conjunction
 	for _, need := range asking[0].where {
@@ -260,8 +264,8 @@ func around(asking []request, protected []string) conjunction {
 	return all
 }
 
-// entriesFor returns an entry for each region in which something is asked for. Where requests were widened, the regions go beyond
-// what they ask for.
+// entriesFor returns an entry for each region in which something is asked for. If requests were widened, the regions go
+// beyond their areas.
 func entriesFor(regions []region, requests []request) []Entry {
 	slices.SortFunc(regions, func(a, b region) int { return a.where.compare(b.where) })
 	entries := make([]Entry, 0, len(regions))
@@ -288,14 +292,14 @@ func entriesFor(regions []region, requests []request) []Entry {
 // maxPieces bounds the work of Covered and of Entry.LiesIn.
 const maxPieces = 10000
 
-// Where is what a label selector chooses.
+// A Where is the conjunction that a label selector chooses.
 type Where struct {
 	where conjunction
 	some  bool
 }
 
-// WhereOf returns what a label selector chooses; nothing if it is nil. It doesn't validate the selector, as the API server has: each look
-// at a large configuration spent most of its time on that.
+// WhereOf returns the Where of a label selector; it matches nothing if the selector is nil. It doesn't validate the
+// selector, as the API server has: each look at a large configuration spent most of its time on that.
 func WhereOf(selector *metav1.LabelSelector) Where {
 	if selector == nil {
 		return Where{}
@@ -327,9 +331,9 @@ func WhereOf(selector *metav1.LabelSelector) Where {
 	return where
 }
 
-// Covered reports whether label selectors together match every namespace that
-// the selector matches by its labels, but for the protected ones. What would take
-// too long to tell, it takes for uncovered.
+// Covered reports whether label selectors together match every namespace that the
+// selector matches by its labels, but for the protected ones. If the answer would
+// take too long to compute, it is false.
 func Covered(selector Selector, protected []string, by []Where) bool {
 	wanted, some := unprotected(selector, protected)
 	if !some {

@@ -1,10 +1,10 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package definition turns a ClusterResourceQuota into what the domain works
-// with: limits for the ledger, a quota for evaluation, a selector of
-// namespaces. It validates specs in the words of Kubernetes' own
-// validation of ResourceQuota.
+// Package definition turns a ClusterResourceQuota into the values that the domain
+// works with: limits for the ledger, a quota for evaluation, a selector of
+// namespaces. It validates specs in the words of Kubernetes' own validation of
+// ResourceQuota.
 //
 // A Selector is the compiled selector of one quota. It knows a namespace's
 // labels and annotations, its name only as a label, and not whether it exists.
@@ -20,8 +20,7 @@
 //
 //   - No selector selects everything by being empty: an empty one does not
 //     compile, and the zero Selector matches nothing.
-//   - Equal selectors have the same String, whatever the order that they are
-//     written in.
-//   - No labels meet two entries of Disjoint. What a Selector matches meets
-//     one, unless its name is protected.
+//   - Equal selectors have the same String, in whichever order they are written.
+//   - No labels meet two entries of Disjoint. Labels that a Selector matches meet
+//     one, unless the namespace's name is protected.
 package definition

@@ -11,11 +11,11 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
-// Enforcement says what a quota does with requests that don't fit. The zero value refuses them.
+// Enforcement is a quota's response to requests that don't fit. The zero value refuses them.
 type Enforcement struct {
 	// Mode is never empty in a Definition.
 	Mode quotav1.EnforcementMode
-	// WhenUnavailable says what happens while nobody can decide; empty for what the operator runs with.
+	// WhenUnavailable is the response while requests can't be decided; empty for the operator's default.
 	WhenUnavailable quotav1.UnavailablePolicy
 }
 
@@ -33,8 +33,8 @@ func (e Enforcement) Refuses() bool {
 	return e.Mode != quotav1.EnforcementWarn && e.Mode != quotav1.EnforcementAudit
 }
 
-// AdmitsUnavailable reports whether requests are admitted while nobody can decide. By default says what
-// the operator runs with.
+// AdmitsUnavailable reports whether requests are admitted while they can't be decided. byDefault is the operator's
+// default.
 func (e Enforcement) AdmitsUnavailable(byDefault bool) bool {
 	switch {
 	case !e.Refuses(), e.WhenUnavailable == quotav1.UnavailableAdmit:

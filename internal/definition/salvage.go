@@ -12,15 +12,15 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
-// Salvage returns what can be read of a quota that Compile refuses. Such a quota
-// can't be counted or charged, so requests that it may limit must be refused:
-// otherwise a spec that this release can't compile would limit nothing.
+// Salvage returns the readable parts of a quota that Compile refuses. Such a
+// quota can't be counted or charged, so requests that it may limit must be
+// refused: otherwise a spec that this release can't compile would limit nothing.
 //
 // The definition says more than the spec does, never less. It has no scopes, so
 // it also concerns objects outside of them. Its selector consists of the valid
 // requirements alone, so it may select more namespaces; it selects none if no
-// requirement is valid. Invalid says what is wrong. If the quota is valid, Invalid
-// is nil, and the definition is the compiled one.
+// requirement is valid. Invalid is the error. If the quota is valid, Invalid is
+// nil, and the definition is the compiled one.
 func Salvage(object *quotav1.ClusterResourceQuota) Definition {
 	compiled, invalid := Compile(object)
 	if invalid == nil {

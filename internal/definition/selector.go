@@ -46,7 +46,7 @@ func CompileSelector(selector quotav1.ClusterResourceQuotaSelector) (Selector, e
 	return Selector{labels: byLabels, annotations: maps.Clone(selector.AnnotationSelector)}, nil
 }
 
-// ValidateSelector returns what is wrong with the selector at this path. It is sorted:
+// ValidateSelector returns the errors of the selector at this path. It is sorted:
 // it ends up in a condition, which must not change from one look to the next.
 func ValidateSelector(selector quotav1.ClusterResourceQuotaSelector, path *field.Path) field.ErrorList {
 	if isEmpty(selector) {

@@ -17,11 +17,12 @@ const slack = 4
 // the given ones. It is false where there are more than most, and where the
 // slack makes it unlikely that there would not be.
 //
-//  1. Join what differs in one label.
-//  2. Take the regions one by one, the widest first: nothing is left of those
-//     that lie in another and want no more. Each cuts those taken before where
-//     it adds rules to them, and adds what is outside them all.
-//  3. Join again: what was cut may have come to want the same.
+//  1. Join regions that differ in one label.
+//  2. Take the regions one by one, the widest first: nothing is left of regions
+//     that lie in another and want no more. Each cuts the regions taken before
+//     where it adds rules to them, and adds the part of itself that is outside
+//     them all.
+//  3. Join again: parts that were cut may have come to want the same.
 func split(regions []region, most int) ([]region, bool) {
 	limit := slack * most
 	wanted, ok := joined(regions, limit)
@@ -45,15 +46,15 @@ func split(regions []region, most int) ([]region, bool) {
 	return taken, len(taken) <= most
 }
 
-// take adds a region to disjoint ones, which are what was taken earlier. They
-// stay disjoint. It is false once there are more than limit.
+// take adds a region to disjoint ones, which are the parts of the regions taken
+// earlier. They stay disjoint. It is false once there are more than limit.
 func take(taken, earlier []region, added region, limit int) ([]region, bool) {
 	var all []region
 	for _, old := range taken {
 		all = append(all, old.including(added)...)
 	}
-	// Without what was added earlier is without what is taken, in fewer parts:
-	// that has been cut since.
+	// The region without the earlier regions is the region without the taken
+	// ones, in fewer parts: the taken ones have been cut since.
 	fresh := []conjunction{added.where}
 	for _, old := range earlier {
 		left := make([]conjunction, 0, len(fresh))
@@ -96,8 +97,8 @@ func joined(regions []region, limit int) ([]region, bool) {
 	}
 }
 
-// joinedAlike joins regions that differ in one label, the one that leaves the
-// fewest. They all have the same rules and need the same labels.
+// joinedAlike joins regions that differ in one label, and picks the label that
+// leaves the fewest. They all have the same rules and need the same labels.
 func joinedAlike(alike []region) []region {
 	fewest := alike
 	for i := range alike[0].where {

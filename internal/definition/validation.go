@@ -18,10 +18,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
-// Validate returns what is wrong with a quota's spec, each by the path of its
-// field. The quota itself is validated as Kubernetes validates a ResourceQuota;
-// that its scopes don't change is a rule of the schema, which compares with what
-// was before.
+// Validate returns the errors of a quota's spec, each by the path of its field.
+// The quota itself is validated as Kubernetes validates a ResourceQuota; that its
+// scopes don't change is a rule of the schema, which compares with the old spec.
 // It is sorted: it ends up in a condition, which must not change by itself.
 func Validate(object *quotav1.ClusterResourceQuota) field.ErrorList {
 	path := field.NewPath("spec")
@@ -73,8 +72,8 @@ func validateMagnitudes(hard corev1.ResourceList, path *field.Path) field.ErrorL
 
 // validateScopeValues refuses values that Kubernetes' validation takes and its
 // evaluators can't compare: every pod or claim would fail because of them. Only
-// what could be a label's value can be compared, though a PriorityClass may have
-// a longer name.
+// possible values of a label can be compared, though a PriorityClass may have a
+// longer name.
 func validateScopeValues(selector *corev1.ScopeSelector, path *field.Path) field.ErrorList {
 	if selector == nil {
 		return nil

@@ -13,9 +13,9 @@ import (
 	operators "k8s.io/apimachinery/pkg/selection"
 )
 
-// valueSet is a set of what a label can be: absent, or one of its values.
-// There are too many values to list them all, so that a set may instead list
-// those that it lacks.
+// valueSet is a set of states of a label: absent, or one of its values. There are
+// too many values to list them all, so a set may instead list the values that it
+// lacks.
 type valueSet struct {
 	// absent reports whether an absent label is in the set.
 	absent bool
@@ -28,7 +28,7 @@ type valueSet struct {
 
 func anything() valueSet { return valueSet{absent: true, except: true} }
 
-// allowedBy returns what the requirement allows its label to be.
+// allowedBy returns the set of states that the requirement allows its label.
 func allowedBy(requirement labels.Requirement) valueSet {
 	listed := slices.Compact(slices.Sorted(slices.Values(requirement.ValuesUnsorted())))
 	switch requirement.Operator() {
@@ -49,7 +49,7 @@ func allowedBy(requirement labels.Requirement) valueSet {
 func (v valueSet) isAnything() bool { return v.absent && v.except && len(v.listed) == 0 }
 
 // isExpressible reports whether requirements of a LabelSelector can express the
-// set. Absent or one of these values is what they can't.
+// set. They can't express "absent or one of these values".
 func (v valueSet) isExpressible() bool { return !v.absent || v.except || len(v.listed) == 0 }
 
 // expressible returns the set in disjoint parts that requirements can express.
@@ -99,7 +99,7 @@ func (v valueSet) intersection(other valueSet) valueSet {
 	return v.combined(other, func(a, b bool) bool { return a && b })
 }
 
-// union returns what is in any of the sets, of which there is one at least.
+// union returns the union of the sets, of which there is one at least.
 func union(sets []valueSet) valueSet {
 	if len(sets) == 1 {
 		return sets[0]
