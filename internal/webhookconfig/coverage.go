@@ -14,7 +14,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 )
 
-// Coverage is how far a configuration asks about what a quota limits.
+// Coverage is how far a configuration asks about a quota's limits.
 type Coverage int
 
 const (
@@ -23,15 +23,16 @@ const (
 	// Wide: all are asked about, and others of the same resources too, in
 	// namespaces that no quota selects.
 	Wide
-	// Exact: no namespace is asked about for this quota but those that it selects.
+	// Exact: the only namespaces that are asked about for this quota are the ones
+	// that it selects.
 	Exact
 )
 
-// Coverages tells how far the configuration, as it is in the cluster, asks about
-// what each quota limits outside of the protected namespaces. An entry that was
-// generated before the quota had its present spec doesn't count: a replica that is
-// asked by it need not know the spec. Nor does one that lets requests pass without an
-// answer, unless the quota does, too.
+// Coverages returns for each quota how far the configuration, as it is in the
+// cluster, asks about its limits outside of the protected namespaces. An entry
+// that was generated before the quota had its present spec doesn't count: a
+// replica that is asked by it need not know the spec. Nor does an entry that lets
+// requests pass without an answer, unless the quota does, too.
 func (s Settings) Coverages(configuration *admissionregistrationv1.ValidatingWebhookConfiguration, quotas []Quota) []Coverage {
 	// Read once: 500 quotas of 50 names each took 39 s with one look at the entries for each quota.
 	var entries []asking
@@ -77,9 +78,9 @@ func (s Settings) coverage(entries []asking, isWide bool, quota Quota) Coverage 
 	}
 }
 
-// isOurs reports whether an entry that enforces is as it was generated, but for where
-// and about what it asks: one that somebody has edited may let requests pass. It
-// returns the entry's question.
+// isOurs reports whether an entry that enforces is as it was generated, but for
+// its namespaces and rules: an edited entry may let requests pass. It returns the
+// entry's question.
 func (s Settings) isOurs(current admissionregistrationv1.ValidatingWebhook) (Question, bool) {
 	if current.NamespaceSelector == nil || !IsOfObjects(current) {
 		return Question{}, false
@@ -89,7 +90,7 @@ func (s Settings) isOurs(current admissionregistrationv1.ValidatingWebhook) (Que
 	if err != nil {
 		return Question{}, false
 	}
-	s.Token, _ = tokenOf(current.ClientConfig) // whichever it is, replicas go by the configuration
+	s.Token, _ = tokenOf(current.ClientConfig) // any token will do: replicas go by the configuration
 	wanted := s.objectsWebhook(current.Name, question, *current.NamespaceSelector, current.Rules)
 	wanted.ClientConfig.CABundle = current.ClientConfig.CABundle // they come and go, and fail closed
 	return question, apiequality.Semantic.DeepEqual(current, wanted)

@@ -1,17 +1,17 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhookconfig says what the webhook has to be called for: the rules and
-// entries of a ValidatingWebhookConfiguration that cover what quotas limit, and
-// whether a given configuration covers it.
+// Package webhookconfig computes the calls that the webhook needs: the rules and
+// entries of a ValidatingWebhookConfiguration that cover the quotas' limits, and
+// whether a given configuration covers them.
 //
-// The path of an entry has two things to say. Of one that enforces, it is a
-// Question: which quotas the entry was generated from, and from which specs of
-// theirs. Of the one for probes, it is the Edition: which write of the
-// configuration it is. Proofs concludes from the editions that the API server is
-// seen to ask by, whether it asks about all that a quota limits.
+// The path of an entry has two things to say. The path of an enforcing entry has
+// a Question: the quotas that the entry was generated from, and the versions of
+// their specs. The path of the entry for probes has the Edition: which write of
+// the configuration it is. Proofs concludes from the editions that the API server
+// is seen to ask by, whether it asks about all that a quota limits.
 //
-// Others may edit the configuration. Editor returns who did.
+// Others may edit the configuration. EditOf names the client that did.
 //
 // Invariants:
 //

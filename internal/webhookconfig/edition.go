@@ -31,15 +31,16 @@ const (
 	ProbeTimeout = 5 * time.Second
 )
 
-// Edition identifies one write of the webhook configuration. The path of the entry
-// ProbeWebhook has it, so that what is asked there tells what the API server has
-// loaded.
+// Edition identifies one write of the webhook configuration. The path of the
+// entry ProbeWebhook has it, so the requests that arrive there show the
+// configuration that the API server has loaded.
 type Edition struct {
-	// Generation is the metadata.generation that the configuration has by this write.
-	// If it has another one, somebody else has written it since.
+	// Generation is the metadata.generation that the configuration has by this
+	// write. If it has another one, another client has written it since.
 	Generation int64
-	// Mark is different for each write: 16 hexadecimal digits. Configurations that
-	// are alike have different ones, because what came between may still be loaded.
+	// Mark is different for each write: 16 hexadecimal digits. Equal
+	// configurations have different marks, because a configuration that came
+	// between may still be loaded.
 	Mark string
 }
 
@@ -48,7 +49,7 @@ func (e Edition) Path() string { return strconv.FormatInt(e.Generation, 10) + "-
 
 var errEdition = errors.New("want GENERATION-MARK")
 
-// ParseEdition reads what Path returned, and nothing else.
+// ParseEdition parses a path that Path returned, and nothing else.
 func ParseEdition(path string) (Edition, error) {
 	number, mark, _ := strings.Cut(path, "-")
 	generation, err := strconv.ParseInt(number, 10, 64)
@@ -62,11 +63,11 @@ func ParseEdition(path string) (Edition, error) {
 // warningPrefix begins the answer to a probe.
 const warningPrefix = "the API server has loaded the webhook configuration "
 
-// Warning is what a probe that met the edition is answered.
+// Warning is the answer to a probe that met the edition.
 func (e Edition) Warning() string { return warningPrefix + e.Path() }
 
-// EditionOf returns the edition that a warning tells of. It is false for the warnings
-// of others.
+// EditionOf returns the edition in a warning. It is false for the warnings of
+// others.
 func EditionOf(warning string) (Edition, bool) {
 	path, found := strings.CutPrefix(warning, warningPrefix)
 	if !found {
@@ -77,7 +78,7 @@ func EditionOf(warning string) (Edition, bool) {
 }
 
 // Edition returns which edition a configuration in the cluster is. It is false if
-// somebody else has written it since.
+// another client has written it since.
 func (s Settings) Edition(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) (Edition, bool) {
 	for _, webhook := range configuration.Webhooks {
 		if webhook.Name != ProbeWebhook {
@@ -110,7 +111,7 @@ func (s Settings) Probe(edition Edition) admissionregistrationv1.ValidatingWebho
 	return webhook
 }
 
-// EditOf says who edited or deleted the configuration that is in the cluster after the manager own had written it.
+// EditOf names the client that edited or deleted the configuration after the manager own had written it.
 func EditOf(current *admissionregistrationv1.ValidatingWebhookConfiguration, own string) string {
 	if current.ResourceVersion == "" {
 		return "somebody deleted the webhook configuration " + ConfigurationName

@@ -22,24 +22,25 @@ const (
 	Uncovered
 	// Unproved: it does, but the API server may not have loaded it yet.
 	Unproved
-	// Edited: somebody else has edited the configuration so that it doesn't ask about
-	// all of it, and no repair has lasted yet.
+	// Edited: another client has edited the configuration so that it doesn't ask
+	// about all of it, and no repair has lasted yet.
 	Edited
-	// Unprovable: nobody knows, because probes fail.
+	// Unprovable: the state is unknown, because probes fail.
 	Unprovable
 	// Proved: the API server has loaded a configuration that does, and each one since
 	// does, too.
 	Proved
 )
 
-// Verdict is what is known of the enforcement of one quota.
+// Verdict is the result of Proofs for one quota.
 type Verdict struct {
 	Enforcement Enforcement
 	// Coverage is that of the configuration in the cluster.
 	Coverage Coverage
 	// Failure is why probes fail, if the quota is Unprovable, or why the configuration can't be written, if it is Uncovered.
 	Failure string
-	// Edit says who edited the configuration, if the quota is Edited.
+	// Edit names the client that edited the configuration, if the quota is
+	// Edited.
 	Edit string
 }
 
@@ -51,7 +52,7 @@ type Observation struct {
 	Edition       Edition
 	Quotas        []Quota
 	Coverages     []Coverage // of each of the Quotas
-	// Edit says who else edited the configuration; empty if nobody has, or once a repair has lasted.
+	// Edit names the other client that edited the configuration; empty if there was none, or once a repair has lasted.
 	Edit string
 	// Failure is why the configuration can't be written; empty if it can.
 	Failure string
@@ -83,7 +84,7 @@ type Proofs struct {
 	failure                 string
 	// unwritten is the Failure of the last Observation.
 	unwritten string
-	// quota name -> what was last concluded of it
+	// quota name -> the last verdict
 	verdicts map[string]Verdict
 }
 
@@ -98,8 +99,8 @@ type run struct {
 	edit string
 }
 
-// Observe takes what is in the cluster. It returns the names of the quotas of which it concludes something else than
-// before.
+// Observe takes the configuration and the quotas in the cluster. It returns the names of the quotas whose verdict has
+// changed.
 func (p *Proofs) Observe(seen Observation, now time.Time) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +170,7 @@ func (p *Proofs) lockedBegin(now time.Time) {
 	}
 }
 
-// Of returns what is known of this spec of a quota.
+// Of returns the verdict on this spec of a quota.
 func (p *Proofs) Of(name string, uid types.UID, generation int64, now time.Time) Verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()

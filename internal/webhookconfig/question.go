@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Witness says how much an entry of the webhook configuration tells of the quotas
+// Witness is how much an entry of the webhook configuration shows of the quotas
 // that cover the namespaces that meet it.
 type Witness string
 
@@ -29,9 +29,9 @@ const (
 	WitnessExact Witness = "exact"
 )
 
-// Question is what an entry's path says of the quotas that it was generated from.
-// The API server repeats it with each request, so that a replica that knows less
-// than the configuration notices.
+// Question is the part of an entry's path that describes the quotas that it was
+// generated from. The API server repeats it with each request, so that a replica
+// that knows less than the configuration notices.
 type Question struct {
 	Witness Witness
 	// Quotas is a QuotaSet with WitnessExact, and empty otherwise.
@@ -50,7 +50,7 @@ type Question struct {
 // namespaces that meet it.
 func (q Question) IsWitness() bool { return q.Witness == WitnessSome || q.Witness == WitnessExact }
 
-// QuotaSet returns a digest of the UIDs, whatever their order.
+// QuotaSet returns a digest of the UIDs, which doesn't depend on their order.
 func QuotaSet(uids []types.UID) string {
 	return digestOf(slices.Sorted(slices.Values(uids)))
 }
@@ -93,7 +93,7 @@ const admits = "admit"
 
 var errQuestion = errors.New("want WITNESS[-QUOTAS]/EPOCH-SPECS[-admit]")
 
-// ParseQuestion reads what Path returned, and nothing else.
+// ParseQuestion parses a path that Path returned, and nothing else.
 func ParseQuestion(path string) (Question, error) {
 	entry, specs, _ := strings.Cut(path, "/")
 	witness, quotas, _ := strings.Cut(entry, "-")

@@ -64,7 +64,8 @@ func objectRules(limited []schema.GroupResource) []rule {
 	return rules
 }
 
-// workloadRules are about what makes pods, and what says how many.
+// workloadRules cover the objects that make pods, and the ones that set their
+// number.
 func workloadRules() []rule {
 	written, scaled := operations{onCreate, onUpdate}, operations{onUpdate}
 	return []rule{
@@ -82,8 +83,8 @@ func workloadRules() []rule {
 //
 //   - An update of a pod charges where it moves the pod to another scope, which
 //     only its activeDeadlineSeconds can; what it requests changes by a resize.
-//   - What a service, a claim of a volume or of devices uses is in its spec. A
-//     claim's storage class may still be in an annotation.
+//   - The spec of a service, of a volume claim or of a resource claim has all
+//     that it uses. A claim's storage class may still be in an annotation.
 //
 // Nothing in it can fail: a condition that fails refuses the request.
 const charging = `request.operation != "UPDATE" || request.?subResource.orValue("") != "" || ` +
@@ -94,8 +95,9 @@ const charging = `request.operation != "UPDATE" || request.?subResource.orValue(
 // ChargingCondition is the name of the condition by which entries that enforce skip updates that can't charge.
 const ChargingCondition = "charging." + ObjectsWebhook
 
-// redefining skips the updates of a quota that leave its spec as it is, and those
-// of one that is being deleted: its finalizers can go without the operator.
+// redefining skips the updates of a quota that leave its spec as it is, and the
+// updates of a quota that is being deleted: its finalizers can go without the
+// operator.
 const redefining = `request.operation != "UPDATE" || ` +
 	`(!has(object.metadata.deletionTimestamp) && object.?spec != oldObject.?spec)`
 
@@ -103,8 +105,8 @@ const redefining = `request.operation != "UPDATE" || ` +
 // Kubernetes' own controllers do.
 const resizing = `request.operation != "UPDATE" || object.?spec != oldObject.?spec`
 
-// applied skips what a Deployment or a CronJob makes: the entry was asked about these. An object of
-// the subresource scale has no owner.
+// applied skips objects that a Deployment or a CronJob makes: the entry was asked about these. An object of the
+// subresource scale has no owner.
 const applied = `!object.metadata.?ownerReferences.orValue([]).exists(owner, ` +
 	`owner.?controller.orValue(false) && owner.kind in ["Deployment", "CronJob"])`
 
@@ -121,7 +123,7 @@ func quotaConditions() []condition {
 	return []condition{{Name: "redefining." + QuotasWebhook, Expression: redefining}}
 }
 
-// matchConditions are what the API server asks itself before it asks the webhook about objects.
+// matchConditions are evaluated by the API server before it asks the webhook about objects.
 func matchConditions(rules []rule) []condition {
 	updates := func(rule rule) bool { return slices.Contains(rule.Operations, onUpdate) }
 	if !slices.ContainsFunc(rules, updates) {

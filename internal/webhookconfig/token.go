@@ -87,9 +87,9 @@ func (s Settings) WithToken(
 	return s, now.Add(tokenLife)
 }
 
-// Retired returns the tokens by which API servers that are behind may still call, and until
-// when, by the leader's clock. A replica that starts learns them from that alone. What
-// somebody else wrote there is left out.
+// Retired returns the tokens by which API servers that are behind may still call,
+// and until when, by the leader's clock. A replica that starts learns them from
+// that alone. Values that another client wrote there are left out.
 func Retired(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) map[Token]time.Time {
 	retired := map[Token]time.Time{}
 	for field := range strings.FieldsSeq(configuration.Annotations[retiredAnnotation]) {
@@ -122,7 +122,7 @@ func annotations() []string {
 	return []string{tokenAnnotation, retiredAnnotation, WideAnnotation, optOut}
 }
 
-// Annotate sets the operator's annotations of a configuration; exact is what Webhooks returned.
+// Annotate sets the operator's annotations of a configuration; exact is the result of Webhooks.
 func (s Settings) Annotate(configuration *admissionregistrationv1.ValidatingWebhookConfiguration, exact bool) {
 	for _, key := range annotations() {
 		delete(configuration.Annotations, key)

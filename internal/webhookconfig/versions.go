@@ -25,9 +25,9 @@ type dated struct {
 // Date sets the Version of each quota, which has the resourceVersion of its object
 // until then, to the one at which its present spec was first seen.
 //
-// The first look of a new leader takes over what the configuration in the cluster
-// says: an entry that was generated from the same specs has an Epoch at which its
-// leader knew them all. So the configuration stays as it is.
+// The first look of a new leader takes over the epochs of the configuration in
+// the cluster: an entry that was generated from the same specs has an Epoch at
+// which its leader knew them all. So the configuration stays as it is.
 func (v *Versions) Date(settings Settings, configuration *admissionregistrationv1.ValidatingWebhookConfiguration, quotas []Quota) {
 	if v.specs == nil {
 		settings.adopt(configuration, quotas)

@@ -26,11 +26,11 @@ const (
 	// WideAnnotation is on a configuration that asks in namespaces that no quota
 	// selects, and says why.
 	WideAnnotation = "quota.sharedquota.dev/wide"
-	// ObjectsWebhook is the entry that enforces quotas. Where there are several, the
+	// ObjectsWebhook is the entry that enforces quotas. If there are several, the
 	// others have a number in their names.
 	ObjectsWebhook = "objects.quota.sharedquota.dev"
-	// WorkloadsWebhook is the entry that is asked whether the pods of workloads fit. Where there are
-	// several, the others have a number in their names.
+	// WorkloadsWebhook is the entry that is asked whether the pods of workloads fit. If there are several, the others
+	// have a number in their names.
 	WorkloadsWebhook = "workloads.quota.sharedquota.dev"
 	// QuotasWebhook is the entry that validates ClusterResourceQuotas.
 	QuotasWebhook = "quotas.quota.sharedquota.dev"
@@ -41,7 +41,8 @@ const (
 	// with 30 seconds, the ReplicaSets and Jobs of the whole cluster stood still. A
 	// request that is given up comes to its client as an error of the server.
 	Timeout = 10 * time.Second
-	// AnswerMargin is what is left of the API server's patience to answer in.
+	// AnswerMargin is the end of the API server's timeout that is kept free to
+	// answer in.
 	AnswerMargin = 500 * time.Millisecond
 	// PreflightTimeout is how long the API server waits for an answer about a workload. Without one,
 	// the workload is stored.
@@ -50,8 +51,9 @@ const (
 	// maxEntries bounds the entries that enforce: at each request, the API server
 	// looks through all of them.
 	maxEntries = 50
-	// maxBytes bounds the entries that enforce, and those for workloads likewise, as JSON. The API server takes 3 MiB, and etcd 1.5. The
-	// configuration stays below 1 MiB with these, the other entries, and what isn't generated: managed fields and others' annotations.
+	// maxBytes bounds the entries that enforce, and those for workloads likewise, as JSON. The API server takes 3 MiB,
+	// and etcd 1.5. The configuration stays below 1 MiB with these, the other entries, and the parts that aren't
+	// generated: managed fields and others' annotations.
 	maxBytes = 448 << 10
 	// narrow is the size of a selector that isn't worth widening.
 	narrow = 512
@@ -63,7 +65,7 @@ type Endpoint struct {
 	URL string
 	// Service is the namespace and name of the Service, where there is no URL.
 	Namespace, Name string
-	// CABundle is what the server's certificate is verified with, in PEM.
+	// CABundle verifies the server's certificate, in PEM.
 	CABundle []byte
 }
 
@@ -83,7 +85,7 @@ func (e Endpoint) clientConfig(path string) admissionregistrationv1.WebhookClien
 // the editions that of Probe, each after a slash.
 type Paths struct{ Objects, Workloads, Quotas, Probe string }
 
-// Settings are what is the same for all quotas.
+// Settings are the settings that all quotas share.
 type Settings struct {
 	Endpoint Endpoint
 	// Token begins all paths. TokenSince is since when the API server is told so.
@@ -95,14 +97,14 @@ type Settings struct {
 	// Protected are the names of the namespaces that are never asked about.
 	Protected []string
 	// Everywhere are the resources that are asked about in all other namespaces,
-	// whatever quotas select.
+	// independently of quotas' selectors.
 	Everywhere []schema.GroupResource
-	// FailurePolicy is what the API server does when it gets no answer about quotas, or about Everywhere. Each
-	// entry that enforces has that of its quotas.
+	// FailurePolicy is the API server's action when it gets no answer about quotas, or about Everywhere. Each entry
+	// that enforces has that of its quotas.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 }
 
-// Quota is what there is to ask about for one quota.
+// Quota is one quota's demand on the configuration.
 type Quota struct {
 	Name       string
 	UID        types.UID
@@ -113,21 +115,20 @@ type Quota struct {
 	Selector definition.Selector
 	// Limited are the resources that the quota limits.
 	Limited []schema.GroupResource
-	// Admits: requests are admitted while nobody can decide.
+	// Admits: requests are admitted while they can't be decided.
 	Admits bool
 	// Preflight: it is asked whether workloads fit.
 	Preflight bool
 }
 
-// AdmitsByDefault reports whether requests are admitted while nobody can decide, if their quotas don't say otherwise.
+// AdmitsByDefault reports whether requests are admitted while they can't be decided, if their quotas don't say
+// otherwise.
 func (s Settings) AdmitsByDefault() bool { return s.FailurePolicy == admissionregistrationv1.Ignore }
 
-// Webhooks returns the entries that ask about exactly what the quotas limit, in
-// the namespaces that they select: a request meets one entry, or none. Where that
-// takes more than maxEntries or maxBytes, entries ask about more than that, see
-// definition.Disjoint, and exact is false once they do so in namespaces that no
-// quota selects. With nothing limited, no object is asked about. The path of each
-// entry has its Question.
+// Webhooks returns the entries that ask about exactly what the quotas limit, in the namespaces that they select: a
+// request meets one entry, or none. If that takes more than maxEntries or maxBytes, entries ask about more than that,
+// see definition.Disjoint, and exact is false once they do so in namespaces that no quota selects. With nothing
+// limited, no object is asked about. The path of each entry has its Question.
 //
 // The entries for workloads ask in the same namespaces, as far as quotas want it. They keep no quota:
 // exact says nothing of them.
@@ -201,11 +202,12 @@ func numbered(name string, i int) string {
 	return fmt.Sprintf("%s-%d.%s", first, i+1, rest)
 }
 
-// entry is one that enforces.
+// entry is an entry that enforces.
 type entry struct {
 	definition.Entry
 	question Question
-	// quotas are those that cover namespaces which meet the entry, all or some.
+	// quotas are the quotas that cover all or some of the namespaces that meet
+	// the entry.
 	quotas []int
 }
 
@@ -235,8 +237,9 @@ func (s Settings) admits(quotas []Quota, area int) bool {
 	return quotas[area].Admits
 }
 
-// questionOf returns what an entry says of its members among the quotas. If an entry
-// isn't exact, too much work to find out what the members cover together is left.
+// questionOf returns the question of an entry whose members are these quotas. For
+// an entry that isn't exact it skips the members' joint coverage, because that is
+// too much work to compute.
 func questionOf(part definition.Entry, members []int, quotas []Quota, exact bool) Question {
 	var uids []types.UID
 	var specs []string
@@ -267,9 +270,9 @@ func questionOf(part definition.Entry, members []int, quotas []Quota, exact bool
 	return question
 }
 
-// areas are what is asked about, and where: one for each quota, and that of
-// Everywhere. What has no rule, because Kubernetes keeps no quota on it, asks about
-// nothing.
+// areas are the areas that entries must ask about: one for each quota, and that
+// of Everywhere. A resource without a rule, because Kubernetes keeps no quota on
+// it, adds nothing.
 func (s Settings) areas(quotas []Quota) []definition.Area {
 	areas := make([]definition.Area, 0, len(quotas)+1)
 	for _, quota := range quotas {
@@ -278,8 +281,8 @@ func (s Settings) areas(quotas []Quota) []definition.Area {
 	return append(areas, definition.Area{Selector: definition.Everything(), Rules: ruled(s.Everywhere)})
 }
 
-// objectsWebhook is an entry that enforces. A request meets one entry only, so one quota of it that refuses while
-// nobody can decide is enough for all requests that meet it to be refused then.
+// objectsWebhook is an entry that enforces. A request meets one entry only. So if one quota of the entry refuses while
+// requests can't be decided, all requests that meet the entry are refused then.
 func (s Settings) objectsWebhook(
 	name string, question Question, namespaces metav1.LabelSelector, rules []rule,
 ) admissionregistrationv1.ValidatingWebhook {
