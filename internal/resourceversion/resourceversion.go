@@ -8,8 +8,8 @@ package resourceversion
 
 import "strconv"
 
-// Parse returns the resourceVersion as a number; zero, which is older than
-// every write, for what isn't one.
+// Parse returns the resourceVersion as a number; zero, which is older than every
+// write, if it isn't one.
 func Parse(resourceVersion string) uint64 {
 	number, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {

@@ -22,9 +22,9 @@ import (
 
 // Call is how the API server calls a webhook.
 type Call struct {
-	// Host is whom the certificate must name.
+	// Host is the name that the certificate must have.
 	Host string
-	// Bundle is whom the API server trusts, in PEM.
+	// Bundle has the authorities that the API server trusts, in PEM.
 	Bundle string
 }
 
@@ -68,8 +68,8 @@ var (
 	errNoBundle = errors.New("its caBundle holds no certificate")
 )
 
-// verify tells why the API server would refuse a certificate, given with what
-// is presented along with it.
+// verify returns the reason for which the API server would refuse a certificate,
+// given with the certificates that are presented along with it.
 func (c Call) verify(chain []*x509.Certificate, now time.Time) error {
 	if c.Host == "" {
 		return errNoHost // any certificate would do for none

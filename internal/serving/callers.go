@@ -34,12 +34,11 @@ const (
 
 var errNoLook = errors.New("the webhook configuration has not been read yet")
 
-// Callers tells API servers from whoever else reaches the port of the webhooks, by the
-// token in the path that they call. They are made by NewCallers. Their methods may be called
-// concurrently.
+// Callers distinguishes API servers from other clients of the webhooks' port, by the token in the path that they call.
+// They are made by NewCallers. Their methods may be called concurrently.
 //
-// What counts is the webhook configuration, from which the API servers have the token. If
-// a watch has not shown the newest one yet, it is read live before a caller is refused.
+// The webhook configuration decides, because the API servers have the token from it. If a watch has not shown the
+// newest one yet, it is read live before a caller is refused.
 type Callers struct {
 	clock clock.Clock
 	// live is set by Follow, before requests are served; nil before that.
@@ -47,7 +46,7 @@ type Callers struct {
 	// looks are live reads of the configuration.
 	looks *apiserver.Reads[struct{}]
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.RWMutex
 	// token -> until when it is accepted; zero while the configuration has it
 	accepted map[webhookconfig.Token]time.Time
@@ -55,7 +54,8 @@ type Callers struct {
 	version uint64
 }
 
-// NewCallers makes Callers that accept nobody before they Follow the configuration.
+// NewCallers makes Callers that accept no one before they Follow the
+// configuration.
 func NewCallers(clock clock.Clock) *Callers {
 	c := &Callers{clock: clock, accepted: map[webhookconfig.Token]time.Time{}}
 	c.looks = apiserver.NewReads("the webhook configuration", c.read).Apart(clock, liveEvery)
@@ -95,9 +95,9 @@ func (c *Callers) Follow(ctx context.Context, caches cache.Cache, live client.Re
 	return nil
 }
 
-// take accepts the tokens that the configuration has at a resourceVersion, and for a while
-// those that it had before, also those that it had before this replica looked. What is older
-// than was taken already says nothing new: a watch may show it after a live read.
+// take accepts the tokens that the configuration has at a resourceVersion, and for a while the tokens that it had
+// before, also before this replica looked. A version older than the last one taken is skipped: a watch may show it
+// after a live read.
 func (c *Callers) take(version uint64, tokens []webhookconfig.Token, retired map[webhookconfig.Token]time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *Callers) knows(token webhookconfig.Token) bool {
 	return known == 1
 }
 
-// read takes what the API server has now.
+// read takes the configuration that the API server has now.
 func (c *Callers) read(ctx context.Context, name string) (struct{}, error) {
 	if c.live == nil {
 		return struct{}{}, errNoLook

@@ -20,14 +20,15 @@ const settle = 5 * time.Second
 
 var errNoCertificate = errors.New("there is no certificate for the webhooks yet; the log tells what keeps it from being made")
 
-// Certificates are what this replica presents, and whom callers must trust.
-// The zero value is not ready for use; its methods may be called concurrently.
+// Certificates has the certificate that this replica presents, and the
+// authorities that callers must trust. The zero value is not ready for use; its
+// methods may be called concurrently.
 type Certificates struct {
 	clock clock.PassiveClock
 	// presented is nil until there is one.
 	presented atomic.Pointer[Material]
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu     sync.Mutex
 	newest *Material
 	trust  trust
@@ -43,8 +44,8 @@ func NewCertificates(clock clock.PassiveClock) *Certificates {
 	return &Certificates{clock: clock}
 }
 
-// Bundle is whom the API server must trust to call the webhooks: CA
-// certificates in PEM; nil until there is one.
+// Bundle returns the authorities that the API server must trust to call the
+// webhooks: CA certificates in PEM; nil until there is one.
 func (c *Certificates) Bundle() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +68,7 @@ func (c *Certificates) Present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return &presented.pair, nil
 }
 
-// NotAfter is the end of what is presented; zero while nothing is.
+// NotAfter is the end of the presented certificate; zero while none is presented.
 func (c *Certificates) NotAfter() time.Time {
 	presented := c.presented.Load()
 	if presented == nil {
@@ -76,7 +77,7 @@ func (c *Certificates) NotAfter() time.Time {
 	return presented.NotAfter()
 }
 
-// Progress is what an Update came to.
+// Progress is the result of an Update.
 type Progress struct {
 	// Exchanged tells that another certificate is presented than before.
 	Exchanged bool
@@ -85,8 +86,8 @@ type Progress struct {
 	Again time.Duration
 }
 
-// Update says what the newest certificate is, and how the API server calls the
-// webhooks now.
+// Update sets the newest certificate, and how the API server calls the webhooks
+// now.
 func (c *Certificates) Update(newest *Material, calls []Call) Progress {
 	now := c.clock.Now()
 	progress, changed := c.update(newest, calls, now)
@@ -96,8 +97,8 @@ func (c *Certificates) Update(newest *Material, calls []Call) Progress {
 	return progress
 }
 
-// update also returns who must be told, once the lock is free, that the bundle
-// is another.
+// update also returns the functions that must be called, once the lock is free,
+// because the bundle has changed.
 func (c *Certificates) update(newest *Material, calls []Call, now time.Time) (progress Progress, tell []func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,8 +141,8 @@ func (c *Certificates) lockedExchange(calls []Call, now time.Time) Progress {
 	return Progress{Exchanged: true}
 }
 
-// PresentFrom presents what the installation provides from the start, and fails
-// at once if it can't be read.
+// PresentFrom presents the certificate that the installation provides from the
+// start, and fails at once if it can't be read.
 func (c *Certificates) PresentFrom(directory Directory) error {
 	material, err := directory.read()
 	if err != nil {

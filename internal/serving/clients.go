@@ -14,15 +14,15 @@ import (
 // clientAuthorities is the file of the authorities of the certificates that callers present.
 type clientAuthorities string
 
-// verify has the certificates of callers verified. The file is read for each handshake, of
-// which there are few, so that authorities can be exchanged. While it can't be read,
-// nobody is served.
+// verify has the certificates of callers verified. The file is read for each
+// handshake, of which there are few, so that authorities can be exchanged. While
+// it can't be read, all callers are rejected.
 func (c clientAuthorities) verify() (func(*tls.Config), error) {
 	if _, err := c.read(); err != nil {
 		return nil, err
 	}
 	return func(config *tls.Config) {
-		// Who presents none gets a 404 later, and is counted.
+		// A caller without a certificate gets a 404 later, and is counted.
 		config.ClientAuth = tls.VerifyClientCertIfGiven
 		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			authorities, err := c.read()

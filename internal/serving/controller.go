@@ -27,8 +27,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-// retry is after how long to look again at what someone else has just written,
-// in case its event came before.
+// retry is the time after which a Secret that another replica has just written is
+// read again, in case its event came before.
 const retry = time.Second
 
 // Source is where the certificate comes from.

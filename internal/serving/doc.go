@@ -1,8 +1,8 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serving serves the webhooks: where they listen, by which certificate, how the API
-// server reaches them, and whom they answer.
+// Package serving serves the webhooks: where they listen, by which certificate, how the API server reaches them, and
+// which callers they answer.
 //
 // Callers tells API servers from all others by the token in the path. The leader exchanges the
 // token in the webhook configuration alone. A token that was removed from it is accepted for a
@@ -25,7 +25,7 @@
 // Invariants:
 //
 //   - No handler sees a stranger's request.
-//   - A certificate that is trusted is never replaced by one that isn't.
+//   - A trusted certificate is never replaced by an untrusted one.
 //
 // cert-controller, which others use for this, makes RSA keys alone, needs the Secret to exist
 // and to be mounted, reads every Secret of the namespace, gives its calls no deadline, and stops

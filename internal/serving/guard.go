@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxBody bounds what is read of a request: two objects of the most that the API
-	// server takes, and more.
+	// maxBody bounds the bytes that are read of a request: two objects of the
+	// most that the API server takes, and more.
 	maxBody = 7 << 20
 	// smallBody is the largest body on the budget of small ones. Larger bodies have a budget
 	// of their own, so they never delay small ones.
@@ -30,7 +30,7 @@ const (
 	// answerWithin is how long all that is done for a request may take, however long it
 	// waits here.
 	answerWithin = webhookconfig.Timeout - webhookconfig.AnswerMargin
-	// tellEvery is how often at most the log tells that somebody isn't served.
+	// tellEvery is how often at most the log reports that requests aren't served.
 	tellEvery = time.Minute
 )
 
@@ -54,7 +54,8 @@ type guard struct {
 	next         http.Handler
 	small, large *semaphore.Weighted
 	observer     Observer
-	// tellTurned and tellUnserved bound how often the log tells what the observer counts.
+	// tellTurned and tellUnserved bound how often the log reports the events that
+	// the observer counts.
 	tellTurned, tellUnserved rate.Sometimes
 }
 
@@ -105,8 +106,9 @@ func (g *guard) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	http.StripPrefix("/"+string(token), g.next).ServeHTTP(writer, request)
 }
 
-// counted holds its share of a budget until the body has been read. The memory of what is
-// decoded from it is not counted: API servers bound how many requests they have under way.
+// counted holds its share of a budget until the body has been read. The memory of
+// the decoded objects is not counted: API servers bound how many requests they
+// have under way.
 type counted struct {
 	io.ReadCloser
 	ended func()
@@ -133,8 +135,8 @@ func (g *guard) unserved(writer http.ResponseWriter, request *http.Request, bega
 	http.Error(writer, err.Error(), http.StatusServiceUnavailable)
 }
 
-// budget returns what a body is held on, and how much of it. One of unknown length may be
-// of any.
+// budget returns the budget that a body is held on, and how much of it. One of
+// unknown length may be of any.
 func (g *guard) budget(request *http.Request) (budget *semaphore.Weighted, size int64) {
 	size = request.ContentLength
 	if size < 0 || size > maxBody {

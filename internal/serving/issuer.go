@@ -37,18 +37,18 @@ const (
 	organization    = "shared-quota"
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 365 * 24 * time.Hour
-	// Lookahead is how long before its end a certificate is renewed: long
-	// enough for somebody to notice that it can't be.
+	// Lookahead is how long before its end a certificate is renewed: long enough
+	// for an administrator to notice that it can't be.
 	Lookahead = 90 * 24 * time.Hour
 	// serialBits is how many bits a serial number has at most: RFC 5280 allows 20 bytes.
 	serialBits = 128
-	// backdate lets clocks differ between who issues and who verifies.
+	// backdate lets the clocks of issuer and verifier differ.
 	backdate = time.Hour
 )
 
 // Issuer renews the content of one Secret.
 type Issuer struct {
-	// names are those of the host that the API server calls; the first is the one that it calls.
+	// names are the names of the host that the API server calls; it calls the first.
 	names []string
 }
 
@@ -58,7 +58,7 @@ func NewIssuer(host string, others ...string) *Issuer {
 	return &Issuer{names: append([]string{host}, others...)}
 }
 
-// Renewed is what the Secret must hold.
+// Renewed is the new content of the Secret.
 type Renewed struct {
 	Data map[string][]byte
 	// Why is empty where the Secret holds it already.
@@ -67,8 +67,8 @@ type Renewed struct {
 	Due time.Time
 }
 
-// Renew replaces what is missing or garbage, is for another host, or ends within
-// Lookahead. Keys that it doesn't know stay.
+// Renew replaces each key that is missing or garbage, is for another host, or
+// ends within Lookahead. Keys that it doesn't know stay.
 func (i *Issuer) Renew(data map[string][]byte, now time.Time) (Renewed, error) {
 	renewed := Renewed{Data: map[string][]byte{}}
 	maps.Copy(renewed.Data, data)

@@ -48,11 +48,11 @@ func (m *Material) equal(other *Material) bool {
 		slices.EqualFunc(m.authorities, other.authorities, (*x509.Certificate).Equal)
 }
 
-// chain is what a caller is shown.
+// chain returns the certificates that a caller is shown.
 func (m *Material) chain() []*x509.Certificate {
 	chain := []*x509.Certificate{m.pair.Leaf}
 	for _, raw := range m.pair.Certificate[1:] {
-		// What can't be read vouches for nothing.
+		// A certificate that can't be read vouches for nothing.
 		if certificate, err := x509.ParseCertificate(raw); err == nil {
 			chain = append(chain, certificate)
 		}
@@ -70,7 +70,7 @@ func contains(certificates []*x509.Certificate, one *x509.Certificate) bool {
 	return slices.ContainsFunc(certificates, one.Equal)
 }
 
-// with adds what isn't there yet.
+// with adds the certificates that are missing.
 func with(certificates []*x509.Certificate, more ...*x509.Certificate) []*x509.Certificate {
 	all := slices.Clone(certificates)
 	for _, one := range more {

@@ -25,8 +25,8 @@ const dialTimeout = 3 * time.Second
 var errNotConfigured = errors.New("there is no ValidatingWebhookConfiguration " + webhookconfig.ConfigurationName +
 	" that calls the webhooks yet: the leader writes it; where it doesn't, its log tells why")
 
-// Ready is a readiness check: what answers at the address would be accepted by
-// the API server, as its webhook configuration is now.
+// Ready is a readiness check: the API server, as its webhook configuration is
+// now, would accept the certificate presented at the address.
 func (c *Certificates) Ready(reader client.Reader, address string) healthz.Checker {
 	var mu sync.Mutex // guards said
 	said := ""
@@ -67,7 +67,8 @@ func (c *Certificates) handshake(ctx context.Context, address string, calls []Ca
 	defer cancel()
 	dialer := &tls.Dialer{Config: &tls.Config{
 		MinVersion: tls.VersionTLS12, ServerName: calls[0].Host,
-		// What is presented is verified with the authorities of each call instead.
+		// The presented certificate is verified with the authorities of each call
+		// instead.
 		InsecureSkipVerify: true, //nolint:gosec // see above
 		VerifyConnection: func(state tls.ConnectionState) error {
 			for _, call := range calls {

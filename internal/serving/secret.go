@@ -25,7 +25,7 @@ import (
 const (
 	// callTimeout is for one write of the Secret.
 	callTimeout = 10 * time.Second
-	// secretEvery bounds the time between two looks at the Secret: what is due in
+	// secretEvery bounds the time between two looks at the Secret: a due time in
 	// months is computed with a clock that may be set.
 	secretEvery = 12 * time.Hour
 )
@@ -41,14 +41,14 @@ type Secret struct {
 	issuer *Issuer
 }
 
-// NewSecret keeps what the issuer makes in the Secret of that name.
+// NewSecret keeps the issuer's certificates in the Secret of that name.
 func NewSecret(clock clock.PassiveClock, client client.Client, key types.NamespacedName, issuer *Issuer) *Secret {
 	return &Secret{clock: clock, client: client, key: key, issuer: issuer}
 }
 
-// Load returns the certificate that the Secret holds, and after how long to load it again. It first replaces
-// one that isn't valid, or not for much longer. Every write names the version that it replaces, so that of
-// several replicas one wins and the others take over what it wrote.
+// Load returns the certificate that the Secret holds, and after how long to load it again. It first replaces a
+// certificate that isn't valid, or not for much longer. Every write names the version that it replaces: of several
+// replicas one wins, and the others take over its certificate.
 func (s *Secret) Load(ctx context.Context) (*Material, time.Duration, error) {
 	secret, err := s.read(ctx)
 	if err != nil {

@@ -57,10 +57,10 @@ type Options struct {
 // Setup is how the webhooks are served.
 type Setup struct {
 	Server *Server
-	// Callers tell who may call.
+	// Callers decides which callers are answered.
 	Callers *Callers
-	// Endpoint is where the API server calls. Whom it must trust, Certificates
-	// tell.
+	// Endpoint is where the API server calls. Certificates has the authorities
+	// that it must trust.
 	Endpoint     webhookconfig.Endpoint
 	Certificates *Certificates
 	// Directory is where the certificate comes from; empty for elsewhere.

@@ -32,7 +32,7 @@ type strangers struct {
 	net.Listener
 	clock clock.WithDelayedExecution
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
 	// waiting are the connections, the oldest first.
 	waiting []*connection
@@ -49,7 +49,7 @@ func newStrangers(listener net.Listener, clock clock.WithDelayedExecution) *stra
 	return &strangers{Listener: listener, clock: clock, sources: map[string]*caller{}}
 }
 
-// connection is one that a listener of strangers has accepted.
+// connection is a connection that a listener of strangers has accepted.
 type connection struct {
 	net.Conn
 	of *strangers

@@ -11,12 +11,13 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// overlap is how long an authority stays trusted after the webhook
-// configuration trusts its successor. Replicas present another certificate
-// within seconds; one that reads a mounted Secret does so minutes later.
+// overlap is how long an authority stays trusted after the webhook configuration
+// trusts its successor. Replicas present another certificate within seconds; a
+// replica that reads a mounted Secret does so minutes later.
 const overlap = time.Hour
 
-// trust is whom the API server must trust. Nothing of it is changed once made.
+// trust has the authorities that the API server must trust. Nothing of it is
+// changed once made.
 type trust struct {
 	// given are the authorities of the newest certificate.
 	given []*x509.Certificate
@@ -27,9 +28,9 @@ type trust struct {
 	until time.Time
 }
 
-// after returns the trust that follows once these authorities are given and the webhook configuration trusts
-// those seen. What the configuration trusts stays when another authority comes, because another replica may
-// have added it. At other times an edit of the configuration is not taken over.
+// after returns the trust that follows once these authorities are given and the webhook configuration trusts those
+// seen. Authorities that the configuration trusts stay when another one comes, because another replica may have added
+// them. At other times an edit of the configuration is not taken over.
 func (t trust) after(given, seen []*x509.Certificate, now time.Time) trust {
 	next := trust{given: given, earlier: t.earlier, until: t.until}
 	changed := !slices.EqualFunc(t.given, given, (*x509.Certificate).Equal)
