@@ -26,15 +26,15 @@ const (
 	askAfter = time.Second
 	// askAgain is the least time between two questions if it answers.
 	askAgain = 20 * time.Millisecond
-	// askTimeout is what it has for the answer.
+	// askTimeout is how long the API server has for the answer.
 	askTimeout = 2 * time.Second
 	// dialTimeout is client-go's.
 	dialTimeout = 30 * time.Second
 )
 
 // Contact is the contact with the API server. Its methods may be called
-// concurrently. Time is measured by a clock that nobody sets: what counts is the
-// difference of two readings in this process.
+// concurrently. Time is measured by a clock that is never set: the difference of two
+// readings in this process counts.
 type Contact struct {
 	clock   clock.Clock
 	replica string
@@ -50,7 +50,7 @@ type Contact struct {
 	// doubted has an element if an answer came while a break was unproved: another would come now.
 	doubted chan struct{}
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
 	// proof is closed with the next proof.
 	proof chan struct{}
@@ -62,7 +62,7 @@ type Contact struct {
 // spell is a time of contact.
 type spell struct {
 	// ctx ends with the contact.
-	ctx context.Context //nolint:containedctx // what waits ends with it
+	ctx context.Context //nolint:containedctx // waits end with it
 	end context.CancelCauseFunc
 }
 
@@ -78,7 +78,8 @@ func (e *LostError) Error() string {
 		"try again in a moment", e.Replica, e.Silence.Truncate(time.Second))
 }
 
-// DoubtError says that this replica can't find out whether the API server still knows what the replica remembers.
+// DoubtError says that this replica can't find out whether the API server still has the history that the replica
+// remembers.
 type DoubtError struct {
 	Replica string
 	// Why is the last failure; nil if there was no answer.
@@ -194,13 +195,13 @@ func (c *Contact) hear() {
 	}
 }
 
-// Dial makes a connection whose end is noted. Who restores etcd stops all API servers before, as Kubernetes asks: so
-// connections end, or calls fail if a proxy keeps them.
+// Dial makes a connection whose end is noted. A restore of etcd follows a stop of all API servers, as Kubernetes asks:
+// so connections end, or calls fail if a proxy keeps them.
 func (c *Contact) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}
 	made, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what was dialled
+		return nil, err //nolint:wrapcheck // the error names the address
 	}
 	return connection{made, c}, nil
 }
@@ -231,11 +232,11 @@ func (c *Contact) broke() {
 	c.breaks.Add(1)
 }
 
-// Await returns once nothing is doubted that was known when it was called: the API server is there, and its
-// history is the one that this process has seen. It returns a LostError, a DoubtError, or the cause of the end of ctx.
+// Await returns once all knowledge from before the call is certain: the API server is there, and its history is the one
+// that this process has seen. It returns a LostError, a DoubtError, or the cause of the end of ctx.
 func (c *Contact) Await(ctx context.Context) error {
 	if err := c.Err(); err != nil {
-		return err // before breaks are read: what ends a silence is one
+		return err // before breaks are read: the end of a silence is one
 	}
 	for breaks := c.breaks.Load(); c.proved.Load() < breaks; {
 		left, proof, err := c.doubt()
@@ -255,8 +256,8 @@ func (c *Contact) Await(ctx context.Context) error {
 	return c.Err()
 }
 
-// doubt returns in what time it returns a DoubtError, because no proof has come for too long, and what is closed with the
-// next proof.
+// doubt returns in how long it returns a DoubtError, because no proof has come for too long, and a channel that is
+// closed with the next proof.
 func (c *Contact) doubt() (left time.Duration, proof <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	roundtrip "k8s.io/client-go/transport"
 )
 
-// RequestLimit is for all that an answer takes, its body included. By default the API server
-// itself ends a request after a minute, so that this one ends only what is stuck.
+// RequestLimit is for all that an answer takes, its body included. By default the API server itself ends a request
+// after a minute, so only stuck requests reach this limit.
 const RequestLimit = 2 * time.Minute
 
 // Within returns a wrapper that ends a request without a deadline after the limit. A
@@ -42,7 +42,8 @@ func (r *roundTripper) RoundTrip(request *http.Request) (*http.Response, error) 
 	return response, nil
 }
 
-// WrappedRoundTripper returns what is below, as client-go asks to reach the connections.
+// WrappedRoundTripper returns the wrapped RoundTripper, through which client-go
+// reaches the connections.
 func (r *roundTripper) WrappedRoundTripper() http.RoundTripper { return r.next }
 
 func isWatch(request *http.Request) bool {

@@ -35,25 +35,25 @@ var (
 	errOther = errors.New("has another history")
 )
 
-// History reports whether etcd was restored from a backup while this process lived. Nothing that was seen
-// before is true then, and nobody else tells: a watch goes on, and resourceVersions are given again.
+// History reports whether etcd was restored from a backup while this process lived. Nothing that was seen before is
+// true then, and nothing else reveals it: a watch goes on, and resourceVersions are given again.
 //
 // Two witnesses are read live:
 //
-//   - the resourceVersion of a list of quotas never decreases. A restore shows if more was lost than was written
-//     since, and if the API server was started again, as Kubernetes asks: one that lives on lists what it remembers;
+//   - the resourceVersion of a list of quotas never decreases. A restore shows if more was lost than was written since,
+//     and if the API server was started again, as Kubernetes asks: an API server that lives on lists from memory;
 //   - the leader renews the Lease every two seconds, and names the renewals before. A restore shows if a
 //     renewal was lost that this process saw, however much was written since.
 //
-// The second needs leader election. Of a Lease that an older release renewed, or that somebody made again,
-// only the resourceVersion counts.
+// The second needs leader election. Of a Lease that an older release renewed, or that was deleted and made again, only
+// the resourceVersion counts.
 type History struct {
 	// ended is called when the history has changed.
 	ended func(error)
 	// lease reads the Lease live. Without leader election it does nothing.
 	lease func(ctx context.Context) error
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	listed uint64
 	seen   sight
 }
@@ -86,7 +86,7 @@ func (h *History) Check(ctx context.Context, lists func(ctx context.Context) (ui
 		h.Saw(version)
 		return err
 	})
-	return group.Wait() //nolint:wrapcheck // each says what it read
+	return group.Wait() //nolint:wrapcheck // each error names its read
 }
 
 // Saw notes a resourceVersion of a quota, of a ledger or of their lists.
@@ -96,7 +96,7 @@ func (h *History) Saw(version uint64) {
 	h.listed = max(h.listed, version)
 }
 
-// End ends the process, because of what was found in the API server.
+// End ends the process, because of a finding in the API server.
 func (h *History) End(found error) error {
 	err := fmt.Errorf("etcd was restored from a backup, or this process was stopped for minutes: %w: "+
 		"it ends, to begin again without what it remembers", found)
@@ -110,9 +110,9 @@ func (h *History) Follow(leases coordinationclient.LeasesGetter, namespace, name
 	h.lease = func(ctx context.Context) error {
 		_, err := followed.Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return nil // its resourceVersion is compared once somebody has made it again
+			return nil // its resourceVersion is compared once it has been made again
 		}
-		return err //nolint:wrapcheck // it says what it read
+		return err //nolint:wrapcheck // the error names its read
 	}
 	return followed
 }
@@ -154,7 +154,7 @@ func (l leases) Create(
 	return l.wrote(l.LeaseInterface.Create(ctx, lease, options))
 }
 
-// Update implements LeaseInterface. It succeeds only if the Lease is still the one that was seen.
+// Update implements LeaseInterface. It succeeds only if the Lease is still at the version that was seen.
 func (l leases) Update(
 	ctx context.Context, lease *coordinationv1.Lease, options metav1.UpdateOptions,
 ) (*coordinationv1.Lease, error) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Monitor asks the API server something whenever it has been silent for a second, and as soon as it answers
-// after a break. It ends what waits when the contact is lost. Every replica runs it, as long as it answers or writes.
+// Monitor asks the API server something whenever it has been silent for a second, and as soon as it answers after a
+// break. It ends waits when the contact is lost. Every replica runs it, as long as it answers or writes.
 type Monitor struct {
 	contact *Contact
 	ask     func(ctx context.Context) error
@@ -37,7 +37,7 @@ func (m *Monitor) Run(ctx context.Context) {
 		case <-timer.C():
 		case err := <-asked:
 			asking = false
-			// If answers come, but not the one that is asked for, it is asked for less and less often.
+			// If other calls are answered, but not this one, it asks less and less often.
 			if isHeard := m.contact.Silence() <= m.contact.clock.Since(began); err != nil && isHeard {
 				again = min(2*again, askAfter)
 			} else {
@@ -70,7 +70,7 @@ func (m *Monitor) pause(asking bool, untilNext time.Duration) time.Duration {
 	return max(pause, time.Millisecond)
 }
 
-// askWithin asks. Whatever the answer, what the transport has heard counts for contact.
+// askWithin asks. For contact any answer that the transport has heard counts.
 func (m *Monitor) askWithin(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

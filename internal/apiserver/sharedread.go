@@ -18,7 +18,7 @@ const usually = 4 * time.Second
 
 // Reads are reads that callers share. Its methods may be called concurrently.
 type Reads[T any] struct {
-	// what is read, for errors.
+	// what names the read, for errors.
 	what string
 	read func(ctx context.Context, key string) (T, error)
 	// timeout bounds each read.
@@ -27,7 +27,7 @@ type Reads[T any] struct {
 	clock clock.Clock
 	apart time.Duration
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
 	// key -> the read that has not begun yet; nil while only one is under way
 	next map[string]*shared[T]
@@ -37,15 +37,15 @@ type Reads[T any] struct {
 	began map[string]time.Time
 }
 
-// shared is one read, for all who wait for it.
+// shared is one read, for all callers that wait for it.
 type shared[T any] struct {
 	done  chan struct{}
 	value T
 	err   error
 }
 
-// NewReads makes Reads of what is named so, in errors. The function may be called at any time,
-// but never twice at once for the same key.
+// NewReads makes Reads; what names them in errors. The function may be called at any time, but never twice at once for
+// the same key.
 func NewReads[T any](what string, read func(ctx context.Context, key string) (T, error)) *Reads[T] {
 	return &Reads[T]{
 		what: what, read: read, timeout: usually, next: map[string]*shared[T]{}, reading: map[string]bool{}, began: map[string]time.Time{},
@@ -92,7 +92,7 @@ func (r *Reads[T]) join(ctx context.Context, key string) *shared[T] {
 	return next
 }
 
-// work reads until nobody has asked since the last read began.
+// work reads until no caller has asked since the last read began.
 func (r *Reads[T]) work(ctx context.Context, key string) {
 	for r.isAsked(key) {
 		r.rest(key)
@@ -104,8 +104,8 @@ func (r *Reads[T]) work(ctx context.Context, key string) {
 	}
 }
 
-// isAsked reports whether anybody waits for another read. If nobody does, the next who asks
-// begins to work again.
+// isAsked reports whether anybody waits for another read. If none does, the next
+// caller begins to work again.
 func (r *Reads[T]) isAsked(key string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +129,8 @@ func (r *Reads[T]) rest(key string) {
 	}
 }
 
-// begin returns the read that is waited for. Whoever asks from now on waits for the next.
+// begin returns the read that callers wait for. Callers that ask from now on wait
+// for the next.
 func (r *Reads[T]) begin(key string) *shared[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
