@@ -20,8 +20,8 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
-// Charge is what admitting a request adds to one quota: only what the quota
-// limits, only what is above zero.
+// Charge is the amount that a request adds to one quota: only names that the
+// quota limits, and only amounts above zero.
 type Charge struct {
 	Quota   string
 	Amounts corev1.ResourceList
@@ -31,29 +31,27 @@ type Charge struct {
 	Incomplete string
 }
 
-// Refusal is the error of a request that a quota refuses whatever is used of
-// it, because of the object as such, or that no quota covers.
+// Refusal is the error of a request that a quota refuses because of the object as such, independently of its use, or
+// that no quota covers.
 //
 //nolint:errname // It is named like the other outcomes of a request; the error is only how it travels.
 type Refusal struct {
 	// Message is in the words of Kubernetes, as in
 	// "failed quota: team: must specify limits.cpu for: c1".
 	Message string
-	// Quota is the one that refuses it; empty where it is refused for want of one.
+	// Quota is the quota that refuses it; empty if it is refused for want of one.
 	Quota string
-	// Uncovered: the request consumes what is limited by default, and none of
-	// the quotas covers that. Another one might.
+	// Uncovered: the request consumes a resource that is limited by default, and
+	// none of the quotas covers that. Another one might.
 	Uncovered bool
 }
 
 // Error implements error.
 func (r *Refusal) Error() string { return r.Message }
 
-// Charges returns what the request adds to each of the quotas, sorted by the
-// quotas' names; quotas that it doesn't charge, and that miss nothing, are left out. The error is a
-// *Refusal where a quota refuses the object as such, or where it takes a quota
-// to consume what it does and none of these is one. Any other error means that
-// the charge is not known.
+// Charges returns the amounts that the request adds to each of the quotas, sorted by the quotas' names; quotas that it
+// doesn't charge, and that miss nothing, are left out. The error is a *Refusal if a quota refuses the object as such,
+// or if its consumption takes a quota and none of these covers it. Any other error means that the charge is not known.
 func (e *Evaluators) Charges(a admission.Attributes, quotas []Quota) ([]Charge, error) {
 	evaluator := e.evaluator(a.GetResource().GroupResource())
 	if evaluator == nil || len(quotas) == 0 && len(e.limited) == 0 || !canCharge(a) {
@@ -82,12 +80,12 @@ func checkObjects(a admission.Attributes) error {
 	return nil
 }
 
-// chargesByUpstream lets Kubernetes charge the request to quotas of which
-// nothing is used, so that what is used afterwards is the charge.
+// chargesByUpstream lets Kubernetes charge the request to unused quotas, so the
+// use afterwards is the charge.
 //
-// The check ends at the first quota that refuses the object. Sorted quotas
-// make it always the same one. All quotas are checked at once, for any of them
-// may cover what is limited by default.
+// The check ends at the first quota that refuses the object. Sorted quotas make
+// it always the same one. All quotas are checked at once, because any of them may
+// cover a resource that is limited by default.
 func (e *Evaluators) chargesByUpstream(a admission.Attributes, evaluator quota.Evaluator, quotas []Quota) ([]Charge, error) {
 	measured, err := measure(evaluator, a.GetObject())
 	if err != nil {
@@ -114,9 +112,9 @@ func (e *Evaluators) chargesByUpstream(a admission.Attributes, evaluator quota.E
 	return nil, refusalOrFailure(a, err)
 }
 
-// unusedQuota returns the quota with nothing used of it. What the object uses
-// in all is the limit: no charge can be more, so nothing is ever exceeded. A
-// fixed large number would not do, since quantities have no largest value.
+// unusedQuota returns the quota with nothing used of it. The limit is the
+// object's whole use: no charge can be more, so nothing is ever exceeded. A fixed
+// large number would not do, since quantities have no largest value.
 func unusedQuota(q Quota, usage corev1.ResourceList) corev1.ResourceQuota {
 	hard := make(corev1.ResourceList, len(q.Spec.Hard))
 	used := make(corev1.ResourceList, len(q.Spec.Hard))
@@ -138,7 +136,7 @@ type measuredEvaluator struct {
 	object runtime.Object
 	usage  corev1.ResourceList
 
-	// name of an advisory quota -> what it says
+	// name of an advisory quota -> its advice
 	advices map[string]*advice
 	// matching is the quota that was matched last.
 	matching string
@@ -158,7 +156,7 @@ func (m *measuredEvaluator) chargesOf(charged []corev1.ResourceQuota) []Charge {
 	return charges
 }
 
-// refusalOrFailure tells what a quota refuses from what could not be judged.
+// refusalOrFailure distinguishes a quota's refusal from a failure to judge.
 func refusalOrFailure(a admission.Attributes, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return fmt.Errorf("charging %s: %w", a.GetResource().GroupResource(), err)
@@ -177,13 +175,13 @@ func refusedBy(message string) string {
 	return name
 }
 
-// reason leaves out what upstream puts before it, to be told once only.
+// reason leaves out upstream's prefix, which must appear once only.
 func reason(a admission.Attributes, err error) string {
 	prefix := admission.NewForbidden(a, errors.New("")).Error()
 	return strings.TrimPrefix(err.Error(), prefix)
 }
 
-// advice is what a quota says of an object that it doesn't refuse.
+// advice is a quota's comment on an object that it doesn't refuse.
 type advice struct {
 	missing    []corev1.ResourceName
 	incomplete string
@@ -202,7 +200,8 @@ func (m *measuredEvaluator) Matches(q *corev1.ResourceQuota, item runtime.Object
 	return m.Evaluator.Matches(q, item)
 }
 
-// Constraints implements quota.Evaluator. What an advisory quota demands is noted.
+// Constraints implements quota.Evaluator. The demands of an advisory quota are
+// noted.
 func (m *measuredEvaluator) Constraints(required []corev1.ResourceName, item runtime.Object) error {
 	err := m.Evaluator.Constraints(required, item)
 	advice, ok := m.advices[m.matching]
@@ -229,15 +228,16 @@ func (m *measuredEvaluator) Usage(object runtime.Object) (corev1.ResourceList, e
 	return m.Evaluator.Usage(object)
 }
 
-// Kubernetes' evaluator measures a pod by what its node allocated to it, and not
-// by what it asks for, as long as a condition says that the node found the resize
-// infeasible. It believes a condition of any age. So the next resize, which the
-// node has not seen, would cost nothing until the node takes the condition back.
+// Kubernetes' evaluator measures a pod by the resources that its node allocated
+// to it, and not by its requests, as long as a condition says that the node found
+// the resize infeasible. It believes a condition of any age. So the next resize,
+// which the node has not seen, would cost nothing until the node takes the
+// condition back.
 //
 // Here the condition is believed only if it is about the pod's present
 // generation. The API server sets a pod's generation at each change of its spec
-// and at least 1 at its creation; one that keeps no generations has conditions
-// that nobody can date.
+// and at least 1 at its creation; an API server that keeps no generations has
+// conditions that can't be dated.
 
 // believable returns the pod without a condition that says of an earlier
 // generation that its resize is infeasible. It is the pod itself if there is none.
@@ -260,8 +260,8 @@ func withoutInfeasible(pod *corev1.Pod, which func(corev1.PodCondition) bool) *c
 }
 
 // resizeAttributes returns the request with a pod that is charged for all that it
-// asks for, if it asks for something else than before: no node has seen that. What
-// it is compared with is the pod before the request, as it is counted.
+// asks for, if it asks for something else than before: no node has seen that. It
+// is compared with the pod before the request, as it is counted.
 func resizeAttributes(a admission.Attributes) admission.Attributes {
 	pod, isPod := a.GetObject().(*corev1.Pod)
 	old, wasPod := a.GetOldObject().(*corev1.Pod)

@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Quota is what evaluation needs to know of a ClusterResourceQuota.
+// Quota is the part of a ClusterResourceQuota that evaluation needs.
 type Quota struct {
 	Name string
 	Spec corev1.ResourceQuotaSpec
@@ -30,12 +30,13 @@ type Quota struct {
 	Advisory bool
 }
 
-// ClaimSources is what the cost of a ResourceClaim depends on besides the
-// claim. The zero value is for clusters without dynamic resource allocation:
-// no device class offers an extended resource, and no claim is owned by a pod.
+// ClaimSources has the objects that the cost of a ResourceClaim depends on
+// besides the claim. The zero value is for clusters without dynamic resource
+// allocation: no device class offers an extended resource, and no claim is owned
+// by a pod.
 type ClaimSources struct {
-	// DeviceClasses returns what maps the device classes of this moment to extended resources. It
-	// never changes: if the classes do, another one is returned. May be nil, and may return nil.
+	// DeviceClasses returns the map from the device classes of this moment to extended resources. It never changes: if
+	// the classes do, another one is returned. May be nil, and may return nil.
 	DeviceClasses func() *extendedresourcecache.ExtendedResourceCache
 	// Pods finds the pod for which a claim was made, whose own usage already
 	// covers the devices. Without it such a claim is charged in full. May be nil.
@@ -59,8 +60,8 @@ type Evaluators struct {
 }
 
 // New returns evaluators that judge by this clock whether a pod that is being
-// deleted still counts in a request. What is limited may be consumed only where
-// a quota covers it.
+// deleted still counts in a request. Limited resources may be consumed only if a
+// quota covers them.
 func New(clock clock.Clock, claims ClaimSources, limited ...resourcequotaapi.LimitedResource) *Evaluators {
 	if claims.ClaimsOfPod == nil {
 		claims.ClaimsOfPod = noClaimsOfPod
@@ -118,8 +119,8 @@ func (p podEvaluator) Usage(object runtime.Object) (corev1.ResourceList, error) 
 	return p.Evaluator.Usage(pod)
 }
 
-// noClaimsOfPod makes the upstream evaluator charge a claim in full: without
-// the other claims of the pod nobody can tell that it is the one to exempt.
+// noClaimsOfPod makes the upstream evaluator charge a claim in full: without the
+// other claims of the pod it can't find the claim to exempt.
 func noClaimsOfPod(string, types.UID) ([]*resourceapi.ResourceClaim, error) {
 	return nil, errors.New("the claims of a pod are not known")
 }
@@ -142,14 +143,14 @@ func (e *Evaluators) evaluator(resource schema.GroupResource) quota.Evaluator {
 }
 
 // isIgnored reports whether Kubernetes keeps no quota on a resource: events, and
-// what is never stored.
+// resources that are never stored.
 func isIgnored(resource schema.GroupResource) bool {
 	_, ignored := install.DefaultIgnoredResources()[resource]
 	return ignored
 }
 
-// claimEvaluator measures claims by the device classes of one moment. What a claim uses, and
-// which limits that matches, depends on them: what was counted by some is taken off by the same.
+// claimEvaluator measures claims by the device classes of one moment. The use of a claim, and the limits that it
+// matches, depend on them: a use that was counted by some classes is taken off by the same.
 type claimEvaluator struct {
 	quota.Evaluator
 	classes *extendedresourcecache.ExtendedResourceCache

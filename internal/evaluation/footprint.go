@@ -15,20 +15,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Footprint is what counting keeps of an object instead of the object. It is
-// enough to tell what the object uses of any quota, also after the quota's
-// spec changes. The zero Footprint uses nothing.
+// Footprint is the count's memory of an object. It is enough to compute the
+// object's use of any quota, also after the quota's spec changes. The zero
+// Footprint uses nothing.
 //
-// It is small, three pointers to what is mostly shared with other footprints,
-// and comparable: those that are the same use the same. The footprint of a
+// It is small, three pointers to lists that are mostly shared with other
+// footprints, and comparable: equal footprints use the same. The footprint of a
 // ResourceClaim holds for the device classes and the pod of the moment that it
 // was taken.
 type Footprint struct {
-	// usage is all that the object uses, whatever a quota limits.
+	// usage is the object's whole use, independently of quotas' limits.
 	usage *sharedList
 	facts unique.Handle[scopeFacts]
-	// change is what time alone does to it; nil for nothing, as it mostly is.
-	// Apart, it makes the footprint 24 bytes instead of 48.
+	// change is the effect of time alone; nil for none, as mostly. Apart, it
+	// makes the footprint 24 bytes instead of 48.
 	change *change
 }
 
@@ -50,8 +50,8 @@ func (f Footprint) ChangesAt() (time.Time, bool) {
 	return f.change.at, true
 }
 
-// ChangesAfter returns ChangesAt as the time since the deletion began, for whoever has no clock in common with the API
-// server.
+// ChangesAfter returns ChangesAt as the time since the deletion began, for processes that have no clock in common with
+// the API server.
 func (f Footprint) ChangesAfter() (time.Duration, bool) {
 	if f.change == nil {
 		return 0, false
@@ -59,7 +59,7 @@ func (f Footprint) ChangesAfter() (time.Duration, bool) {
 	return f.change.after, true
 }
 
-// Changed returns the footprint after what time alone does to it, or before. It no longer changes with time.
+// Changed returns the footprint after the effect of time, or before. It no longer changes with time.
 func (f Footprint) Changed(already bool) Footprint {
 	if already && f.change != nil {
 		return Footprint{usage: f.change.later, facts: f.facts}
@@ -99,7 +99,7 @@ func (e *Evaluators) Footprint(resource schema.GroupResource, object runtime.Obj
 		return Footprint{}, err
 	}
 	if !NeedsObject(resource) {
-		object = nil // It is a count of one, whatever it is.
+		object = nil // it is a count of one, for any object
 	}
 	object = counted(object)
 	facts, err := factsOf(evaluator, object)
@@ -148,7 +148,7 @@ func (e *Evaluators) measuredPod(pod *corev1.Pod) (Footprint, error) {
 	return Footprint{usage: usage, change: &change{at: first, after: grace + time.Nanosecond, later: later}}, nil
 }
 
-// podUsageAt returns what a pod uses at a moment.
+// podUsageAt returns a pod's use at a moment.
 func (e *Evaluators) podUsageAt(pod *corev1.Pod, now time.Time) (*sharedList, error) {
 	usage, err := newPodEvaluator(clockAt{now: now}).Usage(pod)
 	if err != nil {
@@ -181,12 +181,12 @@ type clockAt struct {
 // Now implements clock.PassiveClock.
 func (c clockAt) Now() time.Time { return c.now }
 
-// Usage returns what an object with this footprint uses of the quota at a
+// Usage returns the use of the quota by an object with this footprint at a
 // moment: only names that the quota limits, nothing if the quota's scopes leave
 // the object out.
 //
-// An error means that nobody can tell whether they do. What is returned with it
-// is what the object uses if they don't: counted so, it makes no room.
+// An error means that it is unknown whether they do. The use that is returned
+// with it is the object's if they don't: counted so, it makes no room.
 func (e *Evaluators) Usage(resource schema.GroupResource, f Footprint, q Quota, now time.Time) (corev1.ResourceList, error) {
 	evaluator := e.evaluator(resource)
 	if evaluator == nil || f.usage == nil {

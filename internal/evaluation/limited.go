@@ -25,8 +25,8 @@ func (e *Evaluators) checkLimitedScopes(a admission.Attributes, evaluator quota.
 }
 
 // isUncovered reports whether a request that failed does so only for want of a
-// quota: without what is limited by default it wouldn't. Upstream's errors don't
-// tell. One of the two isn't even a refusal by its type.
+// quota: without limits by default it wouldn't. Upstream's errors don't tell. One
+// of the two isn't even a refusal by its type.
 func (e *Evaluators) isUncovered(quotas []corev1.ResourceQuota, a admission.Attributes, evaluator quota.Evaluator) bool {
 	if len(e.limited) == 0 {
 		return false

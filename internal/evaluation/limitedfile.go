@@ -28,7 +28,8 @@ import (
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 )
 
-// LimitedConfiguration is what is limited by default. The zero value limits nothing.
+// LimitedConfiguration has the resources that are limited by default. The zero
+// value limits nothing.
 type LimitedConfiguration struct {
 	resources []resourcequotaapi.LimitedResource
 }
@@ -64,8 +65,8 @@ func parse(text []byte) (LimitedConfiguration, error) {
 	return LimitedConfiguration{resources: decoded.LimitedResources}, nil
 }
 
-// Limited returns what is limited by default, for evaluation. It must not be
-// changed.
+// Limited returns the resources that are limited by default, for evaluation. It
+// must not be changed.
 func (c LimitedConfiguration) Limited() []resourcequotaapi.LimitedResource { return c.resources }
 
 // Resources returns the resources whose requests must be seen in every
@@ -106,8 +107,8 @@ func checkSingle(text []byte) error {
 	}
 }
 
-// validate returns what is wrong with a configuration, each by the path of its
-// field. Kubernetes' own validation asks only that a resource is named.
+// validate returns the errors of a configuration, each by the path of its field.
+// Kubernetes' own validation asks only that a resource is named.
 func validate(configuration *resourcequotaapi.Configuration) field.ErrorList {
 	errs := configvalidation.ValidateConfiguration(configuration)
 	for i, limited := range configuration.LimitedResources {
@@ -148,9 +149,9 @@ func validateResource(limited resourcequotaapi.LimitedResource, path *field.Path
 }
 
 // validateScope validates a scope as that of a ResourceQuota, and makes sure of
-// two things more. Kubernetes matches a scope with pods or claims whatever
-// resource it is under, so it must be under the right one. And it admits
-// every object while it can't match a scope, as where a value is no label value.
+// two things more. Kubernetes matches a scope with pods or claims under any
+// resource, so it must be under the right one. And it admits every object while
+// it can't match a scope, as where a value is no label value.
 func validateScope(
 	limited resourcequotaapi.LimitedResource, scope corev1.ScopedResourceSelectorRequirement, path *field.Path, index int,
 ) field.ErrorList {

@@ -38,7 +38,7 @@ func (l *sharedList) masked(hard corev1.ResourceList) corev1.ResourceList {
 	return masked
 }
 
-// sharedLists holds each list once, as long as somebody uses it: the pods of a
+// sharedLists holds each list once, as long as it is used: the pods of a
 // ReplicaSet all use the same.
 type sharedLists struct {
 	mu sync.Mutex // guards byKey
@@ -85,8 +85,8 @@ func newSharedList(usage corev1.ResourceList) *sharedList {
 	return &sharedList{amounts: amounts}
 }
 
-// key is the same for two lists exactly when their amounts are the same and
-// print the same. Lengths keep odd names from running into what follows.
+// key is the same for two lists exactly when their amounts are the same and print
+// the same. Lengths keep odd names from running into the next field.
 func (l *sharedList) key() string {
 	var key []byte
 	for _, amount := range l.amounts {

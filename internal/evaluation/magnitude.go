@@ -13,12 +13,12 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Beyond is more of anything than there is. No quota may allow so much, and what
-// asks for more counts as so much, which no quota has.
+// Beyond is more of anything than there is. No quota may allow so much, and a
+// request for more counts as so much, which no quota has.
 //
-// The API server stores a claim of 1e2000000. Who counts it computes with two million
-// digits each time, and can't write down what is used: that is more than an object may
-// have bytes.
+// The API server stores a claim of 1e2000000. A count of it computes with two
+// million digits each time, and can't write down the sum: that is more bytes than
+// an object may have.
 const (
 	Beyond         = 1e30
 	beyondExponent = 30

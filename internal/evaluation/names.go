@@ -25,7 +25,7 @@ const (
 // LimitNothing says that names limit nothing.
 const LimitNothing = "names in spec.quota.hard that limit nothing: %s; correct or remove them"
 
-// Misnomer is a name that limits nothing, and what to write instead; empty if nothing is near.
+// Misnomer is a name that limits nothing, and its correction; empty if nothing is near.
 type Misnomer struct {
 	Name       corev1.ResourceName
 	Correction string
@@ -39,8 +39,8 @@ func (m Misnomer) String() string {
 	return fmt.Sprintf("%s (write %s)", m.Name, m.Correction)
 }
 
-// Correction returns what to write instead of a name that limits nothing in a cluster that serves these resources
-// in namespaces: another name, or the field for a scope. It is empty if nothing is near.
+// Correction returns the replacement for a name that limits nothing in a cluster that serves these resources in
+// namespaces: another name, or the field for a scope. It is empty if nothing is near.
 func (e *Evaluators) Correction(name corev1.ResourceName, served []schema.GroupResource) string {
 	if scope := name[strings.LastIndex(string(name), "/")+1:]; isScope(scope) {
 		return "spec.quota.scopes: [" + string(scope) + "]"

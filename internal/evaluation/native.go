@@ -37,7 +37,8 @@ func (e *Evaluators) CheckNative(a admission.Attributes, quotas []corev1.Resourc
 	if err := checkObjects(a); err != nil {
 		return nil, err
 	}
-	// Nobody can count with quantities beyond all bounds, and there the plugin differs.
+	// Quantities beyond all bounds can't be counted with, and there the plugin
+	// differs.
 	if hasBeyond(a.GetObject()) || hasBeyond(a.GetOldObject()) || !evaluator.Handles(a) {
 		return quotas, nil
 	}

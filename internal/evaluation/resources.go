@@ -21,10 +21,10 @@ import (
 	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
 )
 
-// Resources returns the resources that can use something of what these names
-// limit, each with the names that it can use, sorted; and the names that
-// nothing uses, sorted. It depends on the names alone, not on what the cluster
-// serves or on which device classes there are.
+// Resources returns the resources that can use one of the limited names, each
+// with the names that it can use, sorted; and the names that nothing uses,
+// sorted. It depends on the names alone, not on the cluster's resources or its
+// device classes.
 func (e *Evaluators) Resources(hard corev1.ResourceList) (
 	tracked map[schema.GroupResource][]corev1.ResourceName, unlimitable []corev1.ResourceName,
 ) {
@@ -41,7 +41,7 @@ func (e *Evaluators) Resources(hard corev1.ResourceList) (
 	return tracked, unlimitable
 }
 
-// resourcesUsing returns the resources that can use what one name limits.
+// resourcesUsing returns the resources that can use one limited name.
 func (e *Evaluators) resourcesUsing(name corev1.ResourceName) []schema.GroupResource {
 	var resources []schema.GroupResource
 	for resource, evaluator := range e.special {
@@ -58,9 +58,9 @@ func (e *Evaluators) resourcesUsing(name corev1.ResourceName) []schema.GroupReso
 	return resources
 }
 
-// classOffering returns a device class that offers what the name limits as an
-// extended resource, if it is one. The evaluator of claims asks whether there
-// is such a class at the moment, and there may be one later.
+// classOffering returns a device class that offers the limited name as an
+// extended resource, if it is one. The evaluator of claims asks whether there is
+// such a class at the moment, and there may be one later.
 func classOffering(name corev1.ResourceName) *extendedresourcecache.ExtendedResourceCache {
 	offered := strings.TrimPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
 	classes := extendedresourcecache.NewExtendedResourceCache(logr.Discard())
@@ -88,9 +88,9 @@ type Rule struct {
 // is none where Kubernetes keeps no quota on it.
 //
 // Two kinds of status updates are left out on purpose, although they can raise
-// what is used: that of a PersistentVolumeClaim, which Kubernetes notes and
-// never refuses, and that of a pod, which it doesn't look at. They report what
-// has already happened to something that was charged when it was asked for.
+// the use: updates of a PersistentVolumeClaim, which Kubernetes notes and never
+// refuses, and updates of a pod, which it doesn't look at. They report changes
+// that have already happened to an object that was charged when it was requested.
 // Counting sees them.
 func Rules(resource schema.GroupResource) []Rule {
 	create := Rule{Operations: []admission.Operation{admission.Create}}
@@ -117,8 +117,8 @@ func canCharge(a admission.Attributes) bool {
 	})
 }
 
-// NeedsObject reports whether only the whole object shows what it costs. For
-// all other resources metadata is enough.
+// NeedsObject reports whether only the whole object shows its cost. For all other
+// resources metadata is enough.
 func NeedsObject(resource schema.GroupResource) bool {
 	return neededObject(resource) != nil
 }
@@ -139,9 +139,9 @@ func neededObject(resource schema.GroupResource) runtime.Object {
 	return nil
 }
 
-// checkObject returns an error for an object that the resource's evaluator
-// can't judge. Some evaluators take such an object for one that costs nothing,
-// and a quota must not fail open.
+// checkObject returns an error for an object that the resource's evaluator can't
+// judge. Some evaluators take such an object as free, and a quota must not fail
+// open.
 func checkObject(resource schema.GroupResource, object runtime.Object) error {
 	if value := reflect.ValueOf(object); value.Kind() != reflect.Pointer || value.IsNil() {
 		return fmt.Errorf("evaluating %s: there is no object", resource)

@@ -26,12 +26,12 @@ type scopeFacts struct {
 	// is being changed to. Empty for none.
 	wantedClass, currentClass, targetClass string
 
-	// Of a resource claim: what measured it.
+	// Of a resource claim: the evaluator that measured it.
 	claims *claimEvaluator
 }
 
-// factsOf returns what scopes look at in an object. For all but pods and
-// persistent volume claims that is nothing: no scope matches them.
+// factsOf returns the parts of an object that scopes look at. For all but pods
+// and persistent volume claims that is nothing: no scope matches them.
 func factsOf(evaluator quota.Evaluator, object runtime.Object) (scopeFacts, error) {
 	switch object := object.(type) {
 	case *corev1.Pod:
