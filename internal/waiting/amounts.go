@@ -20,7 +20,7 @@ func fits(amount, left, hard corev1.ResourceList) bool {
 	return true
 }
 
-// take reduces what is left by an amount.
+// take reduces left by an amount.
 func take(left, amount corev1.ResourceList) {
 	for name, wanted := range amount {
 		if has, limited := left[name]; limited {
@@ -38,7 +38,7 @@ func subtract(a, b corev1.ResourceList) corev1.ResourceList {
 	return left
 }
 
-// remainder returns what is more in a than in b.
+// remainder returns the amounts by which a exceeds b.
 func remainder(a, b corev1.ResourceList) corev1.ResourceList {
 	rest := corev1.ResourceList{}
 	for name, amount := range a {

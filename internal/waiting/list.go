@@ -18,25 +18,25 @@ import (
 // seconds from another replica.
 const mostGrants = 4096
 
-// Change is what a List says of a change.
+// Change is the report of a change in a List.
 type Change struct {
 	// Quotas are those whose owners changed, or tried again.
 	Quotas []string
-	// Shown: it changes what people are shown of them, not only when an owner was refused last.
+	// Shown: it changes the figures that people see, not only when an owner was refused last.
 	Shown bool
 }
 
 // List has the owners that wait, as far as this replica knows. All methods may be called concurrently.
 type List struct {
 	// grants has when objects of owners were granted last by this replica. A controller tries again within
-	// milliseconds, and often another replica grants what one has just refused, before it hears of the refusal.
-	// Key -> time.Time
+	// milliseconds, and often another replica grants an object that one has just refused, before it hears of the
+	// refusal. Key -> time.Time
 	grants *lru.Cache
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu  sync.RWMutex
 	own *own
-	// replica -> key -> what it published
+	// replica -> key -> its published records
 	parts map[string]map[Key]Record
 	// Invariant: these are the owners that wait by own and parts together.
 	// quota name -> key -> the record
@@ -47,7 +47,7 @@ type List struct {
 	changed func(Change)
 }
 
-// NewList makes a List that knows of nobody.
+// NewList makes an empty List.
 func NewList() *List {
 	return &List{
 		grants: lru.New(mostGrants), own: newOwn(), parts: map[string]map[Key]Record{}, byQuota: map[string]map[Key]Record{},
@@ -78,7 +78,7 @@ func (l *List) Refused(now time.Time, refusal Refusal) {
 
 // Granted notes that an object of an owner was granted, so that it waits no longer.
 func (l *List) Granted(now time.Time, key Key) {
-	// First, so that it is known to whoever reads of a refusal after nobody was found to wait.
+	// Record the grant before the lookup: a concurrent Follow must see it.
 	l.grants.Add(key, now)
 	l.end(now, key, func(Record) bool { return true })
 }
@@ -88,7 +88,7 @@ func (l *List) Over(at time.Time, key Key) {
 	l.end(at, key, func(record Record) bool { return !record.Last.After(at) })
 }
 
-// end notes that an owner waits no longer, if that is so by what is known of it.
+// end notes that an owner waits no longer, if its record shows that.
 func (l *List) end(at time.Time, key Key, ends func(Record) bool) {
 	l.mu.RLock()
 	_, waits := l.waits(key)
@@ -105,7 +105,7 @@ func (l *List) end(at time.Time, key Key, ends func(Record) bool) {
 	l.unlock(change)
 }
 
-// Follow takes what another replica published, in place of what it published before.
+// Follow takes another replica's published records, in place of its earlier ones.
 func (l *List) Follow(replica string, records []Record) {
 	l.mu.Lock()
 	before := l.parts[replica]
@@ -139,8 +139,8 @@ func (l *List) mergeAll(keys []Key, change *change) {
 	}
 }
 
-// compare brings the own news of an owner up to date with what another replica heard of it, and returns the owners that
-// had to be forgotten for that.
+// compare brings the own news of an owner up to date with another replica's news of it, and returns the owners that had
+// to be forgotten for that.
 func (l *List) compare(record *Record) []Key {
 	key := record.Key()
 	if known, ok := l.own.records[key]; ok && record.Ended.After(known.heard()) {
@@ -159,7 +159,8 @@ func (l *List) lastGrant(key Key) (time.Time, bool) {
 	return granted, ok
 }
 
-// Adopt makes what another replica published this one's own: that one has gone.
+// Adopt makes another replica's published records this one's own: that replica
+// has gone.
 func (l *List) Adopt(replica string) {
 	l.mu.Lock()
 	part := l.parts[replica]
@@ -177,8 +178,8 @@ func (l *List) Adopt(replica string) {
 	l.unlock(change)
 }
 
-// Sweep forgets owners of which nobody has heard for longer than their controller's longest pause, and that
-// owners wait no longer once no replica says that they do.
+// Sweep forgets owners without news for longer than their controller's longest pause, and that owners wait no longer
+// once no replica says that they do.
 func (l *List) Sweep(now time.Time) {
 	l.mu.Lock()
 	change := &change{}
@@ -201,7 +202,7 @@ func (l *List) Sweep(now time.Time) {
 	l.unlock(change)
 }
 
-// Own returns what this replica heard itself, to be published, and the version of that.
+// Own returns this replica's own records, to be published, and their version.
 func (l *List) Own() (records []Record, version uint64) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -256,7 +257,7 @@ func (l *List) Summary(quota string) (owners int, since time.Time) {
 	return len(l.byQuota[quota]), since
 }
 
-// waits returns what is known of an owner that waits.
+// waits returns the record of an owner that waits.
 func (l *List) waits(key Key) (Record, bool) {
 	quota, waits := l.quotas[key]
 	return l.byQuota[quota][key], waits
@@ -271,8 +272,8 @@ func (l *List) isInParts(key Key) bool {
 	return false
 }
 
-// merge brings up to date whether an owner waits. The newest refusal says for what, the newest end
-// whether it still does.
+// merge brings up to date whether an owner waits. The newest refusal has the quota, the newest end decides whether the
+// owner still waits.
 func (l *List) merge(key Key, change *change) {
 	before, waited := l.waits(key)
 	merged := Record{}
@@ -331,7 +332,7 @@ func (l *List) drop(quota string, key Key) {
 	}
 }
 
-// unlock ends a change, and tells of it.
+// unlock ends a change, and reports it.
 func (l *List) unlock(change *change) {
 	changed := l.changed
 	l.mu.Unlock()
@@ -340,7 +341,7 @@ func (l *List) unlock(change *change) {
 	}
 }
 
-// change gathers what a Change says.
+// change gathers the parts of a Change.
 type change struct {
 	quotas map[string]bool
 	shown  bool

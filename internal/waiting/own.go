@@ -13,26 +13,26 @@ import (
 const (
 	// MaxOwners is how many owners a replica remembers for one quota.
 	MaxOwners = 4096
-	// MaxBytes bounds what all of them take, in bytes. Whatever their names are, they take less than
-	// MaxEncoded then when they are published.
+	// MaxBytes bounds the size of all of them, in bytes. With any names, they take less than MaxEncoded then when they
+	// are published.
 	MaxBytes = 6 << 18
 	// evicted is how many are forgotten at once if there are more.
 	evicted = 64
 	// tombstoneLife is for how long a replica keeps at least that an owner waits no longer, so that
 	// a part that says otherwise has come by then.
 	tombstoneLife = 15 * time.Second
-	// sayShortEvery is how often what is said of an owner's shortage changes: it may with each refusal.
+	// sayShortEvery is how often the published shortage of an owner changes: it may with each refusal.
 	sayShortEvery = 10 * time.Second
 )
 
-// own is what one replica heard itself. It is what the replica publishes.
+// own has the news that one replica heard itself. The replica publishes it.
 //
 // Invariant: numbers and bytes agree with records.
 type own struct {
 	records map[Key]*ownRecord
 	// quota name -> how many records
 	numbers map[string]int
-	// bytes is what all records take.
+	// bytes is the size of all records.
 	bytes int
 	// version changes with each change.
 	version uint64
@@ -159,7 +159,7 @@ func (r *Record) heard() time.Time {
 	return r.Last
 }
 
-// largest adds up what counts for each name, and returns the name that has most; of equals, the first in the alphabet.
+// largest adds up the numbers of each name, and returns the name that has most; of equals, the first in the alphabet.
 func (o *own) largest(counts func(*ownRecord) (name string, number int)) string {
 	numbers := map[string]int{}
 	for _, record := range o.records {

@@ -30,16 +30,15 @@ const (
 )
 
 const (
-	// longestBackoff is for how long an owner is remembered of which nobody hears: controllers try
-	// again after 1000 seconds at the latest.
+	// longestBackoff is how long an owner without news is remembered: controllers try again after 1000 seconds at the
+	// latest.
 	longestBackoff = 20 * time.Minute
 	// longestSilence is the same for kinds whose controller doesn't try again by itself: that of
 	// Deployments gives up after 15 attempts, that of CronJobs waits for the next time of the schedule.
 	longestSilence = 24 * time.Hour
 )
 
-// Resource returns what the API server calls the objects of this kind; empty for a kind that can't
-// be woken.
+// Resource returns the API resource of this kind; empty for a kind that can't be woken.
 func (k Kind) Resource() schema.GroupVersionResource {
 	switch k {
 	case ReplicaSet:
@@ -63,7 +62,7 @@ func (k Kind) Resource() schema.GroupVersionResource {
 	}
 }
 
-// patience is for how long an owner of this kind is remembered of which nobody hears.
+// patience is how long an owner of this kind without news is remembered.
 func (k Kind) patience() time.Duration {
 	if k == Deployment || k == CronJob {
 		return longestSilence
@@ -88,9 +87,8 @@ type Key struct {
 // Key returns the owner's identity.
 func (o Owner) Key() Key { return Key{Namespace: o.Namespace, UID: o.UID} }
 
-// OwnerOf returns the owner that an object of the namespace names as its controller; false if there
-// is none, or none that can be woken. Whoever creates an object says who its owner is, so what no
-// API server would store isn't taken.
+// OwnerOf returns the owner that an object of the namespace names as its controller; false if there is none, or none
+// that can be woken. The creator of an object names its owner, so names that no API server would store are rejected.
 func OwnerOf(namespace string, controller *metav1.OwnerReference) (Owner, bool) {
 	if controller == nil {
 		return Owner{}, false
@@ -134,13 +132,13 @@ type Refusal struct {
 	Owner
 	// Quota is the name of the quota.
 	Quota string
-	// Requested is what the object would have been charged.
+	// Requested is the amount that the object would have been charged.
 	Requested corev1.ResourceList
-	// Short is what was missing of it.
+	// Short is the part of it that was missing.
 	Short corev1.ResourceList
 }
 
-// Record is what is known of an owner.
+// Record is the newest news of an owner.
 type Record struct {
 	Refusal
 	// Since is when an object of it was refused first, and Last when one was refused last; zero if
@@ -162,11 +160,11 @@ func (r *Record) isAsNewAs(other *Record) bool {
 		r.Refusals == other.Refusals
 }
 
-// isOver reports whether nobody has heard of the owner for longer than its controller's longest pause.
+// isOver reports whether there was no news of the owner for longer than its controller's longest pause.
 func (r *Record) isOver(now time.Time) bool { return now.Sub(r.Last) > r.Kind.patience() }
 
 const (
-	// recordBytes is about what a record takes besides its names and lists, in memory and as JSON.
+	// recordBytes is about the size of a record without its names and lists, in memory and as JSON.
 	recordBytes = 160
 	amountBytes = 16
 )

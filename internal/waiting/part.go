@@ -36,7 +36,7 @@ var (
 	errAmount   = errors.New("it isn't a quantity")
 )
 
-// part is what a replica publishes.
+// part is the form in which a replica publishes its records.
 type part struct {
 	Owners []entry `json:"owners"`
 }
@@ -57,8 +57,8 @@ type entry struct {
 	Ended     int64             `json:"e,omitempty"`
 }
 
-// Encode returns records as they are published. If they take more than MaxEncoded, those that were
-// heard of longest ago are left out.
+// Encode returns records as they are published. If they take more than MaxEncoded, the records with the oldest news are
+// left out.
 func Encode(records []Record) ([]byte, error) {
 	newest := slices.SortedFunc(slices.Values(records), func(a, b Record) int {
 		return cmp.Or(b.heard().Compare(a.heard()), inOrder(a, b))
@@ -97,8 +97,8 @@ func entryOf(record *Record) entry {
 	}
 }
 
-// Decode returns what Encode was given. It leaves out owners that can't be read, and says so by an error beside the
-// others, because one of them must not hide all.
+// Decode returns the records that Encode was given. It leaves out owners that can't be read, and says so by an error
+// beside the others, because one of them must not hide all.
 func Decode(encoded []byte) ([]Record, error) {
 	read, err := unpack(encoded)
 	if err != nil {
@@ -120,17 +120,17 @@ func Decode(encoded []byte) ([]Record, error) {
 func unpack(encoded []byte) (read part, err error) {
 	packed, err := gzip.NewReader(bytes.NewReader(encoded))
 	if err != nil {
-		return read, err //nolint:wrapcheck // the caller says what was read
+		return read, err //nolint:wrapcheck // the caller names the read
 	}
 	text, err := io.ReadAll(io.LimitReader(packed, maxDecoded+1))
 	if err != nil {
-		return read, err //nolint:wrapcheck // the caller says what was read
+		return read, err //nolint:wrapcheck // the caller names the read
 	}
 	if len(text) > maxDecoded {
 		return read, errTooLarge
 	}
 	err = json.Unmarshal(text, &read)
-	return read, err //nolint:wrapcheck // the caller says what was read
+	return read, err //nolint:wrapcheck // the caller names the read
 }
 
 func (e *entry) record() (Record, error) {
@@ -149,7 +149,7 @@ func (e *entry) record() (Record, error) {
 	return record, errors.Join(requestedErr, shortErr)
 }
 
-// Publish returns what this replica heard itself, to be published, and the version of that; nothing if nobody waits.
+// Publish returns this replica's own records, to be published, and their version; nothing if no owner waits.
 func (l *List) Publish() (encoded []byte, version uint64, err error) {
 	records, version := l.Own()
 	if len(records) == 0 {
@@ -159,7 +159,7 @@ func (l *List) Publish() (encoded []byte, version uint64, err error) {
 	return encoded, version, err
 }
 
-// Receive takes what another replica published, in place of what it published before; nothing if it deleted that. If some
+// Receive takes another replica's published records, in place of its earlier ones; nothing if it deleted them. If some
 // of it can't be read, the rest is taken.
 func (l *List) Receive(replica string, encoded []byte) error {
 	if len(encoded) == 0 {

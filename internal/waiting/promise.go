@@ -15,14 +15,14 @@ import (
 // promise is room that is kept for an owner that was woken.
 type promise struct {
 	owner Key
-	// one is what one object takes, and amount what is promised.
+	// one is the cost of one object, and amount the promised amount.
 	one, amount corev1.ResourceList
 	made        time.Time
 	// heard: the owner was granted an object.
 	heard bool
 }
 
-// growth is by how much what is charged has grown at a time.
+// growth is an increase of the charged amounts at a time.
 type growth struct {
 	amount corev1.ResourceList
 	at     time.Time
@@ -65,7 +65,7 @@ func (r *Room) promisedUntil() map[Key]time.Time {
 	return until
 }
 
-// apply takes an amount from what has grown, and returns the rest of the amount.
+// apply takes an amount from the growths, and returns the rest of the amount.
 func apply(all []growth, amount corev1.ResourceList) (rest corev1.ResourceList) {
 	for i := range all {
 		was := all[i].amount
@@ -75,7 +75,7 @@ func apply(all []growth, amount corev1.ResourceList) (rest corev1.ResourceList) 
 	return amount
 }
 
-// grow notes by how much what is charged has grown.
+// grow notes an increase of the charged amounts.
 func (r *Room) grow(now time.Time, charged corev1.ResourceList) {
 	if len(r.promises) > 0 || len(r.owed) > 0 {
 		if grown := remainder(quota.Mask(charged, quota.ResourceNames(r.charged)), r.charged); len(grown) > 0 {
@@ -108,14 +108,14 @@ func (r *Room) settle(now time.Time) {
 	r.promises = slices.DeleteFunc(r.promises, func(promised promise) bool {
 		isKept := len(promised.amount) == 0
 		isOver := isKept || !now.Before(r.ends(&promised))
-		if isOver && (!promised.heard || !isKept) { // if growth ended it, somebody else's object came
+		if isOver && (!promised.heard || !isKept) { // if growth ended it, another object came
 			r.distrusted[promised.owner.Namespace] = now.Add(distrustLife)
 		}
 		return isOver
 	})
 }
 
-// outstanding is what is promised, keeps room from all, and isn't kept yet.
+// outstanding is the sum of promises that keep room from all and aren't kept yet.
 func (r *Room) outstanding() corev1.ResourceList {
 	var promised corev1.ResourceList
 	for i := range r.promises {
@@ -129,7 +129,7 @@ func (r *Room) outstanding() corev1.ResourceList {
 	return promised
 }
 
-// promisedIn returns what is promised in each distrusted namespace.
+// promisedIn returns the promised amounts in each distrusted namespace.
 func (r *Room) promisedIn() map[string]corev1.ResourceList {
 	promised := map[string]corev1.ResourceList{}
 	for i := range r.promises {
@@ -144,7 +144,7 @@ func (r *Room) release(owner Key) {
 	r.promises = slices.DeleteFunc(r.promises, func(promised promise) bool { return promised.owner == owner })
 }
 
-// left is what is neither charged nor promised.
+// left is the part of the limit that is neither charged nor promised.
 func (r *Room) left(free Free) corev1.ResourceList {
 	left := subtract(free.Hard, free.Charged)
 	take(left, r.outstanding())

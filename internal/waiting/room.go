@@ -24,13 +24,14 @@ const (
 	// busy with many owners, or may make few requests, comes to the last of them late. But none is kept
 	// for longer than longestPromise.
 	promiseQuiet, longestPromise = 3 * time.Second, time.Minute
-	// newsDelay is how late news of a grant comes from another replica at most, as a rule: one that remembers as much as
-	// it may publishes it every three to four seconds.
+	// newsDelay is how late news of a grant comes from another replica at most, as a rule: a replica that remembers as
+	// much as it may publishes it every three to four seconds.
 	newsDelay = 5 * time.Second
 	// chargeDelay is how late an object is charged of which there was news. If something else was deleted
 	// meanwhile, that it was charged can't be seen.
 	chargeDelay = time.Second
-	// distrustLife is for how long promises in a namespace keep no room from others, after one that wasn't kept in full.
+	// distrustLife is how long promises in a namespace keep no room from others, after a promise there that wasn't kept
+	// in full.
 	distrustLife = 5 * time.Minute
 	// longestRest bounds for how long an owner that couldn't be woken isn't woken again.
 	longestRest = 5 * time.Minute
@@ -40,7 +41,7 @@ const (
 
 // Free is the room that a quota has.
 type Free struct {
-	// Hard is the limit, and Charged what is used and reserved.
+	// Hard is the limit, and Charged the used and reserved amounts.
 	Hard, Charged corev1.ResourceList
 	// Limits reports whether the quota still limits a namespace. If it doesn't, everything fits there.
 	Limits func(namespace string) bool
@@ -48,15 +49,15 @@ type Free struct {
 
 // Room plans the wakes of one quota's owners. It isn't for concurrent use.
 //
-// What is promised to owners that were woken is no room for others, unless a promise in their namespace wasn't kept a
-// short while ago. A promise is kept if its owner is granted an object. That news may come late, from another
-// replica, when what is charged has grown already. So growth counts as promises that were kept. If no news comes, it
-// is applied to the oldest ones, because it doesn't matter whose object it was: either the owner has its room, or
-// somebody else took it. A promise that isn't kept ends after some seconds.
+// Amounts that are promised to woken owners are no room for others, unless a promise in their namespace wasn't kept a
+// short while ago. A promise is kept if its owner is granted an object. That news may come late, from another replica,
+// when the charged amounts have grown already. So growth counts as promises that were kept. If no news comes, it is
+// applied to the oldest ones, because the owner of the object doesn't matter: either the owner has its room, or another
+// one took it. A promise that isn't kept ends after some seconds.
 //
-// The news may also come first, because what was granted from escrow isn't charged before it is counted.
+// The news may also come first, because grants from escrow aren't charged before they are counted.
 type Room struct {
-	// charged is what was charged at the last look.
+	// charged is the charged amount at the last look.
 	charged  corev1.ResourceList
 	promises []promise
 	// growth is by how much that has grown of late, but for objects of which there was news.
@@ -67,12 +68,12 @@ type Room struct {
 	progress time.Time
 	// key -> how it was woken
 	woken map[Key]*woken
-	// namespace -> until when what is promised there keeps room only from its own other owners: a promise ended there
-	// that wasn't kept, so the controllers of its owners may never try.
+	// namespace -> when its distrust ends. Until then its promises keep room only from its own other owners: a promise
+	// ended there that wasn't kept, so the controllers of its owners may never try.
 	distrusted map[string]time.Time
 }
 
-// woken is what is known of an owner that was woken and still waits.
+// woken is the memory of an owner that was woken and still waits.
 type woken struct {
 	at, next time.Time
 	// last is when it had been refused last by then.
@@ -88,7 +89,7 @@ type woken struct {
 	failed int
 }
 
-// Plan is what to do for the owners of a quota.
+// Plan has the next actions for the owners of a quota.
 type Plan struct {
 	// Wake has the owners to wake now, in this order.
 	Wake []Record
@@ -103,8 +104,8 @@ type Plan struct {
 // NewRoom makes a Room in which nothing is promised.
 func NewRoom() *Room { return &Room{woken: map[Key]*woken{}, distrusted: map[string]time.Time{}} }
 
-// Plan returns which of those that wait, in the order of their first refusals, are woken now: as many as fit,
-// at most so many. An owner that was woken before comes after those that have waited since then.
+// Plan returns the waiting owners, in the order of their first refusals, that are woken now: as many as fit, at most so
+// many. An owner that was woken before comes after the owners that have waited since then.
 func (r *Room) Plan(now time.Time, waiting []Record, free Free, most int) Plan {
 	var plan Plan
 	r.grow(now, free.Charged)
@@ -128,19 +129,20 @@ type planning struct {
 	now  time.Time
 	free Free
 	left corev1.ResourceList
-	// own is what is promised in distrusted namespaces.
-	// namespace -> amounts
+	// own are the promised amounts in distrusted namespaces. namespace -> amounts
 	own map[string]corev1.ResourceList
 	// key -> until when something is promised
 	promised map[Key]time.Time
 	most     int
-	// unpromised is what isn't charged; nil until it is needed.
+	// unpromised is the part of the limit that isn't charged; nil until it is
+	// needed.
 	unpromised corev1.ResourceList
 	// next is when something more may be woken, if nothing changes; zero for never.
 	next time.Time
 }
 
-// fits reports whether an owner's object fits into what is left for its namespace.
+// fits reports whether an owner's object fits into the room that is left for its
+// namespace.
 func (p *planning) fits(record *Record) bool {
 	left := p.left
 	if own := p.own[record.Namespace]; len(own) > 0 {
@@ -224,7 +226,7 @@ func (r *Room) Answered(record Record, lacks int64) {
 	}
 	known := r.woken[record.Key()]
 	if known == nil {
-		return // it has been granted what it lacked, before the answer came
+		return // its shortage was granted before the answer came
 	}
 	more := lacks - known.lacks
 	known.lacks = lacks
@@ -265,8 +267,8 @@ func (r *Room) hear(now time.Time, record *Record) int {
 	return 1
 }
 
-// hearOfTheRest notes that an owner was refused an object after it had been granted some of those that were promised
-// to it. It returns how often it was.
+// hearOfTheRest notes that an owner was refused an object after it had been granted some of the promised ones. It
+// returns how often it was.
 func (r *Room) hearOfTheRest(now time.Time, owner Key) int {
 	if !slices.ContainsFunc(r.promises, func(promised promise) bool { return promised.owner == owner }) {
 		return 0
@@ -276,8 +278,8 @@ func (r *Room) hearOfTheRest(now time.Time, owner Key) int {
 	return 1
 }
 
-// forget drops what is known of owners that wait no longer. What was promised to them stays promised, for
-// the rest of their objects.
+// forget drops the memory of owners that wait no longer. Amounts promised to them stay promised, for the rest of their
+// objects.
 func (r *Room) forget(now time.Time, waiting []Record) {
 	if len(r.woken) == 0 && len(r.promises) == 0 {
 		return
@@ -302,7 +304,7 @@ func (r *Room) forget(now time.Time, waiting []Record) {
 	}
 }
 
-// inTurn orders those that wait: by their first refusal, or by when they were woken last if that is later.
+// inTurn orders the waiting owners: by their first refusal, or by when they were woken last if that is later.
 func (r *Room) inTurn(waiting []Record) []Record {
 	turn := func(record *Record) time.Time {
 		if known := r.woken[record.Key()]; known != nil && known.at.After(record.Since) {
