@@ -52,9 +52,9 @@ func timesAll(list corev1.ResourceList, count int64) corev1.ResourceList {
 	return products
 }
 
-// moments are amounts of one resource that must be free, at different moments. They are below zero
-// if more is freed before. So they can be compared with what is left of a quota that is over its
-// limit: it refuses even what takes less than was freed.
+// moments are amounts of one resource that must be free, at different moments. They are below zero if more is freed
+// before. So they can be compared with the rest of a quota that is over its limit: it refuses even a pod that takes
+// less than was freed.
 type moments struct {
 	// created: something that takes of the resource is created. If not, nothing must be free, and
 	// the rest is zero.
@@ -68,7 +68,7 @@ type moments struct {
 	whole resource.Quantity
 }
 
-// taking are the moments of what takes so much, and frees nothing.
+// taking returns the moments of an object that takes so much, and frees nothing.
 func taking(quantity resource.Quantity) moments {
 	if quantity.Sign() <= 0 {
 		return moments{}
@@ -76,7 +76,7 @@ func taking(quantity resource.Quantity) moments {
 	return moments{created: true, last: quantity.DeepCopy(), most: quantity.DeepCopy(), whole: quantity.DeepCopy()}
 }
 
-// plus adds up what is created independently of each other: what one frees is not counted on for the
+// plus adds up objects that are created independently of each other: the room that one frees is not counted on for the
 // other.
 func (m moments) plus(other moments) moments {
 	switch {
@@ -114,20 +114,22 @@ type rollout struct{ wanted, present, surge, unavailable, grows int64 }
 type replaced struct {
 	each  resource.Quantity
 	count int64
-	// unknown: nobody knows what they free, so they are counted as freeing nothing.
+	// unknown: the amounts that they free aren't known, so they are counted as
+	// freeing nothing.
 	unknown bool
 }
 
-// need returns what must be free of a resource to come from the pods that there
-// are to those that are wanted. A new pod takes what fresh says, and old says what
-// the pods free that are replaced.
+// need returns the amount of a resource that must be free to come from the
+// present pods to the wanted ones. fresh is the cost of a new pod, and old the
+// amounts that replaced pods free.
 //
 // While some old pods are left, as few new ones are needed as leave no more than
 // unavailable missing, and one old one more can go. With the whole surge there
-// are as many as may be. Which old pods go first isn't known: those that free
-// least, at worst.
+// are as many as may be. The order of the old pods isn't known: at worst, the
+// pods that free least go first.
 //
-// Only moments count at which something has been created: what frees is never refused.
+// Only moments count at which something has been created: deletions are never
+// refused.
 //
 // Of the old ones, as many more as grows are made first.
 func (r rollout) need(fresh resource.Quantity, old []replaced) moments {
@@ -140,7 +142,7 @@ func (r rollout) need(fresh resource.Quantity, old []replaced) moments {
 	for _, group := range sorted {
 		left += group.count
 	}
-	taken := times(first, r.grows) // less what has been freed
+	taken := times(first, r.grows) // less the amount that has been freed
 	most, whole := peak{}, peak{}
 	if taken.Sign() > 0 {
 		most.tell(taken)
@@ -168,8 +170,8 @@ func (r rollout) need(fresh resource.Quantity, old []replaced) moments {
 	return moments{created: true, last: last, most: most.amount, whole: whole.amount}
 }
 
-// largest returns the most that one of the old pods takes. One of which nobody knows it is
-// taken to need what a new one does.
+// largest returns the most that one of the old pods takes. A pod of unknown cost
+// counts like a new one.
 func (rollout) largest(fresh resource.Quantity, old []replaced) resource.Quantity {
 	most := resource.Quantity{}
 	for _, group := range old {
@@ -184,10 +186,9 @@ func (rollout) largest(fresh resource.Quantity, old []replaced) resource.Quantit
 	return most
 }
 
-// turns returns after how many pods of a group the need may be greatest, while so many are left
-// before the first of them goes. What a group frees grows evenly, and so does what new pods
-// take until as many are made as are wanted. So the need is greatest at the ends, or as the first new
-// pod or the last one is made.
+// turns returns after how many pods of a group the need may be greatest, while so many are left before the first of
+// them goes. The amount that a group frees grows evenly, and so does the cost of new pods until all wanted ones are
+// made. So the need is greatest at the ends, or as the first new pod or the last one is made.
 func (r rollout) turns(left, count int64) []int64 {
 	if count <= 0 {
 		return nil
@@ -210,7 +211,7 @@ func (r rollout) added(count int64) int64 {
 	return max(0, min(count, r.wanted)-r.present)
 }
 
-// sum of what is limited, each a number of times.
+// sum adds up limited amounts, each a number of times.
 func sum(amounts ...corev1.ResourceList) corev1.ResourceList {
 	total := corev1.ResourceList{}
 	for _, list := range amounts {

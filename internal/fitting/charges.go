@@ -17,8 +17,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
-// charge returns what one of an item's objects costs a quota. The refusal isn't
-// empty where the quota refuses it whatever is left.
+// charge returns the cost of one of an item's objects for a quota. The refusal
+// isn't empty if the quota refuses it independently of its use.
 func (f *Fitter) charge(item Item, limit *Limit) (amounts corev1.ResourceList, refusal string, err error) {
 	charges, err := f.evaluators.Charges(attributes(item), []evaluation.Quota{{Name: limit.Name, Spec: limit.Spec}})
 	if refused := (*evaluation.Refusal)(nil); errors.As(err, &refused) {
@@ -49,7 +49,7 @@ func attributes(item Item) admission.Attributes {
 // refused. A refused object is completed, too.
 type Complete func(object client.Object) (completed client.Object, refusal string)
 
-// once returns a Complete that remembers what it has completed.
+// once returns a Complete that remembers its results.
 func once(complete Complete) Complete {
 	type result struct {
 		object  client.Object
@@ -66,8 +66,8 @@ func once(complete Complete) Complete {
 	}
 }
 
-// completed returns the demand with all that must be made as it would be made, and what was made of templates
-// as it was made. What is refused is left out, and told.
+// completed returns the demand with all objects as the API server would complete them, and the objects made of
+// templates as they were completed. Refused objects are left out, and reported.
 func (f *Fitter) completed(demand Demand) (completed Demand, refusals []Refusal) {
 	complete := func(items []Item) []Item {
 		kept, refused := f.completeItems(demand, items)
@@ -103,7 +103,7 @@ func (f *Fitter) completeItems(demand Demand, items []Item) (kept []Item, refusa
 	return kept, refusals
 }
 
-// completeGroups completes pods that were made of a template. They were not refused, whatever is refused now.
+// completeGroups completes pods that were made of a template. They were not refused, so refusals now don't matter.
 func (f *Fitter) completeGroups(groups []Group) []Group {
 	completed := slices.Clone(groups)
 	for i, group := range completed {
@@ -119,7 +119,7 @@ func (f *Fitter) completeGroups(groups []Group) []Group {
 	return completed
 }
 
-// chargeAll returns what one each of the items costs a quota together.
+// chargeAll returns the cost of one each of the items for a quota together.
 func (f *Fitter) chargeAll(demand Demand, items []Item, limit *Limit) (corev1.ResourceList, []Refusal, error) {
 	total := corev1.ResourceList{}
 	var refusals []Refusal

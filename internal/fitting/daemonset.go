@@ -41,7 +41,7 @@ func (d *Demand) daemonSet(m Manifest, set *appsv1.DaemonSet) error {
 	return nil
 }
 
-// daemonSetHas returns what there is of a DaemonSet.
+// daemonSetHas returns the pods of a DaemonSet.
 func (d *Demand) daemonSetHas(m Manifest, set, live *appsv1.DaemonSet, changed bool) there {
 	if m.Present.Unlisted {
 		return d.daemonSetByStatus(m, set)
@@ -53,8 +53,8 @@ func (d *Demand) daemonSetHas(m Manifest, set, live *appsv1.DaemonSet, changed b
 	return there{current: int64(len(current)), old: d.replaced(old, m.Present)}
 }
 
-// nodesOf returns how many nodes the set runs on. Kubernetes has counted them
-// for one that is there, and as long as its pods go where they went.
+// nodesOf returns how many nodes the set runs on. Kubernetes has counted them for
+// a set that is there, and as long as its pods go where they went.
 func nodesOf(present Present, set, live *appsv1.DaemonSet) (int64, bool) {
 	if present.Nodes != nil {
 		if nodes, known := present.Nodes(set); known {

@@ -29,7 +29,8 @@ const (
 	isDefaultClassOlder = "storageclass.beta.kubernetes.io/is-default-class"
 )
 
-// Surroundings are what admission goes by. What can't be read is left out.
+// Surroundings are the objects that admission depends on. Objects that can't be
+// read are left out.
 type Surroundings struct {
 	LimitRanges     []corev1.LimitRange
 	PriorityClasses []schedulingv1.PriorityClass
@@ -37,7 +38,7 @@ type Surroundings struct {
 	StorageClasses  []storagev1.StorageClass
 }
 
-// Rules are what admission makes of new objects.
+// Rules are the changes that admission makes to new objects.
 type Rules struct {
 	types       *Types
 	limitRanges map[string][]*corev1.LimitRange // namespace -> its limit ranges
@@ -129,8 +130,8 @@ func (r *Rules) pod(object *corev1.Pod) (completed client.Object, refusal string
 	return pod, reasonOf(err)
 }
 
-// invalidResources returns what the API server finds wrong with the resources of a pod to which LimitRanges added their
-// defaults.
+// invalidResources returns the API server's validation errors for the resources of a pod to which LimitRanges added
+// their defaults.
 func invalidResources(pod *core.Pod, limitRanges []*corev1.LimitRange) error {
 	options := podutil.GetValidationOptionsFromPodSpecAndMeta(&pod.Spec, nil, &pod.ObjectMeta, nil)
 	found := validation.ValidatePodSpec(&pod.Spec, &pod.ObjectMeta, field.NewPath("spec"), options)

@@ -60,7 +60,7 @@ func (d *Demand) scaledFirst(more int64, changed bool) {
 // unknownTemplate says that a ReplicaSet makes pods, and its template isn't known.
 const unknownTemplate = "more pods of an older template may be made, which isn't known"
 
-// deploymentHas returns what there is of a Deployment.
+// deploymentHas returns the pods and ReplicaSet of a Deployment.
 func (d *Demand) deploymentHas(m Manifest, deployment *appsv1.Deployment) there {
 	if m.Present.Unlisted {
 		return d.deploymentByStatus(m, deployment)
@@ -80,8 +80,8 @@ func (d *Demand) deploymentHas(m Manifest, deployment *appsv1.Deployment) there 
 	return has
 }
 
-// paused is scaled, and not rolled out. The pods that are made have the template of those that are there. What is new
-// stays without a ReplicaSet.
+// paused is scaled, and not rolled out. New pods have the template of the present ones. A new template stays without a
+// ReplicaSet.
 func (d *Demand) paused(m Manifest, wanted int64, has there) {
 	d.note(pausedDeployment(d.Namespace, d.Name))
 	live, _ := m.Live.(*appsv1.Deployment)

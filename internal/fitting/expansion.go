@@ -16,21 +16,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Manifest is an object as applying it would leave it, with Kubernetes'
-// defaults, and what is there of it already.
+// Manifest is an object as applying it would leave it, with Kubernetes' defaults,
+// and its present objects in the cluster.
 type Manifest struct {
-	// Resource is what the object is counted as.
+	// Resource is the resource that the object is counted as.
 	Resource schema.GroupVersionResource
 	Kind     string
 	// Object has Kubernetes' own type where its costs depend on its fields.
 	Object client.Object
 	// Live is the object as it is, nil where there is none.
 	Live client.Object
-	// Present is what its namespace holds.
+	// Present has the objects in its namespace.
 	Present Present
 }
 
-// Present is what a namespace holds of what its workloads made.
+// Present has the objects in a namespace that workloads made.
 type Present struct {
 	// Pods that have not ended and are not being deleted.
 	Pods []*corev1.Pod
@@ -41,11 +41,10 @@ type Present struct {
 	// ClaimTemplates maps the names of ResourceClaimTemplates, those of the
 	// manifests among them.
 	ClaimTemplates map[string]*resourceapi.ResourceClaimTemplate
-	// Nodes tells how many nodes a DaemonSet's pods run on; false where it
-	// can't be told. May be nil.
+	// Nodes returns how many nodes a DaemonSet's pods run on; false if that is
+	// unknown. May be nil.
 	Nodes func(set *appsv1.DaemonSet) (int64, bool)
-	// Unlisted: nobody has listed what there is, and the statuses of live objects say how many
-	// pods they have.
+	// Unlisted: the present objects have not been listed, and the statuses of live objects say how many pods they have.
 	Unlisted bool
 }
 
@@ -66,20 +65,21 @@ type Item struct {
 	Resource schema.GroupVersionResource
 	Kind     string
 	Object   client.Object
-	// Old is what an update starts from, nil for a creation.
+	// Old is the object before an update, nil for a creation.
 	Old   client.Object
 	Count int64
 	When  When
-	// EachPod: there is one for each wanted pod, and outlives it. Count are those that are
-	// missing.
+	// EachPod: there is one for each wanted pod, and outlives it. Count is the
+	// number of missing ones.
 	EachPod bool
-	// Maybe: it may be there already, because nobody has listed what there is.
+	// Maybe: it may be there already, because the present objects have not been
+	// listed.
 	Maybe bool
 }
 
 // Group is pods that are alike, and must be replaced.
 type Group struct {
-	// Items is what one of them takes, as Pods.New; nil if nobody knows it.
+	// Items are the cost of one of them, as Pods.New; nil if it is unknown.
 	Items []Item
 	Count int64
 	// Templated: Items are of a template, and not yet as admission has left them.
@@ -88,9 +88,9 @@ type Group struct {
 
 // Pods are the pods of one workload, and how they replace older ones.
 type Pods struct {
-	// New is what one new pod takes: the pod, and what is made for it.
+	// New is the cost of one new pod: the pod, and the objects made for it.
 	New []Item
-	// Either is what a new pod may take instead. The greater of both counts.
+	// Either is an alternative cost of a new pod. The greater of both counts.
 	Either []Item
 	// Old are the pods that must be replaced.
 	Old []Group
@@ -119,40 +119,40 @@ func (p *Pods) Missing() int64 {
 	return max(0, p.Wanted-p.Present)
 }
 
-// Demand is what one manifest asks for.
+// Demand is the demand of one manifest.
 type Demand struct {
 	Kind, Namespace, Name string
 	Items                 []Item
 	// Pods is nil where it makes none.
 	Pods *Pods
-	// Notes tell what was assumed.
+	// Notes describe the assumptions.
 	Notes []string
 	// Unread are the names of ResourceClaimTemplates that can't be read, sorted. Devices of
 	// their claims aren't counted.
 	Unread []string
-	// Unsure: more may be there, or be freed, than is counted. So what is short may fit.
+	// Unsure: more may be there, or be freed, than is counted. So a demand that
+	// is short may fit.
 	Unsure bool
-	// Unpriced says why what is made may take more than is counted. If it isn't empty, nothing
-	// may be said to fit.
+	// Unpriced says why the objects may cost more than is counted. If it isn't empty, nothing may be said to fit.
 	Unpriced string
 }
 
-// Made returns the demand without the object itself: what controllers make of it.
+// Made returns the demand without the object itself: the objects that controllers
+// make of it.
 func (d *Demand) Made() Demand {
 	made := *d
 	made.Items = d.Items[1:]
 	return made
 }
 
-// UnknownNodesError is returned for a DaemonSet of which nobody can tell on how
-// many nodes it runs.
+// UnknownNodesError is returned for a DaemonSet whose number of nodes is unknown.
 type UnknownNodesError struct{ Namespace, Name string }
 
 // Error implements error.
 func (e *UnknownNodesError) Error() string { return unknownNodes(e.Namespace, e.Name) }
 
-// Expand returns what the manifest asks for. The error is an *UnknownNodesError,
-// or tells what is wrong with the manifest.
+// Expand returns the demand of the manifest. The error is an *UnknownNodesError,
+// or describes the defect of the manifest.
 func Expand(m Manifest) (Demand, error) {
 	demand := Demand{Kind: m.Kind, Namespace: m.Object.GetNamespace(), Name: m.Object.GetName()}
 	demand.Items = append(demand.Items, Item{Resource: m.Resource, Kind: m.Kind, Object: m.Object, Old: m.Live, Count: 1})
@@ -173,7 +173,7 @@ func Expand(m Manifest) (Demand, error) {
 	return demand, nil
 }
 
-// expand adds what controllers make of the object.
+// expand adds the objects that controllers make of the object.
 func (d *Demand) expand(m Manifest) (err error) {
 	switch object := m.Object.(type) {
 	case *appsv1.Deployment:

@@ -18,8 +18,9 @@ type Fitter struct {
 	complete   Complete
 }
 
-// NewFitter makes a fitter that charges with these evaluators what complete makes
-// of each object. It completes each object once, however often it is asked about it.
+// NewFitter makes a fitter that charges the objects, as completed by complete,
+// with these evaluators. It completes each object once, however often it is asked
+// about it.
 func NewFitter(evaluators *evaluation.Evaluators, complete Complete) *Fitter {
 	return &Fitter{evaluators: evaluators, complete: once(complete)}
 }
@@ -47,7 +48,8 @@ func (f *Fitter) Fit(demands []Demand, limits []Limit) (Verdict, error) {
 	return verdict, nil
 }
 
-// total returns what all demands together need of what a quota limits.
+// total returns the need of all demands together for the resources that a quota
+// limits.
 func (f *Fitter) total(demands []Demand, limit *Limit) (map[corev1.ResourceName]moments, []Refusal, error) {
 	total := map[corev1.ResourceName]moments{}
 	var refusals []Refusal
@@ -77,7 +79,7 @@ func merged(known, refusals []Refusal) []Refusal {
 	return known
 }
 
-// need returns what one demand needs of what a quota limits.
+// need returns the need of one demand for the resources that a quota limits.
 func (f *Fitter) need(demand Demand, limit *Limit) (map[corev1.ResourceName]moments, []Refusal, error) {
 	fixed, refusals, err := f.chargeAll(demand, demand.Items, limit)
 	if err != nil || demand.Pods == nil {
@@ -98,7 +100,8 @@ func (f *Fitter) need(demand Demand, limit *Limit) (map[corev1.ResourceName]mome
 	return withPods(fixed, pods, fresh, old), append(refusals, refused...), nil
 }
 
-// chargeNew returns what one new pod costs a quota: the greater of what it may be.
+// chargeNew returns the cost of one new pod for a quota: the greater of its
+// alternatives.
 func (f *Fitter) chargeNew(demand Demand, limit *Limit) (corev1.ResourceList, []Refusal, error) {
 	fresh, refusals, err := f.chargeAll(demand, demand.Pods.New, limit)
 	if err != nil || demand.Pods.Either == nil {
@@ -118,11 +121,11 @@ func (f *Fitter) Touches(demand Demand, limit Limit) (bool, error) {
 	return len(fresh) > 0, err
 }
 
-// chargeOld returns what one pod of each group costs a quota that is replaced.
+// chargeOld returns the cost for a quota of one replaced pod of each group.
 func (f *Fitter) chargeOld(demand Demand, limit *Limit) ([]corev1.ResourceList, error) {
 	old := make([]corev1.ResourceList, 0, len(demand.Pods.Old))
 	for _, group := range demand.Pods.Old {
-		// What is there already was not refused.
+		// Present objects were not refused.
 		amounts, _, err := f.chargeAll(demand, group.Items, limit)
 		if err != nil {
 			return nil, err
@@ -153,7 +156,8 @@ func withPods(
 	return need
 }
 
-// limited returns what new pods take, and old ones if there may be more of them.
+// limited returns the resources that new pods take, and also the old pods' if
+// there may be more of them.
 func (p *Pods) limited(fresh corev1.ResourceList, old []corev1.ResourceList) []corev1.ResourceName {
 	if p.Grows > 0 {
 		fresh = sum(append([]corev1.ResourceList{fresh}, old...)...)
@@ -161,7 +165,7 @@ func (p *Pods) limited(fresh corev1.ResourceList, old []corev1.ResourceList) []c
 	return quota.ResourceNames(fresh)
 }
 
-// frees returns what goes of a resource with each group of old pods.
+// frees returns the amount of a resource that goes with each group of old pods.
 func (p *Pods) frees(old []corev1.ResourceList, name corev1.ResourceName) []replaced {
 	frees := make([]replaced, 0, len(old))
 	for i, amounts := range old {

@@ -77,10 +77,9 @@ func hasEnded(job *batchv1.Job) bool {
 	return false
 }
 
-// cronJob makes nothing at once. One run of it is counted as if it began now: a
-// schedule that is refused every night is not what its owner meant. If a run that is under way must end
-// before, its end frees something that isn't known. If what there is was listed, the next run isn't
-// counted then.
+// cronJob makes nothing at once. One run of it is counted as if it began now: its owner doesn't want a schedule that is
+// refused every night. If a run that is under way must end before, its end frees something that isn't known. If the
+// present objects were listed, the next run isn't counted then.
 func (d *Demand) cronJob(m Manifest, cron *batchv1.CronJob) {
 	if ptr.Deref(cron.Spec.Suspend, false) {
 		d.note(suspended("CronJob", d.Namespace, d.Name))

@@ -24,26 +24,27 @@ const (
 	Native Source = "quota"
 )
 
-// Limit is a quota and what it leaves.
+// Limit is a quota and its rest.
 type Limit struct {
 	Source Source
 	Name   string
 	// Namespaces whose objects are charged to it, sorted.
 	Namespaces []string
 	Spec       corev1.ResourceQuotaSpec
-	// Left is hard less used and reserved, for what is counted. It is below zero
-	// where more lives than is allowed.
+	// Left is hard less used and reserved, for counted resources. It is below
+	// zero if more is used than is allowed.
 	Left corev1.ResourceList
-	// Used is what all namespaces use, and Here what the first of Namespaces does.
+	// Used is the use of all namespaces, and Here the use of the first of
+	// Namespaces.
 	Used, Here corev1.ResourceList
 	// Admits says why nothing is refused though it doesn't fit; empty if it is.
 	Admits string
 }
 
-// LimitsOf returns the limits that the views and ResourceQuotas of some
-// namespaces tell of, shared ones first, sorted by name. A quota with views in
-// several of the namespaces is one limit. Its views are written at different
-// times: the least that one of them leaves is what counts.
+// LimitsOf returns the limits in the views and ResourceQuotas of some namespaces,
+// shared ones first, sorted by name. A quota with views in several of the
+// namespaces is one limit. Its views are written at different times: the least
+// rest among them counts.
 func LimitsOf(views []quotav1.LocalResourceQuota, quotas []corev1.ResourceQuota) []Limit {
 	var limits []Limit
 	shared := map[string]Limit{}
@@ -87,7 +88,7 @@ func Admits(view *quotav1.LocalResourceQuota) string {
 	return ""
 }
 
-// ofQuota takes the limits from the spec. Those that its status lacks are not
+// ofQuota takes the limits from the spec. Limits that its status lacks are not
 // counted yet.
 func ofQuota(native *corev1.ResourceQuota) Limit {
 	used := quota.Mask(native.Status.Used, quota.ResourceNames(native.Status.Hard))
@@ -103,7 +104,7 @@ func left(hard, used, reserved corev1.ResourceList) corev1.ResourceList {
 	return quota.Subtract(counted, taken)
 }
 
-// together is what two views of one quota tell.
+// together merges two views of one quota.
 func together(a, b Limit) Limit {
 	a.Namespaces = slices.Sorted(slices.Values(append(slices.Clone(a.Namespaces), b.Namespaces...)))
 	least := corev1.ResourceList{}

@@ -16,7 +16,7 @@ import (
 // ordinals are the numbers of a StatefulSet's pods.
 type ordinals struct{ first, count int64 }
 
-// ordinalsOf returns those that a StatefulSet wants.
+// ordinalsOf returns the ordinals that a StatefulSet wants.
 func ordinalsOf(set *appsv1.StatefulSet) ordinals {
 	numbers := ordinals{count: max(0, int64(ptr.Deref(set.Spec.Replicas, 1)))}
 	if set.Spec.Ordinals != nil {
@@ -27,7 +27,7 @@ func ordinalsOf(set *appsv1.StatefulSet) ordinals {
 
 func (o ordinals) has(ordinal int64) bool { return ordinal >= o.first && ordinal < o.first+o.count }
 
-// common returns those that are in both.
+// common returns the ordinals that are in both.
 func (o ordinals) common(other ordinals) ordinals {
 	first := max(o.first, other.first)
 	return ordinals{first: first, count: max(0, min(o.first+o.count, other.first+other.count)-first)}
@@ -52,7 +52,8 @@ func ordinalOf(pod *corev1.Pod) int64 {
 	return ordinal(pod.Name[strings.LastIndex(pod.Name, "-")+1:])
 }
 
-// ordinal returns -1 for what is no ordinal: "7", but not "07".
+// ordinal returns the number of a suffix, or -1 if it is no ordinal: "7" is one,
+// "07" isn't.
 func ordinal(suffix string) int64 {
 	number, err := strconv.ParseInt(suffix, 10, 32)
 	if err != nil || fmt.Sprint(number) != suffix {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What workloads make.
+// The objects that workloads make.
 var (
 	podResource      = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	claimResource    = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
@@ -33,7 +33,7 @@ func Makes(resource schema.GroupResource) bool {
 	}, func(made schema.GroupVersionResource) bool { return made.GroupResource() == resource })
 }
 
-// ofTemplate returns what one pod of a template takes.
+// ofTemplate returns the cost of one pod of a template.
 func (d *Demand) ofTemplate(template *corev1.PodTemplateSpec, present Present) []Item {
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name, pod.GenerateName = d.Namespace, "", d.Name+"-"
@@ -44,7 +44,7 @@ func podItem(pod *corev1.Pod) Item {
 	return Item{Resource: podResource, Kind: "Pod", Object: pod, Count: 1}
 }
 
-// pods returns the pods that are there of an object: itself, or those that it made.
+// pods returns the present pods of an object: itself, or the pods that it made.
 func (m Manifest) pods() []*corev1.Pod {
 	if pod, ok := m.Live.(*corev1.Pod); ok {
 		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -59,8 +59,7 @@ func (m Manifest) pods() []*corev1.Pod {
 	return pods
 }
 
-// lacking returns the claims that controllers have not made yet for pods that are there. Those that are alike are one
-// item.
+// lacking returns the claims that controllers have not made yet for present pods. Equal claims are one item.
 func (d *Demand) lacking(pods []*corev1.Pod, present Present) []Item {
 	var items []Item
 	for _, pod := range pods {
@@ -84,8 +83,8 @@ func (d *Demand) lacking(pods []*corev1.Pod, present Present) []Item {
 	return items
 }
 
-// madeFor returns what controllers make for a pod: claims of its ephemeral
-// volumes, and claims of its devices. They go with the pod.
+// madeFor returns the objects that controllers make for a pod: claims of its
+// ephemeral volumes, and claims of its devices. They go with the pod.
 func (d *Demand) madeFor(pod *corev1.Pod, present Present) []Item {
 	var items []Item
 	for _, volume := range pod.Spec.Volumes {
@@ -108,8 +107,7 @@ func (d *Demand) volumeClaim(meta metav1.ObjectMeta, spec corev1.PersistentVolum
 	return Item{Resource: claimResource, Kind: "PersistentVolumeClaim", Object: claim, Count: 1}
 }
 
-// deviceClaim counts a claim whose template nobody can read as one without devices, and keeps the
-// template's name.
+// deviceClaim counts a claim whose template can't be read as one without devices, and keeps the template's name.
 func (d *Demand) deviceClaim(name string, present Present) Item {
 	claim := &resourceapi.ResourceClaim{}
 	if template := present.ClaimTemplates[name]; template != nil {
@@ -122,7 +120,7 @@ func (d *Demand) deviceClaim(name string, present Present) Item {
 	return Item{Resource: devicesResource, Kind: "ResourceClaim", Object: claim, Count: 1}
 }
 
-// replaced returns what goes with each of the pods.
+// replaced returns the objects that go with each of the pods.
 func (d *Demand) replaced(pods []*corev1.Pod, present Present) []Group {
 	old := make([]Group, 0, len(pods))
 	for _, pod := range pods {
@@ -131,8 +129,8 @@ func (d *Demand) replaced(pods []*corev1.Pod, present Present) []Group {
 	return old
 }
 
-// copies are pods that are replaced only when they end, whatever the template
-// says by then.
+// copies are pods that are replaced only when they end, even if the template has
+// changed by then.
 func (d *Demand) copies(m Manifest, template *corev1.PodTemplateSpec, replicas *int32) {
 	if template == nil {
 		return
@@ -144,7 +142,8 @@ func (d *Demand) copies(m Manifest, template *corev1.PodTemplateSpec, replicas *
 	d.Pods = &Pods{New: d.ofTemplate(template, m.Present), Wanted: int64(ptr.Deref(replicas, 1)), Present: present}
 }
 
-// ownedBy returns those that the owner controls. There are none without an owner.
+// ownedBy returns the objects that the owner controls. There are none without an
+// owner.
 func ownedBy[T client.Object](owner client.Object, objects []T) []T {
 	if owner == nil {
 		return nil
@@ -162,7 +161,7 @@ func controlledBy[T client.Object](owner types.UID, objects []T) []T {
 	return owned
 }
 
-// split sorts pods into those that stay and those that must be replaced.
+// split sorts pods into pods that stay and pods that must be replaced.
 func split(pods []*corev1.Pod, stays func(*corev1.Pod) bool) (current, old []*corev1.Pod) {
 	for _, pod := range pods {
 		if stays(pod) {

@@ -11,11 +11,12 @@ import (
 
 // Room is how far one limit lets one workload come.
 type Room struct {
-	// Wanted is how many pods there are in the end if nothing is short, and Fit how many of
-	// them there can be with what is left. Those that are there count.
+	// Wanted is how many pods there are in the end if nothing is short, and Fit
+	// how many of them there can be with the rest of the quota. Present pods
+	// count.
 	Wanted, Fit int64
-	// Never is what the wanted pods take together of each resource of which that is more than
-	// the limit, whatever else is deleted. If it makes no pods at once, it is what all of it takes.
+	// Never has each resource of which the wanted pods together take more than the limit, with that amount: deletions
+	// wouldn't help. If it makes no pods at once, it is the cost of all of it.
 	Never corev1.ResourceList
 }
 
@@ -61,13 +62,13 @@ func above(amounts, hard corev1.ResourceList) corev1.ResourceList {
 	return never
 }
 
-// charged is what one item costs, and how many of it there must be.
+// charged is the cost of one item, and its number.
 type charged struct {
 	amounts corev1.ResourceList
 	missing int64
 }
 
-// perPod is what each wanted pod needs besides, if it isn't there yet.
+// perPod is the additional need of each wanted pod, if it isn't there yet.
 type perPod []charged
 
 func (p perPod) each() corev1.ResourceList {
@@ -78,8 +79,7 @@ func (p perPod) each() corev1.ResourceList {
 	return total
 }
 
-// chargeItems returns what the items cost: those that there are whatever the number of pods is, and the
-// rest.
+// chargeItems returns the cost of the items: of the ones that there are for any number of pods, and of the rest.
 func (f *Fitter) chargeItems(demand Demand, limit *Limit) (fixed corev1.ResourceList, each perPod, err error) {
 	fixed = corev1.ResourceList{}
 	for _, item := range demand.Items {
@@ -96,14 +96,14 @@ func (f *Fitter) chargeItems(demand Demand, limit *Limit) (fixed corev1.Resource
 	return fixed, each, nil
 }
 
-// room is what there is to know to say how many pods fit.
+// room has the facts that decide how many pods fit.
 type room struct {
 	pods                      *Pods
 	fixed, fresh, freed, left corev1.ResourceList
 	perPod                    perPod
 }
 
-// fit returns how many pods there can be in the end: at least those that are there.
+// fit returns how many pods there can be in the end: at least the present ones.
 func (r *room) fit() int64 {
 	wanted := max(0, r.pods.Wanted)
 	there := min(wanted, r.pods.Present+r.pods.Replaced())
@@ -125,7 +125,8 @@ func (r *room) fits(count int64) bool {
 	return true
 }
 
-// need returns what so many pods take in the end that isn't taken yet.
+// need returns the amount that so many pods take in the end and that isn't taken
+// yet.
 func (r *room) need(name corev1.ResourceName, count int64) moments {
 	steps := rollout{wanted: count, present: r.pods.Present}
 	need := taking(times(r.fresh[name], steps.added(count)))

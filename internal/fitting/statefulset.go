@@ -22,7 +22,7 @@ func (d *Demand) statefulSet(m Manifest, set *appsv1.StatefulSet) {
 	has := d.statefulSetHas(m, set, numbers, changed)
 	d.claims(m, set, numbers, has)
 	if !changed && len(has.old) == 0 && ordinalsOf(live).common(numbers) == numbers {
-		// Fewer are wanted of the same template. Pods are made in order, so that those that are missing are the last ones.
+		// Fewer are wanted of the same template. Pods are made in order, so the missing ones are the last ones.
 		has.current = min(numbers.count, has.current+has.leaving)
 	}
 	d.Pods = &Pods{
@@ -47,7 +47,7 @@ func (d *Demand) madeOfTheTemplateBefore(m Manifest, live *appsv1.StatefulSet, c
 	}
 }
 
-// statefulSetHas returns what there is of a StatefulSet.
+// statefulSetHas returns the pods of a StatefulSet.
 func (d *Demand) statefulSetHas(m Manifest, set *appsv1.StatefulSet, numbers ordinals, changed bool) there {
 	if m.Present.Unlisted {
 		return d.statefulSetByStatus(m, set, numbers)
@@ -63,9 +63,9 @@ func (d *Demand) statefulSetHas(m Manifest, set *appsv1.StatefulSet, numbers ord
 	return there{current: int64(len(current)), old: d.replaced(old, m.Present), below: int64(len(below))}
 }
 
-// statefulSetByStatus returns what a StatefulSet has of the pods that are wanted. The highest ordinals
-// are replaced first, and those below the partition not at all. If pods are missing, and not all
-// that it had are wanted, the missing ones are taken to be among those that are.
+// statefulSetByStatus returns the wanted pods that a StatefulSet has. The highest ordinals are replaced first, and
+// those below the partition not at all. If pods are missing, and not all of its earlier pods are wanted, the missing
+// ones are taken to be among the wanted ones.
 func (d *Demand) statefulSetByStatus(m Manifest, set *appsv1.StatefulSet, numbers ordinals) there {
 	live, _ := m.Live.(*appsv1.StatefulSet)
 	if live == nil || !d.byStatus(live, live.Status.ObservedGeneration) {
@@ -129,8 +129,8 @@ func presentClaims(present Present, stem string, numbers ordinals) int64 {
 	return count
 }
 
-// revision is the ControllerRevision of a template. Of a set that is there it may be one that an earlier
-// template left.
+// revision is the ControllerRevision of a template. If the set is there already, it may be one that an earlier template
+// left.
 func (d *Demand) revision(m Manifest) Item {
 	revision := &appsv1.ControllerRevision{}
 	revision.Namespace = d.Namespace

@@ -9,22 +9,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// there is what a workload has of pods, by its status: those that are as they must be, and
-// those that must be replaced. A status says how many pods there are, and how many of them have
-// the template of the live object. Which template others have, nobody knows.
+// there has the pods of a workload, by its status: the pods that are as they must be, and the pods that must be
+// replaced. A status says how many pods there are, and how many of them have the template of the live object. The
+// template of the other pods is unknown.
 type there struct {
 	current int64
 	old     []Group
-	// made: what the controller makes once for each template is there.
+	// made: the objects that the controller makes once for each template are
+	// there.
 	made bool
 	// below is how many of a StatefulSet's pods are there that a changed template doesn't come to.
 	below int64
-	// leaving are pods of a StatefulSet that a status counts, and that may be ones that aren't wanted any more.
+	// leaving are pods of a StatefulSet that a status counts, and that may not be wanted any more.
 	leaving int64
 }
 
-// byStatus reports whether the status of a live object says what is there. One that is older than
-// the spec doesn't: then nothing is taken to be there.
+// byStatus reports whether the status of a live object describes the present pods. A status that is older than the spec
+// doesn't: then nothing is taken to be there.
 func (d *Demand) byStatus(live client.Object, observed int64) bool {
 	if observed < live.GetGeneration() {
 		d.Unsure = true
@@ -48,7 +49,7 @@ func (d *Demand) oldPods(m Manifest, template *corev1.PodTemplateSpec, known, al
 	return old
 }
 
-// deploymentByStatus returns what a Deployment has. A paused one makes no ReplicaSet for its template.
+// deploymentByStatus returns the pods of a Deployment. A paused one makes no ReplicaSet for its template.
 func (d *Demand) deploymentByStatus(m Manifest, deployment *appsv1.Deployment) there {
 	live, _ := m.Live.(*appsv1.Deployment)
 	if live == nil || !d.byStatus(live, live.Status.ObservedGeneration) {
@@ -63,7 +64,7 @@ func (d *Demand) deploymentByStatus(m Manifest, deployment *appsv1.Deployment) t
 	return there{old: d.oldPods(m, &live.Spec.Template, updated, all)}
 }
 
-// daemonSetByStatus returns what a DaemonSet has.
+// daemonSetByStatus returns the pods of a DaemonSet.
 func (d *Demand) daemonSetByStatus(m Manifest, set *appsv1.DaemonSet) there {
 	live, _ := m.Live.(*appsv1.DaemonSet)
 	if live == nil || !d.byStatus(live, live.Status.ObservedGeneration) {

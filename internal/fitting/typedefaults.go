@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Types are those of Kubernetes whose fields decide what an object costs.
+// Types are Kubernetes' types whose fields decide the cost of an object.
 type Types struct {
 	scheme *runtime.Scheme
 }

@@ -21,26 +21,27 @@ const (
 	DoesNot Outcome = "does not fit"
 )
 
-// Row is what is asked of one resource of a quota.
+// Row is the demand for one resource of a quota.
 type Row struct {
 	Limit    *Limit
 	Resource corev1.ResourceName
-	// Requested must be free at some moment, or not all comes to be. This and the next two are
-	// below zero only where Available is: what is freed must bring the quota within its limit.
+	// Requested must be free at some moment, or not all comes to be. This and the next two are below zero only where
+	// Available is: deletions must bring the quota within its limit.
 	Requested resource.Quantity
-	// InTheEnd is what is taken when all is done.
+	// InTheEnd is the amount that is taken when all is done.
 	InTheEnd resource.Quantity
-	// WholeSurge is what rollouts would take for a while if they could.
+	// WholeSurge is the amount that rollouts would take for a while if they
+	// could.
 	WholeSurge resource.Quantity
 	// Counted: how much is left is known.
 	Counted bool
 	// Available may be below zero, where more is used than is allowed.
 	Available resource.Quantity
-	// Shortfall is what is missing of Requested, never below zero.
+	// Shortfall is the part of Requested that is missing, never below zero.
 	Shortfall resource.Quantity
 }
 
-// Refusal is an object that is refused whatever is left.
+// Refusal is an object that is refused independently of the room.
 type Refusal struct {
 	// Kind, Namespace and Name of the manifest that asks for it.
 	Kind, Namespace, Name string
@@ -57,7 +58,7 @@ type Verdict struct {
 	Refusals []Refusal
 }
 
-// Outcome returns the answer: what surely doesn't fit outweighs what isn't known.
+// Outcome returns the answer: certain shortage outweighs uncertainty.
 func (v Verdict) Outcome() Outcome {
 	outcome := Fits
 	for _, row := range v.Rows {

@@ -53,7 +53,7 @@ type Free struct {
 // short while ago. A promise is kept if its owner is granted an object. That news may come late, from another replica,
 // when the charged amounts have grown already. So growth counts as promises that were kept. If no news comes, it is
 // applied to the oldest ones, because the owner of the object doesn't matter: either the owner has its room, or another
-// one took it. A promise that isn't kept ends after some seconds.
+// object took it. A promise that isn't kept ends after some seconds.
 //
 // The news may also come first, because grants from escrow aren't charged before they are counted.
 type Room struct {
