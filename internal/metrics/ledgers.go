@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ledgers counts what happens to each quota's ledger.
+// ledgers counts the events of each quota's ledger.
 type ledgers struct{ commits, conflicts, failures, impossible, ended, lost *prometheus.CounterVec }
 
 // How reservations ended.

@@ -76,15 +76,15 @@ const (
 	ProbeFailed Probe = "failed"
 )
 
-// Loss is what somebody did to a ledger.
+// Loss is the kind of change that damaged a ledger.
 type Loss string
 
 const (
 	// Deleted: the ledger is missing.
 	Deleted Loss = "deleted"
-	// Edited: the ledger isn't what the operator wrote.
+	// Edited: the ledger differs from the operator's last write.
 	Edited Loss = "edited"
-	// Restored: the ledger knows what has not happened, because etcd was restored from a backup.
+	// Restored: the ledger has entries from another history, because etcd was restored from a backup.
 	Restored Loss = "restored"
 )
 
@@ -245,7 +245,7 @@ func (m *Metrics) Probed(outcome Probe, took time.Duration) {
 	m.probes.WithLabelValues(string(outcome)).Observe(took.Seconds())
 }
 
-// CertificateEnds tells when the certificate ends that is presented.
+// CertificateEnds sets when the presented certificate ends.
 func (m *Metrics) CertificateEnds(at time.Time) {
 	m.ends.Set(float64(at.Unix()))
 }
@@ -255,7 +255,7 @@ func (m *Metrics) Lost(quota string, how Loss) {
 	m.ledgers.of(quota).lost.WithLabelValues(quota, string(how)).Inc()
 }
 
-// Follow has what the leader knows of its quotas read at each scrape, once elected
+// Follow makes each scrape read the leader's figures of its quotas, once elected
 // is closed. It is called once.
 func (m *Metrics) Follow(elected <-chan struct{}, read func() []Figures) {
 	m.quotas.source.Store(&source{elected: elected, read: read})

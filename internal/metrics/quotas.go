@@ -26,13 +26,13 @@ const (
 	Views Projection = "views"
 )
 
-// Figures are what the leader knows of one quota at a scrape.
+// Figures are the leader's knowledge of one quota at a scrape.
 type Figures struct {
 	Quota string
-	// Hard is what the spec allows; Used what has been counted of it, and Reserved
-	// what was admitted besides, of the resources in Used.
+	// Hard is the limits of the spec; Used the counted use, and Reserved the
+	// amounts that were admitted besides, of the resources in Used.
 	Hard, Used, Reserved corev1.ResourceList
-	// Namespaces are what each selected namespace uses; nil where that is left out.
+	// Namespaces has the use of each selected namespace; nil if that is left out.
 	// namespace name -> used
 	Namespaces map[string]corev1.ResourceList
 	// Reservations are how many charges are in flight.

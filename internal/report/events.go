@@ -16,10 +16,10 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 )
 
-// RecorderName is who reports all events.
+// RecorderName is the reporter of all events.
 const RecorderName = "shared-quota-operator"
 
-// What the operator was doing.
+// The operator's actions.
 const (
 	admitting = "Admitting"
 	counting  = "Counting"
@@ -27,7 +27,7 @@ const (
 	sealing   = "SealingUntil"
 )
 
-// maxNote is what the API server takes of a note, in bytes.
+// maxNote is the longest note that the API server takes, in bytes.
 const maxNote = 1024
 
 // Recorder is where events go.
@@ -35,7 +35,7 @@ type Recorder interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
 }
 
-// Event is what a recorder is told.
+// Event is the input of a recorder.
 type Event struct {
 	Regarding            corev1.ObjectReference
 	Reason, Action, Note string
@@ -55,12 +55,13 @@ type Refusal struct {
 	Reason string
 	// Resource is the first that didn't fit; empty where it is not about one.
 	Resource corev1.ResourceName
-	// Message is what the request was answered.
+	// Message is the answer to the request.
 	Message string
 }
 
-// Refused is the event of a refusal on the quota. It is in the namespace default and names
-// no namespace and no object, because who reads it there may belong to another tenant.
+// Refused is the event of a refusal on the quota. It is in the namespace default
+// and names no namespace and no object, because its reader there may belong to
+// another tenant.
 func Refused(quota types.UID, refusal Refusal) Event {
 	did, what := "refused", refusal.Message
 	next := "; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard"
@@ -103,8 +104,8 @@ func RefusedInView(view types.UID, refusal Refusal) Event {
 	}
 }
 
-// afterRefusal is what whoever owns the namespace can do next. What is said of usage that
-// isn't known says it already.
+// afterRefusal is the advice for the owner of the namespace. It is empty for
+// unknown usage, because its message has the advice already.
 func afterRefusal(reason string) string {
 	switch reason {
 	case quotav1.ReasonQuotaExceeded:
@@ -148,8 +149,8 @@ func LevelReached(quota *quotav1.ClusterResourceQuota, use Use) Event {
 	}
 }
 
-// AdmittedUnchecked is the event of a quota of which more is used than hard, because requests were admitted while
-// nobody could decide. The message of the condition Exceeded says how much, and what to do next.
+// AdmittedUnchecked is the event of a quota whose use is above hard, because requests were admitted while they couldn't
+// be decided. The message of the condition Exceeded has the amount and the advice.
 func AdmittedUnchecked(quota *quotav1.ClusterResourceQuota, message string) Event {
 	what, next, _ := strings.Cut(message, "; ")
 	return Event{
@@ -158,7 +159,7 @@ func AdmittedUnchecked(quota *quotav1.ClusterResourceQuota, message string) Even
 	}
 }
 
-// LedgerLost is the event of a quota whose ledger somebody deleted, edited or restored. The message is that of the condition
+// LedgerLost is the event of a quota whose ledger was deleted, edited or restored. The message is that of the condition
 // Ready. The action names until when nothing is granted: two losses are two events.
 func LedgerLost(quota *quotav1.ClusterResourceQuota, until time.Time, message string) Event {
 	return Event{
@@ -176,7 +177,7 @@ func LevelReachedInView(view *quotav1.LocalResourceQuota, use Use) Event {
 	}
 }
 
-// afterLevel says what comes of a level, and how there comes to be more room. The mode is empty if requests are refused.
+// afterLevel describes the effect of a level, and the ways to more room. The mode is empty if requests are refused.
 func afterLevel(level quotav1.Level, mode quotav1.EnforcementMode, room string) string {
 	switch {
 	case mode != "" && level == quotav1.LevelNearLimit:
@@ -216,7 +217,7 @@ func path(field string, resource corev1.ResourceName) string {
 	return field + "{" + string(resource) + "}"
 }
 
-// note shortens what happened, where it must, but not what to do next.
+// note shortens the event's description if it must, but not the advice.
 func note(what, next string) string {
 	const ellipsis = " …"
 	if len(what)+len(next) > maxNote {

@@ -18,14 +18,14 @@ const (
 	// slack is the part of a limit by which use must fall below where a level
 	// begins before it is left.
 	slack = 0.1
-	// rounding is what a float may be off by.
+	// rounding is the largest error of a float.
 	rounding = 1e-9
 )
 
 // Levels returns the level of each resource of which near to all is used. A
-// resource that hasn't been counted keeps the level that it had before, so that
-// a new count tells nothing twice. Reserved doesn't matter: levels are of what is
-// there.
+// resource that hasn't been counted keeps the level that it had before, so that a
+// new count tells nothing twice. Reserved doesn't matter: levels are of used
+// amounts.
 func Levels(before map[corev1.ResourceName]quotav1.Level, used, hard corev1.ResourceList) map[corev1.ResourceName]quotav1.Level {
 	var levels map[corev1.ResourceName]quotav1.Level
 	for name, limit := range hard {

@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Recent remembers what was told within an interval, of a number of topics at
-// most. The zero value must not be used; it has no lock.
+// Recent remembers the news of an interval, of a number of topics at most. The
+// zero value must not be used; it has no lock.
 //
-// Invariant: what was told less than the interval ago is in one of the two maps.
+// Invariant: news that is younger than the interval is in one of the two maps.
 type Recent[T comparable] struct {
 	interval time.Duration
 	most     int
@@ -22,8 +22,8 @@ type Recent[T comparable] struct {
 	current, previous map[T]time.Time
 }
 
-// Topic is what a refusal is told as: those by one quota, in one namespace, for one reason and for
-// want of one resource are the same.
+// Topic groups refusals: refusals by one quota, in one namespace, for one reason and for want of one resource have the
+// same.
 type Topic struct {
 	quota, namespace, reason string
 	resource                 corev1.ResourceName
@@ -56,7 +56,7 @@ func (r *Recent[T]) Told(topic T, now time.Time) {
 	r.current[topic] = now
 }
 
-// Topic returns what a refusal is told as.
+// Topic returns the topic of a refusal.
 func (r *Refusal) Topic() Topic {
 	return Topic{r.Quota, r.Namespace, r.Reason, r.Resource}
 }

@@ -32,8 +32,8 @@ func Summary(used, hard corev1.ResourceList) string {
 // none is in a column that would be empty otherwise.
 const none = "none"
 
-// Amounts returns the amount of each resource, sorted by name, without what there
-// is nothing of: "pods: 1, requests.cpu: 100m"; "none" where there is nothing at all.
+// Amounts returns the amount of each resource, sorted by name, without zeros:
+// "pods: 1, requests.cpu: 100m"; "none" if there is nothing at all.
 func Amounts(list corev1.ResourceList) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -44,8 +44,8 @@ func Amounts(list corev1.ResourceList) string {
 	return cmp.Or(strings.Join(parts, ", "), none)
 }
 
-// Scopes returns what an object must match to be limited, as in "NotTerminating,
-// PriorityClass in (high,low)"; "none" where everything is limited.
+// Scopes returns the conditions under which an object is limited, as in
+// "NotTerminating, PriorityClass in (high,low)"; "none" if everything is limited.
 func Scopes(scopes []corev1.ResourceQuotaScope, selector *corev1.ScopeSelector) string {
 	var parts []string
 	for _, scope := range scopes {
@@ -73,8 +73,8 @@ func scopeRequirement(current corev1.ScopedResourceSelectorRequirement) string {
 	return name
 }
 
-// Available returns what can still be created: hard less used and reserved,
-// never below zero; only what has been counted.
+// Available returns the amounts that can still be created: hard less used and
+// reserved, never below zero; only counted resources.
 func Available(hard, used, reserved corev1.ResourceList) corev1.ResourceList {
 	counted := quota.Mask(hard, quota.ResourceNames(used))
 	taken := quota.Mask(quota.Add(used, reserved), quota.ResourceNames(counted))

@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// MaxWarning is what the API server passes on of each warning, in bytes, if there are many.
+	// MaxWarning is how much of each warning the API server passes on, in bytes, if there are many.
 	MaxWarning = 256
-	// maxWarnings keeps all warnings together within what the API server passes on, 4096.
+	// maxWarnings keeps all warnings together within the 4096 bytes that the API
+	// server passes on.
 	maxWarnings = 15
 )
 
@@ -25,8 +26,8 @@ func Warnings(warnings []string, more string) []string {
 	return append(slices.Clone(warnings[:maxWarnings-1]), fmt.Sprintf("%d more %s", rest, more))
 }
 
-// Printable leaves out what can't be in the header that carries a warning: the API server would leave
-// out the warning.
+// Printable removes characters that can't be in the header that carries a warning: the API server would leave out the
+// warning.
 func Printable(text string) string {
 	return strings.Map(func(letter rune) rune {
 		if letter < ' ' || letter == 0x7f || letter == '\uFFFD' {
