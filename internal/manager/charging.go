@@ -25,7 +25,8 @@ const drainTimeout = 2 * time.Second
 // escrowLife is how long a replica grants from an escrow.
 const escrowLife = 2 * time.Second
 
-// driverOptions say how charges are written, and what this replica grants without a write.
+// driverOptions sets how charges are written, and how much this replica grants
+// without a write.
 func driverOptions(f flags, replica string) driver.Options {
 	// A tenth more, though clocks that count seconds differ by far less.
 	escrow := machine.EscrowOptions{Recall: escrowLife + escrowLife/10}
@@ -44,8 +45,8 @@ func driverOptions(f flags, replica string) driver.Options {
 	}
 }
 
-// drain writes what the last requests left, such as the release of what their callers
-// don't need any more.
+// drain writes the last requests' changes, such as the release of charges whose
+// callers have gone.
 func drain(ctx context.Context, group *driver.Group) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
@@ -83,7 +84,7 @@ func (p proved) Swap(ctx context.Context, quota string, previous machine.Version
 	return version, err
 }
 
-// observing counts what happens to ledgers, and logs what cannot have happened. It ends the process if the store went back.
+// observing counts the events of ledgers, and logs impossible ones. It ends the process if the store went back.
 type observing struct {
 	*metrics.Metrics
 	history *apiserver.History

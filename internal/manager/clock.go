@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// systemClock is the machine's clock, or one that is wrong by what the environment variable of that name says.
+// systemClock is the machine's clock, or one with the error that the environment variable of that name gives.
 func systemClock(offsetBy string) (clock.WithTickerAndDelayedExecution, error) {
 	given := os.Getenv(offsetBy)
 	if given == "" {

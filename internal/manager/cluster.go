@@ -35,10 +35,10 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/serving"
 )
 
-// discoveryTimeout is for the API server to say what it serves.
+// discoveryTimeout is how long the API server has to list its resources.
 const discoveryTimeout = 10 * time.Second
 
-// connect makes the manager and the clients. Whatever the API server answers to its clients is noted.
+// connect makes the manager and the clients. Every answer of the API server to its clients is noted.
 func (o *operator) connect() error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), quotav1.AddToScheme(scheme)); err != nil {
@@ -110,8 +110,9 @@ func mapperWithin(timeout time.Duration) func(*rest.Config, *http.Client) (meta.
 	}
 }
 
-// metricsOptions protect the metrics as the API server's own are protected, because they
-// name quotas and namespaces. The API server says who asks, and whether they may.
+// metricsOptions protect the metrics as the API server's own are protected,
+// because they name quotas and namespaces. The API server authenticates and
+// authorizes the caller.
 func metricsOptions(f metricsFlags, certificates *serving.Certificates) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: f.address, SecureServing: f.secure, CertDir: f.certDir}
 	if !f.secure {
@@ -124,11 +125,11 @@ func metricsOptions(f metricsFlags, certificates *serving.Certificates) metricss
 	return options
 }
 
-// cacheOptions leave out what nobody reads, and copy nothing of what may be large
-// and is read often: a quota's status has a part for each namespace. Whoever
-// changes such an object makes a copy of it first. Of Secrets there is only the
-// one with the certificate. The managed fields of the webhook configuration say who
-// edits it.
+// cacheOptions leave out fields that aren't read, and don't copy objects that may
+// be large and are read often: a quota's status has a part for each namespace.
+// Code that changes such an object makes a copy of it first. Of Secrets there is
+// only the one with the certificate. The managed fields of the webhook
+// configuration show its editors.
 func cacheOptions(secret types.NamespacedName) cache.Options {
 	shared := cache.ByObject{UnsafeDisableDeepCopy: ptr.To(true)}
 	byObject := map[client.Object]cache.ByObject{

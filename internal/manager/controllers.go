@@ -29,11 +29,11 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-// lookWithin is how soon controllers look at a quota whose count or ledger has changed, which may be hundreds
-// of times a second. What must be settled at once, the quota's machine settles.
+// lookWithin is how soon controllers look at a quota whose count or ledger has changed, which may be hundreds of times
+// a second. Urgent changes are settled by the quota's machine.
 const lookWithin = 50 * time.Millisecond
 
-// wiring is what controllers share besides.
+// wiring has the parts that controllers share besides.
 type wiring struct {
 	*operator
 
@@ -42,7 +42,7 @@ type wiring struct {
 	proofs  *webhookconfig.Proofs
 	// ledgers, statuses, views, configuration and wakes make the controllers of those look.
 	ledgers, statuses, views, configuration, wakes *trigger
-	// How far lags what people read.
+	// How far the status and the views lag.
 	statusLag, viewsLag *status.Lag
 }
 
@@ -89,8 +89,8 @@ func (o *operator) addControllers(ctx context.Context) error {
 	)
 }
 
-// follow makes the count, which the machines settle, and has the figures of every quota read at each scrape. What can't be matched
-// with a quota is logged and counted.
+// follow makes the count, which the machines settle, and makes each scrape read the figures of every quota. Objects
+// that can't be matched with a quota are logged and counted.
 func (w *wiring) follow(ctx context.Context) {
 	w.serving.Certificates.OnChange(func() { w.configuration.fire([]string{webhookconfig.ConfigurationName}) })
 	w.group.OnTrouble(func(quota string) { w.statuses.fire([]string{quota}) })
@@ -110,7 +110,7 @@ func (w *wiring) follow(ctx context.Context) {
 	}).Read)
 }
 
-// usage adds the controllers of what is counted and of ledgers.
+// usage adds the controllers of the count and of ledgers.
 func (w *wiring) usage(ctx context.Context, objects *usage.Lookup, newest *usage.Newest, recounts *usage.Recounts) error {
 	return register(w.manager,
 		usage.NewController(usage.Parts{
@@ -127,7 +127,7 @@ func (w *wiring) usage(ctx context.Context, objects *usage.Lookup, newest *usage
 		usage.NewLedgerController(w.manager.GetClient(), w.group, ledgerstore.Snapshot, w.metrics.Forget, w.changed))
 }
 
-// status adds the controllers of what people read.
+// status adds the controllers of the status and the views, which people read.
 func (w *wiring) status() error {
 	recorder := w.manager.GetEventRecorder(report.RecorderName)
 	offer := usage.NewOffer(w.clock, discovery.ToDiscoveryInterfaceWithContext(w.clients.typed.Discovery()))
@@ -156,7 +156,7 @@ func (w *wiring) status() error {
 		}))
 }
 
-// settings returns what the webhook configuration is made of, with whom the API server must trust now.
+// settings returns the settings of the webhook configuration, with the authorities that the API server must trust now.
 func (w *wiring) settings() webhookconfig.Settings {
 	current := w.reached
 	current.Endpoint = w.serving.Endpoint
@@ -225,7 +225,7 @@ func (w *wiring) certificates() error {
 	return register(w.manager, serving.NewController(w.manager.GetClient(), w.serving.Certificates, from, w.metrics))
 }
 
-// controller is what all of them have in common.
+// controller has the methods that all controllers have in common.
 type controller interface {
 	Name() string
 	Register(mgr ctrl.Manager) error

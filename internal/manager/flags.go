@@ -95,7 +95,7 @@ func parseFlags() (flags, zap.Options) {
 	return f, logging
 }
 
-// reservationFlags say what is held for requests that were admitted.
+// reservationFlags bound the reservations for admitted requests.
 type reservationFlags struct {
 	life        time.Duration
 	maxDoubtful int64
@@ -142,8 +142,9 @@ func (f *metricsFlags) bind() {
 			"a series for each quota, namespace and limited resource.")
 }
 
-// settings are what the flags say of what the webhooks are called for, and of what
-// is limited by default. It is an error if they say what can't be.
+// settings converts the flags to the webhooks' settings and the configuration of
+// resources that are limited by default. It validates
+// them.
 func settings(f flags) (webhookconfig.Settings, evaluation.LimitedConfiguration, error) {
 	if err := f.reservations.check(); err != nil {
 		return webhookconfig.Settings{}, evaluation.LimitedConfiguration{}, err
@@ -164,7 +165,7 @@ func paths() webhookconfig.Paths {
 }
 
 // protected are the namespaces that no quota limits: a cluster must be able to
-// heal itself, and the operator itself, whatever is exhausted.
+// heal itself, and the operator itself, even if every quota is exhausted.
 func protected(given, own string) ([]string, error) {
 	var namespaces []string
 	for name := range strings.SplitSeq(given+","+own, ",") {

@@ -19,13 +19,14 @@ import (
 // oldestKubernetes is the oldest version that has all the operator can't do without: match conditions in CEL are stable since it.
 const oldestKubernetes = "1.30"
 
-// feature is what the operator makes use of, and not every API server has.
+// feature is a feature of the API server that the operator uses, and that some
+// API servers lack.
 type feature struct {
 	// groupVersion and resource are how discovery names it.
 	groupVersion, resource string
 	// since is the first version of Kubernetes that has it without being told to.
 	since string
-	// without says what follows if it isn't there.
+	// without describes the effect of its absence.
 	without string
 }
 
@@ -52,8 +53,8 @@ func features() []feature {
 	}
 }
 
-// lacking tells once, at the start of each replica, what the API server doesn't
-// have of what the operator makes use of. Nothing depends on it.
+// lacking logs once, at the start of each replica, the features that the API
+// server lacks. Nothing depends on it.
 type lacking struct {
 	log   logr.Logger
 	asked *discovery.DiscoveryClient

@@ -3,8 +3,8 @@
 
 // Package manager puts the operator together from its parts, and runs it.
 //
-// The function run lists the parts in the order in which they are made. Whatever several parts need is a field of
-// operator, and each part is handed exactly what it works with.
+// The function run lists the parts in the order in which they are made. A thing that several parts need is a field of
+// operator, and each part is handed exactly the things that it works with.
 package manager
 
 import (
@@ -39,14 +39,15 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// gcPercent lets the heap grow to four times what is in use.
+// gcPercent lets the heap grow to four times its live size.
 const gcPercent = 300
 
-// operator is what several parts need.
+// operator has the things that several parts need.
 type operator struct {
 	flags flags
 	clock clock.WithTickerAndDelayedExecution
-	// reached is what the webhook configuration is made of besides quotas and certificates.
+	// reached has the settings of the webhook configuration without quotas and
+	// certificates.
 	reached webhookconfig.Settings
 	serving *serving.Setup
 	contact *apiserver.Contact
@@ -149,7 +150,7 @@ func (o *operator) newIndex(ctx context.Context) (*namespaces.Index, error) {
 }
 
 // charge makes the machines and their store, which reads past the cache, and watches over the contact. All end, by the
-// function that is returned, after the manager has: what the webhooks still answer is charged.
+// function that is returned, after the manager has: requests that the webhooks still answer are charged.
 func (o *operator) charge(ctx context.Context) (stop func(), err error) {
 	live, err := client.New(o.manager.GetConfig(), o.clientOptions())
 	if err != nil {

@@ -18,8 +18,8 @@ const probePath = "/probe"
 
 type probedPath struct{}
 
-// newProbe serves probes over HTTP. It allows each, with the warning of the edition
-// that is in its path. It repeats nothing else, whoever asks.
+// newProbe serves probes over HTTP. It allows each, with the warning of the
+// edition that is in its path. It repeats nothing else of the path.
 func newProbe() http.Handler {
 	return &admission.Webhook{
 		WithContextFunc: func(ctx context.Context, request *http.Request) context.Context {

@@ -39,7 +39,7 @@ const exitRestored = 3
 func newHistory() *apiserver.History {
 	return apiserver.NewHistory(func(err error) {
 		ctrl.Log.WithName("history").Error(err, "The API server has another history than this process remembers")
-		os.Exit(exitRestored) //nolint:revive // whoever called this must not go on
+		os.Exit(exitRestored) //nolint:revive // the caller must not go on
 	})
 }
 

@@ -19,8 +19,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// trigger wakes a controller: names go straight into its work queue, which merges what comes
-// twice. Firing never blocks.
+// trigger wakes a controller: names go straight into its work queue, which merges duplicates. Firing never blocks.
 type trigger struct {
 	clock clock.WithDelayedExecution
 	// mu guards the rest.
@@ -34,7 +33,7 @@ type trigger struct {
 // newTrigger makes a trigger.
 func newTrigger(clock clock.WithDelayedExecution) *trigger { return &trigger{clock: clock} }
 
-// source returns what the controller watches.
+// source returns the source that the controller watches.
 func (t *trigger) source() source.Source {
 	return source.Func(func(_ context.Context, queue queue) error {
 		t.mu.Lock()
@@ -59,7 +58,7 @@ func (t *trigger) fire(names []string) {
 	}
 }
 
-// fireWithin asks for the same after a delay. What is asked for several times meanwhile is done once.
+// fireWithin asks for the same after a delay. Repeated requests for it meanwhile are merged.
 func (t *trigger) fireWithin(names []string, delay time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

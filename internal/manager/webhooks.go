@@ -16,7 +16,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/webhooks/workloads"
 )
 
-// addWebhooks adds all endpoints to the manager's server, and what they read and tell to the manager.
+// addWebhooks adds all endpoints to the manager's server, and the parts that they depend on to the manager.
 func (o *operator) addWebhooks(ctx context.Context) error {
 	server := o.manager.GetWebhookServer()
 	charging, err := o.objects(ctx)
@@ -38,7 +38,7 @@ func (o *operator) addWebhooks(ctx context.Context) error {
 	return nil
 }
 
-// objects returns what requests are charged with.
+// objects returns the parts that charge requests.
 func (o *operator) objects(ctx context.Context) (objects.Parts, error) {
 	mgr := o.manager
 	refusals := objects.NewRefusals(o.clock, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(report.RecorderName))
@@ -57,8 +57,8 @@ func (o *operator) objects(ctx context.Context) (objects.Parts, error) {
 	}, nil
 }
 
-// workloads returns what workloads are judged with. The evaluators make no calls: what they don't know of
-// device classes isn't judged.
+// workloads returns the parts that judge workloads. The evaluators make no calls: device classes that they don't know
+// aren't judged.
 func (o *operator) workloads() (workloads.Parts, error) {
 	watched := workloads.NewWatched(o.manager.GetCache())
 	if err := o.manager.Add(watched); err != nil {
@@ -72,7 +72,7 @@ func (o *operator) workloads() (workloads.Parts, error) {
 	}, nil
 }
 
-// quotas returns what quotas themselves are judged with.
+// quotas returns the validator of quotas.
 func (o *operator) quotas() *quotas.Validator {
 	return quotas.NewValidator(&quotas.Warner{
 		Clock: o.clock, Namespaces: o.index, Evaluators: o.evaluators, Protected: o.reached.Protected,
