@@ -30,7 +30,7 @@ func waitingOwners(owners int, since time.Time) *quotav1.WaitingOwners {
 // seconds is a time as the API server stores it.
 func seconds(at time.Time) metav1.Time { return metav1.NewTime(at.Truncate(time.Second)) }
 
-// byNamespace sorts by namespace what is in order.
+// byNamespace sorts records by namespace and keeps their order.
 func byNamespace(records []waiting.Record) map[string][]waiting.Record {
 	all := map[string][]waiting.Record{}
 	for i := range records {
@@ -39,8 +39,8 @@ func byNamespace(records []waiting.Record) map[string][]waiting.Record {
 	return all
 }
 
-// waitingIn returns what a view says of the workloads of its namespace that wait, and are woken or not. Nothing in it
-// changes while they wait, but how many there are, and now and then what they are short of.
+// waitingIn returns the waiting owners of a view's namespace and their conditions; woken says whether they are woken.
+// Nothing in it changes while they wait, except their number, and now and then their shortage.
 func waitingIn(records []waiting.Record, woken bool) ([]quotav1.WaitingOwner, []metav1.Condition) {
 	if len(records) == 0 {
 		return nil, []metav1.Condition{condition(quotav1.ConditionBlocked, metav1.ConditionFalse, quotav1.ReasonNoneWaiting,
@@ -56,7 +56,7 @@ func waitingIn(records []waiting.Record, woken bool) ([]quotav1.WaitingOwner, []
 		blockedMessage(named[0], len(records), woken))}
 }
 
-// blockedMessage says how many workloads wait, since when, what the first of them is short of, and what to do.
+// blockedMessage says how many workloads wait, since when, the shortage of the first of them, and the advice.
 func blockedMessage(first quotav1.WaitingOwner, number int, woken bool) string {
 	wait, then := "1 workload waits", "each is woken as soon as it fits"
 	if number > 1 {
@@ -70,8 +70,8 @@ func blockedMessage(first quotav1.WaitingOwner, number int, woken bool) string {
 		wait, first.Since.UTC().Format(time.RFC3339), first.Kind, first.Name, report.Amounts(first.Short), then)
 }
 
-// since returns the conditions that a view gets, with the times of those that it has. That nobody waits is
-// said only once somebody has.
+// since returns the conditions that a view gets, with the times of those that it has. A condition that no workload
+// waits is set only after one has waited.
 func since(current *quotav1.LocalResourceQuota, wanted []metav1.Condition, now time.Time) []metav1.Condition {
 	var conditions []metav1.Condition
 	if current != nil {

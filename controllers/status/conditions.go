@@ -19,7 +19,7 @@ import (
 )
 
 // All text of the conditions is built here, that of Exceeded in exceeded.go, and that of Reconciling and Stalled in
-// progress.go. What isn't as it should be says what to do next; docs/conditions.md says more.
+// progress.go. A condition that reports a problem has advice; docs/conditions.md has more.
 
 // lookAtLog is the last resort.
 const lookAtLog = "if it lasts, the log of the operator's leader says why"
@@ -104,7 +104,7 @@ func (f facts) enforced() metav1.Condition {
 	}
 }
 
-// whileInvalid says what happens to requests while the spec is invalid.
+// whileInvalid describes the treatment of requests while the spec is invalid.
 func (f facts) whileInvalid() string {
 	switch {
 	case f.refusing && !f.enforcement.Refuses():
@@ -119,14 +119,15 @@ func (f facts) whileInvalid() string {
 	}
 }
 
-// probeFailed says why nobody knows whether requests are checked.
+// probeFailed says why it is unknown whether requests are checked.
 func probeFailed(failure string) string {
 	return "it is not known whether requests are checked, because the operator's own test request fails: " +
 		cmp.Or(failure, "it gets no answer") + ": see that the API server reaches the operator's Service, and that no other webhook " +
 		"or policy refuses the dry run of a QuotaLedger"
 }
 
-// enforcedHow tells what an administrator may not expect of how it is enforced.
+// enforcedHow lists the restrictions of enforcement that an administrator may not
+// expect.
 func (f facts) enforcedHow() string {
 	parts := []string{"every request that the quota limits is checked"}
 	if f.verdict.Coverage == webhookconfig.Wide {
@@ -141,7 +142,7 @@ func (f facts) enforcedHow() string {
 	return strings.Join(parts, "; ")
 }
 
-// whyAdmitted says why requests are admitted while nobody can decide, and how to change that.
+// whyAdmitted says why requests are admitted while they can't be decided, and how to change that.
 func (f facts) whyAdmitted() string {
 	const refuse = "set spec.enforcement.whenUnavailable to Refuse to have them refused"
 	switch {
@@ -154,7 +155,8 @@ func (f facts) whyAdmitted() string {
 	}
 }
 
-// untilDecided says what happens to requests while the ledger can't be read or written.
+// untilDecided describes the treatment of requests while the ledger can't be read
+// or written.
 func (f facts) untilDecided() string {
 	if f.admits {
 		return "admitted unchecked"
@@ -162,7 +164,8 @@ func (f facts) untilDecided() string {
 	return "refused"
 }
 
-// untilCounted says what happens to requests until all that they are judged by is counted.
+// untilCounted describes the treatment of requests until everything that they are
+// judged by is counted.
 func (f facts) untilCounted() string {
 	if f.enforcement.Refuses() {
 		return "refused"
@@ -209,8 +212,8 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: shorten(message)}
 }
 
-// maxMessage is as much as a person reads, and well below what the API server
-// takes (32768 bytes).
+// maxMessage is as much as a person reads, and well below the API server's limit
+// (32768 bytes).
 const maxMessage = 4096
 
 func shorten(message string) string {

@@ -24,13 +24,13 @@ import (
 )
 
 // joinedFor is how long the same namespaces must have been selected before a rise above hard is taken for requests that
-// were admitted: what a namespace brings may be counted a moment after it joins.
+// were admitted: the objects of a namespace may be counted a moment after it joins.
 const joinedFor = 10 * time.Second
 
 // remembered is a quota as its last status had it in which everything was counted.
 type remembered struct {
 	uid types.UID
-	// peaks are those that statuses had, and those that this leader has seen.
+	// peaks are the peaks in statuses, and the peaks that this leader has seen.
 	peaks peaks
 
 	generation int64
@@ -43,14 +43,15 @@ type remembered struct {
 	exceeded *metav1.Condition
 }
 
-// memory remembers quotas. A leader begins with what the one before has written. The zero memory knows none.
+// memory remembers quotas. A leader begins with the statuses that the one before has written. The zero memory knows
+// none.
 type memory struct {
 	mu sync.Mutex // guards quotas
 	// name -> quota
 	quotas map[string]remembered
 }
 
-// of returns what is remembered of a quota. At first, that is what its status says.
+// of returns the memory of a quota. At first, it is that of its status.
 func (m *memory) of(quota *quotav1.ClusterResourceQuota) remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +65,7 @@ func (m *memory) lockedOf(quota *quotav1.ClusterResourceQuota) remembered {
 	return m.lockedNote(quota, &quota.Status, time.Time{})
 }
 
-// saw notes what is used and reserved, and the peaks that the status has.
+// saw notes the used and reserved amounts, and the peaks that the status has.
 func (m *memory) saw(quota *quotav1.ClusterResourceQuota, held corev1.ResourceList, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,8 +145,8 @@ func digestOf(sorted iter.Seq[string]) uint64 {
 	return sum.Sum64()
 }
 
-// whileUnavailable ends what is said of a resource of which more is used than hard because requests were admitted while
-// nobody could decide.
+// whileUnavailable ends the message on a resource of which more is used than hard because requests were admitted while
+// they couldn't be decided.
 const whileUnavailable = "above it, admitted while the operator couldn't decide"
 
 // found reads of which resources a message says so.
@@ -163,9 +164,9 @@ func saidUnavailable(exceeded *metav1.Condition) map[corev1.ResourceName]string 
 	return limits
 }
 
-// rose reports whether more of a resource has come to be used than hard because requests were admitted while nobody could
-// decide. It is so if the quota admits then, and nothing else explains it: neither another spec, nor namespaces that
-// joined or are never limited, nor an entry of the webhook configuration that is missing.
+// rose reports whether more of a resource has come to be used than hard because requests were admitted while they
+// couldn't be decided. It is so if the quota admits then, and nothing else explains it: neither another spec, nor
+// namespaces that joined or are never limited, nor an entry of the webhook configuration that is missing.
 func (f facts) rose(name corev1.ResourceName) bool {
 	before := f.remembered
 	return f.admits && before.within[name] && before.generation == f.generation && len(f.protected) == 0 &&
@@ -176,7 +177,7 @@ func (f facts) rose(name corev1.ResourceName) bool {
 
 // excess is of which resources more is used than hard, in words.
 type excess struct {
-	// unavailable are those of which requests were admitted while nobody could decide, and others the rest.
+	// unavailable are the resources whose requests were admitted while they couldn't be decided, and others the rest.
 	unavailable, others []string
 }
 
@@ -199,9 +200,9 @@ func (f facts) excess(total corev1.ResourceQuotaStatus, before map[corev1.Resour
 	return found
 }
 
-// exceeded says of which resources more is used than is allowed. What is reserved is
-// not used yet: if a limit is lowered below what is used and reserved, the condition
-// becomes True once enough of it is used.
+// exceeded lists the resources of which more is used than is allowed. Reserved
+// amounts are not used yet: if a limit is lowered below used and reserved
+// amounts, the condition becomes True once enough of it is used.
 func (f facts) exceeded(total corev1.ResourceQuotaStatus) metav1.Condition {
 	before := saidUnavailable(f.remembered.exceeded)
 	found := f.excess(total, before)

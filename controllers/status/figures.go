@@ -20,7 +20,7 @@ import (
 // readTimeout bounds the wait for a cache that is only being filled.
 const readTimeout = time.Second
 
-// FiguresParts are what a FiguresReader works with.
+// FiguresParts are the dependencies of a FiguresReader.
 type FiguresParts struct {
 	// Client must read from a cache.
 	Client client.Reader
@@ -30,9 +30,9 @@ type FiguresParts struct {
 	Waiting *waiting.List
 	// projection -> how far it lags
 	Lags map[metrics.Projection]*Lag
-	// Size tells how large a stored ledger is. It is asked at each scrape.
+	// Size returns the size of a stored ledger. It is asked at each scrape.
 	Size func(*quotav1.QuotaLedger) int
-	// Namespaces: what each namespace uses is wanted too.
+	// Namespaces: the use of each namespace is wanted too.
 	Namespaces bool
 }
 

@@ -14,27 +14,28 @@ import (
 )
 
 const (
-	// maxSlices bounds what the slices of a status take as JSON, in bytes. With what else a
-	// quota has, the object stays below the 1.5 MiB that etcd takes.
+	// maxSlices bounds the size of a status's slices as JSON, in bytes. With the
+	// other fields of a quota, the object stays below the 1.5 MiB that etcd
+	// takes.
 	maxSlices = 900 << 10
 	// usualSelector is the size of a selector that leaves room for these. Each byte more is one less for slices.
 	usualSelector = 256 << 10
 	// maxSelector is how much of the text of a selector is shown.
 	maxSelector = 1 << 10
-	// sliceBytes is what a slice takes besides its name and its lists, and entryBytes what an
-	// entry of a list takes besides its name and its quantity.
+	// sliceBytes is the size of a slice without its name and its lists, and entryBytes the size of a list's entry
+	// without its name and its quantity.
 	sliceBytes, entryBytes = 52, 6
 )
 
-// roomBeside returns what a selector leaves for slices.
+// roomBeside returns the bytes that a selector leaves for slices.
 func roomBeside(selector quotav1.ClusterResourceQuotaSelector) int {
 	text, _ := json.Marshal(selector) //nolint:errchkjson // it has been read from JSON
 	return maxSlices - max(0, len(text)-usualSelector)
 }
 
 // fit returns slices that take no more bytes than are left. If they take too much, they lose the copy of hard; then
-// what isn't used; then the last ones lose all figures, so that their namespaces are still
-// named; and then the last ones are left out.
+// unused resources; then the last ones lose all figures, so that their namespaces are still named; and then the last
+// ones are left out.
 func fit(all []quotav1.ResourceQuotaStatusByNamespace, left int) []quotav1.ResourceQuotaStatusByNamespace {
 	for _, smaller := range []func(corev1.ResourceQuotaStatus) corev1.ResourceQuotaStatus{withoutHard, withoutUnused} {
 		if bytesOf(all) <= left {

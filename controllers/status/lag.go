@@ -14,16 +14,16 @@ import (
 // Lag follows one projection of all quotas. Its methods may be called concurrently.
 type Lag struct {
 	clock clock.PassiveClock
-	// elected is closed once this replica shows anything. What changed before is in
-	// what it shows first.
+	// elected is closed once this replica shows anything. Its first statuses
+	// include all earlier changes.
 	elected <-chan struct{}
 
-	mu sync.Mutex // guards what follows
-	// quota name -> what isn't shown of it
+	mu sync.Mutex // guards the fields below
+	// quota name -> its changes that aren't shown
 	behind map[string]*behind
 }
 
-// behind is what isn't shown of one quota.
+// behind has the changes of one quota that aren't shown.
 type behind struct {
 	// first and last are when the oldest and the newest change happened that may not
 	// be shown; zero for none.

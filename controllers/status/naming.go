@@ -24,26 +24,28 @@ type Ledgers struct {
 	Intact func(*quotav1.QuotaLedger) bool
 }
 
-// named returns the UID of the ledger that the quota's status must name: that of the
-// open one, whatever somebody has made of the status; otherwise the name stays.
+// named returns the UID of the ledger that the quota's status must name: that of
+// the open one, even if the status was edited; otherwise the name stays.
 //
-// The ledgers that were ever open form a chain: usage.Recovery opens a ledger only
-// after it has made the quota's status name it, by a patch that fails if the status
-// has changed since Recovery read it. The status names the end of that chain, and the
-// next ledger takes over what was in flight by it. A write of the status could break
-// the chain only by naming a ledger that is not its end. That can't happen here:
+// The ledgers that were ever open form a chain: usage.Recovery opens a ledger
+// only after it has made the quota's status name it, by a patch that fails if the
+// status has changed since Recovery read it. The status names the end of that
+// chain, and the next ledger takes over the charges in flight by it. A write of
+// the status could break the chain only by naming a ledger that is not its end.
+// That can't happen here:
 //
 //   - Only a ledger that is stored and open is named, and that is the end of the chain
 //     at the moment at which it is read: a ledger that was open before is deleted.
-//   - It is read live, and after the quota. From the moment at which the quota was read
-//     until its status is written, the quota is unchanged, because the patch carries
-//     its resourceVersion. To open another ledger in between, Recovery would have had
-//     to name it, and would have changed the quota. It would not have had to if the
-//     status named that ledger already; but nobody could know the UID of a ledger that
-//     was made later, and an earlier one is gone.
+//   - It is read live, and after the quota. From the moment at which the quota
+//     was read until its status is written, the quota is unchanged, because the
+//     patch carries its resourceVersion. To open another ledger in between,
+//     Recovery would have had to name it, and would have changed the quota. It
+//     would not have had to if the status named that ledger already; but the UID
+//     of a ledger that was made later couldn't be known, and an earlier one is
+//     gone.
 //   - If this write comes first, Recovery's patch fails, and Recovery looks again.
 //
-// A ledger that isn't intact may look open because somebody removed its seal.
+// A ledger that isn't intact may look open because an edit removed its seal.
 func (c *QuotaController) named(ctx context.Context, quota *quotav1.ClusterResourceQuota, known ledger.State) (types.UID, error) {
 	current := quota.Status.Ledger
 	if known.Quota != quota.UID || !known.Sealed.IsZero() {

@@ -15,7 +15,7 @@ import (
 type Pace struct {
 	clock clock.PassiveClock
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
 	// name -> when it may be written again
 	next map[string]time.Time
@@ -68,7 +68,7 @@ func (p *Pace) LookAgain(name string, torn bool) time.Duration {
 	return lookSoon
 }
 
-// Forget drops what is known of a name that is gone.
+// Forget drops the memory of a name that is gone.
 func (p *Pace) Forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -36,8 +36,8 @@ const (
 // the one before.
 type peaks map[corev1.ResourceName][]quotav1.Peak
 
-// next returns the peaks with those of a status, whoever has written it, and with what is held now of the resources that
-// are counted. Resources that aren't limited are left out. If the clock has gone back, now is as of the newest peak.
+// next returns the peaks with those of a status, even an edited one, and with the amounts held now of the counted
+// resources. Resources that aren't limited are left out. If the clock has gone back, now is as of the newest peak.
 func (p peaks) next(now time.Time, status []quotav1.ResourcePeaks, hard, held corev1.ResourceList) peaks {
 	next := maps.Clone(p)
 	if next == nil {
@@ -75,7 +75,7 @@ func (p peaks) newest(now time.Time) time.Time {
 	return newest
 }
 
-// stored returns what a status says of them.
+// stored returns the peaks as a status has them.
 func (p peaks) stored(now time.Time) []quotav1.ResourcePeaks {
 	if len(p) == 0 {
 		return nil
@@ -104,7 +104,7 @@ func (p peaks) stored(now time.Time) []quotav1.ResourcePeaks {
 	return all
 }
 
-// staircase makes one of peaks in any order, whatever they are. Those from after the newest time are as of that.
+// staircase makes a staircase of any peaks, in any order. Those from after the newest time are as of that.
 func staircase(all []quotav1.Peak, newest time.Time) []quotav1.Peak {
 	all = slices.Clone(all)
 	for i := range all {
@@ -140,14 +140,14 @@ func dayOf(at time.Time) int64 { return at.Unix() / int64(day/time.Second) }
 // tomorrow is when the next day begins: the peaks of a quota in which nothing changes are others then.
 func tomorrow(now time.Time) time.Time { return now.UTC().Truncate(day).Add(day) }
 
-// heldIn returns what is used and reserved of each resource that is limited and counted.
+// heldIn returns the used and reserved amount of each resource that is limited and counted.
 //
 // No object is in it twice, although the ledger has one twice that another replica granted from escrow, and that was
 // counted before the grant was recorded: a Balance has it as used alone. Until the grant is recorded, up to two seconds
-// later, an object that isn't counted is missing. The ledger is a moment older than the count, so that what has just gone
-// may be in it beside what took its place; then the sum is bounded by hard, as Torn explains, if the quota refuses what is
-// above. Otherwise a peak may be too high by what came and went in that moment. What came and went between two looks,
-// 50 milliseconds, isn't seen at all.
+// later, an object that isn't counted is missing. The ledger is a moment older than the count, so it may have an object
+// that has just gone beside the one in its place; then the sum is bounded by hard, as Torn explains, if the quota
+// refuses requests above it. Otherwise a peak may be too high by the objects that came and went in that moment. Objects
+// that came and went between two looks, 50 milliseconds, aren't seen at all.
 func heldIn(spec quotav1.ClusterResourceQuotaSpec, figures counting.Balance) corev1.ResourceList {
 	enforced, held := definition.Enforced(spec), corev1.ResourceList{}
 	for _, name := range figures.Complete {

@@ -27,10 +27,10 @@ func isRetried(unmet metav1.Condition) bool {
 	}
 }
 
-// progress returns Stalled if somebody must correct the spec, Reconciling if the spec isn't fully in force for another
-// cause, and nil if it is. These two are what kstatus, and so Flux, goes by: it can't know the other conditions. It takes
-// the first that it finds, so a quota has one of them at most. The three are how the spec comes into force; a quota whose
-// limit is exceeded is in force.
+// progress returns Stalled if an administrator must correct the spec, Reconciling if the spec isn't fully in force for
+// another cause, and nil if it is. kstatus, and so Flux, goes by these two: it can't know the other conditions. It
+// takes the first that it finds, so a quota has one of them at most. The three are how the spec comes into force; a
+// quota whose limit is exceeded is in force.
 func (f facts) progress(ready, enforced, unavailable metav1.Condition) *metav1.Condition {
 	var unmet []metav1.Condition
 	for _, one := range []metav1.Condition{ready, enforced} {
@@ -67,9 +67,9 @@ func (f facts) namesUnlimitable() bool {
 		slices.ContainsFunc(f.problems, func(problem Problem) bool { return problem.Reason == quotav1.ReasonNotLimitable })
 }
 
-// limitNothing notes the names that limit nothing: those that Kubernetes keeps no quota on, and those whose resources are
-// not served in namespaces. If a name of the latter has a correction, that is said instead of the problem. Nobody waits
-// for their count.
+// limitNothing notes the names that limit nothing: those that Kubernetes keeps no quota on, and those whose resources
+// are not served in namespaces. If a name of the latter has a correction, that is said instead of the problem. Nothing
+// waits for their count.
 func (f *facts) limitNothing(
 	tracked map[schema.GroupResource][]corev1.ResourceName, unlimitable []corev1.ResourceName, correction func(corev1.ResourceName) string,
 ) {

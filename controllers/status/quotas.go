@@ -39,13 +39,13 @@ import (
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas/status,verbs=patch
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=quotaledgers,verbs=get;list;watch
 
-// Problem is what keeps a resource from being counted.
+// Problem is the obstacle to counting a resource.
 type Problem struct {
 	Resource        schema.GroupResource
 	Reason, Message string
 }
 
-// Problems tells what can't be counted of what a quota limits.
+// Problems returns the problems of the resources that a quota limits.
 type Problems func(quota string) []Problem
 
 // callTimeout bounds one call of the API server.
@@ -59,7 +59,8 @@ const (
 	troubledEvery = time.Second
 )
 
-// idleEvery is how often it is looked up what to write instead of names that limit nothing.
+// idleEvery is how often the corrections of names that limit nothing are looked
+// up.
 const idleEvery = time.Minute
 
 const (
@@ -71,7 +72,7 @@ const (
 	maxShare = 100
 )
 
-// QuotaParts are what a QuotaController works with.
+// QuotaParts are the dependencies of a QuotaController.
 type QuotaParts struct {
 	Clock      clock.Clock
 	Client     client.Client
@@ -82,7 +83,8 @@ type QuotaParts struct {
 	Count    *counting.Count
 	Group    *driver.Group
 	Problems Problems
-	// Served returns what the cluster serves in namespaces, as far as that is known.
+	// Served returns the resources that the cluster serves in namespaces, as far
+	// as they are known.
 	Served   func(context.Context) []schema.GroupResource
 	Settings func() webhookconfig.Settings
 	Proofs   *webhookconfig.Proofs
@@ -129,7 +131,8 @@ func (c *QuotaController) Register(mgr ctrl.Manager) error {
 		Complete(c)
 }
 
-// Reconcile writes one quota's status. If it was written a moment ago, Reconcile only looks at what is used and reserved.
+// Reconcile writes one quota's status. If it was written a moment ago, Reconcile only looks at the used and reserved
+// amounts.
 func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	quota := &quotav1.ClusterResourceQuota{}
 	err := c.Client.Get(ctx, request.NamespacedName, quota)
@@ -160,7 +163,7 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 	again := c.again(quota.Name, facts)
 	if onlyPeaks(quota.Status, status) {
 		if wait := c.peaked.Left(request.Name); wait > 0 {
-			c.Lag.Shown(request.Name, facts.now) // what is used is as the status says
+			c.Lag.Shown(request.Name, facts.now) // the status has the newest use
 			return reconcile.Result{RequeueAfter: min(wait, again)}, nil
 		}
 		c.peaked.Rest(request.Name, peaksEvery)
@@ -220,7 +223,7 @@ func (c *QuotaController) gather(ctx context.Context, quota *quotav1.ClusterReso
 	gathered.trouble = c.trouble(quota.Name, gathered.now)
 	var err error
 	if gathered.named, err = c.named(ctx, quota, gathered.ledger); err != nil && gathered.trouble == nil {
-		return facts{}, err // otherwise the name stays, and the condition Ready tells of the trouble
+		return facts{}, err // otherwise the name stays, and the condition Ready reports the trouble
 	}
 	figures := c.look(quota, gathered.ledger)
 	gathered = gathered.with(figures)
@@ -274,8 +277,8 @@ func (c *QuotaController) write(
 	}
 	changed := quota.DeepCopy()
 	changed.Status = *status.DeepCopy() // its parts are others' too
-	// A patch leaves alone what a newer operator's CRD has in a status, and this one
-	// doesn't know.
+	// A patch leaves alone status fields of a newer operator's CRD, which this
+	// one doesn't know.
 	patch := client.MergeFromWithOptions(quota, client.MergeFromWithOptimisticLock{})
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -292,8 +295,8 @@ func (c *QuotaController) write(
 	return true, nil
 }
 
-// tell tells of the levels that the status that was just written has, and the one before it had not, and that requests
-// were admitted while nobody could decide, or that the ledger was lost. What was written is told by nobody else.
+// tell reports the levels that the status that was just written has, and the one before it had not, and that requests
+// were admitted while they couldn't be decided, or that the ledger was lost. Nothing else reports them.
 func (c *QuotaController) tell(
 	quota *quotav1.ClusterResourceQuota, before quotav1.ClusterResourceQuotaStatus, sealedUntil time.Time,
 ) {
@@ -312,8 +315,8 @@ func (c *QuotaController) tell(
 	}
 }
 
-// presses reports whether people wait for what a status says and the one before it doesn't:
-// that something has just run out or come free, that workloads wait or none does any more,
+// presses reports whether people wait for a change of a status: that something
+// has just run out or come free, that workloads wait or none does any more,
 // another condition, or another spec.
 func presses(before, current quotav1.ClusterResourceQuotaStatus) bool {
 	return (before.Waiting == nil) != (current.Waiting == nil) ||

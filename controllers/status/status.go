@@ -24,30 +24,31 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-// facts are what a status is made of, gathered at one moment.
+// facts are the facts that a status is made of, gathered at one moment.
 type facts struct { //nolint:recvcheck // only limitNothing changes them, while they are gathered
 	now time.Time
 	// generation of the spec that the status describes.
 	generation int64
 	// invalid is why the spec can't be enforced; nil when it can.
 	invalid error
-	// refusing: what an invalid spec limits is refused.
+	// refusing: requests that an invalid spec limits are refused.
 	refusing bool
 	selector string
-	// countedGeneration is what slices were counted for; zero for nothing yet.
+	// countedGeneration is the generation that slices were counted for; zero for
+	// nothing yet.
 	countedGeneration int64
 	slices            map[string]corev1.ResourceList
 	// uncounted are the resources whose first count is under way.
 	uncounted []corev1.ResourceName
-	// idle are the names that limit nothing, and misnamed those of them that somebody must correct.
+	// idle are the names that limit nothing, and misnamed the ones among them that an administrator must correct.
 	idle     []corev1.ResourceName
 	misnamed []evaluation.Misnomer
 	problems []Problem
 	ledger   ledger.State
-	// reserved is what the ledger holds for objects that aren't in slices.
+	// reserved is the ledger's amount for objects that aren't in slices.
 	reserved corev1.ResourceList
-	// doubtful is what of it is for requests that seem to have failed.
-	// namespace name -> doubts
+	// doubtful is the part of it for requests that seem to have failed. namespace
+	// name -> doubts
 	doubtful map[string]ledger.Doubts
 	// named is the UID of the ledger that requests are admitted by.
 	named types.UID
@@ -57,7 +58,8 @@ type facts struct { //nolint:recvcheck // only limitNothing changes them, while 
 	// sealedUntil is until when nothing is granted, because the ledger by which requests were admitted before was
 	// lost; zero if it wasn't.
 	sealedUntil time.Time
-	// verdict is how far the webhook is known to be called for what the quota limits.
+	// verdict is how far the webhook is known to be called for the quota's
+	// limits.
 	verdict webhookconfig.Verdict
 	// before is the condition Enforced that the status has; nil for none.
 	before *metav1.Condition
@@ -65,11 +67,12 @@ type facts struct { //nolint:recvcheck // only limitNothing changes them, while 
 	protected []string
 	// waiting is how many workloads wait for room; nil if none does.
 	waiting *quotav1.WaitingOwners
-	// enforcement says what is done with requests that don't fit, and admits whether they are admitted while nobody
-	// can decide.
+	// enforcement is the response to requests that don't fit, and admits whether requests are admitted while they can't
+	// be decided.
 	enforcement definition.Enforcement
 	admits      bool
-	// remembered is what the last status said in which everything was counted.
+	// remembered is the content of the last status in which everything was
+	// counted.
 	remembered remembered
 }
 
@@ -122,7 +125,7 @@ func (f facts) status(object *quotav1.ClusterResourceQuota) quotav1.ClusterResou
 	return status
 }
 
-// counted leaves out what has not been counted: zero would be a claim.
+// counted leaves out resources that have not been counted: zero would be a claim.
 func (f facts) counted(used corev1.ResourceList) corev1.ResourceList {
 	result := maps.Clone(used)
 	maps.DeleteFunc(result, func(name corev1.ResourceName, _ resource.Quantity) bool {

@@ -23,19 +23,19 @@ func (t totals) equal(other totals) bool {
 	return quota.Equals(t.used, other.used) && quota.Equals(t.reserved, other.reserved)
 }
 
-// figures are what the views of one quota are made of.
+// figures are the figures that the views of one quota are made of.
 type figures struct {
 	// selection is zero as long as it isn't known which namespaces are selected.
 	selection uint64
-	// counted reports whether there is anything to show: a count that has only begun,
-	// as a new leader's, would take back what the views say.
+	// counted reports whether there is anything to show: a count that has only
+	// begun, as a new leader's, would take back the views' figures.
 	counted bool
 	totals  totals
 	// complete are the resources that have been counted.
 	complete []corev1.ResourceName
 	// namespace name -> used
 	slices map[string]corev1.ResourceList
-	// namespace name -> the workloads that wait there, those that have waited longest first
+	// namespace name -> the workloads that wait there, the longest-waiting first
 	waiting map[string][]waiting.Record
 	// woken: these are woken when there is room.
 	woken bool
@@ -61,7 +61,7 @@ func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
 	}
 }
 
-// modeOf returns the mode that a view shows; empty for one that refuses.
+// modeOf returns the mode that a view shows; empty if the quota refuses.
 func modeOf(spec quotav1.ClusterResourceQuotaSpec) quotav1.EnforcementMode {
 	if enforcement := definition.EnforcementOf(spec); !enforcement.Refuses() {
 		return enforcement.Mode
@@ -69,7 +69,7 @@ func modeOf(spec quotav1.ClusterResourceQuotaSpec) quotav1.EnforcementMode {
 	return ""
 }
 
-// views returns what each selected namespace should be shown.
+// views returns the status of the view in each selected namespace.
 func (f figures) views(object *quotav1.ClusterResourceQuota) map[string]quotav1.LocalResourceQuotaStatus {
 	spec := object.Spec.Quota
 	common := quotav1.LocalResourceQuotaStatus{

@@ -15,8 +15,8 @@ import (
 // nameIndex finds the views of one quota in all namespaces.
 const nameIndex = "metadata.name"
 
-// addIndex adds what the controller needs of the manager's cache, which follows the views
-// from then on. A replica that doesn't lead has no use for them.
+// addIndex adds the controller's index to the manager's cache, which follows the
+// views from then on. A replica that doesn't lead has no use for them.
 func addIndex(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &quotav1.LocalResourceQuota{}, nameIndex, func(object client.Object) []string {
 		return []string{object.GetName()}

@@ -30,7 +30,7 @@ const (
 	movedWhileChanging = 5
 )
 
-// plannedViews are what makes the views that are present those that are wanted.
+// plannedViews are the writes that turn the present views into the wanted ones.
 type plannedViews struct {
 	// outdated must be written: for each urgency the views, that which has not
 	// been written for longest first.
@@ -40,7 +40,7 @@ type plannedViews struct {
 	risen map[*quotav1.LocalResourceQuota][]corev1.ResourceName
 }
 
-// urgency orders writes: what misleads an owner most comes first.
+// urgency orders writes: views that mislead an owner most come first.
 type urgency int
 
 const (
@@ -49,9 +49,10 @@ const (
 	// turned: a resource has run out or is available again, a limit changed, or workloads
 	// wait and didn't, or the other way round.
 	turned
-	// moved: what the namespace itself uses has changed, or which of its workloads wait.
+	// moved: the use of the namespace itself has changed, or which of its
+	// workloads wait.
 	moved
-	// drifted: only what others use has changed.
+	// drifted: only the use of others has changed.
 	drifted
 	// urgencies is how many there are.
 	urgencies
@@ -121,7 +122,7 @@ func (p plannedViews) due(changing bool) []*quotav1.LocalResourceQuota {
 	due := p.outdated
 	if changing {
 		due[turned] = first(turnedWhileChanging, due[turned])
-		// Where others are busy all the time, a quiet namespace has its turn, too.
+		// If others are busy all the time, a quiet namespace has its turn, too.
 		due[moved] = first(movedWhileChanging-min(1, len(due[drifted])), due[moved])
 		due[drifted] = first(movedWhileChanging-len(due[moved]), due[drifted])
 	}
@@ -132,8 +133,8 @@ func first(n int, views []*quotav1.LocalResourceQuota) []*quotav1.LocalResourceQ
 	return views[:min(n, len(views))]
 }
 
-// writtenAt orders views of the same urgency: the one that has not been written
-// for longest comes first.
+// writtenAt orders views of the same urgency: the least recently written view
+// comes first.
 func writtenAt(view *quotav1.LocalResourceQuota) uint64 {
 	return resourceversion.Parse(view.ResourceVersion)
 }

@@ -36,7 +36,7 @@ import (
 // roundTimeout bounds one round; after it the work queue tries again.
 const roundTimeout = 30 * time.Second
 
-// ViewParts are what a ViewController works with.
+// ViewParts are the dependencies of a ViewController.
 type ViewParts struct {
 	Clock  clock.Clock
 	Client client.Client
@@ -104,7 +104,7 @@ func (c *ViewController) Register(mgr ctrl.Manager) error {
 }
 
 // Reconcile writes the views of one quota, unless some were written a moment ago.
-// What must go doesn't wait.
+// Deletions don't wait.
 func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	wait := c.pace.Left(request.Name)
 	if wait > 0 && c.isCleared(request.Name) {
@@ -191,7 +191,7 @@ func (c *ViewController) changing(name string, current totals) bool {
 	return known && !previous.equal(current)
 }
 
-// project makes the views that are due in this round what they should be.
+// project makes the writes that are due in this round.
 func (c *ViewController) project(
 	ctx context.Context, name string, planned plannedViews, due []*quotav1.LocalResourceQuota,
 ) (reconcile.Result, error) {

@@ -21,8 +21,8 @@ import (
 // writesAtOnce bounds the writes of one round that are under way together.
 const writesAtOnce = 4
 
-// writeTimeout bounds one write, so that one that is never answered leaves time for
-// the rest of its round.
+// writeTimeout bounds one write, so that a write without an answer leaves time
+// for the rest of its round.
 const writeTimeout = 10 * time.Second
 
 func (c *ViewController) remove(ctx context.Context, views []*quotav1.LocalResourceQuota) error {
@@ -31,9 +31,9 @@ func (c *ViewController) remove(ctx context.Context, views []*quotav1.LocalResou
 		defer cancel()
 		err := c.Client.Delete(ctx, view, client.Preconditions{UID: &view.UID, ResourceVersion: &view.ResourceVersion})
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil // whoever changed it meanwhile asks for another round by that, or leads now
+			return nil // its change meanwhile asks for another round, or another replica leads now
 		}
-		return err //nolint:wrapcheck // the caller says what was being done
+		return err //nolint:wrapcheck // the caller names the action
 	})
 }
 
@@ -53,7 +53,7 @@ func each(views []*quotav1.LocalResourceQuota, do func(*quotav1.LocalResourceQuo
 	return errors.Join(failures...)
 }
 
-// write stores a view, and tells of the resources whose level has risen by it.
+// write stores a view, and reports the resources whose level has risen by it.
 func (c *ViewController) write(ctx context.Context, view *quotav1.LocalResourceQuota, risen []corev1.ResourceName) error {
 	stored, err := c.store(ctx, view)
 	if stored {
@@ -62,8 +62,8 @@ func (c *ViewController) write(ctx context.Context, view *quotav1.LocalResourceQ
 	return err
 }
 
-// tell tells the owner of the namespace which levels a view that was just written
-// has reached. They are in the view now: nobody else tells.
+// tell reports to the owner of the namespace the levels that a view that was just
+// written has reached. They are in the view now: nothing else reports them.
 func (c *ViewController) tell(view *quotav1.LocalResourceQuota, risen []corev1.ResourceName) {
 	for _, name := range risen {
 		report.LevelReachedInView(view, report.UseOf(name, view.Status.Levels[name], view.Status.Total)).Record(c.Recorder)
@@ -76,7 +76,7 @@ func (c *ViewController) store(ctx context.Context, view *quotav1.LocalResourceQ
 	defer cancel()
 	if view.ResourceVersion != "" {
 		err := c.Client.Update(ctx, view)
-		// Whoever changed or deleted it meanwhile asks for another round by that.
+		// Its change or deletion meanwhile asks for another round.
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return false, nil
 		}

@@ -56,11 +56,11 @@ func isRefusal(err error) bool {
 func (w *Workloads) create(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(claim)
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what is made
+		return err //nolint:wrapcheck // the caller names the object
 	}
 	_, err = w.client.Resource(volumeClaims()).Namespace(claim.Namespace).
 		Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
-	return err //nolint:wrapcheck // the caller says what is made
+	return err //nolint:wrapcheck // the caller names the object
 }
 
 // volumeClaim returns the claim that belongs to an ephemeral volume.

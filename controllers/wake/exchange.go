@@ -33,27 +33,26 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create;update;delete;list;watch,namespace=shared-quota-system
 
 const (
-	// partLabel is on the ConfigMaps of all replicas, and partPrefix begins their names. partKey is where a ConfigMap has
-	// what its replica heard.
+	// partLabel is on the ConfigMaps of all replicas, and partPrefix begins their names. partKey is the key of a
+	// ConfigMap that has its replica's news.
 	partLabel, partPrefix, partKey = "quota.sharedquota.dev/waiting", "shared-quota-waiting-", "owners"
 
-	// lookEvery is how often is looked whether there is something to publish, and retryEvery the least time to a write after
-	// one that failed.
+	// lookEvery is how often the replica looks whether there is something to publish, and retryEvery the least time to
+	// a write after one that failed.
 	lookEvery, retryEvery = time.Second, 5 * time.Second
-	// publishRate bounds in bytes a second what is written over time: etcd keeps all of it for minutes.
+	// publishRate bounds the writes over time, in bytes a second: etcd keeps all of it for minutes.
 	publishRate = 256 << 10
-	// refreshEvery is how often a replica writes what hasn't changed, and goneAfter for how long one that has
-	// gone did not.
+	// refreshEvery is how often a replica writes its ConfigMap without a change, and goneAfter the age without a write
+	// after which the replica is taken to have gone.
 	refreshEvery, goneAfter = 5 * time.Minute, 11 * time.Minute
-	// sweepEvery is how often owners are forgotten of which nobody hears.
+	// sweepEvery is how often owners without news are forgotten.
 	sweepEvery = 10 * time.Second
 )
 
-// ExchangeParts are what an Exchange works with.
+// ExchangeParts are the dependencies of an Exchange.
 type ExchangeParts struct {
 	Clock clock.WithTicker
-	// ConfigMaps are those of the operator's own namespace; nil if it has none. Then a replica knows only what it
-	// heard itself.
+	// ConfigMaps are those of the operator's own namespace; nil if it has none. Then a replica knows only its own news.
 	ConfigMaps corev1client.ConfigMapInterface
 	List       *waiting.List
 	// Process is a name that no other process has.
@@ -62,14 +61,14 @@ type ExchangeParts struct {
 	Elected <-chan struct{}
 }
 
-// Exchange publishes which workloads wait as far as this replica heard it, and follows what the others publish.
+// Exchange publishes this replica's own news of waiting workloads, and follows the other replicas' publications.
 type Exchange struct {
 	ExchangeParts
 
 	// name is that of the own ConfigMap.
 	name string
-	// stored: it exists, as far as is known. encoded and published are what was written last, and the list's version of
-	// that, and writtenAt and version when it was written, by the clock and as a resourceVersion.
+	// stored: it exists, as far as is known. encoded and published are the content of the last write, and the list's
+	// version of that, and writtenAt and version when it was written, by the clock and as a resourceVersion.
 	stored    bool
 	encoded   []byte
 	published uint64
@@ -79,9 +78,9 @@ type Exchange struct {
 	next    time.Time
 	trouble string
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
-	// seenOwn is the resourceVersion of the own ConfigMap, and hasOwn what it has. lostOwn says that it was deleted.
+	// seenOwn is the resourceVersion of the own ConfigMap, and hasOwn its content. lostOwn says that it was deleted.
 	seenOwn uint64
 	hasOwn  []byte
 	lostOwn bool
@@ -134,7 +133,7 @@ func (e *Exchange) Start(ctx context.Context) error {
 	}
 }
 
-// publish writes what this replica heard, if that has changed or must be refreshed.
+// publish writes this replica's news, if it has changed or must be refreshed.
 func (e *Exchange) publish(ctx context.Context, now time.Time) {
 	if !e.isOutdated(now) {
 		return
@@ -157,8 +156,8 @@ func (e *Exchange) isOutdated(now time.Time) bool {
 		(e.List.Version() != e.published || e.stored && (now.Sub(e.writtenAt) >= refreshEvery || e.isDisturbed()))
 }
 
-// isDisturbed reports, once, whether somebody else deleted the own ConfigMap or changed what it says. It is called while
-// no own write is under way, so everything newer than the last one is somebody else's.
+// isDisturbed reports, once, whether another client deleted the own ConfigMap or changed its content. It is called
+// while no own write is under way, so everything newer than the last one is another client's.
 func (e *Exchange) isDisturbed() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -167,7 +166,7 @@ func (e *Exchange) isDisturbed() bool {
 	return disturbed
 }
 
-// write writes what this replica heard, and returns how many bytes that took.
+// write writes this replica's news, and returns how many bytes that took.
 func (e *Exchange) write(ctx context.Context, now time.Time) (size int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -199,12 +198,12 @@ func (e *Exchange) part(encoded []byte) *corev1.ConfigMap {
 	}
 }
 
-// store writes the own ConfigMap, whatever it has now.
+// store writes the own ConfigMap over any present content.
 func (e *Exchange) store(ctx context.Context, part *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	if e.stored {
 		written, err := e.ConfigMaps.Update(ctx, part, metav1.UpdateOptions{})
 		if !apierrors.IsNotFound(err) {
-			return written, err //nolint:wrapcheck // the caller says what was stored
+			return written, err //nolint:wrapcheck // the caller names the object
 		}
 	}
 	e.stored = true // if the reply is lost
@@ -212,10 +211,10 @@ func (e *Exchange) store(ctx context.Context, part *corev1.ConfigMap) (*corev1.C
 	if apierrors.IsAlreadyExists(err) { // the reply to its creation was lost
 		written, err = e.ConfigMaps.Update(ctx, part, metav1.UpdateOptions{})
 	}
-	return written, err //nolint:wrapcheck // the caller says what was stored
+	return written, err //nolint:wrapcheck // the caller names the object
 }
 
-// takeOver lets the leader make its own what replicas published that have gone.
+// takeOver lets the leader adopt the publications of replicas that have gone.
 func (e *Exchange) takeOver(ctx context.Context, now time.Time) {
 	select {
 	case <-e.Elected:
@@ -253,7 +252,7 @@ func (e *Exchange) delete(ctx context.Context, name string, gone seen) error {
 	return err //nolint:wrapcheck // it is logged with the name
 }
 
-// follow watches what others publish, until the context ends. Nothing of it is kept but the list.
+// follow watches the other replicas' ConfigMaps, until the context ends. Nothing of it is kept but the list.
 func (e *Exchange) follow(ctx context.Context) {
 	lister := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -271,7 +270,8 @@ func (e *Exchange) follow(ctx context.Context) {
 	}).RunWithContext(ctx)
 }
 
-// partStore hands to the Exchange what a reflector sees, and keeps nothing of it.
+// partStore hands objects from a reflector to the Exchange, and keeps none of
+// them.
 type partStore struct {
 	*Exchange
 
@@ -323,7 +323,7 @@ func (partStore) Resync() error { return nil }
 
 var errEmpty = errors.New("it is empty")
 
-// saw takes what a replica published.
+// saw takes a replica's publication.
 func (e *Exchange) saw(part *corev1.ConfigMap) error {
 	encoded := part.BinaryData[partKey]
 	e.mu.Lock()
@@ -342,7 +342,7 @@ func (e *Exchange) saw(part *corev1.ConfigMap) error {
 	return e.List.Receive(part.Name, encoded)
 }
 
-// lost forgets what a replica published that has deleted it.
+// lost forgets the publication of a replica that has deleted it.
 func (e *Exchange) lost(name string) {
 	e.mu.Lock()
 	delete(e.seen, name)
@@ -358,7 +358,7 @@ func (e *Exchange) known() []string {
 	return append(slices.Collect(maps.Keys(e.seen)), e.name)
 }
 
-// gone returns the ConfigMaps that nobody has written for long.
+// gone returns the ConfigMaps that have not been written for long.
 func (e *Exchange) gone(now time.Time) map[string]seen {
 	e.mu.Lock()
 	defer e.mu.Unlock()

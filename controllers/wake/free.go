@@ -15,10 +15,11 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
-// freeOf returns the room that a quota has: what is free by the count, as its status shows it, and by what the ledger says is
-// used, because nothing is granted before a settle. What is reserved is taken once, also if it was granted from escrow, counted,
-// and recorded only then: the ledger has it twice until it is settled. If some objects went while others came, that may be more
-// room than the next settle makes: their owners are woken a moment early, and their requests wait for it.
+// freeOf returns the room that a quota has: the free amount by the count, as its status shows it, and by the ledger's
+// use, because nothing is granted before a settle. Each reservation is subtracted once, also if it was granted from
+// escrow, counted, and recorded only then: the ledger has it twice until it is settled. If some objects went while
+// others came, that may be more room than the next settle makes: their owners are woken a moment early, and their
+// requests wait for it.
 //
 // It returns false while the ledger grants nothing, or isn't of this count. Of a resource that isn't counted there is none.
 func freeOf(object *quotav1.ClusterResourceQuota, count *counting.Count, state ledger.State) (waiting.Free, bool) {

@@ -28,7 +28,7 @@ const callTimeout = 5 * time.Second
 // Workloads are the owners of objects, at the API server.
 type Workloads struct {
 	client dynamic.Interface
-	// metadata reads of objects only who they are.
+	// metadata reads only the metadata of objects.
 	metadata metadata.Interface
 }
 
@@ -62,8 +62,8 @@ func (w *Workloads) Wake(ctx context.Context, owner waiting.Owner, now time.Time
 	return max(lacks(owner.Kind, workload), 0), nil
 }
 
-// isGone reports whether there is no workload of this UID: another one may have its name. If there is one that the API
-// server takes no change of, waking it is no use either.
+// isGone reports whether there is no workload of this UID: another one may have its name. If there is one, but the API
+// server rejects every change of it, waking it is no use either.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsConflict(err) && strings.Contains(err.Error(), "Precondition failed")

@@ -20,12 +20,13 @@ import (
 const (
 	// reviewEvery is how often some workloads are looked at, and reviewed how many at a time.
 	reviewEvery, reviewed = time.Second, 5
-	// reviewAfter is for how long nobody has heard of a workload before it is looked at.
+	// reviewAfter is how long there must be no news of a workload before it is
+	// looked at.
 	reviewAfter = 10 * time.Second
 )
 
-// Reviewer forgets workloads that lack nothing any more, which nobody hears of: those that were deleted, scaled
-// down or suspended while they waited, or whose objects were granted by a replica that has gone since.
+// Reviewer forgets workloads without news that lack nothing any more: workloads that were deleted, scaled down or
+// suspended while they waited, or whose objects were granted by a replica that has gone since.
 type Reviewer struct {
 	clock     clock.WithTicker
 	list      *waiting.List
@@ -59,7 +60,7 @@ func (r *Reviewer) Start(ctx context.Context) error {
 	}
 }
 
-// review looks at some workloads, and lists what workloads of a namespace have made once for all of them.
+// review looks at some workloads, and lists the objects of a namespace's workloads once for all of them.
 func (r *Reviewer) review(ctx context.Context, now time.Time) {
 	look := r.workloads.look()
 	for _, record := range r.due(now) {
@@ -75,8 +76,8 @@ func (r *Reviewer) review(ctx context.Context, now time.Time) {
 	}
 }
 
-// due returns the workloads to look at now. The namespaces have their turns, so that one with many doesn't keep
-// those of others waiting, and of a namespace it is the workload that nobody has looked at for longest.
+// due returns the workloads to look at now. The namespaces have their turns, so that one with many workloads doesn't
+// keep the others' waiting, and in a namespace it is the workload whose last look is the oldest.
 func (r *Reviewer) due(now time.Time) []waiting.Record {
 	all := r.list.All()
 	r.forgetOthers(all)
@@ -104,7 +105,7 @@ func (r *Reviewer) due(now time.Time) []waiting.Record {
 	return due
 }
 
-// forgetOthers drops what is known of workloads that wait no longer.
+// forgetOthers drops the memory of workloads that wait no longer.
 func (r *Reviewer) forgetOthers(waits []waiting.Record) {
 	looked, lookedIn := make(map[waiting.Key]time.Time, len(waits)), map[string]time.Time{}
 	for i := range waits {

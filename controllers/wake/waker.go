@@ -41,7 +41,7 @@ const (
 	wakesPerSecond = 200
 )
 
-// WakerParts are what a Waker works with.
+// WakerParts are the dependencies of a Waker.
 type WakerParts struct {
 	Clock  clock.Clock
 	Client client.Client
@@ -59,10 +59,10 @@ type WakerParts struct {
 type Waker struct {
 	WakerParts
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu      sync.Mutex
 	limiter *rate.Limiter
-	// quota name -> what was promised, and to whom
+	// quota name -> the promises to its owners
 	rooms map[string]*waiting.Room
 	// forbidden: it was logged that workloads may not be woken.
 	forbidden bool
@@ -121,7 +121,7 @@ func (w *Waker) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	return reconcile.Result{}, nil
 }
 
-// forget drops what was promised of a quota for which nobody waits.
+// forget drops the promises of a quota for which no owner waits.
 func (w *Waker) forget(quota string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,7 +142,7 @@ func (w *Waker) plan(quota string, records []waiting.Record, free waiting.Free, 
 	return plan
 }
 
-// wake wakes workloads, notes what they lack, and returns the most that one of them does.
+// wake wakes workloads, notes their shortages, and returns the largest of them.
 func (w *Waker) wake(ctx context.Context, quota string, records []waiting.Record) (most int64) {
 	lacking := make([]int64, len(records))
 	var group errgroup.Group

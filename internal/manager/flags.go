@@ -143,8 +143,7 @@ func (f *metricsFlags) bind() {
 }
 
 // settings converts the flags to the webhooks' settings and the configuration of
-// resources that are limited by default. It validates
-// them.
+// resources that are limited by default. It validates them.
 func settings(f flags) (webhookconfig.Settings, evaluation.LimitedConfiguration, error) {
 	if err := f.reservations.check(); err != nil {
 		return webhookconfig.Settings{}, evaluation.LimitedConfiguration{}, err
