@@ -11,8 +11,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// sightings say since when this process, while it leads, has known what ends by age. A new leader begins again, so after
-// it began everything lasts for another life at most.
+// sightings has the time since when this process, while it leads, has known each Life. A new leader begins again, so
+// after it began everything lasts for another life at most.
 type sightings struct {
 	// mu guards the map, and not the Ages in it: one reconcile of each quota runs at a time.
 	mu sync.Mutex
@@ -40,7 +40,7 @@ func (s *sightings) forget(quota string) {
 	delete(s.ages, quota)
 }
 
-// sighted is a ledger as this process knows it now, and since when it has known what is in it.
+// sighted is a ledger as this process knows it now, and since when it has known each Life in it.
 type sighted struct {
 	machine.Snapshot
 	ages ledger.Ages

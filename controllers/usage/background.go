@@ -11,14 +11,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// background runs what may outlive a reconcile: one run of each name at a time.
+// background runs work that may outlive a reconcile: one run of each name at a
+// time.
 type background struct {
 	// ctx ends all runs.
 	ctx   context.Context //nolint:containedctx // the process's, for runs that outlive a reconcile
 	clock clock.Clock
 
 	mu sync.Mutex // guards running
-	// names of what runs
+	// names of the current runs
 	running map[string]bool
 }
 

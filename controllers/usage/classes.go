@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// Classes follow which device class offers which extended resource. What a claim uses
-// depends on that.
+// Classes follow which device class offers which extended resource. The use of a
+// claim depends on that.
 type Classes struct {
 	logger logr.Logger
 	// offers never change: others take their place.
@@ -32,7 +32,7 @@ type Classes struct {
 	mu sync.Mutex
 	// name -> class
 	known map[string]*resourceapi.DeviceClass
-	// changed is called when a class offers something else; nil for nobody.
+	// changed is called when a class changes its offer; nil for no call.
 	changed func()
 }
 
@@ -56,7 +56,7 @@ func follow(ctx context.Context, mgr ctrl.Manager) (*Classes, error) {
 	return classes, nil
 }
 
-// Offers returns what the classes of this moment offer; nil if none is known.
+// Offers returns the offers of the classes of this moment; nil if none is known.
 func (c *Classes) Offers() *extendedresourcecache.ExtendedResourceCache { return c.offers.Load() }
 
 // Synced reports whether all device classes are known. Before that, claims can't be judged.
@@ -89,7 +89,7 @@ func (c *Classes) OnDelete(object any) {
 	}
 }
 
-// set takes what a class is now; nil if it is gone.
+// set takes the present version of a class; nil if it is gone.
 func (c *Classes) set(name string, class *resourceapi.DeviceClass) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

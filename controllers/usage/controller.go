@@ -39,8 +39,9 @@ import (
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=quotaledgers,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
 
-// What quotas name is listed and watched by two more roles, which are written by hand so
-// that the second can be left out: config/rbac/reader_role.yaml and reader_all_role.yaml.
+// Two more roles allow to list and watch the resources that quotas name. They are
+// written by hand so that the second can be left out:
+// config/rbac/reader_role.yaml and reader_all_role.yaml.
 
 const (
 	// writeTimeout bounds each write; after it the work queue tries again.
@@ -50,7 +51,7 @@ const (
 	reconcilesAtOnce = 50
 )
 
-// Parts are what a Controller works with.
+// Parts are the dependencies of a Controller.
 type Parts struct {
 	Clock      clock.Clock
 	Client     client.Client
@@ -70,12 +71,13 @@ type Parts struct {
 	Changed source.Source
 	// Life of a reservation.
 	Life time.Duration
-	// MaxDoubtful is what one namespace may hold in doubt, in percent of a limit.
+	// MaxDoubtful is the amount that one namespace may hold in doubt, in percent
+	// of a limit.
 	MaxDoubtful int64
 }
 
-// Controller defines what is counted, and looks after ledgers and what expires in them.
-// The quotas' machines settle what was counted.
+// Controller defines the targets of the count, and looks after ledgers and
+// reservations that expire in them. The quotas' machines settle by the count.
 type Controller struct {
 	Parts
 
@@ -101,8 +103,8 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(c)
 }
 
-// redefined has what a CustomResourceDefinition defines looked up again. The
-// quotas are told once the outcome is known.
+// redefined makes the resource of a CustomResourceDefinition be looked up again.
+// The quotas are told once the outcome is known.
 func (c *Controller) redefined(_ context.Context, definition client.Object) []reconcile.Request {
 	c.Watches.Redefined(schema.ParseGroupResource(definition.GetName()), !definition.GetDeletionTimestamp().IsZero())
 	return nil
@@ -120,7 +122,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	defined := c.Define(quota)
 	if defined.IsInvalid() {
-		// It can't be counted. Admission refuses what it names (definition.Salvage), and its
+		// It can't be counted. Admission refuses requests for the resources that it names (definition.Salvage), and its
 		// conditions say so.
 		log.FromContext(ctx).Info("Quota is invalid", "error", defined.Invalid.Error())
 		return reconcile.Result{}, nil
@@ -157,8 +159,8 @@ func (c *Controller) counted(quota string) (counted map[schema.GroupResource]uin
 	return counted
 }
 
-// remember tells discovery which resources the quota's ledger has counted, before it looks them up for the
-// quota: one that isn't served at the moment must not be taken for gone.
+// remember notifies discovery of the resources that the quota's ledger has counted, before it looks them up for the
+// quota: a resource that isn't served at the moment must not be taken for gone.
 func (c *Controller) remember(ctx context.Context, quota *quotav1.ClusterResourceQuota) error {
 	if defined := c.Count.Read(quota.Name, func(counting.View) {}); defined {
 		return nil
@@ -170,7 +172,8 @@ func (c *Controller) remember(ctx context.Context, quota *quotav1.ClusterResourc
 	return err
 }
 
-// follow starts to count what the spec limits, unless that is under way.
+// follow starts to count the resources that the spec limits, unless that is under
+// way.
 func (c *Controller) follow(defined definition.Definition) error {
 	name := defined.Quota.Name
 	tracked, _ := c.Evaluators.Resources(defined.Quota.Spec.Hard)

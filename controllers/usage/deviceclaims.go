@@ -1,10 +1,10 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package usage answers what the evaluator of ResourceClaims has to know
-// besides the claim: which pod a claim was made for, and that pod's other
-// claims. Both are read live, and only for the rare claims that the scheduler
-// makes for a pod's extended resources.
+// Package usage answers the evaluator of ResourceClaims two questions about a
+// claim: which pod it was made for, and which other claims that pod has. Both are
+// read live, and only for the rare claims that the scheduler makes for a pod's
+// extended resources.
 package usage
 
 import (
@@ -44,8 +44,8 @@ var (
 	_ corev1listers.PodNamespaceLister = podsOf{}
 )
 
-// Sources lets ResourceClaims be evaluated where the cluster serves them; the
-// zero ClaimSources are for one that doesn't.
+// Sources lets ResourceClaims be evaluated if the cluster serves them; if it
+// doesn't, the ClaimSources are zero.
 func Sources(ctx context.Context, mgr ctrl.Manager) (evaluation.ClaimSources, *Classes, error) {
 	kind := resourceapi.SchemeGroupVersion.WithKind("DeviceClass")
 	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)

@@ -36,15 +36,16 @@ type Served struct {
 	Namespaced bool
 }
 
-// Discovery finds out what the cluster serves at this moment. An error means
-// that nobody knows; it never means that the resource isn't served.
+// Discovery finds the resources that the cluster serves at this moment. An error
+// means that the answer is unknown; it never means that the resource isn't
+// served.
 type Discovery interface {
 	Find(ctx context.Context, resource schema.GroupResource) (Served, error)
 }
 
 // LiveDiscovery is a Discovery that asks the API server each time. A RESTMapper
 // doesn't do: the manager's never forgets a version that it has seen, as long as
-// it can answer from what it remembers.
+// it can answer from memory.
 type LiveDiscovery struct {
 	client *discovery.DiscoveryClient
 }
@@ -63,8 +64,8 @@ func NewLiveDiscovery(config *rest.Config, client *http.Client) (*LiveDiscovery,
 
 // Find implements Discovery. A resource counts as not served only if the API
 // server lists its groups and versions, and the resource is in none of them. A
-// 404 proves nothing: a proxy may answer it, or a list of versions that is older
-// than what is served.
+// 404 proves nothing: it may come from a proxy, or from a list of versions that
+// is older than the served ones.
 func (d *LiveDiscovery) Find(ctx context.Context, resource schema.GroupResource) (Served, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()

@@ -23,10 +23,10 @@ const (
 	suspectFor = 10 * time.Minute
 )
 
-// doubt marks, in a quota's ledger, the reservations whose objects should have been there for a
-// while, and aren't: their requests seem to have failed. What one namespace holds so is bounded by
-// ledger.Withheld. If such a request is only slow, its object settles the reservation as any
-// other. It returns how long until the next reservation is old enough; zero for none.
+// doubt marks, in a quota's ledger, the reservations whose objects should have been there for a while, and aren't:
+// their requests seem to have failed. ledger.Withheld bounds the amounts that one namespace holds so. If such a request
+// is only slow, its object settles the reservation as any other. It returns how long until the next reservation is old
+// enough; zero for none.
 func (c *Controller) doubt(ctx context.Context, quota string, known sighted) (time.Duration, error) {
 	old, next := known.ages.Old(known.now, known.State, func(reservation ledger.Reservation) (time.Duration, bool) {
 		expired := known.ages.Left(known.now, reservation.Life(), c.Life) <= 0

@@ -25,9 +25,8 @@ const (
 	escrowAgain = time.Second
 )
 
-// Escrows ends the escrows of replicas that are gone. Nobody knows what they have granted. So an escrow
-// stays charged until nothing of that can be stored any more, and then until a count includes all that is
-// stored.
+// Escrows ends the escrows of replicas that are gone. Their grants are unknown. So an escrow stays charged until
+// nothing of that can be stored any more, and then until a count includes all that is stored.
 type Escrows struct {
 	*background
 	group  *driver.Group

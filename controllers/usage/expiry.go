@@ -21,7 +21,8 @@ import (
 const (
 	// lookupsAtOnce bounds the live looks for objects of reservations of one quota.
 	lookupsAtOnce = 10
-	// expireAgain is after which time there is another look for what stays though its life has ended.
+	// expireAgain is the time after which the controller looks again for a reservation that stays though its life has
+	// ended.
 	expireAgain = time.Second
 )
 
@@ -67,7 +68,7 @@ func enforced(quota evaluation.Quota) corev1.ResourceList {
 func lookEach(reservations []ledger.Reservation, finds func(ledger.Reservation) (bool, error)) ([]ledger.Reservation, error) {
 	var looks errgroup.Group
 	looks.SetLimit(lookupsAtOnce)
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards the fields below
 	var missing []ledger.Reservation
 	var failures []error
 	for _, reservation := range reservations {
@@ -96,7 +97,7 @@ func (c *Controller) awaited(
 	awaits := true
 	c.Count.Read(quota, func(view counting.View) { awaits = counting.Awaits(view, state, reservation) })
 	if !awaits {
-		return false, nil // what lives there is never going to be counted
+		return false, nil // the objects there are never going to be counted
 	}
 	return c.Objects.There(ctx, reservation)
 }

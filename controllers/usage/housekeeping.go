@@ -20,9 +20,9 @@ const (
 	auditEvery   = 10 * time.Minute
 )
 
-// Housekeeping does what no event asks for: it takes account of the time, and
-// audits the counts. A deleted object is remembered for as long as a reservation
-// for it may turn up.
+// Housekeeping does the work that no event asks for: it takes account of the
+// time, and audits the counts. A deleted object is remembered for as long as a
+// reservation for it may turn up.
 func Housekeeping(
 	clock clock.WithTicker, count *counting.Count, metrics *metrics.Metrics, remember time.Duration,
 ) manager.RunnableFunc {

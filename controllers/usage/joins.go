@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// proveTimeout bounds one look at what namespaces brought. After as long, the count takes
-	// them as they are.
+	// proveTimeout bounds one look at the objects of namespaces that joined. After as long, the count takes them as
+	// they are.
 	proveTimeout = 5 * time.Second
 	// proveAgain is after which time there is another look, if one failed.
 	proveAgain = time.Second
@@ -32,9 +32,10 @@ const (
 // Versions tells in which version a resource is watched; empty if it isn't.
 type Versions func(schema.GroupResource) string
 
-// Joins find out what namespaces brought that came under a quota. The watch of namespaces
-// may show one before the watch of a resource shows the objects that live in it. A ledger
-// must not grant anything there by such a count: see counting.SettlementOf.
+// Joins find the objects of namespaces that came under a quota. The watch of
+// namespaces may show one before the watch of a resource shows the objects that
+// live in it. A ledger must not grant anything there by such a count: see
+// counting.SettlementOf.
 type Joins struct {
 	*background
 	count    *counting.Count
@@ -54,16 +55,18 @@ func NewJoins(
 	}
 }
 
-// Follow looks, in the background, what namespaces brought of which the quota's ledger
-// waits to know. Call it when the count of a quota changes.
+// Follow looks, in the background, for the objects of namespaces that the quota's
+// ledger waits for. Call it when the count of a quota changes.
 func (j *Joins) Follow(quota string) {
 	if joined, resources := j.unseen(quota); len(joined) > 0 {
-		// Afterwards it looks at what joined meanwhile, or again if it failed, for as long as the count waits.
+		// Afterwards it looks at namespaces that joined meanwhile, or again if it failed, for as long as the count
+		// waits.
 		j.begin(quota, func() { j.look(quota, joined, resources) }, func() { j.Follow(quota) })
 	}
 }
 
-// unseen returns the joins at which nobody has looked, and what the quota is counted from.
+// unseen returns the joins that have not been looked at, and the resources that
+// the quota is counted from.
 func (j *Joins) unseen(quota string) (joined []counting.Joined, resources []schema.GroupResource) {
 	known := j.group.Current(quota)
 	j.count.Read(quota, func(view counting.View) {
@@ -112,8 +115,8 @@ func (j *Joins) prove(ctx context.Context, quota string, joined []counting.Joine
 	return nil
 }
 
-// newestOf returns what tells the resourceVersion of a namespace's newest object of a
-// resource; false if nothing serves it.
+// newestOf returns the function that finds the resourceVersion of a namespace's
+// newest object of a resource; false if nothing serves it.
 func (j *Joins) newestOf(
 	ctx context.Context, resource schema.GroupResource, many bool,
 ) (newest func(namespace string) (uint64, error), served bool, err error) {

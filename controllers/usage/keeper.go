@@ -16,9 +16,9 @@ import (
 
 const (
 	// lookUpAgain is the least time between two attempts to find the version of a
-	// resource. It doubles with each attempt after which the resource is still not
-	// watched, up to lookUpLatest: a resource that is served again is found within
-	// that time, even if no event tells of it.
+	// resource. It doubles with each attempt after which the resource is still
+	// not watched, up to lookUpLatest: a resource that is served again is found
+	// within that time, even without an event.
 	lookUpAgain  = time.Second
 	lookUpLatest = 10 * time.Second
 	// lookUpsAtOnce bounds the resources whose versions are looked up at the same time.
@@ -26,8 +26,8 @@ const (
 )
 
 // keeper keeps the watch of one resource: it finds the version to watch it in,
-// and another one if that version is no longer served. What has been counted of
-// the resource stays until the list in the other version replaces it.
+// and another one if that version is no longer served. The counted objects of the
+// resource stay until the list in the other version replaces them.
 //
 // All of it is guarded by watches.mu.
 type keeper struct {
@@ -36,13 +36,13 @@ type keeper struct {
 	// ctx ends with the keeper, and its watch with it.
 	ctx context.Context //nolint:containedctx // of the watch that it owns
 	end context.CancelFunc
-	// outdated: what is counted was measured before something changed that isn't in the objects.
+	// outdated: the counted objects were measured before something changed that isn't in the objects.
 	outdated bool
 	// attempts is how often the version was looked up in a row, and last is when.
 	attempts int
 	last     time.Time
-	// problem is why the resource can't be counted; nil if it can, or if nobody
-	// knows yet.
+	// problem is why the resource can't be counted; nil if it can, or if that is
+	// still unknown.
 	problem *Problem
 	// watching feeds the count; nil if the resource isn't watched.
 	watching *watching
@@ -140,8 +140,8 @@ func (k *keeper) lockedWatchIn(version string) []string {
 }
 
 // lockedFail takes note that the resource can't be watched. A watch that works is
-// not ended for it: discovery may fail or be late. Nor does a failure of discovery
-// say more than what it said last.
+// not ended for it: discovery may fail or be late. Nor does a failure of
+// discovery say more than its last answer.
 func (k *keeper) lockedFail(problem *Problem) []string {
 	uncertain := problem.Reason == quotav1.ReasonNotWatchable
 	if k.watching != nil || uncertain && k.problem != nil {
@@ -166,7 +166,7 @@ func (k *keeper) report(from *watching, err error) []string {
 	k.watches.mu.Lock()
 	defer k.watches.mu.Unlock()
 	if k.watching != from {
-		return nil // by one that has been replaced
+		return nil // by a watch that has been replaced
 	}
 	changed := (k.problem == nil) != (err == nil)
 	k.problem = nil

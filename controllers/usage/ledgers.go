@@ -31,12 +31,12 @@ type LedgerController struct {
 	decode Decode
 	// deleted is told of a quota that is no more.
 	deleted func(quota string)
-	// changed is told of every ledger that was written, by whomever.
+	// changed is called for every ledger that was written, by any client.
 	changed func(quotas []string)
 }
 
-// NewLedgerController makes the controller. The function changed is told of every ledger that was written, by
-// whomever, and deleted of a quota that is no more.
+// NewLedgerController makes the controller. The function changed is called for every ledger that was written, by any
+// client, and deleted for a quota that is no more.
 func NewLedgerController(
 	client client.Reader, group *driver.Group, decode Decode, deleted func(quota string), changed func(quotas []string),
 ) *LedgerController {
@@ -86,7 +86,8 @@ func (c *LedgerController) followed() handler.EventHandler {
 
 // Reconcile hands one ledger to its quota's machine.
 func (c *LedgerController) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	// Whoever counts looks whether the ledger still agrees, or is still there.
+	// The leader checks whether the ledger still agrees with the count, or is
+	// still there.
 	defer c.changed([]string{request.Name})
 	object := &quotav1.QuotaLedger{}
 	err := c.client.Get(ctx, request.NamespacedName, object)
@@ -108,8 +109,8 @@ func (c *LedgerController) Reconcile(ctx context.Context, request reconcile.Requ
 	return reconcile.Result{}, nil
 }
 
-// forget drops what this replica, which may not be the leader, knows of a ledger
-// that went with its quota.
+// forget drops this replica's memory of a ledger that went with its quota. The
+// replica may not be the leader.
 func (c *LedgerController) forget(ctx context.Context, quota string) error {
 	err := c.client.Get(ctx, client.ObjectKey{Name: quota}, &quotav1.ClusterResourceQuota{})
 	if apierrors.IsNotFound(err) {

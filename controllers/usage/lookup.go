@@ -72,10 +72,10 @@ func (l *Lookup) named(ctx context.Context, reservation ledger.Reservation) ([]m
 	return l.namedIn(ctx, reservation, served.Versions[0])
 }
 
-// namedIn lists the objects of that name rather than getting the one: of
+// namedIn lists the objects of that name rather than getting the single one: of
 // everything in a cluster, the operator may list and watch but not get. To get
-// everything would include subresources, and who may get pods/exec runs commands
-// in any pod.
+// everything would include subresources, and a client that may get pods/exec runs
+// commands in any pod.
 //
 // If the ledger has only a digest of the name, which would be too long for a request, all
 // objects of the namespace are listed.

@@ -22,15 +22,17 @@ import (
 // newestTimeout bounds the list of all objects of one resource.
 const newestTimeout = 2 * time.Minute
 
-// NewestLimited tells how far a count must have come, as a resourceVersion for each
-// resource, to include all objects that are stored now of what the quota limits; or only
-// of some resources. For a resource that can't be listed it is ledger.Unlisted.
+// NewestLimited returns how far a count must have come, as a resourceVersion for
+// each resource, to include all objects of the limited resources that are stored
+// now; or only of some resources. For a resource that can't be listed it is
+// ledger.Unlisted.
 type NewestLimited func(
 	ctx context.Context, quota *quotav1.ClusterResourceQuota, only ...schema.GroupResource,
 ) (map[schema.GroupResource]uint64, error)
 
-// Newest tells how far a count must have come to include all objects that are stored.
-// Callers share its lists: each gets what a list found that began after its call.
+// Newest finds how far a count must have come to include all objects that are
+// stored. Callers share its lists: each gets the result of a list that began
+// after its call.
 type Newest struct {
 	evaluators *evaluation.Evaluators
 	discovery  Discovery
@@ -40,7 +42,7 @@ type Newest struct {
 	versions *apiserver.Reads[uint64]
 }
 
-// newestList is what a list in the version that is served has found.
+// newestList is the result of a list in the served version.
 type newestList struct {
 	newest uint64
 	// in is the newest in each namespace.
@@ -57,15 +59,14 @@ func NewNewest(evaluators *evaluation.Evaluators, discovery Discovery, objects *
 	return n
 }
 
-// Limited is a NewestLimited. What nothing serves has no objects, and is left out; of only, it
-// is zero.
+// Limited is a NewestLimited. A resource that isn't served has no objects, and is left out; of only, it is zero.
 func (n *Newest) Limited(
 	ctx context.Context, quota *quotav1.ClusterResourceQuota, only ...schema.GroupResource,
 ) (map[schema.GroupResource]uint64, error) {
 	resources, newest := only, map[schema.GroupResource]uint64{}
 	if len(only) == 0 {
 		tracked, _ := n.evaluators.Resources(quota.Spec.Quota.Hard)
-		// Namespaces first: what a namespace brought is in a list that began after it had joined.
+		// Namespaces first: the objects of a namespace are in a list that began after it had joined.
 		resources = slices.AppendSeq([]schema.GroupResource{ledger.Namespaces}, maps.Keys(tracked))
 	}
 	for _, resource := range resources {
@@ -83,7 +84,7 @@ func (n *Newest) Limited(
 }
 
 // Version returns the resourceVersion of a list of a resource that began after the call; zero if nothing serves it. An
-// API server lists what it remembers, if that is at least as new as etcd.
+// API server lists from memory, if that is at least as new as etcd.
 func (n *Newest) Version(ctx context.Context, resource schema.GroupResource) (uint64, error) {
 	return n.versions.Get(ctx, resource.String())
 }

@@ -16,7 +16,7 @@ import (
 
 func basisOf(target counting.Target) ledger.Basis { return counting.BasisOf(target) }
 
-// Counter gives the machines of quotas what is counted.
+// Counter gives the machines of quotas the count.
 type Counter struct {
 	count *counting.Count
 }
@@ -24,8 +24,8 @@ type Counter struct {
 // NewCounter makes a Counter.
 func NewCounter(count *counting.Count) Counter { return Counter{count: count} }
 
-// Observe implements driver.Counter. The count and what it includes of the reservations
-// are of one instant.
+// Observe implements driver.Counter. The count and the reservations that it
+// includes are of one instant.
 func (c Counter) Observe(quota string, known ledger.State) *ledger.Observation {
 	var observed *ledger.Observation
 	c.count.Read(quota, func(view counting.View) {
@@ -44,9 +44,10 @@ func (c Counter) Observe(quota string, known ledger.State) *ledger.Observation {
 	return observed
 }
 
-// sources turns what each resource uses into what each name is counted from. A
-// resource that isn't served is a source only of what has no other: objects of
-// it can't exist, and what is counted from others too must not wait for it.
+// sources turns the names that each resource uses into the resources that each
+// name is counted from. A resource that isn't served is a source only of a name
+// that has no other: objects of it can't exist, and a name that is counted from
+// others too must not wait for it.
 func sources(
 	tracked map[schema.GroupResource][]corev1.ResourceName, served func(schema.GroupResource) bool,
 ) map[corev1.ResourceName][]schema.GroupResource {

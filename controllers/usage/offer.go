@@ -18,19 +18,20 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 )
 
-// offerFor is for how long it is remembered what the cluster serves.
+// offerFor is how long the list of served resources is remembered.
 const offerFor = 30 * time.Second
 
-// Offer tells what the cluster serves, for messages.
+// Offer returns the resources that the cluster serves, for messages.
 type Offer struct {
 	clock clock.PassiveClock
 	asked discovery.ServerResourcesInterfaceWithContext
 	reads *apiserver.Reads[[]schema.GroupResource]
-	// newest is what was read last.
+	// newest is the result of the last read.
 	newest atomic.Pointer[offered]
 }
 
-// offered is what one read has found. A read that fails leaves what was known before.
+// offered is the result of one read. A read that fails leaves the result before
+// it.
 type offered struct {
 	at         time.Time
 	namespaced []schema.GroupResource

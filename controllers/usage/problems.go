@@ -13,7 +13,7 @@ import (
 )
 
 // All text of the condition ResourceUnavailable that this package knows is built
-// here. It says what to do next.
+// here. It has the advice.
 
 func clusterScoped(resource schema.GroupResource) *Problem {
 	return &Problem{

@@ -24,22 +24,23 @@ import (
 const (
 	// recountTimeout bounds the write of one ledger.
 	recountTimeout = 10 * time.Second
-	// recountAgain is after which time a recount that failed is tried again, or to list what
-	// couldn't be listed.
+	// recountAgain is the time after which a recount that failed is tried again, and after which resources are listed
+	// that couldn't be.
 	recountAgain = 5 * time.Second
 )
 
-// Recounts have quotas counted again before anything is granted under them, because what
-// a ledger says is used may be from before the API server stopped to ask. There are two
-// steps:
+// Recounts make quotas be counted again before anything is granted under them,
+// because a ledger's Used may be from before the API server stopped to ask. There
+// are two steps:
 //
-//  1. Forget has a ledger forget what is used. From then on it grants nothing.
-//  2. Follow looks, live, how far a count must have come to include all objects that are
-//     stored, and demands that of the ledger. A leader that has seen less, such as one
-//     that was deposed, can't settle.
+//  1. Forget makes a ledger forget its Used. From then on it grants nothing.
+//  2. Follow looks, live, how far a count must have come to include all objects
+//     that are stored, and requires that in the ledger. A leader that has seen
+//     less, such as one that was deposed, can't settle.
 //
-// The second step may take long, and fail. It is taken by whoever leads then. What can't be
-// listed is demanded later, and keeps nothing else from being counted.
+// The second step may take long, and fail. It is taken by the leader of that
+// time. Resources that can't be listed are required later, and keep nothing else
+// from being counted.
 type Recounts struct {
 	*background
 	group  *driver.Group
@@ -51,7 +52,7 @@ func NewRecounts(ctx context.Context, clock clock.Clock, group *driver.Group, ne
 	return &Recounts{background: newBackground(ctx, clock), group: group, newest: newest}
 }
 
-// Forget has a quota's ledger forget what is used.
+// Forget makes a quota's ledger forget its Used.
 func (r *Recounts) Forget(ctx context.Context, quota string, uid types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, recountTimeout)
 	defer cancel()

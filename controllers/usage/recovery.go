@@ -36,36 +36,34 @@ const recoveryTimeout = 2 * time.Minute
 // Decode reads a stored ledger.
 type Decode func(*quotav1.QuotaLedger) (machine.Snapshot, error)
 
-// Recovery makes ledgers: each quota's first, and another if somebody deleted or edited it, or if it is of
-// another history than the cluster (isFuture). A ledger must not grant anything unless everything in flight is in
-// it or has been stored. So a ledger is made in these steps:
+// Recovery makes ledgers: each quota's first, and another if it was deleted or edited, or if it is of another history
+// than the cluster (isFuture). A ledger must not grant anything unless everything in flight is in it or has been
+// stored. So a ledger is made in these steps:
 //
 //  1. It is created sealed, and grants nothing. An edited one is deleted first: nothing was
 //     granted on it.
-//  2. If the quota's status names no ledger, none was ever opened, so nothing is in flight.
-//     Otherwise nobody knows what is. The ledger stays sealed until everything has been stored
-//     or has failed: for a reservation's life since this leader first saw it. Then a live look tells
-//     how far a count must have come to include it.
+//  2. If the quota's status names no ledger, none was ever opened, so nothing is in flight. Otherwise the charges in
+//     flight are unknown. The ledger stays sealed until everything has been stored or has failed: for a reservation's
+//     life since this leader first saw it. Then a live look finds how far a count must have come to include it.
 //  3. The quota's status is made to name it.
 //  4. It is opened.
 //
-// Each step swaps what the one before has read, and a ledger is opened only if the status names
-// it. So the ledgers that were ever open form a chain: if another one was opened since step 2
-// read the status, it was named, and step 3 fails. Nothing is granted from a ledger that is no
-// longer stored, except by a replica that holds escrow and hasn't noticed: the seal covers that.
-// A ledger that is sealed and named only has to be opened.
+// Each step swaps the object that the one before has read, and a ledger is opened only if the status names it. So the
+// ledgers that were ever open form a chain: if another one was opened since step 2 read the status, it was named, and
+// step 3 fails. Nothing is granted from a ledger that is no longer stored, except by a replica that holds escrow and
+// hasn't noticed: the seal covers that. A ledger that is sealed and named only has to be opened.
 type Recovery struct {
 	RecoveryParts
 
 	seen sightings
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	// behind is since when the count is behind a quota's ledger.
 	// quota -> since when
 	behind map[string]time.Time
 }
 
-// RecoveryParts are what a Recovery works with.
+// RecoveryParts are the dependencies of a Recovery.
 type RecoveryParts struct {
 	Clock clock.PassiveClock
 	// Client may read from a cache; Live must not.
@@ -86,13 +84,13 @@ func NewRecovery(parts RecoveryParts) *Recovery {
 	return &Recovery{RecoveryParts: parts, behind: map[string]time.Time{}}
 }
 
-// found is what is stored of a quota.
+// found has the stored objects of a quota.
 type found struct {
 	quota *quotav1.ClusterResourceQuota
 	// ledger is nil where there is none.
 	ledger   *quotav1.QuotaLedger
 	snapshot machine.Snapshot
-	// isFuture: the ledger knows what has not happened.
+	// isFuture: the ledger has versions that have not happened.
 	isFuture bool
 }
 
@@ -120,7 +118,7 @@ func (r *Recovery) Ensure(
 	stored.isFuture = stored.snapshot.State.Generation > stored.quota.Generation || r.isFuture(ctx, stored.snapshot.State, behind)
 	wait, err := r.step(ctx, stored)
 	if errors.Is(err, machine.ErrConflict) || apierrors.IsConflict(err) {
-		return lookSoon, nil // somebody else was first
+		return lookSoon, nil // another client was first
 	}
 	return wait, err
 }
@@ -133,8 +131,7 @@ func (r *Recovery) Forget(quota string) {
 	delete(r.behind, quota)
 }
 
-// Counted returns how far the quota's ledger has counted each resource, by what this process
-// knows or has cached.
+// Counted returns how far the quota's ledger has counted each resource, by this process's memory or cache.
 func (r *Recovery) Counted(ctx context.Context, quota *quotav1.ClusterResourceQuota) (map[schema.GroupResource]uint64, error) {
 	if known := r.Group.Current(quota.Name); known.Quota == quota.UID {
 		return known.Counted, nil
@@ -151,8 +148,8 @@ func (r *Recovery) isOpen(ctx context.Context, quota *quotav1.ClusterResourceQuo
 		r.Client.Get(ctx, client.ObjectKeyFromObject(quota), cached) == nil && cached.UID == known.Version.UID
 }
 
-// ahead reports whether the ledger knows a newer spec than the quota has, or has counted what the watches don't show
-// for so long that a live look must tell whether it ever happened: of the resources that it returns.
+// ahead reports whether the ledger has a newer spec than the quota, or has counted versions that the watches haven't
+// shown for so long that a live look must find whether they ever happened: of the resources that it returns.
 func (r *Recovery) ahead(
 	quota *quotav1.ClusterResourceQuota, counted map[schema.GroupResource]uint64,
 ) (behind []schema.GroupResource, ahead bool) {
@@ -190,9 +187,9 @@ func (r *Recovery) Again(quota string) time.Duration {
 	return 0
 }
 
-// isFuture reports whether a ledger names a version of one of the resources that the API server has not come to: etcd was
-// restored from a backup, and a process that remembers what was lost wrote the ledger. Each list began after the ledger
-// was read.
+// isFuture reports whether a ledger names a version of one of the resources that the API server has not come to: etcd
+// was restored from a backup, and the ledger was written by a process that remembers the lost history. Each list began
+// after the ledger was read.
 func (r *Recovery) isFuture(ctx context.Context, state ledger.State, behind []schema.GroupResource) bool {
 	for _, resource := range behind {
 		version := state.Counted[resource]
@@ -274,11 +271,11 @@ func (r *Recovery) create(ctx context.Context, quota *quotav1.ClusterResourceQuo
 	return err
 }
 
-// discard puts a sealed ledger in place of one that nothing may be granted by.
+// discard puts a sealed ledger in place of an unusable one.
 func (r *Recovery) discard(ctx context.Context, stored found, how metrics.Loss) error {
 	r.lost(ctx, stored.quota, how)
 	if stored.quota.Status.Ledger == "" {
-		// Somebody may have edited the status, too. Once it names a ledger, the next one is sealed.
+		// The status may have been edited, too. Once it names a ledger, the next one is sealed.
 		if err := r.name(ctx, stored); err != nil {
 			return err
 		}
@@ -289,7 +286,7 @@ func (r *Recovery) discard(ctx context.Context, stored found, how metrics.Loss) 
 	return r.create(ctx, stored.quota)
 }
 
-// remove deletes exactly what was read.
+// remove deletes exactly the ledger that was read.
 func (r *Recovery) remove(ctx context.Context, object *quotav1.QuotaLedger) error {
 	err := r.Client.Delete(ctx, object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
@@ -348,8 +345,8 @@ func (r *Recovery) name(ctx context.Context, stored found) error {
 	return nil
 }
 
-// left is how long a sealed ledger stays so because only time can tell what is in flight; zero
-// for one that can be opened, and for none. It stays so for a reservation's life since this leader first saw it:
+// left is how long a sealed ledger stays so because only time can show the charges in flight; zero for a ledger that
+// can be opened, and for none. It stays so for a reservation's life since this leader first saw it:
 //
 //   - It was made after the lost one had been deleted. Until then charges were granted by a write of
 //     that, and from escrow that such a write had taken. A replica that hasn't noticed the loss grants from its

@@ -81,7 +81,7 @@ func listerFor(events EventSource, version schema.GroupVersionResource) (runtime
 	}
 }
 
-// listWatcher is what all typed clients have in common.
+// listWatcher has the methods that all typed clients have in common.
 type listWatcher[L runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
@@ -100,9 +100,9 @@ func metadataLister(client metadata.Interface, version schema.GroupVersionResour
 	return typedLister(client.Resource(version))
 }
 
-// shrinking wraps a lister so that nothing of a page is kept but what shrink
-// leaves of its objects. It is for API servers that don't stream a list: those
-// that do hand over one object after the other, to the store's Transformer.
+// shrinking wraps a lister so that of a page only the results of shrink are kept.
+// It is for API servers that don't stream a list: the others hand over one object
+// after the other, to the store's Transformer.
 //
 // The list is asked for as of now. For one as of an earlier version, which a
 // reflector would be content with, an API server may ignore the limit, and send

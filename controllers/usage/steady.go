@@ -17,12 +17,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// unservedFor is for how long a resource that was served, or counted, must not be served
-// before it counts as gone. A control plane that is upgraded has API servers of two versions
-// for minutes, and one of them may not serve what another one does.
+// unservedFor is for how long a resource that was served, or counted, must not be served before it counts as gone. A
+// control plane that is upgraded has API servers of two versions for minutes, and one of them may not serve a resource
+// that another one does.
 const unservedFor = 10 * time.Minute
 
-// DeviceClaims are what device classes give a meaning to.
+// DeviceClaims are the claims whose use depends on device classes.
 var DeviceClaims = schema.GroupResource{Group: resourceapi.GroupName, Resource: "resourceclaims"}
 
 // SteadyDiscovery is a Discovery that doesn't take one API server's word for it that a resource
@@ -81,7 +81,7 @@ func (d *SteadyDiscovery) Find(ctx context.Context, resource schema.GroupResourc
 		resource, since.UTC().Format(time.TimeOnly), since.Add(unservedFor).UTC().Format(time.TimeOnly))
 }
 
-// Counted tells that a resource was counted, so that it is or was served.
+// Counted notes that a resource was counted, so it is or was served.
 func (d *SteadyDiscovery) Counted(resource schema.GroupResource) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,8 +90,8 @@ func (d *SteadyDiscovery) Counted(resource schema.GroupResource) {
 	}
 }
 
-// Gone tells that what defines a resource is being deleted, so that it is certainly gone once it
-// isn't served.
+// Gone notes that the definition of a resource is being deleted, so the resource is certainly gone once it isn't
+// served.
 func (d *SteadyDiscovery) Gone(resource schema.GroupResource) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -36,7 +36,7 @@ type objectStore struct {
 }
 
 // close makes sure that nothing is taken any more. A reflector that was told to
-// end may take a while, and must not disturb the one that follows it.
+// end may take a while, and must not disturb its successor.
 func (s *objectStore) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,9 +65,9 @@ func (s *objectStore) Transformer() cache.TransformFunc {
 	}
 }
 
-// shrink leaves of an object what counting needs. One that can't be measured
-// stays as it is: Replace is going to fail with it, where the reflector would
-// go on without it.
+// shrink reduces an object to the part that counting needs. An object that can't
+// be measured stays as it is: Replace is going to fail with it, where the
+// reflector would go on without it.
 func (s *objectStore) shrink(object runtime.Object) runtime.Object {
 	measured, err := s.source.Measure(object)
 	if err != nil {

@@ -42,14 +42,14 @@ type Watches struct {
 	count     *counting.Count
 	changed   func(quotas []string)
 
-	// mu guards what follows, and everything in keepers.
+	// mu guards the fields below, and everything in keepers.
 	mu sync.Mutex
-	// ctx is the one that all watches end with; nil unless Start runs.
+	// ctx is the context that all watches end with; nil unless Start runs.
 	ctx     context.Context //nolint:containedctx // of the Runnable, for the watches that it owns
 	running sync.WaitGroup
 	// due has the resources whose version must be looked up; nil unless Start runs.
 	due workqueue.TypedDelayingInterface[schema.GroupResource]
-	// quota name -> what it needs
+	// quota name -> the resources that it needs
 	wanted map[string][]schema.GroupResource
 	// Invariant: there is one for each resource that is wanted, and no other.
 	// resource -> keeps its watch
@@ -70,7 +70,8 @@ func NewWatches(
 	}
 }
 
-// Start watches namespaces, and what is wanted, until ctx ends. Only the leader calls it.
+// Start watches namespaces, and the wanted resources, until ctx ends. Only the
+// leader calls it.
 func (w *Watches) Start(ctx context.Context) error {
 	namespaces := namespaceReflector(w.events, namespaceStore(w.clock, w.count))
 	due := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[schema.GroupResource]{Clock: w.clock})
@@ -95,12 +96,13 @@ func (w *Watches) Start(ctx context.Context) error {
 	return nil
 }
 
-// Want watches what a quota limits, and no longer what it alone limited before.
+// Want watches the resources that a quota limits, and no longer the ones that it
+// alone limited before.
 //
 // It doesn't wait for the API server. A resource that is new begins to be looked
 // up in the background, and counts as served, and as not counted yet, until that
 // has come to an end. If it can't be watched, that is a Problem and not an error,
-// and the function changed is told of the quota.
+// and the function changed is called with the quota.
 func (w *Watches) Want(quota string, resources []schema.GroupResource) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,8 +152,8 @@ func (w *Watches) Redefined(resource schema.GroupResource, going bool) {
 	}
 }
 
-// Remeasure is called when objects of a resource may use something else, though they have not
-// changed: they are listed again. What was counted stays until then.
+// Remeasure is called when objects of a resource may use something else, though they have not changed: they are listed
+// again. The earlier count stays until then.
 func (w *Watches) Remeasure(resource schema.GroupResource) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +163,7 @@ func (w *Watches) Remeasure(resource schema.GroupResource) {
 	}
 }
 
-// Problems returns what can't be counted of what a quota limits, sorted.
+// Problems returns the problems of the resources that a quota limits, sorted.
 func (w *Watches) Problems(quota string) []Problem {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,8 +178,8 @@ func (w *Watches) Problems(quota string) []Problem {
 }
 
 // Served reports whether the cluster serves the resource in namespaces. As long
-// as that isn't known, it is true: what is served and not counted yet is never
-// taken for complete. Call it after Want.
+// as that isn't known, it is true: a resource that is served and not counted yet
+// is never taken for complete. Call it after Want.
 func (w *Watches) Served(resource schema.GroupResource) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,7 +222,7 @@ func (w *Watches) lockedRelease() {
 	})
 }
 
-// tell tells of quotas whose resources have become available or unavailable.
+// tell reports quotas whose resources have become available or unavailable.
 func (w *Watches) tell(quotas []string) {
 	if len(quotas) > 0 {
 		w.changed(quotas)
