@@ -42,35 +42,36 @@ import (
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=shared-quota,verbs=update
 
 const (
-	// fieldOwner is whom the API server takes for the writer of the configuration.
+	// fieldOwner is the configuration's writer for the API server.
 	fieldOwner = "shared-quota-operator"
 	// readTimeout and writeTimeout bound one read or write.
 	readTimeout, writeTimeout = 10 * time.Second, 10 * time.Second
 	// repairEvery is the least time between two repairs. The first is at once.
 	repairEvery = time.Second
-	// lasting is for how long a repair must last until it is believed. Whoever follows the configuration reverts it sooner,
-	// and the quotas' conditions must not change with each repair.
+	// lasting is for how long a repair must last until it is believed. A client that keeps watching the configuration
+	// reverts it sooner, and the quotas' conditions must not change with each repair.
 	lasting = 500 * time.Millisecond
 )
 
-// Options are what the controller needs to be told.
+// Options are the settings and dependencies of the controller.
 type Options struct {
 	// Settings are asked for at each reconcile, because certificates change.
 	Settings func() webhookconfig.Settings
 	// Owners returns the configuration's, as they are now: it is deleted with them.
 	Owners func(context.Context) ([]metav1.OwnerReference, error)
-	// Leads returns an error if this process isn't known to lead now. One that stood still may not know that another leads.
+	// Leads returns an error if this process isn't known to lead now. A process that stood still may not know that
+	// another leads.
 	Leads func(context.Context) error
 	// Define returns the definition of a quota.
 	Define func(*quotav1.ClusterResourceQuota) definition.Definition
-	// Forget has a quota's ledger forget what is used, so that it is counted again before
-	// anything is granted.
+	// Forget makes a quota's ledger forget its Used, so that it is counted again
+	// before anything is granted.
 	Forget func(ctx context.Context, quota string, uid types.UID) error
 	// Changed fires when the settings have changed, and within the time that Look is called with.
 	Changed source.Source
 	Look    func(within time.Duration)
-	// Proofs are told what is in the cluster, and then Observed is called with the
-	// quotas of which something else is known.
+	// Proofs receive the configuration and the quotas in the cluster, and then
+	// Observed is called with the quotas whose verdict has changed.
 	Proofs   *webhookconfig.Proofs
 	Observed func(quotas []string)
 }
@@ -86,7 +87,7 @@ type Controller struct {
 	exposed atomic.Bool
 	gaps    gaps
 
-	// What follows is only used by Reconcile, of which one runs at a time.
+	// Only Reconcile uses the fields below, and one runs at a time.
 
 	versions webhookconfig.Versions
 	// started is when this controller first had to write the configuration, and begun is true once it may.
@@ -94,15 +95,15 @@ type Controller struct {
 	begun   bool
 	// wrote is the configuration as it was written last, or as it was found to be right; nil before.
 	wrote *admissionregistrationv1.ValidatingWebhookConfiguration
-	// wroteAt is when it was written, and repairedAt when that last undid what others had done.
+	// wroteAt is when it was written, and repairedAt when that last undid others' changes.
 	wroteAt, repairedAt time.Time
-	// edit says who else edited the configuration; empty if nobody has, or once a repair has lasted.
+	// edit names the other client that edited the configuration; empty if there was none, or once a repair has lasted.
 	edit string
 	// failure is why the configuration couldn't be written last; empty if it could.
 	failure string
 }
 
-// snapshot is what one reconcile has seen.
+// snapshot has the objects that one reconcile has seen.
 type snapshot struct {
 	settings webhookconfig.Settings
 	// current is the configuration in the cluster; empty if it is missing.
@@ -127,10 +128,10 @@ func NewController(clock clock.PassiveClock, client client.Client, evaluators *e
 	return c
 }
 
-// Owners returns who owns the configuration: the operator's namespace, where it
-// has one, so that no configuration is left that refuses what nobody answers for
-// when the operator is removed together with its namespace. It is read each time:
-// one that is made again has another UID, and the garbage collector deletes what the one before owns.
+// Owners returns the owner of the configuration: the operator's namespace, if it has one. Otherwise a configuration
+// that refuses requests without an operator would be left when the operator is removed together with its namespace. It
+// is read each time: a namespace that is made again has another UID, and the garbage collector deletes the objects that
+// the one before owns.
 func Owners(reader client.Reader, namespace string) func(context.Context) ([]metav1.OwnerReference, error) {
 	return func(ctx context.Context) ([]metav1.OwnerReference, error) {
 		if namespace == "" {
@@ -178,20 +179,21 @@ func atTheStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[re
 	return nil
 }
 
-// Reconcile makes the configuration ask about what the quotas limit now, where
-// they limit it. What others have changed is repaired at once, at most once a second.
+// Reconcile makes the configuration ask about the quotas' limits now, in their
+// namespaces. Changes by others are repaired at once, at most once a second.
 //
-// Objects that nobody was asked about may have been stored before, and then a ledger's
-// used is too low to grant by:
+// Objects may have been stored before without a request to the operator, and then
+// a ledger's used is too low to grant by:
 //
-//   - When this controller starts, nobody may have counted for long. The quotas that are
-//     uncovered forget their use before the configuration is written. It waits ten seconds
-//     for that at most, because without it nobody is asked about any quota.
-//   - Later on, the leader counts what is stored all the time, and the ledgers follow. So
-//     the configuration is written first: each moment without it lets in anything, each
-//     moment until the count has caught up lets in no more than was free. If all of it was
-//     gone, the quotas forget their use right after that, so that a count that is behind
-//     bounds nothing.
+//   - When this controller starts, there may have been no count for long. The
+//     quotas that are uncovered forget their use before the configuration is
+//     written. It waits ten seconds for that at most, because without it no quota
+//     is enforced.
+//   - Later on, the leader counts the stored objects all the time, and the
+//     ledgers follow. So the configuration is written first: each moment without
+//     it lets in anything, each moment until the count has caught up lets in no
+//     more than was free. If all of it was gone, the quotas forget their use
+//     right after that, so that a count that is behind bounds nothing.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (result reconcile.Result, err error) {
 	seen, err := c.look(ctx)
 	if err != nil {
@@ -200,7 +202,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (result
 	c.judge(ctx, seen)
 	c.observe(seen)
 	if seen.settings.Endpoint.CABundle == nil {
-		return reconcile.Result{}, nil // nobody could be called yet; the trigger tells when
+		return reconcile.Result{}, nil // the operator couldn't be called yet; the trigger fires when it can
 	}
 	defer func() { c.noteFailure(err, seen) }()
 	if seen.owners, err = c.options.Owners(ctx); err != nil {
@@ -238,7 +240,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (result
 	return reconcile.Result{RequeueAfter: repairEvery}, nil // the event of the write comes sooner
 }
 
-// noteGap notes that nobody was asked about any quota before a write, unless it was the first.
+// noteGap notes that no quota was enforced before a write, unless it was the first.
 func (c *Controller) noteGap(ctx context.Context, seen *snapshot, first bool) {
 	if !seen.missing || first {
 		return
@@ -272,14 +274,14 @@ func (c *Controller) look(ctx context.Context) (*snapshot, error) {
 	return seen, nil
 }
 
-// judge finds out whether somebody else has edited the configuration. Another leader's write is no edit.
+// judge finds out whether another client has edited the configuration. Another leader's write is no edit.
 func (c *Controller) judge(ctx context.Context, seen *snapshot) {
 	edition, current := seen.settings.Edition(seen.current)
 	edited := !seen.missing && !current
 	if c.wrote != nil && !edited {
 		intact, lasted := alike(seen.current, c.wrote), c.clock.Since(c.wroteAt)
 		own, _ := seen.settings.Edition(c.wrote)
-		// For a moment, the cache may lack what was created.
+		// For a moment, the cache may lack a configuration that was created.
 		edited = seen.missing && lasted >= repairEvery || edition == own && !intact
 		if intact && lasted >= lasting {
 			c.edit = ""
@@ -294,7 +296,7 @@ func (c *Controller) judge(ctx context.Context, seen *snapshot) {
 	}
 }
 
-// observe tells the proofs what is in the cluster.
+// observe hands the proofs the configuration and the quotas in the cluster.
 func (c *Controller) observe(seen *snapshot) {
 	edition, _ := seen.settings.Edition(seen.current)
 	c.options.Observed(c.options.Proofs.Observe(webhookconfig.Observation{
@@ -303,7 +305,8 @@ func (c *Controller) observe(seen *snapshot) {
 	}, c.clock.Now()))
 }
 
-// noteFailure notes how a reconcile ended that would have written the configuration if it had to, and tells of what is new.
+// noteFailure notes the outcome of a reconcile that would have written the configuration if it had to, and reports
+// changes.
 func (c *Controller) noteFailure(err error, seen *snapshot) {
 	failure := ""
 	if err != nil {
@@ -315,8 +318,8 @@ func (c *Controller) noteFailure(err error, seen *snapshot) {
 	}
 }
 
-// pause returns how long the next write must wait, because others have written since the last one. A cache that is behind needs no
-// pause: the API server refuses what it doesn't know to be the newest.
+// pause returns how long the next write must wait, because others have written since the last one. A cache that is
+// behind needs no pause: the API server refuses a write that isn't based on the newest version.
 func (c *Controller) pause(seen *snapshot) time.Duration {
 	if c.wrote == nil || alike(seen.current, c.wrote) {
 		return 0
@@ -362,9 +365,10 @@ func (c *Controller) again(due time.Time) reconcile.Result {
 	return reconcile.Result{RequeueAfter: wait}
 }
 
-// wanted returns the configuration that must replace the one in the cluster. If that
-// asks about the same, and nobody else has written it since this operator did, it is
-// upToDate, and wanted is of the same edition; otherwise it is of the next.
+// wanted returns the configuration that must replace the one in the cluster. If
+// that asks about the same, and no other client has written it since this
+// operator did, it is upToDate, and wanted is of the same edition; otherwise it
+// is of the next.
 func (c *Controller) wanted(
 	settings webhookconfig.Settings, seen *snapshot,
 ) (wanted *admissionregistrationv1.ValidatingWebhookConfiguration, upToDate bool) {
@@ -389,8 +393,8 @@ func alike(current, wanted *admissionregistrationv1.ValidatingWebhookConfigurati
 		webhookconfig.Annotated(current, wanted)
 }
 
-// write replaces the configuration. It reports false if somebody has written another one meanwhile, or the cache has an older
-// one than there is. The watch will show that.
+// write replaces the configuration. It reports false if another client has written another one meanwhile, or the cache
+// has an older one than there is. The watch will show that.
 func (c *Controller) write(
 	ctx context.Context, wanted *admissionregistrationv1.ValidatingWebhookConfiguration, missing bool,
 ) (written bool, err error) {
@@ -412,8 +416,9 @@ func (c *Controller) write(
 	}
 }
 
-// quotas are what there is to ask about. A quota that is invalid limits what can be
-// read of it: without an entry, nobody would be asked about what must be refused.
+// quotas returns the quotas that the configuration must ask about. An invalid
+// quota limits its readable parts: without an entry, the requests that it must
+// refuse wouldn't be asked about.
 func (c *Controller) quotas(ctx context.Context, settings webhookconfig.Settings) ([]webhookconfig.Quota, error) {
 	list := &quotav1.ClusterResourceQuotaList{}
 	if err := c.client.List(ctx, list); err != nil {

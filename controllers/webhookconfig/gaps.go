@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// forgetPatience is for how long the first configuration waits until what the quotas use is forgotten.
+	// forgetPatience is how long the first configuration waits for the quotas' use to be forgotten.
 	forgetPatience = 10 * time.Second
 	// forgetsAtOnce bounds the ledgers that are written for that at the same time. Each of them may wait two
 	// seconds for the end of escrows (driver.Group.Impose): with fewer, a thousand quotas would wait for longer
@@ -24,21 +24,23 @@ const (
 	forgetsAtOnce = 200
 )
 
-// gaps has the ledgers of quotas forget what is used, because objects may have been stored that nobody was asked about.
+// gaps makes the ledgers of quotas forget their Used, because objects may have been stored without a request to the
+// operator.
 type gaps struct {
 	forget func(ctx context.Context, quota string, uid types.UID) error
 	// ended is called when a run has ended; left is true if a ledger of it failed.
 	ended func(left bool)
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
 	// due are the quotas whose use must be forgotten.
 	due map[types.UID]bool
-	// running: what was due is being worked at.
+	// running: the due quotas are being worked at.
 	running bool
 }
 
-// open notes that objects of a quota may have been stored that nobody was asked about.
+// open notes that objects of a quota may have been stored without a request to
+// the operator.
 func (g *gaps) open(quota types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -55,7 +57,7 @@ func (g *gaps) closed() bool {
 	return len(g.due) == 0 && !g.running
 }
 
-// close has the ledgers of those quotas that still exist forget what is used. It doesn't wait for them.
+// close makes the ledgers of the quotas that still exist forget their Used. It doesn't wait for them.
 func (g *gaps) close(ctx context.Context, quotas []webhookconfig.Quota) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -26,14 +26,14 @@ import (
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=quotaledgers,verbs=create
 
 // probeTimeout bounds a probe. It is longer than the API server waits for the
-// operator's answer, so that the API server says what went wrong.
+// operator's answer, so that the error comes from the API server.
 const probeTimeout = webhookconfig.ProbeTimeout + time.Second
 
-// callFailed is in what the API server says if it can't call a webhook. It says the URL,
-// too.
+// callFailed is in the API server's error if it can't call a webhook. It says the
+// URL, too.
 const callFailed = "failed calling webhook"
 
-// errUnasked: nobody was called by the entry for probes.
+// errUnasked: the entry for probes made no call.
 var errUnasked = errors.New("the API server did not call the operator")
 
 // Prober finds out which edition of the configuration the API server has loaded, in
@@ -85,7 +85,7 @@ func newProber(
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (*Prober) NeedLeaderElection() bool { return true }
 
-// Wake has the Prober look at what must be proved now. It never blocks.
+// Wake makes the Prober look at the unproved quotas now. It never blocks.
 func (p *Prober) Wake() {
 	select {
 	case p.woken <- struct{}{}:
@@ -175,7 +175,7 @@ func (w *warnings) add(text string) {
 	w.texts = append(w.texts, text)
 }
 
-// edition returns the one that a warning tells of.
+// edition returns the edition in a warning.
 func (w *warnings) edition() (webhookconfig.Edition, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
