@@ -26,8 +26,8 @@ const fenceTimeout = 5 * time.Second
 
 // Ledgers changes the ledgers of quotas.
 type Ledgers interface {
-	// Impose returns once the change of a quota's ledger is stored. If there is no
-	// ledger, it makes one that grants nothing yet.
+	// Impose returns once the change of a quota's ledger is stored. If there is
+	// no ledger, it makes a ledger that grants nothing yet.
 	Impose(ctx context.Context, quota string, uid types.UID, change func(*ledger.Draft)) error
 }
 

@@ -39,14 +39,15 @@ var openShiftQuotas = schema.GroupVersionResource{
 // pageSize is how many objects are in memory for one list.
 const pageSize = 500
 
-// Discovery lists what an API server serves.
+// Discovery lists the resources that an API server serves.
 type Discovery interface {
 	ServerGroupsAndResourcesWithContext(ctx context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 }
 
-// Lookup is a Cluster that asks the API server each time, but for quotas. The manager's
-// RESTMapper would do so for unknown resources only, but not within the request's
-// deadline, and can't tell an API that is gone from one that is down.
+// Lookup is a Cluster that asks the API server each time, but for quotas. The
+// manager's RESTMapper would do so for unknown resources only, but not within the
+// request's deadline, and can't distinguish an API that is gone from an API that
+// is down.
 type Lookup struct {
 	discovery Discovery
 	untyped   dynamic.Interface
@@ -87,8 +88,8 @@ func (l *Lookup) Served(ctx context.Context, resources []schema.GroupResource) (
 	return served, nil
 }
 
-// undefined reports whether nothing defines the resource. What was defined a moment
-// ago, often together with the quota, is served a moment later.
+// undefined reports whether nothing defines the resource. A resource that was
+// defined a moment ago, often together with the quota, is served a moment later.
 func (l *Lookup) undefined(ctx context.Context, resource schema.GroupResource) bool {
 	_, err := l.untyped.Resource(definitions).Get(ctx, resource.String(), metav1.GetOptions{})
 	return apierrors.IsNotFound(err)
@@ -177,8 +178,8 @@ func (l *Lookup) page(
 	return page, list.GetContinue(), nil
 }
 
-// OpenShiftSelector implements Cluster. Where the API isn't served, the quota
-// isn't found either.
+// OpenShiftSelector implements Cluster. If the API isn't served, the quota isn't
+// found either.
 func (l *Lookup) OpenShiftSelector(ctx context.Context, name string) (
 	selector quotav1.ClusterResourceQuotaSelector, found bool, err error,
 ) {

@@ -33,8 +33,8 @@ const (
 	maxLists = 4
 )
 
-// known returns what is used of the limits that a request changes, by the quota's status, and those limits of which
-// it doesn't tell: the quota is new, counts other objects than before, or has a status of an older spec.
+// known returns the use of the limits that a request changes, by the quota's status, and the limits that the status
+// lacks: the quota is new, counts other objects than before, or has a status of an older spec.
 func known(previous, current *quotav1.ClusterResourceQuota) (used, uncounted corev1.ResourceList) {
 	used, uncounted = corev1.ResourceList{}, corev1.ResourceList{}
 	anew := previous == nil || countsAnew(previous, current)
@@ -57,7 +57,7 @@ func known(previous, current *quotav1.ClusterResourceQuota) (used, uncounted cor
 	return used, uncounted
 }
 
-// excesses returns what is used above limits, the largest share first.
+// excesses returns the use above limits, the largest share first.
 func excesses(used, hard corev1.ResourceList) []string {
 	share := map[corev1.ResourceName]float64{}
 	for name, amount := range used {
@@ -80,10 +80,10 @@ func excesses(used, hard corev1.ResourceList) []string {
 	return excesses
 }
 
-// count is what some namespaces use.
+// count is the use of some namespaces.
 type count struct {
 	quota evaluation.Quota
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu   sync.Mutex
 	used corev1.ResourceList
 	// missing are the namespaces whose usage isn't in used yet, for each name.
@@ -92,8 +92,8 @@ type count struct {
 	unread sets.Set[corev1.ResourceName]
 }
 
-// usage returns what is used of limits in these namespaces, without those of which that can't be found out. Another
-// quota's status has most of it if that counts the same objects. The rest is listed.
+// usage returns the use of limits in these namespaces, without limits whose use can't be found out. Another quota's
+// status has most of it if that counts the same objects. The rest is listed.
 func (i *inquiry) usage(ctx context.Context, limits corev1.ResourceList, selected []string) corev1.ResourceList {
 	if len(limits) == 0 || len(selected) == 0 {
 		return nil
@@ -122,7 +122,8 @@ func (i *inquiry) usage(ctx context.Context, limits corev1.ResourceList, selecte
 	return made.used
 }
 
-// takeSlices takes what other quotas, and the quota itself before the request, have counted in each namespace.
+// takeSlices takes the slices that other quotas, and the quota itself before the request, have counted in each
+// namespace.
 func (c *count) takeSlices(of *quotav1.ClusterResourceQuota, quotas []quotav1.ClusterResourceQuota) {
 	for q := range quotas {
 		other := &quotas[q]
@@ -189,7 +190,7 @@ func (c *count) fail(names []corev1.ResourceName) {
 	c.unread.Insert(names...)
 }
 
-// measure adds what an object uses.
+// measure adds an object's use.
 func (i *inquiry) measure(made *count, of schema.GroupResource, object client.Object) error {
 	footprint, err := i.Evaluators.Footprint(of, object)
 	if err != nil {

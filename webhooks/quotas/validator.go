@@ -18,8 +18,8 @@ import (
 // Path is where the endpoint is served.
 const Path = "/validate-quotas"
 
-// Validator refuses quotas that can't be enforced, and warns of what is probably
-// wrong in those that can.
+// Validator refuses quotas that can't be enforced, and warns of probable mistakes
+// in others.
 type Validator struct {
 	warner *Warner
 	fences *Fences
@@ -38,8 +38,8 @@ func (v *Validator) ValidateCreate(ctx context.Context, quota *quotav1.ClusterRe
 }
 
 // ValidateUpdate is as strict as ValidateCreate, but lets a quota go that is
-// being deleted. It warns of what changes. A limit that is lowered binds before the edit
-// is allowed.
+// being deleted. It warns of the changes. A limit that is lowered binds before
+// the edit is allowed.
 func (v *Validator) ValidateUpdate(ctx context.Context, previous, quota *quotav1.ClusterResourceQuota) (admission.Warnings, error) {
 	if !quota.DeletionTimestamp.IsZero() {
 		return nil, nil

@@ -46,7 +46,8 @@ const warnTimeout = 900 * time.Millisecond
 
 // Namespaces knows the namespaces of the cluster.
 type Namespaces interface {
-	// Selected returns the names of those that every selector selects, sorted.
+	// Selected returns the names of the namespaces that every selector selects,
+	// sorted.
 	Selected(ctx context.Context, selectors ...definition.Selector) ([]string, error)
 	// Known returns the quotas that are known to cover a namespace, from memory.
 	Known(namespace string) (namespaces.Covered, bool)
@@ -58,7 +59,7 @@ type Served struct {
 	Namespaced bool
 }
 
-// Cluster tells what the API server has now.
+// Cluster returns the API server's present objects and resources.
 type Cluster interface {
 	// Served returns how each resource is served that the API server knows. These resources are missing only if
 	// that isn't known now.
@@ -66,27 +67,27 @@ type Cluster interface {
 	// OpenShiftSelector returns the selector of OpenShift's ClusterResourceQuota
 	// of this name, if there is one.
 	OpenShiftSelector(ctx context.Context, name string) (selector quotav1.ClusterResourceQuotaSelector, found bool, err error)
-	// Quotas returns all quotas, which nobody may change.
+	// Quotas returns all quotas, which callers must not change.
 	Quotas(ctx context.Context) ([]quotav1.ClusterResourceQuota, error)
 	// Visit calls visit for each object of a resource in a namespace; in all of them if it is empty.
 	Visit(ctx context.Context, resource schema.GroupVersionResource, namespace string, visit func(client.Object) error) error
 }
 
-// Warner warns of what is legal in a quota and probably wrong. In a dry run it also tells what the quota would do.
+// Warner warns of legal parts of a quota that are probably wrong. In a dry run it also shows the quota's effect.
 type Warner struct {
 	Clock      clock.PassiveClock
 	Namespaces Namespaces
 	Evaluators *evaluation.Evaluators
 	Cluster    Cluster
-	// Protected namespaces are those that no quota limits.
+	// Protected are the namespaces that no quota limits.
 	Protected []string
 }
 
-// Warnings are about what a request changes: previous is nil for a new quota. One line names what couldn't be found
-// out in time. No failure fails the request.
+// Warnings are about the changes of a request: previous is nil for a new quota. One line names the questions that
+// couldn't be answered in time. No failure fails the request.
 //
-// Only a dry run is told of what isn't a mistake, because tools take a warning for one. Nor is anything counted for
-// another request: a tool may apply hundreds of quotas at once, and their status has what is used a moment later.
+// Only a dry run gets remarks that are no mistakes, because tools take a warning for one. Nor is anything counted for
+// another request: a tool may apply hundreds of quotas at once, and their status has the use a moment later.
 func (w *Warner) Warnings(ctx context.Context, previous, current *quotav1.ClusterResourceQuota) admission.Warnings {
 	ctx, cancel := context.WithTimeout(ctx, warnTimeout)
 	defer cancel()
@@ -115,18 +116,20 @@ type inquiry struct {
 	*Warner
 	previous, current *quotav1.ClusterResourceQuota
 	dryRun            bool
-	// served is what the API server serves; nil if it isn't known.
+	// served has the resources that the API server serves; nil if they aren't
+	// known.
 	served   map[schema.GroupResource]Served
 	findings findings
 }
 
-// unknown notes what couldn't be found out.
+// unknown notes a question that couldn't be answered.
 func (i *inquiry) unknown(ctx context.Context, what string, err error) {
 	i.findings.unknown = append(i.findings.unknown, what)
 	log.FromContext(ctx).V(1).Info("Can't tell what to warn of", "unknown", what, "error", err.Error())
 }
 
-// findServed asks what is served if some names are new or have to be counted.
+// findServed lists the served resources if some names are new or have to be
+// counted.
 func (i *inquiry) findServed(ctx context.Context, added, uncounted corev1.ResourceList) {
 	names := maps.Clone(added)
 	maps.Copy(names, uncounted)
@@ -193,7 +196,7 @@ func misplaced(
 	return unserved, clusterScoped
 }
 
-// findNamespaces returns the selected namespaces if they are needed, and finds what there is to say of a new selector.
+// findNamespaces returns the selected namespaces if they are needed, and finds the remarks on a new selector.
 func (i *inquiry) findNamespaces(ctx context.Context, needed bool) []string {
 	anew := selectsAnew(i.previous, i.current)
 	if !anew && !needed {
@@ -214,7 +217,7 @@ func (i *inquiry) findNamespaces(ctx context.Context, needed bool) []string {
 	return i.judgeSelector(ctx, ours, selected)
 }
 
-// judgeSelector finds what there is to say of a new selector. It returns the selected namespaces.
+// judgeSelector finds the remarks on a new selector. It returns the selected namespaces.
 func (i *inquiry) judgeSelector(ctx context.Context, ours definition.Selector, selected []string) []string {
 	if size := sizeOf(i.current.Spec.Selector); size > largeSelector {
 		i.findings.largeSelector = fmt.Sprintf("%d KiB", size>>10)

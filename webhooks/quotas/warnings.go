@@ -14,29 +14,30 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
-// findings are what there is to say. An empty field is nothing.
+// findings are the remarks. An empty field is nothing.
 type findings struct {
 	// idleSelector selects no namespace.
 	idleSelector string
 	// largeSelector is how large the selector is, if it is large.
 	largeSelector string
-	// above is what is used above limits, as in "pods by 2 (3/1)".
+	// above is the use above limits, as in "pods by 2 (3/1)".
 	above []string
-	// limitNothing are names that limit nothing, with what to write instead if that is known.
+	// limitNothing are names that limit nothing, with their corrections if known.
 	limitNothing []string
-	// unserved names count what the cluster doesn't serve.
+	// unserved names count resources that the cluster doesn't serve.
 	unserved []string
 	// protected namespaces are selected.
 	protected []string
 	// openShift has a quota of the same name that selects these namespaces too.
 	openShift []string
-	// belowPeak are the limits below what was used at most, as in "pods: 30/20".
+	// belowPeak are the limits below the highest use, as in "pods: 30/20".
 	belowPeak []string
 	// unknown couldn't be found out.
 	unknown []string
 	// overlaps are other quotas that limit the same, as in "search (pods in 2 namespaces)".
 	overlaps []string
-	// mode is the quota's; newMode, if the request sets it and wants to know what it means.
+	// mode is the quota's; newMode is true if the request sets it and its meaning
+	// must be shown.
 	mode    quotav1.EnforcementMode
 	newMode bool
 	// selected are all selected namespaces.
@@ -44,7 +45,7 @@ type findings struct {
 }
 
 const (
-	// maxBytes is at what length the API server may cut a warning.
+	// maxBytes is the length at which the API server may cut a warning.
 	maxBytes = 256
 	// maxWarnings is how many warnings are returned.
 	maxWarnings = 10
@@ -89,7 +90,7 @@ func (f *findings) warnings() admission.Warnings {
 	return warnings[:min(len(warnings), maxWarnings)]
 }
 
-// beyond says what becomes of requests that don't fit.
+// beyond describes the treatment of requests that don't fit.
 func (f *findings) beyond() string {
 	switch f.mode {
 	case quotav1.EnforcementWarn:
@@ -101,8 +102,8 @@ func (f *findings) beyond() string {
 	}
 }
 
-// belowPeak returns the limits that the request lowers to below what was used and reserved at once in the last
-// 30 days. Those below what is used are left to belowUsed.
+// belowPeak returns the limits that the request lowers to below the amount that was used and reserved at once in the
+// last 30 days. Limits below the present use are left to belowUsed.
 func belowPeak(previous, current *quotav1.ClusterResourceQuota) []string {
 	if previous == nil || countsAnew(previous, current) {
 		return nil
@@ -119,8 +120,8 @@ func belowPeak(previous, current *quotav1.ClusterResourceQuota) []string {
 	return below
 }
 
-// list puts as many items into a line as there is room for, but at least one,
-// and tells how many there are besides.
+// list puts as many items into a line as there is room for, but at least one, and
+// the number of the others.
 func list(items []string, room int) string {
 	room -= len(" and 99999 more")
 	line := cut(items[0], room)
@@ -133,8 +134,8 @@ func list(items []string, room int) string {
 	return line
 }
 
-// cut shortens a text to what there is room for, and takes out what would
-// garble a line: an annotation's value may be anything.
+// cut shortens a text to the room that there is, and removes characters that
+// would garble a line: an annotation's value may be anything.
 func cut(text string, room int) string {
 	printable := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
