@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Judging costs processor time, which the webhook that enforces quotas needs. So a request is judged only if it is
-// of usual size, if few others are judged at the moment, and as long as somebody waits for the answer.
+// Judging costs processor time, which the webhook that enforces quotas needs. So a request is judged only if it is of
+// usual size, if few others are judged at the moment, and as long as its caller waits for the answer.
 const (
 	// answerWithin is how long a request is judged at most. The API server waits for two seconds.
 	answerWithin = 1500 * time.Millisecond

@@ -14,7 +14,8 @@ import (
 // Path is where the endpoint is served.
 const Path = "/admit-workloads"
 
-// maxReview bounds what is read: two objects of the most that etcd holds, and more.
+// maxReview bounds the bytes that are read: two objects of the most that etcd
+// holds, and more.
 const maxReview = 7 << 20
 
 // NewEndpoint serves a Handler over HTTP. A review that it can't read gets no answer but an HTTP error:

@@ -21,13 +21,13 @@ const (
 	tellMost = 4096
 )
 
-// Events tell of workloads that were applied and don't fit now, for those whose clients show no
-// warnings. Each replica tells what it was asked.
+// Events report workloads that were applied and don't fit now, for users whose clients show no warnings. Each replica
+// reports the requests that it received.
 type Events struct {
 	clock    clock.PassiveClock
 	recorder report.Recorder
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu     sync.Mutex
 	recent *report.Recent[types.UID]
 }
@@ -37,8 +37,8 @@ func NewEvents(clock clock.PassiveClock, recorder report.Recorder) *Events {
 	return &Events{clock: clock, recorder: recorder, recent: report.NewRecent[types.UID](tellEvery, tellMost)}
 }
 
-// tell tells of a workload that is short of something, unless this replica did so within the last 15
-// minutes (tellEvery).
+// tell reports a workload that is short of something, unless this replica did so within the last 15 minutes
+// (tellEvery).
 func (e *Events) tell(asked *subject, quotas, warnings []string) {
 	if len(quotas) == 0 || asked.reference.UID == "" {
 		return

@@ -12,19 +12,21 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 )
 
-// finding is what there is to say of one quota.
+// finding is the result for one quota.
 type finding struct {
 	quota string
 	mode  quotav1.PreflightMode
-	// unknown says why the quota's ledger doesn't say what is left; empty if it does.
+	// unknown says why the quota's ledger doesn't show its rest; empty if it
+	// does.
 	unknown string
 	// unjudged says why nothing may be said to fit; empty if it may.
 	unjudged string
 	verdict  fitting.Verdict
 	room     fitting.Room
-	// more: the request asks for more of what is short than was asked for before.
+	// more: the request asks for more of a short resource than was asked for
+	// before.
 	more bool
-	// unsure: there may be more of the workload, or be freed, than is known. So what is short may fit.
+	// unsure: there may be more of the workload, or be freed, than is known. So a workload that is short may fit.
 	unsure bool
 	// onlyWarns: the quota refuses nothing.
 	onlyWarns bool
@@ -55,7 +57,8 @@ func (f *finding) outcome() metrics.Preflight {
 	return metrics.PreflightUnjudged
 }
 
-// worst orders findings: refusals, what can never fit, the fewest pods, the rest, and what quotas only warn of.
+// worst orders findings: refusals, workloads that can never fit, the fewest pods, the rest, and findings of quotas that
+// only warn.
 func worst(a, b finding) int {
 	return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.part(), b.part()), cmp.Compare(a.quota, b.quota))
 }

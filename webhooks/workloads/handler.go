@@ -35,7 +35,7 @@ const (
 	controllersAccount = "system:kube-controller-manager"
 )
 
-// Parts are what a Handler works with.
+// Parts are the dependencies of a Handler.
 type Parts struct {
 	Clock    clock.PassiveClock
 	Coverage Coverage
@@ -52,17 +52,17 @@ type Parts struct {
 
 // Coverage knows which quotas cover a namespace.
 type Coverage interface {
-	// Known returns that from memory. It is false if nobody knows.
+	// Known returns that from memory. It is false if that is unknown.
 	Known(namespace string) (namespaces.Covered, bool)
 }
 
-// Ledgers are those that this process knows.
+// Ledgers are the ledgers that this process knows.
 type Ledgers interface {
 	// Current returns a quota's ledger as it is known.
 	Current(quota string) ledger.State
 }
 
-// Surroundings are what admission goes by besides quotas.
+// Surroundings are the objects that admission depends on besides quotas.
 type Surroundings interface {
 	// Of returns those of a namespace, as they are known.
 	Of(ctx context.Context, namespace string) fitting.Surroundings
@@ -81,7 +81,7 @@ func NewHandler(parts Parts) *Handler {
 	return &Handler{Parts: parts, types: fitting.NewTypes(), turns: newTurns()}
 }
 
-// answer is what a request is answered, and what else its caller is told.
+// answer is the answer to a request, with its warnings.
 type answer struct {
 	outcome  metrics.Preflight
 	warnings []string
@@ -156,7 +156,8 @@ func warned(findings []finding) []finding {
 	return findings
 }
 
-// answerOf returns what the findings come to: the strictest answer, and the words of all.
+// answerOf returns the answer for the findings: the strictest one, and the words
+// of all.
 func answerOf(asked *subject, findings []finding) answer {
 	slices.SortStableFunc(findings, worst)
 	given := answer{outcome: metrics.PreflightFits}
@@ -182,7 +183,7 @@ func answerOf(asked *subject, findings []finding) answer {
 	return given
 }
 
-// unique leaves out what was said before: a LimitRange refuses the same whichever quota is judged.
+// unique leaves out repetitions: a LimitRange refuses the same whichever quota is judged.
 func unique(words []string) []string {
 	var told []string
 	for _, word := range words {

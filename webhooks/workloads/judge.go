@@ -20,8 +20,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 )
 
-// judge returns what there is to say of each quota, which is nothing if the request changes nothing of
-// what is asked for.
+// judge returns the finding of each quota; none if the request doesn't change the demand.
 func (h *Handler) judge(
 	ctx context.Context, asked *subject, quotas []definition.Definition, covered namespaces.Covered,
 ) ([]finding, error) {
@@ -36,7 +35,7 @@ func (h *Handler) judge(
 	}
 	var before *fitting.Demand
 	if asked.before != nil {
-		// What can't be expanded now was nothing before.
+		// A workload that can't be expanded now was nothing before.
 		if earlier, err := asked.expand(*asked.before); err == nil {
 			before = &earlier
 		}
@@ -63,7 +62,7 @@ func (h *Handler) judge(
 	return findings, nil
 }
 
-// expand returns what controllers make of the workload. The object itself is charged by the webhook that
+// expand returns the objects that controllers make of the workload. The object itself is charged by the webhook that
 // enforces quotas, at the same time.
 func (s *subject) expand(manifest fitting.Manifest) (fitting.Demand, error) {
 	demand, err := fitting.Expand(manifest)
@@ -80,7 +79,7 @@ func (s *subject) expand(manifest fitting.Manifest) (fitting.Demand, error) {
 
 func oneNode(*appsv1.DaemonSet) (int64, bool) { return 1, true }
 
-// limit returns what a quota leaves, or why nobody can tell.
+// limit returns a quota's rest, or why it is unknown.
 func (h *Handler) limit(quota *definition.Definition, namespace string, knowledge ledger.Knowledge) (limit fitting.Limit, unknown string) {
 	limit = fitting.Limit{Source: fitting.Shared, Name: quota.Quota.Name, Namespaces: []string{namespace}, Spec: quota.Quota.Spec}
 	if quota.IsInvalid() {
@@ -98,7 +97,7 @@ func (h *Handler) limit(quota *definition.Definition, namespace string, knowledg
 type judging struct {
 	fitter *fitting.Fitter
 	demand fitting.Demand
-	// before is what was asked for before; nil for nothing.
+	// before is the demand before; nil for none.
 	before *fitting.Demand
 }
 
@@ -150,7 +149,7 @@ func (j *judging) asksMore(earlier, verdict fitting.Verdict) bool {
 	return j.before == nil || isShorter(earlier, verdict) || len(verdict.Refusals) > 0 && missing(&j.demand) > missing(j.before)
 }
 
-// unjudged says why nothing may be said to fit into a quota: what is made may cost more than is charged.
+// unjudged says why nothing may be said to fit into a quota: the objects may cost more than is charged.
 func (j *judging) unjudged(limit fitting.Limit) (string, error) {
 	if len(j.demand.Unread) > 0 && limitsDevices(limit) && (j.demand.Pods == nil || missing(&j.demand) > 0) {
 		return "it limits devices, and ResourceClaimTemplates aren't read", nil
@@ -175,7 +174,7 @@ func limitsDevices(limit fitting.Limit) bool {
 	return false
 }
 
-// weigh finds out how far what doesn't fit would come, and whether that is sure. It isn't if it rests on
+// weigh finds out how far a workload that doesn't fit would come, and whether that is sure. It isn't if it rests on
 // objects that may be there already.
 func (j *judging) weigh(found *finding, limit fitting.Limit) error {
 	var err error
@@ -206,8 +205,8 @@ func missing(demand *fitting.Demand) int64 {
 	return demand.Pods.Missing()
 }
 
-// asksTheSame reports whether two demands are for as many of the same objects. If other numbers of pods are wanted, they
-// aren't, though as many may be missing: of a StatefulSet that is scaled down, nobody knows which pods are.
+// asksTheSame reports whether two demands are for as many of the same objects. If other numbers of pods are wanted,
+// they aren't, though as many may be missing: of a StatefulSet that is scaled down, the missing pods aren't known.
 func asksTheSame(a, b *fitting.Demand) bool {
 	if (a.Pods == nil) != (b.Pods == nil) || !apiequality.Semantic.DeepEqual(a.Items, b.Items) {
 		return false

@@ -27,7 +27,7 @@ func unjudged(reason string) string {
 	return report.Printable(cut("not judged whether its pods fit into the quotas: "+reason, ""))
 }
 
-// words are what one finding is told by: one warning for each refusal, or one.
+// words are the words of one finding: one warning for each refusal, or one.
 func (f *finding) words(asked *subject) []string {
 	why := "; see kubectl crq why " + shortName(asked.workload.Kind, asked.workload.Name) + " -n " + asked.workload.Namespace
 	if refusals := f.verdict.Refusals; len(refusals) > 0 {
@@ -56,7 +56,7 @@ func (f *finding) words(asked *subject) []string {
 	return []string{listed(f.head(said+what), names, why)}
 }
 
-// head begins what is said of a quota.
+// head begins the words about a quota.
 func (f *finding) head(said string) string {
 	if f.onlyWarns {
 		return "quota " + f.quota + " only warns: " + would(said)
@@ -64,17 +64,17 @@ func (f *finding) head(said string) string {
 	return "quota " + f.quota + ": " + said
 }
 
-// onlyWarns is said of what a quota doesn't refuse.
+// onlyWarns is added to a finding that a quota doesn't refuse.
 const onlyWarns = " (the quota only warns)"
 
-// would makes of what will happen what would happen if the quota refused it.
+// would turns a statement about the future into one about a refusal by the quota.
 func would(said string) string {
 	return strings.NewReplacer("will be", "would be", "may be stuck", "might be stuck", "will wait", "would wait").Replace(said)
 }
 
 const notJudged = "not judged whether its pods fit: "
 
-// explanation says why what is left of a quota isn't known.
+// explanation says why the rest of a quota isn't known.
 func explanation(reason ledger.Reason) string {
 	switch reason {
 	case ledger.NotJoined:
@@ -90,7 +90,7 @@ func explanation(reason ledger.Reason) string {
 	}
 }
 
-// refused says what the API server is going to answer the workload's controller, or would if the quota didn't only warn.
+// refused predicts the API server's answer to the workload's controller, or the answer if the quota didn't only warn.
 func (f *finding) refused(refusal fitting.Refusal) string {
 	text := "its " + plural(refusal.Refused) + " will be refused: " + refusal.Message
 	if f.onlyWarns && !slices.Contains(f.certain, refusal) {
@@ -146,14 +146,14 @@ func (f *finding) hard(name corev1.ResourceName) string {
 	return limit.String()
 }
 
-// maybe makes of what is sure what may be.
+// maybe turns a certain statement into an uncertain one.
 func maybe(said string) string {
 	return strings.NewReplacer(
 		"not one pod fits", "perhaps not one pod fits", "doesn't fit", "may not fit", "will be stuck", "may be stuck",
 	).Replace(said)
 }
 
-// short says how many pods fit, and what is missing for the rest.
+// short says how many pods fit, and the shortage of the rest.
 func (f *finding) short(asked *subject) (said, what string, names []string) {
 	for _, row := range f.verdict.Rows {
 		if !row.Shortfall.IsZero() {
@@ -180,7 +180,7 @@ func (f *finding) short(asked *subject) (said, what string, names []string) {
 	return said, "short of ", names
 }
 
-// uncounted are the resources of which nobody knows how much is left.
+// uncounted are the resources whose rest is unknown.
 func (f *finding) uncounted() []string {
 	var names []string
 	for _, row := range f.verdict.Rows {
@@ -191,7 +191,7 @@ func (f *finding) uncounted() []string {
 	return names
 }
 
-// tight is what a rollout is short of for its whole surge.
+// tight are the resources that a rollout is short of for its whole surge.
 func (f *finding) tight() []string {
 	var names []string
 	for _, row := range f.verdict.Rows {
@@ -204,8 +204,7 @@ func (f *finding) tight() []string {
 	return names
 }
 
-// waits reports whether a rollout goes through with what is left of a resource, but without its whole
-// surge.
+// waits reports whether a rollout goes through with the rest of a resource, but without its whole surge.
 func waits(row fitting.Row) bool {
 	return row.Counted && row.Shortfall.IsZero() && row.WholeSurge.Cmp(row.Requested) > 0 && row.WholeSurge.Cmp(row.Available) > 0
 }
@@ -228,7 +227,8 @@ func listed(head string, names []string, tail string) string {
 	return report.Printable(cut(head, tail))
 }
 
-// cut shortens a text to what the API server passes on. The tail is left out first.
+// cut shortens a text to the length that the API server passes on. The tail is
+// left out first.
 func cut(text, tail string) string {
 	switch {
 	case len(text)+len(tail) <= report.MaxWarning:

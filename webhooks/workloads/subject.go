@@ -33,10 +33,9 @@ const liveTimeout = 500 * time.Millisecond
 
 // subject is a workload that a request asks for.
 type subject struct {
-	// workload is the object that makes pods, and reference the one that is applied: an autoscaler
-	// is another one.
+	// workload is the object that makes pods, and reference the applied object: an autoscaler is another one.
 	workload, reference corev1.ObjectReference
-	// after is what the request asks for, and before what was asked for until then; nil for nothing.
+	// after is the object with the request, and before the object without it; nil for none.
 	after  fitting.Manifest
 	before *fitting.Manifest
 	// maximum: an autoscaler's maxReplicas are asked for.
@@ -48,7 +47,8 @@ type subject struct {
 
 var errNegative = errors.New("it asks for fewer pods than none")
 
-// subject reads a request. It returns nil for one that nothing can be said of.
+// subject reads a request. It returns nil for a request that has nothing to
+// judge.
 func (h *Handler) subject(ctx context.Context, request *admissionv1.AdmissionRequest) (*subject, error) {
 	var asked *subject
 	var err error
@@ -126,8 +126,8 @@ func manifest(request *admissionv1.AdmissionRequest, object, live client.Object)
 	}
 }
 
-// scaled is a workload that the subresource scale changes. Nothing is said of one that can't be read
-// because it is gone, or of another kind.
+// scaled is a workload that the subresource scale changes. It is nil for a workload that can't be read because it is
+// gone, or of another kind.
 func (h *Handler) scaled(ctx context.Context, request *admissionv1.AdmissionRequest) (*subject, error) {
 	scale := &autoscalingv1.Scale{}
 	if err := json.Unmarshal(request.Object.Raw, scale); err != nil {
@@ -171,8 +171,8 @@ func (h *Handler) autoscaled(ctx context.Context, request *admissionv1.Admission
 	return asked, nil
 }
 
-// named is a workload that is read live, with so many pods. It is nil for one of another kind, and for
-// one that doesn't exist.
+// named is a workload that is read live, with so many pods. It is nil for a workload of another kind, or one without an
+// object.
 func (h *Handler) named(
 	ctx context.Context, kind schema.GroupVersionKind, namespace, name string, replicas int32,
 ) (*subject, error) {

@@ -30,7 +30,7 @@ import (
 // logEvery is how often at most the log tells that something isn't known.
 const logEvery = time.Minute
 
-// Watched are what admission goes by, from watches. A kind that can't be watched, because a right is
+// Watched are the objects that admission depends on, from watches. A kind that can't be watched, because a right is
 // missing, is left out: workloads are judged without it.
 type Watched struct {
 	caches cache.Cache
@@ -47,8 +47,8 @@ func NewWatched(caches cache.Cache) *Watched {
 // NeedLeaderElection says that every replica runs it.
 func (*Watched) NeedLeaderElection() bool { return false }
 
-// Start begins the watches. The manager starts what waits for its caches before, so that one that
-// never has anything holds up nobody.
+// Start begins the watches. The manager starts runnables that wait for its caches before, so a cache that never fills
+// holds up no other.
 func (w *Watched) Start(ctx context.Context) error {
 	kinds := []client.Object{
 		&corev1.LimitRange{}, &schedulingv1.PriorityClass{}, &nodev1.RuntimeClass{}, &storagev1.StorageClass{},
@@ -76,7 +76,7 @@ func (w *Watched) Of(ctx context.Context, namespace string) fitting.Surroundings
 	}
 	limitRanges, priorities := &corev1.LimitRangeList{}, &schedulingv1.PriorityClassList{}
 	runtimes, storage := &nodev1.RuntimeClassList{}, &storagev1.StorageClassList{}
-	const shared = client.UnsafeDisableDeepCopy // nobody changes them
+	const shared = client.UnsafeDisableDeepCopy // these objects are never changed
 	var unknown []string
 	for i, list := range []struct {
 		name    string
