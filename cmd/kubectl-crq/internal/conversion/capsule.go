@@ -28,8 +28,8 @@ const (
 	tenantCounts = "quota.resources.capsule.clastix.io/"
 )
 
-// tenantSpec is what a Tenant says of quotas (github.com/projectcapsule/capsule, pkg/api/resource_quota.go, in v1beta1 and
-// v1beta2 alike; rules: v0.14.0, pkg/api/rules/rule_body_types.go and resource_quota_types.go).
+// tenantSpec is the part of a Tenant's spec about quotas (github.com/projectcapsule/capsule, pkg/api/resource_quota.go,
+// in v1beta1 and v1beta2 alike; rules: v0.14.0, pkg/api/rules/rule_body_types.go and resource_quota_types.go).
 type tenantSpec struct {
 	ResourceQuotas struct {
 		Scope string                     `json:"scope"`
@@ -89,7 +89,7 @@ func addTenantRules(object *Object, spec *tenantSpec, outcome *Outcome) {
 			outcome.add(quota)
 		}
 		if len(rule.Quota) == 0 && rule.NamespaceSelector != nil {
-			object.unknown = append(object.unknown, "spec.rules") // the selector is for what else the rule says
+			object.unknown = append(object.unknown, "spec.rules") // the selector is for the other parts of the rule
 		}
 	}
 }
@@ -126,7 +126,8 @@ func addTenantCounts(object *Object, outcome *Outcome) {
 	}
 }
 
-// tenantQuota is for the namespaces of a Tenant, whatever else its labels say.
+// tenantQuota is for the namespaces of a Tenant, independently of their other
+// labels.
 func tenantQuota(object *Object, suffix string, spec corev1.ResourceQuotaSpec) *quotav1.ClusterResourceQuota {
 	tenant := object.metadata.Name
 	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: tenant + "-" + suffix}}
@@ -135,8 +136,8 @@ func tenantQuota(object *Object, suffix string, spec corev1.ResourceQuotaSpec) *
 	return quota
 }
 
-// countOf returns how ResourceQuota names what Capsule writes RESOURCE.GROUP_VERSION,
-// whatever the version, and how many are allowed. The core group has no name: pods._v1.
+// countOf returns ResourceQuota's name for Capsule's RESOURCE.GROUP_VERSION, with
+// any version, and how many are allowed. The core group has no name: pods._v1.
 func countOf(resourceVersion, value string) (corev1.ResourceName, resource.Quantity, bool) {
 	at := strings.LastIndex(resourceVersion, "_")
 	limit, err := strconv.ParseInt(value, 10, 64)

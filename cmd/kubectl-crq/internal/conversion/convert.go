@@ -84,7 +84,7 @@ func (o *Object) unusable(as kindConversion, defaultNamespace string) string {
 	return strings.Join(noQuantities(o.content["spec"]), "; ")
 }
 
-// Subject says what a note is about.
+// Subject is the subject of a note.
 type Subject string
 
 // Subjects of notes, as they begin the comment.
@@ -105,13 +105,13 @@ type Note struct {
 	Text    string
 }
 
-// Manifest is one quota that came out, and what there is to say about it.
+// Manifest is one quota that came out, with its notes.
 type Manifest struct {
 	Quota *quotav1.ClusterResourceQuota
 	Notes []Note
 }
 
-// Outcome is what became of one object.
+// Outcome is the result for one object.
 type Outcome struct {
 	// Source names the object for people.
 	Source string
@@ -124,14 +124,14 @@ func (o *Outcome) note(subject Subject, text string) {
 	o.Notes = append(o.Notes, Note{Subject: subject, Text: text})
 }
 
-// add adds a quota, with what there is to say about it alone.
+// add adds a quota, with the notes about it alone.
 func (o *Outcome) add(quota *quotav1.ClusterResourceQuota, notes ...Note) {
 	quota.TypeMeta = metav1.TypeMeta{APIVersion: quotav1.GroupVersion.String(), Kind: "ClusterResourceQuota"}
 	o.Manifests = append(o.Manifests, Manifest{Quota: quota, Notes: notes})
 }
 
-// report notes what is left of an object, each field that is known once, with
-// what to do about it.
+// report notes the fields that are left of an object, each known field once, with
+// the advice.
 func (o *Outcome) report(object *Object, as kindConversion) {
 	slices.Sort(object.unknown)
 	for _, path := range object.unknown {
@@ -145,14 +145,14 @@ func (o *Outcome) report(object *Object, as kindConversion) {
 	}
 }
 
-// inRuleQuota matches what is in a quota of a Tenant's rule.
+// inRuleQuota matches the fields in a quota of a Tenant's rule.
 var inRuleQuota = regexp.MustCompile(`^spec\.rules\[\d+\]\.quota\[`)
 
 // maxUnknown is after how many fields a strict decoder notes no more.
 const maxUnknown = 100
 
-// noteOn says what becomes of a field that is left: what is known of it or of the nearest field above it; that it, or
-// the first below it that has a place, belongs there; or nothing.
+// noteOn returns the note on a field that is left: the note on it or on the nearest field above it; that it, or the
+// first below it that has a place, belongs there; or nothing.
 func (o *Object) noteOn(path string, as kindConversion) Note {
 	var nearest fieldNote
 	for _, about := range slices.Concat(ofAnyKind, as.fields) {
@@ -176,7 +176,7 @@ func (o *Object) noteOn(path string, as kindConversion) Note {
 	return Note{Lost, cmp.Or(misplaced, path+": a ClusterResourceQuota has nothing for it")}
 }
 
-// Total counts what became of all objects.
+// Total counts the outcomes of all objects.
 type Total struct{ Quotas, Refused, Lost int }
 
 // Sum returns the total of the outcomes.

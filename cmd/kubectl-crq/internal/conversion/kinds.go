@@ -31,7 +31,7 @@ type kindConversion struct {
 	// versions are those whose fields are known, the newest one last.
 	versions []string
 	convert  func(object *Object, outcome *Outcome) error
-	// fields are those that may be left, and why.
+	// fields are the fields that may be left, and why.
 	fields []fieldNote
 	// places are the paths of the fields that may stand at a wrong one.
 	places []string
@@ -111,7 +111,7 @@ func (o *Object) withSpec(outcome *Outcome) (*quotav1.ClusterResourceQuota, erro
 	return quota, nil
 }
 
-// What OpenShift counts under a name of its own, and Kubernetes by its resource.
+// OpenShift counts image streams under a name of its own, and Kubernetes by their resource.
 const (
 	openShiftImageStreams = corev1.ResourceName("openshift.io/imagestreams")
 	countedImageStreams   = corev1.ResourceName("count/imagestreams.image.openshift.io")
@@ -186,8 +186,8 @@ func convertKubeVirt(object *Object, outcome *Outcome) error {
 	return nil
 }
 
-// convertMachines replaces the limits on virtual machines. How many there may be is counted by
-// their own resource; what they were asked to have isn't counted.
+// convertMachines replaces the limits on virtual machines. Their number is counted by their own resource; the resources
+// that they request aren't counted.
 func convertMachines(spec *quotav1.ResourceQuotaSpec, outcome *Outcome) {
 	for _, name := range slices.Sorted(maps.Keys(spec.Hard)) {
 		limit := spec.Hard[name]
@@ -201,7 +201,8 @@ func convertMachines(spec *quotav1.ResourceQuotaSpec, outcome *Outcome) {
 	}
 }
 
-// countInstead replaces a limit by a count of the resource. A quota with scopes counts only what can be in a scope.
+// countInstead replaces a limit by a count of the resource. A quota with scopes counts only objects that can be in a
+// scope.
 func countInstead(spec *quotav1.ResourceQuotaSpec, name, counted corev1.ResourceName, outcome *Outcome, peer string) {
 	limit := spec.Hard[name]
 	delete(spec.Hard, name)

@@ -15,7 +15,7 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// Object is one object of the input, or what couldn't be read.
+// Object is one object of the input, or a text that couldn't be read.
 type Object struct {
 	// origin is where the object was read, as in "tenants.yaml, document 2".
 	origin  string
@@ -25,7 +25,7 @@ type Object struct {
 	metadata metadata
 	// unknown are the fields that no conversion has a place for.
 	unknown []string
-	// note says why there is no object. Its text is the one that couldn't be read.
+	// note says why there is no object. Its text is the unreadable one.
 	note Note
 	text string
 }
@@ -45,7 +45,7 @@ func newObject(origin string, content map[string]any) Object {
 	}
 }
 
-// NoObject stands for what couldn't be read, or wasn't on purpose.
+// NoObject stands for an object that couldn't be read, or was skipped on purpose.
 func NoObject(subject Subject, origin, why string) Object {
 	return Object{origin: origin, note: Note{subject, why}}
 }
@@ -66,8 +66,8 @@ func (o *Object) named() string {
 // String names the object for people, as in "Tenant solar (tenants.yaml)".
 func (o *Object) String() string { return fmt.Sprintf("%s (%s)", o.named(), o.origin) }
 
-// decode reads a top-level field into a type that has the fields that are converted, and notes what it has besides.
-// The case of names matters, as it does to the API server.
+// decode reads a top-level field into a type that has the converted fields, and notes the other ones. The case of names
+// matters, as it does to the API server.
 func (o *Object) decode(field string, into any) error {
 	given, err := json.Marshal(o.content[field])
 	if err != nil {
@@ -104,7 +104,7 @@ func walk(at string, value any, visit func(at string, value any)) {
 	}
 }
 
-// first returns the first thing that there is to say of a value or what is below it.
+// first returns the first result of say for a value or a value below it.
 func first(at string, value any, say func(at string, value any) string) (said string) {
 	walk(at, value, func(at string, value any) {
 		if said == "" {

@@ -22,7 +22,7 @@ import (
 )
 
 // Read returns the objects in YAML documents or JSON texts, with the items of
-// lists in their place. What can't be read is an Object that says why.
+// lists in their place. A text that can't be read is an Object with the reason.
 func Read(file string, content []byte) []Object {
 	// PowerShell writes UTF-16.
 	content, _, err := transform.Bytes(unicode.BOMOverride(encoding.Nop.NewDecoder()), content)
@@ -111,7 +111,7 @@ func parse(document []byte) (any, error) {
 	return content, nil
 }
 
-// isWhole reports whether a document is all of the text. The parser passes over what follows.
+// isWhole reports whether a document is all of the text. The parser passes over the rest.
 func isWhole(text []byte) bool {
 	decoder := goyaml.NewDecoder(bytes.NewReader(text))
 	var content any

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// fieldNote is what there is to say about a field that is left.
+// fieldNote is the note on a field that is left.
 type fieldNote struct {
 	prefix  string
 	subject Subject
@@ -75,7 +75,7 @@ func wrongType(path, expected, given string) string {
 	return fmt.Sprintf("%s: expected %s, not %s", path, cmp.Or(words[expected], "a number"), cmp.Or(words[given], "a number"))
 }
 
-// thenConvert reads what a command has written.
+// thenConvert reads the output of a command.
 const thenConvert = " | kubectl crq convert -f -"
 
 const (
@@ -135,7 +135,7 @@ func neverInScope(name corev1.ResourceName, limit string, counted corev1.Resourc
 		"put %s into a quota without scopes", name, limit, plurals[counted], counted)
 }
 
-// plurals are what people call what is counted instead.
+// plurals are people's names for the resources that are counted instead.
 //
 //nolint:gochecknoglobals // a table
 var plurals = map[corev1.ResourceName]string{countedMachines: "virtual machines", countedImageStreams: "image streams"}
@@ -214,7 +214,7 @@ func unknownVersion(kind schema.GroupVersionKind, versions []string) string {
 		kind.Version, versions[len(versions)-1], strings.ToLower(kind.Kind), versions[len(versions)-1], kind.Group)
 }
 
-// plain keeps a comment in its line, whatever the input has put into it.
+// plain keeps a comment in its line, even if the input has line breaks.
 func plain(text string) string {
 	quoted := strconv.QuoteToASCII(text)
 	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])

@@ -29,7 +29,7 @@ var templates = []struct {
 	{regexp.MustCompile(`\$\{|\$\(`), "with placeholders: render it first, such as by envsubst <FILE"},
 }
 
-// template returns which kind of template a text is, and what to do about it; it is empty for none.
+// template returns the kind of template that a text is, and the advice; it is empty for none.
 func template(text string) string {
 	for _, one := range templates {
 		if one.mark.MatchString(text) {
@@ -39,7 +39,7 @@ func template(text string) string {
 	return ""
 }
 
-// template returns what keeps an object's name, labels and spec from being final. Any text may be in an annotation.
+// template returns the reason why an object's name, labels and spec aren't final. Any text may be in an annotation.
 func (o *Object) template() string {
 	final := []any{o.metadata.Name, o.metadata.Namespace, o.content["spec"]}
 	if of, isObject := o.content["metadata"].(map[string]any); isObject {
@@ -93,7 +93,8 @@ func meant(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	return kind, false
 }
 
-// unseen says what keeps an object of a kind that isn't converted from being passed over, or that nothing does.
+// unseen returns the note on an object of a kind that isn't converted: why it can't
+// be passed over, or that it is skipped.
 func (o *Object) unseen() Note {
 	if near, found := meant(o.kind); found {
 		return Note{Refused, misspelt(near)}
@@ -138,7 +139,7 @@ func (o *Object) quotas() []string {
 	return slices.Compact(found)
 }
 
-// hasBody is false for what only refers to an object.
+// hasBody is false for a reference to an object.
 func hasBody(fields map[string]any) bool {
 	for _, field := range fields {
 		if _, isObject := field.(map[string]any); isObject {

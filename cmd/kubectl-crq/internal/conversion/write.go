@@ -18,8 +18,8 @@ import (
 // separator stands between the documents.
 const separator = "---\n"
 
-// YAML returns the quotas as documents, each below what there is to say about
-// it. What became no quota is a comment where it would stand.
+// YAML returns the quotas as documents, each below its notes. An object that
+// became no quota is a comment in its place.
 func YAML(outcomes []Outcome) ([]byte, error) {
 	var blocks [][]byte
 	for _, outcome := range outcomes {
@@ -75,7 +75,8 @@ func document(quota *quotav1.ClusterResourceQuota) ([]byte, error) {
 	return text, nil
 }
 
-// fieldsOf returns what is to be applied: no status, and no time of creation.
+// fieldsOf returns the fields that must be applied: no status, and no time of
+// creation.
 func fieldsOf(quota *quotav1.ClusterResourceQuota) (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(quota)
 	if err != nil {

@@ -35,8 +35,8 @@ func reasonsOfRefusals() []string {
 	return []string{"FailedCreate", util.FailedRSCreateReason, "FailedBinding", "FailedResourceClaimCreation"}
 }
 
-// RefusedOf returns what the events since then and the object's conditions say of refused creations for it, the latest
-// first.
+// RefusedOf returns the refused creations for an object by the events since then and the object's conditions, the
+// latest first.
 func RefusedOf(object client.Object, kind string, events []corev1.Event, since time.Time) []Refused {
 	var found []Refused
 	for i := range events {
@@ -56,7 +56,7 @@ func RefusedOf(object client.Object, kind string, events []corev1.Event, since t
 	return found
 }
 
-// RefusedByName returns what the events in a namespace say of a refused object that doesn't exist, the latest first.
+// RefusedByName returns the refusals of an object that doesn't exist by the events in a namespace, the latest first.
 func RefusedByName(resource schema.GroupResource, name string, events []corev1.Event) []Refused {
 	var found []Refused
 	for i := range events {
@@ -111,7 +111,8 @@ func ofEvent(event *corev1.Event) Refused {
 	return refused
 }
 
-// ofConditions returns what conditions say. They hold as long as the controller is refused, and don't say how often.
+// ofConditions returns the refusals in conditions. They hold as long as the controller is refused, and don't say how
+// often.
 func ofConditions(object client.Object) []Refused {
 	var found []Refused
 	note := func(isRefusal bool, message string, at metav1.Time) {
@@ -147,10 +148,11 @@ func (r Refused) isLike(other Refused) bool {
 	return r.Reason == other.Reason && r.Quota == other.Quota && r.Missing == other.Missing
 }
 
-// madeUp is the name of what is refused, or the end of one that a controller has made up: each attempt has another one.
+// madeUp is the name of the refused object, or the end of a name that a controller has made up: each attempt has
+// another one.
 var madeUp = regexp.MustCompile(`"[^"]+" is |-([bcdfghj-np-tv-z24-9]{5}|\d+)\b`)
 
-// Join adds a refusal to those that are like it: the latest one speaks for them.
+// Join adds a refusal to similar ones: the latest one speaks for them.
 func Join(known []Refused, next Refused) []Refused {
 	at := slices.IndexFunc(known, next.isLike)
 	if at < 0 {

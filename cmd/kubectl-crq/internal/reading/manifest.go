@@ -18,8 +18,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
-// Manifest reads what is there of an object, and returns what applying it makes of
-// the two. The note isn't empty where it may not be read: it is taken for new.
+// Manifest reads the live object, and returns the result of applying the manifest
+// to it. The note isn't empty where it may not be read: it is taken for new.
 func (r *Reader) Manifest(ctx context.Context, object Object) (manifest fitting.Manifest, note string, err error) {
 	if err := strict(object); err != nil {
 		return fitting.Manifest{}, "", err
@@ -76,13 +76,13 @@ func (r *Reader) live(ctx context.Context, object Object) (live *unstructured.Un
 	return nil, "", fmt.Errorf("reading %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 }
 
-// applied returns what kubectl apply would make of the live object: what the
-// manifest says, without what the manifest said the last time and no longer says,
-// and with what others have set.
+// applied returns the object that kubectl apply would make of the live object:
+// the manifest's fields, without fields that the manifest had the last time and
+// no longer has, and with fields that others have set.
 func (r *Reader) applied(object, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	kind := object.GroupVersionKind()
 	if !r.types.Known(kind) {
-		return object, nil // Nobody looks into it.
+		return object, nil // its content isn't used
 	}
 	merged, err := r.merge(object, live)
 	if err != nil {

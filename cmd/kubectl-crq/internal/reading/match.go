@@ -19,7 +19,7 @@ import (
 type Requirement struct {
 	// Text is as people read it: "label team=payments".
 	Text string
-	// Has is what the namespace has of that name, likewise; empty for nothing.
+	// Has is the namespace's value of that name, likewise; empty for nothing.
 	Has string
 }
 

@@ -31,8 +31,8 @@ type Target struct {
 // errNothing is returned where there is no object at all.
 var errNothing = errors.New("no objects found in the manifests")
 
-// Read reads the namespaced objects of the manifests. The notes tell what was
-// assumed, and what was left out.
+// Read reads the namespaced objects of the manifests. The notes describe the
+// assumptions, and the objects that were left out.
 func Read(from *resource.FilenameOptions, target Target, mapper meta.RESTMapper) (objects []Object, notes []string, err error) {
 	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, from).Flatten().Do().Infos()
 	if err != nil {
@@ -54,7 +54,7 @@ func Read(from *resource.FilenameOptions, target Target, mapper meta.RESTMapper)
 // object that is there twice counts once: it is applied twice.
 func placed(read []*unstructured.Unstructured, target Target, mapper meta.RESTMapper) (objects []Object, notes []string, err error) {
 	defined := definitions(read)
-	at := map[string]int{} // what an object is -> its place in objects
+	at := map[string]int{} // object's identity -> its place in objects
 	for _, object := range read {
 		mapping, note, err := mappingOf(object, defined, mapper)
 		if err != nil {
@@ -91,7 +91,7 @@ func place(object *unstructured.Unstructured, target Target) error {
 	return nil
 }
 
-// mapping tells what resource a kind is.
+// mapping is the resource of a kind.
 type mapping struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
@@ -119,7 +119,8 @@ func mappingOf(
 	return mapping{resource: plural, namespaced: true}, guessed(kind, plural), nil
 }
 
-// definitions returns what the CustomResourceDefinitions among the objects define.
+// definitions returns the mappings of the CustomResourceDefinitions among the
+// objects.
 func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]mapping {
 	defined := map[schema.GroupKind]mapping{}
 	for _, object := range objects {

@@ -18,14 +18,14 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
-// Nodes is on how many nodes a DaemonSet runs, if somebody said so.
+// Nodes is on how many nodes a DaemonSet runs, if the user said so.
 type Nodes struct {
 	Said  bool
 	Count int64
 }
 
-// Present reads what a namespace holds of what workloads made. What may not be
-// read is noted, and taken for new.
+// Present reads the objects in a namespace that workloads made. Objects that the
+// user may not read are noted, and taken for new.
 func (r *Reader) Present(ctx context.Context, namespace string) (present fitting.Present, notes []string, err error) {
 	pods, sets, claims, templates := &corev1.PodList{}, &appsv1.ReplicaSetList{}, &corev1.PersistentVolumeClaimList{},
 		&resourceapi.ResourceClaimTemplateList{}
@@ -69,8 +69,8 @@ func presentOf(
 	return present
 }
 
-// NodesOf returns what tells on how many nodes a DaemonSet runs: what was said
-// counts, and else the nodes that can be read.
+// NodesOf returns the function that counts the nodes on which a DaemonSet runs:
+// the user's number counts, and else the nodes that can be read.
 func (r *Reader) NodesOf(ctx context.Context, said Nodes) (func(*appsv1.DaemonSet) (int64, bool), error) {
 	if said.Said {
 		return func(*appsv1.DaemonSet) (int64, bool) { return said.Count, true }, nil

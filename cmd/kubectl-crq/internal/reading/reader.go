@@ -34,8 +34,8 @@ func NewReader(client client.Reader, types *fitting.Types) *Reader {
 	return &Reader{client: client, types: types}
 }
 
-// MissingNamespaceError is returned for a namespace that doesn't exist: nobody
-// knows yet which quotas will cover it.
+// MissingNamespaceError is returned for a namespace that doesn't exist: the
+// quotas that will cover it aren't known yet.
 type MissingNamespaceError struct{ Namespace string }
 
 // Error implements error.
@@ -84,7 +84,7 @@ func (r *Reader) exists(ctx context.Context, namespace string) error {
 	return fmt.Errorf("reading namespace %s: %w", namespace, err)
 }
 
-// Unread is what the reader was not allowed to read.
+// Unread names the objects that the reader was not allowed to read.
 type Unread struct {
 	LimitRanges, PriorityClasses, RuntimeClasses, StorageClasses bool
 }
@@ -99,8 +99,8 @@ type round struct {
 	refused []string
 }
 
-// Surroundings reads what admission goes by in the namespaces, as far as it can
-// be read.
+// Surroundings reads the objects that admission depends on in the namespaces, as
+// far as they can be read.
 func (r *Reader) Surroundings(ctx context.Context, namespaces []string) (found fitting.Surroundings, unread Unread, err error) {
 	round := r.newRound()
 	ranges := make([]corev1.LimitRangeList, len(namespaces))
@@ -125,7 +125,7 @@ func (r *round) classes(into *fitting.Surroundings) {
 	list(r, "storageclasses", &storagev1.StorageClassList{}, func(l *storagev1.StorageClassList) { into.StorageClasses = l.Items })
 }
 
-// unread returns what the user may not read, after wait.
+// unread returns the objects that the user may not read, after wait.
 func (r *round) unread() Unread {
 	refused := func(resource string) bool { return slices.Contains(r.refused, resource) }
 	return Unread{

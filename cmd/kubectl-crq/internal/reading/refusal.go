@@ -14,13 +14,14 @@ import (
 
 // Reasons of refusals besides those of events.
 const (
-	// NotCovered: the object consumes what is limited by default, and no quota covers it.
+	// NotCovered: the object consumes a resource that is limited by default, and
+	// no quota covers it.
 	NotCovered = "NotCovered"
 	// RefusedElsewhere: no quota refused it.
 	RefusedElsewhere = "RefusedElsewhere"
 )
 
-// Words are what the message of a refused request says.
+// Words are the parts of a refused request's message.
 type Words struct {
 	// Reason is one of QuotaExceeded, RequestIncomplete, UsageUnknown and TooMuchInDoubt, as of events, or one
 	// of those above.
@@ -28,12 +29,13 @@ type Words struct {
 	// Quota is the name of a ClusterResourceQuota or of a ResourceQuota: both refuse in the same words. It is
 	// empty if no quota refused.
 	Quota string
-	// Requested, Used and Limited are those of an exceeded quota. If the namespace holds too much in doubt, Used
-	// is what it holds so, and Limited what it may.
+	// Requested, Used and Limited are those of an exceeded quota. If the namespace holds too much in doubt, Used is the
+	// amount that it holds so, and Limited the amount that it may.
 	Requested, Used, Limited corev1.ResourceList
-	// Missing is what the request must say, as in "requests.cpu for: main".
+	// Missing is the list of fields that the request must have, as in
+	// "requests.cpu for: main".
 	Missing string
-	// Text is the message without the words of those who pass it on.
+	// Text is the message without the words of components that pass it on.
 	Text string
 }
 
@@ -85,7 +87,7 @@ func parseExceeded(rest string) (Words, bool) {
 
 const requestedWords, usedWords = ", requested: ", ", used: "
 
-// parseCutOff reads what is left of a message that was too long for an event: the quota's name, and what was requested
+// parseCutOff reads the rest of a message that was too long for an event: the quota's name, and the requested amounts
 // if the list is whole.
 func parseCutOff(rest string) (Words, bool) {
 	name, list, found := strings.Cut(rest, requestedWords)
@@ -179,7 +181,8 @@ func parseUnknown(rest string) (Words, bool) {
 // isName reports whether a text may be the name of a quota.
 func isName(text string) bool { return text != "" && !strings.ContainsAny(text, " ,:;=\"") }
 
-// plainText cuts the words of controllers. The words of admission say who refused.
+// plainText cuts the words of controllers. The words of admission name the
+// component that refused.
 func plainText(message string) string {
 	message = strings.TrimSpace(message)
 	for _, before := range []string{"(combined from similar events): ", "Error creating: ", "Error creating job: "} {

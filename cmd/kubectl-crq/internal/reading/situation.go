@@ -30,10 +30,10 @@ import (
 type Situation struct {
 	Subject   Subject
 	Namespace string
-	// Chain begins with the subject and goes on with what its controller made or scales: an autoscaler's
+	// Chain begins with the subject and goes on with the objects that its controller made or scales: an autoscaler's
 	// target, a Deployment's current ReplicaSet, a CronJob's newest Job. It is empty if the subject doesn't exist.
 	Chain []client.Object
-	// Target is what is known of an autoscaler's target.
+	// Target is the state of an autoscaler's target.
 	Target ScaleTarget
 	// Events of the namespace that may be about refusals.
 	Events []corev1.Event
@@ -41,7 +41,8 @@ type Situation struct {
 	Pods   []corev1.Pod
 	Claims []corev1.PersistentVolumeClaim
 	Limits Limits
-	// Present and Surroundings are as for fit, but hold only what matters here.
+	// Present and Surroundings are as for fit, but hold only the objects that
+	// matter here.
 	Present      fitting.Present
 	Surroundings fitting.Surroundings
 	Unread       Unread
@@ -49,7 +50,7 @@ type Situation struct {
 	Forbidden []string
 }
 
-// ScaleTarget is what is known of an autoscaler's target.
+// ScaleTarget is the state of an autoscaler's target.
 type ScaleTarget string
 
 const (
@@ -57,7 +58,7 @@ const (
 	TargetRead ScaleTarget = ""
 	// TargetMissing: it doesn't exist.
 	TargetMissing ScaleTarget = "doesn't exist"
-	// TargetForeign: it is of a kind that somebody else's controller looks after.
+	// TargetForeign: it is of a kind that a foreign controller looks after.
 	TargetForeign ScaleTarget = "is of a kind that this command doesn't know"
 )
 
@@ -78,7 +79,7 @@ func (s *Situation) Workload() (client.Object, bool) {
 // Maker returns the link whose controller creates the pods.
 func (s *Situation) Maker() client.Object { return s.Chain[len(s.Chain)-1] }
 
-// TemplateOf returns the template of a workload's pods, or what a pod would be made of; nil for other objects.
+// TemplateOf returns the template of a workload's pods, or a template with the spec of a pod; nil for other objects.
 func TemplateOf(object client.Object) *corev1.PodTemplateSpec {
 	switch object := object.(type) {
 	case *appsv1.Deployment:
@@ -114,7 +115,8 @@ func (r *Reader) Situation(ctx context.Context, namespace string, subject Subjec
 	return found, r.follow(ctx, found)
 }
 
-// readNamespace reads in one round the object, and what doesn't depend on it.
+// readNamespace reads in one round the object, and everything that doesn't depend
+// on it.
 func (r *Reader) readNamespace(ctx context.Context, found *Situation) error {
 	in := client.InNamespace(found.Namespace)
 	object, err := empty(found.Subject.GroupVersionKind)
@@ -171,7 +173,7 @@ func living() fields.Selector {
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
 }
 
-// isUnlisted reports whether the user may not list what there is, so that only statuses tell how much that is.
+// isUnlisted reports whether the user may not list the present objects, so that only statuses have their number.
 func (s *Situation) isUnlisted() bool {
 	return slices.ContainsFunc([]string{"pods", "replicasets", "persistentvolumeclaims"}, func(resource string) bool {
 		return slices.Contains(s.Forbidden, resource)
@@ -199,7 +201,8 @@ func (r *Reader) Holders(ctx context.Context, names []string) ([]*quotav1.Cluste
 	return read, group.Wait() //nolint:wrapcheck // wrapped above
 }
 
-// follow reads what the last link of the chain made or scales, and what that did.
+// follow reads the object that the last link of the chain made or scales, and the
+// next ones.
 func (r *Reader) follow(ctx context.Context, found *Situation) error {
 	for {
 		var next client.Object
@@ -250,7 +253,8 @@ func madeBy[L client.ObjectList, T any, P interface {
 	return made, nil
 }
 
-// target returns what an autoscaler scales; nil if nobody can look at that.
+// target returns the object that an autoscaler scales; nil if it can't be looked
+// at.
 func (r *Reader) target(ctx context.Context, found *Situation, scaler *autoscalingv2.HorizontalPodAutoscaler) (client.Object, error) {
 	reference := scaler.Spec.ScaleTargetRef
 	kind, known := kindLike(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind).GroupKind())

@@ -20,13 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Subject is an object that somebody asks about.
+// Subject is an object that the user asks about.
 type Subject struct {
 	schema.GroupVersionKind
 	Name string
 }
 
-// Kinds returns the kinds that somebody may ask about.
+// Kinds returns the kinds that the user may ask about.
 func Kinds() []schema.GroupVersionKind {
 	apps, batch, core := appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, corev1.SchemeGroupVersion
 	return []schema.GroupVersionKind{
