@@ -24,7 +24,7 @@ const indent = "  "
 // Description is all that is told of one quota.
 type Description struct {
 	Quota *quotav1.ClusterResourceQuota
-	// Selector is what its namespaces are selected by.
+	// Selector selects its namespaces.
 	Selector string
 	// Events are about the quota, the oldest first.
 	Events []corev1.Event
@@ -63,7 +63,8 @@ func Describe(of Description, style Style, now time.Time) string {
 	return text.String()
 }
 
-// modeText says what is done with requests that don't fit; empty if they are refused.
+// modeText describes the treatment of requests that don't fit; empty if they are
+// refused.
 func modeText(enforcement quotav1.Enforcement) string {
 	if enforcement.Mode == quotav1.EnforcementDeny {
 		return ""
@@ -122,7 +123,7 @@ func conditionsTable(quota *quotav1.ClusterResourceQuota, style Style, now time.
 	return made
 }
 
-// conditionColour tells what is as it should be from what isn't.
+// conditionColour returns a different colour for a condition with a problem.
 func conditionColour(condition metav1.Condition) colour {
 	wanted := metav1.ConditionFalse
 	if condition.Type == quotav1.ConditionReady || condition.Type == quotav1.ConditionEnforced {

@@ -14,27 +14,27 @@ import (
 // Coverage is one quota that covers a namespace.
 type Coverage struct {
 	Quota string
-	// By is what of the namespace's labels and annotations the quota selects it
-	// by; empty where that can't be read.
+	// By has the labels and annotations of the namespace by which the quota
+	// selects it; empty if they can't be read.
 	By []string
 	// Scopes of the quota.
 	Scopes        []corev1.ResourceQuotaScope
 	ScopeSelector *corev1.ScopeSelector
 	Figures       []Figure
-	// Here is what this namespace uses.
+	// Here is the use of this namespace.
 	Here corev1.ResourceList
-	// Notes are what must be known besides.
+	// Notes are additional facts.
 	Notes []string
 }
 
 // NearMiss is a quota that would cover the namespace but for one requirement.
 type NearMiss struct {
 	Quota string
-	// Wants is the requirement, and Has what the namespace has instead.
+	// Wants is the requirement, and Has the namespace's value instead.
 	Wants, Has string
 }
 
-// Explanation tells what limits a namespace.
+// Explanation has the limits of a namespace.
 type Explanation struct {
 	Namespace string
 	// Labels of the namespace.

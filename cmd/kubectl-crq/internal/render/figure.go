@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// unknown stands for what hasn't been counted.
+	// unknown stands for an amount that hasn't been counted.
 	unknown = "?"
 	// nothing stands where kubectl would say so, too.
 	nothing = "<none>"
@@ -26,11 +26,11 @@ const (
 	full       = 100
 )
 
-// Figure is what there is of one resource under a quota.
+// Figure has the amounts of one resource under a quota.
 type Figure struct {
 	Resource             corev1.ResourceName
 	Used, Reserved, Hard resource.Quantity
-	// Counted is false while nobody knows what is used.
+	// Counted is false while the use is unknown.
 	Counted bool
 }
 
@@ -66,14 +66,14 @@ func peakText(peak quotav1.Peak) string {
 	return peak.Amount.String()
 }
 
-// charged is what counts against the limit.
+// charged is the amount that counts against the limit.
 func (f Figure) charged() resource.Quantity {
 	sum := f.Used.DeepCopy()
 	sum.Add(f.Reserved)
 	return sum
 }
 
-// available is what can still be created, never below zero.
+// available is the amount that can still be created, never below zero.
 func (f Figure) available() resource.Quantity {
 	left := f.Hard.DeepCopy()
 	left.Sub(f.charged())
@@ -89,8 +89,8 @@ func (f Figure) full() bool {
 	return f.Counted && left.IsZero()
 }
 
-// percent is the share of the limit that is charged, rounded down; what is limited
-// to nothing is full.
+// percent is the share of the limit that is charged, rounded down; a limit of
+// zero is full.
 func (f Figure) percent() int {
 	if f.Hard.IsZero() {
 		return full
@@ -123,8 +123,8 @@ func (f Figure) text(amount resource.Quantity) string {
 	return amount.String()
 }
 
-// figuresTable has a line for each figure, to be indented: what fields returns, the
-// percentage, and a bar where there is room.
+// figuresTable has a line for each figure, to be indented: the result of fields,
+// the percentage, and a bar if there is room.
 func figuresTable(figures []Figure, style Style, headings []string, fields func(Figure) []string) *table {
 	build := func(bar int) *table {
 		made := &table{}
@@ -145,8 +145,8 @@ func (f Figure) percentText() string {
 	return strconv.Itoa(f.percent()) + "%"
 }
 
-// A bar is drawn with as many columns as the terminal leaves, between these. What
-// is reserved looks different without colours, too.
+// A bar is drawn with as many columns as the terminal leaves, between these.
+// Reserved amounts look different without colours, too.
 const (
 	minBar = 10
 	maxBar = 30
@@ -156,7 +156,7 @@ const (
 	freeMark     = "░"
 )
 
-// bar draws what is used, then what is reserved, then what is left.
+// bar draws the used part, then the reserved part, then the rest.
 func (s Style) bar(f Figure, width int) cell {
 	used, reserved := f.marks(width)
 	free := width - used - reserved
@@ -167,8 +167,8 @@ func (s Style) bar(f Figure, width int) cell {
 	}
 }
 
-// marks tells how many columns of a bar are used and how many reserved. Whatever is
-// more than nothing has one at least: used, reserved, and what is left.
+// marks returns how many columns of a bar are used and how many reserved. Any
+// amount above zero has one at least: used, reserved, and the rest.
 func (f Figure) marks(width int) (used, reserved int) {
 	if !f.Counted || width < minBar {
 		return 0, 0
@@ -198,8 +198,8 @@ func share(part, whole resource.Quantity, of int) int {
 	return int(math.Round(part.AsApproximateFloat64() / whole.AsApproximateFloat64() * float64(of)))
 }
 
-// barWidth is what the terminal leaves for a bar beside a table of this width; 0
-// where that is too little.
+// barWidth is the width that the terminal leaves for a bar beside a table of this
+// width; 0 if that is too little.
 func (s Style) barWidth(beside int) int {
 	room := s.Width - beside - gap
 	if room < minBar {

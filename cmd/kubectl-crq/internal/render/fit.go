@@ -33,9 +33,9 @@ type FitRow struct {
 	Resource   string   `json:"resource"`
 	// Requested must be free at some moment.
 	Requested string `json:"requested"`
-	// InTheEnd is what is taken when everything is done.
+	// InTheEnd is the amount that is taken when everything is done.
 	InTheEnd string `json:"inTheEnd"`
-	// WithSurge is what rollouts take if they can.
+	// WithSurge is the amount that rollouts take if they can.
 	WithSurge string `json:"withSurge"`
 	Available string `json:"available,omitempty"`
 	Shortfall string `json:"shortfall,omitempty"`
@@ -43,14 +43,14 @@ type FitRow struct {
 	Advisory bool `json:"advisory,omitempty"`
 }
 
-// FitRefusal is what is refused whatever is available.
+// FitRefusal is an object that is refused independently of the available amounts.
 type FitRefusal struct {
 	Manifest string `json:"manifest"`
 	Refused  string `json:"refused"`
 	Message  string `json:"message"`
 }
 
-// FitCounted is what was counted of a manifest.
+// FitCounted has the counted amounts of a manifest.
 type FitCounted struct {
 	Manifest string `json:"manifest"`
 	Makes    string `json:"makes"`
@@ -60,7 +60,7 @@ type FitCounted struct {
 	When     string `json:"when"`
 }
 
-// FitText returns the answer for people. A wide one lists what was counted.
+// FitText returns the answer for people. A wide one lists the counted amounts.
 func FitText(of *Fit, wide bool, style Style) string {
 	MakeVisible(of)
 	var text strings.Builder

@@ -26,7 +26,7 @@ const (
 	RolloutStuck = "RolloutStuck"
 	// ReplicaSetEmpty: the ReplicaSet has no pods and wants none.
 	ReplicaSetEmpty = "ReplicaSetEmpty"
-	// ServiceWithoutEndpoints: nobody answers behind the Service.
+	// ServiceWithoutEndpoints: no endpoint answers behind the Service.
 	ServiceWithoutEndpoints = "ServiceWithoutEndpoints"
 	// LoadBalancerWithoutEndpoints: nor behind the load balancer.
 	LoadBalancerWithoutEndpoints = "LoadBalancerWithoutEndpoints"
@@ -36,16 +36,16 @@ const (
 	ClaimUnbound = "ClaimUnbound"
 )
 
-// Reclaim is what holds quota and does nothing.
+// Reclaim has the objects that hold quota and do nothing.
 type Reclaim struct {
 	metav1.TypeMeta `json:",inline"`
 	Namespaces      []ReclaimNamespace `json:"namespaces"`
-	// LookedFor is what was looked for, if nothing was found.
+	// LookedFor are the causes that were looked for, if nothing was found.
 	LookedFor []string `json:"lookedFor,omitempty"`
 	Notes     []string `json:"notes"`
 }
 
-// ReclaimNamespace is what was found in one namespace.
+// ReclaimNamespace has the objects that were found in one namespace.
 type ReclaimNamespace struct {
 	Namespace string `json:"namespace"`
 	// Tightest is the resource of which least is left; the findings that free most of it come first.
@@ -57,7 +57,7 @@ type ReclaimNamespace struct {
 type Tightest struct {
 	Quota    string              `json:"quota"`
 	Resource corev1.ResourceName `json:"resource"`
-	// Percent is what is used and reserved of the limit.
+	// Percent is the used and reserved part of the limit.
 	Percent int `json:"percent"`
 }
 
@@ -65,19 +65,20 @@ type Tightest struct {
 type Finding struct {
 	ObjectName `json:",inline"`
 	Finding    string `json:"finding"`
-	// Message says what it doesn't do.
+	// Message describes the object's idleness.
 	Message string `json:"message"`
 	// Since is when it began at the latest; nil if nothing says.
 	Since *metav1.Time `json:"since,omitempty"`
-	// Frees is what each quota would get back.
+	// Frees are the amounts that each quota would get back.
 	Frees []Freed `json:"frees"`
-	// Command would free it. Nobody has executed it. It is empty if none is known to be safe.
+	// Command would free it. It has not been executed. It is empty if none is known to be safe.
 	Command string `json:"command,omitempty"`
-	// Caution is what else the command does; without a command, what to look at.
+	// Caution describes the command's other effects; without a command, it is the
+	// advice.
 	Caution string `json:"caution,omitempty"`
 }
 
-// Freed is what a quota would get back.
+// Freed is the amount that a quota would get back.
 type Freed struct {
 	// Quota is crq/NAME or quota/NAME.
 	Quota   string              `json:"quota"`

@@ -32,7 +32,7 @@ const (
 const (
 	Create = "create"
 	Update = "update"
-	// Escrow is no attempt yet: a replica of the operator holds room for what it is going to be asked.
+	// Escrow is no attempt yet: a replica of the operator holds room for future requests.
 	Escrow = "escrow"
 )
 
@@ -43,22 +43,23 @@ type Ledger struct {
 	Quota string `json:"quota"`
 	// Generation of the quota's spec that was counted last.
 	Generation int64 `json:"generation"`
-	// Encoding of the ledger, and whether it is one that is known here. If not,
-	// there are no reservations.
+	// Encoding of the ledger, and whether it is known here. If not, there are no
+	// reservations.
 	Encoding int32 `json:"encoding"`
 	Known    bool  `json:"known"`
-	// Intact is false where somebody else than the operator has written the ledger.
+	// Intact is false if the ledger was written by a client other than the
+	// operator.
 	Intact bool `json:"intact"`
 	// Sealed is since when nothing is admitted by it; unset for an open ledger.
 	Sealed *metav1.Time `json:"sealed,omitempty"`
-	// Used is what was observed. Reserved is what the reservations hold together: of
+	// Used is the counted amount. Reserved is the sum of the reservations: of
 	// several attempts at one object the largest counts.
 	Used     corev1.ResourceList `json:"used"`
 	Reserved corev1.ResourceList `json:"reserved"`
-	// Reservations that could be decoded; what expires first comes first.
+	// Reservations that could be decoded, the first to expire first.
 	Reservations []Reservation `json:"reservations"`
-	// Suspected are namespaces that may hold a part of what is free, and no more, because their
-	// requests failed after they were admitted; sorted by name.
+	// Suspected are namespaces that may hold a part of the free amount, and no more, because their requests failed
+	// after they were admitted; sorted by name.
 	Suspected []Suspected `json:"suspected,omitempty"`
 	// Undecoded are entries that could not be, as they are stored.
 	Undecoded []string `json:"undecoded,omitempty"`
@@ -84,7 +85,7 @@ type Reservation struct {
 	Attempt string `json:"attempt"`
 	// From is the resourceVersion that an update started from.
 	From string `json:"from,omitempty"`
-	// Amounts are what was charged.
+	// Amounts are the charged amounts.
 	Amounts corev1.ResourceList `json:"amounts"`
 	// Expires is when the operator looks whether the object came to be.
 	Expires metav1.Time `json:"expires"`
@@ -92,7 +93,8 @@ type Reservation struct {
 	Doubtful bool `json:"doubtful,omitempty"`
 }
 
-// LedgerOf decodes a ledger. What can't be decoded is kept as it is.
+// LedgerOf decodes a ledger. Reservations that can't be decoded are kept as they
+// are.
 func LedgerOf(object *quotav1.QuotaLedger) Ledger {
 	entries := object.Entries
 	decode, known := ledgerstore.Decoder(entries.Encoding)
@@ -104,7 +106,7 @@ func LedgerOf(object *quotav1.QuotaLedger) Ledger {
 		Intact:     ledgerstore.Intact(object),
 		Sealed:     entries.Sealed,
 		Used:       entries.Used,
-		// An empty list and not null, for whoever reads it as JSON.
+		// An empty list and not null, for programs that read it as JSON.
 		Reservations: []Reservation{},
 	}
 	if !known {
@@ -150,7 +152,7 @@ func reservationOf(from ledger.Reservation) Reservation {
 	}
 }
 
-// Reservations returns a line for each reservation, below what must be known of the
+// Reservations returns a line for each reservation, below the warnings about the
 // whole ledger.
 func Reservations(ledger Ledger, wide bool, style Style, now time.Time) string {
 	var text strings.Builder
@@ -188,7 +190,8 @@ func reservationsCount(ledger Ledger) string {
 	}
 }
 
-// ledgerWarnings say why nothing is admitted by the ledger, and what follows.
+// ledgerWarnings say why nothing is admitted by the ledger, and with which
+// effect.
 func ledgerWarnings(ledger Ledger, now time.Time) []string {
 	var warnings []string
 	switch {
@@ -233,7 +236,8 @@ func objectText(of Reservation) string {
 	return schema.GroupResource{Group: of.Group, Resource: of.Resource}.String() + "/" + of.Name
 }
 
-// expiryCell tells of what should have gone and didn't, and of what seems to have failed.
+// expiryCell marks reservations that should have gone and didn't, and
+// reservations whose request seems to have failed.
 func expiryCell(of Reservation, style Style, now time.Time) cell {
 	left := of.Expires.Sub(now)
 	if left <= 0 {

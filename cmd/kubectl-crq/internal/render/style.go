@@ -12,7 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Style is what the text is written for. The zero Style is for a file or a pipe.
+// Style describes the output that the text is written for. The zero Style is for
+// a file or a pipe.
 type Style struct {
 	// Width is how many columns the terminal has; 0 where there is none.
 	Width int
@@ -43,8 +44,8 @@ func (s Style) paint(in colour, text string) string {
 // gap is between columns, as in kubectl's own tables.
 const gap = 3
 
-// cell is one field of a table. The writer of kubectl's tables would count what
-// switches colours on and off as part of a column's width.
+// cell is one field of a table. The writer of kubectl's tables would count colour
+// codes as part of a column's width.
 type cell struct {
 	painted string
 	// width is in columns of the terminal.
@@ -159,8 +160,8 @@ func notesText(notes []string, style Style) string {
 	return text.String()
 }
 
-// amountsText puts what there is any of into one line, sorted, as in
-// "pods: 2, requests.cpu: 300m".
+// amountsText puts the amounts above zero into one line, sorted, as in "pods: 2,
+// requests.cpu: 300m".
 func amountsText(amounts corev1.ResourceList) string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {

@@ -16,12 +16,12 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
-// TopOptions say what of the quotas is shown.
+// TopOptions select the parts of the quotas that are shown.
 type TopOptions struct {
 	Style
 	// Wide adds columns.
 	Wide bool
-	// ByUsage puts what is fullest first, instead of what comes first by name.
+	// ByUsage puts the fullest resources first, instead of the first by name.
 	ByUsage bool
 	// Namespaces is how many namespaces are named for a resource; 0 for no column of them.
 	Namespaces int
@@ -33,9 +33,9 @@ type usage struct {
 	quota *quotav1.ClusterResourceQuota
 }
 
-// Top returns a line for each resource of each quota, with the namespaces that use
-// most of it. Where the terminal is too narrow for all columns, the namespaces give
-// way to bars.
+// Top returns a line for each resource of each quota, with the namespaces that
+// use most of it. If the terminal is too narrow for all columns, the namespaces
+// give way to bars.
 func Top(quotas []quotav1.ClusterResourceQuota, options TopOptions) string {
 	usages := usagesOf(quotas)
 	if options.ByUsage {
@@ -64,7 +64,7 @@ func usagesOf(quotas []quotav1.ClusterResourceQuota) []usage {
 	return usages
 }
 
-// topColumns are those that there is room for.
+// topColumns are the columns that there is room for.
 type topColumns struct {
 	TopOptions
 	// bar is how wide it is; 0 for none.
@@ -117,7 +117,7 @@ func enforced(quota *quotav1.ClusterResourceQuota) string {
 	return string(condition.Status)
 }
 
-// part is what one namespace uses of a resource.
+// part is one namespace's use of a resource.
 type part struct {
 	namespace string
 	used      resource.Quantity
@@ -137,7 +137,8 @@ func heaviest(quota *quotav1.ClusterResourceQuota, name corev1.ResourceName) []p
 	return parts
 }
 
-// topNamespaces names those that use most, as in "shop 12, ledgers 8, 3 more".
+// topNamespaces names the namespaces that use most, as in "shop 12, ledgers 8, 3
+// more".
 func topNamespaces(u usage, most int) string {
 	parts := heaviest(u.quota, u.Resource)
 	named := min(most, len(parts))

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// Visible returns the text with a sign for each character that a terminal would obey instead of showing it. Anybody who
-// may write an event or an annotation may put such characters there.
+// Visible returns the text with a sign for each character that a terminal would obey instead of showing it. Every user
+// who may write an event or an annotation may put such characters there.
 func Visible(text string) string {
 	if !strings.ContainsFunc(text, isObeyed) {
 		return text
@@ -35,7 +35,7 @@ func isObeyed(character rune) bool {
 func MakeVisible(object any) { makeVisible(reflect.ValueOf(object)) }
 
 func makeVisible(value reflect.Value) {
-	switch value.Kind() { //nolint:exhaustive // others hold no text that somebody else wrote
+	switch value.Kind() { //nolint:exhaustive // others hold no text from other users
 	case reflect.Pointer:
 		if !value.IsNil() {
 			makeVisible(value.Elem())

@@ -31,15 +31,15 @@ const (
 	FitsNow Cause = "FitsNow"
 	// QuotaShort: quotas leave too little.
 	QuotaShort Cause = "QuotaShort"
-	// QuotaRefused: a quota refuses it, whatever is left.
+	// QuotaRefused: a quota refuses it, independently of its rest.
 	QuotaRefused Cause = "QuotaRefused"
 	// OtherRefused: something else than a quota refuses it.
 	OtherRefused Cause = "OtherRefused"
-	// NotCounted: what is left isn't known yet.
+	// NotCounted: the rest isn't known yet.
 	NotCounted Cause = "NotCounted"
 )
 
-// Why says why an object doesn't come up, and what would make it.
+// Why says why an object doesn't come up, and lists the remedies.
 type Why struct {
 	metav1.TypeMeta `json:",inline"`
 	Namespace       string     `json:"namespace"`
@@ -49,14 +49,15 @@ type Why struct {
 	Cause  Cause  `json:"cause"`
 	// Summary is the answer in a sentence.
 	Summary string `json:"summary"`
-	// Chain begins with the subject and goes on with what its controller made.
+	// Chain begins with the subject and goes on with the objects that its
+	// controller made.
 	Chain []WhyLink `json:"chain"`
 	// Pods are those of the subject that exist and aren't ready.
 	Pods []WhyPods `json:"pods"`
-	// Quotas are those that are short, or that refused.
+	// Quotas are the quotas that are short, or that refused.
 	Quotas  []WhyQuota   `json:"quotas"`
 	Waiting []WhyWaiting `json:"waiting"`
-	// Remedies are what would make it fit.
+	// Remedies are changes that would make it fit.
 	Remedies []string `json:"remedies"`
 	Notes    []string `json:"notes"`
 }
@@ -84,13 +85,14 @@ type WhyLink struct {
 type WhyRefusal struct {
 	// Reason is QuotaExceeded, RequestIncomplete, UsageUnknown, TooMuchInDoubt, NotCovered or RefusedElsewhere.
 	Reason string `json:"reason"`
-	// Quota is crq/NAME or quota/NAME; empty if no quota refused. By is who did then.
+	// Quota is crq/NAME or quota/NAME; empty if no quota refused. By then names
+	// the component that did.
 	Quota   string      `json:"quota,omitempty"`
 	By      string      `json:"by,omitempty"`
 	Message string      `json:"message"`
 	First   metav1.Time `json:"first"`
 	Last    metav1.Time `json:"last"`
-	// Count is 0 if nobody counted.
+	// Count is 0 if it is unknown.
 	Count int32 `json:"count,omitempty"`
 }
 
@@ -111,7 +113,7 @@ func (p WhyPods) Text() string {
 	return p.State + ": " + p.Message
 }
 
-// WhyQuota is what the subject needs of a quota, and who holds it.
+// WhyQuota has the subject's need of a quota, and its holders.
 type WhyQuota struct {
 	// Quota is crq/NAME or quota/NAME.
 	Quota string `json:"quota"`
@@ -120,35 +122,38 @@ type WhyQuota struct {
 	Rows   []WhyRow `json:"resources"`
 }
 
-// WhyRow is one resource of a quota. Amounts that nobody has counted are left out.
+// WhyRow is one resource of a quota. Amounts that have not been counted are left
+// out.
 type WhyRow struct {
 	Resource corev1.ResourceName `json:"resource"`
-	// One is what the next object takes, and All what all missing ones need at the worst moment.
+	// One is the cost of the next object, and All the need of all missing ones at the worst moment.
 	One       resource.Quantity  `json:"one"`
 	All       resource.Quantity  `json:"all"`
 	Available *resource.Quantity `json:"available,omitempty"`
 	Short     *resource.Quantity `json:"short,omitempty"`
-	// Hard, Used and Here are the limit, what all namespaces use, and what this one does.
+	// Hard, Used and Here are the limit, the use of all namespaces, and the use
+	// of this one.
 	Hard resource.Quantity  `json:"hard"`
 	Used *resource.Quantity `json:"used,omitempty"`
 	Here *resource.Quantity `json:"here,omitempty"`
-	// Holders are the namespaces that use most of what is short, and More how many others use any.
+	// Holders are the namespaces that use most of the short resources, and More how many others use any.
 	Holders []WhyHolder `json:"holders,omitempty"`
 	More    int         `json:"more,omitempty"`
-	// Largest are the pods and claims of this namespace that use most of what is short.
+	// Largest are the pods and claims of this namespace that use most of the
+	// short resource.
 	Largest []WhyUser `json:"largest,omitempty"`
 }
 
 // IsShort reports whether too little is left.
 func (r *WhyRow) IsShort() bool { return r.Short != nil && !r.Short.IsZero() }
 
-// WhyHolder is what a namespace uses.
+// WhyHolder is the use of a namespace.
 type WhyHolder struct {
 	Namespace string            `json:"namespace"`
 	Used      resource.Quantity `json:"used"`
 }
 
-// WhyUser is what an object uses.
+// WhyUser is the use of an object.
 type WhyUser struct {
 	ObjectName `json:",inline"`
 	Used       resource.Quantity `json:"used"`
@@ -175,7 +180,7 @@ func (q *WhyQuota) IsShort() bool {
 // Shared returns the name of the ClusterResourceQuota, if it is one.
 func (q *WhyQuota) Shared() (string, bool) { return strings.CutPrefix(q.Quota, sharedPrefix) }
 
-// HeldBy names the namespaces that use most of what is short.
+// HeldBy names the namespaces that use most of the short resources.
 func (q *WhyQuota) HeldBy(quota *quotav1.ClusterResourceQuota, most int) {
 	for i := range q.Rows {
 		row := &q.Rows[i]
@@ -190,7 +195,7 @@ func (q *WhyQuota) HeldBy(quota *quotav1.ClusterResourceQuota, most int) {
 	}
 }
 
-// WhyText returns the answer, and then the way to it: the chain, the quotas, who holds them, and what to do.
+// WhyText returns the answer, and then the way to it: the chain, the quotas, their holders, and the remedies.
 func WhyText(of *Why, style Style, now time.Time) string {
 	MakeVisible(of)
 	var text strings.Builder
@@ -294,8 +299,8 @@ func needsTable(rows []WhyRow, style Style) *table {
 	return made
 }
 
-// holdersTable has the namespaces that hold most of what is short. If those can't be read, it has this one, and all
-// together.
+// holdersTable has the namespaces that hold most of the short resources. If those can't be read, it has this one, and
+// all together.
 func holdersTable(of *WhyQuota, namespace string, style Style) *table {
 	made := style.table("HELD", "BY NAMESPACE", "USED", "OF HARD")
 	for i := range of.Rows {
@@ -328,7 +333,7 @@ func holdersTable(of *WhyQuota, namespace string, style Style) *table {
 	return made
 }
 
-// others returns what other namespaces use together.
+// others returns the sum of other namespaces' use.
 func (r *WhyRow) others() (resource.Quantity, bool) {
 	if r.Used == nil || r.Here == nil {
 		return resource.Quantity{}, false
