@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// completionName begins the name by which kubectl calls for completion of what
-	// follows "kubectl crq".
+	// completionName begins the name by which kubectl calls for completion of the
+	// arguments of "kubectl crq".
 	completionName = "kubectl_complete-"
-	// completionTimeout is how long somebody who pressed a key may wait.
+	// completionTimeout is how long completion may keep the user waiting.
 	completionTimeout = 3 * time.Second
 )
 
 type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// Arguments returns the arguments of a program that was called so: by the name for
-// completion it completes what it was given.
+// Arguments returns the arguments of a program that was called so: under the name
+// for completion it completes its own arguments.
 func Arguments(called []string) []string {
 	if strings.HasPrefix(filepath.Base(called[0]), completionName) {
 		return append([]string{cobra.ShellCompRequestCmd}, called[1:]...)
@@ -55,8 +55,8 @@ func (e *environment) completeNamespaces(cmd *cobra.Command, _ []string, begun s
 	return e.names(cmd.Context(), corev1.SchemeGroupVersion.WithKind("NamespaceList"), begun), cobra.ShellCompDirectiveNoFileComp
 }
 
-// names returns the names of all objects of a kind that begin so; none where they
-// can't be read, for there is nobody to tell.
+// names returns the names of all objects of a kind that begin so; none if they
+// can't be read, because a completion can't print an error.
 func (e *environment) names(ctx context.Context, kind schema.GroupVersionKind, begun string, options ...client.ListOption) []string {
 	reader, err := e.client()
 	if err != nil {

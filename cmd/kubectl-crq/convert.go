@@ -18,7 +18,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/conversion"
 )
 
-// stdin is the file name of what is piped in.
+// stdin is the file name of piped input.
 const stdin = "-"
 
 func newConvert(env *environment) *cobra.Command {
@@ -61,7 +61,7 @@ func runConvert(env *environment, files []string, recursive, strict bool) error 
 	text, err := conversion.YAML(outcomes)
 	if lacks || total.Quotas == 0 {
 		text = nil
-		_, _ = env.streams.ErrOut.Write(conversion.Comments(outcomes)) // nobody could be told
+		_, _ = env.streams.ErrOut.Write(conversion.Comments(outcomes)) // an error here couldn't be printed
 	}
 	if err := errors.Join(err, env.print(string(text))); err != nil {
 		return err
@@ -79,8 +79,8 @@ func runConvert(env *environment, files []string, recursive, strict bool) error 
 	return nil
 }
 
-// readObjects reads a file, or the manifests of a directory in the order of their names. What can't be read, or isn't
-// on purpose, is an object that says so.
+// readObjects reads a file, or the manifests of a directory in the order of their names. A text that can't be read, or
+// is skipped on purpose, is an object that says so.
 func readObjects(in io.Reader, named string, recursive bool) (objects []conversion.Object) {
 	switch {
 	case named == stdin:
@@ -104,7 +104,7 @@ func readTree(named string, recursive bool) (objects []conversion.Object) {
 			return filepath.SkipDir
 		case entry.IsDir():
 		case path == named || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
-			content, err := os.ReadFile(path) //nolint:gosec // whoever runs it names the file
+			content, err := os.ReadFile(path) //nolint:gosec // the user names the file
 			objects = append(objects, readContent(path, content, err)...)
 		default:
 			passed = append(passed, strings.TrimPrefix(path, named+string(filepath.Separator)))

@@ -35,7 +35,7 @@ func newDescribe(env *environment) *cobra.Command {
 	}
 }
 
-// describe tells of every quota that is there, also where others aren't.
+// describe prints every quota that is there, even if others aren't.
 func describe(ctx context.Context, env *environment, names []string) error {
 	reader, err := env.client()
 	if err != nil {
@@ -83,8 +83,8 @@ func selectorText(quota *quotav1.ClusterResourceQuota) string {
 	return selector.String()
 }
 
-// eventsOf returns the events about a quota, the oldest first. Those of what is in
-// no namespace are in the namespace default.
+// eventsOf returns the events about a quota, the oldest first. The events of
+// cluster-scoped objects are in the namespace default.
 func eventsOf(ctx context.Context, reader client.Reader, quota *quotav1.ClusterResourceQuota) ([]corev1.Event, error) {
 	list := &corev1.EventList{}
 	about := fields.Set{"involvedObject.kind": quotaKind, "involvedObject.name": quota.Name, "involvedObject.uid": string(quota.UID)}

@@ -28,8 +28,8 @@ import (
 // default is to wait forever.
 const defaultTimeout = 30 * time.Second
 
-// environment is what every command is given: where it reads and writes, and
-// kubectl's usual flags.
+// environment is every command's environment: its streams, and kubectl's usual
+// flags.
 type environment struct {
 	streams genericiooptions.IOStreams
 	config  *genericclioptions.ConfigFlags
@@ -42,15 +42,14 @@ func newEnvironment(streams genericiooptions.IOStreams) *environment {
 	return &environment{streams: streams, config: config, clock: clock.RealClock{}}
 }
 
-// client makes the client that the flags describe, for Kubernetes' own types
-// and ours. --request-timeout bounds each of its calls. What the cluster serves is remembered between commands, as
-// by kubectl.
+// client makes the client that the flags describe, for Kubernetes' own types and ours. --request-timeout bounds each of
+// its calls. The cluster's resources are remembered between commands, as by kubectl.
 func (e *environment) client() (client.Client, error) {
 	config, err := e.config.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
-	// What the API server warns of is for whoever runs the command.
+	// The API server's warnings are for the user.
 	config.WarningHandler = rest.NewWarningWriter(e.streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	scheme, err := newScheme()
 	if err != nil {
@@ -84,7 +83,7 @@ func (e *environment) namespace() (string, error) {
 	return namespace, nil
 }
 
-// print writes what was asked for.
+// print writes the answer.
 func (e *environment) print(text string) error {
 	if _, err := fmt.Fprint(e.streams.Out, text); err != nil {
 		return fmt.Errorf("printing: %w", err)
@@ -95,7 +94,7 @@ func (e *environment) print(text string) error {
 // fallbackWidth is that of a terminal which doesn't say how wide it is.
 const fallbackWidth = 80
 
-// style looks at what the output is: a terminal has a width and, unless NO_COLOR or
+// style looks at the output: a terminal has a width and, unless NO_COLOR or
 // TERM=dumb forbid it, colours; anything else has neither.
 func (e *environment) style() render.Style {
 	if !e.onTerminal() {

@@ -65,7 +65,7 @@ type fit struct {
 func newFit(env *environment) *cobra.Command {
 	f := &fit{env: env, files: genericclioptions.FileNameFlags{
 		Usage: "The files, directories or URLs of the manifests; - for standard input.",
-		// Where flags are parsed to.
+		// Flags are parsed into these.
 		Filenames: &[]string{}, Kustomize: ptr.To(""), Recursive: ptr.To(false),
 	}}
 	command := &cobra.Command{
@@ -163,7 +163,7 @@ func (f *fit) ask(ctx context.Context, cluster client.Client, objects []reading.
 	return asked, nil
 }
 
-// read reads what is there of the objects already.
+// read reads the present objects of the manifests.
 func (f *fit) read(ctx context.Context, reader *reading.Reader, objects []reading.Object) ([]fitting.Manifest, []string, error) {
 	var nodes func(*appsv1.DaemonSet) (int64, bool)
 	if slices.ContainsFunc(objects, isDaemonSet) { // Nodes are many and large.
@@ -305,7 +305,7 @@ const (
 	noRuntimes    = "You may not read RuntimeClasses: the overhead of pods that name one isn't counted."
 )
 
-// unreadNotes tell of what may not be read, where it matters.
+// unreadNotes name the objects that the user may not read, if they matter.
 func unreadNotes(unread reading.Unread, asked question) []string {
 	var notes []string
 	add := func(note string, matters bool) {
@@ -342,8 +342,8 @@ func made(demands []fitting.Demand, matters func(client.Object) bool) bool {
 	})
 }
 
-// rolloutNotes tell where a limit stands in the way of replacing pods, and not of
-// what there is in the end.
+// rolloutNotes name limits that get in the way of replacing pods, and not those
+// of the pods in the end.
 func rolloutNotes(verdict fitting.Verdict, demands []fitting.Demand) []string {
 	rollouts := rolloutNames(demands)
 	if len(rollouts) == 0 {

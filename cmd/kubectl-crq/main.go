@@ -1,14 +1,14 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-crq is a plugin of kubectl: kubectl crq tells administrators
-// who uses what of a ClusterResourceQuota, and project owners what still fits.
+// Command kubectl-crq is a plugin of kubectl: kubectl crq shows administrators the
+// use of a ClusterResourceQuota, and project owners how much room they have.
 //
-// This package has the commands: their flags, what they read from the cluster, and how they
-// end. What they compute and how it looks is in packages of their own.
+// This package has the commands: their flags, their reads from the cluster, and
+// how they end. Their computations and their output are in packages of their own.
 //
-// Commands only read. They work with the rights of whoever runs them: what an
-// owner can't read is left out or said, never asked for again as somebody else.
+// Commands only read. They work with the user's rights: objects that an owner
+// can't read are left out or named, never requested again with other rights.
 package main
 
 import (
@@ -24,8 +24,8 @@ import (
 )
 
 func main() {
-	// Libraries would write between the lines of what people read; what matters
-	// of it comes back as an error.
+	// Libraries would write between the lines of the output; their important
+	// messages come back as errors.
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -28,10 +28,10 @@ const (
 	hintUnreachable = "; does --kubeconfig, KUBECONFIG or --context name the cluster that you mean, and does it run?"
 )
 
-// viewResource is what the API server calls local views.
+// viewResource is the API server's name of local views.
 const viewResource = "localresourcequotas"
 
-// message tells what went wrong, and what to do about it where that is known.
+// message describes an error, and the remedy if it is known.
 func message(err error) string {
 	var timeout interface{ Timeout() bool }
 	switch {

@@ -16,7 +16,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
-// meter measures what objects that exist use of limits, as the operator counts them.
+// meter measures the use of limits by existing objects, as the operator counts
+// them.
 type meter struct {
 	evaluators *evaluation.Evaluators
 	now        time.Time
@@ -26,7 +27,7 @@ func newMeter(clock clock.Clock) meter {
 	return meter{evaluators: evaluation.New(clock, evaluation.ClaimSources{}), now: clock.Now()}
 }
 
-// uses returns what the object uses of the limit, without zeros.
+// uses returns the object's use of the limit, without zeros.
 func (m meter) uses(resource schema.GroupResource, object client.Object, limit *fitting.Limit) (corev1.ResourceList, error) {
 	footprint, err := m.evaluators.Footprint(resource, object)
 	if err != nil {

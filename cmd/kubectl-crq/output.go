@@ -27,8 +27,8 @@ const (
 // output is the flag -o: a table, or objects in the formats of kubectl get.
 type output struct {
 	flags *genericclioptions.PrintFlags
-	// without are formats that the command can't print: wide where there are no
-	// more columns, name where what is printed has none in the API.
+	// without are formats that the command can't print: wide if there are no more
+	// columns, name if the answer has none in the API.
 	without []string
 }
 
@@ -52,7 +52,7 @@ func (o *output) asTable() (table, wide bool) {
 	return (format == formatTable && !templated) || format == formatWide, format == formatWide
 }
 
-// check tells what is wrong with the format, before anything is read.
+// check returns an error for an invalid format, before anything is read.
 func (o *output) check() error {
 	format := *o.flags.OutputFormat
 	if slices.Contains(o.without, format) {
@@ -100,7 +100,8 @@ func (o *output) print(e *environment, object runtime.Object) error {
 	return nil
 }
 
-// answer prints what no API server serves: as a text, or as an object of a kind.
+// answer prints an answer that no API server serves: as a text, or as an object
+// of a kind.
 func (o *output) answer(
 	e *environment, object interface{ GetObjectKind() schema.ObjectKind }, kind string, text func(wide bool, style render.Style) string,
 ) error {

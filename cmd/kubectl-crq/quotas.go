@@ -25,7 +25,7 @@ const (
 	viewListKind  = "LocalResourceQuotaList"
 )
 
-// getQuota reads one quota. Where there is none, the error names those that may
+// getQuota reads one quota. If there is none, the error names the quotas that may
 // have been meant.
 func getQuota(ctx context.Context, reader client.Reader, name string) (*quotav1.ClusterResourceQuota, error) {
 	quota := &quotav1.ClusterResourceQuota{}
@@ -65,7 +65,8 @@ func suggestion(ctx context.Context, reader client.Reader, name string) string {
 	if err != nil {
 		return ""
 	}
-	// It suggests what begins so, and what a command would be taken for a misspelling of.
+	// It suggests names with this beginning, and names that a command would be
+	// taken for a misspelling of.
 	known := &cobra.Command{SuggestionsMinimumDistance: 2}
 	for i := range list.Items {
 		known.AddCommand(&cobra.Command{Use: list.Items[i].Name, Run: func(*cobra.Command, []string) {}})

@@ -121,7 +121,7 @@ func isUnlimited(inventory *reading.Inventory) bool {
 	return len(inventory.Limits.Views)+len(inventory.Limits.Quotas) == 0 && !slices.ContainsFunc(inventory.Forbidden, isQuota)
 }
 
-// reclaimNotes say what isn't looked for.
+// reclaimNotes name the objects that aren't looked for.
 func reclaimNotes(inventory *reading.Inventory) []string {
 	notes := []string{}
 	if len(inventory.Forbidden) > 0 {
@@ -134,7 +134,7 @@ func reclaimNotes(inventory *reading.Inventory) []string {
 	return notes
 }
 
-// finder finds in one namespace what holds quota and does nothing.
+// finder finds the objects in one namespace that hold quota and do nothing.
 type finder struct {
 	*reading.Inventory
 	meter     meter
@@ -148,10 +148,10 @@ type finder struct {
 	pods      map[types.UID][]*corev1.Pod                   // controller -> its pods
 	claims    map[types.UID][]*corev1.PersistentVolumeClaim // pod -> claims made for it
 	stuck     map[types.UID]struct{}                        // Deployments that are told of already
-	living    map[types.UID]int                             // who decides -> how many pods it has that have not ended
+	living    map[types.UID]int                             // deciding owner -> how many pods it has that have not ended
 }
 
-// tight is a resource of a limit, and what share of it is taken.
+// tight is a resource of a limit, and the share of it that is taken.
 type tight struct {
 	limit    *fitting.Limit
 	resource corev1.ResourceName
@@ -241,7 +241,7 @@ func (f *finder) tightest() render.Tightest {
 	return render.Tightest{Quota: quotaName(first.limit), Resource: first.resource, Percent: int(first.share * percent)}
 }
 
-// find returns the findings that count against a limit, those that free most of the tightest resource first.
+// find returns the findings that count against a limit, sorted by how much they free of the tightest resource.
 func (f *finder) find() ([]render.Finding, error) {
 	var findings []render.Finding
 	for _, look := range finders() {
@@ -262,7 +262,7 @@ func (f *finder) find() ([]render.Finding, error) {
 	return findings, nil
 }
 
-// look is one kind of what holds quota and does nothing.
+// look is a search for one kind of objects that hold quota and do nothing.
 type look struct {
 	what string
 	// needs are the resources that it reads.
@@ -287,7 +287,7 @@ func (l look) lacks(inventory *reading.Inventory) bool {
 	return slices.ContainsFunc(l.needs, func(resource string) bool { return slices.Contains(inventory.Forbidden, resource) })
 }
 
-// isFindable reports whether there is a finder for what uses a resource.
+// isFindable reports whether there is a finder for objects that use a resource.
 func isFindable(name corev1.ResourceName) bool {
 	counted, counts := strings.CutPrefix(string(name), "count/")
 	if !counts {
@@ -296,7 +296,7 @@ func isFindable(name corev1.ResourceName) bool {
 	return slices.Contains([]string{"pods", "jobs.batch", "replicasets.apps", "services", "persistentvolumeclaims"}, counted)
 }
 
-// lookedFor says what was looked for, and last of which resources nothing says whether their objects are still needed.
+// lookedFor lists the searches, and last the resources for which nothing says whether their objects are still needed.
 func lookedFor(inventory *reading.Inventory) []string {
 	var texts, blind []string
 	for _, look := range finders() {
@@ -318,13 +318,14 @@ func lookedFor(inventory *reading.Inventory) []string {
 	return texts
 }
 
-// candidate is a finding if what it holds counts.
+// candidate is a finding if the amounts that it holds count.
 type candidate struct {
 	finding render.Finding
 	holds   []held
 }
 
-// frees returns what the limits would get back, without those that get nothing.
+// frees returns the amounts that the limits would get back, without limits that
+// get nothing.
 func (f *finder) frees(holds []held) ([]render.Freed, error) {
 	var freed []render.Freed
 	for i := range f.limits {
@@ -363,7 +364,8 @@ func freedOf(finding render.Finding, of tight) resource.Quantity {
 	return resource.Quantity{}
 }
 
-// podsHeld returns what goes with pods: the claims that were made for them, too.
+// podsHeld returns the objects that go with pods: the claims that were made for
+// them, too.
 func (f *finder) podsHeld(pods []*corev1.Pod) []held {
 	var holds []held
 	for _, pod := range pods {

@@ -23,7 +23,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 )
 
-// finishedJobs finds Jobs that have ended. What they and their pods still use is for the evaluators to say.
+// finishedJobs finds Jobs that have ended. The evaluators say how much they and their pods still use.
 func (f *finder) finishedJobs() []candidate {
 	var found []candidate
 	for i := range f.Jobs {
@@ -101,7 +101,7 @@ func (f *finder) unanswered(service *corev1.Service, since time.Time) candidate 
 }
 
 // isUnanswered reports whether nothing is ready behind a Service, and nothing is going to be. If it has no selector,
-// nobody but who writes its endpoints can tell.
+// only the writer of its endpoints can know.
 func (f *finder) isUnanswered(service *corev1.Service) bool {
 	if len(service.Spec.Selector) == 0 || slices.ContainsFunc(f.slicesOf(service), isAnswering) {
 		return false
@@ -118,7 +118,8 @@ func (f *finder) slicesOf(service *corev1.Service) []discoveryv1.EndpointSlice {
 	})
 }
 
-// isAnswering reports whether any endpoint is ready. One that doesn't say counts as ready.
+// isAnswering reports whether any endpoint is ready. An endpoint that doesn't say
+// counts as ready.
 func isAnswering(slice discoveryv1.EndpointSlice) bool {
 	return slices.ContainsFunc(slice.Endpoints, func(endpoint discoveryv1.Endpoint) bool {
 		return ptr.Deref(endpoint.Conditions.Ready, true)
@@ -162,8 +163,8 @@ func readinessOf(of *corev1.Pod) time.Time {
 	return later(of.CreationTimestamp.Time, ready.LastTransitionTime.Time)
 }
 
-// idleClaims finds claims that no pod mounts or has mounted of late, and that no workload would mount by itself; and those
-// that aren't bound.
+// idleClaims finds claims that no pod mounts or has mounted of late, and that no workload would mount by itself; and
+// claims that aren't bound.
 func (f *finder) idleClaims() []candidate {
 	used := f.mounted()
 	var found []candidate
@@ -283,7 +284,7 @@ func mounts(of *workload, claim string) bool {
 	return slices.Contains(claimsOf(&of.template.Spec), claim)
 }
 
-// isMountedAbove reports whether the workload rests, and the one that made it mounts the claim, too.
+// isMountedAbove reports whether the workload rests, and its owner mounts the claim, too.
 func (f *finder) isMountedAbove(of *workload, claim string) bool {
 	reference, owned := ownerOf(of.object)
 	if !owned || of.appetite != rests {

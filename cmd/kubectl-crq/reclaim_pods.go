@@ -23,7 +23,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 )
 
-// idlePods finds pods that have been pending or crash-looping for long or have ended, by who made them.
+// idlePods finds pods that have been pending or crash-looping for long or have ended, by their maker.
 func (f *finder) idlePods() []candidate {
 	makers := map[identity]*maker{}
 	for i := range f.Pods {
@@ -82,18 +82,20 @@ func (f *finder) idleFinding(of *maker) candidate {
 
 // identity tells makers apart. A pod may say of its owner that it has the UID of another pod, or its own.
 type identity struct {
-	// decides is the last owner above a pod; empty for a pod that nobody controls, which is named by bare.
+	// decides is the last owner above a pod; empty for a pod without a controller, which is named by bare.
 	decides owner
 	bare    string
-	// ended pods are told apart from those that may still run.
+	// ended is true for pods that have ended, and false for pods that may still
+	// run.
 	ended bool
 }
 
-// maker is who made pods that do nothing: a workload, or who made that, or the pod itself.
+// maker is the origin of pods that do nothing: a workload, or its owner, or the
+// pod itself.
 type maker struct {
 	identity
 	name render.ObjectName
-	// workload is nil if somebody else's controller decides.
+	// workload is nil if a foreign controller decides.
 	workload *workload
 	pods     []*corev1.Pod
 	states   map[string]int
@@ -110,7 +112,7 @@ func (f *finder) makerOf(pod *corev1.Pod) maker {
 	return maker{identity: identity{decides: decides}, name: decides.objectName(), workload: f.known(decides), states: map[string]int{}}
 }
 
-// isBare reports whether nobody makes such a pod again.
+// isBare reports whether no controller makes such a pod again.
 func (m *maker) isBare() bool { return m.bare != "" }
 
 func (m *maker) add(pod *corev1.Pod, how idleness) {
@@ -233,8 +235,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// freeing returns the command that frees what the idle pods of a maker hold, and what else it does. If nobody knows
-// one that is safe, it returns no command, and what to look at.
+// freeing returns the command that frees the amounts of a maker's idle pods, and its other effects. If no safe command
+// is known, it returns none, and the advice.
 func (f *finder) freeing(of *maker) (command, caution string) {
 	switch {
 	case of.ended && (of.isBare() || of.workload != nil):

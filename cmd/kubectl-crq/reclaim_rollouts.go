@@ -77,8 +77,8 @@ func isOf(set *appsv1.ReplicaSet, deployment types.UID) bool {
 	return owned && above.uid == deployment
 }
 
-// emptySets finds ReplicaSets that have no pods and want none: those that a Deployment keeps of older templates, and those
-// that nobody controls.
+// emptySets finds ReplicaSets that have no pods and want none: old ones that a Deployment keeps of older templates, and
+// ones without a controller.
 func (f *finder) emptySets() []candidate {
 	newest := map[types.UID]int64{} // Deployment -> the revision of its current template
 	for i := range f.ReplicaSets {
@@ -167,8 +167,8 @@ func (f *finder) stuckSince(of rollout) (since time.Time, stuck bool) {
 	return since, f.meter.now.Sub(since) >= f.patience(of.Deployment)
 }
 
-// patience is how long a Deployment may make no progress. One that says that it may take longer, or forever, is
-// taken at its word.
+// patience is how long a Deployment may make no progress. A Deployment that says that it may take longer, or forever,
+// is taken at its word.
 func (f *finder) patience(of *appsv1.Deployment) time.Duration {
 	deadline := ptr.Deref(of.Spec.ProgressDeadlineSeconds, math.MaxInt32)
 	if of.Spec.Paused || deadline == math.MaxInt32 {

@@ -73,8 +73,8 @@ func addWorkloads[T any, P interface {
 	}
 }
 
-// appetiteOf takes a suspended Job for one that goes on: it has begun, or waits in a queue. A DaemonSet may get a node
-// at any time.
+// appetiteOf takes a suspended Job for a workload that goes on: it has begun, or waits in a queue. A DaemonSet may get
+// a node at any time.
 func appetiteOf(object client.Object) appetite {
 	switch object := object.(type) {
 	case *batchv1.Job:
@@ -96,7 +96,7 @@ func appetiteOf(object client.Object) appetite {
 	return wants
 }
 
-// owner is the controller that an object says it has. Anybody who may create the object may write anything there.
+// owner is the controller that an object says it has. Each creator of the object may write anything there.
 type owner struct {
 	schema.GroupVersionKind
 	name string
@@ -132,7 +132,7 @@ func (o owner) isSchedule() bool { return o.Kind == "CronJob" && o.Group == "bat
 // deepest is how many owners are above each other at most; references may go round in a circle.
 const deepest = 8
 
-// ownersOf returns the controllers above a pod, the nearest first and the one that decides last.
+// ownersOf returns the controllers above a pod, the nearest first and the deciding one last.
 func (f *finder) ownersOf(pod client.Object) []owner {
 	var owners []owner
 	for object := pod; object != nil && len(owners) < deepest; {

@@ -58,7 +58,7 @@ func newRoot(env *environment) *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		// kubectl completes what follows kubectl crq.
+		// kubectl completes the arguments of kubectl crq.
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.SetIn(env.streams.In)

@@ -20,7 +20,7 @@ import (
 // noQuotas is said in place of an empty table.
 const noQuotas = "There is no ClusterResourceQuota: nothing is limited.\n"
 
-// What --sort-by takes.
+// The values of --sort-by.
 const (
 	sortByName  = "name"
 	sortByUsage = "usage"
@@ -118,7 +118,7 @@ func readQuotas(ctx context.Context, reader client.Reader, name string) ([]quota
 	return []quotav1.ClusterResourceQuota{*quota}, quota, nil
 }
 
-// text is what is shown of the quotas now. It tells more of one quota than of many.
+// text shows the quotas as they are now. It shows more of one quota than of many.
 func (f *topFlags) text(env *environment, quotas []quotav1.ClusterResourceQuota, name string) string {
 	_, wide := f.out.asTable()
 	options := render.TopOptions{Style: env.style(), Wide: wide, ByUsage: f.sortBy == sortByUsage, Namespaces: f.namespaces}

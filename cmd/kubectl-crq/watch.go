@@ -12,7 +12,7 @@ import (
 )
 
 // watchTop reads quotas at each interval and shows them until ctx ends. A quota that isn't there at the start is an
-// error; one that goes later is told of, because it may come again.
+// error; the loss of a quota later is reported, because it may come again.
 func watchTop(ctx context.Context, env *environment, flags *topFlags, name string) error {
 	reader, err := env.client()
 	if err != nil {
@@ -46,13 +46,13 @@ func watchTop(ctx context.Context, env *environment, flags *topFlags, name strin
 	return shown.close()
 }
 
-// What a terminal is told.
+// Control sequences for a terminal.
 const (
 	// enter shows the other screen, hides the cursor, and cuts lines that are too
 	// long; leave takes all that back.
 	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	leave = "\x1b[?7h\x1b[?25h\x1b[?1049l"
-	// home goes to the upper left; endOfLine and endOfScreen clear what follows.
+	// home goes to the upper left; endOfLine and endOfScreen clear the rest.
 	home        = "\x1b[H"
 	endOfLine   = "\x1b[K\n"
 	endOfScreen = "\x1b[J"
@@ -99,7 +99,7 @@ func (s *screen) status(lost error) string {
 	return now + "  Ctrl-C ends"
 }
 
-// append writes a state that is new, and tells of a loss once.
+// append writes a state that is new, and reports a loss once.
 func (s *screen) append(text string, lost error) error {
 	reason := ""
 	if lost != nil {
@@ -122,7 +122,7 @@ func (s *screen) append(text string, lost error) error {
 	return s.env.print(between + text)
 }
 
-// frame is what is written for one state: as many lines as the terminal has, the
+// frame is the output for one state: as many lines as the terminal has, the
 // status below them. A height of 0 is unknown, and nothing is cut.
 func frame(text, status string, height int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")

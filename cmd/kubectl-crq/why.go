@@ -41,7 +41,7 @@ be told.`
 )
 
 const (
-	// mostHolders is how many namespaces are named that hold what is short, and mostLargest how many objects.
+	// mostHolders is how many namespaces are named that hold short resources, and mostLargest how many objects.
 	mostHolders, mostLargest = 5, 3
 	// mostRead is how many ClusterResourceQuotas are read to name their namespaces.
 	mostRead = 3
@@ -118,7 +118,7 @@ func outcome(of fitting.Outcome, unknown string) error {
 	}
 }
 
-// readHolders names the namespaces that hold what is short, if the user may read the quotas.
+// readHolders names the namespaces that hold the short resources, if the user may read the quotas.
 func readHolders(ctx context.Context, reader *reading.Reader, found *render.Why) error {
 	var names []string
 	var short []*render.WhyQuota

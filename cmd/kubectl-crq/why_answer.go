@@ -20,7 +20,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
-// answer says what the situation comes to.
+// answer returns the answer for the situation.
 func (d *diagnosis) answer() (*render.Why, error) {
 	found := &render.Why{
 		Namespace: d.Namespace, Subject: render.ObjectName{Kind: d.Subject.Kind, Name: d.Subject.Name},
@@ -149,7 +149,7 @@ func (d *diagnosis) allNotes() []string {
 	return notes
 }
 
-// row compares what is needed of a resource with what is left of it.
+// row compares the need of a resource with its rest.
 func (d *diagnosis) row(limit *fitting.Limit, name corev1.ResourceName, one, all resource.Quantity) render.WhyRow {
 	row := render.WhyRow{Resource: name, One: one, All: all, Hard: limit.Spec.Hard[name]}
 	if left, counted := limit.Left[name]; counted {
@@ -169,7 +169,7 @@ func (d *diagnosis) row(limit *fitting.Limit, name corev1.ResourceName, one, all
 	return row
 }
 
-// nextOf returns what the next object takes of a resource.
+// nextOf returns the next object's cost of a resource.
 func (d *diagnosis) nextOf(limit *fitting.Limit, name corev1.ResourceName) resource.Quantity {
 	for _, row := range d.one.Rows {
 		if row.Resource == name && row.Limit.Name == limit.Name && row.Limit.Source == limit.Source {
@@ -179,7 +179,8 @@ func (d *diagnosis) nextOf(limit *fitting.Limit, name corev1.ResourceName) resou
 	return resource.Quantity{}
 }
 
-// findLargest names the pods and claims of the namespace that use most of what is short, but for the subject's own.
+// findLargest names the pods and claims of the namespace that use most of the short resources, but for the subject's
+// own.
 func (d *diagnosis) findLargest(quotas []render.WhyQuota) error {
 	for i := range quotas {
 		for k := range quotas[i].Rows {

@@ -13,7 +13,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 )
 
-// quotaCauses returns the reasons for which a quota refuses requests whatever is left -> a sentence, and the remedy.
+// quotaCauses returns the reasons for which a quota refuses requests independently of its rest -> a sentence, and the
+// remedy.
 func quotaCauses() map[string]struct{ says, remedy string } {
 	return map[string]struct{ says, remedy string }{
 		quotav1.ReasonRequestIncomplete: {
@@ -36,7 +37,7 @@ func quotaCauses() map[string]struct{ says, remedy string } {
 	}
 }
 
-// elsewhereCause is one that refuses besides quotas, by the words of its messages, and the remedy.
+// elsewhereCause is a component that refuses besides quotas, by the words of its messages, and the remedy.
 type elsewhereCause struct {
 	words      *regexp.Regexp
 	by, remedy string
@@ -84,7 +85,7 @@ func otherCauses() []elsewhereCause {
 	}
 }
 
-// elsewhere returns who sent a message with which no quota refused, and what to do about it.
+// elsewhere returns the sender of a message with which no quota refused, and the remedy.
 func (d *diagnosis) elsewhere(message string) (by, remedy string) {
 	for _, cause := range otherCauses() {
 		if at := cause.words.FindStringSubmatchIndex(message); at != nil {
@@ -95,7 +96,7 @@ func (d *diagnosis) elsewhere(message string) (by, remedy string) {
 	return "", ""
 }
 
-// conclude says what the situation comes to: the cause, the answer in a sentence, and what to do.
+// conclude adds the conclusion: the cause, the answer in a sentence, and the remedy.
 func (d *diagnosis) conclude(found *render.Why) {
 	words, always := d.decisive()
 	switch {
@@ -119,7 +120,7 @@ func come(found *render.Why, to render.Cause, summary string, remedies ...string
 	found.Cause, found.Summary, found.Remedies = to, summary, append(found.Remedies, remedies...)
 }
 
-// concludeByQuotas is for what lacks and nothing but a quota refuses.
+// concludeByQuotas is for missing objects that only a quota refuses.
 func (d *diagnosis) concludeByQuotas(found *render.Why, words reading.Words, always bool) {
 	_, refused := d.latest()
 	isShort := slices.ContainsFunc(found.Quotas, isShortOf)
@@ -137,7 +138,7 @@ func (d *diagnosis) concludeByQuotas(found *render.Why, words reading.Words, alw
 	}
 }
 
-// concludeRoom is for what lacks although there is room.
+// concludeRoom is for objects that are missing although there is room.
 func (d *diagnosis) concludeRoom(found *render.Why) {
 	latest, refused := d.latest()
 	switch {
@@ -151,7 +152,7 @@ func (d *diagnosis) concludeRoom(found *render.Why) {
 	}
 }
 
-// decisive returns the words of the refusal that counts, and whether it holds whatever is left.
+// decisive returns the words of the refusal that counts, and whether it holds independently of the rest.
 func (d *diagnosis) decisive() (words reading.Words, always bool) {
 	latest, _ := d.latest()
 	if latest.Reason == reading.RefusedElsewhere {
@@ -168,7 +169,8 @@ func (d *diagnosis) decisive() (words reading.Words, always bool) {
 	return latest.Words, false
 }
 
-// further are commands that say more of what no quota causes. There is none if all is well.
+// further are commands that say more about causes other than quotas. There is
+// none if all is well.
 func (d *diagnosis) further(found *render.Why) []string {
 	look, more := nameOf(d.Maker()), []string(nil)
 	switch {

@@ -24,13 +24,13 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
-// diagnosis is what a situation comes to.
+// diagnosis is the result of judging a situation.
 type diagnosis struct {
 	*reading.Situation
 	meter  meter
 	limits []fitting.Limit
-	// refused has what the controller of each link of the chain was refused; of a missing subject, what it was refused
-	// itself. The latest comes first.
+	// refused has the refusals of the controller of each link of the chain; of a missing subject, its own refusals. The
+	// latest comes first.
 	refused [][]reading.Refused
 	// link is the workload whose needs are judged, if makes is set.
 	link  client.Object
@@ -47,7 +47,8 @@ type diagnosis struct {
 	notes   []string
 }
 
-// diagnose judges a situation. The error is that of kubectl if the subject doesn't exist and nobody refused it.
+// diagnose judges a situation. The error is that of kubectl if the subject doesn't exist and no request for it was
+// refused.
 func diagnose(
 	situation *reading.Situation, types *fitting.Types, meter meter, warn func(render.ObjectName) string,
 ) (*render.Why, error) {
@@ -65,7 +66,7 @@ func diagnose(
 	return d.answer()
 }
 
-// judge compares what the workload needs with what is left.
+// judge compares the workload's need with the rest of the quotas.
 func (d *diagnosis) judge(types *fitting.Types) error {
 	if !d.makes {
 		if d.Target == reading.TargetForeign {
@@ -98,7 +99,8 @@ func (d *diagnosis) judge(types *fitting.Types) error {
 	return err
 }
 
-// isOutdated reports whether only the status says what there is, and that is older than the object's spec.
+// isOutdated reports whether the present objects are known only by the status, and that is older than the object's
+// spec.
 func (d *diagnosis) isOutdated(object client.Object) bool {
 	of, scales := scaleOf(object)
 	return d.Present.Unlisted && scales && of.observed < object.GetGeneration()
@@ -119,7 +121,7 @@ func next(demand fitting.Demand) fitting.Demand {
 	return one
 }
 
-// missing returns how many pods the workload lacks, and of how many; and what else it lacks.
+// missing returns how many pods the workload lacks, and of how many; and the other objects that it lacks.
 func (d *diagnosis) missing() (pods, of int64, others []fitting.Item) {
 	if d.demand.Pods != nil {
 		pods, of = d.demand.Pods.Missing(), d.demand.Pods.Wanted
@@ -132,7 +134,7 @@ func (d *diagnosis) missing() (pods, of int64, others []fitting.Item) {
 	return pods, of, others
 }
 
-// replaces reports whether missing pods replace older ones that are still there.
+// replaces reports whether missing pods replace older pods that are still there.
 func (d *diagnosis) replaces() bool { return d.demand.Pods != nil && d.demand.Pods.Replaced() > 0 }
 
 // isCron reports whether the next run of a CronJob is judged.
@@ -147,7 +149,7 @@ func (d *diagnosis) lacks() bool {
 	return len(d.Chain) == 0 || d.makes && (pods > 0 || len(others) > 0 || d.isCron() && len(d.all.Rows)+len(d.all.Refusals) > 0)
 }
 
-// quotas returns what is needed of each quota, without who holds it: of those that are short, and of those that
+// quotas returns the need of each quota, without its holders: of the quotas that are short, and of the quotas that
 // refused.
 func (d *diagnosis) quotas() []render.WhyQuota {
 	latest, refused := d.latest()
@@ -180,7 +182,7 @@ func isCounted(quota render.WhyQuota) bool {
 	return !slices.ContainsFunc(quota.Rows, func(row render.WhyRow) bool { return row.Available == nil })
 }
 
-// waiting returns what the views say of controllers of the chain that wait.
+// waiting returns the views' entries for controllers of the chain that wait.
 func (d *diagnosis) waiting() []render.WhyWaiting {
 	var found []render.WhyWaiting
 	for i := range d.Limits.Views {
@@ -215,7 +217,7 @@ func (d *diagnosis) isOwn(object client.Object) bool {
 		slices.ContainsFunc(d.Present.ReplicaSets, func(set *appsv1.ReplicaSet) bool { return isOwner(set) })
 }
 
-// amend raises what is needed of a limit to what was requested of it: other webhooks may add to objects.
+// amend raises the need of a limit to the amount that was requested of it: other webhooks may add to objects.
 func (d *diagnosis) amend(quota *render.WhyQuota, limit *fitting.Limit) {
 	for _, refused := range slices.Concat(d.refused...) {
 		if !d.isBy(limit, refused.Words) || !d.trusts(refused) {
@@ -228,12 +230,12 @@ func (d *diagnosis) amend(quota *render.WhyQuota, limit *fitting.Limit) {
 	slices.SortFunc(quota.Rows, func(a, b render.WhyRow) int { return compareNames(a.Resource, b.Resource) })
 }
 
-// trusts reports whether a message says what objects still need. If the template was changed afterwards, it doesn't.
+// trusts reports whether a message shows the need of objects. If the template was changed afterwards, it doesn't.
 func (d *diagnosis) trusts(refused reading.Refused) bool {
 	return len(refused.Requested) > 0 && (!d.makes || !templateChange(d.Maker()).After(refused.Last))
 }
 
-// templateChange returns when somebody changed a workload and may have changed its template; zero if nobody did.
+// templateChange returns when a workload was changed in a way that may have changed its template; zero if it wasn't.
 func templateChange(object client.Object) time.Time {
 	var changed time.Time
 	switch object.(type) {
@@ -248,7 +250,7 @@ func templateChange(object client.Object) time.Time {
 	return changed
 }
 
-// raise has a row say at least what was requested of its resource.
+// raise makes a row have at least the requested amount of its resource.
 func (d *diagnosis) raise(quota *render.WhyQuota, limit *fitting.Limit, name corev1.ResourceName, requested resource.Quantity) {
 	at := slices.IndexFunc(quota.Rows, func(row render.WhyRow) bool { return row.Resource == name })
 	if at < 0 {
@@ -264,14 +266,14 @@ func (d *diagnosis) raise(quota *render.WhyQuota, limit *fitting.Limit, name cor
 		one = requested
 		d.noteOnce(requestsMore(name))
 	}
-	if all.Cmp(requested) < 0 { // It takes what others free on the way, and was refused all the same.
+	if all.Cmp(requested) < 0 { // It takes the room that others free on the way, and was refused all the same.
 		all = requested
 	}
 	*row = d.row(limit, name, one, all)
 }
 
-// forAll returns what all missing pods need of something that their template doesn't request. In a rollout older ones
-// make room for them, so that one is what matters.
+// forAll returns the need of all missing pods for a resource that their template doesn't request. In a rollout older
+// ones make room for them, so a single one matters.
 func (d *diagnosis) forAll(requested resource.Quantity) resource.Quantity {
 	all := requested.DeepCopy()
 	if pods, _, _ := d.missing(); pods > 1 && !d.replaces() {

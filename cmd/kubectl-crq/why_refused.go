@@ -31,8 +31,8 @@ func (d *diagnosis) findRefusals() {
 	d.followPods()
 }
 
-// followPods adds to the chain the first of the pods for which something was refused that is made for them. It stands
-// for those that met the same.
+// followPods adds to the chain the first of the pods for which the creation of an object was refused. It stands for all
+// pods with the same refusal.
 func (d *diagnosis) followPods() {
 	var refused []reading.Refused
 	for i := range d.Pods {
@@ -135,7 +135,7 @@ func (d *diagnosis) latest() (reading.Refused, bool) {
 	return latest, !latest.Last.IsZero()
 }
 
-// unseen returns the name of a quota that refused and is none of those that the user can read.
+// unseen returns the name of a quota that refused and that the user can't read.
 func (d *diagnosis) unseen() (string, bool) {
 	for _, refused := range slices.Concat(d.refused...) {
 		if refused.Quota != "" && d.source(refused.Words) == "" {
@@ -151,7 +151,7 @@ func (d *diagnosis) isBy(limit *fitting.Limit, words reading.Words) bool {
 	return limit.Name == words.Quota && limit.Source == d.source(words)
 }
 
-// source returns what kind of quota refused; empty if there is no such quota in the namespace now.
+// source returns the kind of the quota that refused; empty if there is no such quota in the namespace now.
 func (d *diagnosis) source(words reading.Words) fitting.Source {
 	var sources []fitting.Source
 	for _, limit := range d.limits {

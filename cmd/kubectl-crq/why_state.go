@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// scale is what a workload says of its pods.
+// scale is a workload's statement of its pods.
 type scale struct {
 	wants, has, ready int32
 	// observed is the generation of the spec that its controller has seen.

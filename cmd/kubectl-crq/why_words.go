@@ -33,7 +33,7 @@ func nameOf(object client.Object) render.ObjectName {
 	return render.ObjectName{Kind: reading.KindOf(object).Kind, Name: object.GetName()}
 }
 
-// untold says what can't be told, and why.
+// untold names the unknown part of the answer, and the reason.
 func (d *diagnosis) untold(quotas []render.WhyQuota) string {
 	name, unseen := d.unseen()
 	uncounted := slices.IndexFunc(quotas, isUncounted)
@@ -54,7 +54,7 @@ func (d *diagnosis) untold(quotas []render.WhyQuota) string {
 	return d.lack() + ", and it can't be told whether they are refused: you may not read events."
 }
 
-// lack says what is missing.
+// lack names the missing objects.
 func (d *diagnosis) lack() string {
 	switch {
 	case len(d.Chain) == 0:
@@ -86,7 +86,7 @@ func podsText(missing, of int64) string {
 	return "all " + plural(of, "pod")
 }
 
-// notRefused says why nothing is refused, and what stands in the way.
+// notRefused says why nothing is refused, and names the obstacle.
 func (d *diagnosis) notRefused(found *render.Why) string {
 	if cron, ok := d.link.(*batchv1.CronJob); ok && d.makes {
 		return "Nothing is refused: " + d.nextRun(cron) + "."
@@ -109,7 +109,7 @@ func (d *diagnosis) notRefused(found *render.Why) string {
 	return summary
 }
 
-// targetText goes on about what an autoscaler scales, if nobody can look at that.
+// targetText goes on about an autoscaler's target, if it can't be looked at.
 func (d *diagnosis) targetText() string {
 	scaler, ok := d.Chain[0].(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok || d.Target == reading.TargetRead {
@@ -145,7 +145,7 @@ func troubledPods(troubled []render.WhyPods) int {
 	return count
 }
 
-// otherCause says what the controller may wait for.
+// otherCause names a possible reason for the controller to wait.
 func (d *diagnosis) otherCause(troubled []render.WhyPods) string {
 	if reading.KindOf(d.link).Kind == "StatefulSet" && len(troubled) > 0 {
 		return "a StatefulSet may wait until " + troubled[0].Example + " is ready"
@@ -268,7 +268,7 @@ func requestsMore(name corev1.ResourceName) string {
 	return fmt.Sprintf("Refused objects asked for more %s than the template says: another webhook adds to them.", name)
 }
 
-// forbiddenNote says what can't be told without a right.
+// forbiddenNote names the facts that are unknown without a right.
 func forbiddenNote(resource, namespace string) string {
 	may := "You may not read " + resource + " in namespace " + namespace + ": "
 	switch resource {

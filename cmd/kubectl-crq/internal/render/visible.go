@@ -35,7 +35,7 @@ func isObeyed(character rune) bool {
 func MakeVisible(object any) { makeVisible(reflect.ValueOf(object)) }
 
 func makeVisible(value reflect.Value) {
-	switch value.Kind() { //nolint:exhaustive // others hold no text from other users
+	switch value.Kind() { //nolint:exhaustive // the other kinds hold no foreign text
 	case reflect.Pointer:
 		if !value.IsNil() {
 			makeVisible(value.Elem())
