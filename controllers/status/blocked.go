@@ -70,7 +70,7 @@ func blockedMessage(first quotav1.WaitingOwner, number int, woken bool) string {
 		wait, first.Since.UTC().Format(time.RFC3339), first.Kind, first.Name, report.Amounts(first.Short), then)
 }
 
-// since returns the conditions that a view gets, with the times of those that it has. A condition that no workload
+// since returns the conditions that a view gets, with the times of the present ones. A condition that no workload
 // waits is set only after one has waited.
 func since(current *quotav1.LocalResourceQuota, wanted []metav1.Condition, now time.Time) []metav1.Condition {
 	var conditions []metav1.Condition

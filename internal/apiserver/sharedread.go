@@ -18,7 +18,7 @@ const usually = 4 * time.Second
 
 // Reads are reads that callers share. Its methods may be called concurrently.
 type Reads[T any] struct {
-	// what names the read, for errors.
+	// The name of the read, for errors.
 	what string
 	read func(ctx context.Context, key string) (T, error)
 	// timeout bounds each read.
@@ -44,7 +44,7 @@ type shared[T any] struct {
 	err   error
 }
 
-// NewReads makes Reads; what names them in errors. The function may be called at any time, but never twice at once for
+// NewReads makes Reads with a name for errors. The function may be called at any time, but never twice at once for
 // the same key.
 func NewReads[T any](what string, read func(ctx context.Context, key string) (T, error)) *Reads[T] {
 	return &Reads[T]{

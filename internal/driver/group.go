@@ -63,7 +63,7 @@ func (g *Group) Follow(counter Counter) { g.counter = counter }
 // anything is charged.
 func (g *Group) OnTrouble(troubled func(quota string)) { g.troubled = troubled }
 
-// nobody counts nothing.
+// A nobody is the Counter of a Group that follows none.
 type nobody struct{}
 
 func (nobody) Observe(string, ledger.State) *ledger.Observation { return nil }

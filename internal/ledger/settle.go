@@ -46,7 +46,7 @@ type Observation struct {
 // Settle replaces Used by a newer count and removes the reservations of the objects that the count includes.
 //
 // It skips a source that the count has not listed, or has followed less far than the ledger, because an older view
-// would undo what a newer one counted, and a settled charge would be lost. Reservations keep the amounts of such a
+// would undo a newer count, and a settled charge would be lost. Reservations keep the amounts of such a
 // source. If namespaces only left, those that stayed use at most the ledger's Used, so that holds. But if namespaces
 // joined, their use of such a source is unknown. Then nothing that is counted from it is granted until a count has come
 // so far.

@@ -125,7 +125,7 @@ type Quota struct {
 // otherwise.
 func (s Settings) AdmitsByDefault() bool { return s.FailurePolicy == admissionregistrationv1.Ignore }
 
-// Webhooks returns the entries that ask about exactly what the quotas limit, in the namespaces that they select: a
+// Webhooks returns the entries that ask about exactly the quotas' limits, in the namespaces that they select: a
 // request meets one entry, or none. If that takes more than maxEntries or maxBytes, entries ask about more than that,
 // see definition.Disjoint, and exact is false once they do so in namespaces that no quota selects. With nothing
 // limited, no object is asked about. The path of each entry has its Question.

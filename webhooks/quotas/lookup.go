@@ -151,7 +151,7 @@ func (l *Lookup) Visit(
 
 // page lists whole objects if evaluators look into them, and metadata of others.
 //
-//nolint:wrapcheck // the caller says what was being done
+//nolint:wrapcheck // the caller names the action
 func (l *Lookup) page(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions,
 ) (page runtime.Object, next string, err error) {

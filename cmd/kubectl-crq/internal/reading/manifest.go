@@ -91,7 +91,7 @@ func (r *Reader) applied(object, live *unstructured.Unstructured) (*unstructured
 	return merged, nil
 }
 
-//nolint:wrapcheck // the caller says what was being done
+//nolint:wrapcheck // the caller names the action
 func (r *Reader) merge(object, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	structure, err := r.types.Empty(object.GroupVersionKind())
 	if err != nil {
