@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// leavingPod is one that counts for a minute after its deletion has been seen, whatever time the API server wrote in it.
+// leavingPod is a pod that counts for a minute after its deletion has been seen, whichever time the API server wrote in
+// it.
 func leavingPod(name string) *corev1.Pod {
 	pod := podAt("a", name, types.UID("1"+name), 20)
 	leaves, grace := metav1.NewTime(start), int64(30)
@@ -22,8 +23,8 @@ func leavingPod(name string) *corev1.Pod {
 	return pod
 }
 
-// An event is given its time before it waits for the lock: meanwhile somebody
-// may have looked at a later time.
+// An event is given its time before it waits for the lock: meanwhile a look at a
+// later time may have come.
 func TestAnEventMayBeOlderThanTheLastLookAtTheTime(t *testing.T) {
 	count := redQuota(t)
 	source := count.Source(pods)
@@ -48,7 +49,8 @@ func TestAnEventMayBeOlderThanTheLastLookAtTheTime(t *testing.T) {
 	}
 }
 
-// Only what is yet to change is looked at each second, and only as long.
+// Only records that are yet to change are looked at each second, and only as
+// long.
 func TestOnlyPodsThatAreGoingToChangeAge(t *testing.T) {
 	count := redQuota(t)
 	source := count.Source(pods)
@@ -102,7 +104,7 @@ func TestDeparturesAreRememberedForAWhile(t *testing.T) {
 	}
 }
 
-// What goes is forgotten as fast as it comes: memory is bounded by time.
+// Departures are forgotten as fast as they come: memory is bounded by time.
 func TestManyDeparturesTakeNoMoreThanTheirTime(t *testing.T) {
 	count := redQuota(t)
 	source := count.Source(pods)

@@ -13,8 +13,8 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
-// An audit finds what only a defect within can bring about, repairs it, tells of
-// it, and is content afterwards.
+// An audit finds a drift that only a defect within can bring about, repairs it,
+// reports it, and is content afterwards.
 func TestAnAuditFindsWhateverDrifted(t *testing.T) {
 	one := corev1.ResourceList{"pods": resource.MustParse("1")}
 	for name, corrupt := range map[string]func(count *Count, red *tally){

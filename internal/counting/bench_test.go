@@ -58,7 +58,7 @@ func fill(b *testing.B, count *Count, namespaces, podsEach int) {
 	}
 }
 
-// What one event costs must not depend on how many objects its namespace holds.
+// The cost of one event must not depend on how many objects its namespace holds.
 func BenchmarkSet(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(fmt.Sprintf("records=%d", size), func(b *testing.B) {
@@ -78,8 +78,8 @@ func BenchmarkSet(b *testing.B) {
 	}
 }
 
-// Memory is what a record takes, all that leads to it included, and what is
-// remembered of a deleted object.
+// Memory is the size of a record, with everything that leads to it, and of the
+// memory of a deleted object.
 func BenchmarkMemory(b *testing.B) {
 	const namespaces, podsEach = 500, 100
 	b.Run("counted", func(b *testing.B) {
@@ -130,14 +130,14 @@ func BenchmarkDefine(b *testing.B) {
 
 func heap() uint64 {
 	runtime.GC()
-	runtime.GC() // The first one lets go of what weak pointers led to.
+	runtime.GC() // The first one releases the targets of weak pointers.
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }
 
-// What is left to do of a list of 50,000 with the lock held: of the first one,
-// and of one with nothing new after a gap.
+// The work that is left for a list of 50,000 with the lock held: for the first
+// one, and for one with nothing new after a gap.
 func BenchmarkReplace(b *testing.B) {
 	const namespaces, podsEach = 500, 100
 	listed := recordsOf(b, namespaces, podsEach)

@@ -40,8 +40,9 @@ func TestTellsOfObjectsInNamespacesThatLeft(t *testing.T) {
 	}
 }
 
-// Between two versions of a namespace that isn't selected in the second it may have been
-// selected and have left. Whoever knows it as it was then must not be judged by this count.
+// Between two versions of a namespace that isn't selected in the second it may
+// have been selected and have left. A charge by a replica that knows it as it was
+// then must not be judged by this count.
 func TestANamespaceMayHaveLeftUnseen(t *testing.T) {
 	namespaces := func(other uint64) []NamespaceLabels {
 		return []NamespaceLabels{{Name: "a", Labels: map[string]string{"team": "red"}, Version: 1}, {Name: "b", Version: other}}
@@ -87,7 +88,7 @@ func TestANamespaceMayHaveLeftUnseen(t *testing.T) {
 	}
 }
 
-// A ledger that has counted a namespace that isn't selected has not counted what joined before that.
+// A ledger that has counted a namespace that isn't selected has not counted the namespaces that joined before that.
 func TestANamespaceThatIsNotSelectedProvesNoJoin(t *testing.T) {
 	red := map[string]string{"team": "red"}
 	count := newCount()
@@ -106,13 +107,14 @@ func TestANamespaceThatIsNotSelectedProvesNoJoin(t *testing.T) {
 	})
 }
 
-// touchedOf is the newest version of a pod that changed what is counted.
+// touchedOf is the newest version of a pod that changed the count.
 func touchedOf(count *Count) (version uint64) {
 	count.Read("red", func(view View) { version = view.Touched()[pods] })
 	return version
 }
 
-// A view from before the list would count the pod that is gone and not the one that came.
+// A view from before the list would count the pod that is gone and not the pod
+// that came.
 func TestAListOfOtherObjectsThatUseAsMuchIsAChange(t *testing.T) {
 	count := redQuota(t)
 	source, touched := count.Source(pods), func() uint64 { return touchedOf(count) }

@@ -33,8 +33,8 @@ var (
 	start      = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 
-// world is a cluster and a Count that follows it event by event. Wherever they
-// are compared, the Count must equal one that saw only the end.
+// world is a cluster and a Count that follows it event by event. At each
+// comparison, the Count must equal a Count that saw only the end.
 type world struct {
 	t     *rapid.T
 	clock *clocktesting.FakeClock
@@ -121,14 +121,14 @@ func (w *world) remove() {
 	}
 }
 
-// relist is what a gap in the watch leads to.
+// relist is the effect of a gap in the watch.
 func (w *world) relist() {
 	for resource, objects := range w.objects {
 		w.must(w.count.Source(resource).Replace(slices.Collect(maps.Values(objects)), w.next(), w.now()))
 	}
 }
 
-// missDeletions lets objects go while nobody watches.
+// missDeletions lets objects go while no watch runs.
 func (w *world) missDeletions() {
 	resource := w.anyResource()
 	clear(w.objects[resource])
@@ -232,7 +232,7 @@ func isBeingDeleted(object runtime.Object) bool {
 	return isPod && pod.DeletionTimestamp != nil
 }
 
-// fromScratch is what a Count that saw only the present would say.
+// fromScratch is the Count that sees only the present.
 func (w *world) fromScratch() *Count {
 	fresh := New(evaluation.New(w.clock, evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
 	for _, target := range w.quotas {
@@ -283,8 +283,8 @@ func (w *world) figures(count *Count, name string) map[string]corev1.ResourceLis
 	return figures
 }
 
-// Whatever happens, a Count says what one from scratch says. No figure moves in silence: nothing settles a ledger but
-// being told of a change. And a namespace that comes or goes makes another selection.
+// After any events, a Count equals one from scratch. No figure moves in silence: nothing settles a ledger but being
+// told of a change. And a namespace that comes or goes makes another selection.
 func TestEachEventIsCountedAndTold(t *testing.T) {
 	counted := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -455,8 +455,8 @@ func podAt(namespace, name string, uid types.UID, version int) *corev1.Pod {
 	}}
 }
 
-// A product of a list is what adding it up comes to, also where the quantities
-// are beyond what 64 bits hold.
+// The product of a list equals the sum of its copies, also if the quantities are
+// beyond 64 bits.
 func TestTheUseOfManyIsTheSumOfEach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := corev1.ResourceList{}

@@ -22,13 +22,14 @@ import (
 // of which learns of the others late.
 type ledgerWorld struct {
 	hard int64
-	// ledgers are all versions of the stored ledger; known is the one that the process
-	// knows, and never goes back.
+	// ledgers are all versions of the stored ledger; known is the version that
+	// the process knows, and never goes back.
 	ledgers []ledger.State
 	known   int
 	// flying are admitted and not stored yet; stored live.
 	flying, stored []string
-	// events are what the API server's watch says, of which the count has seen so many.
+	// events are the API server's watch events, of which the count has seen so
+	// many.
 	events []watched
 	seen   int
 	count  *Count
@@ -73,7 +74,7 @@ func (w *ledgerWorld) admit(*rapid.T) {
 	w.flying = append(w.flying, name)
 }
 
-// fail gives back what was admitted and is never going to be stored.
+// fail gives back a charge that was admitted and is never going to be stored.
 func (w *ledgerWorld) fail(t *rapid.T) {
 	if name := take(t, &w.flying); name != "" {
 		w.write(func(draft *ledger.Draft) { draft.Release(held(name).Key()) })
@@ -125,7 +126,7 @@ func (w *ledgerWorld) learn(t *rapid.T) {
 	w.known = rapid.IntRange(w.known, len(w.ledgers)-1).Draw(t, "known")
 }
 
-// look is what people are shown at this moment.
+// look is the balance that people are shown at this moment.
 func (w *ledgerWorld) look(t *rapid.T) {
 	got := BalanceOf(w.count, "team", basis.Quota, w.ledgers[w.known])
 	counted, gone := map[string]bool{}, map[string]bool{}
@@ -148,7 +149,8 @@ func (w *ledgerWorld) look(t *rapid.T) {
 	if torn := Torn(hard, got.Used, got.Reserved); torn != (used+reserved > w.hard) {
 		t.Fatalf("%d used and %d reserved of %d: torn is %v", used, reserved, w.hard, torn)
 	}
-	// Whoever looks again when the newest ledger has arrived sees figures of one moment.
+	// A second look when the newest ledger has arrived sees figures of one
+	// moment.
 	if current := BalanceOf(w.count, "team", basis.Quota, w.newest()); Torn(hard, current.Used, current.Reserved) {
 		t.Fatalf("%d used and %d reserved of %d, by the newest ledger", value(current.Used), value(current.Reserved), w.hard)
 	}

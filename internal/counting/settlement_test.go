@@ -28,7 +28,7 @@ func joining() *Count {
 	return count
 }
 
-// proves is a look at what a namespace brought: a config map of this version, and no secret.
+// proves is a look at a namespace's objects: a config map of this version, and no secret.
 func proves(count *Count, namespace string, joined, version uint64) {
 	for _, one := range unproved(count) {
 		if one.Namespace == namespace {
@@ -43,7 +43,7 @@ func unproved(count *Count) (joined []Joined) {
 	return joined
 }
 
-// Requests in a namespace are judged by a ledger that has counted what it brought.
+// Requests in a namespace are judged by a ledger that has counted its objects.
 func TestALedgerSettlesBeforeANamespaceOfWhichMoreIsToCome(t *testing.T) {
 	const waits = 1000 // instead of a version
 	for name, test := range map[string]struct {
@@ -168,7 +168,8 @@ func TestALedgerSettlesBeforeANamespaceOfWhichMoreIsToCome(t *testing.T) {
 	}
 }
 
-// What a ledger has counted once needs no proof, whoever counted it.
+// Namespaces that a ledger has counted once need no proof, whichever leader
+// counted them.
 func TestOnlyWhatTheLedgerHasNotCountedIsLookedAt(t *testing.T) {
 	count, known := joining(), holding(corev1.ResourceList{})
 	known.Counted = map[schema.GroupResource]uint64{ledger.Namespaces: 1}
@@ -191,7 +192,7 @@ func TestOnlyWhatTheLedgerHasNotCountedIsLookedAt(t *testing.T) {
 	want("")
 }
 
-// A look knows what the quota was counted from when it began.
+// A look knows the sources that the quota was counted from when it began.
 func TestALookForAnEarlierDefinitionProvesNothing(t *testing.T) {
 	count := joining()
 	before := unproved(count)
@@ -204,7 +205,7 @@ func TestALookForAnEarlierDefinitionProvesNothing(t *testing.T) {
 	}
 }
 
-// A quota that is defined again goes on from what it knows of its namespaces.
+// A quota that is defined again keeps its knowledge of its namespaces.
 func TestALimitThatIsRaisedForgetsNoNamespaceThatLeft(t *testing.T) {
 	count := joining()
 	count.SetNamespace("a", nil, nil, 11, moment)
@@ -216,7 +217,7 @@ func TestALimitThatIsRaisedForgetsNoNamespaceThatLeft(t *testing.T) {
 	})
 }
 
-// Nobody else tells that there is nothing more to wait for.
+// Nothing else reports the end of a wait.
 func TestTheEndOfAJoinIsReported(t *testing.T) {
 	for name, end := range map[string]func(*Count){
 		"what is awaited isn't served any more": func(c *Count) { c.DropSource(configMaps) },

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What can't be matched with a quota counts in full, for it must not make room, and
-// somebody is told of it once each time that the quota is defined.
+// An object that can't be matched with a quota counts in full, because it must
+// not make room, and it is reported once each time that the quota is defined.
 func TestAnUnmatchableObjectCountsInFull(t *testing.T) {
 	count := redQuota(t)
 	var told []string

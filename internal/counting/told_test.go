@@ -68,8 +68,8 @@ func (w *world) allFigures() map[string]map[string]corev1.ResourceList {
 	return all
 }
 
-// The grace of a pod is over, and the next look at the time is yet to come:
-// whoever takes account of it first must tell.
+// The grace of a pod is over, and the next look at the time is yet to come: the
+// first call that notices must report it.
 func TestTheEndOfAPodsGraceIsReported(t *testing.T) {
 	late := start.Add(2 * time.Minute)
 	for name, look := range map[string]func(*Count){

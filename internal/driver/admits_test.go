@@ -19,7 +19,7 @@ import (
 // outage is a store in which the ledgers of some quotas can't be reached.
 type outage struct {
 	*memoryStore
-	// quota -> what each call fails with
+	// quota -> the error of each call
 	down map[string]error
 	// silent: such a call doesn't fail, it is never answered.
 	silent bool
@@ -147,7 +147,7 @@ func refusing(charge ledger.Charge) ledger.Charge {
 	return charge
 }
 
-// A check finds out what a charge that isn't written doesn't notice.
+// A check finds trouble that a charge without a write doesn't notice.
 func TestACheckWritesTheLedger(t *testing.T) {
 	for name, test := range map[string]struct {
 		quota string
@@ -172,7 +172,7 @@ func TestACheckWritesTheLedger(t *testing.T) {
 	}
 }
 
-// Nobody gets past a limit because very many ask.
+// Very many requests don't get past a limit.
 func TestABusyQuotaAdmitsOnlyWhatItDoesNotEnforce(t *testing.T) {
 	for name, test := range map[string]struct {
 		charge func(ledger.Charge) ledger.Charge
@@ -206,7 +206,7 @@ func TestABusyQuotaAdmitsOnlyWhatItDoesNotEnforce(t *testing.T) {
 	}
 }
 
-// A caller who has gone isn't told that the request was admitted, and one who comes while the process stops is.
+// A caller who has gone isn't told that the request was admitted, and a caller that comes while the process stops is.
 func TestAdmittedIsWhoeverStillWaits(t *testing.T) {
 	store := &outage{memoryStore: newMemoryStore("team"), down: map[string]error{"team": errInjected}, silent: true}
 	during(t, store, func(t *testing.T, group *Group) {
@@ -225,7 +225,7 @@ func TestAdmittedIsWhoeverStillWaits(t *testing.T) {
 	})
 }
 
-// What is written after its caller was let go is given back.
+// A charge that is written after its caller was let go is given back.
 func TestAnAdmittedChargeIsNotReservedLater(t *testing.T) {
 	store := &outage{memoryStore: newMemoryStore("team"), down: map[string]error{}}
 	store.latency = 700 * time.Millisecond // a read and a write take longer than anybody waits
@@ -248,7 +248,7 @@ func TestOneOfSeveralQuotasCannotBeReached(t *testing.T) {
 		denied  string
 		failed  bool
 		within  time.Duration
-		// held is what is reserved at last.
+		// held is the reserved amount at last.
 		held map[string]int64
 	}{
 		"it only advises": {

@@ -17,8 +17,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// instant is a Store that takes no time, and forgets what is reserved as a
-// settle would.
+// instant is a Store that takes no time, and forgets reservations as a settle
+// would.
 type instant struct {
 	mu      sync.Mutex
 	version uint64

@@ -46,7 +46,7 @@ func TestDenialsShareARead(t *testing.T) {
 func TestChargesBeforeARefusalAreGivenBack(t *testing.T) {
 	store := newMemoryStore("cpu", "pods")
 	store.beforeSwap = func(attempt int) error {
-		if attempt == 1 { // cpu is being charged: meanwhile somebody takes the last pod
+		if attempt == 1 { // cpu is being charged: meanwhile another client takes the last pod
 			store.put("pods", ledger.State{Basis: limitsOf("pods", 0).Basis, Used: podsList(5)})
 		}
 		return nil
@@ -169,7 +169,7 @@ func TestTheEndMayComeAtAnyMoment(t *testing.T) {
 }
 
 // The write of a charge happened, its reply was lost, and by the time it is
-// judged again the quota's spec has changed: what is refused must hold nothing.
+// judged again the quota's spec has changed: a refused charge must hold nothing.
 func TestARefusalAfterALostReplyHoldsNothing(t *testing.T) {
 	for name, change := range map[string]func(ledger.State) ledger.State{
 		"the ledger is for a newer spec by then": func(state ledger.State) ledger.State {

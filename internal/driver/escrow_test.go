@@ -74,7 +74,7 @@ func TestReplicasWithEscrowUseAllThereIs(t *testing.T) {
 	})
 }
 
-// watch tells groups of what is stored, until it is stopped.
+// watch shows groups the stored ledger, until it is stopped.
 func (s *memoryStore) watch(quota string, groups ...*Group) (stop func()) {
 	done := make(chan struct{})
 	go func() {
@@ -110,8 +110,7 @@ func TestDrainReturnsEscrow(t *testing.T) {
 	})
 }
 
-// Who holds escrow of a ledger that somebody has deleted may not know that yet, also if another one has been
-// made since.
+// A replica that holds escrow of a deleted ledger may not know that yet, also if another one has been made since.
 func TestImposeOutlivesEscrow(t *testing.T) {
 	sealed := newMemoryStore()
 	sealed.put("team", ledger.State{Basis: ledger.Basis{Quota: "q"}, Sealed: time.Unix(1, 0)})
@@ -128,7 +127,7 @@ func TestImposeOutlivesEscrow(t *testing.T) {
 	}
 }
 
-// What one machine holds, the next of the same name knows nothing of.
+// A machine knows nothing of the escrow of an earlier machine of the same name.
 func TestEachMachineHasItsOwnEscrow(t *testing.T) {
 	store := newMemoryStore("team")
 	paced(t, store, escrowing("a"), func(t *testing.T, group *Group) {

@@ -12,7 +12,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// fault is what goes wrong with one call of a store.
+// fault is the failure of one call of a store.
 type fault int
 
 const (
@@ -23,7 +23,7 @@ const (
 	unreachable
 	// replyLost: the call fails, and it has happened.
 	replyLost
-	// unreadable: a newer operator has written what is loaded.
+	// unreadable: the loaded ledger was written by a newer operator.
 	unreadable
 )
 

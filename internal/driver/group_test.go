@@ -21,7 +21,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// watcher records what an Observer is told.
+// watcher records an Observer's events.
 type watcher struct {
 	mu        sync.Mutex
 	conflicts int
@@ -149,7 +149,7 @@ func TestSeveralQuotasAreChargedInAllOrInNone(t *testing.T) {
 		if granted > 5 || granted+denied != 30 {
 			t.Errorf("want at most 5 granted of 30, got %d granted and %d denied", granted, denied)
 		}
-		time.Sleep(time.Second) // what was charged before a refusal is given back
+		time.Sleep(time.Second) // charges before a refusal are given back
 		for _, quota := range []string{"cpu", "memory", "pods"} {
 			if held := store.reserved(quota); held != int64(granted) {
 				t.Errorf("quota %s: want %d reserved, got %d", quota, granted, held)
@@ -275,7 +275,7 @@ func TestTroubleEndsWithALedgerThatIsMadeAgain(t *testing.T) {
 		fail(func(int) error { return errInjected })
 		_, _ = group.Reserve(t.Context(), []ledger.Charge{onePod("team", 1, "unlucky")})
 		store.remove("team")
-		wait(40 * time.Second) // what was to be released is given up
+		wait(40 * time.Second) // the release is given up
 		if group.Trouble("team") == nil {
 			t.Error("a ledger that is missing: got no trouble")
 		}

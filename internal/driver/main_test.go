@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestMain makes properties run long enough to find what takes several unlikely
-// steps: measured by breaking each rule of the package in turn, 1000 runs find
-// every one of them. It takes about two seconds.
+// TestMain makes properties run long enough to find defects that take several
+// unlikely steps: measured by breaking each rule of the package in turn, 1000
+// runs find every one of them. It takes about two seconds.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	chosen := false

@@ -37,7 +37,7 @@ func TestEndedReservationsAreReportedOnceWritten(t *testing.T) {
 	})
 }
 
-// What is counted under the name of a quota that is gone is another quota's.
+// A count under the name of a quota that is gone is another quota's.
 func TestNothingIsCountedForAQuotaThatWasForgotten(t *testing.T) {
 	store, counted := full(3), &counter{}
 	forget := ledger.Edit(store.state("team"))
@@ -56,7 +56,7 @@ func TestNothingIsCountedForAQuotaThatWasForgotten(t *testing.T) {
 	})
 }
 
-// What an observer counts of a quota that it was told to forget, it keeps for good.
+// An observer keeps for good the figures of a quota that it was told to forget.
 func TestNothingIsToldOfAQuotaThatWasForgotten(t *testing.T) {
 	store := newMemoryStore("team")
 	store.latency = 100 * time.Millisecond

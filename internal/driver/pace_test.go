@@ -94,8 +94,8 @@ func observedPods(pods int64) ledger.Observation {
 }
 
 // One replica has all the clients, and the other, the leader, none: it must have
-// its turn all the same, even though each of its writes begins with what it has
-// seen of the other's a moment ago.
+// its turn all the same, even though each of its writes begins with the other's
+// state of a moment ago.
 func TestABusyReplicaLeavesTheLeaderItsTurn(t *testing.T) {
 	store := newMemoryStore("team")
 	store.latency = 50 * time.Millisecond // a busy machine

@@ -80,7 +80,8 @@ func TestRoomThatIsMadeMeanwhileIsGranted(t *testing.T) {
 	}
 }
 
-// Whoever has waited longest gets the room, not whoever comes at the right moment.
+// The charge that has waited longest gets the room, not the one at the right
+// moment.
 func TestRoomGoesToWhoeverWaitsLongest(t *testing.T) {
 	store := full(1)
 	paced(t, store, patient(), func(t *testing.T, group *Group) {
@@ -148,8 +149,8 @@ func TestAParkedChargeObeysItsContext(t *testing.T) {
 	})
 }
 
-// The one that gets neither must give back what it held for a moment, and the
-// other must not be denied because of that.
+// The charge that gets neither must give back the room that it held for a moment,
+// and the other must not be denied because of that.
 func TestOfTwoThatWantTheLastOfTwoQuotasOneGetsBoth(t *testing.T) {
 	store := newMemoryStore("cpu", "pods")
 	paced(t, store, patient(), func(t *testing.T, group *Group) {

@@ -22,9 +22,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// Every answer is the one that some order of the charges, one after the other,
-// would have given: an order in which a charge that was answered comes before
-// one that was made later. And in the end exactly what was granted is held.
+// Every answer is the answer of some order of the charges, one after the other:
+// an order in which a charge that was answered comes before a charge that was
+// made later. And in the end exactly the granted charges are held.
 func TestAnswersAreThoseOfSomeSerialOrder(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -128,7 +128,7 @@ func (p plan) play(t *testing.T) history {
 		watches.Go(func() { watch(ctx, store.memoryStore, replicas[:]) })
 	}
 	operations := p.chargeAll(replicas)
-	passUntilQuiet(10 * time.Second) // until what was given up is released
+	passUntilQuiet(10 * time.Second) // until abandoned charges are released
 	stop()
 	watches.Wait()
 	for _, replica := range replicas {
@@ -138,7 +138,7 @@ func (p plan) play(t *testing.T) history {
 	return history{operations: operations, held: sortedUIDs(held)}
 }
 
-// watch tells each replica of what was stored a few milliseconds ago.
+// watch shows each replica the ledger of a few milliseconds ago.
 func watch(ctx context.Context, store *memoryStore, replicas []*Group) {
 	for ctx.Err() == nil {
 		store.mu.Lock()
@@ -285,8 +285,8 @@ func sortedUIDs(reservations []ledger.Reservation) []types.UID {
 // pass lets time pass within the bubble.
 func pass(by time.Duration) { <-clock.RealClock{}.After(by) }
 
-// passUntilQuiet lets time pass, and then everybody do what is due at that very moment. One
-// goroutine at a time may call it.
+// passUntilQuiet lets time pass, and then all goroutines do the work that is due
+// at that very moment. One goroutine at a time may call it.
 func passUntilQuiet(by time.Duration) {
 	pass(by)
 	synctest.Wait()

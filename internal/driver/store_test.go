@@ -37,7 +37,7 @@ type memoryStore struct {
 	// afterSwap, when set, may lose the reply of a write that has happened.
 	afterSwap func(attempt int) error
 	loadErr   error
-	// spec is what Load says of the quota's spec.
+	// spec is the quota's spec as Load returns it.
 	spec *machine.Spec
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// voids are what may become of a ledger that somebody else than a replica touches.
+// voids are the ways in which a client other than a replica may change a ledger.
 func voids() map[string]func(*memoryStore) {
 	return map[string]func(*memoryStore){
 		"deleted": func(store *memoryStore) { store.remove("team") },
@@ -31,7 +31,7 @@ func voids() map[string]func(*memoryStore) {
 	}
 }
 
-// seeing tells the group of what is stored, or not.
+// seeing shows the group the stored ledger, or that there is none.
 func seeing(store *memoryStore, group *Group) {
 	if snapshot := store.snapshot("team"); !snapshot.Version.IsZero() {
 		group.Saw("team", snapshot)
@@ -59,8 +59,8 @@ func wantUndecided(t *testing.T, decision ledger.Decision, err error, reason led
 	}
 }
 
-// Whether the change was seen in a watch or is met by the write, nothing is granted,
-// and no count makes a ledger that lacks what is in flight.
+// Whether the change was seen in a watch or is met by the write, nothing is
+// granted, and no count makes a ledger that lacks charges in flight.
 func TestNothingIsGrantedOrWrittenWhereTheLedgerIsVoid(t *testing.T) {
 	for name, harm := range voids() {
 		for way, see := range map[string]func(*memoryStore, *Group){"seen": seeing, "met": func(*memoryStore, *Group) {}} {
@@ -95,7 +95,7 @@ func TestNothingIsGrantedOrWrittenWhereTheLedgerIsVoid(t *testing.T) {
 	}
 }
 
-// What waits while the ledger is rebuilt is judged on the new one.
+// Charges that wait while the ledger is rebuilt are judged on the new one.
 func TestAReplacedLedgerIsJudgedOn(t *testing.T) {
 	for name, harm := range voids() {
 		t.Run(name, func(t *testing.T) {

@@ -66,7 +66,7 @@ func (tr *trace) charge() Reservation {
 	return held
 }
 
-// step draws what is done to a ledger; nil for a charge.
+// step draws a change of a ledger; nil for a charge.
 func (tr *trace) step() func(*Draft) {
 	switch kind := rapid.IntRange(0, 4).Draw(tr.t, "step"); {
 	case kind < 3 || len(tr.flying) == 0:
@@ -114,8 +114,8 @@ func refusalsIn(decision Decision) []Decision {
 	return refusals
 }
 
-// Up to the first refusal a quota that only watches has the ledger of one that denies, and what it says first is
-// what the other answers.
+// Up to the first refusal a quota that only watches has the ledger of a quota that denies, and its first remark is the
+// other's answer.
 func TestToWatchIsToDenyUpToTheFirstRefusal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drawn := newTrace(t)
@@ -136,7 +136,7 @@ func TestToWatchIsToDenyUpToTheFirstRefusal(t *testing.T) {
 	})
 }
 
-// isRefused charges a quota that denies and one that only watches, and reports whether the first one refused.
+// isRefused charges a quota that denies and a quota that only watches, and reports whether the first one refused.
 func (tr *trace) isRefused(denies, watches *Draft) bool {
 	charge := tr.charge()
 	decision := denies.Reserve(asking(tr.enforced(), charge))
@@ -153,7 +153,8 @@ func (tr *trace) isRefused(denies, watches *Draft) bool {
 	return true
 }
 
-// What only watches grants everything, and its ledger is that of a quota without limits.
+// A quota that only watches grants everything, and its ledger is that of a quota
+// without limits.
 func TestToWatchIsToCountAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drawn := newTrace(t)
@@ -288,7 +289,7 @@ func decidedBefore(state State, charge Charge) Decision {
 	return Granted{}
 }
 
-// What is carried from draft to draft of escrows is what the reservations come to, whatever is done.
+// The sum of escrows that is carried from draft to draft equals the reservations' sum after every change.
 func TestTheSumOfEscrowsIsThatOfARecount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drawn := newTrace(t)

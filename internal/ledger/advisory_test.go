@@ -37,7 +37,7 @@ func TestWhatIsNotEnforcedIsReservedAndRemarkedOn(t *testing.T) {
 		state  State
 		charge Charge
 		want   Decision
-		// reserved is what the ledger holds then; nothing for nothing.
+		// reserved is the ledger's reserved amount then; nil for none.
 		reserved corev1.ResourceList
 	}{
 		"what fits is granted without a word": {
@@ -135,7 +135,7 @@ func TestAdvisoryChargesAreNotWithheld(t *testing.T) {
 	}
 }
 
-// isUnjudged reports whether a decision grants what nobody could judge.
+// isUnjudged reports whether a decision grants a charge that couldn't be judged.
 func isUnjudged(decision Decision) bool {
 	granted, ok := decision.(Granted)
 	if !ok || len(granted.Remarks) == 0 {
@@ -145,7 +145,8 @@ func isUnjudged(decision Decision) bool {
 	return undecided
 }
 
-// A ledger that holds as many as it can grants what isn't enforced, and holds it not.
+// A ledger that holds as many as it can grants charges that aren't enforced, and
+// doesn't hold them.
 func TestAFullLedgerHoldsUpOnlyWhatIsEnforced(t *testing.T) {
 	held := make([]Reservation, 0, MaxReservations)
 	for i := range MaxReservations - 1 {
@@ -250,7 +251,7 @@ func TestAFenceEnforces(t *testing.T) {
 	}
 }
 
-// Of what isn't enforced, as much is taken in escrow as is wanted.
+// Of resources that aren't enforced, all of the wanted amount is taken in escrow.
 func TestAffordableOfWhatIsNotEnforced(t *testing.T) {
 	draft := Edit(counted("pods", "500").with(escrowOf("you", "pods", "90")))
 	for name, test := range map[string]struct{ wanted, want corev1.ResourceList }{
@@ -265,7 +266,7 @@ func TestAffordableOfWhatIsNotEnforced(t *testing.T) {
 	}
 }
 
-// What is granted from escrow carries its remarks, and they don't hold the escrow against it.
+// Grants from escrow carry their remarks, and these don't hold the escrow against them.
 func TestSpendRemarks(t *testing.T) {
 	held := escrowOf("me", "pods", "2")
 	draft := Edit(counted("pods", "3").with(held))

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Old is judged at 20, what must be 10 old. Whatever is in the ledger at first was seen at 0, and all else at 15.
+// Old is judged at 20, for an age of 10. Everything in the ledger at first was seen at 0, and all else at 15.
 func TestAnAgeIsSinceALifeWasFirstSeen(t *testing.T) {
 	escrow := func(number int) Reservation {
 		return NewEscrow("replica", Key{UID: "e", Attempt: "1"}, list("pods", "2"), expiry).Renewed(number)
@@ -63,7 +63,8 @@ func TestAnAgeIsSinceALifeWasFirstSeen(t *testing.T) {
 	}
 }
 
-// The clock of those who write fences stands still. They are told apart all the same.
+// The clock of the fences' writers stands still. They are told apart all the
+// same.
 func TestEachFenceHasALifeOfItsOwn(t *testing.T) {
 	seen, state := map[Life]bool{}, counted("pods", "1")
 	set := func() {

@@ -107,8 +107,8 @@ func BenchmarkSettle(b *testing.B) {
 	}
 }
 
-// A name that is tried again and again has all its reservations in one slot. The ledger is
-// one that another replica wrote.
+// A name that is tried again and again has all its reservations in one slot. The
+// ledger was written by another replica.
 func BenchmarkEditOfOneName(b *testing.B) {
 	_, state := benchState()
 	for i := range 1200 {

@@ -88,7 +88,7 @@ type write struct {
 	deleted bool
 }
 
-// cluster is the API server: what lives, and how that came to be.
+// cluster is the API server: the living objects, and their history.
 type cluster struct {
 	version uint64
 	living  map[place]thing
@@ -125,7 +125,7 @@ func (c *cluster) remove(at place) {
 	c.history = append(c.history, write{place: at, thing: gone, deleted: true})
 }
 
-// versionsOf returns every version of whatever lived at a place.
+// versionsOf returns every version of the things that lived at a place.
 func (c *cluster) versionsOf(at place) []thing {
 	var versions []thing
 	for _, write := range c.history {
@@ -136,7 +136,7 @@ func (c *cluster) versionsOf(at place) []thing {
 	return versions
 }
 
-// uses is what lives.
+// uses is the sum of living objects.
 func (c *cluster) uses() figures {
 	total := figures{podCount: 0, claimCount: 0, devices: 0}
 	for at, current := range c.living {

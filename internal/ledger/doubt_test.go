@@ -159,7 +159,7 @@ func TestOneDoubtStaysOfANamespaceThatHeldTooMuch(t *testing.T) {
 	held := slices.Concat(doubtful("a", 25, "pods", "1"), doubtful("b", 2, "pods", "1"),
 		[]Reservation{creation("lost", "lost", "pods", "1").in("c")})
 	draft := Edit(counted("pods", "0").with(held...))
-	draft.DropAll(held[:10], hard, 5, until) // what has expired first
+	draft.DropAll(held[:10], hard, 5, until) // the first reservations have expired
 	if left := draft.State().InFlight(); left != 18 {
 		t.Errorf("%d are in flight, want 18", left)
 	}
@@ -181,7 +181,7 @@ func TestOneDoubtStaysOfANamespaceThatHeldTooMuch(t *testing.T) {
 	}
 }
 
-// What a batch grants counts for the rest of it.
+// Grants of a batch count for the rest of it.
 func TestASuspectedNamespaceIsChargedWithinABatch(t *testing.T) {
 	draft := Edit(counted("pods", "0").with(doubtful("a", 1, "pods", "1")...))
 	granted := 0

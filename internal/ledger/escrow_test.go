@@ -17,7 +17,7 @@ func escrowOf(holder types.UID, amounts ...string) Reservation {
 	return NewEscrow("replica", Key{UID: holder, Attempt: "1"}, list(amounts...), expiry)
 }
 
-// What is granted from an escrow changes nothing of what is charged.
+// A grant from an escrow doesn't change the charged amounts.
 func TestSpend(t *testing.T) {
 	held := escrowOf("me", "pods", "2", "cpu", "500m")
 	taken := creation("t", "taken", "pods", "1")

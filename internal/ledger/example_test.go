@@ -18,9 +18,10 @@ func pods(number int64) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(number, resource.DecimalSI)}
 }
 
-// A quota allows two pods, and one has been counted. The first charge is granted and
-// reserved, so the second is denied. Then the count includes the first pod, and a settle
-// turns its reservation into use: what is used and reserved stays the same.
+// A quota allows two pods, and one has been counted. The first charge is granted
+// and reserved, so the second is denied. Then the count includes the first pod,
+// and a settle turns its reservation into use: the sum of used and reserved stays
+// the same.
 func Example() {
 	basis := ledger.Basis{Quota: "uid-of-the-quota", Generation: 1, Digest: "digest-of-the-spec"}
 	limits := ledger.Limits{Name: "team", Basis: basis, Hard: pods(2)}

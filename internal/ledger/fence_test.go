@@ -106,8 +106,8 @@ func TestAFenceStaysUntilTheStoredSpecIsCounted(t *testing.T) {
 	}
 }
 
-// What a spec limited that was replaced since binds nobody, and what the stored spec limits
-// does, also if it is higher.
+// The limits of a spec that was replaced since bind no charge, and the limits of
+// the stored spec do, also if they are higher.
 func TestAStandingFenceOfAnOlderSpecBindsByTheStoredOne(t *testing.T) {
 	draft := Edit(raised(counted("pods", "3", "cpu", "1"), fence(4, "pods", "3", "cpu", "1")))
 	draft.UpdateFence(5, list("pods", "10"))

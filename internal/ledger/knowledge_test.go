@@ -36,8 +36,8 @@ func TestAChargeAndALedgerMustKnowTheSameOfNamespaces(t *testing.T) {
 	}
 }
 
-// Up to where all that joined is counted is raised in writes that happen anyway, and in another one only if
-// somebody asks for it.
+// The version up to which all joins are counted is raised in writes that happen anyway, and in another write only if a
+// caller asks for it.
 func TestJoinedIsRaised(t *testing.T) {
 	before := counted("pods", "0").upTo(Namespaces, 10)
 	before.Joined = 20

@@ -30,16 +30,16 @@ func hardOfModel() corev1.ResourceList {
 	return figures{podCount: 3, claimCount: 2, devices: 5}.list()
 }
 
-// What lives never exceeds what is hard, and is always covered by what is used
-// and reserved, whatever the order of requests, writes, counts and failures.
+// The living objects never exceed hard, and are always covered by used and
+// reserved, in any order of requests, writes, counts and failures.
 func TestNoInterleavingExceedsTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { t.Repeat(rapid.StateMachineActions(newModel())) })
 }
 
-// request is one that was admitted and that the API server is working on.
+// request is a request that was admitted and that the API server is working on.
 type request struct {
 	place
-	// wanted is what the object becomes.
+	// wanted is the object after the request.
 	wanted thing
 	// held is the reservation made for it; an update that adds nothing has none.
 	held  *Reservation
@@ -197,7 +197,8 @@ func (m *model) Look(*rapid.T) {
 	})
 }
 
-// Drop removes what the last look, which may be long ago, didn't find.
+// Drop removes reservations that the last look, which may be long ago, didn't
+// find.
 func (m *model) Drop(*rapid.T) {
 	draft := Edit(m.state)
 	for _, expired := range m.looked {
@@ -238,8 +239,8 @@ func (m *model) Check(t *rapid.T) {
 	m.checkQuiet(t)
 }
 
-// checkQuiet: once everything has been observed and what never came has been
-// dropped, nothing is reserved and what lives is used.
+// checkQuiet: once everything has been observed and objects that never came have
+// been dropped, nothing is reserved and the living objects are used.
 func (m *model) checkQuiet(t *rapid.T) {
 	draft := Edit(m.state)
 	draft.Settle(m.see(m.complete()).observation(m.limits.Basis))
@@ -307,7 +308,7 @@ func (m *model) anyPlace(t *rapid.T) place {
 	}
 }
 
-// anyLimits are the newest, or what a replica still knows.
+// anyLimits are the newest limits, or older ones that a replica still knows.
 func (m *model) anyLimits(t *rapid.T) Limits {
 	limits := m.limits
 	if limits.Generation > 1 && rapid.IntRange(0, 3).Draw(t, "limits are outdated") == 0 {
@@ -336,8 +337,8 @@ func object(at place, current thing) Object {
 	return Object{Resource: at.resource, Namespace: at.namespace, Name: at.name, UID: current.uid}
 }
 
-// checkIndex compares what is carried from draft to draft with what would be
-// made of the reservations alone.
+// checkIndex compares the index that is carried from draft to draft with a new
+// one of the reservations alone.
 func (m *model) checkIndex(t *rapid.T) {
 	if m.state.index == nil {
 		return

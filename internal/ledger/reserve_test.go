@@ -207,8 +207,8 @@ func TestTheLedgerAfterADecision(t *testing.T) {
 	}
 }
 
-// The slot of a retried name is charged as the largest attempt, in whatever
-// order the attempts come and go.
+// The slot of a retried name is charged as the largest attempt, in any order in
+// which the attempts come and go.
 func TestAttemptsAtOneNameAreChargedAsTheLargest(t *testing.T) {
 	draft := Edit(counted("cpu", "0"))
 	for _, step := range []struct {
@@ -229,7 +229,7 @@ func TestAttemptsAtOneNameAreChargedAsTheLargest(t *testing.T) {
 	}
 }
 
-// Whoever claims the UID of another's object can neither give its charge back nor change it.
+// An attempt that claims the UID of another's object can neither give its charge back nor change it.
 func TestNothingButAnAttemptItselfChangesItsReservation(t *testing.T) {
 	honest := creation("a", "a", "pods", "2")
 	honest.Attempt = "honest"

@@ -142,8 +142,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// A pod is counted and so are its devices, but what is used of devices waits
-// for the claims: without the reservation nothing would cover the pod's.
+// A pod is counted and so are its devices, but the use of devices waits for the
+// claims: without the reservation nothing would cover the pod's.
 func TestAReservationStaysUntilAllOfItIsUsed(t *testing.T) {
 	for name, test := range map[string]struct {
 		late func(versions)
@@ -269,8 +269,8 @@ func TestASourceThatCanNotBeListed(t *testing.T) {
 	}
 }
 
-// Nothing is granted by what was used before objects were stored that nobody was asked
-// about, and nothing in flight is forgotten.
+// Nothing is granted on a use from before objects were stored without a request,
+// and nothing in flight is forgotten.
 func TestForget(t *testing.T) {
 	held, asked := creation("a", "a", "pods", "1"), creation("b", "b", "pods", "1")
 	draft := Edit(counted("pods", "0").with(held).upTo(pods, 10))
@@ -374,8 +374,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// A pod went and another of its size came, which nobody was asked about: the sum is the
-// same, and a view from between the two would count one pod less.
+// A pod went and another of its size came without a request: the sum is the same,
+// and a view from between the two would count one pod less.
 func TestACountOfTheSameSumIsStoredIfAnOlderViewDiffers(t *testing.T) {
 	before := counted("pods", "1").upTo(pods, 10).upTo(namespaceResource, 10)
 	after := count(list("pods", "1"), versions{namespaceResource: 10, pods: 30})

@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// view is what one process has seen of the cluster: each source up to a version
-// of its own, or not at all.
+// view is one process's view of the cluster: each source up to a version of its
+// own, or not at all.
 type view struct {
 	// resource -> version; a source that is missing hasn't been listed
 	upTo map[schema.GroupResource]uint64
-	// since is when the process began to watch: it can't know of what had been
-	// deleted before.
+	// since is when the process began to watch: it can't know of earlier
+	// deletions.
 	since uint64
 }
 
@@ -73,8 +73,8 @@ func (s sight) used() corev1.ResourceList {
 	return list
 }
 
-// settles is what the count answers: the object is included in a version that
-// settles the reservation, or is known to be gone.
+// settles is the count's answer: the object is included in a version that settles
+// the reservation, or is known to be gone.
 func (s sight) settles(held Reservation) bool {
 	if s.gone[held.UID] {
 		return true

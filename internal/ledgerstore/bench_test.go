@@ -41,7 +41,7 @@ func benchLedger() ledger.State {
 	return state
 }
 
-// BenchmarkEncode is what a write of 100 reservations costs the operator, but for
+// BenchmarkEncode is the operator's cost for a write of 100 reservations, but for
 // the connection.
 func BenchmarkEncode(b *testing.B) {
 	state := benchLedger()
@@ -53,7 +53,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot is what each replica pays for what another wrote.
+// BenchmarkSnapshot is each replica's cost for another's write.
 func BenchmarkSnapshot(b *testing.B) {
 	written := encode("team", benchLedger(), edition{"u", 2})
 	written.Generation, written.UID = 2, "u" // as the API server does

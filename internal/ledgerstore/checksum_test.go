@@ -66,8 +66,8 @@ func TestAnEditIsNoticed(t *testing.T) {
 	}
 }
 
-// An operator knows what a newer one wrote from what somebody has edited, whatever the
-// encoding. This is why the checksum of a ledger must stay what it is.
+// An operator distinguishes a newer one's ledger from an edited one, in any
+// encoding. So the checksum of a ledger must stay as it is.
 func TestTheChecksumIsTheSameInEveryRelease(t *testing.T) {
 	object := stored(t, someState())
 	object.Entries.Encoding, object.Entries.Reservations = 12, []string{"a newer operator's"}
@@ -81,7 +81,7 @@ func TestTheChecksumIsTheSameInEveryRelease(t *testing.T) {
 	}
 }
 
-// Labels and annotations are nobody's business.
+// Labels and annotations don't count.
 func TestALabelIsNoEdit(t *testing.T) {
 	object := stored(t, someState())
 	object.Labels = map[string]string{"backup": "yes"}

@@ -72,7 +72,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// fataler is what a test and a property have in common.
+// fataler has the methods that a test and a property have in common.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -116,7 +116,7 @@ func TestAnyReservationIsReadAsItWasStored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { requireRoundTrip(t, anyReservation().Draw(t, "reservation")) })
 }
 
-// anyPathSegment is what Kubernetes takes for the name of a role.
+// anyPathSegment is any name that Kubernetes takes for a role.
 func anyPathSegment() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.StringMatching(`[a-z0-9]([-a-z0-9.]{0,20}[a-z0-9])?`),
@@ -178,7 +178,7 @@ func TestNonsenseIsAnError(t *testing.T) {
 	}
 }
 
-// Whatever a caller sends can be stored, and read again as it was sent.
+// Every text from a caller can be stored, and read again as it was sent.
 func FuzzEncode(f *testing.F) {
 	f.Add("7e1c6a52-3d1b-4f0e-9a55-0a8f6b0c9b11", "attempt", "", "", "v1", "pods", "team-a", "web-0", "pods")
 	f.Add("u id", "-", "4 7", "a/b", "v 1", "-", "n s", "\n", "a=b,c d")
@@ -202,7 +202,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// Whatever can be read can be stored and read again, and is the same.
+// Every text that can be read can be stored and read again, and is the same.
 func FuzzDecode(f *testing.F) {
 	f.Add("7e1c6a52-3d1b-4f0e-9a55-0a8f6b0c9b11 - - /v1/pods team-a web-0 1900000000 pods=1")
 	f.Add("uid attempt 4711 apps/v1/deployments ns name -1 count/deployments.apps=1,requests.cpu=250m")

@@ -69,7 +69,8 @@ func TestSizeIsThatOfTheStoredLedger(t *testing.T) {
 	}
 }
 
-// A full ledger is refused before it is written, by what each reservation takes at most.
+// A full ledger is refused before it is written, by the largest size of each
+// reservation.
 func TestAReservationTakesNoMoreThanItsSize(t *testing.T) {
 	for _, amount := range []string{
 		"0", "1", "10", "1000", "1001", "-1", "-20", "100m", "1500m", "-250m", "1u", "1001n", "12345678901n", "1Ki", "1Gi", "1.5Gi", "1536",
@@ -95,7 +96,7 @@ func TestAReservationTakesNoMoreThanItsSize(t *testing.T) {
 	}
 }
 
-// What is reserved is bounded by bytes, whatever it consists of.
+// Reservations are bounded by bytes, with any content.
 func TestAFullLedgerIsBelowAMebibyte(t *testing.T) {
 	short := ledger.Reservation{Object: ledger.Object{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "a"}}
 	long := strings.Repeat
@@ -150,8 +151,8 @@ func TestAFullLedgerIsBelowAMebibyte(t *testing.T) {
 	}
 }
 
-// BenchmarkSize is what a scrape pays for one ledger with 5000 reservations, and what
-// it would pay to marshal it.
+// BenchmarkSize is the cost of a scrape for one ledger with 5000 reservations,
+// and the cost of marshalling it.
 func BenchmarkSize(b *testing.B) {
 	object := storedLedger("team", 5000)
 	b.Run("added up", func(b *testing.B) {

@@ -66,7 +66,7 @@ func stored(t require, state ledger.State) *quotav1.QuotaLedger {
 	return read
 }
 
-// require is what a test and a check of a property have in common.
+// require has the methods that a test and a check of a property have in common.
 type require interface{ Fatal(args ...any) }
 
 func TestAnyLedgerIsReadAsItWasStored(t *testing.T) {
@@ -83,7 +83,7 @@ func TestAnyLedgerIsReadAsItWasStored(t *testing.T) {
 	})
 }
 
-// A write of what has not changed must not differ from the one before.
+// A write without a change must not differ from the one before.
 func TestTheSameLedgerIsStoredTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		state := anyState().Draw(t, "state")
@@ -134,7 +134,7 @@ func TestALedgerOfANewerOperatorIsAnError(t *testing.T) {
 	}
 }
 
-// Whatever an operator wrote, nobody waits for a ledger that can't be read for good.
+// No request waits for good for a ledger that can't be read, even if an operator wrote it.
 func TestAnEntryThatCannotBeReadMakesALedgerAnEditedOne(t *testing.T) {
 	for name, entries := range map[string]quotav1.QuotaLedgerEntries{
 		"a reservation":                {Reservations: []string{"u id - - /v1/pods ns name 1900000000 pods=1"}},
@@ -234,8 +234,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// An edited ledger is no error: it is made good, and nobody has to wait for that
-// longer than for a count.
+// An edited ledger is no error: it is replaced, and no charge has to wait for
+// that longer than for a count.
 func TestAnEditedLedgerIsLoadedEmpty(t *testing.T) {
 	got, err := storeThat(t, nil).Load(t.Context(), "team") // it has no checksum
 	if want := (machine.Snapshot{Edited: true, Spec: &machine.Spec{}}); err != nil || !cmp.Equal(want, got, cmpopts.IgnoreUnexported(ledger.State{})) {

@@ -17,8 +17,9 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// settled steps a machine that counts one widget in use, up to a version, until it has
-// nothing more to do at the moment, and returns what it wrote last.
+// settled steps a machine that counts one widget in use, up to a version, until
+// it has nothing more to do at the moment, and returns the last ledger that it
+// wrote.
 func settled(t *testing.T, m *Machine, now time.Time, upTo uint64, event Event) (written *ledger.State) {
 	t.Helper()
 	widgets := schema.GroupResource{Resource: "widgets"}
@@ -121,7 +122,7 @@ func TestACountThatIsNotTakenIsReported(t *testing.T) {
 	errPolicy := fmt.Errorf("%w: a policy forbids it", ErrRejected)
 	for name, test := range map[string]struct {
 		ledger func(*ledger.State)
-		// reply to each write of what is used; nil if it succeeds.
+		// reply to each write of the use; nil if it succeeds.
 		reply error
 		// cured is after how many seconds the cause ends; zero for never.
 		cured int

@@ -51,7 +51,7 @@ func taken(t *testing.T, limit int64) *story {
 	return s
 }
 
-// What was granted is recorded in one write, which takes twice as much as was granted of late.
+// Grants are recorded in one write, which takes twice the recent demand.
 func TestGrantsFromEscrow(t *testing.T) {
 	s := taken(t, 100)
 	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
@@ -65,7 +65,7 @@ func TestGrantsFromEscrow(t *testing.T) {
 	s.step(ms, charge(6, 100), "answer 6: Granted", "wake after 997ms")
 }
 
-// Nobody who asks seldom causes a write more than before.
+// A caller that asks seldom causes no more writes than before.
 func TestAnEscrowIsReturned(t *testing.T) {
 	s := taken(t, 100)
 	s.step(time.Second, Tick{}, "swap 8: used 10, 2 reserved")
@@ -114,7 +114,7 @@ func TestAnEscrowThatIsTakenLateHasEnded(t *testing.T) {
 	s.step(ms, written(10), "committed", "answer 3: Granted", "wake after 999ms")
 }
 
-// Whether a write happened is not known if its reply was lost, and so is not what may be granted.
+// If the reply to a write was lost, it is unknown whether it happened, and so is the room for grants.
 func TestNothingIsGrantedInDoubt(t *testing.T) {
 	s := taken(t, 100)
 	s.step(time.Second, Tick{}, "swap 8: used 10, 2 reserved")
@@ -128,7 +128,8 @@ func TestNothingIsGrantedInDoubt(t *testing.T) {
 	s.step(ms, written(10), "committed", "answer 3: Granted", "answer 4: Granted", "wake after 998ms")
 }
 
-// What is not needed is given back: to the escrow, or in the ledger if it may have it.
+// A charge that is not needed is given back: to the escrow, or in the ledger if
+// it may have it.
 func TestAChargeFromEscrowIsCancelled(t *testing.T) {
 	key := func(id RequestID) ledger.Key { return charge(id, 0).Charge.Reservation.Key() }
 	s := taken(t, 100)
@@ -152,7 +153,8 @@ func TestAProbeOfEscrow(t *testing.T) {
 	}
 }
 
-// Whoever would be denied while another replica holds escrow asks for it, and waits for it.
+// A charge that would be denied while another replica holds escrow asks for it,
+// and waits for it.
 func TestADenialAsksForEscrow(t *testing.T) {
 	s := tell(t, escrowing())
 	s.step(0, Seen{Snapshot: holding(7, foreign(2, false))})
@@ -169,7 +171,7 @@ func TestADenialAsksForEscrow(t *testing.T) {
 	s.step(0, Seen{Snapshot: holding(7, foreign(2, true))})
 	s.step(0, charge(1, 12), "wake after 2.2s")
 	s.step(2200*ms, Tick{}, "load")
-	s.step(ms, Loaded{Snapshot: holding(7, foreign(2, true))}, "answer 1: Denied") // who holds it doesn't answer
+	s.step(ms, Loaded{Snapshot: holding(7, foreign(2, true))}, "answer 1: Denied") // the holder doesn't answer
 }
 
 // asksBack reports whether the write under way asks for an escrow.
@@ -182,7 +184,7 @@ func (s *story) asksBack() bool {
 	return true
 }
 
-// What is granted on must not change while somebody grants on it: the limits, the namespaces.
+// The basis of grants must not change while a replica grants on it: the limits, the namespaces.
 func TestAChangeAwaitsEscrows(t *testing.T) {
 	fence := Edit{ID: 1, Change: func(draft *ledger.Draft) { draft.SetFence(ledger.Fence{Generation: 2, Hard: podsList(11)}) }}
 	s := tell(t, escrowing())
@@ -240,7 +242,8 @@ func TestARecalledEscrowIsReturned(t *testing.T) {
 	}
 }
 
-// If the API server won't store what was granted, the escrow holds the room until it ends.
+// If the API server won't store the grants, the escrow holds the room until it
+// ends.
 func TestGrantsThatCannotBeRecorded(t *testing.T) {
 	s := taken(t, 100)
 	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
@@ -256,7 +259,7 @@ func TestGrantsThatCannotBeRecorded(t *testing.T) {
 func TestARejectedChargeBesideEscrow(t *testing.T) {
 	s := taken(t, 100)
 	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
-	update := charge(3, 100) // which is not granted from escrow
+	update := charge(3, 100) // an update, which is not granted from escrow
 	update.Charge.Reservation.From = "7"
 	s.step(ms, update, "swap 8: used 10, 4 reserved")
 	s.step(ms, Swapped{Err: ErrRejected}, "failed", "swap 8: used 10, 3 reserved")
@@ -267,7 +270,7 @@ func TestARejectedChargeBesideEscrow(t *testing.T) {
 	}
 }
 
-// A request that would never fit is refused in time, whatever others hold.
+// A request that would never fit is refused in time, even if others hold escrow.
 func TestAHopelessChargeAsksForNothing(t *testing.T) {
 	s := tell(t, escrowing())
 	s.step(0, Seen{Snapshot: holding(7, foreign(2, false))})
@@ -277,7 +280,7 @@ func TestAHopelessChargeAsksForNothing(t *testing.T) {
 	s.step(ms, Loaded{Snapshot: holding(7, foreign(2, false))}, "answer 1: Denied")
 }
 
-// Who waits for escrow waits once: others may take another one again and again.
+// A charge waits for escrow once: others may take another one again and again.
 func TestADenialWaitsOnce(t *testing.T) {
 	s := tell(t, escrowing())
 	s.step(0, Seen{Snapshot: holding(7, foreign(2, false))})
@@ -300,7 +303,7 @@ func TestARecordThatFailsIsTriedAgain(t *testing.T) {
 	s.step(ms, Loaded{Err: ErrUnreadable}, "failed", "wake after 998ms")
 }
 
-// What was granted under a quota that is gone is not charged to one of the same name.
+// Grants under a quota that is gone are not charged to a quota of the same name.
 func TestEscrowOfAQuotaThatIsGone(t *testing.T) {
 	s := taken(t, 100)
 	s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
@@ -310,7 +313,7 @@ func TestEscrowOfAQuotaThatIsGone(t *testing.T) {
 	s.step(time.Minute, Tick{})
 }
 
-// A settle that concerns nobody waits for a second.
+// A settle that changes no answer waits for a second.
 func TestASettleFarFromTheLimit(t *testing.T) {
 	s := tell(t, Options{Pace: 40 * ms})
 	s.step(0, Seen{Snapshot: stored(7, 10)})

@@ -14,7 +14,8 @@ import (
 
 var errNoAnswer = errors.New("no answer")
 
-// What may have been reserved is released, and what must be released still is.
+// Reservations that may have been made are released, and requested releases still
+// are.
 func TestABatchWhoseCallsFailIsTriedForThreeSeconds(t *testing.T) {
 	const refusal = "answer 1: its ledger can't be read or written: no answer"
 	s := tell(t, Options{})
@@ -69,7 +70,7 @@ func TestTheEntryThatALedgerCannotHaveFailsAlone(t *testing.T) {
 	s.step(0, written(10), "committed", "answer 5: Granted")
 }
 
-// It may be the settle that is to blame. Then nobody fails for it.
+// It may be the settle that is to blame. Then no charge fails for it.
 func TestASettleThatIsRejectedKeepsNobodyWaiting(t *testing.T) {
 	rejected := Swapped{Err: ErrRejected}
 	s := tell(t, Options{})

@@ -59,7 +59,7 @@ func counted(used int64, upTo uint64, seen ...RequestID) *ledger.Observation {
 	}
 }
 
-// story steps a machine, and tells what it does in words.
+// story steps a machine, and tells its effects in words.
 type story struct {
 	t       *testing.T
 	machine *Machine
@@ -141,7 +141,7 @@ func TestAConflictIsJudgedAgainOnWhatWasSeen(t *testing.T) {
 	s.step(ms, Loaded{Snapshot: stored(8, 1)}, "answer 1: Denied")
 }
 
-// Where others write all the time, there is no room for a read between two writes.
+// If others write all the time, there is no room for a read between two writes.
 func TestALedgerNewerThanAFreshOneIsNotReadAgain(t *testing.T) {
 	s := tell(t, Options{})
 	s.step(0, charge(1, 1), "load")
@@ -160,7 +160,8 @@ func TestALedgerNewerThanAFreshOneIsNotReadAgain(t *testing.T) {
 	s.step(ms, written(11), "committed", "answer 2: Granted", "answer 3: Undecided")
 }
 
-// Nobody has looked at the spec since the charge came, which may be another one by now.
+// The spec has not been read since the charge came, and may be another one by
+// now.
 func TestAChargeWhosePatienceEndsDuringAWriteIsNotDeniedWithoutALook(t *testing.T) {
 	s := tell(t, Options{})
 	s.step(0, Seen{Snapshot: stored(7, 0)})
@@ -243,8 +244,8 @@ func TestASettleThatChangesNothingForAnyChargeWaits(t *testing.T) {
 	s.step(ms, written(9), "committed")
 }
 
-// Somebody edits the ledger while a batch settles, and the operator puts it right
-// before the batch has read it: what is settled then is still to be settled.
+// A client edits the ledger while a batch settles, and the operator puts it right
+// before the batch has read it: the count is still to be settled.
 func TestASettleIsNotLostWithALedgerThatIsReplacedMeanwhile(t *testing.T) {
 	edited := Snapshot{Version: Version{ResourceVersion: 8, UID: "ledger"}, Edited: true}
 	s := tell(t, Options{Pace: 40 * ms})
@@ -263,7 +264,7 @@ func TestASettleIsNotLostWithALedgerThatIsReplacedMeanwhile(t *testing.T) {
 }
 
 // A namespace brings pods that were never reserved: until they are in the ledger,
-// another replica grants what they use.
+// another replica grants their amounts.
 func TestASettleThatRaisesWhatIsChargedDoesNotWait(t *testing.T) {
 	s := tell(t, Options{Pace: 40 * ms})
 	s.counting = true
