@@ -21,8 +21,8 @@ import (
 type server struct {
 	http.RoundTripper
 
-	mu     sync.Mutex // guards what follows
-	status int        // what it answers; 0: nothing, -1: the connection is refused
+	mu     sync.Mutex // guards the fields below
+	status int        // its answer; 0: nothing, -1: the connection is refused
 	asked  []time.Duration
 	start  time.Time
 }
@@ -314,7 +314,7 @@ func TestContactComesAndGoesWhileManyWait(t *testing.T) {
 	})
 }
 
-// The API server answers others, but not what proves its history: somebody took a right away, say.
+// The API server answers other requests, but not the ones that prove its history: a right was taken away, say.
 func TestAReplicaThatCannotProveTheHistoryRefusesAndIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		contact, witness := NewContact(clock.RealClock{}, "replica-1"), errors.New("the Lease may not be read")

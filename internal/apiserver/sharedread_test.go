@@ -90,7 +90,7 @@ func TestACallerMayGiveUpAndAReadMayFail(t *testing.T) {
 			}
 		})
 		callers.Wait()
-		clock.RealClock{}.Sleep(time.Second) // a read that nobody waits for any more ends too
+		clock.RealClock{}.Sleep(time.Second) // a read that no caller waits for any more ends too
 	})
 }
 

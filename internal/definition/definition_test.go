@@ -24,7 +24,7 @@ func list(pairs ...string) corev1.ResourceList {
 	return list
 }
 
-// team is a valid quota, with whatever is changed in it.
+// team is a valid quota, with these changes.
 func team(changes ...func(*quotav1.ClusterResourceQuota)) *quotav1.ClusterResourceQuota {
 	quota := &quotav1.ClusterResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid", Generation: 3},
@@ -96,8 +96,8 @@ func TestAnInvalidQuotaDoesNotCompile(t *testing.T) {
 	}
 }
 
-// Replicas of two releases share a ledger while one replaces the other, and whoever
-// computes another digest can't judge by what was counted for this one.
+// Replicas of two releases share a ledger while one replaces the other, and a
+// replica that computes another digest can't judge by the count for this one.
 func TestTheDigestIsTheSameInEveryRelease(t *testing.T) {
 	if got, want := mustCompile(t, team()).Limits.Digest, "d5f8a5515231db51"; got != want {
 		t.Errorf("digest: got %s, want %s", got, want)

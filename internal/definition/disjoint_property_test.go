@@ -19,7 +19,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
-// asking is what an Area is compiled from.
+// asking is the input that an Area is compiled from.
 type asking struct {
 	selector quotav1.ClusterResourceQuotaSelector
 	rules    []string
@@ -40,7 +40,7 @@ func anyAsking() *rapid.Generator[asking] {
 	return rapid.Custom(func(t *rapid.T) asking {
 		expressions := rapid.SliceOfN(anyRequirement(), 0, 2).Draw(t, "expressions")
 		if rapid.IntRange(0, 3).Draw(t, "other than one") == 0 {
-			// It takes two selectors to ask for what these two don't choose.
+			// It takes two selectors to ask for all labels but these two.
 			expressions = append(expressions, requirement("a", "Exists"), requirement("a", "NotIn", "1"))
 		}
 		for i := range expressions {
@@ -101,8 +101,8 @@ func areasOf(t interface{ Fatal(...any) }, askings []asking) []Area {
 	return areas
 }
 
-// allLabels are all sets of labels that the selectors drawn can tell apart:
-// each label absent, with a value that they name, and with one that they don't.
+// allLabels are all sets of labels that the selectors drawn can distinguish: each
+// label absent, with a value that they name, and with a value that they don't.
 func allLabels() []map[string]string {
 	sets := []map[string]string{{}}
 	for _, key := range []string{"a", "b", nameLabel} {
@@ -140,7 +140,7 @@ func isProtected(set map[string]string, protected []string) bool {
 	return named && slices.Contains(protected, name)
 }
 
-// wantedBy returns the indices of those who want rules for these labels, and
+// wantedBy returns the indices of the areas that want rules for these labels, and
 // all those rules.
 func wantedBy(askings []asking, set map[string]string) (indices []int, rules []string) {
 	for i, asking := range askings {
@@ -153,8 +153,9 @@ func wantedBy(askings []asking, set map[string]string) (indices []int, rules []s
 	return indices, slices.Compact(rules)
 }
 
-// What is selected meets one entry, with the rules wanted there and no others;
-// what isn't meets none; and an entry knows all the areas it has a part of.
+// Selected labels meet one entry, with the rules wanted there and no others;
+// labels that aren't selected meet none; and an entry knows all the areas it has
+// a part of.
 func TestEntriesAskWhatIsWantedAndNoMore(t *testing.T) {
 	universe := allLabels()
 	outcomes := map[int]int{} // entries met -> sets of labels
@@ -200,8 +201,8 @@ func TestEntriesAskWhatIsWantedAndNoMore(t *testing.T) {
 	}
 }
 
-// With any bound there are no more entries, none of them leaves out who is
-// selected, and all are exact where they are said to be.
+// With any bound there are no more entries, none of them leaves out selected
+// labels, and all are exact if that is returned.
 func TestBoundedEntriesLeaveNobodyOut(t *testing.T) {
 	universe := allLabels()
 	outcomes := map[string]int{}
@@ -245,7 +246,7 @@ func TestBoundedEntriesLeaveNobodyOut(t *testing.T) {
 }
 
 // checkUntil checks a property again and again until all wanted outcomes have happened. One check draws a hundred
-// times, and what is rare may be in none of them.
+// times, and a rare outcome may be in none of them.
 func checkUntil(t *testing.T, outcomes map[string]int, wanted []string, property func(*rapid.T)) {
 	t.Helper()
 	const most = 50
@@ -258,7 +259,7 @@ func checkUntil(t *testing.T, outcomes map[string]int, wanted []string, property
 	t.Errorf("want each of %q in %d checks, got %v", wanted, most, outcomes)
 }
 
-// witness is what entries say of those who own areas, for one set of labels.
+// witness is the entries' knowledge of the areas' owners, for one set of labels.
 func witness(t *rapid.T, askings []asking, match entryMatch, exact bool, set map[string]string, indices []int) {
 	t.Helper()
 	for _, i := range match.Around {
@@ -283,8 +284,8 @@ func witness(t *rapid.T, askings []asking, match entryMatch, exact bool, set map
 	}
 }
 
-// What an entry says of those who own the areas is so for everything that meets
-// it, in each step. If there is room, it says exactly who they are.
+// An entry's knowledge of the areas' owners is true for every namespace that
+// meets it, in each step. If there is room, it has exactly these owners.
 func TestEntriesKnowTheAreasThatTheyLieIn(t *testing.T) {
 	universe := allLabels()
 	outcomes := map[string]int{}
@@ -410,8 +411,8 @@ func adversaries() map[string][]Area {
 		}
 		add("twenty labels of a hundred", fmt.Sprint("rule", i%7), byLabels(labels))
 	}
-	// No two of these overlap, which makes them few parts. What they leave of
-	// another area is as many as 2 to the power of their number.
+	// No two of these overlap, which makes them few parts. They leave as many
+	// parts of another area as 2 to the power of their number.
 	const apart = 18
 	pairwise, other := "a label for any two that keeps them apart", map[string]string{}
 	for i := range apart {

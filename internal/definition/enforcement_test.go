@@ -22,8 +22,8 @@ func whenUnavailable(policy quotav1.UnavailablePolicy) change {
 func TestEnforcement(t *testing.T) {
 	for name, test := range map[string]struct {
 		changes []change
-		// refuses: requests that don't fit are refused. The others are whether requests are admitted while nobody can decide,
-		// if the operator runs with --failure-policy=Fail and Ignore.
+		// refuses: requests that don't fit are refused. The others are whether requests are admitted while they can't
+		// be decided, if the operator runs with --failure-policy=Fail and Ignore.
 		refuses, withFail, withIgnore bool
 	}{
 		"by default":                  {refuses: true, withIgnore: true},
@@ -33,7 +33,8 @@ func TestEnforcement(t *testing.T) {
 		"Warn":                        {changes: []change{enforcing("Warn")}, withFail: true, withIgnore: true},
 		"Warn, whatever it says then": {changes: []change{enforcing("Warn"), whenUnavailable("Refuse")}, withFail: true, withIgnore: true},
 		"Audit":                       {changes: []change{enforcing("Audit")}, withFail: true, withIgnore: true},
-		// A mode of a later release is unknown here. What can't be understood is enforced.
+		// A mode of a later release is unknown here. A mode that isn't understood
+		// is enforced.
 		"a mode that isn't known": {changes: []change{enforcing("Dream")}, refuses: true, withIgnore: true},
 	} {
 		t.Run(name, func(t *testing.T) {

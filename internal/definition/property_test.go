@@ -42,7 +42,7 @@ func anySelector() *rapid.Generator[quotav1.ClusterResourceQuotaSelector] {
 	}).Filter(func(selector quotav1.ClusterResourceQuotaSelector) bool { return !isEmpty(selector) })
 }
 
-// holds is what a requirement means, in the plainest words.
+// holds is the meaning of a requirement, in the plainest words.
 func holds(requirement metav1.LabelSelectorRequirement, set map[string]string) bool {
 	value, found := set[requirement.Key]
 	switch requirement.Operator {
@@ -57,7 +57,7 @@ func holds(requirement metav1.LabelSelectorRequirement, set map[string]string) b
 	}
 }
 
-// selects is what a selector means, in the plainest words.
+// selects is the meaning of a selector, in the plainest words.
 func selects(selector quotav1.ClusterResourceQuotaSelector, namespaceLabels, annotations map[string]string) bool {
 	requirements := slices.Clone(selector.LabelSelector.MatchExpressions)
 	for key, value := range selector.LabelSelector.MatchLabels {
@@ -96,8 +96,8 @@ func TestSelectorsMatchAsBruteForceDoes(t *testing.T) {
 	}
 }
 
-// The string of a selector doesn't depend on the order that it is written in,
-// and means to kubectl what it means here.
+// The string of a selector doesn't depend on the order that it is written in, and
+// has the same meaning for kubectl.
 func TestStringsMeanWhatTheirSelectorsMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		selector := anySelector().Draw(t, "selector")

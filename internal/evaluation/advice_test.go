@@ -24,7 +24,7 @@ func (q Quota) advising() Quota {
 }
 
 func TestWhatAnAdvisoryQuotaDemandsIsNoted(t *testing.T) {
-	// c1 says what it requests, and c2 nothing.
+	// c1 has requests, and c2 has none.
 	pod := podOf(container("c1", amountsOf("cpu", "1", "memory", "1Gi"), nil), container("c2", nil, nil))
 	bare := podOf(container("c1", nil, nil))
 	ending := pod.DeepCopy()
@@ -120,7 +120,7 @@ func TestWhatAnAdvisoryQuotaDemandsIsNoted(t *testing.T) {
 	}
 }
 
-// A quota that advises charges what the same quota charges that enforces, and notes what that refuses.
+// A quota that advises charges the same as a quota that enforces, and notes its refusals.
 func TestToAdviseIsToChargeAndNoteWhatWouldBeRefused(t *testing.T) {
 	evaluators := newTestEvaluators()
 	outcomes := map[string]int{}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// chargeTest is a request and what it adds to quotas; the refusal is the exact
-// text, and the error is for what can't be judged.
+// chargeTest is a request and the amounts that it adds to quotas; the refusal is
+// the exact text, and the error is for requests that can't be judged.
 type chargeTest struct {
 	request     admission.Attributes
 	quotas      []Quota

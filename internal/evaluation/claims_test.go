@@ -12,8 +12,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// What was counted of a claim is taken off again when its class has come to offer something
-// else: the same amount, of the same limit.
+// The counted use of a claim is taken off again when its class has come to offer
+// something else: the same amount, of the same limit.
 func TestAClaimUsesWhatItsClassOfferedAsItWasMeasured(t *testing.T) {
 	offers := deviceClasses("gpu", "vndr.example/gpu")
 	evaluators := New(clocktesting.NewFakeClock(testNow()), ClaimSources{

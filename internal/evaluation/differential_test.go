@@ -22,8 +22,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Every charge here is compared with what Kubernetes itself does to quotas that
-// are in force.
+// Every charge here is compared with Kubernetes' own charge to quotas that are in
+// force.
 
 // charged returns the charge to one quota, which is empty where there is none.
 func charged(charges []Charge, quota string) corev1.ResourceList {
@@ -46,7 +46,7 @@ func realQuota(t *rapid.T, q Quota) corev1.ResourceQuota {
 	return inForce
 }
 
-// exceededMessage is what a ledger has to say of a charge that is too much.
+// exceededMessage is the ledger's message for a charge that is too much.
 func exceededMessage(inForce corev1.ResourceQuota, charge corev1.ResourceList) string {
 	_, exceeded := upstreamquota.LessThanOrEqual(upstreamquota.Add(inForce.Status.Used, charge), inForce.Status.Hard)
 	exceeded = upstreamquota.Intersection(exceeded, upstreamquota.ResourceNames(charge))
@@ -62,8 +62,8 @@ func exceededMessage(inForce corev1.ResourceQuota, charge corev1.ResourceList) s
 		inForce.Name, list(charge), list(inForce.Status.Used), list(inForce.Status.Hard))
 }
 
-// outcomeOf compares one charge with what Kubernetes does to a quota in force:
-// it adds the same, or refuses in the same words.
+// outcomeOf compares one charge with Kubernetes' charge to a quota in force: it
+// adds the same, or refuses in the same words.
 func outcomeOf(t *rapid.T, request admission.Attributes, q Quota, evaluators *Evaluators, check checkFunc) string {
 	inForce := realQuota(t, q)
 	after, wantErr := check(request, inForce)

@@ -17,8 +17,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 )
 
-// A pod that requests half a CPU is charged to the quotas that limit something it uses.
-// Once it exists, its footprint tells what it uses of a quota, without the pod.
+// A pod that requests half a CPU is charged to the quotas that limit something it
+// uses. Once it exists, its footprint shows its use of a quota, without the pod.
 func Example() {
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}

@@ -34,8 +34,8 @@ func deletedPod(in, grace time.Duration) *corev1.Pod {
 	return pod
 }
 
-// At every moment a footprint uses what Kubernetes measures at that moment,
-// also right before and right at its change.
+// At every moment a footprint uses the amount that Kubernetes measures at that
+// moment, also right before and right at its change.
 func TestFootprintsKnowTheFuture(t *testing.T) {
 	evaluators, outcomes := newTestEvaluators(), tally{}
 	quotaOfAll := quotaOf("all", limitableNames()...)
@@ -63,7 +63,8 @@ func TestFootprintsKnowTheFuture(t *testing.T) {
 	outcomes.require(t, 1, "changes")
 }
 
-// What a footprint is at a moment uses the same as long as it does, and later.
+// The footprint of a moment has the same use for as long as the object does, and
+// later.
 func requireTheSameAtEachMoment(t *rapid.T, footprint Footprint, moments []time.Time) {
 	for _, one := range moments {
 		if current := footprint.At(one); current.At(one.Add(24*time.Hour)) != current {
@@ -147,7 +148,7 @@ func TestFootprintsAreEqualWhereTheyUseTheSame(t *testing.T) {
 	}
 }
 
-// A count is one whatever is counted, even if it looks like a pod.
+// A count is one for any object, even if it looks like a pod.
 func TestPlainCountsDoNotLookAtTheObject(t *testing.T) {
 	evaluators := newTestEvaluators()
 	widgets := schema.GroupResource{Group: "example.com", Resource: "widgets"}
@@ -159,7 +160,7 @@ func TestPlainCountsDoNotLookAtTheObject(t *testing.T) {
 	}
 }
 
-// Nobody can tell whether the quota's scopes leave the object out: it counts.
+// It is unknown whether the quota's scopes leave the object out: it counts.
 func TestAnUnmatchableObjectIsUsedInFull(t *testing.T) {
 	bad := quotaOf("bad", "pods", "requests.cpu")
 	bad.Spec.ScopeSelector = scopeSelector(corev1.ResourceQuotaScopePriorityClass, "Near", "x")

@@ -98,7 +98,7 @@ func anyQuota(from []corev1.ResourceName) *rapid.Generator[Quota] {
 	})
 }
 
-// anyRequest draws creates, updates and resizes. What an update starts from is
+// anyRequest draws creates, updates and resizes. The old object of an update is
 // another object of the same resource.
 func anyRequest() *rapid.Generator[admission.Attributes] {
 	return rapid.Custom(func(t *rapid.T) admission.Attributes {

@@ -52,8 +52,8 @@ func awayFrom(term corev1.PodAffinityTerm) *corev1.Pod {
 	return pod
 }
 
-// limitedTest is a request where something is limited by default. What is
-// uncovered is the exact text.
+// limitedTest is a request while something is limited by default. uncovered is
+// the exact text.
 type limitedTest struct {
 	limited       resourcequotaapi.LimitedResource
 	request       admission.Attributes
@@ -114,8 +114,8 @@ func TestWhatIsLimitedByDefault(t *testing.T) {
 	}
 }
 
-// Upstream admits a pod, and charges nothing, where it can't match what is
-// limited by default.
+// Upstream admits a pod, and charges nothing, if it can't match a limit by
+// default.
 func TestAnUnknownOperatorAdmitsNothing(t *testing.T) {
 	evaluators := New(clockAt{now: testNow()}, ClaimSources{}, limitedScope(corev1.ResourceQuotaScopePriorityClass, "Near", "x"))
 	charges, err := evaluators.Charges(creation(pods(), typicalPod()), []Quota{quotaOf("team", "pods")})
@@ -138,7 +138,7 @@ func TestARefusalByAQuotaIsNotForWantOfOne(t *testing.T) {
 	}
 }
 
-// anyLimited draws what is limited of this resource, mostly, and of others.
+// anyLimited draws a limit of this resource, mostly, and of others.
 func anyLimited(resource schema.GroupResource) *rapid.Generator[resourcequotaapi.LimitedResource] {
 	return rapid.Custom(func(t *rapid.T) resourcequotaapi.LimitedResource {
 		limited := limitedNames(rapid.SampledFrom([]schema.GroupResource{resource, resource, pods(), volumeClaims()}).Draw(t, "limited resource"))
@@ -163,9 +163,9 @@ func anyQuotasUnder(limited []resourcequotaapi.LimitedResource, from []corev1.Re
 	})
 }
 
-// compareAll compares the charges to all quotas with what Kubernetes does to
-// them in force, asked once for all of them. Its first refusal is by the first
-// quota by name.
+// compareAll compares the charges to all quotas with Kubernetes' charges to them
+// in force, asked once for all of them. Its first refusal is by the first quota
+// by name.
 func compareAll(t *rapid.T, evaluators *Evaluators, request admission.Attributes, quotas []Quota) string {
 	quotas = slices.SortedFunc(slices.Values(quotas), func(a, b Quota) int { return strings.Compare(a.Name, b.Name) })
 	var inForce []corev1.ResourceQuota
@@ -176,7 +176,7 @@ func compareAll(t *rapid.T, evaluators *Evaluators, request admission.Attributes
 	if evaluator == nil {
 		return "ignored" // Events.
 	}
-	// It measures a pod once more to see whether it consumes what is limited.
+	// It measures a pod once more to see whether it consumes a limited resource.
 	after, wantErr := resourcequota.CheckRequest(inForce, copied(request), podEvaluator{Evaluator: evaluator}, evaluators.limited)
 	charges, err := evaluators.Charges(request, quotas)
 	if wantErr == nil {

@@ -94,8 +94,9 @@ func TestAnAbsurdAmountBeforeAnUpdate(t *testing.T) {
 	}
 }
 
-// unread is what no evaluator reads a resource list of: claims that are yet to be made
-// from a pod, and containers that debug it, which have none.
+// unread are the fields from which no evaluator reads a resource list: claims
+// that are yet to be made from a pod, and containers that debug it, which have
+// none.
 var unread = []string{".ObjectMeta", ".Spec.Volumes", ".Spec.EphemeralContainers", ".Status.EphemeralContainerStatuses"}
 
 // fill makes every resource list, with one element in each list above it.

@@ -47,7 +47,7 @@ func TestCorrection(t *testing.T) {
 		"count/services.loadbalancers": "services.loadbalancers",
 		"count/requests.cpu":           "requests.cpu",
 		"count/limits.memory":          "limits.memory",
-		// An extended resource is limited by what is requested.
+		// An extended resource is limited by its requests.
 		"vendor.example/gpu":        "requests.vendor.example/gpu",
 		"limits.vendor.example/gpu": "requests.vendor.example/gpu",
 		"kubernetes.io/batch-cpu":   "",
@@ -59,7 +59,7 @@ func TestCorrection(t *testing.T) {
 		// A scope is no name.
 		"count/BestEffort":         "spec.quota.scopes: [BestEffort]",
 		"kubernetes.io/BestEffort": "spec.quota.scopes: [BestEffort]",
-		// Kubernetes keeps no quota on it, whatever it is called.
+		// Kubernetes keeps no quota on it, under any name.
 		"count/events": "",
 	} {
 		if got := evaluators.Correction(name, served); got != want {

@@ -61,8 +61,8 @@ func resize(object, old *corev1.Pod) admission.Attributes {
 	return requestFor(pods(), "resize", admission.Update, object, old)
 }
 
-// requestFor fills in what the API server does: where there is an old object,
-// it has a resourceVersion.
+// requestFor fills in the API server's fields: if there is an old object, it has
+// a resourceVersion.
 func requestFor(resource schema.GroupResource, subresource string, operation admission.Operation, object, old runtime.Object) admission.Attributes {
 	if accessor, err := meta.Accessor(old); err == nil {
 		accessor.SetResourceVersion("7")

@@ -15,8 +15,8 @@ import (
 )
 
 // infeasiblePod asks for this CPU in its generation. Its node allocated one CPU,
-// and found what was asked for in the generation that it observed infeasible; that
-// is 0 if the condition doesn't say which.
+// and found the request of the observed generation infeasible; that is 0 if the
+// condition doesn't say which.
 func infeasiblePod(generation, observed int64, cpu string) *corev1.Pod {
 	pod := podOf(container("app", amountsOf("cpu", cpu), nil))
 	pod.Generation = generation
@@ -71,8 +71,8 @@ func TestAResizePastAnInfeasibleOneIsCharged(t *testing.T) {
 	}
 }
 
-// What an old condition says costs nothing upstream, and here what Kubernetes
-// charges for the same pod without the condition.
+// A pod with an old condition costs nothing upstream, and here as much as
+// Kubernetes charges for the same pod without the condition.
 func TestAnOldConditionIsAsNone(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod  *corev1.Pod

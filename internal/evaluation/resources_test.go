@@ -86,8 +86,8 @@ func TestResourcesThatUseWhatNamesLimit(t *testing.T) {
 	}
 }
 
-// What an object is charged, Resources has named for its resource: nothing is
-// used that nobody watches.
+// Resources names the resource of each charged object: nothing is used that isn't
+// watched.
 func TestEverythingThatIsChargedIsTracked(t *testing.T) {
 	outcomes := tally{}
 	rapid.Check(t, func(t *rapid.T) {

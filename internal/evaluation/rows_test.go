@@ -95,8 +95,8 @@ func TestEveryDocumentedNameIsChargedAndCounted(t *testing.T) {
 	}
 }
 
-// testRow creates the row's object under a quota that limits the row's name
-// and one that limits something else.
+// testRow creates the row's object under a quota that limits the row's name and a
+// quota that limits something else.
 func testRow(t *testing.T, row row) {
 	evaluators := newTestEvaluators()
 	quotas := []Quota{quotaOf("other", "count/others.example.com"), quotaOf("limited", row.limited)}

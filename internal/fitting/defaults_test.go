@@ -75,7 +75,7 @@ func TestPodsBecomeWhatAdmissionMakesOfThem(t *testing.T) {
 	}
 }
 
-// What a pod as a whole states is completed by what its containers state, after LimitRanges have said what that is.
+// The resources of a pod as a whole are completed by those of its containers, after LimitRanges have completed these.
 func TestPodsGetWhatTheyRequestAsAWhole(t *testing.T) {
 	defaults := limitRange("shop", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, DefaultRequest: list("memory", "1Gi")})
 	atLeast := limitRange("shop", corev1.LimitRangeItem{Type: corev1.LimitTypePod, Max: list("cpu", "1")})

@@ -57,7 +57,7 @@ func manifestOf(t *testing.T, text string) fitting.Manifest {
 	}
 }
 
-// texts tell what is asked for: "2 Pod as pods end"; and of pods "3 of 5, 2 old, surge 1, unavailable 0: Pod".
+// texts describe the demand: "2 Pod as pods end"; and of pods "3 of 5, 2 old, surge 1, unavailable 0: Pod".
 func texts(demand fitting.Demand) []string {
 	var texts []string
 	for _, item := range demand.Items {
@@ -244,7 +244,7 @@ func podsOf(owner string, first, count int, labels map[string]string) []*corev1.
 	return pods
 }
 
-// there has the live object be what the text says, with UID "live".
+// there sets the live object as the text describes it, with UID "live".
 func there(t *testing.T, manifest *fitting.Manifest, text string) {
 	t.Helper()
 	manifest.Live = objectOf(t, text)
@@ -456,8 +456,8 @@ func TestExpandACronJobWhoseRunIsUnderWay(t *testing.T) {
 	}
 }
 
-// However many pods there are, what is missing is what is wanted less what is
-// there, and nothing is made for each of them.
+// For any number of pods, the missing ones are the wanted ones less the present
+// ones, and nothing is made for each of them.
 func TestCopiesAreWantedLessPresent(t *testing.T) {
 	base := manifestOf(t, apps+"kind: ReplicaSet\nspec: {"+selector+", template: "+template+"}")
 	live := objectOf(t, apps+"kind: ReplicaSet\nspec: {"+selector+", template: "+template+"}")

@@ -92,7 +92,7 @@ func verdictOn(t require, demands []Demand, limits []Limit) Verdict {
 	return verdict
 }
 
-// require is what tests and properties have in common.
+// require has the methods that tests and properties have in common.
 type require interface {
 	Helper()
 	Fatal(args ...any)
@@ -267,7 +267,8 @@ func TestAnObjectThatAdmissionWouldRefuseIsLeftOutAndReported(t *testing.T) {
 	}
 }
 
-// What pods of a template free is what admission made of it, whatever it refuses by now.
+// Pods of a template free the amounts that admission made of it, even if it
+// refuses it by now.
 func TestAnOldPodOfATemplateIsChargedAsItWasCompleted(t *testing.T) {
 	doubled := func(object client.Object) (client.Object, string) {
 		pod := object.(*corev1.Pod).DeepCopy()
@@ -346,8 +347,8 @@ func drawLimits(t *rapid.T) []Limit {
 	return []Limit{draw("team", "a", "b"), draw("own", "a")}
 }
 
-// What fits is admitted by the ledger that enforces the quotas, pod by pod in any
-// order; of what doesn't fit, it refuses something.
+// A demand that fits is admitted by the ledger that enforces the quotas, pod by
+// pod in any order; of a demand that doesn't, the ledger refuses something.
 func TestFittingIsBeingAdmitted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		demands, limits := drawDemands(t), drawLimits(t)
@@ -400,7 +401,7 @@ func admittedByLedgers(t *rapid.T, demands []Demand, limits []Limit) bool {
 	return true
 }
 
-// What is short is exactly that: with so much more it fits, and with any less it
+// The shortfall is exact: with so much more it fits, and with any less it
 // doesn't.
 func TestTheShortfallIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

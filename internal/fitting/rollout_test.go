@@ -62,12 +62,13 @@ func momentsText(m moments) string {
 type controller struct {
 	rollout
 	fresh int64
-	old   []int64 // what each of them frees
+	old   []int64 // the amount that each of them frees
 	room  int64
 	new   int64
 }
 
-// canAdd says, as quotas do, that what takes nothing is made however little room there is.
+// canAdd says, as quotas do, that a pod that takes nothing is made however little
+// room there is.
 func (c *controller) canAdd() bool {
 	return c.new < c.wanted && c.new+int64(len(c.old)) < c.wanted+c.surge && (c.fresh == 0 || c.fresh <= c.room)
 }
@@ -180,8 +181,8 @@ func TestHugeCountsAreNotWalked(t *testing.T) {
 	}
 }
 
-// Whatever it does first, and whichever pods go first, a rollout ends that has
-// the room which is said to be needed.
+// In any order of its steps, and of the pods that go first, a rollout ends that
+// has the needed room.
 func TestARolloutEndsWithWhatItNeeds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawController(t)
@@ -199,8 +200,8 @@ func TestARolloutEndsWithWhatItNeeds(t *testing.T) {
 	})
 }
 
-// With any less there is an order in which it gets stuck: those that free least go
-// first.
+// With any less there is an order in which it gets stuck: the pods that free
+// least go first.
 func TestARolloutGetsStuckWithLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawController(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
-// oldGroups tells of the pods that must be replaced.
+// oldGroups describes the pods that must be replaced.
 func oldGroups(pods *fitting.Pods) string {
 	var parts []string
 	for _, group := range pods.Old {

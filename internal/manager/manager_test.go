@@ -34,7 +34,8 @@ func TestAMapperDoesNotWaitForever(t *testing.T) {
 	}
 }
 
-// They are as many series as all quotas have namespaces, times what is limited.
+// They are as many series as all quotas have namespaces, times the limited
+// resources.
 func TestNamespacesAreNotExportedByDefault(t *testing.T) {
 	all := flag.CommandLine
 	t.Cleanup(func() { flag.CommandLine = all })

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// exposed is what the endpoint would answer.
+// exposed is the endpoint's answer.
 func exposed(t *testing.T, registry *prometheus.Registry) string {
 	t.Helper()
 	families, err := registry.Gather()
@@ -33,7 +33,7 @@ func exposed(t *testing.T, registry *prometheus.Registry) string {
 	return text.String()
 }
 
-// rowOf is how docs/metrics.md tells of a metric, with its labels sorted.
+// rowOf is the row of a metric in docs/metrics.md, with its labels sorted.
 func rowOf(family *dto.MetricFamily) string {
 	var labels []string
 	for _, label := range family.GetMetric()[0].GetLabel() {

@@ -28,17 +28,17 @@ import (
 )
 
 // cluster is an API server with quotas and namespaces, and an Index that follows
-// it. The watches show what happened only when they are told to.
+// it. The watches show events only when the test lets them.
 type cluster struct {
 	index *Index
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	revision   uint64
 	quotas     map[string]*quotav1.ClusterResourceQuota
 	namespaces map[string]*metav1.PartialObjectMetadata
-	// reads are what was read live, as in "list quotas" and "get namespace shop".
+	// reads are the live reads, as in "list quotas" and "get namespace shop".
 	reads []string
-	// takes is how long a read takes, and fails what it ends with.
+	// takes is how long a read takes, and fails its error.
 	takes time.Duration
 	fails error
 	// interrupt is called after the API server has made the next answer.
@@ -47,7 +47,7 @@ type cluster struct {
 	quotaWatch, namespaceWatch queue
 }
 
-// queue is what a watch has yet to show.
+// queue has the events that a watch has yet to show.
 type queue struct{ pending []func() }
 
 // next shows so many events.
@@ -207,7 +207,7 @@ func (c *cluster) whatWasRead() []string {
 	return reads
 }
 
-// answered lets happen what must happen while an answer is on its way.
+// answered runs the changes that must happen while an answer is on its way.
 func (c *cluster) answered() {
 	c.mu.Lock()
 	interrupt := c.interrupt

@@ -46,7 +46,7 @@ func inCluster(t *testing.T, test func(t *testing.T, c *cluster)) {
 
 func now() time.Time { return clock.RealClock{}.Now() }
 
-// A spec is compiled once, and what was compiled is shared. What the watch hasn't shown is compiled as it is.
+// A spec is compiled once, and the result is shared. A spec that the watch hasn't shown is compiled as it is.
 func TestAKnownSpecIsNotCompiledAgain(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		for name, test := range map[string]struct {
@@ -317,7 +317,7 @@ func TestQuotasAreListedOnceForEachDisagreement(t *testing.T) {
 	})
 }
 
-// Only the namespace can have changed: what is new of quotas comes with another question.
+// Only the namespace can have changed: new quotas come with another question.
 func TestTheNamespaceIsReadAgainIfTheEntryDisagrees(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		wide := webhookconfig.Question{Witness: webhookconfig.WitnessNone, Epoch: c.asked("shop").Epoch}

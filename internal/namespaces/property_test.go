@@ -54,7 +54,7 @@ func (h history) existedSince(name string, revision uint64) bool {
 	return exists
 }
 
-// world is a cluster with its history, and what may happen in it.
+// world is a cluster with its history, and with changes that may happen in it.
 type world struct {
 	*cluster
 	quotaHistory, namespaceHistory history
@@ -107,8 +107,8 @@ func (w *world) remove(t *rapid.T) {
 	w.quotaHistory.note(name, w.revision, false)
 }
 
-// ask is about what the configuration says now, as if it were written and loaded
-// at once. Something may happen meanwhile: then the answer is of before or after.
+// ask is about the present configuration, as if it were written and loaded at
+// once. Something may happen meanwhile: then the answer is of before or after.
 func (w *world) ask(t *rapid.T) {
 	name := rapid.SampledFrom(slices.Sorted(maps.Keys(w.namespaces))).Draw(t, "namespace")
 	atLeast := uint64(rapid.IntRange(0, int(w.revision)).Draw(t, "at least"))
@@ -130,8 +130,8 @@ func (w *world) ask(t *rapid.T) {
 		limits := got.Definitions[i].Limits
 		covering = append(covering, fmt.Sprint(limits.Name, " ", limits.Quota, " ", limits.Generation))
 	}
-	// An entry that no quota covers is no witness: what memory says is good enough,
-	// for a quota too many grants nothing.
+	// An entry that no quota covers is no witness: memory is good enough, because
+	// a quota too many grants nothing.
 	if diff := cmp.Diff(before, covering); diff != "" && before != nil && !slices.Equal(covering, w.covering(name)) {
 		t.Fatalf("covering %s (-want,+got):\n%s", name, diff)
 	}
@@ -169,7 +169,7 @@ func (w *world) askForMore(t *rapid.T) {
 	}
 }
 
-// check holds what the Index says of itself against the history.
+// check compares the Index's claims with the history.
 func (w *world) check(t *rapid.T) {
 	seen := w.index.quotas.seen.Load()
 	for _, name := range []string{"q", "r", "s"} {
@@ -194,8 +194,9 @@ func (w *world) check(t *rapid.T) {
 	}
 }
 
-// Whatever the watches have shown, the answer to a question that the leader
-// generated from the present is the present, and what is said to be known is known.
+// For all states of the watches, the answer to a question that the leader
+// generated from the present is the present, and knowledge that the answer claims
+// is true.
 func TestAnAnswerIsAsNewAsItsQuestion(t *testing.T) {
 	within := t
 	rapid.Check(t, func(t *rapid.T) {

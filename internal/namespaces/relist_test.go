@@ -21,7 +21,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-// relisting is an API server that breaks off its first watch, and has forgotten what happened since.
+// relisting is an API server that breaks off its first watch, and has forgotten the events since.
 type relisting struct {
 	client.WithWatch
 	lists  func(first bool) client.ObjectList
@@ -79,8 +79,8 @@ func versionOf(first bool) string {
 // many is how many objects a list has.
 const many = 3000
 
-// The first object of the second list is the newest. If it were shown before the last one, whoever is asked about
-// epoch 4000 would answer by the last one's old spec.
+// The first object of the second list is the newest. If it were shown before the last one, a replica that is asked
+// about epoch 4000 would answer by the last one's old spec.
 func TestAListOfQuotasIsTakenAtOnce(t *testing.T) {
 	memory := NewIndex(clock.RealClock{}, nil).Memory
 	server := &relisting{lists: func(first bool) client.ObjectList {

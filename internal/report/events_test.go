@@ -150,7 +150,7 @@ func TestEventsWordForWord(t *testing.T) {
 	}
 }
 
-// recorder puts what it is told into one line.
+// recorder puts its events into one line.
 type recorder struct{ line string }
 
 func (r *recorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {

@@ -40,7 +40,7 @@ func TestRefusalsThatAreDue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recent := NewRecent[Topic](time.Minute, 10)
-			// What is current rotates between the two.
+			// The current map rotates between the two.
 			tell(recent, Refusal{Quota: "before"}, start)
 			told := start.Add(30 * time.Second)
 			if !tell(recent, first, told) {
@@ -78,8 +78,8 @@ func TestMoreThanMostWait(t *testing.T) {
 	}
 }
 
-// Whatever is refused when, nothing is told twice within an interval, and no more
-// is remembered than was allowed.
+// For any sequence of refusals, nothing is told twice within an interval, and no
+// more is remembered than was allowed.
 func TestNothingIsToldTwiceWithinAnInterval(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const interval, most = 10 * time.Second, 3

@@ -24,7 +24,7 @@ const known, next webhookconfig.Token = "00112233445566778899aabbccddeeff", "ffe
 // stored is the configuration in the cluster, as it is read live.
 type stored struct {
 	client.Reader
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	token webhookconfig.Token
 	// retired are those before it.
 	retired map[webhookconfig.Token]time.Time
@@ -58,7 +58,7 @@ func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	return nil
 }
 
-// accepts tells what is found out of who calls, without an error.
+// accepts reports whether a caller with this token is accepted, without an error.
 func accepts(t *testing.T, callers *Callers, token webhookconfig.Token) bool {
 	t.Helper()
 	accepted, err := callers.accept(t.Context(), token)

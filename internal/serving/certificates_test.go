@@ -17,7 +17,7 @@ const testHost = "webhook.operator.svc"
 
 var start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// content is what a Secret holds: issued again, or with another certificate of
+// content is the data of a Secret: issued again, or with another certificate of
 // the same authority.
 func content(t *testing.T, previous map[string][]byte) map[string][]byte {
 	t.Helper()
@@ -39,9 +39,9 @@ func material(t *testing.T, content map[string][]byte) *Material {
 	return made
 }
 
-// What the API server is told, and what is presented, by the names that the
-// stories below give to certificates: A and A2 have one authority, B and C have
-// others.
+// The API server's authorities, and the presented certificate, by the names that
+// the stories below give to certificates: A and A2 have one authority, B and C
+// have others.
 func TestOneCertificateFollowsAnother(t *testing.T) {
 	contents := map[string]map[string][]byte{"A": content(t, nil), "B": content(t, nil), "C": content(t, nil)}
 	contents["A2"] = content(t, contents["A"])
@@ -59,7 +59,8 @@ func TestOneCertificateFollowsAnother(t *testing.T) {
 		newest string
 		// trusts are the authorities in the configuration; empty where there is none.
 		trusts string
-		// presented and bundle are what comes of it, and again is when more will.
+		// presented and bundle are the result, and again is when the next one is
+		// due.
 		presented, bundle string
 		again             time.Duration
 	}

@@ -82,7 +82,7 @@ func TestTheSecretIsMadeKeptAndRenewed(t *testing.T) {
 	}
 }
 
-// Whatever comes between reading and writing, the Secret of whoever was first
+// After any write between reading and writing, the Secret of the first replica
 // stays, and the other one takes it over.
 func TestOfTwoReplicasOneWins(t *testing.T) {
 	for name, there := range map[string]bool{"no Secret yet": false, "a Secret that is empty": true} {
@@ -165,7 +165,7 @@ func TestAFailureIsReported(t *testing.T) {
 	}
 }
 
-// canned is a source that answers what it is told to.
+// canned is a source with given answers.
 type canned struct {
 	material *Material
 	again    time.Duration

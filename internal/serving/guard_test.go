@@ -24,7 +24,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-// unread is a body that nobody may read.
+// unread is a body that must not be read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
@@ -101,7 +101,7 @@ func TestTheBodiesOfAllTogetherAreBounded(t *testing.T) {
 			<-let
 			_, _ = io.Copy(io.Discard, r.Body)
 			w.WriteHeader(http.StatusTeapot)
-			<-r.Context().Done() // what is worked on holds no budget any more
+			<-r.Context().Done() // requests in work hold no budget any more
 		}))
 		working, end := context.WithCancel(t.Context())
 		ask := func(length int64) <-chan int {
@@ -224,7 +224,7 @@ func TestTheAuthoritiesOfCallersAreReadAgain(t *testing.T) {
 	}
 }
 
-// issued is what a Secret with a new authority holds.
+// issued is the data of a Secret with a new authority.
 func issued(t *testing.T) map[string][]byte {
 	t.Helper()
 	renewed, err := NewIssuer("webhook.operator.svc").Renew(nil, clock.RealClock{}.Now())

@@ -115,7 +115,7 @@ func requireKept(t *testing.T, before, after map[string][]byte, kept []string) {
 }
 
 // requireValid proves that the authority vouches for both names, for as long as
-// is wanted, and can sign what comes next.
+// is wanted, and can sign the next certificate.
 func requireValid(t *testing.T, data map[string][]byte) {
 	t.Helper()
 	for _, name := range []string{host, "webhook.operator"} {

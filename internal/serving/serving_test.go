@@ -20,7 +20,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-// directory is what an installation provides.
+// directory has the files that an installation provides.
 func directory(t *testing.T, content map[string][]byte) string {
 	t.Helper()
 	path := t.TempDir()
@@ -176,7 +176,7 @@ func handshake(t *testing.T, setup *Setup, authority []byte, host string) error 
 	go func() {
 		defer close(ended)
 		defer far.Close()
-		// The client judges; what the server hears of it doesn't matter.
+		// The client judges; the server's error doesn't matter.
 		_ = tls.Server(far, config).HandshakeContext(t.Context())
 	}()
 	client := tls.Client(near, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: host})

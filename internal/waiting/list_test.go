@@ -38,7 +38,7 @@ func refusal(name, quota string) Refusal {
 	return Refusal{Owner: owner(name), Quota: quota, Requested: amounts("pods", "1"), Short: amounts("pods", "1")}
 }
 
-// told returns what the list says of who waits for a quota, in order.
+// told returns the list's owners that wait for a quota, in order.
 func told(list *List, quota string) []string {
 	var all []string
 	for _, record := range list.Waiting(quota) {
@@ -159,7 +159,7 @@ func TestWhoWaits(t *testing.T) {
 	}
 }
 
-// publish lets one replica read what the other has published.
+// publish lets one replica read the other's publication.
 func publish(t *testing.T, from, to *List, name string) {
 	t.Helper()
 	records, _ := from.Own()
@@ -435,7 +435,7 @@ func BenchmarkGranted(b *testing.B) {
 	}
 }
 
-// BenchmarkFollow is how long all admissions wait for what another replica publishes, of which one owner is new.
+// BenchmarkFollow is how long all admissions wait for another replica's publication, of which one owner is new.
 func BenchmarkFollow(b *testing.B) {
 	other := NewList()
 	for i := range MaxOwners {

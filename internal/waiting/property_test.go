@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever replicas hear, and in whatever order they read each other, once all have read all they say that those owners
-// wait whose newest news is a refusal, and go on to say so when what they need no longer is forgotten.
+// For any news, and in any order in which replicas read each other, once all have read all they say that those owners
+// wait whose newest news is a refusal, and go on to say so when unneeded news is forgotten.
 func TestReplicasAgreeInTheEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		replicas := []*List{NewList(), NewList(), NewList()}
@@ -50,7 +50,7 @@ func TestReplicasAgreeInTheEnd(t *testing.T) {
 			if round > 0 {
 				now += 2 * tombstoneLife.Seconds()
 			}
-			for range 2 { // what one reads it may have to tell
+			for range 2 { // after reading, a replica may have news to publish
 				for from := range replicas {
 					for to := range replicas {
 						exchange(from, to)
@@ -84,8 +84,8 @@ func TestReplicasAgreeInTheEnd(t *testing.T) {
 	})
 }
 
-// Whoever comes and goes, what was promised within the life of a promise is never more than was free, and what fits
-// isn't left waiting for longer than the longest pause.
+// For any owners that come and go, the amounts promised within the life of a promise are never more than was free, and
+// an object that fits isn't left waiting for longer than the longest pause.
 func TestNeverIsMorePromisedThanIsFree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSite("20", "20")
@@ -133,7 +133,7 @@ func TestNeverIsMorePromisedThanIsFree(t *testing.T) {
 	})
 }
 
-// What is published is read as it was, whatever it is.
+// Every published record is read as it was.
 func TestPublishedIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?`)
@@ -171,7 +171,7 @@ func TestPublishedIsRead(t *testing.T) {
 	})
 }
 
-// sum is what containers with these amounts request together.
+// sum is the request of containers with these amounts together.
 func sum(texts []string) resource.Quantity {
 	total := resource.Quantity{}
 	for _, text := range texts {

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// site is a quota on pods, and who waits for it.
+// site is a quota on pods, with the owners that wait for it.
 type site struct {
 	room    *Room
 	list    *List
@@ -86,11 +86,11 @@ func TestAPromiseIsKeptByWhatIsCharged(t *testing.T) {
 	s.list.Granted(at(1.1), owner("a").Key())
 	s.charged = "2"
 	want(t, s.plan(1.2))
-	s.charged = "1" // somebody leaves: the promise is kept, so there is room
+	s.charged = "1" // an object leaves: the promise is kept, so there is room
 	want(t, s.plan(1.3), "b")
 }
 
-// Somebody leaves while a pod comes, so that what is charged doesn't grow.
+// An object leaves while a pod comes, so the charged amount doesn't grow.
 func TestNewsOfAGrantKeepsAPromiseToo(t *testing.T) {
 	s := newSite("2", "1")
 	s.refuse(0, "a", "b", "c")
@@ -103,7 +103,7 @@ func TestNewsOfAGrantKeepsAPromiseToo(t *testing.T) {
 	want(t, s.plan(2.2), "b")
 }
 
-// What is granted from escrow is charged once it is counted.
+// Grants from escrow are charged once they are counted.
 func TestAGrantIsOnlyOneBothByNewsAndByGrowth(t *testing.T) {
 	s := newSite("3", "1")
 	s.refuse(0, "a", "b", "c")
@@ -162,7 +162,7 @@ func TestNoPromiseIsKeptForLongerThanAMinute(t *testing.T) {
 	s.refuse(0, "a", "b")
 	want(t, s.plan(1), "a")
 	s.room.Answered(s.record("a"), 1000)
-	for i := range 59 { // one by one, or somebody else's
+	for i := range 59 { // one by one, or another owner's
 		s.charged = strconv.Itoa(1 + i)
 		want(t, s.plan(float64(2+i)))
 	}
@@ -173,7 +173,7 @@ func TestWhoIsRefusedAgainGoesToTheEndAndPauses(t *testing.T) {
 	s := newSite("2", "1")
 	s.refuse(0, "a", "b")
 	want(t, s.plan(1), "a")
-	s.refuse(1.2, "a") // somebody else was faster, and has left
+	s.refuse(1.2, "a") // another owner was faster, and has left
 	want(t, s.plan(1.3), "b")
 	if s.last.RefusedAgain != 1 {
 		t.Errorf("%d were refused again", s.last.RefusedAgain)

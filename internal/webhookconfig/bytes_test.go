@@ -22,7 +22,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 )
 
-// mostBytes is what the API server and etcd certainly take, less what others may add.
+// mostBytes is the size that the API server and etcd certainly take, less the
+// part that others may add.
 const mostBytes = 1<<20 - 64<<10
 
 // listing is a quota of namespaces by name.
@@ -64,7 +65,7 @@ func rotating() Settings {
 	return settings
 }
 
-// sizeOf is the size of the configuration of these webhooks as it is stored, but for what the API server adds.
+// sizeOf is the size of the configuration of these webhooks as it is stored, but for the API server's own fields.
 func sizeOf(t fataler, settings Settings, quotas []Quota) (size int, webhooks []admissionregistrationv1.ValidatingWebhook, exact bool) {
 	t.Helper()
 	webhooks, exact = settings.Webhooks(quotas)
@@ -124,8 +125,8 @@ func meets(selector *metav1.LabelSelector, namespace map[string]string) bool {
 	})
 }
 
-// Whatever is selected by how many names, and with whichever labels besides: the configuration is small enough, covers every quota,
-// and is a witness of nothing that isn't so.
+// For selectors with any number of names and any other labels, the configuration is small enough, covers every quota,
+// and is a witness only of the truth.
 func TestConfigurationsAreBoundedInBytes(t *testing.T) {
 	outcomes := map[bool]int{}
 	compiled := map[string]Quota{} // text of the selector -> quota; to compile thousands of names takes longer than all else

@@ -68,7 +68,7 @@ func matches(t fataler, conditions []admissionregistrationv1.MatchCondition, u u
 	return result.Matches
 }
 
-// fataler is what a test and a property have in common.
+// fataler has the methods that a test and a property have in common.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -217,7 +217,7 @@ func TestWhichQuotasAreValidated(t *testing.T) {
 	}
 }
 
-// What isn't asked about charges no quota, whatever it limits.
+// A request that isn't asked about charges no quota, with any limits.
 func TestNothingThatChargesIsSkipped(t *testing.T) {
 	evaluators := evaluation.New(clock.RealClock{}, evaluation.ClaimSources{})
 	quotas := everyQuota()
@@ -241,7 +241,8 @@ func TestNothingThatChargesIsSkipped(t *testing.T) {
 	}
 }
 
-// everyQuota limits what updates can charge, in each scope that they can move to.
+// everyQuota limits all resources that updates can charge, in each scope that
+// they can move to.
 func everyQuota() []evaluation.Quota {
 	hard := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{"services.loadbalancers", "services.nodeports", "requests.storage", "fpga.deviceclass.resource.k8s.io/devices", "gold.storageclass.storage.k8s.io/requests.storage"} {

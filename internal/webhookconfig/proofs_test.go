@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// story tells Proofs what happens, and notes what is concluded.
+// story hands Proofs events, and notes the conclusions.
 type story struct {
 	proofs  Proofs
 	now     time.Time
 	changed []string
-	edit    string // who else edited what is seen
+	edit    string // the other client that edited the observed configuration
 }
 
 func editionAt(generation int64) Edition {

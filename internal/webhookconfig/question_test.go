@@ -238,7 +238,7 @@ func namespaces() [][2]map[string]string {
 	return all
 }
 
-// What an entry says of its quotas is so for each namespace that meets it.
+// An entry's claims about its quotas are true for each namespace that meets it.
 func TestWitnessesAreRightAboutEveryNamespace(t *testing.T) {
 	outcomes := map[Witness]int{}
 	rapid.Check(t, func(t *rapid.T) {

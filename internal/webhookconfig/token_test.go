@@ -164,7 +164,7 @@ func TestTheTokensBeforeStayForAMinute(t *testing.T) {
 	}
 }
 
-// The admissions enforcer of AKS edits all configurations but those that have this.
+// The admissions enforcer of AKS edits all configurations without this.
 func TestTheOperatorsAnnotations(t *testing.T) {
 	current := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	current.Annotations = map[string]string{"example.com/seen": "yes", WideAnnotation: "no longer"}

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// admitting are the quotas, which admit requests while nobody can decide.
+// admitting are the quotas, which admit requests while they can't be decided.
 func admitting(quotas ...Quota) []Quota {
 	quotas = slices.Clone(quotas)
 	for i := range quotas {
@@ -25,7 +25,7 @@ func admitting(quotas ...Quota) []Quota {
 	return quotas
 }
 
-// policies say of each entry that enforces what its quotas limit, and what happens without an answer.
+// policies lists for each entry that enforces the limits of its quotas, and the action without an answer.
 func policies(webhooks []admissionregistrationv1.ValidatingWebhook) map[string]admissionregistrationv1.FailurePolicyType {
 	policies := map[string]admissionregistrationv1.FailurePolicyType{}
 	for _, webhook := range webhooks {

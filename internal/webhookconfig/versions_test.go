@@ -87,7 +87,7 @@ func TestANewLeaderDoesNotBelieveWhatIsOld(t *testing.T) {
 	}
 }
 
-// An epoch that somebody has lowered is put right.
+// An epoch that an edit has lowered is put right.
 func TestAnEpochThatWasEditedIsPutRight(t *testing.T) {
 	settings, versions := testSettings(), &Versions{}
 	quotas := []Quota{changed("shop", 1, 10)}

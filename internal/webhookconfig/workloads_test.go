@@ -69,7 +69,7 @@ func TestWhoseWorkloadsAreAskedAbout(t *testing.T) {
 	}
 }
 
-// Whatever the failure policy of quotas is, an entry for workloads is never in the way, and isn't one that
+// With any failure policy of quotas, an entry for workloads is never in the way, and doesn't count as an entry that
 // enforces: no quota counts as covered by it.
 func TestAnEntryForWorkloadsIsNeverInTheWay(t *testing.T) {
 	for _, entry := range workloadEntries(judged("shop")) {
