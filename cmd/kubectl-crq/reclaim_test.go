@@ -128,7 +128,7 @@ func database(replicas int32) appsv1.StatefulSet {
 	return set
 }
 
-// story is what a namespace holds, and what is found in it.
+// story is the content of a namespace, and the findings in it.
 type story struct {
 	objects func(*reading.Inventory)
 	want    []string

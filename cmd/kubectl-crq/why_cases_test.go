@@ -391,7 +391,8 @@ func TestWhyFollowsPodsToTheirClaims(t *testing.T) {
 	}
 }
 
-// TestWhyNamesWhoElseRefuses has what is known of each, and the remedy for it.
+// TestWhyNamesWhoElseRefuses has the known components that refuse, and the remedy
+// for each.
 func TestWhyNamesWhoElseRefuses(t *testing.T) {
 	for message, want := range map[string]string{
 		`pods "web-1-x" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`:                                         "Pod Security: change the level restricted:latest",

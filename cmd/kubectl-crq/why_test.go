@@ -61,7 +61,7 @@ func refusedEvent(kind, name, message string, secondsAgo int) corev1.Event {
 	}
 }
 
-// subjectOf takes what is written as in "deployment/web".
+// subjectOf parses a text such as "deployment/web".
 func subjectOf(text string) reading.Subject {
 	kind, name, _ := strings.Cut(text, "/")
 	at := slices.IndexFunc(reading.Kinds(), func(known schema.GroupVersionKind) bool { return strings.EqualFold(known.Kind, kind) })
@@ -110,7 +110,7 @@ func controlledBy(kind, name, uid string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}
 }
 
-// failReplicaSet has the ReplicaSet say what its controller was refused last, as it does until it succeeds.
+// failReplicaSet makes the ReplicaSet have its controller's last refusal, as it does until it succeeds.
 func (s *scene) failReplicaSet() {
 	for _, event := range s.Events {
 		if s.set != nil && !s.served && event.InvolvedObject.Name == s.set.Name {
@@ -122,7 +122,7 @@ func (s *scene) failReplicaSet() {
 	}
 }
 
-// diagnosed fills in what the reader would have.
+// diagnosed fills in the reader's results.
 func (s *scene) diagnosed(t *testing.T, older ...*appsv1.ReplicaSet) (*render.Why, error) {
 	t.Helper()
 	s.failReplicaSet()

@@ -15,8 +15,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// reserves puts charges of one config map each, for objects of these names, into the
-// ledger that this process knows, instead of those that it has.
+// reserves puts charges of one config map each, for objects of these names, into
+// the ledger that this process knows, in place of the present ones.
 func (b *bench) reserves(names ...string) {
 	known := b.Group.Current("team")
 	state := ledger.State{

@@ -24,7 +24,7 @@ func refusalIn(namespace, name, short string) waiting.Refusal {
 	}
 }
 
-// blocked is what the view in namespace a says of workloads that wait.
+// blocked is the list of waiting workloads in the view of namespace a.
 func (b *viewBench) blocked(t *testing.T) []string {
 	t.Helper()
 	var said []string

@@ -59,7 +59,7 @@ func everything() []facts {
 	}
 }
 
-// nextStep is how a message tells somebody to do something.
+// nextStep matches the advice in a message.
 var nextStep = regexp.MustCompile(`(: |; |, or |, and |and |lasts, )(correct|exempt|find out|wait|look|have|raise|exclude|remove|select|set|start|install|see) ?`)
 
 func TestEachTroubleSaysWhatToDoNext(t *testing.T) {
@@ -68,7 +68,7 @@ func TestEachTroubleSaysWhatToDoNext(t *testing.T) {
 	for _, facts := range everything() {
 		for _, condition := range facts.status(team("pods", "10", "services", "5")).Conditions {
 			asItShould := condition.Status == metav1.ConditionTrue == good[condition.Type] && condition.Status != metav1.ConditionUnknown
-			// One that is enforced with a reservation has a step, too.
+			// A condition of enforcement with a reservation has a step, too.
 			reserved := strings.Contains(condition.Message, "; ")
 			if (!asItShould || reserved) && !nextStep.MatchString(condition.Message) {
 				t.Errorf("%s=%s %s doesn't say what to do next: %s", condition.Type, condition.Status, condition.Reason, condition.Message)

@@ -28,7 +28,8 @@ const (
 	admitsNow  = "; admitted by the mode Audit, nothing is removed or refused: delete unneeded objects, or raise spec.quota.hard, before you set the mode to Deny"
 )
 
-// admittedUnavailable: the quota admits while nobody can decide, was within its limits before, and isn't any more.
+// admittedUnavailable: the quota admits while requests can't be decided, was within its limits before, and isn't any
+// more.
 func admittedUnavailable(f *facts) {
 	f.admits = true
 	f.remembered = remembered{

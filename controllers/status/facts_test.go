@@ -29,7 +29,7 @@ func limitedNames() []corev1.ResourceName {
 	return []corev1.ResourceName{"pods", "requests.cpu", "limits.memory", "count/widgets.example.com"}
 }
 
-// anySlices are what namespaces use of all limited names.
+// anySlices are namespaces' uses of all limited names.
 func anySlices(t *rapid.T) map[string]corev1.ResourceList {
 	amount := rapid.Map(rapid.Int64Range(0, 1<<40), func(milli int64) resource.Quantity {
 		return *resource.NewMilliQuantity(milli, resource.DecimalSI)

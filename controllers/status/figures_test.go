@@ -35,7 +35,8 @@ func number(name corev1.ResourceName, amount string) corev1.ResourceList {
 	return corev1.ResourceList{name: resource.MustParse(amount)}
 }
 
-// newReader reads what has been counted of a quota: config maps, but not yet secrets.
+// newReader reads a quota whose config maps have been counted, but not yet its
+// secrets.
 func newReader(t *testing.T, namespaces bool, uid types.UID, calls interceptor.Funcs) *FiguresReader {
 	t.Helper()
 	quota := builders.Quota("team").Label("team", "shop").Hard("configmaps", "5").Hard("secrets", "5").Obj()

@@ -31,7 +31,7 @@ func slicesOf(namespaces, resources int) []quotav1.ResourceQuotaStatusByNamespac
 	return all
 }
 
-// etcd takes 1.5 MiB. A status that can't be stored tells nobody anything.
+// etcd takes 1.5 MiB. A status that can't be stored is of no use.
 func TestSlicesCanBeStored(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespaces, resources int

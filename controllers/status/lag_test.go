@@ -85,7 +85,7 @@ type step = func(l *Lag, at func(second float64) time.Time)
 
 func change(l *Lag, _ func(float64) time.Time) { l.Changed([]string{"team"}) }
 
-// shown writes what was so at a second, but for the parts that are left.
+// shown writes the state at a second, but for the parts that are left.
 func shown(second float64, left ...string) step {
 	return func(l *Lag, at func(float64) time.Time) { l.Shown("team", at(second), left...) }
 }

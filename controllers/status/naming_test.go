@@ -80,7 +80,7 @@ func TestTheStatusNamesTheLedgerThatIsOpen(t *testing.T) {
 			return another
 		}(), want: "before", reads: 1},
 		"not one that is gone": {named: "before", want: "before"},
-		// While a ledger is rebuilt, the name of the one before it is what Recovery goes by.
+		// While a ledger is rebuilt, Recovery goes by the name of the one before it.
 		"not while this process knows of none that is open": {
 			named: "before", stored: openLedger(), change: func(b *bench) {
 				state := b.Group.Current("team")

@@ -30,7 +30,7 @@ func podsHeld(amount int64) corev1.ResourceList {
 	return corev1.ResourceList{"pods": *resource.NewQuantity(amount, resource.DecimalSI)}
 }
 
-// peaksText puts what a status says into one line, as in "pods 3@5 3@5 4@1 [4@2]", with days of the month.
+// peaksText puts a status's peaks into one line, as in "pods 3@5 3@5 4@1 [4@2]", with days of the month.
 func peaksText(all []quotav1.ResourcePeaks) string {
 	text := func(peak quotav1.Peak) string {
 		if peak.At.IsZero() {
@@ -108,7 +108,7 @@ func TestAPeakIsOfWhenItWasSoFirst(t *testing.T) {
 	}
 }
 
-// Anybody who may write a status may have written it.
+// Every client that may write a status may have written it.
 func TestPeaksOfAnyStatusAreTakenForWhatTheyCanBe(t *testing.T) {
 	peak := func(amount string, at time.Time) quotav1.Peak {
 		return quotav1.Peak{Amount: resource.MustParse(amount), At: metav1.NewTime(at)}
@@ -145,7 +145,7 @@ func TestPeaksOfAnyStatusAreTakenForWhatTheyCanBe(t *testing.T) {
 	}
 }
 
-// state is what was held of a resource at some time.
+// state is the amount of a resource that was held at some time.
 type state struct {
 	at   time.Time
 	name corev1.ResourceName
@@ -173,8 +173,8 @@ func mostOf(seen []state, now time.Time) string {
 	return strings.Join(lines, "; ")
 }
 
-// Two leaders take turns, are started again, and have clocks that differ by up to an hour. Whatever they see, the status
-// has the most of it.
+// Two leaders take turns, are started again, and have clocks that differ by up to an hour. For any states that they
+// see, the status has the most of it.
 func TestPeaksAreTheMostOfAllThatWasSeen(t *testing.T) {
 	hard := corev1.ResourceList{"pods": resource.MustParse("9"), "secrets": resource.MustParse("9")}
 	rapid.Check(t, func(t *rapid.T) {

@@ -147,7 +147,7 @@ func TestWhatNoGroupServesIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Absent is what kstatus takes for in force.
+// kstatus takes an absent condition for a spec in force.
 func TestProgressEnds(t *testing.T) {
 	object := team("pods", "10")
 	for _, before := range []facts{

@@ -74,7 +74,7 @@ func (b *bench) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, args
 	b.told = append(b.told, fmt.Sprintf("%s %s %s: %s", about.Name, about.FieldPath, reason, args[0]))
 }
 
-// knownTypes are those that the fake client reads and writes.
+// knownTypes are the types that the fake client reads and writes.
 func knownTypes(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	known := runtime.NewScheme()
@@ -507,7 +507,7 @@ func TestAWriteThatFails(t *testing.T) {
 	}
 }
 
-// One that is never answered would stop a worker for good.
+// A write without an answer would stop a worker for good.
 func TestAWriteHasADeadline(t *testing.T) {
 	quota := team("configmaps", "5")
 	b := newBench(t, quota, registered())
@@ -518,8 +518,7 @@ func TestAWriteHasADeadline(t *testing.T) {
 	}
 }
 
-// toldOf runs a reconcile a second later and returns what was told by it, as
-// reasons.
+// toldOf runs a reconcile a second later and returns its events, as reasons.
 func (b *bench) toldOf(t *testing.T) string {
 	t.Helper()
 	b.clock.Step(time.Second)

@@ -45,7 +45,7 @@ func team(hard ...string) *quotav1.ClusterResourceQuota {
 	}
 }
 
-// good are facts of a quota that works, with whatever is changed in them.
+// good are facts of a quota that works, with these changes.
 func good(changes ...func(*facts)) facts {
 	facts := facts{
 		now: moment, generation: 2, selector: "team=shop", countedGeneration: 2,

@@ -57,7 +57,7 @@ func newViewBench(t *testing.T, hard string, calls interceptor.Funcs) *viewBench
 	return b
 }
 
-// Eventf implements report.Recorder. Nobody is told.
+// Eventf implements report.Recorder. It drops the event.
 func (*viewBench) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
 
 // counts lets the count have seen config maps of these names.

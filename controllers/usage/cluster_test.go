@@ -25,8 +25,8 @@ import (
 
 var gadgets = schema.GroupResource{Group: "example.com", Resource: "gadgets"}
 
-// cluster is what an API server has and serves of gadgets, which live in namespace
-// a of team red.
+// cluster is an API server's objects and resources of gadgets, which live in
+// namespace a of team red.
 type cluster struct {
 	mu sync.Mutex
 	// versions in which gadgets are served, the preferred one first.
@@ -41,7 +41,7 @@ type cluster struct {
 	forbidden bool
 	// name -> object
 	objects map[string]metav1.PartialObjectMetadata
-	// hidden are those that watches haven't been told of.
+	// hidden are the objects that watches haven't been told of.
 	hidden []metav1.PartialObjectMetadata
 	// at is the newest resourceVersion.
 	at int
@@ -81,7 +81,7 @@ func (c *cluster) Find(ctx context.Context, resource schema.GroupResource) (Serv
 	return Served{Versions: versions, Namespaced: scope == meta.RESTScopeNameNamespace}, nil
 }
 
-// set changes what the cluster is like.
+// set changes the cluster.
 func (c *cluster) set(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *cluster) hide(namespace, name string) {
 	c.hidden = append(c.hidden, object)
 }
 
-// show tells all watches of what was hidden.
+// show sends all watches the hidden events.
 func (c *cluster) show() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +149,7 @@ func (m metadataOf) Resource(resource schema.GroupVersionResource) metadata.Gett
 	return metadataIn{cluster: m.cluster, resource: resource}
 }
 
-// metadataIn reads one resource. What isn't implemented is never called.
+// metadataIn reads one resource. The other methods are never called.
 type metadataIn struct {
 	metadata.Getter
 	cluster  *cluster

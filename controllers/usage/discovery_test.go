@@ -18,7 +18,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// apiServer answers discovery: path -> body. What isn't named is not found.
+// apiServer answers discovery: path -> body. A path that isn't named is not
+// found.
 type apiServer map[string]string
 
 func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -18,7 +18,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// doubted are the names of what is in doubt in the ledger of quota red.
+// doubted are the names of the doubtful reservations in the ledger of quota red.
 func (b *expiryBench) doubted() string {
 	b.t.Helper()
 	stored, err := b.store.Load(b.t.Context(), "red")

@@ -67,7 +67,7 @@ func TestTheEscrowOfAReplicaThatIsGone(t *testing.T) {
 				if _, err := b.expire(t.Context(), "red", b.sight("red")); err != nil {
 					t.Error(err)
 				}
-				b.wantStored(test.want) // nobody else ends it
+				b.wantStored(test.want) // nothing else ends it
 			})
 		})
 	}

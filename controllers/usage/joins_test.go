@@ -25,7 +25,7 @@ func newSettledBench(t *testing.T) *expiryBench {
 	return b
 }
 
-// follows looks what namespaces brought, to the end.
+// follows looks at the namespaces' objects, to the end.
 func (b *expiryBench) follows() {
 	b.t.Helper()
 	b.Joins.Follow("red")
@@ -59,7 +59,8 @@ func (b *expiryBench) join(number int) {
 	}
 }
 
-// A namespace may be seen before what lives in it, because each resource has its own watch.
+// A namespace may be seen before its objects, because each resource has its own
+// watch.
 func TestANamespaceIsCountedWithAllThatItBrought(t *testing.T) {
 	for name, test := range map[string]struct{ namespaces, lists int }{
 		"one":  {namespaces: 1, lists: 1},
@@ -118,7 +119,7 @@ func TestANamespaceIsCountedAsItIsIfWhatItBroughtCannotBeListed(t *testing.T) {
 	})
 }
 
-// Those that join during a look are looked at once it has ended.
+// Namespaces that join during a look are looked at once it has ended.
 func TestAJoinDuringALookDoesNotWaitForAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newSettledBench(t)
@@ -138,7 +139,7 @@ func TestAJoinDuringALookDoesNotWaitForAnEvent(t *testing.T) {
 	})
 }
 
-// What nothing serves any more can't be counted, and has no objects.
+// A resource that isn't served any more can't be counted, and has no objects.
 func TestANamespaceBringsNothingThatIsNotServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newSettledBench(t)

@@ -43,8 +43,7 @@ type expiryBench struct {
 	t        *testing.T
 	watching *watchesBench
 	store    *ledgerstore.Store
-	// found is what a live look finds.
-	// resource/name -> metadata
+	// found is the result of a live look. resource/name -> metadata
 	found map[string]metav1.ObjectMeta
 	// before is called before the API server answers. If it fails, so does the call.
 	// name that a live look is for, or "delete" for a ledger -> function
@@ -110,7 +109,8 @@ func (b *expiryBench) defines(quota *quotav1.ClusterResourceQuota) error {
 	return errors.Join(err, b.follow(defined))
 }
 
-// sees has the leader notice what is in the ledger, which is so old when the test goes on.
+// sees makes the leader notice the ledger's content, which is so old when the
+// test goes on.
 func (b *expiryBench) sees(age time.Duration) {
 	b.sight("red")
 	clock.RealClock{}.Sleep(age)
@@ -128,7 +128,8 @@ func (b *expiryBench) holds(fence ledger.Fence, reservations ...ledger.Reservati
 	}
 }
 
-// settles has the ledger of quota red count what the count knows, but for reservations.
+// settles makes the ledger of quota red settle by the count, but for
+// reservations.
 func (b *expiryBench) settles() {
 	b.t.Helper()
 	var observed ledger.Observation
@@ -149,7 +150,7 @@ func (b *expiryBench) rewrites(change func(*ledger.State)) error {
 	return err
 }
 
-// deletes is somebody who deletes the ledger.
+// deletes deletes the ledger, as a user would.
 func (b *expiryBench) deletes() error {
 	delete(b.before, "delete")
 	return b.Client.Delete(b.t.Context(), &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "red"}})
@@ -189,7 +190,7 @@ func held(name, from string) ledger.Reservation {
 	return reservation
 }
 
-// liveLooks are at one resource. What isn't implemented is never called.
+// liveLooks are at one resource. The other methods are never called.
 type liveLooks struct {
 	metadata.Getter
 	bench    *expiryBench

@@ -61,7 +61,8 @@ func TestTheOfferIsWhatWasLastKnown(t *testing.T) {
 	expect("without another answer", jobs, pods)
 }
 
-// An API server that doesn't answer keeps nobody longer than the caller's own deadline.
+// An API server that doesn't answer keeps no caller longer than the caller's own
+// deadline.
 func TestNobodyWaitsForTheOfferBeyondItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bubble := clock.RealClock{}

@@ -38,7 +38,7 @@ type recountsBench struct {
 	broken bool
 	// asked are the resources that were asked for; none for all.
 	asked [][]schema.GroupResource
-	// failing: nobody knows the newest objects.
+	// failing: the newest objects are unknown.
 	failing error
 }
 
@@ -92,7 +92,8 @@ func (b *recountsBench) follows(n int) {
 	}
 }
 
-// A ledger that is counted again takes no count that lacks what was stored by then.
+// A ledger that is counted again takes no count that lacks objects that were
+// stored by then.
 func TestARecountDemandsWhatIsStoredNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRecountsBench(t)
@@ -135,7 +136,8 @@ func TestAQuotaGrantsNothingWhileNobodyKnowsTheNewestObjects(t *testing.T) {
 	})
 }
 
-// A custom resource whose objects nobody converts keeps nothing else from being counted.
+// A custom resource whose objects can't be converted keeps nothing else from
+// being counted.
 func TestAResourceThatCannotBeListedIsDemandedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRecountsBench(t)

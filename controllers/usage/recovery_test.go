@@ -132,7 +132,7 @@ func (b *recoveryBench) recovers() time.Duration {
 	return 0
 }
 
-// ledger returns what is stored.
+// ledger returns the stored ledger.
 func (b *recoveryBench) ledger() *quotav1.QuotaLedger {
 	b.t.Helper()
 	object := &quotav1.QuotaLedger{}
@@ -192,7 +192,7 @@ func (b *recoveryBench) serves() *quotav1.QuotaLedger {
 	return b.ledger()
 }
 
-// deletes is somebody.
+// deletes deletes the ledger, as a user would.
 func (b *recoveryBench) deletes() {
 	b.t.Helper()
 	if err := b.Client.Delete(b.t.Context(), b.ledger()); err != nil {
@@ -201,7 +201,7 @@ func (b *recoveryBench) deletes() {
 	b.Group.Gone("team")
 }
 
-// edits is somebody.
+// edits edits the ledger, as a user would.
 func (b *recoveryBench) edits() {
 	b.t.Helper()
 	object := b.ledger()
@@ -212,7 +212,7 @@ func (b *recoveryBench) edits() {
 	b.Group.Gone("team")
 }
 
-// takesBack is a restore of etcd to a version, after which somebody has written what is true no longer.
+// takesBack is a restore of etcd to a version, after which a client has written a state that is true no longer.
 func (b *recoveryBench) takesBack(now uint64, write func(*ledger.State)) {
 	b.t.Helper()
 	b.counted, b.now = now, now
@@ -257,7 +257,7 @@ func TestAFirstLedgerIsOpenedAtOnce(t *testing.T) {
 	b.wantOpen(0)
 }
 
-// Nobody knows what was in flight. Only the time tells when it has been stored, by the clock of each leader alone.
+// The charges in flight are unknown. Only the time shows when they have been stored, by the clock of each leader alone.
 func TestALostLedgerIsSealedForTheLifeOfAReservation(t *testing.T) {
 	for name, test := range map[string]struct {
 		lose func(*recoveryBench)
@@ -327,7 +327,7 @@ func TestALostLedgerIsSealedForTheLifeOfAReservation(t *testing.T) {
 	}
 }
 
-// Whoever named it died before they opened it.
+// The leader that named it died before it opened it.
 func TestALedgerThatIsNamedIsOpened(t *testing.T) {
 	b := newRecoveryBench(t)
 	if err := b.Recovery.create(t.Context(), b.quota); err != nil {
@@ -356,7 +356,7 @@ func TestALedgerThatOnlyTheMachineKnowsIsLookedFor(t *testing.T) {
 	b.wantSealed()
 }
 
-// What was imposed on a sealed ledger holds once it is open.
+// A limit that was imposed on a sealed ledger holds once it is open.
 func TestLimitsImposedDuringTheRecoveryHold(t *testing.T) {
 	b := newRecoveryBench(t)
 	b.serves()
@@ -375,7 +375,7 @@ func TestLimitsImposedDuringTheRecoveryHold(t *testing.T) {
 }
 
 // Between this process's look and its naming, another leader has opened a ledger,
-// which admitted something, and somebody has deleted that.
+// which admitted something, and a user has deleted that.
 func TestALedgerIsNotOpenedWhereAnotherOneCameInBetween(t *testing.T) {
 	b := newRecoveryBench(t)
 	b.beforeNaming = func() {
@@ -391,7 +391,8 @@ func TestALedgerIsNotOpenedWhereAnotherOneCameInBetween(t *testing.T) {
 	b.wantSealed()
 }
 
-// A new leader's watches, or late ones, are behind a ledger that nobody took back.
+// A new leader's watches, or late ones, are behind a ledger that was not taken
+// back.
 func TestALedgerThatIsOnlyAheadOfTheCountIsKept(t *testing.T) {
 	b := newRecoveryBench(t)
 	b.serves()

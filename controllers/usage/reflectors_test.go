@@ -47,7 +47,7 @@ func podOf(i int) *corev1.Pod {
 	}}
 }
 
-// counted is what a count says of the pods: how many, up to which version.
+// counted is the count of the pods: how many, up to which version.
 func counted(count *counting.Count) string {
 	var text string
 	count.Read("red", func(view counting.View) {
@@ -76,7 +76,7 @@ func TestNothingIsKeptOfAnObjectButItsMeasure(t *testing.T) {
 }
 
 // lists serves pods in pages, as an API server does that ignores the limit for
-// whoever is content with an old version.
+// clients that are content with an old version.
 type lists struct {
 	pods int
 	// largest is the largest page that was served.
@@ -100,7 +100,7 @@ func (l *lists) list(_ context.Context, options metav1.ListOptions) (runtime.Obj
 	return page, nil
 }
 
-// Where the API server doesn't stream a list, it is read page by page.
+// If the API server doesn't stream a list, it is read page by page.
 func TestAListComesInPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		count, store := podStore(t)
@@ -128,7 +128,7 @@ func TestAListComesInPages(t *testing.T) {
 	})
 }
 
-// Where it does, the list and what happens afterwards are one stream.
+// If it does, the list and later events are one stream.
 func TestAListIsStreamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		count, store := podStore(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// An API server that is upgraded, or that is yet to be, may not serve what another one does.
+// An API server that is upgraded, or that is yet to be, may not serve a resource that another one does.
 func TestOneAPIServerAloneTakesNothingForGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster("v1"))
@@ -84,7 +84,8 @@ func TestAResourceThatCannotBeCountedIsNotFound(t *testing.T) {
 	}
 }
 
-// An API server that doesn't serve what it is for may not know of its object.
+// An API server that doesn't serve a reservation's resource may not know of its
+// object.
 func TestAnExpiredReservationStaysWhileAnotherAPIServerMayServeItsObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newExpiryBench(t)

@@ -89,8 +89,8 @@ func (b *watchesBench) want(quota string, resources ...schema.GroupResource) {
 	}
 }
 
-// is describes what is known of gadgets: how many are counted, whether that is
-// all, and the problem.
+// is describes the state of gadgets: how many are counted, whether that is all,
+// and the problem.
 func (b *watchesBench) is() string {
 	var text string
 	b.count.Read("red", func(view counting.View) {
@@ -241,12 +241,13 @@ func TestADefinitionIsNoticedAtOnce(t *testing.T) {
 	})
 }
 
-// What an object uses may change without it, as with the device class of a claim.
+// The use of an object may change without it, as with the device class of a
+// claim.
 func TestARemeasuredResourceIsListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster("v1"))
 		b.cluster.create("g1")
-		b.Remeasure(gadgets) // nobody counts it yet
+		b.Remeasure(gadgets) // it isn't counted yet
 		b.want("red", gadgets)
 		b.expect("counted 1")
 		_, _ = b.cluster.asked()
@@ -262,7 +263,7 @@ func TestARemeasuredResourceIsListedAgain(t *testing.T) {
 	})
 }
 
-// A CustomResourceDefinition comes a moment before what it defines is served.
+// A CustomResourceDefinition comes a moment before its resource is served.
 func TestAResourceServedSoonAfterItsDefinitionIsFoundSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster())
@@ -313,14 +314,15 @@ func TestAChangedDefinitionMovesAWatchThatStaysOpen(t *testing.T) {
 		if diff := cmp.Diff(map[string]int{"v1alpha1": 1, "v1": 1}, lists); diff != "" {
 			t.Errorf("lists (-want,+got):\n%s", diff)
 		}
-		// Both watches are open, and the old one is behind: what it says must not count.
+		// Both watches are open, and the old one is behind: its events must not
+		// count.
 		b.cluster.create("g1")
 		b.expect("counted 1")
 	})
 }
 
-// What was counted stays until the other version's list has come, and the dead
-// version is left alone meanwhile.
+// The count stays until the other version's list has come, and the dead version
+// is left alone meanwhile.
 func TestADeadVersionIsNotListedForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster("v1alpha1"))
@@ -382,7 +384,7 @@ func TestDiscoveryThatIsBehindIsAskedAgain(t *testing.T) {
 	})
 }
 
-// lagging is a Discovery that says what it was told to say.
+// lagging is a Discovery with given answers.
 type lagging struct {
 	*cluster
 	mu       sync.Mutex
@@ -447,8 +449,8 @@ func TestAnUnknownResourceIsNeitherServedNorCounted(t *testing.T) {
 	})
 }
 
-// What is known not to be served stays so while discovery fails: a definition
-// that goes back and forth would be counted again each time.
+// A resource that is known not to be served stays so while discovery fails: a
+// definition that goes back and forth would be counted again each time.
 func TestAFailureOfDiscoverySaysNothingNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster())

@@ -67,7 +67,7 @@ type unstreamed struct {
 
 func (unstreamed) IsWatchListSemanticsUnSupported() bool { return true }
 
-// replica runs an Exchange, and returns its list and what stops it.
+// replica runs an Exchange, and returns its list and the function that stops it.
 func (s *store) replica(t *testing.T, name string, leads bool) (list *waiting.List, stop func()) {
 	t.Helper()
 	elected := make(chan struct{})

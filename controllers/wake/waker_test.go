@@ -218,7 +218,7 @@ func TestAllThatAWorkloadLacksIsKeptForIt(t *testing.T) {
 	}
 }
 
-// The room is for 60. Of those that come after the first, each takes nine.
+// The room is for 60. After the first ones, each takes nine.
 func TestMoreAreWokenAtOnceAsLongAsNoneLacksMoreThanOne(t *testing.T) {
 	b := newBench(t, "60", func(name string) (runtime.Object, error) {
 		if name < "w08" {

@@ -37,7 +37,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return object
 }
 
-// numbers makes numbers what a client makes them.
+// numbers turns numbers into the types that a client gives them.
 func numbers(object map[string]any) {
 	for name, value := range object {
 		switch value := value.(type) {
@@ -91,10 +91,10 @@ func TestHowManyObjectsAWorkloadLacks(t *testing.T) {
 	}
 }
 
-// api has workloads, and notes what is patched.
+// api has workloads, and notes its patches.
 type api struct {
 	*Workloads
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	patches []string
 	answer  func(name string) (runtime.Object, error)
 }
@@ -307,7 +307,7 @@ func TestANamespaceWithManyKeepsNoReviewFromOthers(t *testing.T) {
 	const seconds = 120
 	for second := range seconds {
 		now := start.Add(time.Duration(second) * time.Second)
-		for i := range 2 * reviewed { // of which nobody has looked at any
+		for i := range 2 * reviewed { // none of which has been looked at
 			refuse(now, "evil", fmt.Sprintf("o%d-%d", second, i))
 		}
 		due := reviewer.due(now)

@@ -40,9 +40,9 @@ type bench struct {
 	proofs *webhookconfig.Proofs
 	bundle []byte
 	policy admissionregistrationv1.FailurePolicyType
-	// cached is what the cache has of the configuration; nil if it is up to date.
+	// cached is the configuration in the cache; nil if it is up to date.
 	cached *configuration
-	// harm changes what is stored of what the controller writes.
+	// harm changes the stored configuration after a write of the controller.
 	harm func(*configuration)
 	// failure is that of the controller's writes, unforgotten that of Forget, and deposed that of Leads.
 	failure, unforgotten, deposed error
@@ -165,7 +165,7 @@ func (b *bench) reconciles() time.Duration {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	synctest.Wait() // what is forgotten in the background
+	synctest.Wait() // uses are forgotten in the background
 	return result.RequeueAfter
 }
 
@@ -190,7 +190,7 @@ func (b *bench) configuration() *configuration {
 	return current
 }
 
-// edits has somebody else edit the configuration.
+// edits edits the configuration as another client would.
 func (b *bench) edits(edit func(*configuration)) {
 	b.t.Helper()
 	current := b.configuration()

@@ -28,7 +28,8 @@ func settings() webhookconfig.Settings {
 }
 
 // A quota that this release refuses, such as one of before its validation was
-// stricter, must not be left out: nobody would be asked about what it limits.
+// stricter, must not be left out: requests that it limits wouldn't be asked
+// about.
 func TestAQuotaThatIsInvalidIsAskedAbout(t *testing.T) {
 	pods := []schema.GroupResource{{Resource: "pods"}}
 	byTeam := metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}

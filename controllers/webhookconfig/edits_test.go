@@ -175,7 +175,7 @@ func TestRepairsThatAreUndoneAreASecondApart(t *testing.T) {
 	}
 }
 
-// What the operator itself changes is no repair.
+// A change by the operator itself is no repair.
 func TestTheOperatorsOwnChangesDoNotWait(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.settles()
@@ -194,7 +194,7 @@ func TestTheOperatorsOwnChangesDoNotWait(t *testing.T) {
 	}, teamQuota())
 }
 
-// An edit that is withdrawn may still be what the API server has loaded.
+// The API server may still have loaded an edit that is withdrawn.
 func TestAnEditThatIsWithdrawnNeedsAnotherEdition(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.settles()
@@ -207,7 +207,7 @@ func TestAnEditThatIsWithdrawnNeedsAnotherEdition(t *testing.T) {
 	}, teamQuota())
 }
 
-// The cache shows what was written later, and what was deleted or edited then, too.
+// The cache shows later writes, and later deletions and edits, too.
 func TestACacheThatIsBehindIsNoEdit(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.cached = &configuration{}
@@ -260,7 +260,8 @@ func TestWhatAnotherLeaderWritesIsNoEdit(t *testing.T) {
 	}, teamQuota())
 }
 
-// The garbage collector deletes what a namespace owned that was made again since.
+// The garbage collector deletes the objects of a namespace that was made again
+// since.
 func TestTheOwnerIsReadWhenTheConfigurationIsWritten(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.owner = "before"
@@ -278,7 +279,7 @@ func TestTheOwnerIsReadWhenTheConfigurationIsWritten(t *testing.T) {
 	}, teamQuota())
 }
 
-// A leader that was deposed while it stood still takes what its successor writes for an edit.
+// A leader that was deposed while it stood still takes its successor's writes for edits.
 func TestADeposedLeaderWritesNothing(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.settles()

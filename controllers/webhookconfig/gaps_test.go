@@ -15,7 +15,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-// Objects that nobody was asked about may have been stored while nobody counted.
+// Objects may have been stored without a request while there was no count.
 func TestALeaderHasWhatIsUncoveredCountedAnewBeforeItWrites(t *testing.T) {
 	for name, test := range map[string]struct {
 		before func(b *bench)
@@ -56,7 +56,7 @@ func TestALeaderHasWhatIsUncoveredCountedAnewBeforeItWrites(t *testing.T) {
 	}
 }
 
-// For as long as use can't be forgotten, the first configuration waits. After that nobody would be asked about any quota.
+// For as long as use can't be forgotten, the first configuration waits. After that no quota would be enforced.
 func TestTheFirstConfigurationWaitsALittleForWhatIsForgotten(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.unforgotten = errors.New("no answer")
@@ -82,7 +82,7 @@ func TestTheFirstConfigurationWaitsALittleForWhatIsForgotten(t *testing.T) {
 	}, teamQuota())
 }
 
-// It waits for what takes long, too, and has that begun once.
+// It waits for slow ledgers, too, and begins each once.
 func TestTheFirstConfigurationComesOnceAllIsForgotten(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.forgetting = 2500 * time.Millisecond

@@ -31,7 +31,7 @@ var bubble = clock.RealClock{}
 
 // apiServer answers probes as one does that has loaded an edition.
 type apiServer struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	loaded webhookconfig.Edition
 	// failure of each probe; nil for none.
 	failure error
@@ -70,7 +70,7 @@ func (s *apiServer) probed() int {
 
 // tellings are the quotas that were told of.
 type tellings struct {
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	quotas     []string
 	recoveries int
 }
@@ -93,7 +93,7 @@ func (t *tellings) tell(quotas []string) {
 	t.quotas = append(t.quotas, quotas...)
 }
 
-// take returns what was told since it was last taken.
+// take returns the reports since the last call.
 func (t *tellings) take() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

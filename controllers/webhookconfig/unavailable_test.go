@@ -75,7 +75,7 @@ func TestAnEditOfWhatIsAdmittedWithoutAnAnswerIsProvedAnew(t *testing.T) {
 	}
 }
 
-// The quota doesn't say what happens, so another flag needs another entry, and another proof, of the same spec.
+// The quota leaves the action to the flag, so another flag needs another entry, and another proof, of the same spec.
 func TestALeaderWithAnotherFlagWritesTheEntriesAnew(t *testing.T) {
 	onBench(t, func(_ *testing.T, b *bench) {
 		for _, b.policy = range []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Ignore, admissionregistrationv1.Fail} {

@@ -63,7 +63,7 @@ func (g *Group) Follow(counter Counter) { g.counter = counter }
 // anything is charged.
 func (g *Group) OnTrouble(troubled func(quota string)) { g.troubled = troubled }
 
-// A nobody is the Counter of a Group that follows none.
+// The Counter of a Group that follows none: it counts nothing.
 type nobody struct{}
 
 func (nobody) Observe(string, ledger.State) *ledger.Observation { return nil }

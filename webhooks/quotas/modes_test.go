@@ -53,7 +53,7 @@ func TestLoweredLimitsOfModes(t *testing.T) {
 	}
 }
 
-// A quota was enforced, isn't, and is again: a fence of the first time binds by what is stored.
+// A quota was enforced, isn't, and is again: a fence of the first time binds by the stored limits.
 func TestAFenceFollowsTheModes(t *testing.T) {
 	store := &ledgers{state: ledger.State{Basis: ledger.Basis{Quota: "u"}}}
 	fences := NewFences(clocktesting.NewFakeClock(time.Unix(0, 0)), store, time.Minute)

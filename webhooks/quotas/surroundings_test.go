@@ -25,22 +25,22 @@ import (
 type surroundings struct {
 	// namespace name -> its team
 	teams map[string]string
-	// resource -> how it is served, if not in namespaces; nil for what can't be told
+	// resource -> how it is served, if not in namespaces; nil if that is unknown
 	served map[schema.GroupResource]*Served
-	// quota name -> what OpenShift's quota of that name selects
+	// quota name -> the selector of OpenShift's quota of that name
 	openShift map[string]quotav1.ClusterResourceQuotaSelector
 	quotas    []quotav1.ClusterResourceQuota
-	defined   []definition.Definition // of quotas, once somebody asks
+	defined   []definition.Definition // of quotas, once a call asks
 	// resource -> its objects
 	objects map[string][]client.Object
 
-	// What each question fails with.
+	// The error of each question.
 	namespacesErr, servedErr, openShiftErr, visitErr error
 	// hang keeps every question waiting until its context ends.
 	hang bool
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
-	// asked is how many questions there were, and visited what was listed.
+	// asked is how many questions there were, and visited the listed resources.
 	asked   int
 	visited []string
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
-// What each warning says, word for word.
+// The text of each warning, word for word.
 const (
 	idle = "spec.selector selects no namespace (team=nobody): nothing is limited until one matches; " +
 		"label namespaces, or correct the selector"
@@ -111,14 +111,14 @@ func with(quota *quotav1.ClusterResourceQuota, change func(*quotav1.ClusterResou
 	return quota
 }
 
-// using says what is used of the quota.
+// using sets the use of the quota.
 func using(quota *quotav1.ClusterResourceQuota, used ...string) *quotav1.ClusterResourceQuota {
 	quota.Status.ObservedGeneration = quota.Generation
 	quota.Status.Total.Used = quotaOf(used...)
 	return quota
 }
 
-// counted is another quota that has counted what a namespace uses.
+// counted is another quota that has counted a namespace's use.
 func counted(quota *quotav1.ClusterResourceQuota, name, namespace string, used ...string) *quotav1.ClusterResourceQuota {
 	quota.Name, quota.Status.ObservedGeneration = name, quota.Generation
 	quota.Status.Conditions = []metav1.Condition{{Type: quotav1.ConditionReady, Status: metav1.ConditionTrue}}
@@ -282,7 +282,7 @@ func peaking(quota *quotav1.ClusterResourceQuota, name corev1.ResourceName, peak
 	return quota
 }
 
-// A dry run is told more: what the quota would do, though it isn't a mistake.
+// A dry run shows more: the quota's effect, though it isn't a mistake.
 func TestWarningsOfADryRun(t *testing.T) {
 	crossTeam := quotav1.ClusterResourceQuotaSelector{LabelSelector: &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpExists}},
@@ -299,7 +299,7 @@ func TestWarningsOfADryRun(t *testing.T) {
 		around  func(*surroundings)
 		was, is *quotav1.ClusterResourceQuota
 		want    admission.Warnings
-		// listed is what had to be, sorted.
+		// listed are the resources that had to be, sorted.
 		listed []string
 	}{
 		"a new quota that makes sense": {
@@ -438,7 +438,8 @@ func TestADryRunOfFiveThousandNamespaces(t *testing.T) {
 	})
 }
 
-// Who changes something else must not be told again of what was there before.
+// A user that changes something else must not be warned again of the parts that
+// were there before.
 func TestNothingIsSaidOfWhatARequestDoesNotChange(t *testing.T) {
 	bad := func() *quotav1.ClusterResourceQuota {
 		return using(quota("nobody", "pods", "1", "count/gizmos", "1", "count/nodes", "1", "count/events", "1"), "pods", "3")

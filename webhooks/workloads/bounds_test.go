@@ -74,7 +74,7 @@ func TestTurnsEnd(t *testing.T) {
 	}
 }
 
-// Nobody waits for an answer any longer after two seconds.
+// After two seconds the caller waits no longer.
 func TestARequestIsLetPassThatTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, payments("", list("pods", "8"), list("pods", "5")))

@@ -49,7 +49,7 @@ func outdated(deployment *appsv1.Deployment) *appsv1.Deployment {
 	return deployment
 }
 
-// answerTest is a request, and what is answered.
+// answerTest is a request, and its answer.
 type answerTest struct {
 	limits  []limit
 	world   func(*world)
@@ -289,7 +289,7 @@ func onNodes(daemon *appsv1.DaemonSet, image string) *appsv1.DaemonSet {
 	return made
 }
 
-// Whatever it is asked, it lets pass what it can't judge, and says so.
+// It lets every request pass that it can't judge, and says so.
 func TestWhatCantBeJudgedIsLetPass(t *testing.T) {
 	few := payments(quotav1.PreflightDeny, list("pods", "8", "requests.cpu", "9"), list("pods", "5", "requests.cpu", "0"))
 	with := func(request *admissionv1.AdmissionRequest, object string) *admissionv1.AdmissionRequest {

@@ -20,7 +20,7 @@ func restarted(deployment *appsv1.Deployment) *appsv1.Deployment {
 	return made
 }
 
-// limitsOnly has pods whose requests are what their limits are, which only admission writes down.
+// limitsOnly has pods whose requests equal their limits, which only admission writes down.
 func limitsOnly(deployment *appsv1.Deployment) *appsv1.Deployment {
 	deployment.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: list("cpu", "1")}
 	return deployment
@@ -46,7 +46,7 @@ func recreated(deployment *appsv1.Deployment) *appsv1.Deployment {
 	return deployment
 }
 
-// What a rollout frees is what its old pods were charged.
+// A rollout frees the amounts that its old pods were charged.
 func TestOldPodsFreeWhatTheyWereCharged(t *testing.T) {
 	full := []limit{payments(quotav1.PreflightDeny, list("requests.cpu", "8"), list("requests.cpu", "8"))}
 	waits := []string{"quota payments: the rollout will wait for room, short for its whole surge of requests.cpu 2" + why}
@@ -89,7 +89,7 @@ func TestARolloutUnderAQuotaOverItsLimit(t *testing.T) {
 	}
 }
 
-// What old pods free, and what is there, isn't always known. Then it may fit, so it isn't refused.
+// The amounts that old pods free, and the present pods, aren't always known. Then it may fit, so it isn't refused.
 func TestDenyLetsPassWhatMayFit(t *testing.T) {
 	deny := func(hard, used corev1.ResourceList) []limit {
 		return []limit{payments(quotav1.PreflightDeny, hard, used)}

@@ -51,7 +51,7 @@ type world struct {
 	clock    *clocktesting.FakeClock
 }
 
-// limit is one quota: what it allows, and what is used of it.
+// limit is one quota: its limit, and its use.
 type limit struct {
 	name        string
 	hard, used  corev1.ResourceList
@@ -110,7 +110,7 @@ func (w *world) handler() *Handler {
 	})
 }
 
-// recorder keeps what it is told.
+// recorder keeps its events.
 type recorder struct{ told []string }
 
 func (r *recorder) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, args ...any) {

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the files under testdata anew")
 
-// goldens are inputs as they are found in clusters, each next to what comes out.
+// goldens are inputs as they are found in clusters, each next to its output.
 var goldens = []string{"openshift", "openshift-refused", "hnc", "capsule", "capsule-pools", "capsule-pools-refused", "capsule-rules", "kubevirt"}
 
 func TestConvertsAsWritten(t *testing.T) {
@@ -36,7 +36,7 @@ func TestConvertsAsWritten(t *testing.T) {
 	}
 }
 
-// What is written is read again as what it is already: the quotas, in their order.
+// The output is read again as the same quotas, in their order.
 func TestItsOutputIsReadAgain(t *testing.T) {
 	for _, name := range goldens {
 		outcomes := convertFile(t, name)
@@ -280,7 +280,7 @@ func wantGolden(t *testing.T, name string, got []byte) {
 }
 
 // wantReadAgain fails unless the YAML holds exactly the quotas: no comment may
-// end early, whatever the input put into it.
+// end early, with any input.
 func wantReadAgain(tb interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -25,8 +25,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 )
 
-// Whatever is added to an object that is found in clusters, wherever: each value
-// of its spec comes out, or a comment names it or a field above it.
+// For any addition to an object that is found in clusters, at any place, each
+// value of its spec comes out, or a comment names it or a field above it.
 func TestNothingIsLostSilently(t *testing.T) {
 	bases := foundInClusters(t)
 	compared := 0
@@ -92,7 +92,7 @@ func said(comments, path string) bool {
 // scopes stand below spec.quota there; a selector's values are in its selector.
 func cameOut(came map[string]any, path string, value any) bool {
 	if path == "spec.resourceQuotas.scope" && value == "Tenant" {
-		return true // that is what the selector means
+		return true // the selector means the same
 	}
 	if ruleQuota.FindString(path)+".name" == path { // the quota's name ends with it
 		return slices.ContainsFunc(slices.Collect(maps.Keys(came)), func(at string) bool {
@@ -118,7 +118,8 @@ func cameOut(came map[string]any, path string, value any) bool {
 			return true
 		}
 	}
-	// What the selectors have in common, and their operators, may be said otherwise.
+	// The terms that the selectors have in common, and their operators, may be
+	// said otherwise.
 	return selects && (value == "In" || strings.HasSuffix(path, ".key"))
 }
 
@@ -221,7 +222,7 @@ func foundInClusters(t *testing.T) []map[string]any {
 	return found
 }
 
-// clone also makes the types those of what is read.
+// clone also makes the types those of decoded objects.
 func clone(content map[string]any) map[string]any {
 	written, err := json.Marshal(content)
 	if err != nil {
@@ -315,7 +316,7 @@ func shapes(tb testing.TB) [][]byte {
 	return all
 }
 
-// wantAnswered fails unless each text is answered in people's words, and what comes out is read as what it is.
+// wantAnswered fails unless each text is answered in people's words, and the output is read as the same quotas.
 func wantAnswered(tb interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -119,8 +119,7 @@ func TestParseRefusal(t *testing.T) {
 	}
 }
 
-// FuzzParseRefusal: whatever the message, there is a reason and a text, and the text of a quota's words says the same
-// again.
+// FuzzParseRefusal: for any message, there is a reason and a text, and the text of a quota's words says the same again.
 func FuzzParseRefusal(f *testing.F) {
 	for _, seed := range []string{
 		"", "exceeded quota: a, requested: pods=1, used: pods=1, limited: pods=1", "exceeded quota: a, requested: =, used: =",

@@ -93,7 +93,7 @@ func story() []client.Object {
 	}
 }
 
-// subject takes what is written as in "deployment/web".
+// subject parses a text such as "deployment/web".
 func subject(text string) Subject {
 	kind, name, _ := strings.Cut(text, "/")
 	at := slices.IndexFunc(Kinds(), func(known schema.GroupVersionKind) bool { return strings.EqualFold(known.Kind, kind) })
@@ -143,7 +143,7 @@ func TestTheChainOfASubject(t *testing.T) {
 			if workload != test.workload {
 				t.Errorf("workload %q, want %q", workload, test.workload)
 			}
-			// One more names the namespaces that hold what is short.
+			// One more names the namespaces that hold the short resources.
 			if most := int32(13); calls.calls.Load() > most {
 				t.Errorf("%d calls, want at most %d", calls.calls.Load(), most)
 			}

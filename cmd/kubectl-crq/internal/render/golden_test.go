@@ -27,7 +27,7 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func ago(seconds int64) metav1.Time { return metav1.Unix(now.Unix()-seconds, 0) }
 
-// styles are what each text is written for.
+// styles are the outputs that each text is written for.
 var styles = map[string]Style{
 	"pipe":   {},
 	"plain":  {Width: 120},
