@@ -51,7 +51,7 @@ func message(err error) string {
 	}
 }
 
-// notInstalled tells whether the API server has no such kind as ours.
+// notInstalled reports whether the API server has no such kind as ours.
 func notInstalled(err error) bool {
 	if failed := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &failed) {
 		_, ours := failed.Groups[quotav1.GroupVersion]

@@ -45,7 +45,7 @@ func (o *output) allowed() []string {
 	})
 }
 
-// asTable tells whether a table is wanted, and a wide one.
+// asTable reports whether a table is wanted, and a wide one.
 func (o *output) asTable() (table, wide bool) {
 	format := *o.flags.OutputFormat
 	templated := *o.flags.TemplatePrinterFlags.TemplateArgument != ""

@@ -63,7 +63,7 @@ func endOf(job *batchv1.Job) (at time.Time, how string) {
 
 func (f *finder) ago(at time.Time) string { return duration.HumanDuration(f.meter.now.Sub(at)) }
 
-// services finds Services that have had no ready endpoint for long, and that no workload wants to stand behind.
+// services finds Services that have had no ready endpoint for long, and that no workload wants to serve.
 func (f *finder) services() []candidate {
 	var found []candidate
 	for i := range f.Services {

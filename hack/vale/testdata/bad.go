@@ -10,5 +10,7 @@ package testdata
 //
 //	What is an example is no prose.
 func isFull() string {
+	// The limit is of what
+	// is counted. A second sentence may say what is counted.
 	return "What is in a string is no comment." // What ends a line is one.
 }

@@ -33,7 +33,7 @@ type kindConversion struct {
 	convert  func(object *Object, outcome *Outcome) error
 	// fields are the fields that may be left, and why.
 	fields []fieldNote
-	// places are the paths of the fields that may stand at a wrong one.
+	// places are the paths of the fields that may be at a wrong one.
 	places []string
 }
 

@@ -75,7 +75,7 @@ func wantAllSaid(t *rapid.T, given map[string]any, outcome Outcome) {
 	}
 }
 
-// said tells whether the path, or one above it, stands in a comment.
+// said reports whether the path, or one above it, is in a comment.
 func said(comments, path string) bool {
 	for at := len(path); at > len("spec"); at-- {
 		if at != len(path) && path[at] != '.' && path[at] != '[' {
@@ -88,8 +88,8 @@ func said(comments, path string) bool {
 	return false
 }
 
-// cameOut tells whether the value is at its place in some quota. The limits and
-// scopes stand below spec.quota there; a selector's values are in its selector.
+// cameOut reports whether the value is at its place in some quota. The limits and
+// scopes are below spec.quota there; a selector's values are in its selector.
 func cameOut(came map[string]any, path string, value any) bool {
 	if path == "spec.resourceQuotas.scope" && value == "Tenant" {
 		return true // the selector means the same

@@ -146,7 +146,7 @@ func (r *round) limits(options ...client.ListOption) (read func() Limits) {
 	}
 }
 
-// isNotServed tells whether the cluster doesn't serve a kind.
+// isNotServed reports whether the cluster doesn't serve a kind.
 func isNotServed(err error) bool {
 	return err != nil && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err))
 }

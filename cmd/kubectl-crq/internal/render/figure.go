@@ -83,7 +83,7 @@ func (f Figure) available() resource.Quantity {
 	return left
 }
 
-// full tells whether nothing is left.
+// full reports whether nothing is left.
 func (f Figure) full() bool {
 	left := f.available()
 	return f.Counted && left.IsZero()
