@@ -108,7 +108,7 @@ func (e *environment) onTerminal() bool {
 	return os.Getenv("TERM") != "dumb" && printers.IsTerminal(e.streams.Out)
 }
 
-// size returns the terminal's columns and lines; no lines where it doesn't say.
+// size returns the terminal's columns and lines; no lines if it doesn't say.
 func (e *environment) size() (columns, lines int) {
 	file, ok := e.streams.Out.(*os.File)
 	if !ok {

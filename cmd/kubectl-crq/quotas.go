@@ -58,7 +58,7 @@ func setKinds(list *quotav1.ClusterResourceQuotaList) {
 	}
 }
 
-// suggestion names the quotas whose names are like this one; empty where there are
+// suggestion names the quotas whose names are like this one; empty if there are
 // none, or they can't be read.
 func suggestion(ctx context.Context, reader client.Reader, name string) string {
 	list, err := listQuotas(ctx, reader)

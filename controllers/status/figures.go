@@ -88,7 +88,7 @@ func (r *FiguresReader) of(ctx context.Context, object *quotav1.ClusterResourceQ
 	return figures
 }
 
-// ledgerBytes is how large the quota's ledger is; zero where there is none.
+// ledgerBytes is how large the quota's ledger is; zero if there is none.
 func (r *FiguresReader) ledgerBytes(ctx context.Context, quota string) int {
 	stored := &quotav1.QuotaLedger{}
 	if r.Client.Get(ctx, client.ObjectKey{Name: quota}, stored) != nil {

@@ -68,7 +68,7 @@ func (l *Lag) Forget(quota string) {
 	delete(l.behind, quota)
 }
 
-// Of returns the age of the oldest change of a quota that isn't shown; zero where
+// Of returns the age of the oldest change of a quota that isn't shown; zero if
 // all is.
 func (l *Lag) Of(quota string) time.Duration {
 	l.mu.Lock()

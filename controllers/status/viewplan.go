@@ -87,7 +87,7 @@ func plan(
 	return planned
 }
 
-// levelsOf are the levels that a view of this quota has; none where there is no view.
+// levelsOf are the levels that a view of this quota has; none if there is no view.
 func levelsOf(object *quotav1.ClusterResourceQuota, view *quotav1.LocalResourceQuota) map[corev1.ResourceName]quotav1.Level {
 	if view == nil || !metav1.IsControlledBy(view, object) {
 		return nil

@@ -101,7 +101,7 @@ func (b *viewBench) reconcile(t *testing.T) time.Duration {
 	return result.RequeueAfter
 }
 
-// view is the one in namespace a; zero where there is none.
+// view is the one in namespace a; zero if there is none.
 func (b *viewBench) view(t *testing.T) quotav1.LocalResourceQuotaStatus {
 	t.Helper()
 	view := &quotav1.LocalResourceQuota{}

@@ -87,7 +87,7 @@ func NewRecovery(parts RecoveryParts) *Recovery {
 // found has the stored objects of a quota.
 type found struct {
 	quota *quotav1.ClusterResourceQuota
-	// ledger is nil where there is none.
+	// ledger is nil if there is none.
 	ledger   *quotav1.QuotaLedger
 	snapshot machine.Snapshot
 	// isFuture: the ledger has versions that have not happened.
@@ -95,7 +95,7 @@ type found struct {
 }
 
 // Ensure sees to it that the quota has an open ledger, given how far its objects are counted. It returns how long
-// until it has to be called again; zero where all is well.
+// until it has to be called again; zero if all is well.
 func (r *Recovery) Ensure(
 	ctx context.Context, quota *quotav1.ClusterResourceQuota, counted map[schema.GroupResource]uint64,
 ) (time.Duration, error) {

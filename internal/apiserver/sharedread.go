@@ -33,7 +33,7 @@ type Reads[T any] struct {
 	next map[string]*shared[T]
 	// key -> whether a goroutine reads
 	reading map[string]bool
-	// key -> when the last read began; only where reads are kept apart
+	// key -> when the last read began; only if reads are kept apart
 	began map[string]time.Time
 }
 

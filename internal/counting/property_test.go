@@ -161,7 +161,7 @@ func value(list corev1.ResourceList) int64 {
 	return amount.Value()
 }
 
-// take removes one of the names and returns it; empty where there is none.
+// take removes one of the names and returns it; empty if there is none.
 func take(t *rapid.T, names *[]string) string {
 	if len(*names) == 0 {
 		return ""

@@ -14,7 +14,7 @@ import (
 const slack = 4
 
 // split returns disjoint regions for which the same rules are wanted as for
-// the given ones. It is false where there are more than most, and where the
+// the given ones. It is false if there are more than most, and if the
 // slack makes it unlikely that there would not be.
 //
 //  1. Join regions that differ in one label.

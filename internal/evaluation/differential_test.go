@@ -25,7 +25,7 @@ import (
 // Every charge here is compared with Kubernetes' own charge to quotas that are in
 // force.
 
-// charged returns the charge to one quota, which is empty where there is none.
+// charged returns the charge to one quota, which is empty if there is none.
 func charged(charges []Charge, quota string) corev1.ResourceList {
 	for _, charge := range charges {
 		if charge.Quota == quota {

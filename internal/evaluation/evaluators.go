@@ -51,7 +51,7 @@ type Evaluators struct {
 	// special evaluators know more than a count, or a second name for it.
 	// Never written after New.
 	special map[schema.GroupResource]quota.Evaluator // resource -> its evaluator
-	// limited may be consumed only where a quota covers it. Never written after New.
+	// limited may be consumed only if a quota covers it. Never written after New.
 	limited []resourcequotaapi.LimitedResource
 	// claims are the evaluators of resource claims, which come and go with device classes.
 	claims *claimEvaluators
@@ -125,7 +125,7 @@ func noClaimsOfPod(string, types.UID) ([]*resourceapi.ResourceClaim, error) {
 	return nil, errors.New("the claims of a pod are not known")
 }
 
-// evaluator returns the evaluator of a resource, or nil where Kubernetes keeps
+// evaluator returns the evaluator of a resource, or nil if Kubernetes keeps
 // no quota on it. Plain counts are made on demand: any resource can have one,
 // and it has no state worth keeping.
 func (e *Evaluators) evaluator(resource schema.GroupResource) quota.Evaluator {

@@ -212,7 +212,7 @@ func countedQuota(q Quota) *corev1.ResourceQuota {
 }
 
 // standIn returns an object that has the same scopes as the one the footprint
-// was taken of, or nil where the quota has no scopes to match.
+// was taken of, or nil if the quota has no scopes to match.
 func (f Footprint) standIn(resource schema.GroupResource, spec corev1.ResourceQuotaSpec) runtime.Object {
 	if len(spec.Scopes) == 0 && spec.ScopeSelector == nil {
 		return nil

@@ -85,7 +85,7 @@ type Rule struct {
 }
 
 // Rules returns the requests that can charge a quota for this resource, which
-// is none where Kubernetes keeps no quota on it.
+// is none if Kubernetes keeps no quota on it.
 //
 // Two kinds of status updates are left out on purpose, although they can raise
 // the use: updates of a PersistentVolumeClaim, which Kubernetes notes and never
@@ -124,7 +124,7 @@ func NeedsObject(resource schema.GroupResource) bool {
 }
 
 // neededObject returns a nil pointer of the type that a resource's evaluator
-// looks into, and nil where it doesn't look at the object.
+// looks into, and nil if it doesn't look at the object.
 func neededObject(resource schema.GroupResource) runtime.Object {
 	switch resource {
 	case schema.GroupResource{Resource: "pods"}:

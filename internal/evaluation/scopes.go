@@ -80,7 +80,7 @@ func factsOfVolumeClaim(claim *corev1.PersistentVolumeClaim) scopeFacts {
 }
 
 // standIn returns an object of the type that a resource's evaluator needs and
-// that matches the scopes that the facts were taken from. It is nil where the
+// that matches the scopes that the facts were taken from. It is nil if the
 // evaluator doesn't look at the object.
 func (f scopeFacts) standIn(needed runtime.Object) runtime.Object {
 	switch needed.(type) {

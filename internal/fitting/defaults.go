@@ -98,7 +98,7 @@ func defaultStorageClass(classes []storagev1.StorageClass) string {
 }
 
 // Complete returns a new object as admission would leave it. The refusal isn't
-// empty where a LimitRange would refuse it.
+// empty if a LimitRange would refuse it.
 func (r *Rules) Complete(object client.Object) (completed client.Object, refusal string) {
 	switch object := object.(type) {
 	case *corev1.Pod:

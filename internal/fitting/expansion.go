@@ -22,9 +22,9 @@ type Manifest struct {
 	// Resource is the resource that the object is counted as.
 	Resource schema.GroupVersionResource
 	Kind     string
-	// Object has Kubernetes' own type where its costs depend on its fields.
+	// Object has Kubernetes' own type if its costs depend on its fields.
 	Object client.Object
-	// Live is the object as it is, nil where there is none.
+	// Live is the object as it is, nil if there is none.
 	Live client.Object
 	// Present has the objects in its namespace.
 	Present Present
@@ -98,7 +98,7 @@ type Pods struct {
 	// are already.
 	Wanted, Present int64
 	// Surge is how many pods more than Wanted there may be on the way, and
-	// Unavailable how many fewer. They matter only where Old isn't empty.
+	// Unavailable how many fewer. They matter only if Old isn't empty.
 	Surge, Unavailable int64
 	// Grows is how many more of the old pods are made before they are replaced: a Deployment
 	// that is scaled and changed at once is scaled first.
@@ -123,7 +123,7 @@ func (p *Pods) Missing() int64 {
 type Demand struct {
 	Kind, Namespace, Name string
 	Items                 []Item
-	// Pods is nil where it makes none.
+	// Pods is nil if it makes none.
 	Pods *Pods
 	// Notes describe the assumptions.
 	Notes []string

@@ -25,7 +25,7 @@ const (
 type Row struct {
 	Limit    *Limit
 	Resource corev1.ResourceName
-	// Requested must be free at some moment, or not all comes to be. This and the next two are below zero only where
+	// Requested must be free at some moment, or not all comes to be. This and the next two are below zero only if
 	// Available is: deletions must bring the quota within its limit.
 	Requested resource.Quantity
 	// InTheEnd is the amount that is taken when all is done.

@@ -124,7 +124,7 @@ type State struct {
 	// Sealed isn't zero if nothing is granted, because the ledger may lack requests that were in flight when it was
 	// made. It shows people since when that is so, by the clock of its writer.
 	Sealed time.Time
-	// index is of Reservations; nil where it has to be made first.
+	// index is of Reservations; nil if it has to be made first.
 	index *index
 }
 

@@ -43,7 +43,7 @@ type Snapshot struct {
 // charges in flight.
 func (s Snapshot) void() bool { return s.Version.IsZero() || s.Edited }
 
-// Spec is a version of a quota's spec; zero where the quota is gone.
+// Spec is a version of a quota's spec; zero if the quota is gone.
 type Spec struct {
 	Quota      types.UID
 	Generation int64

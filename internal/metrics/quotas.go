@@ -40,13 +40,13 @@ type Figures struct {
 	// Doubtful is how many of them seem to be for requests that failed.
 	// namespace name -> number
 	Doubtful map[string]int
-	// LedgerBytes is how large the stored ledger is, as JSON; zero where there is none.
+	// LedgerBytes is how large the stored ledger is, as JSON; zero if there is none.
 	LedgerBytes int
 	// Waiting is how many workloads wait for room.
 	Waiting    int
 	Conditions []metav1.Condition
 	// Lag is for how long a change has not been shown.
-	// projection -> age; zero where everything is shown
+	// projection -> age; zero if everything is shown
 	Lag map[Projection]time.Duration
 }
 

@@ -53,7 +53,7 @@ type Refusal struct {
 	Kind, Name string
 	// Reason is that of the events.
 	Reason string
-	// Resource is the first that didn't fit; empty where it is not about one.
+	// Resource is the first that didn't fit; empty if it is not about one.
 	Resource corev1.ResourceName
 	// Message is the answer to the request.
 	Message string

@@ -29,7 +29,7 @@ type Call struct {
 }
 
 // Calls reads from the webhook configuration how the API server calls: in one
-// way where all is well, in none where it has not been told to yet.
+// way if all is well, in none if it has not been told to yet.
 func Calls(ctx context.Context, reader client.Reader) ([]Call, error) {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	err := reader.Get(ctx, client.ObjectKey{Name: webhookconfig.ConfigurationName}, configuration)

@@ -57,7 +57,7 @@ func TestOneCertificateFollowsAnother(t *testing.T) {
 	type step struct {
 		after  time.Duration
 		newest string
-		// trusts are the authorities in the configuration; empty where there is none.
+		// trusts are the authorities in the configuration; empty if there is none.
 		trusts string
 		// presented and bundle are the result, and again is when the next one is
 		// due.

@@ -61,7 +61,7 @@ func NewIssuer(host string, others ...string) *Issuer {
 // Renewed is the new content of the Secret.
 type Renewed struct {
 	Data map[string][]byte
-	// Why is empty where the Secret holds it already.
+	// Why is empty if the Secret holds it already.
 	Why string
 	// Due is when to renew next.
 	Due time.Time

@@ -75,7 +75,7 @@ func (s *Secret) Load(ctx context.Context) (*Material, time.Duration, error) {
 	return material, min(renewed.Due.Sub(now)+time.Second, secretEvery), nil
 }
 
-// read returns a copy of the Secret, or an empty one where there is none.
+// read returns a copy of the Secret, or an empty one if there is none.
 func (s *Secret) read(ctx context.Context) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := s.client.Get(ctx, s.key, secret)

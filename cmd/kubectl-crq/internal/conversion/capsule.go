@@ -191,7 +191,7 @@ func addForAny(object *Object, outcome *Outcome, selectors []metav1.LabelSelecto
 }
 
 // anyOf returns a selector of the namespaces that match any of these. The
-// requirements of one selector are ANDed, so that is possible only where they
+// requirements of one selector are ANDed, so that is possible only if they
 // differ in the values of a single label.
 func anyOf(selectors []metav1.LabelSelector) (metav1.LabelSelector, error) {
 	isEmpty := func(s metav1.LabelSelector) bool { return len(s.MatchLabels)+len(s.MatchExpressions) == 0 }

@@ -19,7 +19,7 @@ import (
 )
 
 // Manifest reads the live object, and returns the result of applying the manifest
-// to it. The note isn't empty where it may not be read: it is taken for new.
+// to it. The note isn't empty if it may not be read: it is taken for new.
 func (r *Reader) Manifest(ctx context.Context, object Object) (manifest fitting.Manifest, note string, err error) {
 	if err := strict(object); err != nil {
 		return fitting.Manifest{}, "", err
@@ -57,7 +57,7 @@ func strict(object Object) error {
 	return nil
 }
 
-// live returns nil where there is no such object.
+// live returns nil if there is no such object.
 func (r *Reader) live(ctx context.Context, object Object) (live *unstructured.Unstructured, note string, err error) {
 	if object.GetName() == "" || !object.Served {
 		return nil, "", nil

@@ -82,7 +82,7 @@ func matchAnnotations(wanted, annotations map[string]string, note func(met bool,
 	}
 }
 
-// entry is one label or annotation as people write it; empty where there is none.
+// entry is one label or annotation as people write it; empty if there is none.
 func entry(of map[string]string, key string) string {
 	if value, found := of[key]; found {
 		return key + "=" + value

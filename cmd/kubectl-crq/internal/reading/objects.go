@@ -28,7 +28,7 @@ type Target struct {
 	Enforced bool
 }
 
-// errNothing is returned where there is no object at all.
+// errNothing is returned if there is no object at all.
 var errNothing = errors.New("no objects found in the manifests")
 
 // Read reads the namespaced objects of the manifests. The notes describe the

@@ -72,7 +72,7 @@ func (r *Reader) Limits(ctx context.Context, namespaces []string) (Limits, error
 	return limits, nil
 }
 
-// exists leaves it open where namespaces can't be read.
+// exists leaves it open if namespaces can't be read.
 func (r *Reader) exists(ctx context.Context, namespace string) error {
 	err := r.client.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 	switch {

@@ -28,7 +28,7 @@ type Description struct {
 	Selector string
 	// Events are about the quota, the oldest first.
 	Events []corev1.Event
-	// EventsUnread says why there are no events; empty where they were read.
+	// EventsUnread says why there are no events; empty if they were read.
 	EventsUnread string
 }
 

@@ -39,7 +39,7 @@ type Explanation struct {
 	Namespace string
 	// Labels of the namespace.
 	Labels map[string]string
-	// FromViews is true where all that could be read are the local views.
+	// FromViews is true if all that could be read are the local views.
 	FromViews  bool
 	Coverages  []Coverage
 	NearMisses []NearMiss

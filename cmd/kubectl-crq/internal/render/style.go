@@ -15,7 +15,7 @@ import (
 // Style describes the output that the text is written for. The zero Style is for
 // a file or a pipe.
 type Style struct {
-	// Width is how many columns the terminal has; 0 where there is none.
+	// Width is how many columns the terminal has; 0 if there is none.
 	Width int
 	// Colour lets the text have colours.
 	Colour bool

@@ -156,7 +156,7 @@ func topNamespaces(u usage, most int) string {
 }
 
 // TopNamespaces returns a line for each namespace that uses any of a resource, most
-// first, and no more than options say. It is empty where none does.
+// first, and no more than options say. It is empty if none does.
 func TopNamespaces(quota *quotav1.ClusterResourceQuota, options TopOptions) string {
 	bare := topNamespacesTable(quota, options, 0)
 	if len(bare.rows) == 1 {
@@ -165,7 +165,7 @@ func TopNamespaces(quota *quotav1.ClusterResourceQuota, options TopOptions) stri
 	return topNamespacesTable(quota, options, options.barWidth(bare.width())).text("")
 }
 
-// topNamespacesTable has no bars where they are 0 wide.
+// topNamespacesTable has no bars if they are 0 wide.
 func topNamespacesTable(quota *quotav1.ClusterResourceQuota, options TopOptions, bar int) *table {
 	made := &table{}
 	made.add(withBar(options.headings(plains("RESOURCE", "NAMESPACE", "USED", "OF HARD")), bar, plain(""))...)
