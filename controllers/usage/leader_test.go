@@ -150,7 +150,7 @@ func (b *expiryBench) rewrites(change func(*ledger.State)) error {
 	return err
 }
 
-// deletes deletes the ledger, as a user would.
+// deletes removes the ledger, as a user would.
 func (b *expiryBench) deletes() error {
 	delete(b.before, "delete")
 	return b.Client.Delete(b.t.Context(), &quotav1.QuotaLedger{ObjectMeta: metav1.ObjectMeta{Name: "red"}})

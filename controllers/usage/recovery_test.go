@@ -192,7 +192,7 @@ func (b *recoveryBench) serves() *quotav1.QuotaLedger {
 	return b.ledger()
 }
 
-// deletes deletes the ledger, as a user would.
+// deletes removes the ledger, as a user would.
 func (b *recoveryBench) deletes() {
 	b.t.Helper()
 	if err := b.Client.Delete(b.t.Context(), b.ledger()); err != nil {
@@ -201,7 +201,7 @@ func (b *recoveryBench) deletes() {
 	b.Group.Gone("team")
 }
 
-// edits edits the ledger, as a user would.
+// edits changes the ledger, as a user would.
 func (b *recoveryBench) edits() {
 	b.t.Helper()
 	object := b.ledger()

@@ -190,7 +190,7 @@ func (b *bench) configuration() *configuration {
 	return current
 }
 
-// edits edits the configuration as another client would.
+// edits changes the configuration as another client would.
 func (b *bench) edits(edit func(*configuration)) {
 	b.t.Helper()
 	current := b.configuration()
