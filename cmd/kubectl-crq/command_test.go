@@ -35,7 +35,7 @@ func TestMessage(t *testing.T) {
 		"a quota forbidden":      {forbidden("clusterresourcequotas"), clusterForbidden + hintForbidden},
 		"a view forbidden":       {forbidden("localresourcequotas"), viewForbidden + hintNoViews},
 		"too slow":               {context.DeadlineExceeded, "context deadline exceeded" + hintTimeout},
-		"nobody there":           {refused, `Get "https://x": dial: connection refused` + hintUnreachable},
+		"no server there":        {refused, `Get "https://x": dial: connection refused` + hintUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, message(c.err)); diff != "" {
@@ -65,7 +65,7 @@ func TestFrame(t *testing.T) {
 		want   string
 	}{
 		"all of it fits":        {height: 7, want: home + "a" + eol + "b" + eol + "c" + eol + "d" + eol + eol + "now" + eol + endOfScreen},
-		"nobody knows":          {height: 0, want: home + "a" + eol + "b" + eol + "c" + eol + "d" + eol + eol + "now" + eol + endOfScreen},
+		"an unknown height":     {height: 0, want: home + "a" + eol + "b" + eol + "c" + eol + "d" + eol + eol + "now" + eol + endOfScreen},
 		"too much of it":        {height: 6, want: home + "a" + eol + "b" + eol + "… 2 more lines: make the window higher, or name a quota" + eol + eol + "now" + eol + endOfScreen},
 		"no room for any of it": {height: 2, want: home + "… 4 more lines: make the window higher, or name a quota" + eol + eol + "now" + eol + endOfScreen},
 	} {

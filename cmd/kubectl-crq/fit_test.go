@@ -186,7 +186,7 @@ func TestRolloutNotes(t *testing.T) {
 		"there is room":              {rows: []fitting.Row{row(team, "pods", "0", "0", "2", "2")}, demands: rollout},
 		"it doesn't fit in the end":  {rows: []fitting.Row{row(team, "pods", "3", "2", "4", "1")}, demands: rollout},
 		"there is nothing to roll":   {rows: []fitting.Row{row(team, "pods", "3", "0", "4", "1")}},
-		"nobody has counted it":      {rows: []fitting.Row{row(team, "pods", "1", "0", "1", "")}, demands: rollout},
+		"it hasn't been counted":     {rows: []fitting.Row{row(team, "pods", "1", "0", "1", "")}, demands: rollout},
 		"it would be the same later": {rows: []fitting.Row{row(team, "pods", "2", "2", "2", "1")}, demands: rollout},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -89,7 +89,7 @@ func TestReclaimOfLoadBalancers(t *testing.T) {
 			},
 			nil,
 		},
-		"a ReplicaSet of somebody's own controller is about to stand behind it": {
+		"a ReplicaSet of a foreign controller is about to serve behind it": {
 			func(i *reading.Inventory) {
 				behind(i, readySince(corev1.ConditionFalse, 90*time.Minute))
 				i.ReplicaSets = []appsv1.ReplicaSet{{ObjectMeta: builders.Meta("shop", "web"), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](1), Template: template}}}
@@ -104,7 +104,7 @@ func TestReclaimOfLoadBalancers(t *testing.T) {
 			},
 			since("90m"),
 		},
-		"it has no selector, so that somebody else writes its endpoints": {
+		"it has no selector, so a foreign controller writes its endpoints": {
 			func(i *reading.Inventory) {
 				behind(i, readySince(corev1.ConditionFalse, 90*time.Minute))
 				i.Services[0].Spec.Selector = nil

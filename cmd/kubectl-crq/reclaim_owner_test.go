@@ -57,7 +57,7 @@ func TestTheCommandOfEachWorkload(t *testing.T) {
 		"a Job of a JobSet": {identified("batch/v1", "Job"), func(i *reading.Inventory) {
 			i.Jobs = []batchv1.Job{{ObjectMeta: meta("JobSet")}}
 		}, unknown("JobSet/above")},
-		"a StatefulSet of somebody's database": {identified("apps/v1", "StatefulSet"), func(i *reading.Inventory) {
+		"a StatefulSet of a foreign database": {identified("apps/v1", "StatefulSet"), func(i *reading.Inventory) {
 			i.StatefulSets = []appsv1.StatefulSet{{ObjectMeta: meta("Database")}}
 		}, unknown("Database/above")},
 		"a ReplicaSet of a Rollout": {identified("apps/v1", "ReplicaSet"), func(i *reading.Inventory) {

@@ -211,7 +211,7 @@ func TestReclaimOfPods(t *testing.T) {
 		"a container that runs for long between restarts doesn't loop": {
 			func(i *reading.Inventory) { i.Pods = []corev1.Pod{restarting(oldPod("steady", ""), 300, time.Hour)} }, nil,
 		},
-		"a pod was ready a minute ago, whatever it has restarted in a year": {
+		"a pod was ready a minute ago, for any number of restarts in a year": {
 			func(i *reading.Inventory) {
 				pod := restarting(oldPod("recent", ""), 300, time.Second)
 				pod.CreationTimestamp, pod.Status.Conditions = before(365*24*time.Hour), readySince(corev1.ConditionFalse, time.Minute)
@@ -332,7 +332,7 @@ func TestReclaimOfPodsThatHaveEnded(t *testing.T) {
 		return pod
 	}
 	wantFindings(t, map[string]story{
-		"nobody made them": {
+		"no controller made them": {
 			func(i *reading.Inventory) {
 				i.Pods = []corev1.Pod{ended("a", corev1.PodSucceeded), ended("b", corev1.PodFailed)}
 			},

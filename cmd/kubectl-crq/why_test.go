@@ -156,7 +156,7 @@ func TestWhy(t *testing.T) {
 			func(s *scene) { s.limited(cpu("900m")); s.refused(byTeam, 10) },
 			render.QuotaShort, "Deployment/web lacks 3 of its 4 pods: crq/team is short of requests.cpu: 650m.",
 		},
-		"nobody knows of a refusal, and it is short": {
+		"no refusal is known, and it is short": {
 			func(s *scene) { s.Limits.Views = append(s.Limits.Views, cpu("900m")) },
 			render.QuotaShort, "Deployment/web lacks 3 of its 4 pods: crq/team is short of requests.cpu: 650m.",
 		},
@@ -257,7 +257,7 @@ func TestWhy(t *testing.T) {
 			},
 			render.NotRefused, "Nothing is refused: there are all 4 pods of Deployment/web.",
 		},
-		"pods can't be read, and nobody knows what older ones free": {
+		"pods can't be read, and the room that older ones free isn't known": {
 			func(s *scene) {
 				s.Pods, s.Forbidden, s.Present.Unlisted = nil, []string{"pods"}, true
 				s.deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 4, ReadyReplicas: 4}

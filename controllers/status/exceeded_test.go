@@ -87,14 +87,14 @@ func TestWhyMoreIsUsedThanHard(t *testing.T) {
 			changes: []func(*facts){func(f *facts) { f.remembered.exceeded = saying(admittedThen + denyAgain) }},
 			reason:  quotav1.ReasonWithinLimits, message: "used is nowhere above hard",
 		},
-		"nobody knows what an invalid spec allows": {
+		"the limits of an invalid spec aren't known": {
 			changes: []func(*facts){func(f *facts) {
 				f.invalid, f.slices, f.countedGeneration = errors.New("no selector"), nil, 0
 				f.remembered.exceeded = saying(admittedThen + denyAgain)
 			}},
 			reason: quotav1.ReasonInvalidSpec, message: "nothing is counted while the spec is invalid: correct it; the condition Ready says what is wrong",
 		},
-		"the quota refuses while nobody can decide": {
+		"the quota refuses while requests can't be decided": {
 			changes: []func(*facts){admittedUnavailable, func(f *facts) { f.admits = false }},
 			reason:  quotav1.ReasonUsedAboveHard, message: bare + refusedNow,
 		},
@@ -114,7 +114,7 @@ func TestWhyMoreIsUsedThanHard(t *testing.T) {
 			changes: []func(*facts){admittedUnavailable, func(f *facts) { f.protected = []string{"kube-system"} }},
 			reason:  quotav1.ReasonUsedAboveHard, message: bare + refusedNow,
 		},
-		"somebody removed the webhook": {
+		"a client removed the webhook": {
 			changes: []func(*facts){admittedUnavailable, func(f *facts) { f.verdict.Enforcement = webhookconfig.Edited }},
 			reason:  quotav1.ReasonUsedAboveHard, message: bare + refusedNow,
 		},

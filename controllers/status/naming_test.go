@@ -69,7 +69,7 @@ func TestTheStatusNamesTheLedgerThatIsOpen(t *testing.T) {
 			return sealed
 		}(), want: "before", reads: 1},
 		// Without its seal it would look open.
-		"not one that somebody edited": {named: "before", stored: func() *quotav1.QuotaLedger {
+		"not an edited one": {named: "before", stored: func() *quotav1.QuotaLedger {
 			edited := openLedger()
 			edited.Entries.Checksum = "edited"
 			return edited

@@ -326,7 +326,7 @@ func TestConditions(t *testing.T) {
 			want: "Exceeded True UsedAboveHard: pods: used 11, hard 10; nothing is removed, and requests for more are refused, " +
 				"until used is below hard: delete unneeded objects, or raise spec.quota.hard",
 		},
-		"nobody knows before everything is counted": {
+		"nothing is claimed before everything is counted": {
 			facts: good(func(f *facts) { f.uncounted = []corev1.ResourceName{"services"} }),
 			want:  "Exceeded Unknown Counting: not everything is counted yet: wait; the condition Ready says for what",
 		},

@@ -33,11 +33,11 @@ func TestTheEscrowOfAReplicaThatIsGone(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"it goes if all is counted":          {newest: 11, want: "q"},
-		"it stays while something isn't":     {newest: 12, want: "q, gone/e/1"},
-		"it stays while it can't be listed":  {newest: ledger.Unlisted, want: "q, gone/e/1"},
-		"it stays if nobody can tell":        {err: errors.New("it is down"), want: "q, gone/e/1"},
-		"it stays before its time, unlooked": {renewed: true, newest: 11, want: "q, gone/e/1/2"},
+		"it goes if all is counted":                  {newest: 11, want: "q"},
+		"it stays while something isn't":             {newest: 12, want: "q, gone/e/1"},
+		"it stays while it can't be listed":          {newest: ledger.Unlisted, want: "q, gone/e/1"},
+		"it stays if the newest objects are unknown": {err: errors.New("it is down"), want: "q, gone/e/1"},
+		"it stays before its time, unlooked":         {renewed: true, newest: 11, want: "q, gone/e/1/2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -50,7 +50,7 @@ func TestTheObjectOfAReservationIsFoundInAnyServedVersion(t *testing.T) {
 		"no longer served at all": {
 			reservation: reservationOf("g1", "uid-g1", ""),
 		},
-		"no longer served in its version, and nobody knows in which": {
+		"no longer served in its version, and the new version isn't known": {
 			reservation: reservationOf("g1", "uid-g1", ""), failing: down, err: true,
 		},
 		"served in its version, and discovery is down": {

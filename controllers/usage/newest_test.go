@@ -46,7 +46,7 @@ func TestNewestIsOfWhatIsServedNow(t *testing.T) {
 		"of namespaces alone, if it lives outside of them": {
 			served: []string{"v1"}, change: func(c *cluster) { c.scope = meta.RESTScopeNameRoot }, want: versions{ledger.Namespaces: 1},
 		},
-		"of namespaces alone, if nobody knows what is served": {
+		"of namespaces alone, if the served resources aren't known": {
 			served: []string{"v1"}, change: func(c *cluster) { c.failing = errors.New("it is down") },
 			want: versions{ledger.Namespaces: 1, gadgets: ledger.Unlisted},
 		},

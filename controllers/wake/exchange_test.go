@@ -216,7 +216,7 @@ func TestAPartThatSomebodyElseTouchedIsWrittenAgain(t *testing.T) {
 
 func TestAPartThatSaysWhatItShouldIsLeftAlone(t *testing.T) {
 	for name, touch := range map[string]func(*testing.T, *store){
-		"somebody annotates every ConfigMap": func(t *testing.T, s *store) {
+		"a client annotates every ConfigMap": func(t *testing.T, s *store) {
 			t.Helper()
 			part, err := s.configMaps.Get(t.Context(), partPrefix+"a", metav1.GetOptions{})
 			if err != nil {

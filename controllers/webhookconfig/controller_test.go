@@ -92,7 +92,7 @@ func TestWhoseWorkloadsAreJudged(t *testing.T) {
 		"nothing that workloads make": {limited: "services"},
 		"turned off":                  {limited: "pods", mode: quotav1.PreflightOff},
 		"a limit that only warns":     {limited: "pods", enforce: quotav1.EnforcementWarn, want: true},
-		"a limit that nobody notices": {limited: "pods", enforce: quotav1.EnforcementAudit},
+		"a limit without an effect":   {limited: "pods", enforce: quotav1.EnforcementAudit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &quotav1.ClusterResourceQuota{}
@@ -118,7 +118,7 @@ func TestWhichQuotasAdmitWhileNobodyDecides(t *testing.T) {
 		"it doesn't say":                    {flag: admissionregistrationv1.Fail},
 		"it doesn't say, and the flag does": {flag: admissionregistrationv1.Ignore, want: true},
 		"it admits":                         {enforcement: quotav1.Enforcement{WhenUnavailable: quotav1.UnavailableAdmit}, flag: admissionregistrationv1.Fail, want: true},
-		"it refuses, whatever the flag says": {
+		"it refuses with any flag": {
 			enforcement: quotav1.Enforcement{WhenUnavailable: quotav1.UnavailableRefuse}, flag: admissionregistrationv1.Ignore,
 		},
 		"it refuses nothing": {enforcement: quotav1.Enforcement{Mode: quotav1.EnforcementAudit}, flag: admissionregistrationv1.Fail, want: true},

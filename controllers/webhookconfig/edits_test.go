@@ -34,7 +34,7 @@ func TestWhatOthersChangeIsRepairedAtOnce(t *testing.T) {
 	}{
 		"the failure policy": {edit: failsOpen, uncovered: true},
 		"the rules":          {edit: func(c *configuration) { c.Webhooks[objects].Rules = c.Webhooks[objects].Rules[1:] }, uncovered: true},
-		"a requirement of namespaces, whatever its label": {
+		"a requirement of namespaces, with any label": {
 			edit: func(c *configuration) {
 				selector := c.Webhooks[objects].NamespaceSelector
 				selector.MatchExpressions = append(selector.MatchExpressions,

@@ -22,8 +22,8 @@ func TestALeaderHasWhatIsUncoveredCountedAnewBeforeItWrites(t *testing.T) {
 		want   bool
 	}{
 		"there is no configuration": {before: func(b *bench) { _ = b.server.Delete(b.t.Context(), b.configuration()) }, want: true},
-		"somebody edited it":        {before: func(b *bench) { b.edits(failsOpen) }, want: true},
-		"somebody edits it as it is written": {
+		"a client edited it":        {before: func(b *bench) { b.edits(failsOpen) }, want: true},
+		"a client edits it as it is written": {
 			before: func(b *bench) {
 				b.harm = failsOpen
 				b.edits(failsOpen)
@@ -32,8 +32,8 @@ func TestALeaderHasWhatIsUncoveredCountedAnewBeforeItWrites(t *testing.T) {
 				b.reconciles()
 			}, want: true,
 		},
-		"somebody edited what isn't the quota's": {before: func(b *bench) { b.edits(func(c *configuration) { c.Webhooks[0].Rules = nil }) }},
-		"it is as the leader before wrote it":    {before: func(*bench) {}},
+		"a client edited an entry that is not the quota's": {before: func(b *bench) { b.edits(func(c *configuration) { c.Webhooks[0].Rules = nil }) }},
+		"it is as the leader before wrote it":              {before: func(*bench) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {

@@ -190,7 +190,7 @@ func TestTheProberTellsOfProbesThatFail(t *testing.T) {
 		"with an error": {
 			func(s *apiServer) { s.failure = errors.New("connection refused") }, "creating a QuotaLedger as a dry run: connection refused",
 		},
-		"because nobody is asked": {func(s *apiServer) { s.silent = true }, "the API server did not call the operator"},
+		"because the operator isn't called": {func(s *apiServer) { s.silent = true }, "the API server did not call the operator"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

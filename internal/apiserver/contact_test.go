@@ -183,7 +183,7 @@ func TestASilentServerIsLostAfterFiveSeconds(t *testing.T) {
 		"it takes what it is asked and doesn't answer": {
 			asked: []time.Duration{time.Second, 3 * time.Second, 5 * time.Second, 7 * time.Second},
 		},
-		"nobody listens": {
+		"no server listens": {
 			status: -1,
 			asked: []time.Duration{
 				time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 6 * time.Second, 7 * time.Second,

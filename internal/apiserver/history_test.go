@@ -117,10 +117,10 @@ func TestALeaseTellsWhetherTheHistoryIsTheSame(t *testing.T) {
 		then func(*etcd, *process)
 		want string
 	}{
-		"nothing has happened":               {then: func(*etcd, *process) {}},
-		"it was renewed often":               {then: func(_ *etcd, leader *process) { leader.renew(minutes(6, 60)...) }},
-		"it was renewed while nobody looked": {then: func(_ *etcd, leader *process) { leader.renew(minutes(6, 80)...) }, want: "at 5"},
-		"somebody annotated it, and it was renewed": {then: func(store *etcd, leader *process) {
+		"nothing has happened":                         {then: func(*etcd, *process) {}},
+		"it was renewed often":                         {then: func(_ *etcd, leader *process) { leader.renew(minutes(6, 60)...) }},
+		"it was renewed while the process didn't look": {then: func(_ *etcd, leader *process) { leader.renew(minutes(6, 80)...) }, want: "at 5"},
+		"a client annotated it, and it was renewed": {then: func(store *etcd, leader *process) {
 			store.lease.Annotations["note"] = "hello"
 			store.store(store.lease)
 			leader.renew(6, 7)
@@ -132,7 +132,7 @@ func TestALeaseTellsWhetherTheHistoryIsTheSame(t *testing.T) {
 			store.renewAsBefore()
 			leader.renew(6, 7)
 		}},
-		"somebody deleted it": {then: func(store *etcd, leader *process) {
+		"a client deleted it": {then: func(store *etcd, leader *process) {
 			store.lease = nil
 			leader.renew(6, 7)
 		}},

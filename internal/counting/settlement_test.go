@@ -51,7 +51,7 @@ func TestALedgerSettlesBeforeANamespaceOfWhichMoreIsToCome(t *testing.T) {
 		known  func(*ledger.State)
 		want   uint64
 	}{
-		"nobody has looked":             {want: 1},
+		"it hasn't been looked at":      {want: 1},
 		"the ledger has counted it":     {known: func(known *ledger.State) { known.Counted[ledger.Namespaces] = 10 }, want: 10},
 		"the count has all it brought":  {change: func(c *Count) { proves(c, "b", 10, 5) }, want: 10},
 		"it brought nothing":            {change: func(c *Count) { proves(c, "b", 10, 0) }, want: 10},
@@ -107,7 +107,7 @@ func TestALedgerSettlesBeforeANamespaceOfWhichMoreIsToCome(t *testing.T) {
 		},
 		"it has taken too long": {change: func(c *Count) { c.Advance(moment.Add(5*time.Second), time.Hour) }, want: 10},
 		"it has taken long":     {change: func(c *Count) { c.Advance(moment.Add(4*time.Second), time.Hour) }, want: 1},
-		"it has changed unseen, and nobody has looked": {
+		"it has changed unseen, and hasn't been looked at": {
 			change: func(c *Count) {
 				c.ReplaceNamespaces([]NamespaceLabels{
 					{Name: "a", Labels: shop, Version: 1}, {Name: "b", Labels: shop, Version: 12},

@@ -187,12 +187,12 @@ func TestOwnersAreKeptApartIfThereIsRoom(t *testing.T) {
 			areas: owned(podsOf("team=a"), wanting("claims", withLabels("team=a"))), most: 3,
 			want: []string{"team in (a): claims pods [0 1] in [0 1]"},
 		},
-		"who asks about nothing has no entry, but is known": {
+		"an area without rules has no entry, but is known": {
 			areas: owned(podsOf("team=a"), wanting("", byLabels(nil, requirement("team", "Exists"))), wanting("", withLabels("tier=x")),
 				wanting("", withLabels("team=b"))), most: 3,
 			want: []string{"team in (a): pods [0 1 2] in [0 1]"},
 		},
-		"who has no owner keeps nothing apart": {
+		"an area without an owner keeps nothing apart": {
 			areas: append(owned(podsOf("team=a")), podsWhere("team", "Exists")), most: 3,
 			want: []string{"team,team notin (a): pods [1] in [1]", "team in (a): pods [0 1] in [0 1]"},
 		},

@@ -26,13 +26,13 @@ func TestEnforcement(t *testing.T) {
 		// be decided, if the operator runs with --failure-policy=Fail and Ignore.
 		refuses, withFail, withIgnore bool
 	}{
-		"by default":                  {refuses: true, withIgnore: true},
-		"Deny":                        {changes: []change{enforcing("Deny")}, refuses: true, withIgnore: true},
-		"Deny that always refuses":    {changes: []change{whenUnavailable("Refuse")}, refuses: true},
-		"Deny that admits":            {changes: []change{whenUnavailable("Admit")}, refuses: true, withFail: true, withIgnore: true},
-		"Warn":                        {changes: []change{enforcing("Warn")}, withFail: true, withIgnore: true},
-		"Warn, whatever it says then": {changes: []change{enforcing("Warn"), whenUnavailable("Refuse")}, withFail: true, withIgnore: true},
-		"Audit":                       {changes: []change{enforcing("Audit")}, withFail: true, withIgnore: true},
+		"by default":               {refuses: true, withIgnore: true},
+		"Deny":                     {changes: []change{enforcing("Deny")}, refuses: true, withIgnore: true},
+		"Deny that always refuses": {changes: []change{whenUnavailable("Refuse")}, refuses: true},
+		"Deny that admits":         {changes: []change{whenUnavailable("Admit")}, refuses: true, withFail: true, withIgnore: true},
+		"Warn":                     {changes: []change{enforcing("Warn")}, withFail: true, withIgnore: true},
+		"Warn, with any policy":    {changes: []change{enforcing("Warn"), whenUnavailable("Refuse")}, withFail: true, withIgnore: true},
+		"Audit":                    {changes: []change{enforcing("Audit")}, withFail: true, withIgnore: true},
 		// A mode of a later release is unknown here. A mode that isn't understood
 		// is enforced.
 		"a mode that isn't known": {changes: []change{enforcing("Dream")}, refuses: true, withIgnore: true},

@@ -80,7 +80,7 @@ func TestAnOldConditionIsAsNone(t *testing.T) {
 	}{
 		"of this generation":            {infeasiblePod(5, 5, "100"), "1"},
 		"of an earlier one":             {infeasiblePod(6, 5, "100"), "100"},
-		"that nobody can date":          {infeasiblePod(6, 0, "100"), "100"},
+		"of an unknown generation":      {infeasiblePod(6, 0, "100"), "100"},
 		"of a pod without generations":  {infeasiblePod(0, 0, "100"), "100"},
 		"of this one, and it may yet":   {deferredPod(5, 5, "100"), "100"},
 		"of an earlier, and it may yet": {deferredPod(6, 5, "100"), "100"},

@@ -151,7 +151,7 @@ func TestExpandWhatIsNew(t *testing.T) {
 			notes: []string{"Job shop/web is suspended: its pods aren't counted."},
 		},
 		"a job of no pods at once": {text: job(", parallelism: 0, completions: 3"), want: []string{"1 Job", "0 missing of 0, each 1 Pod"}},
-		"a job of somebody else": {
+		"a job of another owner": {
 			text: job(", managedBy: example.com/queue"), want: []string{"1 Job"},
 			notes: []string{"Job shop/web is managed by another controller than Kubernetes' own: its pods aren't counted."},
 		},
@@ -187,7 +187,7 @@ func TestExpandWhatIsNew(t *testing.T) {
 			want:  []string{"1 Deployment", "1 ReplicaSet", "2 missing of 2, each 1 Pod, 1 ResourceClaim, 1 ResourceClaim, 1 ResourceClaim"},
 			notes: []string{"ResourceClaimTemplate shop/gone and 1 more can't be read: their claims are counted, the devices of these aren't."},
 		},
-		"a cron job whose runs somebody else manages": {
+		"a cron job whose runs a foreign controller manages": {
 			text: cronJob(", concurrencyPolicy: Forbid", ", managedBy: example.com/queue"), want: []string{"1 CronJob", "1 Job at each run"},
 			notes: []string{
 				"CronJob shop/web: one run is counted, as if it began now.",
@@ -345,7 +345,7 @@ func TestExpandAStatefulSetThatIsThere(t *testing.T) {
 			live: statefulSet("replicas: 3"), applied: changed("replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}"), pods: 3,
 			want: []string{"1 StatefulSet changed", "1 ControllerRevision", "1 missing of 3, 1 old, surge 0, unavailable 1, each 1 Pod"},
 		},
-		"its template changes for who deletes them": {
+		"its template changes for users that delete pods": {
 			live: statefulSet("replicas: 3"), applied: changed("replicas: 3, updateStrategy: {type: OnDelete}"), pods: 3,
 			want: []string{"1 StatefulSet changed", "1 ControllerRevision", "0 missing of 3, each 1 Pod"},
 		},

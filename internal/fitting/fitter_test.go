@@ -173,7 +173,7 @@ func TestFitter(t *testing.T) {
 				Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "5", "requests.cpu", "9")}}},
 			rows: []string{"team pods 1 of 5", "team requests.cpu 1 of ?"}, want: Unknown,
 		},
-		"what doesn't fit doesn't, whatever isn't counted": {
+		"a demand that doesn't fit doesn't, with anything else uncounted": {
 			demands: []Demand{workload("a", "web", 6, "cpu", "1")},
 			limits: []Limit{{Source: Shared, Name: "team", Namespaces: []string{"a"}, Left: list("pods", "5"),
 				Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "5", "requests.cpu", "9")}}},

@@ -82,7 +82,7 @@ func TestWhatIsThereByTheStatus(t *testing.T) {
 			live: status(statefulSet("replicas: 4"), "observedGeneration: 1, replicas: 4, updatedReplicas: 2"), applied: statefulSet("replicas: 2"),
 			want: "2 of 2, grows 0; 2 unknown; StatefulSet", unsure: true,
 		},
-		"a stateful set that lacks a pod, and nobody knows which, and shrinks": {
+		"a stateful set that lacks an unknown pod, and shrinks": {
 			live:    status(statefulSet("replicas: 4"), "observedGeneration: 1, replicas: 3, updatedReplicas: 3"),
 			applied: statefulSet("replicas: 3"), want: "0 of 3, grows 0; ; StatefulSet", unsure: true,
 		},

@@ -82,7 +82,7 @@ func TestWhatIsNotEnforcedIsReservedAndRemarkedOn(t *testing.T) {
 			charge: asking(both.advising(), pod),
 			want:   Undecided{Unenforced: true, Quota: "team", Reason: StaleLimits, Resources: []corev1.ResourceName{"cpu", "pods"}},
 		},
-		"nothing is reserved for a caller who has seen less of namespaces": {
+		"nothing is reserved for a caller that has seen less of namespaces": {
 			state:  counted("pods", "0", "cpu", "0").upTo(Namespaces, 7),
 			charge: Charge{Limits: both.advising(), Reservation: pod, Knowledge: Knowledge{Seen: 6}},
 			want:   Undecided{Unenforced: true, Quota: "team", Reason: StaleNamespaces, Resources: []corev1.ResourceName{"cpu", "pods"}, Members: 7},
@@ -227,7 +227,7 @@ func TestAFenceEnforces(t *testing.T) {
 			fence: fence(4, "cpu", "9"), limits: limits("pods", "3", "cpu", "1").advising(),
 			want: Granted{}, reserved: list("pods", "1", "cpu", "1"),
 		},
-		"a caller who knows the fenced spec goes by that": {
+		"a caller that knows the fenced spec goes by that": {
 			fence: fence(3, "pods", "0"), limits: limits("pods", "3").advising(), want: audited, reserved: list("pods", "1"),
 		},
 		"a fence that enforces nothing changes no answer": {

@@ -37,7 +37,7 @@ func TestSpend(t *testing.T) {
 		"what is reserved already":       {charge: asking(limits("pods", "9"), taken)},
 		"another replica's escrow":       {from: Key{UID: "you", Attempt: "1"}, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
 		"the limit is lower by now":      {charge: asking(limits("pods", "7"), creation("a", "a", "pods", "1"))},
-		"a caller who has seen less":     {change: func(d *Draft) { d.state.Counted = versions{Namespaces: 9} }, charge: Charge{Limits: limits("pods", "9"), Reservation: creation("a", "a", "pods", "1")}},
+		"a caller that has seen less":    {change: func(d *Draft) { d.state.Counted = versions{Namespaces: 9} }, charge: Charge{Limits: limits("pods", "9"), Reservation: creation("a", "a", "pods", "1")}},
 		"a ledger that is not counted":   {change: func(d *Draft) { d.Forget(1) }, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
 		"an escrow that is asked back":   {change: func(d *Draft) { d.Recall("you") }, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
 		"a fence is lower than the spec": {change: func(d *Draft) { d.SetFence(Fence{Generation: 4, Hard: list("pods", "7")}) }, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},

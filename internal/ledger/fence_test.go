@@ -41,7 +41,7 @@ func TestAFenceBindsWhoHasNotSeenTheEdit(t *testing.T) {
 		"the lower limit decides":                        {fences: []Fence{fence(4, "pods", "3")}, limits: limits("pods", "6"), want: denied("3")},
 		"a limit that was raised doesn't hold yet":       {fences: []Fence{fence(4, "pods", "9", "cpu", "0")}, limits: limits("pods", "3"), want: denied("3")},
 		"what it doesn't lower is as before":             {fences: []Fence{fence(4, "pods", "6", "cpu", "0")}, limits: limits("pods", "6"), want: Granted{}},
-		"who knows the edit goes by the spec":            {fences: []Fence{fence(4, "pods", "3")}, limits: newer, want: Granted{}},
+		"a caller that knows the edit goes by the spec":  {fences: []Fence{fence(4, "pods", "3")}, limits: newer, want: Granted{}},
 		"of two edits under way both bind":               {fences: []Fence{fence(4, "pods", "3"), fence(4, "pods", "5")}, limits: limits("pods", "6"), want: denied("3")},
 		"a fence of an older spec than is known is void": {fences: []Fence{fence(2, "pods", "3")}, limits: limits("pods", "6"), want: Granted{}},
 	} {

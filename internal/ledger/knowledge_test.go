@@ -20,11 +20,11 @@ func TestAChargeAndALedgerMustKnowTheSameOfNamespaces(t *testing.T) {
 		caller Knowledge
 		want   Decision
 	}{
-		"who knows nothing is told what to look for":                   {want: undecided(StaleNamespaces, 10)},
-		"who has not seen the newest change may be asked of another's": {caller: Knowledge{Joined: 5, Seen: 9}, want: undecided(StaleNamespaces, 10)},
-		"who has seen it is answered":                                  {caller: Knowledge{Joined: 5, Seen: 10}, want: Granted{}},
-		"who has seen more is answered":                                {caller: Knowledge{Joined: 10, Seen: 99}, want: Granted{}},
-		"a namespace that joined since is not counted yet":             {caller: Knowledge{Joined: 11, Seen: 99}, want: undecided(NotJoined, 0)},
+		"a caller that knows nothing learns the version to look for":             {want: undecided(StaleNamespaces, 10)},
+		"a caller that has not seen the newest change may be asked of another's": {caller: Knowledge{Joined: 5, Seen: 9}, want: undecided(StaleNamespaces, 10)},
+		"a caller that has seen it is answered":                                  {caller: Knowledge{Joined: 5, Seen: 10}, want: Granted{}},
+		"a caller that has seen more is answered":                                {caller: Knowledge{Joined: 10, Seen: 99}, want: Granted{}},
+		"a namespace that joined since is not counted yet":                       {caller: Knowledge{Joined: 11, Seen: 99}, want: undecided(NotJoined, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			charge := asking(limits("pods", "1"), creation("a", "a", "pods", "1"))
@@ -71,7 +71,7 @@ func TestJoinedIsRaised(t *testing.T) {
 		"by a count that was asked for":                {from: asked, do: settles(before.Digest, 40), joined: 40, changed: true},
 		"not by a count that was asked for and is old": {from: asked, do: settles(before.Digest, 15), joined: 20, asked: 30},
 		"by a count of another selector, from nothing": {from: before, do: settles("other", 15), joined: 15, changed: true},
-		"by nobody, once use is forgotten":             {from: before, do: func(draft *Draft) { draft.Forget(1) }, changed: true},
+		"by no charge, once use is forgotten":          {from: before, do: func(draft *Draft) { draft.Forget(1) }, changed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			draft := Edit(test.from)

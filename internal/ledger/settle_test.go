@@ -335,7 +335,7 @@ func TestWaits(t *testing.T) {
 	}{
 		"nothing is new":            {count: func(o *Observation) { o.Seen = func(Reservation) bool { return false } }, want: true},
 		"what was reserved is used": {count: func(o *Observation) { o.Used["pods"] = list("p", "3")["p"] }, want: true},
-		"more is used, of a namespace that joined or of objects that nobody was asked about": {count: func(o *Observation) {
+		"more is used, of a namespace that joined or of objects that were stored without a request": {count: func(o *Observation) {
 			o.Used["pods"] = list("p", "4")["p"]
 		}},
 		"what was reserved came and went": {count: func(*Observation) {}},

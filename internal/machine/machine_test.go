@@ -277,9 +277,9 @@ func TestASettleThatRaisesWhatIsChargedDoesNotWait(t *testing.T) {
 
 func TestAnImpossibleEventChangesNothing(t *testing.T) {
 	for name, event := range map[string]Event{
-		"a write that nobody made":  written(9),
-		"a read that nobody made":   Loaded{Snapshot: stored(9, 0)},
-		"a count that nobody wants": Observed{Observation: counted(0, 0)},
+		"a reply to no write":           written(9),
+		"a reply to no read":            Loaded{Snapshot: stored(9, 0)},
+		"a count that wasn't asked for": Observed{Observation: counted(0, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t, Options{})

@@ -112,7 +112,7 @@ func TestEventsWordForWord(t *testing.T) {
 			want: "ClusterResourceQuota team u1 spec.quota.hard{requests.cpu}: UsedAboveHard Counting: requests.cpu: used 12, hard 10; " +
 				"nothing is removed, and requests for more are refused: delete unneeded objects, or raise spec.quota.hard",
 		},
-		"requests were admitted while nobody could decide": {
+		"requests were admitted while they couldn't be decided": {
 			got: AdmittedUnchecked(team, "pods: used 12, hard 10, 2 above it; nothing is removed: delete unneeded objects; set it"),
 			want: "ClusterResourceQuota team u1: AdmittedWhileUnavailable Counting: pods: used 12, hard 10, 2 above it; " +
 				"nothing is removed: delete unneeded objects; set it",

@@ -76,7 +76,7 @@ func TestAReplicaIsReadyWhenTheAPIServerWouldAcceptIt(t *testing.T) {
 		"it is called by a URL":               {configuration: configured(byURL("https://"+testHost+":9443/objects", authority))},
 		"another authority is trusted too":    {configuration: configured(byService(both), byService(both))},
 		"there is no configuration":           {want: errNotConfigured.Error()},
-		"the configuration calls nobody":      {configuration: configured(), want: errNotConfigured.Error()},
+		"the configuration makes no call":     {configuration: configured(), want: errNotConfigured.Error()},
 		"another authority alone is trusted":  {configuration: configured(byService(foreign)), want: distrust + `"webhook.operator.svc": `},
 		"one of the entries trusts another":   {configuration: configured(byService(both), byService(foreign)), want: distrust},
 		"no authority is trusted":             {configuration: configured(byService(nil)), want: "its caBundle holds no certificate"},

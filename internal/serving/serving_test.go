@@ -126,7 +126,7 @@ func TestSettingsThatCannotBeServed(t *testing.T) {
 	}{
 		"nothing is said":              {want: errWhere.Error()},
 		"both a URL and a Service":     {options: Options{URL: "https://a", Service: "b/c", CertDir: given}, want: errWhere.Error()},
-		"a certificate for nobody":     {options: Options{CertDir: given}, want: errWhere.Error()},
+		"a certificate for no host":    {options: Options{CertDir: given}, want: errWhere.Error()},
 		"two places for a certificate": {options: Options{URL: "https://a", CertDir: given, CertSecret: "mine"}, want: errBoth.Error()},
 		"a Secret in no namespace":     {options: Options{Service: "operator/webhook"}, want: errOwn.Error()},
 		"a Secret for an address": {

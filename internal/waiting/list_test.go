@@ -60,8 +60,8 @@ func TestWhoIsAnOwner(t *testing.T) {
 		"of another version, too":             {controller: controller("apps/v2beta1", "ReplicaSet", "web", "u"), want: true},
 		"a ReplicationController":             {controller: controller("v1", "ReplicationController", "web", "u"), want: true},
 		"a CronJob":                           {controller: controller("batch/v1", "CronJob", "web.1", "u"), want: true},
-		"nobody":                              {},
-		"a ReplicaSet of somebody else":       {controller: controller("example.com/v1", "ReplicaSet", "web", "u")},
+		"no owner":                            {},
+		"a ReplicaSet of a foreign group":     {controller: controller("example.com/v1", "ReplicaSet", "web", "u")},
 		"a core group that has none":          {controller: controller("v1", "ReplicaSet", "web", "u")},
 		"a kind that creates nothing":         {controller: controller("v1", "ConfigMap", "web", "u")},
 		"a name that is a path":               {controller: controller("apps/v1", "ReplicaSet", "../web", "u")},
@@ -129,7 +129,7 @@ func TestWhoWaits(t *testing.T) {
 		"and so not for the one before": {
 			news: func(l *List) { l.Refused(at(1), refusal("web", "team")); l.Refused(at(2), refusal("web", "other")) },
 		},
-		"not if nobody has heard of it for longer than any pause": {
+		"not if there was no news of it for longer than any pause": {
 			news: func(l *List) { l.Refused(at(1), refusal("web", "team")); l.Sweep(at(1 + 1201)) },
 		},
 		"until then it does": {

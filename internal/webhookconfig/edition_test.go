@@ -52,7 +52,7 @@ func TestWhichEditionAConfigurationIs(t *testing.T) {
 		want   bool
 	}{
 		"as it was written": {change: func(*admissionregistrationv1.ValidatingWebhookConfiguration) {}, want: true},
-		"written by somebody else since": {
+		"written by another client since": {
 			change: func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Generation++ },
 		},
 		"of an older release": {

@@ -103,7 +103,7 @@ func TestTheVerdictOnAQuota(t *testing.T) {
 		"that it is proved once the repair lasted":  {happens: func(s *story) { s.sawAnEdit(); s.edit = ""; s.sees("c", 5, "a") }, want: Proved},
 		"that the repair isn't proved though":       {happens: func(s *story) { s.sawAnEdit(); s.edit = ""; s.sees("c", 6, "-a"); s.sees("c", 7, "a") }, want: Unproved},
 		"that an edit of something else is nothing": {happens: func(s *story) { s.sees("c", 3, "a"); s.answered(3); s.edit = "x"; s.sees("c", 4, "a", "-b") }, want: Proved},
-		"that somebody deleted the configuration": {
+		"that a client deleted the configuration": {
 			happens: func(s *story) {
 				s.sees("c", 3, "a")
 				s.answered(3)

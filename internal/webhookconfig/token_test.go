@@ -78,12 +78,12 @@ func TestWhenTheTokenIsReplaced(t *testing.T) {
 		"the authorities are others": {age: time.Minute, change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
 			current.Webhooks[0].ClientConfig.CABundle = []byte("another")
 		}},
-		"nobody knows its age": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) { current.Annotations = nil }},
-		"somebody has removed it": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
+		"its age is unknown": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) { current.Annotations = nil }},
+		"a client has removed it": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
 			*current.Webhooks[0].ClientConfig.URL = "https://quota.example/quotas"
 		}},
-		"somebody has removed all": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) { current.Webhooks = nil }},
-		"somebody has added another": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
+		"a client has removed all": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) { current.Webhooks = nil }},
+		"a client has added another": {change: func(current *admissionregistrationv1.ValidatingWebhookConfiguration) {
 			other := settings
 			other.Token = NewToken()
 			webhooks, _ := other.Webhooks(nil)

@@ -53,7 +53,7 @@ func TestAnEntryAdmitsIfAllItsQuotasDo(t *testing.T) {
 		quotas     []Quota
 		want       map[string]admissionregistrationv1.FailurePolicyType
 	}{
-		"one that refuses, whatever the flag says": {
+		"one that refuses, with any flag": {
 			flag: passed, quotas: []Quota{refusing}, want: map[string]admissionregistrationv1.FailurePolicyType{shop: refused},
 		},
 		"one that refuses, and limits nothing that is asked about": {

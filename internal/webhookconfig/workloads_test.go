@@ -110,7 +110,7 @@ func TestWhichWorkloadsAreAskedAbout(t *testing.T) {
 		"what a Deployment makes": {update: of(func(current, _ *appsv1.ReplicaSet) {
 			current.OwnerReferences = controlled("Deployment", true)
 		}).but(func(u *update) { u.operation, u.old = admission.Create, nil })},
-		"what somebody else makes": {update: of(func(current, _ *appsv1.ReplicaSet) {
+		"a workload of a foreign controller": {update: of(func(current, _ *appsv1.ReplicaSet) {
 			current.OwnerReferences = controlled("Rollout", true)
 		}).but(func(u *update) { u.operation, u.old = admission.Create, nil }), want: true},
 		"what a Deployment only owns": {update: of(func(current, _ *appsv1.ReplicaSet) {

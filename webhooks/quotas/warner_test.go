@@ -484,7 +484,7 @@ func TestOneLineHasWhatIsNotKnown(t *testing.T) {
 		"what the cluster serves isn't known": {
 			around: func(s *surroundings) { s.servedErr = broken }, want: admission.Warnings{all[1], all[2], unchecked + "what the cluster serves"},
 		},
-		"a name that limits nothing, whatever the cluster serves": {
+		"a name that limits nothing, in any cluster": {
 			around: func(s *surroundings) { s.servedErr, s.namespacesErr = broken, broken },
 			want:   admission.Warnings{unchecked + "what the cluster serves, which namespaces are selected"},
 		},

@@ -241,7 +241,7 @@ func TestAnswersOfOtherKinds(t *testing.T) {
 			request: update("daemonsets", onNodes(daemon, "web"), onNodes(daemon, "web:2")),
 			want:    []string{"quota payments: 2 of 3 pods fit now, short of requests.cpu 1; see kubectl crq why daemonset/search -n checkout"},
 		},
-		"a daemon set on nodes that nobody knows": {limits: []limit{few}, request: creation("daemonsets", daemon)},
+		"a daemon set on an unknown number of nodes": {limits: []limit{few}, request: creation("daemonsets", daemon)},
 		"a cron job": {
 			limits: []limit{few}, request: creation("cronjobs", &batchv1.CronJob{
 				ObjectMeta: meta, Spec: batchv1.CronJobSpec{JobTemplate: batchv1.JobTemplateSpec{Spec: job(5)}},

@@ -177,7 +177,7 @@ func TestAStatefulSetWhosePodsAreNumbered(t *testing.T) {
 			limits: []limit{cpu}, request: update("statefulsets", partitioned(setFrom(2, 0, "cpu", "1"), "new"), partitioned(setFrom(4, 0, "cpu", "100m"), "new")),
 			want: []string{"quota payments: at least 2 of 4 pods fit now, short of requests.cpu 1500m" + see},
 		},
-		"a pod below the partition is made of a template that nobody knows": {
+		"a pod below the partition is made of an unknown template": {
 			limits: []limit{cpu}, request: update("statefulsets", partitioned(setFrom(2, 0, "cpu", "100m"), "old"), partitioned(setFrom(4, 0, "cpu", "100m"), "old")),
 			want: []string{"quota payments: not judged whether its pods fit: pods below its partition are made of an older template, which isn't known" + see},
 		},

@@ -66,7 +66,7 @@ func TestRead(t *testing.T) {
 			text: gooseKind + "{apiVersion: example.com/v1, kind: Goose, metadata: {name: a}}", to: Target{Namespace: "shop"},
 			want: []string{"geese.example.com shop/a not served"},
 		},
-		"a kind that nobody knows": {
+		"an unknown kind": {
 			text: "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}}", to: Target{Namespace: "shop"},
 			want:  []string{"gadgets.example.com shop/a not served"},
 			notes: []string{"The cluster doesn't serve example.com/v1 Gadget: it is counted as gadgets.example.com."},

@@ -51,7 +51,7 @@ func TestColoursTellWhatIsFull(t *testing.T) {
 		"all, with what is reserved":   {used: "9", reserved: "1", hard: "10", want: red},
 		"more than all":                {used: "12", reserved: "0", hard: "10", want: red},
 		"nothing, and that is allowed": {used: "0", reserved: "0", hard: "0", want: red},
-		"nobody knows":                 {used: "0", reserved: "0", hard: "10", uncounted: true, want: dim},
+		"use that isn't known":         {used: "0", reserved: "0", hard: "10", uncounted: true, want: dim},
 	} {
 		t.Run(name, func(t *testing.T) {
 			figure := Figure{
