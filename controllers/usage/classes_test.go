@@ -21,7 +21,7 @@ func classOf(resource string) *resourceapi.DeviceClass {
 // Whoever measures claims does so again, and must find the change then.
 func TestClaimsAreRemeasuredOnceAClassOffersSomethingElse(t *testing.T) {
 	classes := newClasses(logr.Discard())
-	classes.OnAdd(classOf("example.com/a"), true) // nobody listens
+	classes.OnAdd(classOf("example.com/a"), true) // no function listens
 	told := []string{}
 	classes.OnChange(func() { told = append(told, classes.Offers().GetExtendedResource("gpu")) })
 	before := classes.Offers()

@@ -55,33 +55,33 @@ func TestHowManyObjectsAWorkloadLacks(t *testing.T) {
 		text string
 		want int64
 	}{
-		"a ReplicaSet: all it wants and has not":          {waiting.ReplicaSet, `{"spec":{"replicas":5},"status":{"replicas":2}}`, 3},
-		"one of which nothing is said wants one":          {waiting.ReplicationController, `{"spec":{},"status":{}}`, 1},
-		"one that is scaled down":                         {waiting.ReplicaSet, `{"spec":{"replicas":0},"status":{"replicas":0}}`, 0},
-		"one that is being deleted":                       {waiting.ReplicaSet, `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"replicas":5}}`, 0},
-		"a StatefulSet: one after the other":              {waiting.StatefulSet, `{"spec":{"replicas":5,"podManagementPolicy":"OrderedReady"},"status":{"replicas":2}}`, 1},
-		"one that has all":                                {waiting.StatefulSet, `{"spec":{"replicas":2},"status":{"replicas":2}}`, 0},
-		"or all at once":                                  {waiting.StatefulSet, `{"spec":{"replicas":5,"podManagementPolicy":"Parallel"},"status":{"replicas":2}}`, 3},
-		"a DaemonSet: one for each node":                  {waiting.DaemonSet, `{"status":{"desiredNumberScheduled":7,"currentNumberScheduled":3}}`, 4},
-		"a Job: as many at once as it may":                {waiting.Job, `{"spec":{"parallelism":4,"completions":10},"status":{"active":1,"succeeded":2}}`, 3},
-		"at the end as many as are left":                  {waiting.Job, `{"spec":{"parallelism":4,"completions":10},"status":{"active":1,"succeeded":8}}`, 1},
-		"a work queue of which nobody knows how many":     {waiting.Job, `{"spec":{"parallelism":4},"status":{"active":1}}`, 3},
-		"a Job that has failed":                           {waiting.Job, `{"spec":{"parallelism":4,"completions":10},"status":{"failed":1,"conditions":[{"type":"Failed","status":"True"}]}}`, 0},
-		"a work queue that is complete":                   {waiting.Job, `{"spec":{"parallelism":4},"status":{"succeeded":1,"conditions":[{"type":"Complete","status":"True"}]}}`, 0},
-		"a Job that hasn't failed":                        {waiting.Job, `{"spec":{"parallelism":4},"status":{"conditions":[{"type":"Failed","status":"False"},{"type":"Suspended","status":"False"}]}}`, 4},
-		"a work queue of which a pod succeeded":           {waiting.Job, `{"spec":{"parallelism":3},"status":{"active":1,"succeeded":1}}`, 0},
-		"a Job of which indexes failed for good":          {waiting.Job, `{"spec":{"parallelism":9,"completions":9},"status":{"active":2,"succeeded":1,"failedIndexes":"1,3-5"}}`, 2},
-		"a Job that is suspended":                         {waiting.Job, `{"spec":{"suspend":true,"parallelism":4},"status":{}}`, 0},
-		"a pod: the claims of its volumes":                {waiting.Pod, `{"spec":{"volumes":[{"name":"a","ephemeral":{}},{"name":"b","emptyDir":{}}]},"status":{"phase":"Pending"}}`, 1},
-		"and those of devices that it doesn't know":       {waiting.Pod, `{"spec":{"resourceClaims":[{"name":"a","resourceClaimTemplateName":"t"},{"name":"b","resourceClaimTemplateName":"t"},{"name":"c","resourceClaimName":"c"}]},"status":{"resourceClaimStatuses":[{"name":"a"}]}}`, 1},
-		"a pod that has ended":                            {waiting.Pod, `{"spec":{"volumes":[{"name":"a","ephemeral":{}}]},"status":{"phase":"Failed"}}`, 0},
-		"a Deployment, which doesn't say":                 {waiting.Deployment, `{}`, 1},
-		"a Deployment that is paused":                     {waiting.Deployment, `{"spec":{"paused":true}}`, 0},
-		"a CronJob that is suspended":                     {waiting.CronJob, `{"spec":{"suspend":true}}`, 0},
-		"a CronJob, which doesn't say":                    {waiting.CronJob, `{}`, 1},
-		"a kind that nobody wakes":                        {waiting.Kind("Secret"), `{}`, 0},
-		"numbers that aren't":                             {waiting.ReplicaSet, `{"spec":{"replicas":"5"},"status":{"replicas":{}}}`, 1},
-		"a Job that has done more than it had to, by far": {waiting.Job, `{"spec":{"parallelism":1,"completions":1},"status":{"succeeded":3}}`, -2},
+		"a ReplicaSet: all it wants and has not":            {waiting.ReplicaSet, `{"spec":{"replicas":5},"status":{"replicas":2}}`, 3},
+		"one of which nothing is said wants one":            {waiting.ReplicationController, `{"spec":{},"status":{}}`, 1},
+		"one that is scaled down":                           {waiting.ReplicaSet, `{"spec":{"replicas":0},"status":{"replicas":0}}`, 0},
+		"one that is being deleted":                         {waiting.ReplicaSet, `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"replicas":5}}`, 0},
+		"a StatefulSet: one after the other":                {waiting.StatefulSet, `{"spec":{"replicas":5,"podManagementPolicy":"OrderedReady"},"status":{"replicas":2}}`, 1},
+		"one that has all":                                  {waiting.StatefulSet, `{"spec":{"replicas":2},"status":{"replicas":2}}`, 0},
+		"a StatefulSet with parallel pods: all at once":     {waiting.StatefulSet, `{"spec":{"replicas":5,"podManagementPolicy":"Parallel"},"status":{"replicas":2}}`, 3},
+		"a DaemonSet: one for each node":                    {waiting.DaemonSet, `{"status":{"desiredNumberScheduled":7,"currentNumberScheduled":3}}`, 4},
+		"a Job: as many at once as it may":                  {waiting.Job, `{"spec":{"parallelism":4,"completions":10},"status":{"active":1,"succeeded":2}}`, 3},
+		"at the end as many as are left":                    {waiting.Job, `{"spec":{"parallelism":4,"completions":10},"status":{"active":1,"succeeded":8}}`, 1},
+		"a work queue of unknown length":                    {waiting.Job, `{"spec":{"parallelism":4},"status":{"active":1}}`, 3},
+		"a Job that has failed":                             {waiting.Job, `{"spec":{"parallelism":4,"completions":10},"status":{"failed":1,"conditions":[{"type":"Failed","status":"True"}]}}`, 0},
+		"a work queue that is complete":                     {waiting.Job, `{"spec":{"parallelism":4},"status":{"succeeded":1,"conditions":[{"type":"Complete","status":"True"}]}}`, 0},
+		"a Job that hasn't failed":                          {waiting.Job, `{"spec":{"parallelism":4},"status":{"conditions":[{"type":"Failed","status":"False"},{"type":"Suspended","status":"False"}]}}`, 4},
+		"a work queue of which a pod succeeded":             {waiting.Job, `{"spec":{"parallelism":3},"status":{"active":1,"succeeded":1}}`, 0},
+		"a Job of which indexes failed for good":            {waiting.Job, `{"spec":{"parallelism":9,"completions":9},"status":{"active":2,"succeeded":1,"failedIndexes":"1,3-5"}}`, 2},
+		"a Job that is suspended":                           {waiting.Job, `{"spec":{"suspend":true,"parallelism":4},"status":{}}`, 0},
+		"a pod: the claims of its volumes":                  {waiting.Pod, `{"spec":{"volumes":[{"name":"a","ephemeral":{}},{"name":"b","emptyDir":{}}]},"status":{"phase":"Pending"}}`, 1},
+		"a pod: the claims of devices that it doesn't know": {waiting.Pod, `{"spec":{"resourceClaims":[{"name":"a","resourceClaimTemplateName":"t"},{"name":"b","resourceClaimTemplateName":"t"},{"name":"c","resourceClaimName":"c"}]},"status":{"resourceClaimStatuses":[{"name":"a"}]}}`, 1},
+		"a pod that has ended":                              {waiting.Pod, `{"spec":{"volumes":[{"name":"a","ephemeral":{}}]},"status":{"phase":"Failed"}}`, 0},
+		"a Deployment, which doesn't say":                   {waiting.Deployment, `{}`, 1},
+		"a Deployment that is paused":                       {waiting.Deployment, `{"spec":{"paused":true}}`, 0},
+		"a CronJob that is suspended":                       {waiting.CronJob, `{"spec":{"suspend":true}}`, 0},
+		"a CronJob, which doesn't say":                      {waiting.CronJob, `{}`, 1},
+		"a kind that is never woken":                        {waiting.Kind("Secret"), `{}`, 0},
+		"numbers that aren't":                               {waiting.ReplicaSet, `{"spec":{"replicas":"5"},"status":{"replicas":{}}}`, 1},
+		"a Job that has done more than it had to, by far":   {waiting.Job, `{"spec":{"parallelism":1,"completions":1},"status":{"succeeded":3}}`, -2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := lacks(test.kind, parse(t, test.text)); got != test.want {
@@ -159,12 +159,12 @@ func TestHowAWorkloadIsWoken(t *testing.T) {
 		want   int64
 		failed bool
 	}{
-		"it says what it lacks":                      {want: 4},
-		"one that is gone lacks nothing":             {err: apierrors.NewNotFound(resource, "web")},
-		"nor one whose name another has":             {err: apierrors.NewConflict(resource, "web", errors.New("Precondition failed: UID in precondition"))},
-		"nor one that can't be changed":              {err: apierrors.NewInvalid(schema.GroupKind{}, "web", nil)},
-		"one that somebody else changes tries again": {err: apierrors.NewConflict(resource, "web", errors.New("modified")), failed: true},
-		"and so does one that may not be changed":    {err: apierrors.NewForbidden(resource, "web", errors.New("rbac")), failed: true},
+		"it says what it lacks":                              {want: 4},
+		"one that is gone lacks nothing":                     {err: apierrors.NewNotFound(resource, "web")},
+		"a workload whose name another has lacks nothing":    {err: apierrors.NewConflict(resource, "web", errors.New("Precondition failed: UID in precondition"))},
+		"a workload that can't be changed lacks nothing":     {err: apierrors.NewInvalid(schema.GroupKind{}, "web", nil)},
+		"a workload that another client changes tries again": {err: apierrors.NewConflict(resource, "web", errors.New("modified")), failed: true},
+		"a workload that may not be changed tries again":     {err: apierrors.NewForbidden(resource, "web", errors.New("rbac")), failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := newAPI(t, func(name string) (runtime.Object, error) { return replicaSet(t, name, 4), test.err })
@@ -189,11 +189,11 @@ func TestTheVolumesOfAPodAreClaimed(t *testing.T) {
 		want   int64
 		failed bool
 	}{
-		"all are":                    {},
-		"one is there":               {second: apierrors.NewAlreadyExists(resource, "p-two")},
-		"one is refused":             {second: refused, want: 1},
-		"one may not be created":     {second: noRight, want: 1, failed: true},
-		"nobody knows whether it is": {second: errors.New("no answer"), want: 1, failed: true},
+		"all are":                            {},
+		"one is there":                       {second: apierrors.NewAlreadyExists(resource, "p-two")},
+		"one is refused":                     {second: refused, want: 1},
+		"one may not be created":             {second: noRight, want: 1, failed: true},
+		"it is unknown whether one is there": {second: errors.New("no answer"), want: 1, failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := parse(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"p","uid":"u"},"spec":{"volumes":[
@@ -266,11 +266,11 @@ func TestACronJobLacksNothingOnceItHasANewerJob(t *testing.T) {
 		owner   types.UID
 		want    int64
 	}{
-		"a job that came before the refusal":  {created: refused.Add(-2 * time.Second), owner: "uid-cron", want: 1},
-		"one that came after it":              {created: refused.Add(2 * time.Second), owner: "uid-cron"},
-		"one of the same second":              {created: refused.Truncate(time.Second), owner: "uid-cron"},
-		"a job of somebody else after it":     {created: refused.Add(2 * time.Second), owner: "uid-other", want: 1},
-		"a job that nobody made and after it": {created: refused.Add(2 * time.Second), want: 1},
+		"a job that came before the refusal": {created: refused.Add(-2 * time.Second), owner: "uid-cron", want: 1},
+		"one that came after it":             {created: refused.Add(2 * time.Second), owner: "uid-cron"},
+		"one of the same second":             {created: refused.Truncate(time.Second), owner: "uid-cron"},
+		"a job of another owner after it":    {created: refused.Add(2 * time.Second), owner: "uid-other", want: 1},
+		"a job without an owner after it":    {created: refused.Add(2 * time.Second), want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := &metav1.PartialObjectMetadata{

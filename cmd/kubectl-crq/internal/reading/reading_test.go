@@ -136,9 +136,9 @@ func TestAMissingObjectIsNew(t *testing.T) {
 		refused map[string]error
 		note    string
 	}{
-		"there is none":          {},
-		"the kind isn't served":  {refused: map[string]error{"Deployment": &meta.NoKindMatchError{}}},
-		"nobody may look for it": {refused: map[string]error{"Deployment": forbidden}, note: "You may not read Deployment shop/web: it is counted as if it were new."},
+		"there is none":                {},
+		"the kind isn't served":        {refused: map[string]error{"Deployment": &meta.NoKindMatchError{}}},
+		"the user may not look for it": {refused: map[string]error{"Deployment": forbidden}, note: "You may not read Deployment shop/web: it is counted as if it were new."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, note, err := cluster(t, test.refused).Manifest(t.Context(), objectOf(t, manifest))
@@ -164,12 +164,12 @@ func TestLimits(t *testing.T) {
 		notInstalled  bool
 		err           string
 	}{
-		"both kinds":                      {objects: []client.Object{namespace, view, native, other}, views: 1, quotas: 1},
-		"who may not read the namespace":  {refused: map[string]error{"Namespace": forbidden}, objects: []client.Object{view}, views: 1},
-		"shared quotas aren't there":      {refused: map[string]error{"LocalResourceQuotaList": &meta.NoKindMatchError{}}, objects: []client.Object{namespace, native}, quotas: 1, notInstalled: true},
-		"the namespace isn't there":       {objects: []client.Object{view}, err: "namespace shop doesn't exist, and which quotas will cover it isn't known: create it first, and ask again"},
-		"who may not read the views":      {refused: map[string]error{"LocalResourceQuotaList": forbidden}, objects: []client.Object{namespace}, err: "reading the local views in namespace shop: " + forbidden.Error()},
-		"who may not read ResourceQuotas": {refused: map[string]error{"ResourceQuotaList": forbidden}, objects: []client.Object{namespace}, err: "reading the ResourceQuotas in namespace shop: " + forbidden.Error()},
+		"both kinds":                              {objects: []client.Object{namespace, view, native, other}, views: 1, quotas: 1},
+		"a user that may not read the namespace":  {refused: map[string]error{"Namespace": forbidden}, objects: []client.Object{view}, views: 1},
+		"shared quotas aren't there":              {refused: map[string]error{"LocalResourceQuotaList": &meta.NoKindMatchError{}}, objects: []client.Object{namespace, native}, quotas: 1, notInstalled: true},
+		"the namespace isn't there":               {objects: []client.Object{view}, err: "namespace shop doesn't exist, and which quotas will cover it isn't known: create it first, and ask again"},
+		"a user that may not read the views":      {refused: map[string]error{"LocalResourceQuotaList": forbidden}, objects: []client.Object{namespace}, err: "reading the local views in namespace shop: " + forbidden.Error()},
+		"a user that may not read ResourceQuotas": {refused: map[string]error{"ResourceQuotaList": forbidden}, objects: []client.Object{namespace}, err: "reading the ResourceQuotas in namespace shop: " + forbidden.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := cluster(t, test.refused, test.objects...).Limits(t.Context(), []string{"shop"})
@@ -242,9 +242,9 @@ func TestNodesOf(t *testing.T) {
 		want    int64
 		known   bool
 	}{
-		"those that match, also where nothing else runs": {want: 2, known: true},
-		"as many as was said":                            {said: Nodes{Said: true, Count: 9}, want: 9, known: true},
-		"nobody may look":                                {refused: map[string]error{"NodeList": forbidden}},
+		"the nodes that match, also where nothing else runs": {want: 2, known: true},
+		"as many as was said":                                {said: Nodes{Said: true, Count: 9}, want: 9, known: true},
+		"the user may not look":                              {refused: map[string]error{"NodeList": forbidden}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count, err := cluster(t, test.refused, nodes...).NodesOf(t.Context(), test.said)
@@ -284,11 +284,11 @@ func TestAnInventoryOfOneNamespaceTellsAMissingOneFromOneWithoutQuotas(t *testin
 		objects []client.Object
 		missing bool
 	}{
-		"it doesn't exist":            {missing: true},
-		"it has no quota":             {objects: []client.Object{there}},
-		"it has one":                  {objects: []client.Object{builders.ResourceQuota("shop", "own")}},
-		"nobody may read namespaces":  {refused: map[string]error{"Namespace": forbidden}},
-		"other namespaces have quota": {objects: []client.Object{builders.ResourceQuota("other", "own")}, missing: true},
+		"it doesn't exist":                 {missing: true},
+		"it has no quota":                  {objects: []client.Object{there}},
+		"it has one":                       {objects: []client.Object{builders.ResourceQuota("shop", "own")}},
+		"the user may not read namespaces": {refused: map[string]error{"Namespace": forbidden}},
+		"other namespaces have quota":      {objects: []client.Object{builders.ResourceQuota("other", "own")}, missing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reader, _ := counted(t, test.refused, test.objects...)
