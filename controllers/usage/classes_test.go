@@ -18,7 +18,7 @@ func classOf(resource string) *resourceapi.DeviceClass {
 	}
 }
 
-// Whoever measures claims does so again, and must find the change then.
+// The caller that measures claims does so again, and must find the change then.
 func TestClaimsAreRemeasuredOnceAClassOffersSomethingElse(t *testing.T) {
 	classes := newClasses(logr.Discard())
 	classes.OnAdd(classOf("example.com/a"), true) // no function listens

@@ -10,7 +10,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// phase is what a batch waits for.
+// phase is the event that a batch waits for.
 type phase int
 
 const (
@@ -28,13 +28,13 @@ const (
 	awaiting
 )
 
-// batch is what is judged and written together.
+// batch has the entries that are judged and written together.
 type batch struct {
 	// entries are in the order in which they are judged.
 	entries []*entry
 	// settles: the count is settled, too.
 	settles bool
-	// records: what was granted from escrow is due to be recorded.
+	// records: grants from escrow must be recorded now.
 	records bool
 
 	// base is the ledger to judge on, and age how new that is.
@@ -46,14 +46,15 @@ type batch struct {
 	phase phase
 	// asked is the newest version known when a load began.
 	asked Version
-	// next is what is being written, and ends which reservations end by it.
+	// next is the ledger that is being written, and ends the reservations that
+	// end by it.
 	next ledger.State
 	ends ledger.Ends
-	// flight is what that makes of the escrow; nil if it leaves it as it is.
+	// flight is the change of escrow in this write; nil if there is none.
 	flight *flight
-	// purpose is that of the write.
+	// purpose is the reason for the write.
 	purpose purpose
-	// began is when it did, and restUntil when the rest after a failed call ends.
+	// began is when the batch began, and restUntil when the rest after a failed call ends.
 	began, restUntil time.Time
 }
 
@@ -69,15 +70,15 @@ const (
 	live
 )
 
-// purpose is what a write is for.
+// purpose is the reason for a write.
 type purpose int
 
 const (
-	// change: what the batch changes is stored.
+	// change: the draft of the batch is stored.
 	change purpose = iota
-	// proof: what is stored already is written again.
+	// proof: the stored ledger is written again.
 	proof
-	// recall: others are only asked for their escrows.
+	// recall: other replicas are asked for their escrows.
 	recall
 )
 
@@ -87,12 +88,12 @@ func (b *batch) abandon(which func(*entry) bool) {
 	}
 }
 
-// beginBatch takes what belongs to the next batch. Edits come first, because they may
-// make room; then the charges, in order of arrival. No edit depends on a charge in its
-// batch: one that is being released has been abandoned.
+// beginBatch takes the entries of the next batch. Edits come first, because they
+// may make room; then the charges, in order of arrival. No edit depends on a
+// charge in its batch: a charge that is being released has been abandoned.
 //
-// Parked charges belong to a batch that may have room for them. What they were denied
-// on still holds, unless something newer was seen: charges alone make no room.
+// Parked charges belong to a batch that may have room for them. Their denials
+// still hold, unless something newer was seen: charges alone make no room.
 func (m *Machine) beginBatch(s situation) {
 	b := &batch{began: m.now, settles: m.settling.isDue(), records: s.records}
 	edits := slices.DeleteFunc(slices.Clone(m.queue), func(e *entry) bool { return e.charge != nil })
@@ -117,20 +118,22 @@ func (m *Machine) beginBatch(s situation) {
 
 // goOn takes the batch as far as it goes without a reply:
 //
-//  1. read the ledger live, unless what is known of it may do;
+//  1. read the ledger live, unless the known ledger may be used;
 //  2. ask for the count, if it must be settled;
-//  3. judge all in order; if any is refused for good on what may be old, go back to 1;
+//  3. judge all in order; if any is refused for good on a state that may be old,
+//     go back to 1;
 //  4. write, if there is anything to write;
-//  5. answer all but those that are denied and still have patience, because there may be
-//     room for them in a moment, and those whose patience ended during the write, if
-//     nothing was read: they wait for a batch that reads. Answers come last, because a
-//     refusal may rest on a charge before it in the batch, which counts only once it is
-//     written.
+//  5. answer all entries except two groups: denied charges that still have
+//     patience, because there may be room for them in a moment, and charges whose
+//     patience ended during the write, if nothing was read: they wait for a batch
+//     that reads. Answers come last, because a refusal may rest on a charge
+//     before it in the batch, which counts only once it is written.
 //
-// If the write meets a conflict, another replica was first. Every entry is judged again
-// on what that wrote, seen or read, and at once, because its turn lasts only until that
-// replica writes again. If the write fails, every entry is judged again on a live state,
-// once that can be read, for three seconds at most.
+// If the write meets a conflict, another replica was first. Every entry is judged
+// again on the ledger that the other replica wrote, seen or read, and at once,
+// because its turn lasts only until that replica writes again. If the write
+// fails, every entry is judged again on a live state, once that can be read, for
+// three seconds at most.
 func (m *Machine) goOn() {
 	b := m.work
 	if b.isCalling() {
@@ -150,7 +153,7 @@ func (m *Machine) goOn() {
 		b.phase = observing
 		m.settling.begin(m.now)
 		if b.base.void() || m.known.snapshot.Version.After(b.base.Version) {
-			m.settling.weigh(m.now, true) // this batch doesn't settle what is stored by now
+			m.settling.weigh(m.now, true) // this batch doesn't settle the ledger that is stored by now
 		}
 		m.emit(Observe{Ledger: m.escrow.with(b.base.State)})
 	default:
@@ -158,8 +161,8 @@ func (m *Machine) goOn() {
 	}
 }
 
-// rests reports whether a batch waits for a time that has not come. One that awaits another replica's escrow
-// goes on as soon as anything newer is known.
+// rests reports whether a batch waits for a time that has not come. A batch that awaits another replica's escrow goes
+// on as soon as anything newer is known.
 func (m *Machine) rests(b *batch) bool {
 	if b.phase == awaiting && (m.known.snapshot.Version.After(b.base.Version) || !m.now.Before(b.restUntil)) {
 		b.phase, b.began = ready, m.now
@@ -170,7 +173,7 @@ func (m *Machine) rests(b *batch) bool {
 	return (b.phase == resting || b.phase == awaiting) && m.now.Before(b.restUntil)
 }
 
-// giveUp ends a batch of which nobody needs anything more, or that nobody answers for.
+// giveUp ends a batch that has nothing left to do, or whose machine has ended.
 func (m *Machine) giveUp(b *batch) {
 	for _, entry := range b.entries {
 		m.fail(entry, ErrEnded)
@@ -205,14 +208,14 @@ func (b *batch) isCalling() bool {
 
 func (b *batch) isEmpty() bool { return len(b.entries) == 0 && !b.settles && !b.records }
 
-// drop leaves out what nobody needs any more.
+// drop removes the entries that are over.
 func (m *Machine) drop(b *batch) {
 	b.entries = slices.DeleteFunc(b.entries, func(e *entry) bool { return e.isOver(m.now) })
 }
 
-// conclude answers the batch, or parks its charges. If the ledger was read live for a refusal, charges whose
-// patience ends within the next pace are refused on the same read. Without a read, those whose patience ended
-// while the batch was written wait for one: nobody has looked whether they were judged by the spec that there is.
+// conclude answers the batch, or parks its charges. If the ledger was read live for a refusal, charges whose patience
+// ends within the next pace are refused on the same read. Without a read, charges whose patience ended during the write
+// wait for one: they may not have been judged by the newest spec.
 func (m *Machine) conclude(b *batch) {
 	due := m.now
 	if b.age == live {

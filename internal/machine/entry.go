@@ -33,7 +33,7 @@ type entry struct {
 	pending ledger.Decision
 }
 
-// kind is what an entry does.
+// kind is the action of an entry.
 type kind int
 
 const (

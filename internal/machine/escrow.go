@@ -12,8 +12,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// EscrowOptions bound what a Machine grants without a write. Without a Holder it takes no escrow, and
-// asks others for theirs.
+// EscrowOptions bound the grants that a Machine makes without a write. Without a Holder it takes no escrow, and asks
+// others for theirs.
 type EscrowOptions struct {
 	// Holder is this process, for people; UID is its own, and no other's.
 	Holder string
@@ -23,39 +23,41 @@ type EscrowOptions struct {
 	// Recall is how long the holder of another escrow is waited for, from when it is known that the ledger
 	// asks for it back. It is longer than Life: then nothing is granted from it any more.
 	Recall time.Duration
-	// Every is the time between two writes that record what was granted.
+	// Every is the time between two writes that record grants.
 	Every time.Duration
 	// Busy is how many charges in that time make an escrow worth a write.
 	Busy int
-	// Parts: all escrows together hold at most one part in so many of what is free.
+	// Parts: all escrows together hold at most one part in so many of the free
+	// amounts.
 	Parts int64
 }
 
-// maxUnrecorded bounds the bytes of what is granted and not recorded. A ledger may be larger than
-// ledger.MaxBytes by as much for each replica.
+// maxUnrecorded bounds the bytes of grants that are not recorded. A ledger may be larger than ledger.MaxBytes by as
+// much for each replica.
 const maxUnrecorded = ledger.MaxBytes / 16
 
-// escrow is what the machine grants from without a write.
+// escrow has the room that the machine grants from without a write.
 type escrow struct {
 	options EscrowOptions
 	// key is of the escrow that is held, or taken next.
 	key ledger.Key
-	// granted is what was granted from it and isn't recorded yet, as far as is known.
+	// granted has the grants from it that aren't recorded yet, as far as is
+	// known.
 	granted []ledger.Reservation
 	// bytes is the size of that.
 	bytes int
 	// until is when nothing more is granted.
 	until time.Time
-	// written is when the last write began that recorded what was granted.
+	// written is when the last write that recorded grants began.
 	written time.Time
-	// notBefore is when the next escrow may be taken, and number is that of the one that was tried last.
+	// notBefore is when the next escrow may be taken, and number is the number of the last attempt.
 	notBefore time.Time
 	number    int
-	// local is the known ledger with what was granted since; nil if it must be made. It is of
-	// version localOf.
+	// local is the known ledger with the grants since; nil if it must be made. It is of version localOf.
 	local   *ledger.Draft
 	localOf Version
-	// flight is what the write under way makes of the escrow; nil if it leaves it as it is.
+	// flight is the change of escrow in the write under way; nil if there is
+	// none.
 	flight *flight
 	// limits and expiry are those of the newest charge that was granted.
 	limits ledger.Limits
@@ -67,7 +69,7 @@ type escrow struct {
 	recalls ledger.Ages
 }
 
-// flight is a write that records what was granted and takes the next escrow.
+// flight is a write that records grants and takes the next escrow.
 type flight struct {
 	recorded map[ledger.Key]bool
 	// next is the escrow that is taken; zero for none.
@@ -108,7 +110,7 @@ func (m *Machine) spend(id RequestID, charge ledger.Charge, probe bool) bool {
 	return true
 }
 
-// spendQueued grants what has come while an escrow was being taken.
+// spendQueued grants the charges that arrived while an escrow was being taken.
 func (m *Machine) spendQueued() {
 	if m.charges == 0 || m.escrow.isOff() {
 		return
@@ -149,8 +151,8 @@ func (e *escrow) localise(known Snapshot) {
 	}
 }
 
-// due returns when the ledger must be written for the escrow's sake. What was granted
-// from an escrow of a ledger that is lost is recorded once there is one again.
+// due returns when the ledger must be written for the escrow's sake. Grants from
+// an escrow of a lost ledger are recorded once there is one again.
 func (e *escrow) due(now time.Time, known Snapshot, life life) time.Time {
 	if e.isOff() || known.void() {
 		return never
@@ -176,7 +178,7 @@ func (e *escrow) isHeld(base ledger.State) bool {
 	return holds || len(e.granted) > 0
 }
 
-// with returns a ledger with what was granted.
+// with returns a ledger with the grants.
 func (e *escrow) with(base ledger.State) ledger.State {
 	if len(e.granted) == 0 {
 		return base
@@ -186,7 +188,7 @@ func (e *escrow) with(base ledger.State) ledger.State {
 	return draft.State()
 }
 
-// record puts what was granted in place of the escrow.
+// record puts the grants in place of the escrow.
 func (e *escrow) record(draft *ledger.Draft) {
 	draft.Return(e.key)
 	for _, granted := range e.granted {
@@ -194,8 +196,8 @@ func (e *escrow) record(draft *ledger.Draft) {
 	}
 }
 
-// take reserves the next escrow in a draft that already records what was granted. It takes none unless may is
-// true and enough was granted lately. The same write grants the charges.
+// take reserves the next escrow in a draft that already records the grants. It takes none unless may is true and enough
+// was granted lately. The same write grants the charges.
 func (e *escrow) take(now time.Time, draft *ledger.Draft, charges []ledger.Charge, may bool) *flight {
 	made := &flight{recorded: map[ledger.Key]bool{}, began: now, until: now.Add(e.options.Life)}
 	for _, granted := range e.granted {
@@ -246,7 +248,7 @@ func (e *escrow) forget() { e.granted, e.bytes, e.until, e.local = nil, 0, time.
 // records reports whether a write has something in it that was granted from escrow.
 func (f *flight) records() bool { return f != nil && len(f.recorded) > 0 }
 
-// cancel takes back what was granted, and reports whether the ledger can't have it.
+// cancel takes a grant back, and reports whether the ledger can't have it.
 func (e *escrow) cancel(key ledger.Key, known *known) bool {
 	at := slices.IndexFunc(e.granted, func(one ledger.Reservation) bool { return one.Key() == key })
 	if at < 0 {

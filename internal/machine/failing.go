@@ -15,10 +15,11 @@ const (
 	// firstRest and longestRest bound the pauses between calls that fail. Each pause is
 	// twice as long as the one before.
 	firstRest, longestRest = 2 * time.Millisecond, time.Second
-	// triedFor is how long a batch is tried whose calls fail. Those who wait must hear of
-	// it before their own time is up.
+	// triedFor is how long a batch is tried whose calls fail. Callers must hear
+	// of it before their own time is up.
 	triedFor = 3 * time.Second
-	// releasedFor is how long it is tried to release what a batch may have reserved.
+	// releasedFor is how long the machine tries to release the reservations that
+	// a batch may have made.
 	releasedFor = 30 * time.Second
 )
 
@@ -34,8 +35,8 @@ func (m *Machine) failed(b *batch, err error) {
 	b.phase, b.restUntil = resting, earlier(m.now.Add(m.rest), until)
 }
 
-// abandonBatch answers everybody who waits, and leaves to later batches what must be done
-// all the same.
+// abandonBatch answers every caller, and leaves to later batches the work that
+// must be done all the same.
 func (m *Machine) abandonBatch(b *batch, err error) {
 	m.failBatch(b, err)
 	for _, entry := range b.entries {
@@ -48,21 +49,22 @@ func (m *Machine) abandonBatch(b *batch, err error) {
 	}
 }
 
-// failBatch answers everybody who waits, and releases what may have been reserved for them.
+// failBatch answers every caller, and releases the reservations that the batch
+// may have made for them.
 func (m *Machine) failBatch(b *batch, err error) {
 	m.work = nil
 	for _, entry := range b.entries {
 		m.fail(entry, err)
-		// That of a caller who has gone is released already.
+		// If the caller has gone, its reservation is released already.
 		if entry.doubtful && entry.reserves() && !entry.abandoned {
 			m.release(entry.charge.Reservation.Key(), m.now.Add(releasedFor))
 		}
 	}
 }
 
-// rejected takes it that the API server won't store what is in a write. It has stored
-// nothing. If the batch also settles, it is tried again without the settle. Otherwise it is
-// halved until the entry that is to blame fails alone.
+// rejected is called when the API server won't store the content of a write. It
+// has stored nothing. If the batch also settles, it is tried again without the
+// settle. Otherwise it is halved until the entry that is to blame fails alone.
 func (m *Machine) rejected(b *batch, err error) {
 	settled := b.count != nil
 	if settled {
@@ -93,7 +95,7 @@ func (m *Machine) rejected(b *batch, err error) {
 	}
 }
 
-// rejectedRecord finds out whether what was granted from escrow is to blame: it is tried without anything else.
+// rejectedRecord finds out whether the grants from escrow are to blame: it tries to write them without anything else.
 func (m *Machine) rejectedRecord(b *batch, err error) {
 	m.emit(Failed{Err: err})
 	m.settling.weigh(m.now, true)

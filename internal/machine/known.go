@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// known is what the machine knows of the stored ledger. It is only a guess at what is
-// stored; the compare-and-swap tells.
+// known is the machine's knowledge of the stored ledger. It is only a guess at
+// the stored version; the compare-and-swap decides.
 type known struct {
 	// snapshot is the newest ledger seen.
 	snapshot Snapshot
@@ -20,11 +20,11 @@ type known struct {
 	// seen is the version that foreign was last set for, which may turn out to be
 	// this process's own: a watch may be faster than a reply.
 	seen Version
-	// before is what foreign was before that.
+	// before is the value of foreign before that.
 	before time.Time
 	doubt  doubt
-	// gone: since the call under way began, a watch has shown that there is no ledger.
-	// Whatever the call returns may be of before that.
+	// gone: since the call under way began, a watch has shown that there is no
+	// ledger. The reply to the call may be of a ledger from before that.
 	gone bool
 }
 
@@ -36,7 +36,7 @@ const (
 	none doubt = iota
 	// unwritten: the ledger was read since. The write may still happen, until a later one succeeds.
 	unwritten
-	// unread: the snapshot may lack what this process itself has stored.
+	// unread: the snapshot may lack this process's own writes.
 	unread
 )
 
@@ -90,12 +90,12 @@ func (k *known) other(version Version, now time.Time) {
 
 func (k *known) contended(now time.Time) bool { return now.Sub(k.foreign) < contendedFor }
 
-// learn takes what a live read returned, unless something newer was seen since the
-// read. The read began when the machine knew version asked.
+// learn takes the result of a live read, unless something newer was seen since
+// the read. The read began when the machine knew version asked.
 //
-// A live read never returns less than was known when it began, unless the object was
-// deleted and created again. If it does, somebody restored the store from a backup:
-// that is an error, but what is stored is what counts.
+// A live read never returns less than was known when it began, unless the object
+// was deleted and created again. If it does, the store was restored from a
+// backup: that is an error, but the stored ledger counts.
 func (k *known) learn(live Snapshot, asked Version) error {
 	k.doubt = min(k.doubt, unwritten)
 	live.Spec = nil // true when it was read, and not for later batches

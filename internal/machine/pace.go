@@ -8,7 +8,7 @@ import "time"
 // never is after everything.
 var never = time.Unix(1<<40, 0) //nolint:gochecknoglobals // a constant, which Go has no literal for
 
-// situation is what decides when the next batch is due.
+// situation has the facts that decide when the next batch is due.
 type situation struct {
 	now time.Time
 	// lastBatch is when the last batch began or, where others write too, ended;
@@ -23,7 +23,7 @@ type situation struct {
 	settle need
 	// freed: the settle frees something, far from every limit.
 	freed bool
-	// records: the ledger must be written for the sake of what was granted without a write.
+	// records: the ledger must be written, because charges were granted without a write.
 	records bool
 	// parked: charges wait for room; the first of them must be answered at patience.
 	parked   bool
@@ -36,11 +36,12 @@ type situation struct {
 
 // nextBatch returns when the next batch is due; never, if nothing waits.
 //
-// It keeps batches apart under load, and lets nobody wait for nothing. A client that
-// charges one object after the other comes back soon after a batch was answered: when
-// as many charges wait as the last batch had, nobody else is expected, and the batch is
-// due, though not sooner than its size allows. An edit or an urgent settle may make
-// room for another replica's charges; it is due at half the pace.
+// It keeps batches apart under load, and makes no charge wait without a reason. A
+// client that charges one object after the other comes back soon after a batch
+// was answered: when as many charges wait as the last batch had, no more are
+// expected, and the batch is due, though not sooner than its size allows. An edit
+// or an urgent settle may make room for another replica's charges; it is due at
+// half the pace.
 //
 // If another replica writes too, the pause between batches of charges is twice as long, so
 // that both write the ledger no more often than one alone. Edits and settles keep their own

@@ -9,15 +9,15 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// settling is what there is to settle, as far as this machine knows.
+// settling has the machine's knowledge of work for a settle.
 type settling struct {
 	// at is when a settle is weighed next: the count or the ledger has changed since the last time. Zero for never.
 	at time.Time
 	// last is when the count was last asked for.
 	last time.Time
-	// freed: an object went since the count was asked for. An object that nobody was asked about may take its
-	// place, and leave the sums equal. That must be in the ledger before a new leader, which may not have
-	// seen it, settles.
+	// freed: an object went since the count was asked for. An object that was stored without a request may take its
+	// place, and leave the sums equal. That must be in the ledger before a new leader, which may not have seen it,
+	// settles.
 	freed bool
 	need  need
 	untaken
@@ -74,7 +74,7 @@ func (u *untaken) lacks(now time.Time, why error) {
 	}
 }
 
-// took notes what a settle by a count left out.
+// took notes the parts of a count that a settle left out.
 func (u *untaken) took(now time.Time, why error) {
 	if why != nil {
 		u.lacks(now, why)
@@ -132,9 +132,9 @@ func (s *settling) weighBy(at time.Time) {
 	}
 }
 
-// weighAgain has a settle weighed again after behindEvery, because the count was behind
-// the ledger. What the count still has to see may concern no quota. Then no event tells
-// that it has caught up.
+// weighAgain has a settle weighed again after behindEvery, because the count was
+// behind the ledger. The changes that the count still has to see may concern no
+// quota. Then no event shows that it has caught up.
 func (s *settling) weighAgain(now time.Time) { s.weighBy(now.Add(behindEvery)) }
 
 // isToWeigh reports whether a settle must be weighed now. An urgent one needs no weighing.
@@ -152,14 +152,14 @@ func (s *settling) weighAt() time.Time {
 // isDue reports whether a batch settles, too.
 func (s *settling) isDue() bool { return s.need != nothing || !s.at.IsZero() }
 
-// classify notes how long a settle may wait that changes something. Far from every limit, what is free is
-// wanted by few; freed, something went since a count was asked for.
+// classify notes how long a settle may wait that changes something. Far from every limit, few charges want the free
+// room; freed, something went since a count was asked for.
 func (s *settling) classify(weight ledger.Weight, freed bool) {
 	switch {
 	case weight.Far && !weight.Frees && !freed:
 		s.need = idle
 	case weight.Far:
-		s.need, s.freed = lazy, true // what takes its place meanwhile doesn't put it off
+		s.need, s.freed = lazy, true // an object that takes its place meanwhile doesn't put it off
 	case !freed && weight.Waits:
 		s.need = lazy
 	default:
