@@ -14,6 +14,7 @@ import (
 	kubeadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/clock"
 
+	"github.com/sharedquota/shared-quota-operator/internal/admission"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -48,6 +49,20 @@ type outcome struct {
 // waiver names quotas that can't decide and let the request pass. Of some, the judgement is waived, and of others the
 // charge, because their ledgers can't hold it.
 type waiver struct{ judgement, charge map[string]bool }
+
+type waives interface {
+	of(limits ledger.Limits) admission.Waived
+}
+
+func (w waiver) of(limits ledger.Limits) admission.Waived {
+	switch {
+	case w.charge[limits.Name]:
+		return admission.Entirely
+	case w.judgement[limits.Name]:
+		return admission.Judgement
+	}
+	return 0
+}
 
 // decideInTime decides. If nothing can come of it but that the request is admitted, that doesn't take long, however slowly
 // the API server answers. What is learned meanwhile counts: a quota that was set to Deny gets the whole time.

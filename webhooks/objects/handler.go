@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	rules "github.com/sharedquota/shared-quota-operator/internal/admission"
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
@@ -188,7 +189,7 @@ func (h *Handler) missing(namespace string, denied ledger.Denied) string {
 // may be none, and charges all of them or none.
 func (h *Handler) charge(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, covered namespaces.Covered,
-	waived waiver,
+	waived waives,
 ) outcome {
 	quotas := make([]evaluation.Quota, 0, len(covered.Definitions))
 	for i := range covered.Definitions {
@@ -214,7 +215,7 @@ func (h *Handler) charge(
 
 // reserve charges the ledgers.
 func (h *Handler) reserve(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, waived waiver,
+	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, waived waives,
 ) outcome {
 	charges, refused, err := h.chargesOf(request, attributes, charged, waived)
 	if refused != nil || err != nil {
@@ -244,7 +245,7 @@ func (h *Handler) reserve(
 
 // chargesOf returns what the ledgers are charged, or the refusal of a quota that can't be charged.
 func (h *Handler) chargesOf(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, waived waiver,
+	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, waived waives,
 ) ([]ledger.Charge, ledger.Decision, error) {
 	held, err := reservation(request, attributes, h.Clock.Now().Add(h.ReservationTTL))
 	if err != nil {
@@ -252,10 +253,11 @@ func (h *Handler) chargesOf(
 	}
 	charges := make([]ledger.Charge, 0, len(charged.amounts))
 	for _, charge := range charged.amounts {
-		if len(charge.Amounts) == 0 || waived.charge[charge.Quota] {
+		quota := named(charged.covered.Definitions, charge.Quota)
+		waived := waived.of(quota.Limits)
+		if len(charge.Amounts) == 0 || waived == rules.Entirely {
 			continue
 		}
-		quota := named(charged.covered.Definitions, charge.Quota)
 		if refused, isInvalid := invalid(quota, charge.Amounts); isInvalid {
 			return nil, refused, nil
 		}
@@ -263,7 +265,7 @@ func (h *Handler) chargesOf(
 		charges = append(charges, ledger.Charge{
 			Limits: quota.Limits, Reservation: held, Knowledge: charged.covered.Of(charge.Quota), MaxDoubtful: h.MaxDoubtful,
 			Admits:   quota.Enforcement.AdmitsUnavailable(h.AdmitByDefault),
-			Unjudged: waived.judgement[charge.Quota],
+			Unjudged: waived == rules.Judgement,
 		})
 	}
 	return charges, nil, nil

@@ -1,0 +1,39 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admission decides what a replica does next for one request, until it answers. Next is a pure function of the
+// Facts: it knows no clock, client, context, goroutine, lock or log, nor the cost of a request. Its caller is a loop:
+//
+//	for facts := (admission.Facts{}); ; {
+//		facts.Now, facts.Over, facts.Lenient = …
+//		switch action := admission.Next(facts); action.Do {
+//		case admission.Look:
+//			quotas, err := the quotas that cover the namespace, as action.Look says
+//			facts.Looked(action, quotas, err)
+//		case admission.Charge:
+//			outcome := charge facts.Covering, except for action.Waivers
+//			facts.Charged(action, outcome, clock.Now())
+//		case admission.Check:
+//			facts.Last, facts.Unwritten = action, why the ledger of action.Quota can't be written
+//		case admission.Wait:
+//			facts.Last = action, at action.Until
+//		case admission.Answer:
+//			return the last outcome
+//		}
+//	}
+//
+// webhooks/objects runs it with the API server, and internal/simulation with a model of it.
+//
+//	Look ──► Charge ──────────────── granted ─────────────────────────────────► Answer
+//	 ▲        │   ▲                                                               ▲
+//	 │ (Wait) ▼   └─ Charge with a Waiver ◄─ yes ─ does the quota admit then? ─ no ─┘
+//	 └─ not granted ─ neither a look nor time changes it ──────────┘
+//
+// Invariants:
+//
+//   - only a Granted outcome admits a request. It is answered at once;
+//   - a refusal rests on a look that was made after the charge, unless the request's time is over;
+//   - a Waiver holds for one version of a quota's spec, and follows a live look at that spec.
+//
+// Exactness rests on none of the times: they are policy.
+package admission
