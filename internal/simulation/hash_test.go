@@ -76,8 +76,8 @@ func (h *hashing) fields(v reflect.Value) {
 	for i := range v.NumField() {
 		switch v.Type().String() + "." + v.Type().Field(i).Name {
 		case "time.Time.loc", "resource.Quantity.s", "ledger.State.index", "ledger.Observation.Seen",
-			"coverage.quotas.define", "coverage.quotas.edition", "coverage.quotas.growth", "coverage.quota.definition",
-			"coverage.namespace.covered", "coverage.namespace.labels", "coverage.Search.memory",
+			"namespaces.quotas.define", "namespaces.quotas.edition", "namespaces.quotas.growth", "namespaces.quota.definition",
+			"namespaces.namespace.covered", "namespaces.namespace.labels", "namespaces.Search.memory",
 			"machine.Machine.effects", "machine.Machine.now", "machine.Machine.options":
 		default:
 			h.value(v.Field(i))
