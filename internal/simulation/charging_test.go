@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/admission"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
@@ -16,7 +17,10 @@ import (
 // charge charges all quotas that cover the namespace, or none.
 func (r *request) charge() {
 	w := r.world
-	r.charging = charging{}
+	r.charging, r.passed = charging{}, [maxQuotas]bool{}
+	for i := range r.knowledge {
+		r.knowledge[i].Asks = r.action.Asks
+	}
 	expiry := r.replica.stamp(w.life())
 	// As package driver does: quotas that only advise come last.
 	inOrder := slices.SortedStableFunc(slices.Values(r.covering), func(a, b definition.Definition) int {
@@ -32,8 +36,8 @@ func (r *request) charge() {
 	for _, covering := range inOrder {
 		limits := covering.Limits
 		q := slices.Index(w.vocabulary.quotas[:], limits.Name)
-		amounts := masked(q, r.rise)
-		if amounts == (figures{}) || r.passed[q] {
+		amounts, waived := masked(q, r.rise), r.action.Waivers.Of(limits.Basis)
+		if r.passed[q] = waived == admission.Entirely; amounts == (figures{}) || r.passed[q] {
 			continue
 		}
 		if w.mutation.enforcesAll {
@@ -49,10 +53,11 @@ func (r *request) charge() {
 				From: w.from(r), Attempt: r.attempt, Amounts: w.list(amounts), Expiry: expiry,
 			},
 			Knowledge: namespaces.Covered{Definitions: r.covering, Knowledge: r.knowledge}.Of(limits.Name), MaxDoubtful: 100,
+			Unjudged: waived == admission.Judgement,
 		})
 	}
 	if len(r.charging.charges) == 0 {
-		r.stage = stageReply
+		r.decided(machine.Answer{Decision: ledger.Granted{}})
 		return
 	}
 	patience := options().Patience
@@ -113,12 +118,14 @@ func (r *request) charged() {
 	c := &r.charging
 	answer := c.reply.answer
 	if answer.Err != nil && c.charges[c.at].Limits.Advisory {
-		r.pass(c.quotas[c.at]) // as driver.Group does
+		r.cannotDecide(answer.Err) // as driver.Group takes it
+		r.passed[c.quotas[c.at]] = true
 		answer.Decision, answer.Err = ledger.Granted{}, nil
 	}
 	decision, granted := answer.Decision.(ledger.Granted)
 	if len(decision.Remarks) > 0 {
 		r.world.counts.remarked++
+		r.passed[c.quotas[c.at]] = r.passed[c.quotas[c.at]] || !c.probing && !r.isReserved(c.quotas[c.at])
 	}
 	switch {
 	case granted && c.at+1 < len(c.charges):
@@ -138,6 +145,12 @@ func (r *request) charged() {
 		}
 		r.decided(answer)
 	}
+}
+
+// isReserved reports whether all of it is reserved in a quota's ledger. What nobody could judge may not be.
+func (r *request) isReserved(q int) bool {
+	granted := r.granted[q]
+	return granted != nil && r.world.amounts(granted.snapshot.State.Reservations[r.key()].Amounts) == masked(q, r.rise)
 }
 
 // release gives back the first charges.

@@ -174,6 +174,19 @@ func (w *world) isMember(n, q int, uid types.UID, since uint64) bool {
 	return current != nil && current.uid == uid && w.selected[n][q] != 0 && w.joined[n][q] <= since
 }
 
+// believed is how long a live read of a namespace serves for denials.
+const believed = 5 * time.Second
+
+// wasMember reports whether a namespace has been a quota's at this time, or later.
+func (w *world) wasMember(n, q int, at time.Time) (member bool) {
+	for _, change := range w.namespaces.changes {
+		if change.key == n {
+			member = change.value != nil && change.value.labels>>q&1 == 1 || member && change.at.After(at)
+		}
+	}
+	return member
+}
+
 // checkCommit judges the commit of an admitted object: it must not take what lives above
 // the limit, but for what nobody was asked about and the ledger that granted it did not
 // include.
@@ -278,6 +291,9 @@ func (w *world) checkRefusal(r *request, decision ledger.Decision) {
 		w.enforces(q)
 		if w.enforced[q] < r.revision {
 			w.failf("request %d was denied by quota %s, which only audits", r.id, decision.Quota)
+		}
+		if !w.wasMember(r.namespace, q, r.begun.Add(-believed)) {
+			w.failf("request %d was denied by quota %s, which its namespace had left before", r.id, decision.Quota)
 		}
 		if !w.shape.calm {
 			return

@@ -4,8 +4,9 @@
 // Package simulation simulates a cluster around the operator's machines. All of it is in
 // tests, runs in one goroutine, and is decided by a seed.
 //
-// Real are the machines with the ledgers' arithmetic, the leader's count with its evaluators, and
-// the front end's index of quotas and namespaces with its search. Modelled are:
+// Real are the machines with the ledgers' arithmetic, the leader's count with its evaluators, and the
+// front end's decisions (package admission) and its index of quotas and namespaces with its search.
+// Modelled are:
 //
 //   - the API server: one order of revisions over namespaces, quotas, ledgers, objects and
 //     the webhook configuration; its own views of namespaces and of the configuration, which
@@ -27,8 +28,8 @@
 //     are wrong by up to an hour, jump, or stand still.
 //
 // Not modelled are ledgers that are edited with a right checksum, entries that are not exact, warnings,
-// scopes, changes of selectors, forged requests, dry runs, and objects that are stored in a
-// namespace after it was deleted.
+// quotas that admit requests while nobody can decide, scopes, changes of selectors, forged requests,
+// dry runs, and objects that are stored in a namespace after it was deleted.
 //
 // # The check
 //
@@ -55,6 +56,8 @@
 // In a cluster that is left alone, no request is denied what has been free for 400 ms, and
 // none is left undecided. Free is what neither lives nor is reserved for a request that has
 // not been stored; a request that failed holds its room until it expires, as documented.
+//
+// No quota denies a request if the namespace had left it more than five seconds before.
 //
 // What a front end finds of a namespace must be as new as the question's epoch, and as what it
 // says to have seen of namespaces.

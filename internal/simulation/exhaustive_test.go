@@ -257,8 +257,9 @@ func (w *world) hash(seed maphash.Seed) uint64 {
 		}
 	}
 	for _, request := range w.requests {
-		add(request.id, request.status, request.stage, request.left, request.search, request.next, request.read, request.again, request.refused, request.knowledge,
-			request.until, request.patience, request.charging.at, request.charging.probing, request.limit)
+		add(request.id, request.status, request.stage, request.left, request.search, request.step, request.read, request.knowledge,
+			request.facts.Last, request.facts.Outcome, request.facts.Again, request.facts.Patience, request.facts.Waivers,
+			request.until, request.charging.at, request.charging.probing, request.limit)
 	}
 	for _, edit := range w.edits {
 		add(edit.id, edit.stage, edit.revision, edit.tries)

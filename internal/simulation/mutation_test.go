@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sharedquota/shared-quota-operator/internal/admission"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -59,6 +60,9 @@ type mutation struct {
 	noRecall bool
 	// dropsEscrows: the escrow of a replica that is gone is dropped at its end.
 	dropsEscrows bool
+	// deniesUnseen: a denial is answered without a look at the namespace. impatient: nothing that needs time is waited for.
+	// waivesAll: a quota that can't decide is waived though it refuses.
+	deniesUnseen, impatient, waivesAll bool
 	// noModeFence: a fence binds nobody for whom the limits only advise.
 	noModeFence bool
 	// enforcesAll: limits that only advise are enforced.
@@ -99,6 +103,23 @@ const (
 	fences
 	escrowed
 )
+
+// admit changes what a front end does next.
+func (m mutation) admit(r *request, next admission.Action) admission.Action {
+	undecided, isUndecided := r.facts.Outcome.Decision.(ledger.Undecided)
+	switch {
+	case m.deniesUnseen && next.Look == admission.Namespace, m.impatient && next.Do == admission.Wait:
+		return admission.Action{}
+	case m.waivesAll && isUndecided && next.Do == admission.Answer:
+		for _, quota := range r.facts.ChargedTo {
+			if quota.Name == undecided.Quota {
+				waiver := admission.Waiver{Quota: quota.Basis, Waived: admission.Entirely}
+				return admission.Action{Do: admission.Charge, Waivers: append(slices.Clone(r.facts.Waivers), waiver)}
+			}
+		}
+	}
+	return next
+}
 
 // know changes what a front end says that it knows of namespaces.
 func (m mutation) know(r *request) {

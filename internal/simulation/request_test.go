@@ -9,16 +9,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sharedquota/shared-quota-operator/internal/admission"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
-)
-
-const (
-	countWait = 3 * time.Second
-	countPoll = 50 * time.Millisecond
 )
 
 // status is what the API server knows of a request.
@@ -72,25 +68,21 @@ type request struct {
 	limitOf [maxQuotas]types.UID
 	// granted is the ledger in which it was reserved last.
 	granted [maxQuotas]*stored
-	// passed are quotas that couldn't decide, and refuse nothing.
+	// passed are quotas in which nothing was reserved by the last charge, because they couldn't decide, and refuse nothing.
 	passed [maxQuotas]bool
 
+	facts    admission.Facts
+	action   admission.Action
 	stage    stage
 	until    time.Time
 	search   namespaces.Search
-	next     namespaces.Step
+	step     namespaces.Step
 	read     read
 	covering []definition.Definition
 	// knowledge is, for each of covering, what was known of namespaces, and saw up to where the watch had shown them.
 	knowledge []ledger.Knowledge
 	saw       uint64
-	// again: a charge was not granted, and refused is why. It is tried again until
-	// patience.
-	again    bool
-	asks     bool
-	refused  ledger.Decision
-	patience time.Time
-	charging charging
+	charging  charging
 }
 
 // read is a live read.
@@ -131,7 +123,40 @@ func (r *request) arrive() {
 		r.fail("nobody is ready")
 		return
 	}
-	r.cover(0)
+	r.next()
+}
+
+// next does what package admission says, as webhooks/objects does.
+func (r *request) next() {
+	r.facts.Now = r.replica.now()
+	switch r.action = r.world.mutation.admit(r, admission.Next(r.facts)); r.action.Do {
+	case admission.Look:
+		r.look()
+	case admission.Charge:
+		r.charge()
+	case admission.Wait:
+		r.stage, r.until = stagePause, r.action.Until
+	default:
+		r.answer()
+	}
+}
+
+// look finds the quotas that cover the namespace.
+func (r *request) look() {
+	name, memory := r.world.vocabulary.namespaces[r.namespace], r.replica.memory
+	switch r.action.Look {
+	case admission.Namespace:
+		r.search = memory.CoverNow(r.question(), name, namespaces.LookNamespace)
+	case admission.Specs:
+		r.cannotDecide(r.facts.Outcome.Decision)
+		fallthrough
+	case admission.Quotas:
+		r.search = memory.CoverNow(r.question(), name, namespaces.LookQuotas)
+	default:
+		r.cover(name)
+		return
+	}
+	r.advance()
 }
 
 // question is what the front end takes the API server to have asked.
@@ -146,9 +171,9 @@ func (r *request) question() webhookconfig.Question {
 	return asked
 }
 
-// cover finds out which quotas cover the namespace.
-func (r *request) cover(atLeast uint64) {
-	name, mutation := r.world.vocabulary.namespaces[r.namespace], r.world.mutation
+// cover finds them in memory, unless that may be old.
+func (r *request) cover(name string) {
+	atLeast, mutation := r.action.AtLeast, r.world.mutation
 	if mutation.noLook {
 		atLeast = 0
 	}
@@ -162,14 +187,9 @@ func (r *request) cover(atLeast uint64) {
 	r.advance()
 }
 
-func (r *request) coverNow(look namespaces.Look) {
-	r.search = r.replica.memory.CoverNow(r.question(), r.world.vocabulary.namespaces[r.namespace], look)
-	r.advance()
-}
-
 // advance goes on with the search.
 func (r *request) advance() {
-	switch r.next = r.search.Next(r.replica.now()); r.next {
+	switch r.step = r.search.Next(r.replica.now()); r.step {
 	case namespaces.Done:
 		r.covered(r.search.Covered())
 	case namespaces.WaitForQuotas:
@@ -231,19 +251,17 @@ func (r *request) goOn() {
 	case stageCatchUp:
 		r.advance()
 	case stageRead:
-		if r.read.failed || r.next == namespaces.ReadNamespace && r.read.namespace == nil {
-			r.refuse(nil)
-			return
-		}
-		if !r.learn() {
-			r.refuse(nil)
+		if r.read.failed || r.step == namespaces.ReadNamespace && r.read.namespace == nil || !r.learn() {
+			r.facts.Looked(r.action, nil, errLost)
+			r.next()
 			return
 		}
 		r.advance()
 	case stageCharge:
 		r.charged()
 	case stagePause:
-		r.lookAgain()
+		r.facts.Last = r.action
+		r.next()
 	default:
 	}
 }
@@ -251,7 +269,7 @@ func (r *request) goOn() {
 // learn takes what was read. It reports false if the namespace is gone.
 func (r *request) learn() bool {
 	w, memory := r.world, r.replica.memory
-	switch r.next {
+	switch r.step {
 	case namespaces.ReadNamespace:
 		if w.mutation.trustsLooks {
 			r.replica.trusted[r.trust()] = r.replica.now()
@@ -281,70 +299,33 @@ func (r *request) learn() bool {
 
 // covered goes on with the quotas that cover the namespace.
 func (r *request) covered(found namespaces.Covered) {
-	before := r.covering
 	r.covering, r.knowledge = found.Definitions, found.Knowledge
-	if r.asks {
-		found.Ask()
-	}
 	r.saw = r.replica.saw()
 	r.world.checkCovered(r)
 	r.world.mutation.know(r)
-	if _, denied := r.refused.(ledger.Denied); r.again && denied && sameLimits(before, r.covering) {
-		r.refuse(r.refused)
-		return
+	quotas := make([]admission.Quota, 0, maxQuotas)
+	for _, covering := range r.covering {
+		quotas = append(quotas, admission.Quota{Name: covering.Limits.Name, Basis: covering.Limits.Basis, Advisory: covering.Limits.Advisory})
 	}
-	r.charge()
+	r.facts.Looked(r.action, quotas, nil)
+	r.next()
 }
 
-func sameLimits(a, b []definition.Definition) bool {
-	return slices.EqualFunc(a, b, func(x, y definition.Definition) bool { return x.Limits.Basis == y.Limits.Basis })
-}
-
-// decided takes the outcome of a charge.
+// decided goes on with the outcome of a charge.
 func (r *request) decided(answer machine.Answer) {
-	_, granted := answer.Decision.(ledger.Granted)
-	switch now := r.replica.now(); {
-	case answer.Err != nil:
-		r.refuse(nil)
-	case granted:
+	outcome := admission.Outcome{Decision: answer.Decision}
+	if answer.Err != nil {
+		outcome = admission.Outcome{Failure: admission.Failed}
+	}
+	r.facts.Charged(r.action, outcome, r.replica.now())
+	r.next()
+}
+
+// answer ends the request, unless it is granted.
+func (r *request) answer() {
+	decision := r.facts.Outcome.Decision
+	if ledger.IsGranted(decision) {
 		r.stage = stageReply
-	case !r.again:
-		r.again, r.refused, r.patience = true, answer.Decision, now.Add(countWait)
-		r.lookAgain()
-	default:
-		r.refused = answer.Decision
-		_, denied := answer.Decision.(ledger.Denied)
-		switch {
-		case now.After(r.patience):
-			r.refuse(answer.Decision)
-		case denied:
-			r.lookAgain()
-		default:
-			r.stage, r.until = stagePause, now.Add(countPoll)
-		}
-	}
-}
-
-// lookAgain makes sure of a decision other than yes.
-func (r *request) lookAgain() {
-	undecided, _ := r.refused.(ledger.Undecided)
-	_, denied := r.refused.(ledger.Denied)
-	switch {
-	case denied:
-		r.coverNow(namespaces.LookNamespace)
-	case undecided.Reason == ledger.StaleNamespaces, undecided.Reason == ledger.NotJoined:
-		r.asks = r.stage == stagePause && undecided.Reason == ledger.NotJoined
-		r.cover(undecided.Members)
-	default:
-		r.coverNow(namespaces.LookQuotas)
-	}
-}
-
-// refuse ends the request; the decision is nil if something failed.
-func (r *request) refuse(decision ledger.Decision) {
-	if q := r.undecidedBy(decision); q >= 0 {
-		r.pass(q)
-		r.charge()
 		return
 	}
 	r.stage = stageNone
@@ -354,24 +335,11 @@ func (r *request) refuse(decision ledger.Decision) {
 	r.fail("refused")
 }
 
-// undecidedBy returns the quota that can't decide and would refuse nothing, as the front end knows it; -1 for none.
-func (r *request) undecidedBy(decision ledger.Decision) int {
-	undecided, ok := decision.(ledger.Undecided)
-	for _, covering := range r.covering {
-		q := slices.Index(r.world.vocabulary.quotas[:], covering.Limits.Name)
-		if ok && covering.Limits.Advisory && covering.Limits.Name == undecided.Quota && !r.passed[q] {
-			return q
-		}
-	}
-	return -1
-}
-
-// pass goes on without a quota: nothing is reserved there.
-func (r *request) pass(q int) {
-	r.passed[q] = true
+// cannotDecide notes that a quota can't decide and is let pass.
+func (r *request) cannotDecide(why any) {
 	r.world.counts.passed++
 	if r.world.shape.calm && r.world.namespaces.newest[r.namespace] != nil {
-		r.world.failf("request %d was not decided by quota %s", r.id, r.world.vocabulary.quotas[q])
+		r.world.failf("request %d was not decided: %v", r.id, why)
 	}
 }
 

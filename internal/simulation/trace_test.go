@@ -146,11 +146,8 @@ func (w *world) describeRequest(id int) string {
 		what += fmt.Sprintf(" asked %v epoch %d", r.asked.quotas, r.asked.epoch)
 	}
 	what += fmt.Sprintf(": status %d stage %d", r.status, r.stage)
-	if r.refused != nil {
-		what += fmt.Sprintf(" not %T", r.refused)
-		if undecided, ok := r.refused.(interface{ reason() string }); ok {
-			what += undecided.reason()
-		}
+	if decision := r.facts.Outcome.Decision; decision != nil {
+		what += fmt.Sprintf(" %T", decision)
 	}
 	return what
 }
