@@ -126,7 +126,7 @@ func (f *Facts) Charged(charge Action, outcome Outcome, now time.Time) {
 	}
 }
 
-// Remarks are to be made on quotas that covered the request and weren't charged.
+// Remarks returns the remarks on quotas that cover the request and weren't charged.
 func (f *Facts) Remarks() []ledger.Remark {
 	var remarks []ledger.Remark
 	for _, waiver := range f.Waivers {

@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	// CountWait is how long a request waits for a quota that is being counted, and Poll how often it looks.
-	CountWait, Poll = 3 * time.Second, 50 * time.Millisecond
+	// CountWait is how long a request waits for a quota that is being counted.
+	CountWait = 3 * time.Second
+	// Poll is how often it looks meanwhile.
+	Poll = 50 * time.Millisecond
 	// AdvisoryWait is how long a request waits for a quota that can't decide and refuses nothing.
 	AdvisoryWait = 500 * time.Millisecond
 	// LenientWait is how long a request waits in all if nothing refuses it: a little longer than package driver waits for
@@ -121,7 +123,7 @@ func (f *Facts) goOn() Action {
 	return Action{}
 }
 
-// begin begins, or begins anew because a quota refuses by now that seemed to refuse nothing.
+// begin begins, also from scratch because a quota refuses by now that seemed to refuse nothing.
 func (f *Facts) begin() Action {
 	begin := Action{Do: Look, Look: Begin}
 	if f.Lenient {

@@ -5,6 +5,9 @@
 // object whose creation or change some quota may limit, charges all quotas that
 // cover the object's namespace, or none, and answers.
 //
+// Package admission says what to look at, to wait for and to charge before a request
+// is answered. Handler.decide does that, and charge.go charges the ledgers.
+//
 // Whatever goes wrong, the answer is a refusal: what isn't granted is not
 // admitted.
 package objects

@@ -6,14 +6,11 @@ package objects
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kubeadmission "k8s.io/apiserver/pkg/admission"
 	quota "k8s.io/apiserver/pkg/quota/v1"
@@ -21,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	rules "github.com/sharedquota/shared-quota-operator/internal/admission"
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
@@ -126,7 +122,7 @@ func (h *Handler) answer(
 	if err != nil {
 		return metrics.Undecodable, admission.Errored(http.StatusBadRequest, err), false
 	}
-	decided := h.decideInTime(ctx, question, request, attributes)
+	decided := h.decide(ctx, question, request, attributes)
 	decision, err := decided.decision, decided.err
 	if lost, isLost := errors.AsType[*apiserver.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
 		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, lost), false
@@ -184,114 +180,6 @@ func (h *Handler) missing(namespace string, denied ledger.Denied) string {
 	}
 	return missingMessage(held, until)
 }
-
-// charge evaluates the request for the quotas that cover its namespace, which
-// may be none, and charges all of them or none.
-func (h *Handler) charge(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, covered namespaces.Covered,
-	waived waives,
-) outcome {
-	quotas := make([]evaluation.Quota, 0, len(covered.Definitions))
-	for i := range covered.Definitions {
-		quotas = append(quotas, covered.Definitions[i].Quota)
-	}
-	amounts, err := h.Evaluators.Charges(attributes, quotas)
-	if err != nil {
-		return outcome{err: unjudged{err}, covered: covered}
-	}
-	if len(amounts) == 0 {
-		return outcome{decision: ledger.Granted{}, covered: covered}
-	}
-	charged := outcome{covered: covered, amounts: amounts}
-	fail, err := h.Natives.admit(ctx, h.Clock, h.Evaluators, attributes, nativePatience(covered))
-	if charged.err = err; err != nil {
-		return charged
-	}
-	if charged = h.reserve(ctx, request, attributes, charged, waived); !charged.granted() {
-		fail()
-	}
-	return charged
-}
-
-// reserve charges the ledgers.
-func (h *Handler) reserve(
-	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, waived waives,
-) outcome {
-	charges, refused, err := h.chargesOf(request, attributes, charged, waived)
-	if refused != nil || err != nil {
-		charged.decision, charged.err = refused, err
-		return charged
-	}
-	if len(charges) == 0 {
-		charged.decision = ledger.Granted{}
-		return charged
-	}
-	if attributes.IsDryRun() {
-		charged.decision, charged.err = h.Charger.Judge(ctx, charges)
-		return charged
-	}
-	fail, err := h.Names.admit(ctx, h.Clock.Now(), request, h.Charger, charges)
-	if charged.err = err; err != nil {
-		return charged
-	}
-	if charged.decision, charged.err = h.Charger.Reserve(ctx, charges); charged.err == nil {
-		charged.err = h.noteRefusal(ctx, request, attributes, charges, charged.decision)
-	}
-	if !charged.granted() {
-		fail()
-	}
-	return charged
-}
-
-// chargesOf returns what the ledgers are charged, or the refusal of a quota that can't be charged.
-func (h *Handler) chargesOf(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, waived waives,
-) ([]ledger.Charge, ledger.Decision, error) {
-	held, err := reservation(request, attributes, h.Clock.Now().Add(h.ReservationTTL))
-	if err != nil {
-		return nil, nil, err
-	}
-	charges := make([]ledger.Charge, 0, len(charged.amounts))
-	for _, charge := range charged.amounts {
-		quota := named(charged.covered.Definitions, charge.Quota)
-		waived := waived.of(quota.Limits)
-		if len(charge.Amounts) == 0 || waived == rules.Entirely {
-			continue
-		}
-		if refused, isInvalid := invalid(quota, charge.Amounts); isInvalid {
-			return nil, refused, nil
-		}
-		held.Amounts = charge.Amounts
-		charges = append(charges, ledger.Charge{
-			Limits: quota.Limits, Reservation: held, Knowledge: charged.covered.Of(charge.Quota), MaxDoubtful: h.MaxDoubtful,
-			Admits:   quota.Enforcement.AdmitsUnavailable(h.AdmitByDefault),
-			Unjudged: waived == rules.Judgement,
-		})
-	}
-	return charges, nil, nil
-}
-
-// named returns the definition of the quota with this name, which is one of them.
-func named(definitions []definition.Definition, name string) *definition.Definition {
-	return &definitions[slices.IndexFunc(definitions, func(d definition.Definition) bool { return d.Quota.Name == name })]
-}
-
-// invalid refuses what a quota would limit that can't be charged.
-func invalid(quota *definition.Definition, amounts corev1.ResourceList) (refused ledger.Undecided, isInvalid bool) {
-	if !quota.IsInvalid() {
-		return ledger.Undecided{}, false
-	}
-	return ledger.Undecided{
-		Quota: quota.Limits.Name, Reason: ledger.InvalidSpec, Resources: slices.Sorted(maps.Keys(amounts)),
-		Unenforced: quota.Limits.Advisory,
-		Detail:     strings.TrimPrefix(quota.Invalid.Error(), "quota "+quota.Limits.Name+": "),
-	}, true
-}
-
-// unjudged is why it isn't known what a request costs.
-type unjudged struct{ error }
-
-func (u unjudged) Unwrap() error { return u.error }
 
 // refuses reports whether a quota that is known to cover the request refuses while nobody can decide. The entry that the
 // request met may be older than its spec.

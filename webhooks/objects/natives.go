@@ -48,6 +48,9 @@ func nativePatience(covered namespaces.Covered) time.Duration {
 // nativeWait is how long a request waits for others: a little longer than they count as under way.
 const nativeWait = flightLife + 500*time.Millisecond
 
+// nativePoll is how often it looks.
+const nativePoll = 50 * time.Millisecond
+
 // NewNatives has the ResourceQuotas watched.
 func NewNatives(ctx context.Context, caches cache.Cache, live client.Reader) (*Natives, error) {
 	informer, err := caches.GetInformer(ctx, &corev1.ResourceQuota{}, cache.BlockUntilSynced(false))
@@ -98,7 +101,10 @@ func (n *Natives) admit(
 		if begun, fits := n.begin(now, evaluators, a, current, !now.Before(until)); fits || ctx.Err() != nil {
 			return func() { n.flights.end(begun) }, nil //nolint:nilerr // a caller that has gone is answered elsewhere
 		}
-		pause(ctx, clock)
+		select {
+		case <-clock.After(nativePoll):
+		case <-ctx.Done():
+		}
 	}
 }
 
