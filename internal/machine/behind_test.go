@@ -35,9 +35,11 @@ func settled(t *testing.T, m *Machine, now time.Time, upTo uint64, event Event) 
 					Basis: ledger.Basis{Quota: "uid", Generation: 1, Digest: "d"}, Used: used,
 					Sources: map[corev1.ResourceName][]schema.GroupResource{"count/widgets": {widgets}},
 					Counted: map[schema.GroupResource]uint64{ledger.Namespaces: upTo, widgets: upTo},
-					Touched: map[schema.GroupResource]uint64{ledger.Namespaces: 1},
+					Touched: map[schema.GroupResource]uint64{ledger.Namespaces: 1}, Members: upTo,
 					Seen:    func(ledger.Reservation) bool { return true },
 				}})
+			case Load:
+				events = append(events, Loaded{Snapshot: m.Current()})
 			case Swap:
 				written = &effect.Next
 				version := effect.Previous
@@ -75,6 +77,23 @@ func TestCountsAnew(t *testing.T) {
 				t.Errorf("used is %v, and was last written as %v", m.Current().State.Used, written)
 			}
 		})
+	}
+}
+
+// A leader that writes a caller's question into the ledger itself sees no event of another replica that makes it answer.
+func TestALeaderAnswersItsOwnQuestionForWhatJoined(t *testing.T) {
+	m, now := New(Options{MaxWaiting: 10}), time.Unix(0, 0)
+	basis := ledger.Basis{Quota: "uid", Generation: 1, Digest: "d"}
+	settled(t, m, now, 5, Seen{Snapshot: Snapshot{Version: Version{ResourceVersion: 9, UID: "ledger"}, State: ledger.State{Basis: basis}}})
+	now = now.Add(time.Minute)
+	settled(t, m, now, 8, Charge{ID: 1, Charge: ledger.Charge{
+		Limits:    ledger.Limits{Basis: basis},
+		Knowledge: ledger.Knowledge{Joined: 7, Seen: 7, Asks: true},
+	}})
+	now = now.Add(time.Second)
+	settled(t, m, now, 8, Tick{})
+	if state := m.Current().State; state.Asked != 0 || state.Joined < 7 {
+		t.Errorf("asked for %d, and counted what joined up to %d", state.Asked, state.Joined)
 	}
 }
 

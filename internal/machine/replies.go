@@ -137,7 +137,7 @@ func (m *Machine) committed(b *batch, event Swapped) {
 	m.known.wrote(written)
 	m.escrow.see(m.now, b.next)
 	m.lastWrite = event.Took
-	if b.changesCount() {
+	if b.changesCount() || b.next.Asked > b.base.State.Asked {
 		m.settling.weigh(m.now, true)
 	}
 	m.emit(Committed{Batch: len(b.entries), Took: event.Took, Ends: b.ends})
