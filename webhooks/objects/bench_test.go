@@ -19,7 +19,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-// alwaysHeard costs what a contact costs, however long the benchmark takes.
+// alwaysHeard costs as much as a contact, however long the benchmark takes.
 type alwaysHeard struct{ *apiserver.Contact }
 
 func (c alwaysHeard) Await(ctx context.Context) error {
@@ -27,7 +27,7 @@ func (c alwaysHeard) Await(ctx context.Context) error {
 	return nil
 }
 
-// typicalPod is a pod as the API server sends it, with what it fills in.
+// typicalPod is a pod as the API server sends it, with the fields that it fills in.
 const typicalPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-6d4b75cb6d-hx8wz","generateName":"web-6d4b75cb6d-",
 "namespace":"shop","uid":"e2a1ad51-59d1-4a1f-8f52-1f4d6b1f7a10","creationTimestamp":"2026-01-01T00:00:00Z","generation":1,
 "labels":{"app":"web","pod-template-hash":"6d4b75cb6d"},"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet",

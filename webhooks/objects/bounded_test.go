@@ -50,7 +50,7 @@ func slowly(to client.WithWatch, takes time.Duration) client.Client {
 	})
 }
 
-// Nobody waits long for an answer that can't be no.
+// A request doesn't wait long for an answer that can't be no.
 func TestARequestThatNothingRefusesIsAnsweredSoon(t *testing.T) {
 	const unchecked = "not checked against the quotas of this namespace, and admitted: waiting for "
 	asks := func(witness webhookconfig.Witness, epoch uint64, quotas ...types.UID) webhookconfig.Question {
@@ -93,11 +93,11 @@ func TestARequestThatNothingRefusesIsAnsweredSoon(t *testing.T) {
 			quotas: quotas(mode(audit, quotaOf("team", "pods", "9")), whenUnavailable("Admit", quotaOf("strict", "pods", "0"))), question: asks(webhookconfig.WitnessExact, 0, "uid of another"),
 			takes: 1500 * time.Millisecond, after: 3 * time.Second, within: 9 * time.Second, denied: "exceeded quota: strict, requested: pods=1, used: pods=0, limited: pods=0",
 		},
-		"so is what the entry refuses": {
+		"an entry that refuses is waited for": {
 			question: webhookconfig.Question{Witness: webhookconfig.WitnessExact, Quotas: webhookconfig.QuotaSet([]types.UID{"uid of another"})}, takes: 1500 * time.Millisecond,
 			after: 3 * time.Second, within: 4 * time.Second,
 		},
-		"so is a quota that begins to enforce meanwhile": {
+		"a quota that begins to enforce meanwhile is waited for": {
 			question: usual, takes: 1500 * time.Millisecond, after: 1500 * time.Millisecond, within: 9 * time.Second,
 			change: beginToEnforce, denied: "exceeded quota: team, requested: pods=1, used: pods=0, limited: pods=0",
 		},
@@ -146,7 +146,7 @@ func beginToEnforce(t *testing.T, s *served) {
 	})
 }
 
-// uncounted is a Charger of which some quotas' ledgers lack what they are judged by, and can't be written.
+// uncounted is a Charger whose ledgers of some quotas lack the state to judge by, and can't be written.
 type uncounted struct {
 	scripted
 
@@ -175,7 +175,7 @@ func (u *uncounted) Check(_ context.Context, quota string) error {
 	return u.err
 }
 
-// A count isn't settled while the ledger can't be written. Then nobody can decide, though the ledger can be read.
+// A count isn't settled while the ledger can't be written. Then no request can be decided, though the ledger can be read.
 func TestAQuotaThatCannotBeSettledAdmitsIfItSaysSo(t *testing.T) {
 	admits := func(name string) *quotav1.ClusterResourceQuota {
 		return whenUnavailable("Admit", quotaOf(name, "pods", "9"))

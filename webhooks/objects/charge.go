@@ -79,7 +79,7 @@ func (h *Handler) reserve(
 	return charged
 }
 
-// chargesOf returns what the ledgers are charged, or the refusal of a quota that can't be charged.
+// chargesOf returns the charges of the ledgers, or the refusal of a quota that can't be charged.
 func (h *Handler) chargesOf(
 	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charged outcome, waivers admission.Waivers,
 ) ([]ledger.Charge, ledger.Decision, error) {
@@ -112,7 +112,7 @@ func named(definitions []definition.Definition, name string) *definition.Definit
 	return &definitions[slices.IndexFunc(definitions, func(d definition.Definition) bool { return d.Quota.Name == name })]
 }
 
-// invalid refuses what a quota would limit that can't be charged.
+// invalid refuses resources that a quota would limit if it could be charged.
 func invalid(quota *definition.Definition, amounts corev1.ResourceList) (refused ledger.Undecided, isInvalid bool) {
 	if !quota.IsInvalid() {
 		return ledger.Undecided{}, false
@@ -124,7 +124,7 @@ func invalid(quota *definition.Definition, amounts corev1.ResourceList) (refused
 	}, true
 }
 
-// unjudged is why it isn't known what a request costs.
+// unjudged is the reason that the cost of a request isn't known.
 type unjudged struct{ error }
 
 func (u unjudged) Unwrap() error { return u.error }

@@ -25,7 +25,7 @@ import (
 type outcome struct {
 	decision ledger.Decision
 	err      error
-	// covered is what covers the namespace, and amounts are what is charged.
+	// covered has the quotas that cover the namespace, and amounts are the charges.
 	covered namespaces.Covered
 	amounts []evaluation.Charge
 	// passedOver says of quotas that they couldn't decide, let the request pass, and aren't charged.

@@ -202,12 +202,12 @@ func TestAQuotaThatDoesNotCompileRefusesWhatItNames(t *testing.T) {
 		message string
 		audited string
 	}{
-		"what it names is refused":                     {request: creation(), message: invalidSpec},
-		"what it names is refused in a dry run":        {request: dryRun(creation()), message: invalidSpec},
-		"what it names is refused in an unknown mode":  {mode: "Dream", request: creation(), message: invalidSpec},
-		"what it names is admitted in the mode Audit":  {mode: audit, request: creation(), audited: invalidSpec},
-		"what it doesn't name is free":                 {request: widget()},
-		"what it names is free in another's namespace": {request: in("office", creation())},
+		"a resource that it names is refused":                     {request: creation(), message: invalidSpec},
+		"a resource that it names is refused in a dry run":        {request: dryRun(creation()), message: invalidSpec},
+		"a resource that it names is refused in an unknown mode":  {mode: "Dream", request: creation(), message: invalidSpec},
+		"a resource that it names is admitted in the mode Audit":  {mode: audit, request: creation(), audited: invalidSpec},
+		"a resource that it doesn't name is free":                 {request: widget()},
+		"a resource that it names is free in another's namespace": {request: in("office", creation())},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serve(t, quotas(quotaOf("all", "pods", "5", "count/widgets.example.com", "5")), func(t *testing.T, served *served) {

@@ -19,8 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// What is decoded here is what Kubernetes' decoder makes of the same text: any
-// field of any type may decide what is charged.
+// unmarshal decodes a text as Kubernetes' decoder does: any field of any type may decide the charge.
 func TestUnmarshalIsKubernetesUnmarshal(t *testing.T) {
 	filler := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), scheme.Codecs).NumElements(0, 3)
 	for _, sample := range []any{
@@ -78,7 +77,7 @@ func TestOddTextIsReadAsKubernetesReadsIt(t *testing.T) {
 		"nothing":                      ``,
 		"null":                         `null`,
 		"an array":                     `[]`,
-		"fields that nobody knows":     `{"spec":{"unknown":{"deep":[1,2,{"er":null}]}},"more":1}`,
+		"fields that no type has":      `{"spec":{"unknown":{"deep":[1,2,{"er":null}]}},"more":1}`,
 	} {
 		t.Run(name, func(t *testing.T) { requireAlike(t, reflect.TypeFor[corev1.Pod](), []byte(text)) })
 	}

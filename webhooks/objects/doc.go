@@ -5,9 +5,8 @@
 // object whose creation or change some quota may limit, charges all quotas that
 // cover the object's namespace, or none, and answers.
 //
-// Package admission says what to look at, to wait for and to charge before a request
-// is answered. Handler.decide does that, and charge.go charges the ledgers.
+// Package admission names the next look, wait or charge before a request is answered.
+// Handler.decide does it, and charge.go charges the ledgers.
 //
-// Whatever goes wrong, the answer is a refusal: what isn't granted is not
-// admitted.
+// If anything goes wrong, the answer is a refusal: a request that isn't granted is not admitted.
 package objects

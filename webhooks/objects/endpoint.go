@@ -22,14 +22,14 @@ type Call struct {
 	Start time.Time
 	// Timeout is how long its caller waits from then on.
 	Timeout time.Duration
-	// Question is what the path says of the quotas that the entry was made for.
+	// Question is the path's account of the quotas that the entry was made for.
 	Question webhookconfig.Question
 }
 
-// NewEndpoint serves a Handler over HTTP. A review that can't be decoded is
-// refused before it reaches the Handler, and counted. A request's context must end
-// when its caller goes, and not when the server is told to stop: then what is under
-// way is still answered, and what a caller who has gone was admitted is released.
+// NewEndpoint serves a Handler over HTTP. A review that can't be decoded is refused before it
+// reaches the Handler, and counted. A request's context must end when its caller goes, and not when
+// the server is told to stop: then requests that are under way are still answered, and the
+// reservation of a caller that has gone is released.
 func NewEndpoint(handler *Handler, counters *metrics.Metrics) http.Handler {
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		call := Call{Start: handler.Clock.Now(), Timeout: timeoutOf(request), Question: questionIn(request.URL.Path)}
@@ -39,7 +39,7 @@ func NewEndpoint(handler *Handler, counters *metrics.Metrics) http.Handler {
 				decoded = true
 				return handler.Handle(ctx, call, &request.AdmissionRequest)
 			}),
-			// The Handler says what a line is about.
+			// The Handler adds the subject of a line.
 			LogConstructor: func(base logr.Logger, _ *admission.Request) logr.Logger { return base },
 		}}.ServeHTTP(writer, request)
 		if !decoded {
@@ -48,8 +48,8 @@ func NewEndpoint(handler *Handler, counters *metrics.Metrics) http.Handler {
 	})
 }
 
-// timeoutOf reads how long the API server waits: it says so in the URL. No answer
-// takes longer than the default, whatever an old configuration says.
+// timeoutOf reads how long the API server waits: it says so in the URL. No answer takes longer than
+// the default, even if an old configuration allows more.
 func timeoutOf(request *http.Request) time.Duration {
 	timeout, err := time.ParseDuration(request.URL.Query().Get("timeout"))
 	if err != nil || timeout <= webhookconfig.AnswerMargin {

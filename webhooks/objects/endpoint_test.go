@@ -136,14 +136,14 @@ func TestTheURLSaysHowLongToWork(t *testing.T) {
 		url  string
 		want time.Duration
 	}{
-		"as the API server does":                   {url: Path + "?timeout=7s", want: 7 * time.Second},
-		"never more than the default":              {url: Path + "?timeout=30s", want: webhookconfig.Timeout},
-		"in any unit":                              {url: Path + "?timeout=1500ms", want: 1500 * time.Millisecond},
-		"nothing is the default":                   {url: Path, want: webhookconfig.Timeout},
-		"so is an empty one":                       {url: Path + "?timeout=", want: webhookconfig.Timeout},
-		"so is what isn't a time":                  {url: Path + "?timeout=soon", want: webhookconfig.Timeout},
-		"so is a time that leaves none to work in": {url: Path + "?timeout=500ms", want: webhookconfig.Timeout},
-		"so is a negative one":                     {url: Path + "?timeout=-5s", want: webhookconfig.Timeout},
+		"as the API server does":                            {url: Path + "?timeout=7s", want: 7 * time.Second},
+		"never more than the default":                       {url: Path + "?timeout=30s", want: webhookconfig.Timeout},
+		"in any unit":                                       {url: Path + "?timeout=1500ms", want: 1500 * time.Millisecond},
+		"nothing is the default":                            {url: Path, want: webhookconfig.Timeout},
+		"an empty time is the default":                      {url: Path + "?timeout=", want: webhookconfig.Timeout},
+		"a text that isn't a time is the default":           {url: Path + "?timeout=soon", want: webhookconfig.Timeout},
+		"a time that leaves none to work in is the default": {url: Path + "?timeout=500ms", want: webhookconfig.Timeout},
+		"a negative time is the default":                    {url: Path + "?timeout=-5s", want: webhookconfig.Timeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, test.url, http.NoBody)
@@ -160,11 +160,11 @@ func TestThePathSaysWhatTheEntryWasMadeFor(t *testing.T) {
 		path string
 		want webhookconfig.Question
 	}{
-		"an exact entry":           {path: Path + "/" + exact.Path(), want: exact},
-		"no question":              {path: Path, want: webhookconfig.Question{Witness: webhookconfig.WitnessNone}},
-		"an empty one":             {path: Path + "/", want: webhookconfig.Question{Witness: webhookconfig.WitnessNone}},
-		"one that can't be read":   {path: Path + "/exact/soon", want: webhookconfig.Question{Witness: webhookconfig.WitnessNone}},
-		"one of a release to come": {path: Path + "/" + exact.Path() + "/more/of/it", want: webhookconfig.Question{Witness: webhookconfig.WitnessNone}},
+		"an exact entry":          {path: Path + "/" + exact.Path(), want: exact},
+		"no question":             {path: Path, want: webhookconfig.Question{Witness: webhookconfig.WitnessNone}},
+		"an empty question":       {path: Path + "/", want: webhookconfig.Question{Witness: webhookconfig.WitnessNone}},
+		"an unreadable question":  {path: Path + "/exact/soon", want: webhookconfig.Question{Witness: webhookconfig.WitnessNone}},
+		"a later release's entry": {path: Path + "/" + exact.Path() + "/more/of/it", want: webhookconfig.Question{Witness: webhookconfig.WitnessNone}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, questionIn(test.path)); diff != "" {
@@ -216,8 +216,7 @@ func TestARequestIsRefusedOnceContactIsLost(t *testing.T) {
 	})
 }
 
-// Whatever is sent, there is an answer, and nothing is allowed that wasn't
-// understood: every body is counted once.
+// Every body gets an answer, and nothing is allowed that wasn't understood: every body is counted once.
 func FuzzEndpoint(f *testing.F) {
 	for _, request := range []*admissionv1.AdmissionRequest{creation(), resize(), widget(), dryRun(creation())} {
 		body, err := json.Marshal(admissionv1.AdmissionReview{Request: request})

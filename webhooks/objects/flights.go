@@ -15,12 +15,12 @@ import (
 // flightLife is how long a request counts as under way at most. Nearly all are stored, or fail, much earlier.
 const flightLife = 2 * time.Second
 
-// flights are the requests that this replica has let through and of which nobody has seen yet whether their
-// objects are stored. The zero value has none.
+// flights are the requests that this replica has let through and whose objects it has not seen stored yet.
+// The zero value has none.
 type flights struct {
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
-	// key -> what is under way
+	// key -> the requests that are under way
 	tallies map[string]*tally
 	// begun are the requests of the last flightLife, the oldest first.
 	begun []*flight
@@ -29,9 +29,9 @@ type flights struct {
 // tally is of all requests with a key that have begun within flightLife.
 type tally struct {
 	number int
-	// sum is what is under way.
+	// sum is the amounts that are under way.
 	sum corev1.ResourceList
-	// used is what was used of the quota when it was seen last, at a version.
+	// used is the use of the quota when it was seen last, at a version.
 	used    corev1.ResourceList
 	version uint64
 }
@@ -43,7 +43,7 @@ type flight struct {
 	until   time.Time
 }
 
-// begin adds a request. It returns what was under way without it.
+// begin adds a request. It returns the amounts that were under way without it.
 func (f *flights) begin(now time.Time, key string, amounts corev1.ResourceList) (*flight, corev1.ResourceList) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,7 +63,7 @@ func (f *flights) end(failed []*flight) {
 	}
 }
 
-// under returns what is under way. The lock must be held.
+// under returns the amounts that are under way. The lock must be held.
 func (f *flights) under(now time.Time, key string) corev1.ResourceList {
 	for len(f.begun) > 0 && now.After(f.begun[0].until) {
 		f.drop(f.begun[0])
@@ -101,7 +101,7 @@ func (f *flights) drop(one *flight) {
 	}
 }
 
-// land takes what is used more of a quota since it was seen last as that of the oldest requests: their objects
+// land takes the rise of a quota's use since it was seen last as that of the oldest requests: their objects
 // are stored. It returns the newest use that was seen. The lock must be held.
 func (f *flights) land(key string, version uint64, used corev1.ResourceList) corev1.ResourceList {
 	under, ok := f.tallies[key]

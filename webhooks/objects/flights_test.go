@@ -29,7 +29,7 @@ func TestARequestIsUnderWayUntilItsUseIsSeenOrItEnds(t *testing.T) {
 			t.Errorf("%d pods are used, want %d", got.Value(), number)
 		}
 	}
-	wantUsed(1, 7, 7) // nobody remembers it
+	wantUsed(1, 7, 7) // it isn't remembered
 	first, before := under.begin(start, "team", pods(1))
 	if len(before) != 0 {
 		t.Errorf("%v was under way", before)

@@ -41,7 +41,7 @@ type Handler struct {
 	decoder decoder
 }
 
-// Parts are what a Handler works with.
+// Parts are the dependencies and settings of a Handler.
 type Parts struct {
 	Clock      clock.Clock
 	Evaluators *evaluation.Evaluators
@@ -51,24 +51,23 @@ type Parts struct {
 	Refusals   *Refusals
 	// Natives may be nil: then they are not consulted.
 	Natives *Natives
-	// Names may be nil: then nobody looks whether one is taken.
+	// Names may be nil: then the Handler doesn't look whether a name is taken.
 	Names *Names
-	// Waiting may be nil: then nobody remembers who waits for room.
+	// Waiting may be nil: then owners that wait for room aren't remembered.
 	Waiting *waiting.List
 	Contact Contact
 	// ReservationTTL is the life of a reservation: longer than any request can take.
 	ReservationTTL time.Duration
-	// AdmitByDefault: requests are admitted while nobody can decide, if the quota doesn't say otherwise.
+	// AdmitByDefault: requests are admitted while they can't be decided, if the quota doesn't say otherwise.
 	AdmitByDefault bool
-	// MaxDoubtful is what one namespace may hold for requests that seem to have failed, in percent
-	// of a limit.
+	// MaxDoubtful is the amount that one namespace may hold for requests that seem to have failed, in percent of a limit.
 	MaxDoubtful int64
 }
 
 // Charger charges quotas: all of them, or none.
 type Charger interface {
 	Reserve(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error)
-	// Judge tells what Reserve would answer.
+	// Judge returns the answer that Reserve would give.
 	Judge(ctx context.Context, charges []ledger.Charge) (ledger.Decision, error)
 	// Current returns a quota's ledger as it is known.
 	Current(quota string) ledger.State
@@ -78,7 +77,7 @@ type Charger interface {
 
 // Contact is the contact with the API server. Without it nothing can be decided.
 type Contact interface {
-	// Await returns nil once what is known is still true of the API server, or an error if there is no contact.
+	// Await returns nil once the known state is still true of the API server, or an error if there is no contact.
 	Await(ctx context.Context) error
 	// While returns a context that also ends, with that error as its cause, when
 	// there is no contact any more.
@@ -108,7 +107,7 @@ func (h *Handler) Handle(ctx context.Context, call Call, request *admissionv1.Ad
 	return response
 }
 
-// answer returns the answer to a request. One that is barred isn't admitted though nobody can decide.
+// answer returns the answer to a request. A barred request isn't admitted though it can't be decided.
 func (h *Handler) answer(
 	ctx context.Context, question webhookconfig.Question, request *admissionv1.AdmissionRequest,
 ) (outcome metrics.Outcome, response admission.Response, barred bool) {
@@ -172,7 +171,7 @@ func (h *Handler) respond(namespace string, decision ledger.Decision) (metrics.O
 	}
 }
 
-// missing says what a namespace holds of what a request was denied, for objects that have not appeared.
+// missing describes the part of a denied amount that the namespace holds for objects that have not appeared.
 func (h *Handler) missing(namespace string, denied ledger.Denied) string {
 	held, until := h.Charger.Current(denied.Quota).HeldBy(namespace)
 	if held = quota.RemoveZeros(quota.Mask(held, denied.Resources())); len(held) == 0 {
@@ -181,16 +180,16 @@ func (h *Handler) missing(namespace string, denied ledger.Denied) string {
 	return missingMessage(held, until)
 }
 
-// refuses reports whether a quota that is known to cover the request refuses while nobody can decide. The entry that the
-// request met may be older than its spec.
+// refuses reports whether a quota that is known to cover the request refuses while the request can't be decided. The
+// entry that the request met may be older than its spec.
 func (h *Handler) refuses(decided outcome) bool {
 	return slices.ContainsFunc(decided.covered.Definitions, func(d definition.Definition) bool {
 		return !d.Enforcement.AdmitsUnavailable(h.AdmitByDefault)
 	})
 }
 
-// isBarred reports whether a request that may be refused, or very many of them, are the reason that nobody can decide.
-// Such a request isn't let past a limit.
+// isBarred reports whether a request that may be refused, or very many of them, are the reason that it can't be
+// decided. Such a request isn't let past a limit.
 func (o outcome) isBarred() bool {
 	_, isUnjudged := errors.AsType[unjudged](o.err)
 	own := isUnjudged || errors.Is(o.err, errTooLong) || errors.Is(o.err, machine.ErrBusy) || errors.Is(o.err, machine.ErrRejected)

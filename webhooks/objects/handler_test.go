@@ -45,11 +45,11 @@ func TestAnswers(t *testing.T) {
 		message string
 		outcome metrics.Outcome
 	}{
-		"what fits is allowed": {
+		"a request that fits is allowed": {
 			quotas: quotas(quotaOf("team", "pods", "1", "requests.cpu", "1")), request: creation(),
 			allowed: true, code: 200, outcome: metrics.Allowed,
 		},
-		"what doesn't fit is denied in the words of Kubernetes": {
+		"a request that doesn't fit is denied in the words of Kubernetes": {
 			quotas: quotas(quotaOf("team", "pods", "1", "requests.cpu", "200m")), request: creation(),
 			code: 403, outcome: metrics.Denied,
 			message: "exceeded quota: team, requested: requests.cpu=250m, used: requests.cpu=0, limited: requests.cpu=200m",
@@ -67,7 +67,7 @@ func TestAnswers(t *testing.T) {
 			quotas: quotas(quotaOf("team", "pods", "0")), request: in("office", creation()),
 			allowed: true, code: 200, outcome: metrics.Allowed,
 		},
-		"what the quota doesn't limit is free": {
+		"a resource that the quota doesn't limit is free": {
 			quotas: quotas(quotaOf("team", "services", "0")), request: creation(), allowed: true, code: 200, outcome: metrics.Allowed,
 		},
 		"a custom resource is counted by its metadata": {
@@ -90,12 +90,12 @@ func TestAnswers(t *testing.T) {
 			}),
 			code: 500, outcome: metrics.Failed, message: "the object has no UID: this API server doesn't set it before admission",
 		},
-		"what can't be read is a bad request": {
+		"an object that can't be read is a bad request": {
 			quotas:  quotas(quotaOf("team", "pods", "1")),
 			request: but(creation(), func(r *admissionv1.AdmissionRequest) { r.Object = raw("") }),
 			code:    400, outcome: metrics.Undecodable, message: "reading the object: it is missing",
 		},
-		"a namespace that nobody knows fails": {
+		"an unknown namespace fails": {
 			quotas: quotas(quotaOf("team", "pods", "1")), request: in("nowhere", creation()),
 			code: 500, outcome: metrics.Failed, message: `reading namespace nowhere: namespaces "nowhere" not found`,
 		},
@@ -157,7 +157,7 @@ func TestADryRunIsJudgedAndReservesNothing(t *testing.T) {
 	})
 }
 
-// The caches show a namespace as it was: what they would refuse is looked at again.
+// The caches show a namespace as it was: a request that they would refuse is looked at again.
 func TestARefusalRestsOnWhatTheAPIServerHas(t *testing.T) {
 	for name, change := range map[string]func(*testing.T, *served){
 		"the namespace has left the quota": func(t *testing.T, served *served) {

@@ -67,7 +67,7 @@ func TestAResourceLimitedByDefaultNeedsAQuota(t *testing.T) {
 		request *admissionv1.AdmissionRequest
 		refusal string
 	}{
-		"nobody's namespace has none":       {request: in("office", top(creation())), refusal: topUncovered},
+		"an unselected namespace has none":  {request: in("office", top(creation())), refusal: topUncovered},
 		"a quota of something else is none": {quotas: quotas(quotaOf("team", "pods", "1")), request: top(creation()), refusal: topUncovered},
 		"a quota of it is one":              {quotas: quotas(topQuota("team", "pods", "1")), request: top(creation())},
 		"as long as it isn't used up":       {quotas: quotas(topQuota("team", "pods", "0")), request: top(creation()), refusal: "exceeded quota: team, requested: pods=1, used: pods=0, limited: pods=0"},
@@ -101,7 +101,7 @@ func wantRefused(t *testing.T, got admission.Response, code int32, message strin
 	}
 }
 
-// The caches don't show yet what would cover the request.
+// The caches don't show yet the quota that would cover the request.
 func TestAQuotaIsFoundBeforeACacheHasSeenIt(t *testing.T) {
 	create := func(quota *quotav1.ClusterResourceQuota) func(*testing.T, *served) {
 		return func(t *testing.T, served *served) {
@@ -117,7 +117,7 @@ func TestAQuotaIsFoundBeforeACacheHasSeenIt(t *testing.T) {
 		namespace string
 	}{
 		"it is new": {change: create(topQuota("team", "pods", "1"))},
-		"it is new, beside one that doesn't cover": {
+		"it is new, beside a quota that doesn't cover": {
 			known: quotas(quotaOf("other", "pods", "1")), change: create(topQuota("team", "pods", "1")),
 		},
 		"it has become one of the class": {
@@ -165,7 +165,7 @@ func TestANewQuotaThatIsUsedUpIsTheOneThatRefuses(t *testing.T) {
 	})
 }
 
-// What refuses at first has changed, and then nothing that a cache knows covers.
+// The quota that refuses at first has changed, and then no quota that a cache knows covers the request.
 func TestAQuotaIsFoundAfterAnotherHasRefused(t *testing.T) {
 	serveLimited(t, quotas(topQuota("old", "limits.cpu", "1")), func(t *testing.T, served *served) {
 		if err := served.live.Delete(t.Context(), quotaOf("old")); err != nil {
@@ -238,7 +238,7 @@ func finalized(quota *quotav1.ClusterResourceQuota) *quotav1.ClusterResourceQuot
 	return quota
 }
 
-// What can't be looked up is no refusal, and no yes.
+// If quotas can't be listed, the request is neither refused nor granted.
 func TestAnUncoveredRequestFailsWhereQuotasCannotBeListed(t *testing.T) {
 	for want, funcs := range map[string]interceptor.Funcs{
 		"listing quotas: it is down": {List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {

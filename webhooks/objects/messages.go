@@ -15,16 +15,15 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// All text that a person reads in an answer is built here. Where ResourceQuota
-// of Kubernetes says the same, it is said in its words: people and tools know
-// them. Nothing here names another namespace.
+// All text that a person reads in an answer is built here. If ResourceQuota of Kubernetes says the
+// same, its words are used: people and tools know them. Nothing here names another namespace.
 
 func exceededMessage(denied ledger.Denied) string {
 	return fmt.Sprintf("exceeded quota: %s, requested: %s, used: %s, limited: %s",
 		denied.Quota, amounts(denied.Requested), amounts(denied.Used), amounts(denied.Limited))
 }
 
-// missingMessage says what of the use is held for this namespace, and until when.
+// missingMessage describes the part of the use that is held for this namespace, and until when.
 func missingMessage(held corev1.ResourceList, until time.Time) string {
 	return fmt.Sprintf(" (of this, %s is held until about %s for objects of this namespace that have not appeared: "+
 		"if their requests failed, correct them and try again then)", amounts(held), until.UTC().Format("15:04:05 UTC"))
@@ -64,7 +63,7 @@ const conditionsSayWhy = "if it stays so, the conditions of the ClusterResourceQ
 
 func amounts(list corev1.ResourceList) string {
 	parts := make([]string, 0, len(list))
-	// By name, not by what is printed: services come before services.nodeports.
+	// By name, not by the printed text: services come before services.nodeports.
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		quantity := list[name]
 		parts = append(parts, string(name)+"="+quantity.String())

@@ -42,7 +42,7 @@ func TestMessagesWordForWord(t *testing.T) {
 				"used: count/deployments.apps=3,limits.cpu=2,requests.memory=2Gi, " +
 				"limited: count/deployments.apps=3,limits.cpu=3,requests.memory=2560Mi",
 		},
-		"a name comes before another one that it begins": {
+		"a name comes before another name that it begins": {
 			got: exceededMessage(ledger.Denied{
 				Quota: "team", Requested: list("services.nodeports", "2", "services", "1"),
 				Used: list("services.nodeports", "3", "services", "5"), Limited: list("services.nodeports", "4", "services", "5"),

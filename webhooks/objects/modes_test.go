@@ -60,7 +60,7 @@ func TestWhatIsSaidOfARequestThatIsAdmitted(t *testing.T) {
 		// told is the reason of the event, if there is one.
 		told string
 	}{
-		"what fits, whatever the mode": {quotas: quotas(mode(warn, quotaOf("team", "pods", "1")), mode(audit, quotaOf("other", "pods", "1")))},
+		"a request fits, in any mode": {quotas: quotas(mode(warn, quotaOf("team", "pods", "1")), mode(audit, quotaOf("other", "pods", "1")))},
 		"with Warn": {
 			quotas: quotas(mode(warn, quotaOf("team", "pods", "0"))), warnings: []string{exceeded + onlyWarn},
 			counted: []string{"Warn team pods 1"}, told: "WouldExceed",
@@ -77,15 +77,15 @@ func TestWhatIsSaidOfARequestThatIsAdmitted(t *testing.T) {
 			quotas: quotas(mode(warn, quotaOf("a", "pods", "0")), quotaOf("team", "pods", "0")), denied: exceeded,
 			told: "QuotaExceeded",
 		},
-		"with Warn, what is not specified": {
+		"with Warn, a resource that is not specified": {
 			quotas: quotas(mode(warn, quotaOf("team", "limits.cpu", "1"))), warnings: []string{missing + onlyWarn},
 			counted: []string{"Warn team limits.cpu 1"}, told: "WouldExceed",
 		},
-		"with Audit, what is not specified": {
+		"with Audit, a resource that is not specified": {
 			quotas: quotas(mode(audit, quotaOf("team", "limits.cpu", "1", "pods", "1"))), audited: missing,
 			counted: []string{"Audit team limits.cpu 1"}, told: "WouldExceed",
 		},
-		"with Deny, what is not specified": {
+		"with Deny, a resource that is not specified": {
 			quotas: quotas(quotaOf("team", "limits.cpu", "1")), denied: missing,
 			told: "RequestIncomplete",
 		},
@@ -184,7 +184,7 @@ func TestATextIsCutBetweenCharacters(t *testing.T) {
 	}
 }
 
-// A quota that refuses nothing, and can't decide, isn't what refuses.
+// A quota that refuses nothing, and can't decide, doesn't cause the refusal.
 func TestAQuotaThatCannotDecideIsPassedOver(t *testing.T) {
 	const uncounted = "status unknown for quota: team, resources: pods (usage is still being counted: try again in a moment; " + conditionsSayWhy + ")"
 	for name, test := range map[string]struct {
@@ -261,7 +261,7 @@ func TestAQuotaThatCannotDecideIsPassedOver(t *testing.T) {
 	}
 }
 
-// What another quota answers once one is passed over is looked at again: that quota may only need time.
+// The answer of another quota once one is passed over is looked at again: that quota may only need time.
 func TestWhatIsAnsweredOnceAQuotaIsPassedOverIsLookedAtAgain(t *testing.T) {
 	serve(t, quotas(mode(audit, quotaOf("team", "pods", "1")), quotaOf("z", "pods", "1")), func(t *testing.T, served *served) {
 		other := undecided(ledger.NotJoined, 0)
@@ -314,8 +314,8 @@ func (s *served) admits(ctx context.Context, request *admissionv1.AdmissionReque
 	return s.handler.Handle(ctx, call, request)
 }
 
-// If the API server lets a request pass that nobody answers, so does a replica that can't decide. A request that is
-// itself the reason doesn't get past a limit.
+// If the API server lets an unanswered request pass, so does a replica that can't decide. A request that is itself
+// the reason doesn't get past a limit.
 func TestARequestThatNobodyCanDecideIsAdmittedIfTheEntrySaysSo(t *testing.T) {
 	long := but(resize(), func(r *admissionv1.AdmissionRequest) { r.UID = types.UID(strings.Repeat("x", 200)) })
 	for name, test := range map[string]struct {
@@ -330,7 +330,7 @@ func TestARequestThatNobodyCanDecideIsAdmittedIfTheEntrySaysSo(t *testing.T) {
 		"time is up":                                     {change: charging(context.DeadlineExceeded), admitted: true},
 		"contact is lost":                                {change: func(s *served) { s.handler.Contact = outOfContact{} }, admitted: true},
 		"very many ask":                                  {change: charging(machine.ErrBusy), code: 429},
-		"nobody can store it":                            {change: charging(machine.ErrRejected), code: 500},
+		"the ledger can't be stored":                     {change: charging(machine.ErrRejected), code: 500},
 		"an identifier is too long":                      {request: long, code: 400},
 		"very many ask, of a quota that refuses nothing": {mode: audit, change: charging(machine.ErrBusy), admitted: true},
 		"it can't be decoded":                            {mode: audit, request: but(creation(), func(r *admissionv1.AdmissionRequest) { r.Object = raw("") }), code: 400},
@@ -369,7 +369,7 @@ func TestARequestThatNobodyCanDecideIsAdmittedIfTheEntrySaysSo(t *testing.T) {
 	}
 }
 
-// What a request costs is known whether or not anybody can be reached.
+// The cost of a request is known whether or not the API server and the ledgers can be reached.
 func TestARequestOfUnknownCostIsBarred(t *testing.T) {
 	enforcing := namespaces.Covered{Definitions: []definition.Definition{definition.Salvage(mode(audit, quotaOf("a", "pods", "1"))), definition.Salvage(quotaOf("b", "pods", "1"))}}
 	for name, test := range map[string]struct {
@@ -416,7 +416,7 @@ func TestAnUncheckedQuotaIsNamed(t *testing.T) {
 	})
 }
 
-// A charge says what becomes of it if its ledger can't be reached.
+// A charge says whether it is admitted if its ledger can't be reached.
 func TestAChargeSaysWhetherItIsAdmittedUnchecked(t *testing.T) {
 	for name, test := range map[string]struct {
 		quota     *quotav1.ClusterResourceQuota

@@ -24,7 +24,7 @@ const nameTimeout = time.Second
 // Names tell whether a name is taken, by the objects that there are.
 type Names struct {
 	objects metadata.Interface
-	// flights are of a namespace and a quota: a ledger may lack what was granted in the last second.
+	// flights are of a namespace and a quota: a ledger may lack the grants of the last second.
 	flights flights
 }
 
@@ -32,8 +32,8 @@ type Names struct {
 func NewNames(objects metadata.Interface) *Names { return &Names{objects: objects} }
 
 // admit returns the API server's error for a name that is taken, if the charges leave little or their namespace
-// holds much: the creation is going to fail, and what was reserved for it would be held for nobody. Otherwise
-// the request is under way: fail must be called if nothing is reserved for it.
+// holds much: the creation is going to fail, and its reservation would be held in vain. Otherwise the request
+// is under way: fail must be called if nothing is reserved for it.
 func (n *Names) admit(
 	ctx context.Context, now time.Time, request *admissionv1.AdmissionRequest, charger Charger, charges []ledger.Charge,
 ) (fail func(), err error) {

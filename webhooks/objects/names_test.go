@@ -17,8 +17,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
-// A creation that fails because its name is taken holds room for nobody. Where there is little,
-// that is looked for first.
+// A creation that fails because its name is taken holds room in vain. If there is little room, the
+// name is looked up first.
 func TestANameThatIsTakenHoldsNoneOfTheLastRoom(t *testing.T) {
 	first := func(request *admissionv1.AdmissionRequest) {
 		request.UID, request.Name = "first", "first"
@@ -35,11 +35,11 @@ func TestANameThatIsTakenHoldsNoneOfTheLastRoom(t *testing.T) {
 	}{
 		"a taken one is refused":                  {limit: "2", there: "web", code: http.StatusConflict, looks: 1},
 		"a free one isn't":                        {limit: "2", there: "another", looks: 1},
-		"where there is room, nobody looks":       {limit: "40", there: "web"},
-		"where there is none, nobody looks":       {limit: "1", there: "web", code: http.StatusForbidden},
-		"but for one whose controller would wait": {limit: "1", there: "web", change: controlled, code: http.StatusConflict, looks: 1},
-		"which waits if it is free":               {limit: "1", there: "another", change: controlled, code: http.StatusForbidden, looks: 1},
-		"what can't be read is met later":         {limit: "2", there: "web", failure: errors.New("timeout"), looks: 1},
+		"with room, no name is looked up":         {limit: "40", there: "web"},
+		"without room, no name is looked up":      {limit: "1", there: "web", code: http.StatusForbidden},
+		"a controller's name is looked up":        {limit: "1", there: "web", change: controlled, code: http.StatusConflict, looks: 1},
+		"a controller waits if the name is free":  {limit: "1", there: "another", change: controlled, code: http.StatusForbidden, looks: 1},
+		"a name that can't be read is met later":  {limit: "2", there: "web", failure: errors.New("timeout"), looks: 1},
 		"a name that the API server made is free": {limit: "2", there: "web", change: func(r *admissionv1.AdmissionRequest) { r.Name = "" }},
 		"an update needs no name":                 {limit: "2", there: "web", change: func(r *admissionv1.AdmissionRequest) { *r = *resize() }},
 		"a dry run holds nothing":                 {limit: "2", there: "web", change: func(r *admissionv1.AdmissionRequest) { r.DryRun = new(true) }},

@@ -36,7 +36,7 @@ type Natives struct {
 	flights flights
 }
 
-// nativePatience is how long a request waits for others of its namespace. If nothing refuses, what is reserved in
+// nativePatience is how long a request waits for others of its namespace. If nothing refuses, a reservation in
 // vain does no harm.
 func nativePatience(covered namespaces.Covered) time.Duration {
 	if slices.ContainsFunc(covered.Definitions, func(d definition.Definition) bool { return d.Enforcement.Refuses() }) {
@@ -76,13 +76,13 @@ func listNatives(ctx context.Context, from client.Reader, namespace string) ([]c
 }
 
 // admit returns an *evaluation.NativeRefusal if a ResourceQuota of the request's namespace is going to refuse
-// the request. Room that was reserved for it would be held for nobody. If none will, the request is under way:
+// the request. Room that was reserved for it would be held in vain. If none will, the request is under way:
 // fail must be called if nothing is reserved for it.
 //
 // A refusal rests on a live read, because a cached quota may be full no more. If it isn't known, nothing is
 // refused: the API server judges by the same quotas in a moment. Of requests that fit one by one and not
 // together, as many as fit are let through, and the others wait until these have come to be, or for so long
-// at most. Other replicas do the same: together they let through what fits once for each replica.
+// at most. Other replicas do the same: together they let through as many as fit, once for each replica.
 func (n *Natives) admit(
 	ctx context.Context, clock clock.Clock, evaluators *evaluation.Evaluators, a kubeadmission.Attributes, wait time.Duration,
 ) (fail func(), err error) {
@@ -136,7 +136,7 @@ func (n *Natives) begin(
 	before := make([]corev1.ResourceQuota, len(quotas))
 	for i := range quotas {
 		quotas[i].DeepCopyInto(&before[i])
-		// What was read may be older than what others have seen.
+		// The use that was read may be older than the use that other requests have seen.
 		used := n.flights.land(keyOf(&quotas[i]), resourceversion.Parse(quotas[i].ResourceVersion), quotas[i].Status.Used)
 		before[i].Status.Used = quota.Add(used, n.flights.under(now, keyOf(&quotas[i])))
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// A native quota that is full refuses what would otherwise hold room for nobody.
+// A native quota that is full refuses a request that would otherwise hold room in vain.
 func TestARequestThatAResourceQuotaWillRefuseHoldsNoRoom(t *testing.T) {
 	const full = "exceeded quota: compute, requested: pods=1, used: pods=2, limited: pods=2"
 	for name, test := range map[string]struct {
@@ -27,12 +27,12 @@ func TestARequestThatAResourceQuotaWillRefuseHoldsNoRoom(t *testing.T) {
 		message string
 		reads   int
 	}{
-		"a full one refuses":                        {cached: "2", live: "2", message: full, reads: 1},
-		"one with room doesn't, and nobody looks":   {cached: "1", live: "1"},
-		"one that has come free doesn't":            {cached: "2", live: "1", reads: 1},
-		"one that is full by now is met later":      {cached: "1", live: "2"},
-		"one that can't be read is met later":       {cached: "2", live: "2", failure: errors.New("timeout"), reads: 1},
-		"nothing is known before it has been shown": {cached: "2", live: "2", behind: true},
+		"a full quota refuses":                             {cached: "2", live: "2", message: full, reads: 1},
+		"a quota with room doesn't refuse, and isn't read": {cached: "1", live: "1"},
+		"a quota that has come free doesn't refuse":        {cached: "2", live: "1", reads: 1},
+		"a quota that is full by now is met later":         {cached: "1", live: "2"},
+		"a quota that can't be read is met later":          {cached: "2", live: "2", failure: errors.New("timeout"), reads: 1},
+		"nothing is known before it has been shown":        {cached: "2", live: "2", behind: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serve(t, quotas(quotaOf("team", "pods", "5")), func(t *testing.T, served *served) {

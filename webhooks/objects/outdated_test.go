@@ -17,7 +17,7 @@ import (
 )
 
 // An edit from Audit to Deny was fenced, stored and answered. A replica that hasn't seen it, and whose ledger hasn't counted
-// the namespace, passes nobody over.
+// the namespace, passes no quota over.
 func TestAFencedQuotaIsNotPassedOver(t *testing.T) {
 	serve(t, quotas(mode(audit, quotaOf("team", "pods", "0"))), func(t *testing.T, served *served) {
 		object := &quotav1.ClusterResourceQuota{}

@@ -29,7 +29,7 @@ const (
 	// the same resource in a namespace. A recorder forgets an event after twelve
 	// minutes at most: the next one has figures of its own.
 	tellEvery = 15 * time.Minute
-	// tellMost bounds what is told within that time, of all quotas and namespaces.
+	// tellMost bounds the refusals that are told within that time, of all quotas and namespaces.
 	tellMost = 4096
 	// queued is how many refusals of one quota may wait to be told, and quotasQueued of
 	// how many quotas.
@@ -43,10 +43,9 @@ const (
 	liveAtOnce = 8
 )
 
-// Refusals tells people by events what was refused, on the quota and on the view
-// of it in the request's namespace. Every replica tells what it refused itself. Each quota
-// has a queue of its own, and what has to be waited for, such as a view, keeps nothing else
-// waiting.
+// Refusals reports refused requests by events, on the quota and on the view of it in the request's
+// namespace. Every replica reports its own refusals. Each quota has a queue of its own, and a
+// refusal that has to wait, such as for a view, keeps nothing else waiting.
 type Refusals struct {
 	clock clock.Clock
 	// cache has quotas, and live asks the API server.
@@ -56,11 +55,11 @@ type Refusals struct {
 	// begun has the quotas whose queue has begun.
 	begun chan string
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu     sync.Mutex
 	recent *report.Recent[report.Topic]
 	// Invariant: each quota in it is in begun, or being told of.
-	// quota name -> what waits to be told
+	// quota name -> the refusals that wait to be told
 	queues map[string][]report.Refusal
 }
 
@@ -77,7 +76,7 @@ func NewRefusals(clock clock.Clock, cache, live client.Reader, recorder report.R
 // NeedLeaderElection says that every replica runs it.
 func (*Refusals) NeedLeaderElection() bool { return false }
 
-// Start tells what waits, until ctx ends.
+// Start reports the refusals that wait, until ctx ends.
 func (r *Refusals) Start(ctx context.Context) error {
 	var tellers sync.WaitGroup
 	defer tellers.Wait()
@@ -91,7 +90,7 @@ func (r *Refusals) Start(ctx context.Context) error {
 	}
 }
 
-// work tells what waits in a quota's queue, until it is empty or the quota is gone.
+// work reports the refusals in a quota's queue, until it is empty or the quota is gone.
 func (r *Refusals) work(ctx context.Context, quota string) {
 	var views sync.WaitGroup
 	defer views.Wait()
@@ -128,9 +127,8 @@ func (r *Refusals) drop(quota string) {
 	delete(r.queues, quota)
 }
 
-// tell lets a refusal be told, unless this replica told the same within the last 15
-// minutes (tellEvery), and waits for nothing. What finds no room in the queue is told
-// with the next of its kind.
+// tell lets a refusal be told, unless this replica told the same within the last 15 minutes
+// (tellEvery), and waits for nothing. A refusal that finds no room in the queue is told with the next of its kind.
 func (r *Refusals) tell(refusal report.Refusal) {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -158,9 +156,8 @@ func (r *Refusals) recordInView(ctx context.Context, refusal report.Refusal) {
 	report.RefusedInView(view, refusal).Record(r.recorder)
 }
 
-// find returns the UID of an object, without which kubectl describe doesn't show
-// its events. One that doesn't appear in time has none: kubectl get events
-// shows them all the same.
+// find returns the UID of an object, without which kubectl describe doesn't show its events. An
+// object that doesn't appear in time has none: kubectl get events shows them all the same.
 func (r *Refusals) find(ctx context.Context, poll time.Duration, look func(context.Context) types.UID) types.UID {
 	ctx, cancel := context.WithTimeout(ctx, findWait)
 	defer cancel()
@@ -185,8 +182,7 @@ func (r *Refusals) quota(ctx context.Context, name string) types.UID {
 	return quota.UID
 }
 
-// view returns the UID of a quota's view in a namespace; empty if there is none, or nobody can
-// tell.
+// view returns the UID of a quota's view in a namespace; empty if there is none, or it can't be read.
 func (r *Refusals) view(ctx context.Context, namespace, quota string) types.UID {
 	if err := r.looks.Acquire(ctx, 1); err != nil {
 		return ""
@@ -205,7 +201,7 @@ func (r *Refusals) view(ctx context.Context, namespace, quota string) types.UID 
 	return ""
 }
 
-// tellOf tells of the answer to a request, unless it is yes or nobody meant it.
+// tellOf reports the refusal of a request by events, unless no quota refuses it or it is a dry run.
 func (h *Handler) tellOf(
 	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, refusal report.Refusal, message string,
 ) {
@@ -220,7 +216,7 @@ func (h *Handler) tellOf(
 	h.Refusals.tell(refusal)
 }
 
-// refusalOf returns who refuses, why, and what; nobody for a request that is granted.
+// refusalOf returns the quota that refuses, its reason and the resource; no quota for a request that is granted.
 func refusalOf(decision ledger.Decision) report.Refusal {
 	switch decision := decision.(type) {
 	case ledger.Denied:

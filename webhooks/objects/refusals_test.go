@@ -25,7 +25,7 @@ import (
 
 // told are the events that were recorded, each as its object and its reason.
 type told struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	events []string
 }
 
@@ -36,7 +36,7 @@ func (r *told) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, _ ...
 	r.events = append(r.events, fmt.Sprintf("%s %s/%s %s: %s", about.Kind, about.Namespace, about.Name, about.UID, reason))
 }
 
-// drain returns what was told since it was last called, after findWait at most.
+// drain returns the events since it was last called, after findWait at most.
 func (r *told) drain() []string {
 	<-clock.RealClock{}.After(2 * findWait)
 	synctest.Wait()
@@ -72,15 +72,15 @@ func TestARefusalIsToldOnTheQuotaAndInTheNamespace(t *testing.T) {
 		request *admissionv1.AdmissionRequest
 		want    []string
 	}{
-		"what doesn't fit": {
+		"a request that doesn't fit": {
 			hard: []string{"pods", "0"}, request: creation(),
 			want: []string{"ClusterResourceQuota /team uid of team: QuotaExceeded", "LocalResourceQuota shop/team uid of view: QuotaExceeded"},
 		},
-		"what doesn't say enough": {
+		"a request that doesn't say enough": {
 			hard: []string{"limits.cpu", "1"}, request: creation(),
 			want: []string{"ClusterResourceQuota /team uid of team: RequestIncomplete", "LocalResourceQuota shop/team uid of view: RequestIncomplete"},
 		},
-		"what nobody has counted": {
+		"a request whose quota isn't counted": {
 			hard: []string{"pods", "1"}, request: creation(), change: func(s *served) { s.store.forget("team") },
 			want: []string{"ClusterResourceQuota /team uid of team: UsageUnknown", "LocalResourceQuota shop/team uid of view: UsageUnknown"},
 		},
@@ -88,9 +88,9 @@ func TestARefusalIsToldOnTheQuotaAndInTheNamespace(t *testing.T) {
 			hard: []string{"pods", "0"}, request: creation(), unseen: true,
 			want: []string{"ClusterResourceQuota /team uid of team: QuotaExceeded", "LocalResourceQuota shop/team : QuotaExceeded"},
 		},
-		"a dry run isn't told":     {hard: []string{"pods", "0"}, request: dryRun(creation())},
-		"nor is what is granted":   {hard: []string{"pods", "1"}, request: creation()},
-		"nor what can't be judged": {hard: []string{"pods", "1"}, request: in("nowhere", creation())},
+		"a dry run isn't told":                      {hard: []string{"pods", "0"}, request: dryRun(creation())},
+		"a granted request isn't told":              {hard: []string{"pods", "1"}, request: creation()},
+		"a request that can't be judged isn't told": {hard: []string{"pods", "1"}, request: in("nowhere", creation())},
 	} {
 		t.Run(name, func(t *testing.T) {
 			quota := quotaOf("team", test.hard...)
@@ -130,7 +130,7 @@ func TestABurstOfRefusalsIsToldOnce(t *testing.T) {
 	})
 }
 
-// Nobody takes from the queue: a refusal goes on without it.
+// Nothing takes from the queue: a refusal goes on without it.
 func TestARefusalWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota, recorded := quotaOf("team", "pods", "0"), &told{}

@@ -28,13 +28,12 @@ const (
 // maxAudit bounds an audit annotation.
 const maxAudit = 4 << 10
 
-// comments are what a request that is admitted is told.
+// comments are the remarks on a request that is admitted.
 type comments struct {
 	warnings, audited, unchecked []string
 }
 
-// remarkOn adds to the answer for a request that is admitted what the quotas say of it, in the way that their modes
-// ask for.
+// remarkOn adds the quotas' remarks to the answer for a request that is admitted, in the way that their modes ask for.
 func (h *Handler) remarkOn(
 	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome, response admission.Response,
 ) (metrics.Outcome, admission.Response) {
@@ -94,7 +93,7 @@ func (h *Handler) wouldRefuse(
 	}, message)
 }
 
-// add says in the way of a mode what would have been refused.
+// add adds the message of a would-be refusal, in the way of a mode.
 func (c *comments) add(mode quotav1.EnforcementMode, message string) {
 	if mode == quotav1.EnforcementWarn {
 		c.warnings = append(c.warnings, message+" ("+admittedText+")")
@@ -105,7 +104,7 @@ func (c *comments) add(mode quotav1.EnforcementMode, message string) {
 
 const admittedText = "admitted, because the quota only warns"
 
-// bounded keeps warnings within what the API server passes on.
+// bounded keeps warnings within the length that the API server passes on.
 func bounded(warnings []string) []string {
 	warnings = report.Warnings(warnings, "warnings")
 	for i, warning := range warnings {

@@ -80,14 +80,14 @@ func (d decoder) object(resource schema.GroupResource, kind metav1.GroupVersionK
 	return object, nil
 }
 
-// reservation is what is held for the request until its object is observed.
+// reservation returns the reservation that is held for the request until its object is observed.
 func reservation(request *admissionv1.AdmissionRequest, attributes admission.Attributes, expiry time.Time) (ledger.Reservation, error) {
 	object, err := meta.Accessor(attributes.GetObject())
 	if err != nil {
 		return ledger.Reservation{}, fmt.Errorf("reading the object's metadata: %w", err)
 	}
 	if object.GetUID() == "" {
-		// Without it nobody could tell whether this object came to be.
+		// Without it, the operator couldn't tell whether this object came to be.
 		return ledger.Reservation{}, errors.New("the object has no UID: this API server doesn't set it before admission")
 	}
 	held := ledger.Reservation{
@@ -113,14 +113,14 @@ func reservation(request *admissionv1.AdmissionRequest, attributes admission.Att
 	return held, validate(held)
 }
 
-// longestField bounds what is kept of a request in a ledger. API servers make UIDs of 36
+// longestField bounds each field of a request that a ledger keeps. API servers make UIDs of 36
 // bytes and resourceVersions of 20 at most.
 const longestField = 128
 
-// errTooLong is the answer to what no API server sends.
+// errTooLong is the answer to a field that no API server sends.
 var errTooLong = errors.New("it is longer than that of any API server")
 
-// validate refuses what would bloat a ledger.
+// validate refuses fields that would bloat a ledger.
 func validate(held ledger.Reservation) error {
 	for _, field := range [...]struct{ name, value string }{
 		{"the object's UID", string(held.UID)},

@@ -161,7 +161,7 @@ func TestTheReservationOfARequest(t *testing.T) {
 			request: creation(),
 			want:    ledger.Reservation{Object: ledger.Object{Resource: pods, Namespace: "shop", Name: "web", UID: "pod"}, Attempt: "request", Expiry: expiry},
 		},
-		"whose name is the one that was made for it": {
+		"whose name was made for it": {
 			request: but(creation(), func(r *admissionv1.AdmissionRequest) {
 				r.Name = "" // as the API server sends it with generateName
 				r.Object = raw(strings.Replace(string(r.Object.Raw), `"name":"web"`, `"generateName":"web-","name":"web-x7k2p"`, 1))
@@ -202,7 +202,7 @@ func TestTheReservationOfARequest(t *testing.T) {
 	}
 }
 
-// Whoever reaches the webhook can claim anything.
+// Any client that reaches the webhook can claim anything.
 func TestAFieldThatNoAPIServerSendsIsRefused(t *testing.T) {
 	long := strings.Repeat("x", longestField+1)
 	for name, change := range map[string]func(*ledger.Reservation){
@@ -226,7 +226,7 @@ func TestAFieldThatNoAPIServerSendsIsRefused(t *testing.T) {
 	}
 }
 
-// Without a UID nobody could tell whether the object came to be.
+// Without a UID, the operator couldn't tell whether the object came to be.
 func TestAnObjectWithoutUIDIsNotReservedFor(t *testing.T) {
 	request := but(creation(), func(r *admissionv1.AdmissionRequest) {
 		r.Object = raw(strings.Replace(string(r.Object.Raw), `,"uid":"pod"`, "", 1))

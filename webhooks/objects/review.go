@@ -15,13 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// maxReview bounds what is read: two objects of the most that etcd holds, and more.
+// maxReview bounds the body that is read: two objects of the most that etcd holds, and more.
 const maxReview = 7 << 20
 
-// direct answers what API servers send, a v1 AdmissionReview, without the
-// library's way of reading it, which looks for the kind before it decodes.
-// Whatever is unusual is the library's, with its messages. So is what happens
-// between the two: a panic is a refusal.
+// direct answers the v1 AdmissionReview of API servers without the library's way of reading it,
+// which looks for the kind before it decodes. The library answers anything unusual, with its
+// messages. It also does everything between the two: a panic is a refusal.
 type direct struct {
 	webhook *admission.Webhook
 }
@@ -57,7 +56,7 @@ func read(request *http.Request) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// usual decodes what an API server sends, and reports whether it is that.
+// usual decodes the review of an API server, and reports whether the body is one.
 func usual(request *http.Request, body []byte, review *admissionv1.AdmissionReview) bool {
 	return request.Header.Get("Content-Type") == "application/json" &&
 		unmarshal(body, review) == nil &&
@@ -65,15 +64,14 @@ func usual(request *http.Request, body []byte, review *admissionv1.AdmissionRevi
 		review.Request != nil
 }
 
-// unmarshal decodes into what a pointer points to. It does so in one pass, where
-// Kubernetes' decoder takes several over each request's object: that was a fifth
-// of the operator's CPU time under load. What it refuses, such as a name that is
-// there twice, is read again by that one: it has the last word, and the messages
-// that people know.
+// unmarshal decodes into the value of a pointer. It does so in one pass, where Kubernetes' decoder
+// takes several over each request's object: that was a fifth of the operator's CPU time under load.
+// A text that it refuses, such as one with a name twice, is read again by that decoder: it has the
+// last word, and the messages that people know.
 func unmarshal(text []byte, into any) error {
 	if jsonv2.Unmarshal(text, into) == nil {
 		return nil
 	}
 	reflect.ValueOf(into).Elem().SetZero()
-	return json.Unmarshal(text, into) //nolint:wrapcheck // each caller says what it read
+	return json.Unmarshal(text, into) //nolint:wrapcheck // each caller names the text
 }

@@ -38,7 +38,7 @@ type served struct {
 	store    *ledgers
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
-	// live is what the API server has; the index has what it had at first.
+	// live has the API server's objects; the index has those that it had at first.
 	live  client.Client
 	index *namespaces.Index
 }
@@ -52,7 +52,7 @@ func (inContact) While(ctx context.Context) (while context.Context, stop func())
 	return ctx, func() {}
 }
 
-// show has the watches show what the API server has now.
+// show makes the watches show the API server's present objects.
 func show(ctx context.Context, tb testing.TB, index *namespaces.Index, live client.Client) {
 	tb.Helper()
 	quotas := &quotav1.ClusterResourceQuotaList{}
@@ -95,7 +95,7 @@ func serve(t *testing.T, quotas []*quotav1.ClusterResourceQuota, test func(t *te
 	serveFrom(t, func(live client.WithWatch) client.Client { return live }, quotas, test)
 }
 
-// serveFrom has the API server's answers to live reads of quotas and namespaces be what the function makes of them.
+// serveFrom changes the API server's answers to live reads of quotas and namespaces by the function.
 func serveFrom(
 	t *testing.T, answers func(client.WithWatch) client.Client, quotas []*quotav1.ClusterResourceQuota, test func(t *testing.T, served *served),
 ) {
@@ -161,7 +161,7 @@ type ledgers struct {
 	// live has the quotas' specs.
 	live client.Client
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	version uint64
 	stored  map[string]machine.Snapshot
 }
@@ -247,7 +247,7 @@ func (l *ledgers) forget(quota string) {
 	delete(l.stored, quota)
 }
 
-// outcomes are how often requests ended how, without what none ended in: every
+// outcomes returns the number of requests of each outcome, without outcomes of no request: every
 // outcome is exported from the start, at zero.
 func (s *served) outcomes(t *testing.T) map[metrics.Outcome]float64 {
 	t.Helper()

@@ -18,11 +18,11 @@ import (
 )
 
 // noteRefusal remembers the owner of an object that doesn't fit, so that it is woken when there is room.
-// Other refusals don't end with room in the quota, so nobody waits for it then.
+// Other refusals don't end with room in the quota, so the owner doesn't wait for it then.
 //
 // If the object is there already, its owner lacks nothing, and the API server's error for a name that is taken is
 // returned in place of the refusal. By that error, the controller of CronJobs finds a Job that it made and, because
-// somebody else changed the CronJob meanwhile, couldn't note in its status. By a refusal it would make no other one.
+// another client changed the CronJob meanwhile, couldn't note in its status. By a refusal it would make no other one.
 func (h *Handler) noteRefusal(
 	ctx context.Context, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, charges []ledger.Charge,
 	decision ledger.Decision,
@@ -64,7 +64,7 @@ func creates(request *admissionv1.AdmissionRequest) bool {
 	return request.Operation == admissionv1.Create && request.SubResource == ""
 }
 
-// controllerOf returns who controls the object; nil if nobody does. It must not be changed.
+// controllerOf returns the owner that controls the object; nil if there is none. It must not be changed.
 func controllerOf(attributes kubeadmission.Attributes) *metav1.OwnerReference {
 	object, err := meta.Accessor(attributes.GetObject())
 	if err != nil {
@@ -73,7 +73,7 @@ func controllerOf(attributes kubeadmission.Attributes) *metav1.OwnerReference {
 	return metav1.GetControllerOfNoCopy(object)
 }
 
-// shortOf returns what was missing for a charge to fit.
+// shortOf returns the amounts that were missing for a charge to fit.
 func shortOf(denied ledger.Denied) corev1.ResourceList {
 	return quota.Subtract(quota.Add(denied.Requested, denied.Used), denied.Limited)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
-// owned is a request for a pod that somebody controls.
+// owned returns a request for a pod that the owner controls.
 func owned(request *admissionv1.AdmissionRequest, version, kind, name string) *admissionv1.AdmissionRequest {
 	owner := fmt.Sprintf(`"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":"uid of %s","controller":true}],`,
 		version, kind, name, name)
@@ -42,12 +42,12 @@ func TestWhoIsRememberedToWaitForRoom(t *testing.T) {
 			request: owned(creation(), "batch/v1", "Job", "import"),
 			want:    []string{"b: Job shop/import uid-of-import asks for requests.cpu=250m and is short of requests.cpu=150m"},
 		},
-		"nobody if it fits":                          {quotas: quotas(quotaOf("team", "pods", "1")), request: owned(creation(), "apps/v1", "ReplicaSet", "web")},
-		"nobody if nobody controls it":               {quotas: full(), request: creation()},
-		"nobody whose controller creates no pods":    {quotas: full(), request: owned(creation(), "v1", "ConfigMap", "web")},
-		"nobody for a dry run":                       {quotas: full(), request: dryRun(owned(creation(), "apps/v1", "ReplicaSet", "web"))},
-		"nobody for what doesn't say enough":         {quotas: quotas(quotaOf("team", "limits.cpu", "1")), request: owned(creation(), "apps/v1", "ReplicaSet", "web")},
-		"nobody for an update, which has its object": {quotas: quotas(quotaOf("team", "requests.cpu", "149m")), request: owned(resize(), "apps/v1", "ReplicaSet", "web")},
+		"no owner if the pod fits":                  {quotas: quotas(quotaOf("team", "pods", "1")), request: owned(creation(), "apps/v1", "ReplicaSet", "web")},
+		"no owner if the pod has no controller":     {quotas: full(), request: creation()},
+		"no owner that creates no pods":             {quotas: full(), request: owned(creation(), "v1", "ConfigMap", "web")},
+		"no owner for a dry run":                    {quotas: full(), request: dryRun(owned(creation(), "apps/v1", "ReplicaSet", "web"))},
+		"no owner of a pod that doesn't say enough": {quotas: quotas(quotaOf("team", "limits.cpu", "1")), request: owned(creation(), "apps/v1", "ReplicaSet", "web")},
+		"no owner for an update, as its pod exists": {quotas: quotas(quotaOf("team", "requests.cpu", "149m")), request: owned(resize(), "apps/v1", "ReplicaSet", "web")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serve(t, test.quotas, func(t *testing.T, served *served) {
@@ -76,7 +76,7 @@ func TestWhoIsGrantedAnObjectWaitsNoLonger(t *testing.T) {
 		"an owner":                              {quotas: quotas(quotaOf("team", "pods", "1")), request: owned(creation(), "apps/v1", "ReplicaSet", "web")},
 		"also if no quota limits it any more":   {quotas: quotas(quotaOf("team", "services", "1")), request: owned(creation(), "apps/v1", "ReplicaSet", "web")},
 		"not if another is granted one":         {quotas: quotas(quotaOf("team", "pods", "1")), request: owned(creation(), "apps/v1", "ReplicaSet", "api"), waits: true},
-		"not if that is granted to nobody":      {quotas: quotas(quotaOf("team", "pods", "1")), request: creation(), waits: true},
+		"not if an ownerless pod is granted":    {quotas: quotas(quotaOf("team", "pods", "1")), request: creation(), waits: true},
 		"not if it is granted for a dry run":    {quotas: quotas(quotaOf("team", "pods", "1")), request: dryRun(owned(creation(), "apps/v1", "ReplicaSet", "web")), waits: true},
 		"not if it is refused for another need": {quotas: quotas(quotaOf("team", "limits.cpu", "1")), request: owned(creation(), "apps/v1", "ReplicaSet", "web"), waits: true},
 	} {
