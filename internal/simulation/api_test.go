@@ -62,7 +62,7 @@ func (f figures) max(other figures) figures {
 	return f
 }
 
-// vocabulary is what the model says in the words of Kubernetes. It is made once.
+// vocabulary is the model's terms in the words of Kubernetes. It is made once.
 type vocabulary struct {
 	sources    [maxSources]schema.GroupVersionResource
 	figures    [maxFigures]corev1.ResourceName
@@ -133,7 +133,7 @@ func masked(q int, amounts figures) figures {
 	return amounts
 }
 
-// list returns amounts without zeros. Nobody changes it.
+// list returns amounts without zeros. The list is never changed.
 func (v *vocabulary) list(amounts figures) corev1.ResourceList {
 	list, known := v.lists[amounts]
 	if !known {
@@ -186,16 +186,16 @@ type object struct {
 	revision uint64
 	// size is one, and storage for a claim.
 	size figures
-	// parts are what it consists of, in the order in which it grew.
+	// parts are the parts of the object, in the order in which it grew.
 	parts []part
 	raw   runtime.Object
 }
 
-// part is what one request added to an object.
+// part is the addition of one request to an object.
 type part struct {
 	revision uint64
 	amounts  figures
-	// asked are the quotas that somebody was asked about for it.
+	// asked are the quotas for which the operator was asked about it.
 	asked [maxQuotas]types.UID
 }
 
@@ -289,7 +289,7 @@ func (r reached) covers(other reached) bool {
 	return true
 }
 
-// with returns what is included once a count is, too.
+// with returns the counts that are included once another one is, too.
 func (i included) with(added reached) included {
 	kept := included{added}
 	for _, known := range i {
@@ -314,7 +314,7 @@ type change[T any] struct {
 // history is all that was ever stored of one kind.
 type history[T any] struct {
 	changes []change[T]
-	// newest has what is stored now.
+	// newest has the values that are stored now.
 	newest []*T
 }
 
@@ -327,7 +327,7 @@ func (h *history[T]) store(key int, revision uint64, at time.Time, value *T) {
 	h.newest[key] = value
 }
 
-// listed returns what was stored after so many changes, and its revision.
+// listed returns the values that were stored after so many changes, and their revision.
 func (h *history[T]) listed(after int) (list []*T, revision uint64) {
 	list = make([]*T, len(h.newest))
 	for _, change := range h.changes[:after] {

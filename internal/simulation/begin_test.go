@@ -3,8 +3,7 @@
 
 package simulation
 
-// begin begins a request: a is its number, b where and what, c by whom it is answered and
-// how much it takes.
+// begin begins a request: a is its number, b its place, and c the replica that answers it and its amount.
 func (w *world) begin(s step) {
 	r := &request{
 		world: w, id: s.a, replica: w.replicas[s.c%len(w.replicas)], begun: w.now, revision: w.revision, place: placeOf(s.b),
@@ -49,7 +48,7 @@ func (r *request) answered() {
 	r.left = true
 }
 
-// persist stores what was admitted, unless somebody else was first.
+// persist stores the admitted object, unless another write was first.
 func (r *request) persist() {
 	w := r.world
 	before := w.objectAt(r.place)
@@ -73,7 +72,7 @@ func (r *request) persist() {
 	w.checkCommit(r)
 }
 
-// growUnasked makes a claim grow by its status, which nobody is asked about.
+// growUnasked makes a claim grow by its status, about which the operator is not asked.
 func (w *world) growUnasked(at place) {
 	before := w.objectAt(at)
 	size, grown := before.size, figures{0, 0, 1}

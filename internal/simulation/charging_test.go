@@ -147,7 +147,7 @@ func (r *request) charged() {
 	}
 }
 
-// isReserved reports whether all of it is reserved in a quota's ledger. What nobody could judge may not be.
+// isReserved reports whether all of it is reserved in a quota's ledger. A charge that couldn't be judged may not be.
 func (r *request) isReserved(q int) bool {
 	granted := r.granted[q]
 	return granted != nil && r.world.amounts(granted.snapshot.State.Reservations[r.key()].Amounts) == masked(q, r.rise)

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// promptly is how long at most an undisturbed cluster refuses although there is room:
-	// a charge's patience, and some paces until the leader has settled what left.
+	// promptly is how long at most an undisturbed cluster refuses although there is room: a
+	// charge's patience, and some paces until the leader has settled the objects that left.
 	promptly = 400 * time.Millisecond
 	// learns is how long an undisturbed leader may know of use that the ledger lacks: the
 	// turn that it leaves to other replicas, and some paces.
 	learns = 300 * time.Millisecond
 )
 
-// failure is what a schedule has shown.
+// failure is the defect that a schedule has shown.
 type failure struct{ message string }
 
 func (w *world) failf(format string, arguments ...any) {
@@ -42,7 +42,7 @@ type room struct {
 	short [maxFigures][5]time.Time
 }
 
-// recount measures the room in all quotas after a change of what lives.
+// recount measures the room in all quotas after a change of the living objects.
 func (w *world) recount() {
 	for q := range maxQuotas {
 		w.room[q].live = w.living(q)
@@ -50,7 +50,7 @@ func (w *world) recount() {
 	}
 }
 
-// living returns what lives in the namespaces that a quota selects.
+// living returns the amounts of the objects that live in the namespaces that a quota selects.
 func (w *world) living(q int) figures {
 	var live figures
 	for source := range w.objects {
@@ -78,8 +78,8 @@ func (w *world) measureRoom(q int) {
 	}
 }
 
-// free is the room by what lives, and by what may still come: a reservation holds until
-// its object lives, or it ends.
+// free is the room by the living objects, and by those to come: a reservation holds until its
+// object lives, or it ends.
 func (w *world) free(q int) figures {
 	quota, ledger := w.quotas.newest[q], w.ledgers.newest[q]
 	if quota == nil || ledger == nil {
@@ -120,8 +120,8 @@ func (w *world) isHeld(escrow ledger.Reservation) bool {
 	return false
 }
 
-// checkEnds judges what ended by its age: a fence while its edit may still be stored, or a seal while a request may be that
-// was granted by the ledger before.
+// checkEnds judges the fence or seal that ended by its age: a fence while its edit may still be stored, or a seal while a
+// request may be that was granted by the ledger before.
 func (w *world) checkEnds(before, written *stored) {
 	was, is, q := before.snapshot.State, written.snapshot.State, written.quota
 	for _, edit := range w.edits {
@@ -161,7 +161,7 @@ func (w *world) reserved(before, written *stored) {
 			continue
 		}
 		if request := w.charged[key]; request != nil {
-			granting := *written // what it includes may become known later
+			granting := *written // the use that it includes may become known later
 			request.granted[written.quota] = &granting
 		}
 	}
@@ -187,9 +187,9 @@ func (w *world) wasMember(n, q int, at time.Time) (member bool) {
 	return member
 }
 
-// checkCommit judges the commit of an admitted object: it must not take what lives above
-// the limit, but for what nobody was asked about and the ledger that granted it did not
-// include.
+// checkCommit judges the commit of an admitted object: it must not take the living objects above
+// the limit, but for use about which the operator was not asked and which the ledger that granted
+// the object did not include.
 func (w *world) checkCommit(r *request) {
 	for q := range maxQuotas {
 		if !r.isAskedOf(q, r.limitOf[q]) || !w.isMember(r.namespace, q, r.limitOf[q], r.revision) {
@@ -216,8 +216,8 @@ func (w *world) checkCommit(r *request) {
 	}
 }
 
-// unasked returns what lives under a quota that nobody was asked about for it, and that a
-// ledger did not include.
+// unasked returns the living use under a quota for which the operator was not asked about it, and
+// which a ledger did not include.
 func (w *world) unasked(q, figure int, in *stored, by *request) int {
 	unasked := 0
 	for _, object := range w.objects[figureSource(figure)].newest {
@@ -256,8 +256,9 @@ func (w *world) includes(in *stored, q, figure int, by *request, object *object,
 	return (counted || joined <= by.saw) && part.revision <= joined && w.waived[object.namespace][q] != joined
 }
 
-// checkCovered judges what a front end found of a namespace: specs at least as new as the question's epoch, and
-// the namespace as it last changed before what is said to be seen of namespaces, or later.
+// checkCovered judges the quotas that a front end found for a namespace: specs at least as new as the
+// question's epoch, and the namespace as it last changed before the revision up to which the front end says to
+// have seen namespaces, or later.
 func (w *world) checkCovered(r *request) {
 	if m := w.mutation; m.noEpoch || m.noWitness || m.noLook {
 		return
@@ -344,7 +345,7 @@ func (w *world) checkLearning() {
 // tells is how long a leader may say at most that a quota is ready, although its ledger leaves every charge undecided.
 const tells = 6 * time.Second
 
-// checkReady judges what a leader says of its quotas, by what it knows itself.
+// checkReady judges the leader's conditions of its quotas, by its own knowledge.
 func (w *world) checkReady() {
 	if w.leader < 0 {
 		return
@@ -433,7 +434,7 @@ func (w *world) checkStill() {
 	}
 }
 
-// report takes what a machine reports.
+// report takes the report of a machine.
 func (w *world) report(d *driver, effect machine.Effect) {
 	switch effect := effect.(type) {
 	case machine.Untaken:

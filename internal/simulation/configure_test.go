@@ -13,17 +13,17 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// writing is how the leader writes the webhook configuration. If there is none, the API
-// server asked about nothing meanwhile: what is used is forgotten first.
+// writing is how the leader writes the webhook configuration. If there is none, the API server
+// asked about nothing meanwhile: the use is forgotten first.
 type writing struct {
 	previous uint64
 	next     configuration
-	// forgets are the quotas of which that is still due.
+	// forgets are the quotas whose use is yet to be forgotten.
 	forgets []int
 	imposed *imposition
 }
 
-// imposition is a change of a ledger that must hold whatever becomes of the ledger.
+// imposition is a change of a ledger that must hold regardless of the ledger's fate.
 type imposition struct {
 	replica  *replica
 	quota    int
@@ -82,7 +82,7 @@ func (c *counter) wanted() configuration {
 	return wanted
 }
 
-// isUpToDate reports whether the stored configuration asks what it should.
+// isUpToDate reports whether the stored configuration asks the right questions.
 func (c *counter) isUpToDate() bool {
 	stored := c.replica.world.newestConfiguration()
 	if stored.deleted {
@@ -208,8 +208,7 @@ func (e *edit) goOn() {
 	e.stage = editAllowed
 }
 
-// persist stores the edit. If somebody else has changed the quota meanwhile, the API server
-// begins again.
+// persist stores the edit. If another client has changed the quota meanwhile, the API server begins again.
 func (e *edit) persist() {
 	current := e.world.quotas.newest[e.quota]
 	if current != nil && current.revision != e.revision {

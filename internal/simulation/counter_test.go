@@ -19,12 +19,12 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// counter is what a replica does while it leads, or believes that it does. The count is
-// the operator's own.
+// counter is the part of a replica that works while the replica leads, or believes that it does.
+// The count is the operator's own.
 type counter struct {
 	replica *replica
 	count   *counting.Count
-	// defined is what each quota is counted for.
+	// defined is the basis for which each quota is counted.
 	defined [maxQuotas]ledger.Basis
 	limited [maxQuotas]bool
 	// tasks are the reconciles under way; due says when the next one is.
@@ -34,11 +34,11 @@ type counter struct {
 	writes bool
 	// specs are the first versions seen of each quota's generation.
 	specs [maxQuotas]*entry
-	// ages are of each quota's ledger, and seals of one that is sealed.
+	// ages are of each quota's ledger, and seals of a sealed ledger.
 	ages, seals [maxQuotas]ledger.Ages
 }
 
-// observed is what an observation was made of.
+// observed is the state of the count from which an observation was made.
 type observed struct {
 	basis      ledger.Basis
 	listed     [maxSources]bool
@@ -76,7 +76,7 @@ func (c *counter) tell(quotas []string, freed bool) {
 	}
 }
 
-// source is what a watch of the counter feeds.
+// source is the source of the count that a watch feeds.
 func (c *counter) source(source int) *counting.Source {
 	return c.count.Source(c.replica.world.sources[source].GroupResource())
 }
@@ -138,7 +138,7 @@ func (*counter) must(err error) {
 	}
 }
 
-// define starts to count what the spec limits, unless that is under way.
+// define starts to count the resources that the spec limits, unless that is under way.
 func (c *counter) define(known *quota) {
 	if c.limited[known.quota] && c.defined[known.quota] == known.basis() {
 		return
@@ -236,8 +236,8 @@ func (w *world) isBehind(count *observed, state ledger.State, source int) bool {
 	return !count.listed[source] || count.sources[source] < state.Counted[w.sources[source].GroupResource()]
 }
 
-// learn notes how far the figures have come of a ledger that a leader has nothing to add
-// to: it uses what was counted, and need not be written for that.
+// learn notes how far the figures have come of a ledger that a leader has nothing to add to: the
+// ledger uses the counted amounts, and need not be written for that.
 func (d *driver) learn(count *observed, effects []machine.Effect) {
 	w := d.replica.world
 	stored, machine := w.ledgers.newest[d.quota], d.machine
@@ -247,7 +247,7 @@ func (d *driver) learn(count *observed, effects []machine.Effect) {
 	w.include(stored, count)
 }
 
-// figureSource is what a figure is counted from.
+// figureSource is the source from which a figure is counted.
 func figureSource(figure int) int { return min(figure, claims) }
 
 // newest returns how far a count must have come to include all that is stored now.

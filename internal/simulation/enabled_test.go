@@ -9,7 +9,7 @@ type choice struct {
 	weight int
 }
 
-// chooser gathers what can happen next.
+// chooser gathers the steps that can happen next.
 type chooser struct {
 	world   *world
 	choices []choice
@@ -28,7 +28,7 @@ func (c *chooser) reset(world *world, weights *[actions]int) {
 	c.world, c.weights, c.choices, c.total = world, weights, c.choices[:0], 0
 }
 
-// progress gathers what a cluster does by itself.
+// progress gathers the steps that a cluster makes by itself.
 func (c *chooser) progress() {
 	w := c.world
 	for _, request := range w.requests {
@@ -162,7 +162,7 @@ func (c *chooser) counter(counter *counter) {
 	}
 }
 
-// clients gathers what clients, administrators and others may do.
+// clients gathers the steps of clients, administrators and others.
 func (c *chooser) clients(id, hard, request int) {
 	w := c.world
 	for n, namespace := range w.namespaces.newest {

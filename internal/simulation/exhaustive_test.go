@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// small is a world in which every order of what can happen is tried.
+// small is a world in which every order of possible steps is tried.
 type small struct {
 	// prepare comes after a cluster with two replicas, a quota of two widgets and one
 	// selected namespace has come up.
@@ -85,7 +85,7 @@ func smallWorlds() map[string]small {
 			once:    []step{create(3, 0, 2, 0), create(4, 1, 0, 1), {action: deleteObject}, {action: depose, a: 1}},
 			depth:   9, least: 1000,
 		},
-		"nobody is asked about what takes a place, while the leader changes": {
+		"an object about which the operator isn't asked takes a place, while the leader changes": {
 			prepare: full,
 			once: []step{
 				{action: deleteObject}, {action: beginUnasked, a: 3, b: 2}, create(4, 1, 0, 1), {action: depose, a: 1},
@@ -125,7 +125,7 @@ func (e *exploration) begin(path []step) *schedule {
 	return s
 }
 
-// make makes a step. What a watch of ledgers shows is merged, as by a work queue.
+// make makes a step. The events of a watch of ledgers are merged, as by a work queue.
 func (e *exploration) make(s *schedule, step step) {
 	s.world.do(step)
 	if step.action == deliverWatch && kind(step.b) == watchLedgers {
@@ -136,7 +136,7 @@ func (e *exploration) make(s *schedule, step step) {
 	e.quicken(s)
 }
 
-// quicken makes at once what concerns one front end alone, and what is due.
+// quicken makes at once the steps that concern one front end alone, and those that are due.
 func (e *exploration) quicken(s *schedule) {
 	weights := [actions]int{takeRead: 1, goOnRequest: 1, answerRequest: 1, noticeLeft: 1, goOnEdit: 1, learnNamespaces: 1, beginTask: 1, goOnTask: 1, tick: 1}
 	for {
@@ -149,7 +149,7 @@ func (e *exploration) quicken(s *schedule) {
 	}
 }
 
-// next returns what may happen next.
+// next returns the steps that may happen next.
 func (e *exploration) next(s *schedule, path []step) []step {
 	weights := [actions]int{replyCall: 1, deliverWatch: 1, persistObject: 1, persistEdit: 1}
 	for fault, times := range e.faults {

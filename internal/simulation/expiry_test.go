@@ -91,7 +91,7 @@ func (w *world) endsIn(by *replica, what aged, ages ledger.Ages, life ledger.Lif
 	return left
 }
 
-// sealed is how long a ledger stays sealed in place of one that was lost.
+// sealed is how long a ledger stays sealed that replaces a lost one.
 func (c *counter) sealed(t *task) time.Duration {
 	seal, w := ledger.Seal(t.replaced.UID), c.replica.world
 	c.seals[t.quota].See(c.replica.now(), seal)
@@ -106,7 +106,7 @@ func (c *counter) awaits(q int, state ledger.State, reservation ledger.Reservati
 	return awaits
 }
 
-// nextLook goes on with the next reservation, then the fence, then what must be written.
+// nextLook goes on with the next reservation, then the fence, then the write that is due.
 func (t *task) nextLook(c *counter) {
 	w := c.replica.world
 	if w.mutation.dropsBlindly {
@@ -128,7 +128,7 @@ func (t *task) nextLook(c *counter) {
 	}
 }
 
-// joined returns the namespaces of which nobody has looked yet what they brought.
+// joined returns the namespaces whose objects have not been looked up yet.
 func (c *counter) joined(q int, known ledger.State) []counting.Joined {
 	var joined []counting.Joined
 	c.count.Read(c.replica.world.vocabulary.quotas[q], func(view counting.View) {
@@ -139,7 +139,7 @@ func (c *counter) joined(q int, known ledger.State) []counting.Joined {
 	return joined
 }
 
-// unproved returns all joins that are unproved, whatever the ledger has counted.
+// unproved returns all joins that are unproved, even if the ledger has counted them.
 func (c *counter) unproved(q int) (joined []counting.Joined) {
 	c.count.Read(c.replica.world.vocabulary.quotas[q], func(view counting.View) {
 		joined = view.Unproved(func(uint64) bool { return false })
@@ -147,7 +147,7 @@ func (c *counter) unproved(q int) (joined []counting.Joined) {
 	return joined
 }
 
-// advance lets time pass for the count, which gives up what was unproved for too long.
+// advance lets time pass for the count, which gives up joins that were unproved for too long.
 func (c *counter) advance() {
 	var before [maxQuotas][]counting.Joined
 	for q := range before {
@@ -168,7 +168,7 @@ func (w *world) waive(q int, joined []counting.Joined) {
 	}
 }
 
-// prove looks what has come with namespaces that joined.
+// prove looks up the objects that have come with namespaces that joined.
 func (c *counter) prove(q int, joined []counting.Joined) {
 	w := c.replica.world
 	for _, one := range joined {
@@ -217,7 +217,7 @@ func (t *task) edit(c *counter) {
 	})
 }
 
-// goOnExpiry makes one live look. One that fails keeps its reservation.
+// goOnExpiry makes one live look. A look that fails keeps its reservation.
 func (t *task) goOnExpiry(c *counter, outcome outcome) {
 	w := c.replica.world
 	switch t.stage {

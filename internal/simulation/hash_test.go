@@ -23,7 +23,7 @@ func newHashing(seed maphash.Seed) *hashing {
 
 func (h *hashing) number(n uint64) { maphash.WriteComparable(&h.Hash, n) }
 
-// value adds a value. What is derived from other fields, or is only a cache, is left out.
+// value adds a value. A field that is derived from others, or is only a cache, is left out.
 func (h *hashing) value(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Invalid:

@@ -20,16 +20,16 @@ type mutation struct {
 	trustsLooks bool
 	// listsOneByOne: a watch shows the objects of a list one after the other.
 	listsOneByOne bool
-	// noKnowledge: a charge is judged whatever is known of namespaces.
+	// noKnowledge: a charge is judged regardless of the knowledge of namespaces.
 	noKnowledge bool
 	// joinsAlone: a front end heeds only that the request's own namespace joined. boasts: it says to have seen all
-	// that joined. listsChanges: it takes a list for what changed since.
+	// that joined. listsChanges: it takes a list for the changes since.
 	joinsAlone, boasts, listsChanges bool
-	// noTouch: what has changed since an equal count is not told, of sources or of all.
+	// noTouch: changes since an equal count are not told, of sources or of all.
 	noTouch, noTouchAtAll bool
-	// lazy: a settle that raises what is used waits so long.
+	// lazy: a settle that raises the use waits so long.
 	lazy time.Duration
-	// noFence: a lowered limit binds only those who know it.
+	// noFence: a lowered limit binds only replicas that know it.
 	noFence bool
 	// takesOld: a count is taken though it is older than the ledger's.
 	takesOld bool
@@ -48,32 +48,32 @@ type mutation struct {
 	oldGeneration bool
 	// shortLife: reservations end before the API server gives up.
 	shortLife bool
-	// noJoin: what an older count has holds though a namespace joined.
+	// noJoin: the figures of an older count hold though a namespace joined.
 	noJoin bool
 	// noProof: a namespace is counted before all that it brought is.
 	noProof bool
-	// leftProves: so is one as another one leaves.
+	// leftProves: a namespace is counted too early as another one leaves.
 	leftProves bool
 	// endless: a holder ignores that its escrow has ended.
 	endless bool
-	// noRecall: nobody waits for an escrow that was asked back.
+	// noRecall: an escrow that was asked back is not waited for.
 	noRecall bool
 	// dropsEscrows: the escrow of a replica that is gone is dropped at its end.
 	dropsEscrows bool
 	// deniesUnseen: a denial is answered without a look at the namespace. impatient: nothing that needs time is waited for.
 	// waivesAll: a quota that can't decide is waived though it refuses.
 	deniesUnseen, impatient, waivesAll bool
-	// noModeFence: a fence binds nobody for whom the limits only advise.
+	// noModeFence: a fence binds no replica for which the limits only advise.
 	noModeFence bool
 	// enforcesAll: limits that only advise are enforced.
 	enforcesAll bool
 	// byWriter: that ends sooner by the time that its writer stored.
 	byWriter aged
-	// silent: nobody hears that a ledger does not take the count.
+	// silent: it is not reported that a ledger does not take the count.
 	silent bool
-	// outlives: a process goes on with what it remembers after etcd was restored.
+	// outlives: a process goes on with its memory after etcd was restored.
 	outlives bool
-	// trustsLost: a ledger is taken as it is though it was written by what another history remembers.
+	// trustsLost: a ledger is taken as it is though it was written from the memory of another history.
 	trustsLost bool
 	// escrow: replicas take escrows. modes: quotas change between Deny and Audit. restores: etcd is put back to backups.
 	escrow, modes, restores bool
@@ -92,7 +92,7 @@ func (w *world) life() time.Duration {
 	return life
 }
 
-// aged is what ends by its age.
+// aged is a kind of thing that ends by its age.
 type aged int
 
 const (
@@ -104,7 +104,7 @@ const (
 	escrowed
 )
 
-// admit changes what a front end does next.
+// admit changes the next action of a front end.
 func (m mutation) admit(r *request, next admission.Action) admission.Action {
 	undecided, isUndecided := r.facts.Outcome.Decision.(ledger.Undecided)
 	switch {
@@ -121,7 +121,7 @@ func (m mutation) admit(r *request, next admission.Action) admission.Action {
 	return next
 }
 
-// know changes what a front end says that it knows of namespaces.
+// know changes the knowledge of namespaces that a front end claims.
 func (m mutation) know(r *request) {
 	for i, covering := range r.covering {
 		known := &r.knowledge[i]
@@ -145,7 +145,7 @@ func (w *world) seal() time.Duration {
 	return w.life()
 }
 
-// observation changes what a machine is shown of a count.
+// observation changes the observation of a count that a machine is shown.
 func (m mutation) observation(d *driver, observation *ledger.Observation) *ledger.Observation {
 	if m.noTouch || m.noTouchAtAll {
 		for source := range observation.Touched {
@@ -168,7 +168,7 @@ func (m mutation) observation(d *driver, observation *ledger.Observation) *ledge
 	return observation
 }
 
-// isToWait holds back an observation that raises what is charged.
+// isToWait holds back an observation that raises the charged amounts.
 func (d *driver) isToWait(observation *ledger.Observation, wait time.Duration) bool {
 	now := d.replica.now()
 	if d.machine.Current().State.Weigh(*observation).Waits {
@@ -181,7 +181,7 @@ func (d *driver) isToWait(observation *ledger.Observation, wait time.Duration) b
 	return d.held.After(now)
 }
 
-// answerEarly answers who is about to be reserved for.
+// answerEarly answers the requests that are about to get a reservation.
 func (w *world) answerEarly(d *driver, next ledger.State) {
 	for _, waiter := range d.waiting {
 		for key := range next.Reservations {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// mutations are defects, and in how many schedules at most each must be found. Those that
-// need a coincidence are looked for where it is likely. That an equal count of one source
+// mutations are defects, and in how many schedules at most each must be found. Defects that need a
+// coincidence are looked for in schedules that make it likely. That an equal count of one source
 // does not tell how far it has come is found by TestEveryOrder.
 func mutations() map[string]struct {
 	mutation

@@ -19,10 +19,10 @@ import (
 // share is how many schedules an ordinary run of the tests makes.
 const share = 4000
 
-// keptSeeds once failed, or reach what few others do.
+// keptSeeds once failed, or reach states that few others do.
 func keptSeeds() []uint64 {
 	return []uint64{
-		5, 7, 13, 14, 19, 20, 23, 26, 27, 39, 62, // recounts that nobody settled
+		5, 7, 13, 14, 19, 20, 23, 26, 27, 39, 62, // recounts that were not settled
 		95, 256, 324, 345, 616, 788, 921, 1007, 1123, // objects in namespaces that had left
 		725,                                         // a look that was believed for seconds
 		4163, 4579, 6885, 7739, 13787, 17351, 19671, // updates of objects seen in a later version
@@ -41,7 +41,7 @@ func keptSeeds() []uint64 {
 	}
 }
 
-// explain returns what a schedule did that failed, with as few steps as still fail.
+// explain returns the steps of a failed schedule, with as few steps as still fail.
 func explain(seed uint64, mutation mutation) string {
 	words := newVocabulary()
 	first := newSchedule(words, seed, mutation, nil)
@@ -59,7 +59,7 @@ func explain(seed uint64, mutation mutation) string {
 		seed, len(steps), len(first.steps), failure.message, trace, seed)
 }
 
-// replay runs a schedule with the steps of another. One that isn't possible is left out.
+// replay runs a schedule with the steps of another. A step that isn't possible is left out.
 func (s *schedule) replay(steps []step) *failure {
 	s.setUp()
 	for _, step := range steps {
@@ -68,7 +68,7 @@ func (s *schedule) replay(steps []step) *failure {
 		}
 	}
 	for range s.world.shape.length {
-		s.random.Uint64() // what follows is drawn otherwise than in the first run
+		s.random.Uint64() // the rest is drawn otherwise than in the first run
 	}
 	return s.end(s.world)
 }
@@ -145,7 +145,7 @@ func explore(t *testing.T, seeds func(n int) (uint64, bool)) {
 	t.Logf("%d schedules, %.0f in a second of one core; %s", made, float64(made)/(cpuTime()-begun).Seconds(), &total)
 }
 
-// cpuTime is what this process has used of all cores.
+// cpuTime is the time that this process has used of all cores.
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -52,7 +52,7 @@ type stream struct {
 	// listed: the first list has come.
 	listed   bool
 	position int
-	// rest is what a mutated watch has yet to show of its list.
+	// rest is the part of its list that a mutated watch has yet to show.
 	rest []func()
 }
 
@@ -108,8 +108,8 @@ func (r *replica) options() machine.Options {
 // now is by the clock that counts how much time has passed.
 func (r *replica) now() time.Time { return r.world.now.Add(r.offset) }
 
-// wall is what the clock on the wall shows, which the replica writes into ledgers. It may be wrong, jump now and then, or
-// stand still.
+// wall is the time on the clock on the wall, which the replica writes into ledgers. The clock may be wrong, jump now and
+// then, or stand still.
 func (r *replica) wall() time.Time {
 	const scatters = 0x9e3779b97f4a7c15
 	drawn := (r.world.shape.seed<<2 + uint64(r.id)) * scatters
@@ -128,7 +128,7 @@ func (r *replica) wall() time.Time {
 	}
 }
 
-// stamp is the time that is stored of what lasts so long.
+// stamp is the time that is stored for a life of this length.
 func (r *replica) stamp(long time.Duration) time.Time {
 	return r.wall().Add(long).Truncate(time.Second)
 }
@@ -139,7 +139,7 @@ func (r *replica) start() {
 	r.memory, r.trusted = namespaces.NewMemory(r.world.define), map[trust]time.Time{}
 }
 
-// crash loses everything but what is on its way.
+// crash loses everything but the messages on their way.
 func (r *replica) crash() {
 	w := r.world
 	for _, lost := range r.all() {
@@ -199,7 +199,7 @@ func (r *replica) driver(q int) *driver {
 	return r.drivers[q]
 }
 
-// forget drops what is known of a quota that is gone.
+// forget drops the driver of a quota that is gone.
 func (r *replica) forget(q int) {
 	if gone := r.drivers[q]; gone != nil {
 		r.drivers[q] = nil
@@ -248,11 +248,11 @@ type driver struct {
 	released []ledger.Key
 }
 
-// waiter is who waits for an answer.
+// waiter is a charge, a probe or an edit that waits for an answer.
 type waiter struct {
 	id     machine.RequestID
 	answer *reply
-	// request is whose charge it is; nil for a probe and for an edit.
+	// request is the owner of the charge; nil for a probe and for an edit.
 	request *request
 }
 
@@ -273,7 +273,7 @@ type call struct {
 	// done: it took effect, and result is the reply.
 	done   bool
 	result machine.Event
-	// observed is what the write settles by.
+	// observed is the count by which the write settles.
 	observed *observed
 	reader   *driver
 }
@@ -376,7 +376,7 @@ func (d *driver) do(event func(machine.RequestID) machine.Event) *reply {
 	return waits.answer
 }
 
-// abandon forgets a request; id is zero for one that was answered.
+// abandon forgets a request; id is zero for an answered request.
 func (d *driver) abandon(id machine.RequestID, reserved ledger.Key) {
 	for i, waiter := range d.waiting {
 		if waiter.id == id {
@@ -388,7 +388,7 @@ func (d *driver) abandon(id machine.RequestID, reserved ledger.Key) {
 	d.step(machine.Cancel{ID: id, Reserved: reserved, Until: d.replica.now().Add(editTimeout)})
 }
 
-// take has the API server do what a call asks for.
+// take makes the API server carry out a call.
 func (w *world) take(c *call) {
 	c.done = true
 	if c.swap == nil {

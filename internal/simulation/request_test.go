@@ -17,7 +17,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
-// status is what the API server knows of a request.
+// status is the API server's knowledge of a request.
 type status int
 
 const (
@@ -29,14 +29,14 @@ const (
 	failed
 )
 
-// stage is what the front end of a replica does for a request.
+// stage is the present work of a replica's front end for a request.
 type stage int
 
 const (
 	stageNone stage = iota
 	// stageCatchUp waits for the watch of quotas.
 	stageCatchUp
-	// stageRead reads what the search asks for.
+	// stageRead makes the read that the search asks for.
 	stageRead
 	stageCharge
 	stagePause
@@ -57,7 +57,7 @@ type request struct {
 	// from is the revision of the object that it updates; zero if it creates one.
 	from    uint64
 	attempt string
-	// rise is what it adds.
+	// rise is the amount that it adds.
 	rise   figures
 	asked  question
 	status status
@@ -79,7 +79,8 @@ type request struct {
 	step     namespaces.Step
 	read     read
 	covering []definition.Definition
-	// knowledge is, for each of covering, what was known of namespaces, and saw up to where the watch had shown them.
+	// knowledge is, for each of covering, the knowledge of namespaces, and saw is the revision up to which the watch
+	// had shown them.
 	knowledge []ledger.Knowledge
 	saw       uint64
 	charging  charging
@@ -126,7 +127,7 @@ func (r *request) arrive() {
 	r.next()
 }
 
-// next does what package admission says, as webhooks/objects does.
+// next takes the action that package admission returns, as webhooks/objects does.
 func (r *request) next() {
 	r.facts.Now = r.replica.now()
 	switch r.action = r.world.mutation.admit(r, admission.Next(r.facts)); r.action.Do {
@@ -159,7 +160,7 @@ func (r *request) look() {
 	r.advance()
 }
 
-// question is what the front end takes the API server to have asked.
+// question is the question that the front end takes the API server to have asked.
 func (r *request) question() webhookconfig.Question {
 	asked, mutation := webhookconfig.Question{Witness: webhookconfig.WitnessExact, Quotas: r.asked.set(), Epoch: r.asked.epoch}, r.world.mutation
 	if mutation.noEpoch {
@@ -245,7 +246,7 @@ func (r *request) wakeAt() time.Time {
 	return time.Time{}
 }
 
-// goOn does what comes next.
+// goOn makes the next step.
 func (r *request) goOn() {
 	switch r.stage {
 	case stageCatchUp:
@@ -266,7 +267,7 @@ func (r *request) goOn() {
 	}
 }
 
-// learn takes what was read. It reports false if the namespace is gone.
+// learn takes the result of a read. It reports false if the namespace is gone.
 func (r *request) learn() bool {
 	w, memory := r.world, r.replica.memory
 	switch r.step {

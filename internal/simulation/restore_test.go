@@ -14,7 +14,7 @@ const withRestores = 1 << 61
 // outage is how long the API server is away at least while etcd is restored: longer than an escrow lives.
 const outage = 3 * time.Second
 
-// backup is what the API server had at one time.
+// backup is the state of the API server at one time.
 type backup struct {
 	revision                 uint64
 	objects                  [maxSources]history[object]
@@ -27,7 +27,7 @@ type backup struct {
 	persisted map[*request]bool
 }
 
-// clone shares what never changes.
+// clone shares the entries, which never change.
 func (h *history[T]) clone() history[T] {
 	return history[T]{changes: slices.Clip(h.changes), newest: slices.Clone(h.newest)}
 }
@@ -44,7 +44,7 @@ func (w *world) backUp() {
 	for _, request := range w.charged {
 		b.persisted[request] = request.status == persisted
 	}
-	// What a ledger includes may become known later, by what is lost.
+	// The use that a ledger includes may become known later, by the history that is lost.
 	b.ledgers.changes = slices.Clone(b.ledgers.changes)
 	for at, change := range b.ledgers.changes {
 		if change.value != nil && b.ledgers.newest[change.key] == change.value {
@@ -101,7 +101,7 @@ func (w *world) restore(slips bool) {
 	}
 }
 
-// outlive lets a replica go on with what it remembers. Its watches go on where they were.
+// outlive lets a replica go on with its memory. Its watches go on where they were.
 func (r *replica) outlive() {
 	for kind := range kinds {
 		r.streams[kind].position = min(r.streams[kind].position, r.world.length(kind))

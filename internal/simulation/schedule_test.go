@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// shape is what kind of schedule it is.
+// shape is the kind of a schedule.
 type shape struct {
 	seed     uint64
 	replicas int
@@ -48,7 +48,7 @@ func usually() [actions]int {
 	return weights
 }
 
-// faults are what may be added, and how likely.
+// faults are the steps that may be added, and how likely they are.
 func faults() map[action]int {
 	return map[action]int{
 		growUnasked: 2, beginUnasked: 5, deleteNamespace: 1, deleteQuota: 1, label: 4, deleteObject: 6, beginEdit: 12,
@@ -97,12 +97,12 @@ func newShape(seed uint64, theme int, random *rand.Rand) shape {
 		all[theme-1](&s)
 	case seed&withEscrow != 0 && seed%4 == 3:
 		all[8-int(seed>>2%2)](&s)
-	case seed%16 == 12: // not by a draw, so that kept seeds stay what they were
+	case seed%16 == 12: // not by a draw, so that kept seeds keep their schedules
 		all[drawnThemes](&s)
 	case random.IntN(2) == 0:
 		all[random.IntN(drawnThemes)](&s)
 	}
-	if seed&withEscrow != 0 && random.IntN(3) > 0 { // room for some escrow, and somebody to take it
+	if seed&withEscrow != 0 && random.IntN(3) > 0 { // room for some escrow, and requests to take it
 		s.spare, s.open = 1+random.IntN(4), s.open+2
 		s.weights[beginRequest], s.weights[advance] = 80, 3
 	}
@@ -124,7 +124,7 @@ func newShape(seed uint64, theme int, random *rand.Rand) shape {
 // drawnThemes are how many of the themes are drawn.
 const drawnThemes = 6
 
-// themes make rare coincidences likely: each has little in it but what they take.
+// themes make rare coincidences likely: each has little in it but the steps that they take.
 func themes() []func(*shape) {
 	only := func(s *shape, weights map[action]int) {
 		for fault := range faults() {
@@ -154,7 +154,7 @@ func themes() []func(*shape) {
 			}
 			s.quotas = 1
 		},
-		func(s *shape) { // what is stored is counted only after a reservation's life
+		func(s *shape) { // objects are counted only after a reservation's life
 			only(s, map[action]int{deleteObject: 2, advance: 10, persistObject: 20, beginTask: 20, goOnTask: 20})
 			for n := range s.slow {
 				s.slow[n][countWidgets], s.slow[n][countClaims] = true, true
@@ -166,7 +166,7 @@ func themes() []func(*shape) {
 				s.slow[n][watchQuotas], s.slow[n][watchLedgers] = n > 0, n > 0
 			}
 		},
-		func(s *shape) { // namespaces join with what lives in them, and the leader hears of objects late
+		func(s *shape) { // namespaces join with objects in them, and the leader hears of objects late
 			only(s, map[action]int{
 				label: 8, beginUnasked: 30, deleteObject: 1, advance: 1, deleteNamespace: 0, createNamespace: 0, deleteQuota: 0, beginEdit: 0,
 				persistObject: 60, replyCall: 60, tick: 60, deliverWatch: 60, learnNamespaces: 60, beginTask: 60, goOnTask: 60,
@@ -187,7 +187,7 @@ func themes() []func(*shape) {
 			}
 			s.quotas = 1
 		},
-		func(s *shape) { // limits go down, and who holds escrow hears of it late
+		func(s *shape) { // limits go down, and holders of escrow hear of it late
 			only(s, map[action]int{
 				beginEdit: 4, deleteQuota: 0, deleteObject: 1, advance: 8, beginRequest: 60, loadConfiguration: 1, goOnEdit: 60, persistEdit: 60,
 				replyCall: 60, tick: 60, takeRead: 40, goOnRequest: 60, answerRequest: 60, persistObject: 60,
@@ -197,7 +197,7 @@ func themes() []func(*shape) {
 			}
 			s.quotas, s.open = 1, 6
 		},
-		func(s *shape) { // who holds escrow is gone, and what was granted from it comes late
+		func(s *shape) { // holders of escrow are gone, and objects that were granted from it come late
 			only(s, map[action]int{
 				crash: 3, deleteObject: 4, advance: 8, beginRequest: 60, persistObject: 2, beginEdit: 0, deleteQuota: 0, label: 0, beginTask: 20,
 				goOnTask: 20,
@@ -278,8 +278,8 @@ func (s *schedule) choose() step {
 	return next
 }
 
-// settle lets the cluster come to rest without disturbance: what is due happens at once, in
-// the same order, and then time passes until something else is due.
+// settle lets the cluster come to rest without disturbance: steps that are due happen at once, in
+// the same order, and then time passes until another step is due.
 func (s *schedule) settle() {
 	w := s.world
 	for range 3000 {

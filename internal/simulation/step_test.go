@@ -32,7 +32,7 @@ const (
 	persistObject
 	persistEdit
 	dropOrphan
-	// What follows is what clients do.
+	// The next are steps of clients.
 	beginRequest
 	deleteObject
 	growUnasked
@@ -43,7 +43,7 @@ const (
 	beginEdit
 	createQuota
 	deleteQuota
-	// What follows are faults.
+	// The next are faults.
 	failRead
 	loseAnswer
 	leave
@@ -309,7 +309,7 @@ func (w *world) loseCall(d *driver, forgotten bool) {
 	d.deliver(call.lost())
 }
 
-// pass lets time pass. Whoever has waited for too long gives up.
+// pass lets time pass. A caller that has waited for too long gives up.
 func (w *world) pass(by time.Duration) {
 	before := w.now
 	w.now = w.now.Add(by)
@@ -340,7 +340,7 @@ func (w *world) pass(by time.Duration) {
 	}
 }
 
-// forget drops what is over.
+// forget drops requests, edits and calls that are over.
 func (w *world) forget() {
 	kept := w.requests[:0]
 	for _, request := range w.requests {

@@ -17,30 +17,29 @@ import (
 // lookSoon is how soon a reconcile comes again.
 const lookSoon = 20 * time.Millisecond
 
-// task is a reconcile of one quota by the leader: it defines what is counted, makes the
-// ledger, and looks after what expires. Each stage makes one call, or waits.
+// task is a reconcile of one quota by the leader: it defines the count, makes the ledger, and looks
+// after expiry. Each stage makes one call, or waits.
 type task struct {
 	stage taskStage
 	quota int
 	uid   types.UID
-	// ledger and found are what was read live.
+	// ledger and found are the results of live reads.
 	ledger *stored
 	found  *quota
 	state  ledger.State
 	// replaced is the version of the ledger that was last written.
 	replaced machine.Version
 	newest   map[schema.GroupResource]uint64
-	// expired are looked up one after the other; those that nothing is awaited for are
-	// dropped.
+	// expired are looked up one after the other; dropped are the reservations for which nothing is awaited.
 	expired, dropped []ledger.Reservation
-	// escrows are those whose holders are gone, and doubted are reservations without an object.
+	// escrows are the escrows of holders that are gone, and doubted are reservations without an object.
 	escrows, doubted []ledger.Reservation
 	// vain: the fence is of a spec that is never going to be stored. The stored one is of this generation. The fence is
 	// zero before its life is over.
 	fence      ledger.Fence
 	vain       bool
 	generation int64
-	// joined are the namespaces of which it is looked up what they brought.
+	// joined are the namespaces whose objects are looked up.
 	joined []counting.Joined
 	// forgotten is which Forget is being followed; zero for none.
 	forgotten uint64
@@ -137,7 +136,7 @@ func (c *counter) goOn(q int, outcome outcome) {
 	}
 }
 
-// outcome is what becomes of a call.
+// outcome is the fate of a call.
 type outcome int
 
 const (
@@ -184,7 +183,7 @@ func (t *task) recover(c *counter, outcome outcome) bool {
 	return outcome == succeeds
 }
 
-// decide goes by what is stored.
+// decide goes by the stored ledger.
 func (t *task) decide(c *counter) bool {
 	switch {
 	case t.ledger == nil:

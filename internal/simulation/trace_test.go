@@ -10,10 +10,10 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
 
-// counts are what happened, for the log.
+// counts are the numbers of events, for the log.
 type counts struct {
 	steps, settling, asked, commits, exempt, atOnce, denied, judged, undecided, conflicts, writes, impossible int
-	// remarked are charges that were remarked on, and passed those that a quota couldn't decide and let pass.
+	// remarked are charges that were remarked on, and passed are charges that a quota couldn't decide and let pass.
 	remarked, passed int
 	by               [actions]int
 }
@@ -38,10 +38,10 @@ func (c *counts) add(other *counts) {
 	}
 }
 
-// trace tells what happened, a line for each step.
+// trace describes a schedule, a line for each step.
 type trace struct {
 	lines []string
-	// machines: what machines are told and ask for is told, too.
+	// machines: the events and effects of machines are described, too.
 	machines bool
 }
 
@@ -75,7 +75,7 @@ func (t *trace) note(w *world, s step) {
 	t.lines = append(t.lines, line)
 }
 
-// step notes what a machine was told, and what it asks for.
+// step notes the event that a machine was told, and the effects that it asks for.
 func (t *trace) step(d *driver, event machine.Event, effects []machine.Effect) {
 	if !t.machines {
 		return

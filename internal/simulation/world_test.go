@@ -52,8 +52,8 @@ type world struct {
 	// waived are the joins that a leader took as they were, without proof.
 	waived [maxNamespaces][maxQuotas]uint64
 
-	// configurations are all that were written; loaded is the one that is used, and
-	// knownNamespaces are as the webhooks' selectors see them.
+	// configurations are all that were written; loaded is the one in use, and knownNamespaces are
+	// as the webhooks' selectors see them.
 	configurations  []configuration
 	loaded          int
 	knownNamespaces int
@@ -61,18 +61,19 @@ type world struct {
 	unserved bool
 
 	replicas []*replica
-	// backup is what etcd may be put back to; nil for none.
+	// backup is the state to which etcd may be put back; nil for none.
 	backup *backup
 
 	// leader is the replica that has the lease; -1 for none.
 	leader   int
 	requests []*request
 	edits    []*edit
-	// orphans are writes of which nobody awaits the reply any more.
+	// orphans are writes whose reply is not awaited any more.
 	orphans []*call
-	// charged are the requests that something is reserved for.
+	// charged are the requests that have a reservation.
 	charged map[ledger.Key]*request
-	// unrecorded is what was granted from escrow and is in no ledger, and by whom.
+	// unrecorded has the charges that were granted from escrow and are in no ledger, and the
+	// drivers that granted them.
 	unrecorded map[recording]*driver
 
 	room [maxQuotas]room
@@ -80,7 +81,7 @@ type world struct {
 	lost [maxQuotas]time.Time
 	// enforced is the last revision at which a quota, or a fence of it, refused something.
 	enforced [maxQuotas]uint64
-	// remembers: what happened is remembered, and written is what was stored.
+	// remembers: the past is remembered, and written stands for all writes in it.
 	remembers bool
 	written   uint64
 	// stepping is the step under way.
@@ -96,12 +97,12 @@ type recording struct {
 	key   ledger.Key
 }
 
-// configuration is a version of the webhook configuration: what it asks about. It is
-// deleted if there is none in it.
+// configuration is a version of the webhook configuration: the quotas that it asks about. In a
+// version that is deleted, there is no configuration.
 type configuration struct {
 	version uint64
 	deleted bool
-	// quotas are those that the entries were generated from.
+	// quotas are the quotas from which the entries were generated.
 	quotas [maxQuotas]*entry
 }
 
@@ -113,9 +114,9 @@ type entry struct {
 	version uint64
 }
 
-// question is what the API server repeats of an entry.
+// question is the part of an entry that the API server repeats.
 type question struct {
-	// quotas are the UIDs of those that cover the entry's namespaces.
+	// quotas are the UIDs of the quotas that cover the entry's namespaces.
 	quotas [maxQuotas]types.UID
 	epoch  uint64
 }
@@ -171,7 +172,7 @@ func (w *world) setNamespace(n, labels int) {
 	w.recount()
 }
 
-// deleteNamespace deletes what is in it, and then the namespace.
+// deleteNamespace deletes the objects of a namespace, and then the namespace.
 func (w *world) deleteNamespace(n int) {
 	for source := range w.objects {
 		for name := range maxNames {
@@ -267,7 +268,7 @@ func (w *world) raw(o *object) runtime.Object {
 	}}
 }
 
-// storage is what a claim requests.
+// storage is the amount that a claim requests.
 func (w *world) storage(amount int) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: w.list(figures{2: amount})[w.figures[2]]}
 }
@@ -307,7 +308,7 @@ func (w *world) deleteLedger(q int, version machine.Version) bool {
 	return true
 }
 
-// editLedger has somebody other than the operator write a ledger.
+// editLedger lets a client other than the operator write a ledger.
 func (w *world) editLedger(q int) {
 	w.lose(w.ledgers.newest[q])
 	version := w.ledgers.newest[q].snapshot.Version
@@ -328,13 +329,12 @@ func (w *world) writeConfiguration(previous uint64, next configuration) bool {
 
 func (w *world) newestConfiguration() configuration { return w.configurations[len(w.configurations)-1] }
 
-// ask returns what the API server asks about a request in a namespace; nothing, if the
-// request meets no entry.
+// ask returns the API server's question about a request in a namespace; an empty one if the request meets no entry.
 func (w *world) ask(n int) question {
 	known := w.namespaces.newest[n]
 	for _, change := range w.namespaces.changes[:w.knownNamespaces] {
 		if change.key == n && change.value != nil {
-			known = change.value // one that isn't known is read
+			known = change.value // an unknown namespace is read
 		}
 	}
 	var asked question
