@@ -45,7 +45,7 @@ type lease struct {
 	deposed chan struct{}
 	once    sync.Once
 
-	// mu guards what follows, and the lock, of which one call at a time may be made: the elector and yield make them.
+	// mu guards the fields below, and the lock, of which one call at a time may be made: the elector and yield make them.
 	mu sync.Mutex
 	// holder held the Lease when it was last read or written.
 	holder string
@@ -117,9 +117,9 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 	}
 }
 
-// yield gives the Lease up, if this process holds it. The caller has stopped everything that only a leader does. From then on
-// this process takes the Lease no more, so that no follower that ends is elected. The manager gives the Lease up only
-// when all requests are answered, and nobody counts until then. If yield fails, the manager tries again.
+// yield gives the Lease up, if this process holds it. The caller has stopped everything that only a leader does. From then
+// on this process takes the Lease no more, so that no follower that ends is elected. The manager gives the Lease up only
+// when all requests are answered, and no replica counts until then. If yield fails, the manager tries again.
 func (l *lease) yield(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
@@ -138,12 +138,12 @@ func (l *lease) yield(ctx context.Context) {
 	}
 }
 
-// released returns the record of the Lease without its holder; with it, if another process holds it. One second is what
-// the elector writes for the duration: zero isn't valid.
+// released returns the record of the Lease without its holder; with it, if another process holds it. The elector writes
+// a duration of one second, too: zero isn't valid.
 func (l *lease) released(ctx context.Context) (resourcelock.LeaderElectionRecord, error) {
 	current, _, err := l.Interface.Get(ctx)
 	if err != nil {
-		return resourcelock.LeaderElectionRecord{}, err //nolint:wrapcheck // it says what it read
+		return resourcelock.LeaderElectionRecord{}, err //nolint:wrapcheck // it names the Lease
 	}
 	if current.HolderIdentity != l.Identity() {
 		return *current, nil
@@ -169,8 +169,8 @@ func (l *lease) judge(holder string, held bool) {
 	}
 }
 
-// leads returns what the leader asks before a write that another leader may have replaced: it is an error unless the Lease is its own
-// now. Without leader election, the only replica leads.
+// leads returns the check that the leader makes before a write that another leader may have replaced. The check fails unless
+// the Lease is the leader's own now. Without leader election, the only replica leads.
 func (l *lease) leads(live client.Reader) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if l == nil {

@@ -44,18 +44,18 @@ func TestALeaderEndsOnceAnotherLeads(t *testing.T) {
 		return errors.Join(err, l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: holder}))
 	}
 	for name, test := range map[string]struct {
-		// held: this process has led. holder is who leads now.
+		// held: this process has led. holder is the process that leads now.
 		held   bool
 		holder string
 		ends   bool
-		// released is who leads after this process has given up the Lease.
+		// released is the process that leads after this process has given up the Lease.
 		released string
 	}{
-		"it leads":                   {held: true, holder: "own"},
-		"another was elected":        {held: true, holder: "other", ends: true, released: "other"},
-		"another gave it up since":   {held: true},
-		"another leads, as before":   {holder: "other", released: "other"},
-		"nobody has ever led so far": {},
+		"it leads":                       {held: true, holder: "own"},
+		"another was elected":            {held: true, holder: "other", ends: true, released: "other"},
+		"another gave it up since":       {held: true},
+		"another leads, as before":       {holder: "other", released: "other"},
+		"no process has ever led so far": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lock := &stored{}
@@ -88,20 +88,20 @@ func TestALeaderEndsOnceAnotherLeads(t *testing.T) {
 func TestAReplicaThatEndsYieldsTheLease(t *testing.T) {
 	own := resourcelock.LeaderElectionRecord{HolderIdentity: "own"}
 	for name, test := range map[string]struct {
-		// held: this process has led. holder is who leads when it ends.
+		// held: this process has led. holder is the process that leads when it ends.
 		held   bool
 		holder string
 		broken error
-		// yielded and released are who leads after yield, and after the manager has given up the Lease, too.
+		// yielded and released are the processes that lead after yield, and after the manager has given up the Lease, too.
 		yielded, released string
-		// renews is what the elector hears that renews the Lease, or takes it once it is free.
+		// renews is the error of an elector that renews the Lease, or takes it once it is free.
 		renews error
 	}{
-		"it leads":                       {held: true, holder: "own"},
-		"it leads, and can't read that":  {held: true, holder: "own", broken: errors.New("broken"), yielded: "own"},
-		"another was elected":            {held: true, holder: "other", yielded: "other", released: "other"},
-		"another leads, as before":       {holder: "other", yielded: "other", released: "other", renews: errEnding},
-		"nobody leads, and it won't now": {renews: errEnding},
+		"it leads":                           {held: true, holder: "own"},
+		"it leads, and can't read that":      {held: true, holder: "own", broken: errors.New("broken"), yielded: "own"},
+		"another was elected":                {held: true, holder: "other", yielded: "other", released: "other"},
+		"another leads, as before":           {holder: "other", yielded: "other", released: "other", renews: errEnding},
+		"no process leads, and it won't now": {renews: errEnding},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lock := &stored{}
