@@ -36,13 +36,11 @@ const (
 
 var errNotServing = errors.New("the webhooks are not served yet")
 
-// Start implements webhook.Server: it serves until ctx ends, and then answers what
-// is under way.
+// Start implements webhook.Server: it serves until ctx ends, and then answers the requests that are under way.
 //
-// A request's context ends with its caller's connection, and not with ctx. In
-// controller-runtime's own server it ends with either, so once ctx had ended nobody
-// could tell that a caller had gone, and what was admitted for it was held until it
-// expired.
+// A request's context ends with its caller's connection, and not with ctx. In controller-runtime's
+// own server it ends with either, so once ctx had ended, the server couldn't tell that a caller had
+// gone, and the reservation for it was held until it expired.
 func (s *Server) Start(ctx context.Context) error {
 	// In HTTP/2, which API servers speak to webhooks on their own machine alone, the bodies of all requests
 	// share a connection: large ones delay small ones, unless strangers may fill very much memory.
@@ -76,8 +74,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return <-drained
 }
 
-// drain takes no more connections, and returns when what is under way has been
-// answered. What takes too long is not answered: its caller's connection is closed.
+// drain takes no more connections, and returns when the requests that are under way have been
+// answered. A request that takes too long is not answered: its caller's connection is closed.
 func drain(ctx context.Context, server *http.Server, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()

@@ -29,7 +29,7 @@ type listening struct {
 	arrived chan context.Context
 	// let lets all requests be answered once it is closed.
 	let chan struct{}
-	// ended has what Start returned.
+	// ended has the error that Start returned.
 	ended chan error
 }
 
@@ -83,7 +83,7 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// waitUntil polls for what the network does.
+// waitUntil polls for a change by the network.
 func (s *listening) waitUntil(t *testing.T, reached func() bool) {
 	t.Helper()
 	for range 1000 {
@@ -128,8 +128,8 @@ func (s *listening) ask(ctx context.Context) <-chan string {
 	return answer
 }
 
-// Whoever waits is answered after the server was told to stop, and whoever has gone is known to have gone. All of
-// it is HTTP/1.1, also if the client would rather speak HTTP/2.
+// A caller that waits is answered after the server was told to stop, and a caller that has gone is known to have
+// gone. All of it is HTTP/1.1, also if the client would rather speak HTTP/2.
 func TestAServerThatStopsKnowsWhoStillWaits(t *testing.T) {
 	server, stop := listen(t)
 	asking, leave := context.WithCancel(t.Context())
@@ -158,7 +158,8 @@ func TestAServerThatStopsKnowsWhoStillWaits(t *testing.T) {
 	}
 }
 
-// Another replica may have to wait for what is done then, so it doesn't wait for requests. The server does wait for it.
+// Another replica may have to wait for the function that is called then, so the function doesn't wait for requests. The
+// server does wait for the function.
 func TestAServerThatStopsSaysSoBeforeItHasAnswered(t *testing.T) {
 	said, heard := make(chan error), make(chan struct{})
 	server, stop := listen(t, func(s *Server) {
@@ -188,7 +189,7 @@ func TestAServerThatStopsSaysSoBeforeItHasAnswered(t *testing.T) {
 	}
 }
 
-// What takes too long gets no answer, so that its context ends before the process.
+// A request that takes too long gets no answer, so that its context ends before the process.
 func TestASlowConnectionIsClosed(t *testing.T) {
 	arrived := make(chan context.Context, 1)
 	server := &http.Server{

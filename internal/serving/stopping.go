@@ -22,7 +22,7 @@ type Server struct {
 	// certified: callers must have presented a certificate.
 	certified bool
 	observer  Observer
-	// onStop is called while what is under way is answered.
+	// onStop is called while the requests that are under way are answered.
 	onStop func(context.Context)
 	// serving: the listener takes connections.
 	serving atomic.Bool
@@ -46,7 +46,7 @@ func (s *Server) OnStop(call func(context.Context)) { s.onStop = call }
 // Observe has requests counted that reach no handler. It must be called before Start.
 func (s *Server) Observe(observer Observer) { s.observer = observer }
 
-// nobody counts nothing.
+// nobody is the Observer of a Server that has none. It counts nothing.
 type nobody struct{}
 
 // TurnedAway implements Observer.
@@ -55,10 +55,9 @@ func (nobody) TurnedAway() {}
 // Unserved implements Observer.
 func (nobody) Unserved(time.Duration) {}
 
-// Stopping returns a context that ends so long after ctx has. In between requests are
-// answered as ever, for it takes a moment until nobody is sent here any more, and
-// each answer ends its connection. At the end hardly any is left on which a request
-// could just be on its way, which would fail.
+// Stopping returns a context that ends so long after ctx has. In between requests are answered as
+// ever, for it takes a moment until no caller is sent here any more, and each answer ends its
+// connection. At the end hardly any is left on which a request could just be on its way, which would fail.
 func (s *Server) Stopping(ctx context.Context, clock clock.Clock, delay time.Duration) context.Context {
 	stopped, stop := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
