@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission decides what a replica does next for one request, until it answers. Next is a pure function of the
+// Package admission decides the next step of a replica for one request, until it answers. Next is a pure function of the
 // Facts: it knows no clock, client, context, goroutine, lock or log, nor the cost of a request. Its caller is a loop:
 //
 //	for facts := (admission.Facts{}); ; {

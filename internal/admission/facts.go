@@ -10,7 +10,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// Facts are what is known of a request. The caller sets the first three before each Next, and reports a Look by Looked and
+// Facts are the knowledge of a request. The caller sets the first three before each Next, and reports a Look by Looked and
 // a Charge by Charged. After other Actions it sets Last, and after a Check also Unwritten.
 type Facts struct {
 	Now time.Time

@@ -27,7 +27,7 @@ type Action struct {
 	Do Do
 	// Until ends the Action early; zero if only the end of the request's time does.
 	Until time.Time
-	// Look is what a Look reads, and AtLeast the resourceVersion up to which the namespace must be known then.
+	// Look is the Reading of a Look, and AtLeast the resourceVersion up to which the namespace must be known then.
 	Look    Reading
 	AtLeast uint64
 	// Waivers are those of a Charge. Asks: it asks the ledgers to count namespaces that joined.
@@ -55,13 +55,13 @@ const (
 	Check
 )
 
-// Reading is what a Look reads.
+// Reading is the extent of a Look.
 type Reading int
 
 const (
 	// Begin forgets all that was reported, and then reads as Memory does.
 	Begin Reading = iota + 1
-	// Memory reads live only what may be old in memory.
+	// Memory reads live only the facts that may be old in memory.
 	Memory
 	// Namespace reads the namespace live.
 	Namespace
@@ -73,7 +73,7 @@ const (
 	Everywhere
 )
 
-// Next returns what to do next.
+// Next returns the next Action of the caller.
 func Next(f Facts) Action {
 	next := f.next()
 	if next.Do != Answer && next.Look != Begin {
@@ -160,7 +160,7 @@ func (f *Facts) charged() Action {
 	}
 }
 
-// look reads what the outcome rests on:
+// look reads the facts that the outcome rests on:
 //
 //   - a request that needs a quota may be covered by one that no watch has shown yet;
 //   - a denial has been checked against the quota's spec already. Whether the namespace is still the quota's has not;
@@ -189,7 +189,7 @@ func (f *Facts) look() Action {
 
 // conclude goes on if neither a look nor time leads to another outcome. A quota that refuses nothing, or that admits
 // requests while its ledger can't be written, is waived. A ledger that isn't counted may be unwritten: the leader's count
-// would be settled in it, so nobody who only judges notices.
+// would be settled in it, so a replica that only judges doesn't notice.
 func (f *Facts) conclude() Action {
 	undecided, by, ok := f.undecided()
 	uncounted := undecided.Reason == ledger.NotCounted || undecided.Reason == ledger.NotJoined

@@ -38,7 +38,7 @@ func unenforced(quota string, reason ledger.Reason) Outcome {
 	return Outcome{Decision: ledger.Undecided{Quota: quota, Reason: reason, Unenforced: true}}
 }
 
-// String is what the tests call an action.
+// String returns the name of an action in the tests.
 func (a Action) String() string {
 	text := map[Do]string{Answer: "answer", Charge: "charge", Wait: "wait", Check: "check " + a.Quota}[a.Do]
 	if a.Do == Look {
@@ -57,7 +57,7 @@ func (a Action) String() string {
 
 // story is a request from its arrival to its answer.
 type story struct {
-	// finds are what the looks find, and outcomes those of the charges; the last ever after.
+	// finds are the quotas of each look, and outcomes those of the charges; the last ever after.
 	finds    [][]Quota
 	outcomes []Outcome
 	// takes is how long each look and charge takes, unless it ends early.
@@ -68,7 +68,7 @@ type story struct {
 	// lenient is until when nothing refuses the request, and over when its time is over.
 	lenient, over time.Duration
 	want          string
-	// remarks are what is said of quotas that weren't charged, and at is when it is answered.
+	// remarks are those on quotas that weren't charged, and at is when the request is answered.
 	remarks string
 	at      time.Duration
 }
@@ -182,7 +182,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// Nothing is waived, charged or granted by a value that nobody has set.
+// Nothing is waived, charged or granted by a zero value.
 func TestZeroValuesRefuse(t *testing.T) {
 	if next := Next(Facts{}); next.Do != Look || next.Look != Begin || !next.Until.IsZero() {
 		t.Errorf("it begins with %s until %s", next, next.Until)

@@ -36,7 +36,7 @@ func keptSeeds() []uint64 {
 		40118,                // a quota that is deleted while it refuses
 		502722,               // a count that was reported, and overtaken before it was written
 		11018847188882768748, // a charge that waited while the escrow was taken from which it was granted
-		1795751196228141422,  // a leader that asked itself for what joined, and didn't answer
+		1795751196228141422,  // a leader that asked itself to count a namespace that joined, and didn't
 		1795751196228147354,
 	}
 }
