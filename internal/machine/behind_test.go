@@ -36,7 +36,7 @@ func settled(t *testing.T, m *Machine, now time.Time, upTo uint64, event Event) 
 					Sources: map[corev1.ResourceName][]schema.GroupResource{"count/widgets": {widgets}},
 					Counted: map[schema.GroupResource]uint64{ledger.Namespaces: upTo, widgets: upTo},
 					Touched: map[schema.GroupResource]uint64{ledger.Namespaces: 1}, Members: upTo,
-					Seen:    func(ledger.Reservation) bool { return true },
+					Seen: func(ledger.Reservation) bool { return true },
 				}})
 			case Load:
 				events = append(events, Loaded{Snapshot: m.Current()})
