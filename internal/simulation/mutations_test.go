@@ -55,7 +55,7 @@ func mutations() map[string]struct {
 		"a denial is answered without a look at the namespace":     {mutation{deniesUnseen: true, first: 2000}, 3000},
 		"nothing that needs time is waited for":                    {mutation{impatient: true}, 3000},
 		"a quota that refuses is waived if it can't decide":        {mutation{waivesAll: true}, 3000},
-		"nobody hears that a ledger doesn't take the count":        {mutation{silent: true, theme: 10}, 3000},
+		"nobody hears that a ledger doesn't take the count":        {mutation{silent: true, theme: 10, first: 3000}, 3000},
 		"a process goes on after etcd was restored":                {mutation{restores: true, outlives: true}, 3000},
 		"a ledger of another history is trusted":                   {mutation{restores: true, trustsLost: true}, 3000},
 		"so is one as another one leaves":                          {mutation{leftProves: true, theme: 6}, 3000},
