@@ -160,9 +160,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	ours := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == webhookconfig.ConfigurationName })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
-		Watches(&quotav1.ClusterResourceQuota{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(update event.UpdateEvent) bool {
-			return definition.Changed(update.ObjectOld, update.ObjectNew)
-		}})).
+		Watches(&quotav1.ClusterResourceQuota{}, all, builder.WithPredicates(predicate.Funcs{UpdateFunc: isChange})).
 		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, all, builder.WithPredicates(ours)).
 		WatchesRawSource(c.options.Changed).
 		WatchesRawSource(source.Func(atTheStart)).
@@ -446,3 +444,6 @@ func (c *Controller) quota(settings webhookconfig.Settings, object *quotav1.Clus
 		Preflight: isTold && slices.ContainsFunc(limited, fitting.Makes),
 	}
 }
+
+// isChange reports whether an update of a quota changes its definition.
+func isChange(update event.UpdateEvent) bool { return definition.Changed(update.ObjectOld, update.ObjectNew) }

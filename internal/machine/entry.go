@@ -21,6 +21,8 @@ type entry struct {
 	// is the same while others hold some that it needs, and zero otherwise.
 	awaits, awaitUntil time.Time
 	change             func(*ledger.Draft)
+	// releases is the reservation that the change releases; zero for other edits.
+	releases ledger.Key
 	// until is when an edit without a caller is given up; zero for never.
 	until time.Time
 	// doubtful: a write of it failed that may have happened.

@@ -95,6 +95,9 @@ func (m *Machine) spend(id RequestID, charge ledger.Charge, probe bool) bool {
 	if e.isOff() || m.life != working || m.known.doubt != none || !m.known.usable() || !e.isValid(m.now) || e.bytes >= maxUnrecorded {
 		return false
 	}
+	if m.isReleasing(charge.Reservation.Key()) {
+		return false
+	}
 	e.localise(m.known.snapshot)
 	decision, ok := e.local.Spend(e.key, charge, probe)
 	if !ok {
@@ -108,6 +111,14 @@ func (m *Machine) spend(id RequestID, charge ledger.Charge, probe bool) bool {
 	}
 	m.emit(Answer{ID: id, Decision: decision})
 	return true
+}
+
+// isReleasing reports whether a release of the reservation waits for a write. A request that is charged again has the same key
+// as before. It must be charged behind the release, which would take the new grant back otherwise.
+func (m *Machine) isReleasing(key ledger.Key) bool {
+	releases := func(waits *entry) bool { return waits.releases == key }
+	return len(m.queue) > m.charges && slices.ContainsFunc(m.queue, releases) ||
+		m.work != nil && slices.ContainsFunc(m.work.entries, releases)
 }
 
 // spendQueued grants the charges that arrived while an escrow was being taken.

@@ -331,3 +331,48 @@ func TestASettleFarFromTheLimit(t *testing.T) {
 	s.step(99*ms, Tick{}, "observe 1")
 	s.step(0, Observed{Observation: near}, "observe 1")
 }
+
+// A request that is charged again, because another quota denied it for the moment, has the same key as before. The release of its
+// first charge may still wait for a write.
+func TestAChargeIsNotGrantedFromEscrowBeforeItsReleaseIsWritten(t *testing.T) {
+	for name, reply := range map[string]Event{
+		"the write that recorded it succeeds": written(9),
+		"it meets a conflict":                 Swapped{Err: ErrConflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := taken(t, 100)
+			s.step(ms, charge(2, 100), "answer 2: Granted", "wake after 999ms")
+			s.step(ms, charge(3, 100), "answer 3: Granted", "wake after 998ms")
+			s.step(ms, charge(4, 100), "swap 8: used 10, 5 reserved")
+			again := charge(2, 100)
+			again.ID = 5
+			key := again.Charge.Reservation.Key()
+			s.step(ms, Cancel{Reserved: key, Until: at(time.Hour)})
+
+			now, granted := s.now, false
+			for events := []Event{again, reply, Tick{}, Tick{}, Tick{}}; len(events) > 0; events = events[1:] {
+				now = now.Add(50 * ms)
+				for _, effect := range s.machine.Step(now, events[0]) {
+					switch effect := effect.(type) {
+					case Swap:
+						events = append(events, written(effect.Previous.ResourceVersion+1))
+					case Load:
+						events = append(events, Loaded{Snapshot: s.machine.Current()})
+					case Answer:
+						granted = granted || effect.ID == 5 && ledger.IsGranted(effect.Decision)
+					default:
+					}
+				}
+			}
+			now = now.Add(time.Minute)
+			for _, effect := range s.machine.Step(now, Return{}) {
+				if swap, ok := effect.(Swap); ok {
+					s.machine.Step(now, written(swap.Previous.ResourceVersion+1))
+				}
+			}
+			if _, reserved := s.machine.Current().State.Reservations[key]; !granted || !reserved {
+				t.Errorf("granted %t, reserved %t", granted, reserved)
+			}
+		})
+	}
+}

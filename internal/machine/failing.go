@@ -118,5 +118,5 @@ func (m *Machine) putBack(entries []*entry) {
 
 // release takes back a reservation, until it is given up.
 func (m *Machine) release(key ledger.Key, until time.Time) {
-	m.enqueue(&entry{kind: editing, change: func(draft *ledger.Draft) { draft.Release(key) }, until: until})
+	m.enqueue(&entry{kind: editing, releases: key, change: func(draft *ledger.Draft) { draft.Release(key) }, until: until})
 }

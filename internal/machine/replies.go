@@ -18,12 +18,12 @@ func (m *Machine) reply(event Event) {
 	}
 	switch event := event.(type) {
 	case Observed:
-		switch asked {
-		case weighing:
+		if asked == weighing {
 			m.work = nil
 			m.weighed(b.base, event.Observation)
 			return
-		case observing:
+		}
+		if asked == observing {
 			m.observed(b, event)
 			return
 		}
@@ -46,9 +46,14 @@ func (m *Machine) reply(event Event) {
 
 func (m *Machine) observed(b *batch, event Observed) {
 	b.count, b.settles = event.Observation, event.Observation != nil
-	if b.count != nil && b.base.State.IsAhead(*b.count) {
+	if b.count != nil && isBehind(*b.count, b.base.State) {
 		m.settling.weighAgain(m.now)
 	}
+}
+
+// isBehind reports whether a count has yet to come as far as the ledger's, or as far as a caller has asked for.
+func isBehind(count ledger.Observation, state ledger.State) bool {
+	return state.IsAhead(count) || state.Asked > count.Members
 }
 
 // weighed notes whether there is something to settle, and whether it may wait.
@@ -62,7 +67,7 @@ func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
 		m.emit(Impossible{Err: errStranger})
 		return
 	}
-	if base.State.IsAhead(*count) {
+	if isBehind(*count, base.State) {
 		m.settling.weighAgain(m.now)
 	}
 	if m.known.doubt == unread {

@@ -167,7 +167,8 @@ func (w *wiring) settings() webhookconfig.Settings {
 // webhookConfiguration adds the controller of the webhook configuration, and the prober that shows that it is loaded.
 func (w *wiring) webhookConfiguration(recounts *usage.Recounts) error {
 	var configured *configurationcontroller.Controller
-	prober, err := configurationcontroller.NewProber(w.manager, w.clock, w.proofs, w.metrics, w.statuses.fire, func() { configured.Exposed() })
+	prober, err := configurationcontroller.NewProber(w.manager, w.clock, w.proofs, w.metrics, w.statuses.fire,
+		func() { configured.Exposed() })
 	if err != nil {
 		return err
 	}

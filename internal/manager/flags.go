@@ -150,7 +150,8 @@ func settings(f flags) (webhookconfig.Settings, evaluation.LimitedConfiguration,
 	}
 	policy := admissionregistrationv1.FailurePolicyType(f.failurePolicy)
 	if policy != admissionregistrationv1.Fail && policy != admissionregistrationv1.Ignore {
-		return webhookconfig.Settings{}, evaluation.LimitedConfiguration{}, fmt.Errorf("--failure-policy %q: want Fail or Ignore", f.failurePolicy)
+		err := fmt.Errorf("--failure-policy %q: want Fail or Ignore", f.failurePolicy)
+		return webhookconfig.Settings{}, evaluation.LimitedConfiguration{}, err
 	}
 	protected, err := protected(f.protected, f.namespace)
 	byDefault, loadErr := evaluation.LoadLimited(f.limited)

@@ -121,37 +121,29 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 // on this process takes the Lease no more, so that no follower that ends is elected. The manager gives the Lease up only
 // when all requests are answered, and no replica counts until then. If yield fails, the manager tries again.
 func (l *lease) yield(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
-	defer cancel()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// A call of the elector may have had the lock until now.
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
 	l.ending = true
-	if l.holder != l.Identity() {
-		return
-	}
-	record, err := l.released(ctx)
-	if err == nil && record.HolderIdentity == "" {
-		err = l.wrote(record, l.Interface.Update(ctx, record))
-	}
-	if err != nil {
+	if err := l.release(ctx); err != nil {
 		log.FromContext(ctx).Error(err, "Failed to give up the leader's Lease")
 	}
 }
 
-// released returns the record of the Lease without its holder; with it, if another process holds it. The elector writes
-// a duration of one second, too: zero isn't valid.
-func (l *lease) released(ctx context.Context) (resourcelock.LeaderElectionRecord, error) {
+// release writes the Lease without its holder, if that is this process. The Lease is read, because a write that took it may have
+// lost its reply. The elector writes a duration of one second, too: zero isn't valid.
+func (l *lease) release(ctx context.Context) error {
 	current, _, err := l.Interface.Get(ctx)
-	if err != nil {
-		return resourcelock.LeaderElectionRecord{}, err //nolint:wrapcheck // it names the Lease
-	}
-	if current.HolderIdentity != l.Identity() {
-		return *current, nil
+	if err != nil || current.HolderIdentity != l.Identity() {
+		return client.IgnoreNotFound(err) //nolint:wrapcheck // it names the Lease
 	}
 	now := metav1.Now()
-	return resourcelock.LeaderElectionRecord{
+	record := resourcelock.LeaderElectionRecord{
 		LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now, LeaderTransitions: current.LeaderTransitions,
-	}, nil
+	}
+	return l.wrote(record, l.Interface.Update(ctx, record))
 }
 
 func (l *lease) wrote(record resourcelock.LeaderElectionRecord, err error) error {

@@ -97,11 +97,12 @@ func TestAReplicaThatEndsYieldsTheLease(t *testing.T) {
 		// renews is the error of an elector that renews the Lease, or takes it once it is free.
 		renews error
 	}{
-		"it leads":                           {held: true, holder: "own"},
-		"it leads, and can't read that":      {held: true, holder: "own", broken: errors.New("broken"), yielded: "own"},
-		"another was elected":                {held: true, holder: "other", yielded: "other", released: "other"},
-		"another leads, as before":           {holder: "other", yielded: "other", released: "other", renews: errEnding},
-		"no process leads, and it won't now": {renews: errEnding},
+		"it leads":                                     {held: true, holder: "own"},
+		"it leads, and can't read that":                {held: true, holder: "own", broken: errors.New("broken"), yielded: "own"},
+		"another was elected":                          {held: true, holder: "other", yielded: "other", released: "other"},
+		"another leads, as before":                     {holder: "other", yielded: "other", released: "other", renews: errEnding},
+		"no process leads, and it won't now":           {renews: errEnding},
+		"it was elected, and its write lost its reply": {holder: "own", renews: errEnding},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lock := &stored{}

@@ -100,9 +100,6 @@ func TestNothingIsReadWhereTheEntryAgrees(t *testing.T) {
 			c.mustCover(t, c.asked("shop"), "shop", of("shop"), nil)
 			c.mustCover(t, c.asked("office"), "office", of("office"), nil)
 		}
-		some := webhookconfig.Question{Witness: webhookconfig.WitnessSome, Epoch: c.asked("shop").Epoch}
-		c.mustCover(t, some, "shop", of("shop"), nil)
-		c.mustCover(t, webhookconfig.Question{}, "shop", of("shop"), nil)
 		c.touch("shop", func(q *quotav1.ClusterResourceQuota) { q.Status.Summary = "pods: 1/5" })
 		edition := c.index.quotas.edition.Load()
 		c.watched()
@@ -111,6 +108,26 @@ func TestNothingIsReadWhereTheEntryAgrees(t *testing.T) {
 			t.Error("a new status has made all answers outdated")
 		}
 	})
+}
+
+// An entry that doesn't name its quotas can't show that a namespace was relabelled while this replica's watch is stuck.
+func TestAnEntryThatNamesNoQuotasIsVerifiedEveryFewSeconds(t *testing.T) {
+	for name, question := range map[string]webhookconfig.Question{
+		"no question":  {},
+		"no witness":   {Witness: webhookconfig.WitnessNone},
+		"some witness": {Witness: webhookconfig.WitnessSome},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				c.mustCover(t, question, "shop", of("shop"), of("get namespace shop"))
+				c.mustCover(t, question, "shop", of("shop"), nil)
+				c.label("shop", "team=office") // the watch doesn't show it
+				clock.RealClock{}.Sleep(verifiedFor)
+				c.mustCover(t, question, "shop", of("office"), of("get namespace shop"))
+				c.mustCover(t, question, "shop", of("office"), nil)
+			})
+		})
+	}
 }
 
 func TestWhatIsKnownTakesNoRead(t *testing.T) {

@@ -189,9 +189,10 @@ func (s *Search) Covered() Covered {
 	return found
 }
 
-// isEnough reports whether memory is enough to answer: the question's entry agrees with it, or a live read
-// of a moment ago found why not. If the entry says anything about its quotas, no earlier read is enough,
-// because the namespace may have changed since, and the same entry may ask about it again.
+// isEnough reports whether memory is enough to answer. If the entry names its quotas, memory is, if it agrees with
+// them: no earlier read is enough otherwise, because the namespace may have changed since, and the same entry may ask
+// about it again. No other entry shows that the watch of this replica is late. So the namespace must have been read a moment
+// ago. If memory disagrees then, the read must have explained why, and the entry must say nothing of its quotas.
 func (s *Search) isEnough(now time.Time) bool {
 	if s.known.namespace == nil {
 		return false
@@ -200,7 +201,10 @@ func (s *Search) isEnough(now time.Time) bool {
 	if s.look == lookIfOld && s.known.seen < s.atLeast || s.look != lookIfOld && !verified {
 		return false
 	}
-	return s.agrees() || !s.question.IsWitness() && s.known.settled && verified
+	if s.question.Witness == webhookconfig.WitnessExact {
+		return s.agrees()
+	}
+	return verified && (s.agrees() || !s.question.IsWitness() && s.known.settled)
 }
 
 func (s *Search) agrees() bool { return s.memory.covering(s.known.namespace).agrees(s.question) }

@@ -56,7 +56,7 @@ func TestARequestThatNothingRefusesIsAnsweredSoon(t *testing.T) {
 	asks := func(witness webhookconfig.Witness, epoch uint64, quotas ...types.UID) webhookconfig.Question {
 		return webhookconfig.Question{Witness: witness, Quotas: webhookconfig.QuotaSet(quotas), Epoch: epoch, Admits: true}
 	}
-	usual := asks(webhookconfig.WitnessNone, 0)
+	usual := asks(webhookconfig.WitnessExact, 0, "uid of team")
 	for name, test := range map[string]struct {
 		quotas   []*quotav1.ClusterResourceQuota
 		question webhookconfig.Question

@@ -130,7 +130,7 @@ func (h *Handler) unwritten(ctx context.Context, quota string) string {
 func (o outcome) forAdmission() admission.Outcome {
 	refusal, isRefusal := errors.AsType[*evaluation.Refusal](o.err)
 	switch {
-	case o.err == nil:
+	case o.err == nil && o.decision != nil:
 		return admission.Outcome{Decision: o.decision}
 	case isNative(o.err), isTaken(o.err):
 		return admission.Outcome{Failure: admission.Final}
