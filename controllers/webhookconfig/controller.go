@@ -446,4 +446,6 @@ func (c *Controller) quota(settings webhookconfig.Settings, object *quotav1.Clus
 }
 
 // isChange reports whether an update of a quota changes its definition.
-func isChange(update event.UpdateEvent) bool { return definition.Changed(update.ObjectOld, update.ObjectNew) }
+func isChange(update event.UpdateEvent) bool {
+	return definition.Changed(update.ObjectOld, update.ObjectNew)
+}
