@@ -123,7 +123,7 @@ func (d *Draft) Forget(mark uint64) {
 	d.state.Used, d.state.Counted, d.state.Joined, d.changed = nil, counted, 0, true
 }
 
-// Forgotten returns the mark of the last Forget, if no Demand has followed it; otherwise
+// Forgotten returns the mark of the last Forget, if no Require has followed it; otherwise
 // zero.
 func (s State) Forgotten() uint64 {
 	if mark := s.Counted[Namespaces]; mark >= forgotten {
