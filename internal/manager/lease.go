@@ -137,7 +137,7 @@ func (l *lease) yield(ctx context.Context) {
 func (l *lease) release(ctx context.Context) error {
 	current, _, err := l.Interface.Get(ctx)
 	if err != nil || current.HolderIdentity != l.Identity() {
-		return client.IgnoreNotFound(err) //nolint:wrapcheck // it names the Lease
+		return client.IgnoreNotFound(err)
 	}
 	now := metav1.Now()
 	record := resourcelock.LeaderElectionRecord{
