@@ -81,19 +81,30 @@ func TestCountsAnew(t *testing.T) {
 }
 
 // A leader that writes a caller's question into the ledger itself sees no event of another replica that makes it answer.
+// Nor does it see one if its count comes as far as the question without a change of use.
 func TestALeaderAnswersItsOwnQuestionForWhatJoined(t *testing.T) {
-	m, now := New(Options{MaxWaiting: 10}), time.Unix(0, 0)
-	basis := ledger.Basis{Quota: "uid", Generation: 1, Digest: "d"}
-	settled(t, m, now, 5, Seen{Snapshot: Snapshot{Version: Version{ResourceVersion: 9, UID: "ledger"}, State: ledger.State{Basis: basis}}})
-	now = now.Add(time.Minute)
-	settled(t, m, now, 8, Charge{ID: 1, Charge: ledger.Charge{
-		Limits:    ledger.Limits{Basis: basis},
-		Knowledge: ledger.Knowledge{Joined: 7, Seen: 7, Asks: true},
-	}})
-	now = now.Add(time.Second)
-	settled(t, m, now, 8, Tick{})
-	if state := m.Current().State; state.Asked != 0 || state.Joined < 7 {
-		t.Errorf("asked for %d, and counted what joined up to %d", state.Asked, state.Joined)
+	for name, counted := range map[string]uint64{
+		"the count is as far as the question": 8,
+		"the count is behind the question":    6,
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, now := New(Options{MaxWaiting: 10}), time.Unix(0, 0)
+			basis := ledger.Basis{Quota: "uid", Generation: 1, Digest: "d"}
+			known := Snapshot{Version: Version{ResourceVersion: 9, UID: "ledger"}, State: ledger.State{Basis: basis}}
+			settled(t, m, now, 5, Seen{Snapshot: known})
+			now = now.Add(time.Minute)
+			settled(t, m, now, counted, Charge{ID: 1, Charge: ledger.Charge{
+				Limits:    ledger.Limits{Basis: basis},
+				Knowledge: ledger.Knowledge{Joined: 7, Seen: 7, Asks: true},
+			}})
+			now = now.Add(weighEvery)
+			settled(t, m, now, counted, Tick{})
+			now = now.Add(behindEvery)
+			settled(t, m, now, 8, Tick{})
+			if state := m.Current().State; state.Asked != 0 || state.Joined < 7 {
+				t.Errorf("asked for %d, and counted what joined up to %d", state.Asked, state.Joined)
+			}
+		})
 	}
 }
 

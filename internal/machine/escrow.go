@@ -121,7 +121,8 @@ func (m *Machine) isReleasing(key ledger.Key) bool {
 		m.work != nil && slices.ContainsFunc(m.work.entries, releases)
 }
 
-// spendQueued grants the charges that arrived while an escrow was being taken.
+// spendQueued grants the charges that arrived while an escrow was being taken. Meanwhile DeleteFunc moves entries within the
+// queue, but each that it keeps, such as a release, is always in it.
 func (m *Machine) spendQueued() {
 	if m.charges == 0 || m.escrow.isOff() {
 		return
