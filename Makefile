@@ -222,7 +222,7 @@ build-installer: bin/tools/kustomize ## Write everything that deploy installs to
 
 ##@ Test (these only check)
 
-test: test-unit test-alerts test-integration test-faults ## Run all tests but test-docs.
+test: test-unit test-alerts test-integration test-faults ## Run all tests but test-docs, test-olm and those of the Headlamp plugin.
 
 # The race detector has nothing to find in packages that start no goroutine, and makes them slow.
 test-unit: ## Run the tests that need no API server.

@@ -6,6 +6,7 @@ package status
 import (
 	"encoding/json"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -96,5 +97,5 @@ func shortened(selector string) string {
 	if len(selector) <= maxSelector {
 		return selector
 	}
-	return selector[:maxSelector] + "..."
+	return strings.ToValidUTF8(selector[:maxSelector], "") + "..."
 }

@@ -67,3 +67,15 @@ func TestSlicesCanBeStored(t *testing.T) {
 		})
 	}
 }
+
+// An annotation in a selector may have any text. Half a character is stored as another one, so the status would never equal it.
+func TestALongSelectorIsCutBetweenCharacters(t *testing.T) {
+	got := shortened(strings.Repeat("ä", maxSelector))
+	if want := strings.Repeat("ä", maxSelector/2) + "..."; got != want {
+		t.Errorf("got %d bytes, want %d", len(got), len(want))
+	}
+	got = shortened("a" + strings.Repeat("ä", maxSelector))
+	if want := "a" + strings.Repeat("ä", maxSelector/2-1) + "..."; got != want {
+		t.Errorf("behind an odd byte: got %q at the end", got[len(got)-6:])
+	}
+}

@@ -1,10 +1,6 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package usage answers the evaluator of ResourceClaims two questions about a
-// claim: which pod it was made for, and which other claims that pod has. Both are
-// read live, and only for the rare claims that the scheduler makes for a pod's
-// extended resources.
 package usage
 
 import (
@@ -34,7 +30,8 @@ const timeout = 5 * time.Second
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get
 // +kubebuilder:rbac:groups=resource.k8s.io,resources=deviceclasses,verbs=list;watch
 
-// Reader reads pods and claims from the API server.
+// Reader answers the evaluator of ResourceClaims two questions about a claim: which pod it was made for, and which other claims that
+// pod has. Both are read live, and only for the rare claims that the scheduler makes for a pod's extended resources.
 type Reader struct {
 	client kubernetes.Interface
 }

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// there has the pods of a workload, by its status: the pods that are as they must be, and the pods that must be
-// replaced. A status says how many pods there are, and how many of them have the template of the live object. The
+// there has the pods of a workload: the pods that are as they must be, and the pods that must be replaced. It is made of
+// the listed pods, or else of the workload's status. A status says how many pods there are, and how many of them have the template of the live object. The
 // template of the other pods is unknown.
 type there struct {
 	current int64

@@ -194,7 +194,7 @@ func escape(text string) string {
 	if text == "-" {
 		return "%2D"
 	}
-	return orDash(url.PathEscape(text))
+	return orDash(strings.ReplaceAll(url.PathEscape(text), "&", "%26")) // JSON writes six bytes for an ampersand
 }
 
 func orDash(text string) string {

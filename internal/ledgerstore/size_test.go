@@ -111,6 +111,7 @@ func TestAFullLedgerIsBelowAMebibyte(t *testing.T) {
 		"short ones":                    {change: func(*ledger.Reservation) {}, least: ledger.MaxReservations},
 		"long names":                    {change: func(r *ledger.Reservation) { r.Name = long("a", 249) }, least: 2000},
 		"names that have to be escaped": {change: func(r *ledger.Reservation) { r.Name = long("/", 249) }, least: 800},
+		"ampersands":                    {change: func(r *ledger.Reservation) { r.Name = long("&", 249) }, least: 800},
 		"names that aren't text":        {change: func(r *ledger.Reservation) { r.Name = long("\xff", 249) }, least: 800},
 		"dashes":                        {change: func(r *ledger.Reservation) { r.Name, r.Namespace, r.Attempt = "-", "-", "-" }, least: ledger.MaxReservations},
 		"hostile UIDs":                  {change: func(r *ledger.Reservation) { r.Attempt, r.From = long("\"", 128), long(" ", 128) }, least: 800},

@@ -154,7 +154,7 @@ func LevelReached(quota *quotav1.ClusterResourceQuota, use Use) Event {
 func AdmittedUnchecked(quota *quotav1.ClusterResourceQuota, message string) Event {
 	what, next, _ := strings.Cut(message, "; ")
 	return Event{
-		Regarding: quotaReference(quota.Name, quota.UID, ""), Reason: quotav1.ReasonAdmittedWhileUnavailable, Action: counting,
+		Regarding: quotaReference(quota.Name, quota.UID, ""), Reason: quotav1.EventAdmittedWhileUnavailable, Action: counting,
 		Note: note(what, "; "+next),
 	}
 }

@@ -12,7 +12,7 @@
 //
 // A certificate comes from a Secret that all replicas share (Secret, renewed by Issuer), from a
 // Directory that the installation provides, or is made for the life of the process. The
-// CertificateController runs in every replica: each presents the newest certificate, and any may renew it.
+// Controller runs in every replica: each presents the newest certificate, and any may renew it.
 //
 // Certificates exchanges one certificate for another so that no caller notices:
 //

@@ -120,17 +120,17 @@ func Decode(encoded []byte) ([]Record, error) {
 func unpack(encoded []byte) (read part, err error) {
 	packed, err := gzip.NewReader(bytes.NewReader(encoded))
 	if err != nil {
-		return read, err //nolint:wrapcheck // the caller names the read
+		return read, err //nolint:wrapcheck // the caller wraps it
 	}
 	text, err := io.ReadAll(io.LimitReader(packed, maxDecoded+1))
 	if err != nil {
-		return read, err //nolint:wrapcheck // the caller names the read
+		return read, err //nolint:wrapcheck // the caller wraps it
 	}
 	if len(text) > maxDecoded {
 		return read, errTooLarge
 	}
 	err = json.Unmarshal(text, &read)
-	return read, err //nolint:wrapcheck // the caller names the read
+	return read, err //nolint:wrapcheck // the caller wraps it
 }
 
 func (e *entry) record() (Record, error) {

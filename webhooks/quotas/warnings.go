@@ -103,7 +103,7 @@ func (f *findings) beyond() string {
 }
 
 // belowPeak returns the limits that the request lowers to below the amount that was used and reserved at once in the
-// last 30 days. Limits below the present use are left to belowUsed.
+// last 30 days. Limits below the present use are left to excesses.
 func belowPeak(previous, current *quotav1.ClusterResourceQuota) []string {
 	if previous == nil || countsAnew(previous, current) {
 		return nil

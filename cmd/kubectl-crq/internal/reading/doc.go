@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reading reads the input of commands: manifests, and from the cluster the facts that decide whether they fit:
-// the limits of namespaces, the objects that exist already, and the objects that admission depends on. It also follows
-// quotas by a watch, and reports why a quota selects a namespace or not.
+// the limits of namespaces, the objects that exist already, and the objects that admission depends on. It also reports
+// why a quota selects a namespace or not.
 //
 // Manifests are read as kubectl apply does: from files, directories, URLs, standard input and
 // kustomizations, also of kinds that the cluster doesn't serve yet.

@@ -103,7 +103,7 @@ func TemplateOf(object client.Object) *corev1.PodTemplateSpec {
 }
 
 // Situation reads the object and all that says why it doesn't come up: in one round of calls that are made at the same time,
-// and one for each link of the chain. The error is apierrors' NotFound if neither the object exists nor an event is about it.
+// and one for each link of the chain. If the object doesn't exist, the Chain is empty, and that is no error.
 func (r *Reader) Situation(ctx context.Context, namespace string, subject Subject) (*Situation, error) {
 	found := &Situation{Subject: subject, Namespace: namespace}
 	if err := r.readNamespace(ctx, found); err != nil {

@@ -136,7 +136,7 @@ type WhyRow struct {
 	Hard resource.Quantity  `json:"hard"`
 	Used *resource.Quantity `json:"used,omitempty"`
 	Here *resource.Quantity `json:"here,omitempty"`
-	// Holders are the namespaces that use most of the short resources, and More how many others use any.
+	// Holders are the namespaces that use most of the resource, if it is short, and More how many others use any.
 	Holders []WhyHolder `json:"holders,omitempty"`
 	More    int         `json:"more,omitempty"`
 	// Largest are the pods and claims of this namespace that use most of the
