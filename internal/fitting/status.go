@@ -10,8 +10,8 @@ import (
 )
 
 // there has the pods of a workload: the pods that are as they must be, and the pods that must be replaced. It is made of
-// the listed pods, or else of the workload's status. A status says how many pods there are, and how many of them have the template of the live object. The
-// template of the other pods is unknown.
+// the listed pods, or else of the workload's status. A status says how many pods there are, and how many of them have the
+// template of the live object. The template of the other pods is unknown.
 type there struct {
 	current int64
 	old     []Group
