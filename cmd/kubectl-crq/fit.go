@@ -287,7 +287,7 @@ func countedOf(demand fitting.Demand) []render.FitCounted {
 func notCounted(verdict fitting.Verdict) string {
 	var parts []string
 	for _, row := range verdict.Rows {
-		if !row.Counted {
+		if !row.Counted && row.Limit.Admits == "" {
 			parts = append(parts, string(row.Resource)+" of "+quotaName(row.Limit))
 		}
 	}
@@ -352,7 +352,7 @@ func rolloutNotes(verdict fitting.Verdict, demands []fitting.Demand) []string {
 	var stuck, tight []string
 	for _, row := range verdict.Rows {
 		switch {
-		case !row.Counted:
+		case !row.Counted, row.Limit.Admits != "":
 		case row.InTheEnd.Cmp(row.Available) > 0:
 			return nil
 		case !row.Shortfall.IsZero():

@@ -165,6 +165,7 @@ func TestFitAnswers(t *testing.T) {
 
 func TestRolloutNotes(t *testing.T) {
 	team := &fitting.Limit{Source: fitting.Shared, Name: "team"}
+	audited := &fitting.Limit{Source: fitting.Shared, Name: "audited", Admits: "its mode is Audit"}
 	rollout := []fitting.Demand{{
 		Kind: "Deployment", Namespace: "shop", Name: "web", Pods: &fitting.Pods{Old: []fitting.Group{{Count: 1}}, Surge: 1},
 	}}
@@ -183,9 +184,15 @@ func TestRolloutNotes(t *testing.T) {
 			want: []string{"There isn't room for the whole surge of Deployment shop/web: pods are replaced in smaller steps, and until then some are " +
 				"refused and tried again. Short of: pods of crq/team."},
 		},
-		"there is room":              {rows: []fitting.Row{row(team, "pods", "0", "0", "2", "2")}, demands: rollout},
-		"it doesn't fit in the end":  {rows: []fitting.Row{row(team, "pods", "3", "2", "4", "1")}, demands: rollout},
-		"there is nothing to roll":   {rows: []fitting.Row{row(team, "pods", "3", "0", "4", "1")}},
+		"there is room":                                 {rows: []fitting.Row{row(team, "pods", "0", "0", "2", "2")}, demands: rollout},
+		"it doesn't fit in the end":                     {rows: []fitting.Row{row(team, "pods", "3", "2", "4", "1")}, demands: rollout},
+		"there is nothing to roll":                      {rows: []fitting.Row{row(team, "pods", "3", "0", "4", "1")}},
+		"a quota that refuses nothing stops no rollout": {rows: []fitting.Row{row(audited, "pods", "1", "0", "1", "0")}, demands: rollout},
+		"a quota that refuses nothing hides no other": {
+			rows: []fitting.Row{row(audited, "pods", "3", "2", "4", "1"), row(team, "pods", "0", "0", "2", "1")}, demands: rollout,
+			want: []string{"There isn't room for the whole surge of Deployment shop/web: pods are replaced in smaller steps, and until then some are " +
+				"refused and tried again. Short of: pods of crq/team."},
+		},
 		"it hasn't been counted":     {rows: []fitting.Row{row(team, "pods", "1", "0", "1", "")}, demands: rollout},
 		"it would be the same later": {rows: []fitting.Row{row(team, "pods", "2", "2", "2", "1")}, demands: rollout},
 	} {
