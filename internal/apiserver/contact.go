@@ -47,7 +47,8 @@ type Contact struct {
 	// Between any two of them, the history is the same. proved is up to which break it was found to be the same.
 	// Both are written under mu.
 	breaks, proved atomic.Uint64
-	// doubted has an element if an answer came while a break was unproved: another would come now.
+	// doubted has an element if the API server may answer now what has to be asked: a break came while nothing was doubted,
+	// or an answer while something was.
 	doubted chan struct{}
 
 	// mu guards the fields below.
@@ -188,10 +189,15 @@ func (c *Contact) hear() {
 		c.spell.CompareAndSwap(spell, newSpell())
 	}
 	if c.isDoubted() {
-		select {
-		case c.doubted <- struct{}{}:
-		default:
-		}
+		c.askSoon()
+	}
+}
+
+// askSoon has the Monitor ask as soon as it may.
+func (c *Contact) askSoon() {
+	select {
+	case c.doubted <- struct{}{}:
+	default:
 	}
 }
 
@@ -226,10 +232,12 @@ func (c *Contact) isDoubted() bool { return c.proved.Load() < c.breaks.Load() }
 func (c *Contact) broke() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.isDoubted() {
-		c.unproved = c.clock.Since(c.start)
-	}
+	isFirst := !c.isDoubted()
 	c.breaks.Add(1)
+	if isFirst {
+		c.unproved = c.clock.Since(c.start)
+		c.askSoon()
+	}
 }
 
 // Await returns once all knowledge from before the call is certain: the API server is there, and its history is the one
@@ -276,7 +284,10 @@ func (c *Contact) prove(breaks uint64, failure error) {
 		return
 	}
 	c.proved.Store(max(c.proved.Load(), breaks))
-	c.unproved = c.clock.Since(c.start) // breaks since then, if any
+	if c.isDoubted() { // by breaks since then
+		c.unproved = c.clock.Since(c.start)
+		c.askSoon()
+	}
 	close(c.proof)
 	c.proof = make(chan struct{})
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -226,5 +227,31 @@ func TestNothingIsTrustedAfterABreakUntilTheHistoryIsProved(t *testing.T) {
 		if err := await(time.Hour); !errors.As(err, &lost) {
 			t.Errorf("got %v, want that the contact is lost", err)
 		}
+	})
+}
+
+// A failed call was once asked about no sooner than a second after the last question, and all admissions waited for that.
+func TestABreakIsAskedAboutAtOnceIfNothingElseAnswers(t *testing.T) {
+	monitored(t, func(t *testing.T, contact *Contact, server *server) {
+		fail := func() {
+			server.answer(http.StatusServiceUnavailable)
+			_ = server.ask(t.Context())
+			server.answer(http.StatusOK)
+		}
+		await := func() {
+			before := time.Now()
+			if err := contact.Await(t.Context()); err != nil || time.Since(before) > askAgain {
+				t.Errorf("got %v after %s, want proof within %s", err, time.Since(before), askAgain)
+			}
+		}
+		for range 10 {
+			fail()
+			await()
+		}
+		sleep(100 * time.Millisecond)
+		fail()
+		synctest.Wait() // asked
+		contact.broke() // while the answer is under way, or after
+		await()
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Monitor asks the API server something whenever it has been silent for a second, and as soon as it answers after a
-// break. It ends waits when the contact is lost. Every replica runs it, as long as it answers or writes.
+// Monitor asks the API server something whenever it has been silent for a second, at a break, and as soon as it answers
+// after one. It ends waits when the contact is lost. Every replica runs it, as long as it answers or writes.
 type Monitor struct {
 	contact *Contact
 	ask     func(ctx context.Context) error
