@@ -189,11 +189,11 @@ func TestASilentServerIsLostAfterFiveSeconds(t *testing.T) {
 		},
 		"no server listens": {
 			status: -1,
-			asked: failing,
+			asked:  failing,
 		},
 		"it fails": {
 			status: 500,
-			asked: failing,
+			asked:  failing,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
