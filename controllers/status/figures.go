@@ -64,7 +64,7 @@ func (r *FiguresReader) of(ctx context.Context, object *quotav1.ClusterResourceQ
 	}
 	state := r.Group.Current(object.Name)
 	if state.Quota == object.UID {
-		figures.Reservations = state.InFlight()
+		figures.Reservations = len(state.Reservations)
 	}
 	current := counting.BalanceOf(r.Count, object.Name, object.UID, state)
 	figures.Used, figures.Reserved = quota.Mask(current.Used, current.Complete), current.Reserved

@@ -53,21 +53,9 @@ func (c *Controller) sight(quota string) sighted {
 	return sighted{Snapshot: known, now: now, ages: c.seen.see(quota, now, known.State.Lives(known.Version.UID)...)}
 }
 
-// expired returns the escrows whose life is over, and the other reservations of which that is so. It returns how long it
-// takes until the next one's is; zero for none.
-func (s sighted) expired(life time.Duration) (escrows, others []ledger.Reservation, next time.Duration) {
-	expired, next := s.ages.Old(s.now, s.State, func(reservation ledger.Reservation) (time.Duration, bool) {
-		if reservation.IsMemory() {
-			return suspectFor, true
-		}
-		return life, true
-	})
-	for _, reservation := range expired {
-		if reservation.IsEscrow() {
-			escrows = append(escrows, reservation)
-		} else {
-			others = append(others, reservation)
-		}
-	}
-	return escrows, others, next
+// expired returns what is at least as old as its life, and how long it takes until the next one is; zero for none.
+func expired[K comparable, T interface{ Life() ledger.Life }](
+	in sighted, all map[K]T, life time.Duration,
+) (old []T, next time.Duration) {
+	return ledger.Old(in.ages, in.now, all, func(T) (time.Duration, bool) { return life, true })
 }

@@ -142,8 +142,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	//nolint:contextcheck // a look outlives the reconcile that asks for it
 	c.Joins.Follow(quota.Name)
 	again, known := c.Recounts.Follow(quota), c.sight(quota.Name) //nolint:contextcheck // the same
-	gone, _, _ := known.expired(c.Life)
-	again = earlier(again, c.Escrows.Follow(quota, gone)) //nolint:contextcheck // the same
+	gone, left := expired(known, known.State.Escrows, c.Life)
+	again = earlier(again, earlier(left, c.Escrows.Follow(quota, gone))) //nolint:contextcheck // the same
 	again = earlier(again, c.Recovery.Again(quota.Name))
 	next, err := c.expire(ctx, quota.Name, known)
 	doubts, failed := c.doubt(ctx, quota.Name, known)
@@ -165,8 +165,8 @@ func (c *Controller) remember(ctx context.Context, quota *quotav1.ClusterResourc
 	if defined := c.Count.Read(quota.Name, func(counting.View) {}); defined {
 		return nil
 	}
-	counted, err := c.Recovery.Counted(ctx, quota)
-	for resource := range counted {
+	sources, err := c.Recovery.Sources(ctx, quota)
+	for resource := range sources {
 		c.Watches.Counted(resource)
 	}
 	return err

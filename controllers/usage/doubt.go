@@ -28,9 +28,9 @@ const (
 // is only slow, its object settles the reservation as any other. It returns how long until the next reservation is old
 // enough; zero for none.
 func (c *Controller) doubt(ctx context.Context, quota string, known sighted) (time.Duration, error) {
-	old, next := known.ages.Old(known.now, known.State, func(reservation ledger.Reservation) (time.Duration, bool) {
+	old, next := ledger.Old(known.ages, known.now, known.State.Reservations, func(reservation ledger.Reservation) (time.Duration, bool) {
 		expired := known.ages.Left(known.now, reservation.Life(), c.Life) <= 0
-		return doubtAfter, !expired && !reservation.Doubtful && !reservation.IsEscrow()
+		return doubtAfter, !expired && !reservation.Doubtful
 	})
 	old = old[:min(len(old), doubtsAtOnce)]
 	if len(old) == 0 {

@@ -41,7 +41,7 @@ func NewEscrows(ctx context.Context, clock clock.Clock, group *driver.Group, cou
 
 // Follow ends, in the background, the escrows of a quota that have expired. It returns after which time to
 // call it again; zero if there is nothing to do.
-func (e *Escrows) Follow(quota *quotav1.ClusterResourceQuota, expired []ledger.Reservation) time.Duration {
+func (e *Escrows) Follow(quota *quotav1.ClusterResourceQuota, expired []ledger.Escrow) time.Duration {
 	if len(expired) == 0 {
 		return 0
 	}
@@ -49,7 +49,7 @@ func (e *Escrows) Follow(quota *quotav1.ClusterResourceQuota, expired []ledger.R
 	return escrowAgain
 }
 
-func (e *Escrows) end(quota *quotav1.ClusterResourceQuota, expired []ledger.Reservation) {
+func (e *Escrows) end(quota *quotav1.ClusterResourceQuota, expired []ledger.Escrow) {
 	ctx, cancel := context.WithTimeout(e.ctx, escrowTimeout)
 	defer cancel()
 	newest, err := e.newest(ctx, quota)

@@ -31,22 +31,26 @@ const (
 // until the next one ends; zero for none.
 func (c *Controller) expire(ctx context.Context, quota string, known sighted) (time.Duration, error) {
 	// A look that fails keeps its reservation alone.
-	_, expired, next := known.expired(c.Life)
-	dropped, failed := lookEach(expired, func(reservation ledger.Reservation) (bool, error) {
+	over, next := expired(known, known.State.Reservations, c.Life)
+	cleared, later := expired(known, known.State.Suspects, suspectFor)
+	dropped, failed := lookEach(over, func(reservation ledger.Reservation) (bool, error) {
 		return c.awaited(ctx, quota, known.State, reservation)
 	})
 	vain, stored, left, err := c.isVain(ctx, quota, known)
 	failed = errors.Join(failed, err)
-	if next = earlier(next, left); len(dropped) < len(expired) {
+	if next = earlier(earlier(next, later), left); len(dropped) < len(over) {
 		next = earlier(next, expireAgain)
 	}
 	var hard corev1.ResourceList
 	c.Count.Read(quota, func(view counting.View) { hard = enforced(view.Target().Quota) })
-	if len(dropped) > 0 || vain {
+	if len(dropped)+len(cleared) > 0 || vain {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		failed = errors.Join(failed, c.Group.Edit(ctx, quota, func(draft *ledger.Draft) {
 			draft.DropAll(dropped, hard, c.MaxDoubtful, known.now.Add(suspectFor).Truncate(time.Second))
+			for _, suspect := range cleared {
+				draft.Acquit(suspect)
+			}
 			if vain {
 				draft.RemoveFence(known.State.Fence, stored)
 			}
@@ -65,11 +69,11 @@ func enforced(quota evaluation.Quota) corev1.ResourceList {
 
 // lookEach returns the reservations of which a look doesn't find the object. A look that fails
 // says nothing of the others.
-func lookEach(reservations []ledger.Reservation, finds func(ledger.Reservation) (bool, error)) ([]ledger.Reservation, error) {
+func lookEach(reservations []ledger.Reservation, finds func(ledger.Reservation) (bool, error)) ([]ledger.Key, error) {
 	var looks errgroup.Group
 	looks.SetLimit(lookupsAtOnce)
 	var mu sync.Mutex // guards the fields below
-	var missing []ledger.Reservation
+	var missing []ledger.Key
 	var failures []error
 	for _, reservation := range reservations {
 		looks.Go(func() error {
@@ -80,7 +84,7 @@ func lookEach(reservations []ledger.Reservation, finds func(ledger.Reservation) 
 			case err != nil:
 				failures = append(failures, err)
 			case !found:
-				missing = append(missing, reservation)
+				missing = append(missing, reservation.Key())
 			}
 			return nil
 		})

@@ -80,21 +80,17 @@ func TestAnExpiredReservationStaysWhileItsObjectHasYetToBeCounted(t *testing.T) 
 	}
 }
 
-func TestAnExpiredReservationStaysIfItIsRenewedOrItsLookFails(t *testing.T) {
+func TestAnExpiredReservationStaysIfItsLookFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, forbidden, down := newExpiryBench(t), errors.New("forbidden"), errors.New("it is down")
-		b.holds(ledger.Fence{}, held("g1", ""), held("hidden", ""), held("lost", ""), held("missing", ""), held("renewed", ""))
+		b.holds(ledger.Fence{}, held("g1", ""), held("hidden", ""), held("lost", ""), held("missing", ""))
 		b.sees(time.Minute)
 		b.before["lost"] = func() error { return down }
 		b.before["hidden"] = func() error { return forbidden }
-		b.before["renewed"] = func() error {
-			renewed := held("renewed", "")
-			return b.rewrites(func(state *ledger.State) { state.Reservations[renewed.Key()] = renewed })
-		}
 		if next, err := b.expire(t.Context(), "red", b.sight("red")); !errors.Is(err, forbidden) || !errors.Is(err, down) || next != expireAgain {
 			t.Errorf("want both failures, got %v, and another look in %s", err, next)
 		}
-		b.wantStored("q, g1, hidden, lost, renewed")
+		b.wantStored("q, g1, hidden, lost")
 	})
 }
 
@@ -142,6 +138,32 @@ func TestAFenceIsLoweredOnceItsSpecCanNoLongerBeStored(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestASuspicionEndsByItsAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newExpiryBench(t)
+		b.holds(ledger.Fence{})
+		suspect := ledger.Suspect{Object: ledger.Object{Namespace: "a", UID: "failed"}, Expiry: time.Unix(1, 0)}
+		state := b.Group.Current("red")
+		state.Suspects = map[string]ledger.Suspect{"a": suspect}
+		if _, err := b.Group.Replace(t.Context(), "red", b.Group.Known("red").Version, state); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{1, 0} {
+			next, err := b.expire(t.Context(), "red", b.sight("red"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(b.Group.Current("red").Suspects); got != want {
+				t.Errorf("%d suspects, want %d", got, want)
+			}
+			if want == 1 && next != suspectFor {
+				t.Errorf("looks again after %s", next)
+			}
+			b.sees(suspectFor)
+		}
+	})
 }
 
 func TestOnlyEnforcedLimitsKeepANamespaceSuspected(t *testing.T) {

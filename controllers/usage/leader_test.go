@@ -173,6 +173,9 @@ func (b *expiryBench) wantStored(want string) {
 	for _, reservation := range stored.State.Reservations {
 		got = append(got, reservation.Name)
 	}
+	for _, escrow := range stored.State.Escrows {
+		got = append(got, fmt.Sprint(escrow.Holder, " ", escrow.Renewal))
+	}
 	slices.Sort(got[1:])
 	if fence := stored.State.Fence; fence.Generation != 0 {
 		got = append(got, fmt.Sprint("fence ", fence.Generation))

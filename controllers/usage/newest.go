@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
@@ -22,13 +23,11 @@ import (
 // newestTimeout bounds the list of all objects of one resource.
 const newestTimeout = 2 * time.Minute
 
-// NewestLimited returns how far a count must have come, as a resourceVersion for
-// each resource, to include all objects of the limited resources that are stored
-// now; or only of some resources. For a resource that can't be listed it is
-// ledger.Unlisted.
+// NewestLimited returns how far a count must have come to include all objects of the limited resources that are stored
+// now; or only of some resources.
 type NewestLimited func(
 	ctx context.Context, quota *quotav1.ClusterResourceQuota, only ...schema.GroupResource,
-) (map[schema.GroupResource]uint64, error)
+) (ledger.Newest, error)
 
 // Newest finds how far a count must have come to include all objects that are
 // stored. Callers share its lists: each gets the result of a list that began
@@ -62,8 +61,9 @@ func NewNewest(evaluators *evaluation.Evaluators, discovery Discovery, objects *
 // Limited is a NewestLimited. A resource that isn't served has no objects, and is left out; of only, it is zero.
 func (n *Newest) Limited(
 	ctx context.Context, quota *quotav1.ClusterResourceQuota, only ...schema.GroupResource,
-) (map[schema.GroupResource]uint64, error) {
-	resources, newest := only, map[schema.GroupResource]uint64{}
+) (ledger.Newest, error) {
+	resources := only
+	newest := ledger.Newest{Versions: map[schema.GroupResource]uint64{}, Unlisted: sets.New[schema.GroupResource]()}
 	if len(only) == 0 {
 		tracked, _ := n.evaluators.Resources(quota.Spec.Quota.Hard)
 		// Namespaces first: the objects of a namespace are in a list that began after it had joined.
@@ -73,11 +73,11 @@ func (n *Newest) Limited(
 		list, err := n.of(ctx, resource)
 		switch {
 		case ctx.Err() != nil, err != nil && resource == ledger.Namespaces:
-			return nil, err
+			return ledger.Newest{}, err
 		case err != nil:
-			newest[resource] = ledger.Unlisted
+			newest.Unlisted.Insert(resource)
 		case list.served, len(only) > 0:
-			newest[resource] = list.newest
+			newest.Versions[resource] = list.newest
 		}
 	}
 	return newest, nil

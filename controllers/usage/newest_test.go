@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -35,10 +36,11 @@ func limitingGadgets() *quotav1.ClusterResourceQuota {
 func TestNewestIsOfWhatIsServedNow(t *testing.T) {
 	type versions = map[schema.GroupResource]uint64
 	for name, test := range map[string]struct {
-		served  []string
-		change  func(*cluster)
-		want    versions
-		failing bool
+		served   []string
+		change   func(*cluster)
+		want     versions
+		unlisted []schema.GroupResource
+		failing  bool
 	}{
 		"in the version that is served":                       {served: []string{"v1alpha1"}, want: versions{gadgets: 11, ledger.Namespaces: 1}},
 		"in another one":                                      {served: []string{"v1"}, want: versions{gadgets: 11, ledger.Namespaces: 1}},
@@ -48,7 +50,7 @@ func TestNewestIsOfWhatIsServedNow(t *testing.T) {
 		},
 		"of namespaces alone, if the served resources aren't known": {
 			served: []string{"v1"}, change: func(c *cluster) { c.failing = errors.New("it is down") },
-			want: versions{ledger.Namespaces: 1, gadgets: ledger.Unlisted},
+			want: versions{ledger.Namespaces: 1}, unlisted: []schema.GroupResource{gadgets},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +64,8 @@ func TestNewestIsOfWhatIsServedNow(t *testing.T) {
 			if (err != nil) != test.failing {
 				t.Fatalf("error: got %v, want one: %t", err, test.failing)
 			}
-			if diff := cmp.Diff(test.want, newest); diff != "" && !test.failing {
+			want := ledger.Newest{Versions: test.want, Unlisted: sets.New(test.unlisted...)}
+			if diff := cmp.Diff(want, newest); diff != "" && !test.failing {
 				t.Errorf("newest (-want,+got):\n%s", diff)
 			}
 		})
@@ -74,11 +77,11 @@ func TestAListThatFailedIsNotShared(t *testing.T) {
 		world := newCluster("v1")
 		newest := newNewest(t, world)
 		world.set(func() { world.forbidden = true })
-		if found, err := newest.Limited(t.Context(), limitingGadgets()); err != nil || found[gadgets] != ledger.Unlisted {
+		if found, err := newest.Limited(t.Context(), limitingGadgets()); err != nil || !found.Unlisted.Has(gadgets) {
 			t.Errorf("got %v, %v; want it unlisted", found, err)
 		}
 		world.set(func() { world.forbidden = false })
-		if found, err := newest.Limited(t.Context(), limitingGadgets(), gadgets); err != nil || len(found) != 1 || found[gadgets] == ledger.Unlisted {
+		if found, err := newest.Limited(t.Context(), limitingGadgets(), gadgets); err != nil || len(found.Versions) != 1 || found.Unlisted.Len() > 0 {
 			t.Errorf("got %v, %v; want it listed, and nothing else", found, err)
 		}
 	})

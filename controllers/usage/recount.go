@@ -56,7 +56,7 @@ func NewRecounts(ctx context.Context, clock clock.Clock, group *driver.Group, ne
 func (r *Recounts) Forget(ctx context.Context, quota string, uid types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, recountTimeout)
 	defer cancel()
-	mark := rand.Uint64() //nolint:gosec,forbidigo // it only has to be another one
+	mark := ledger.Forgotten(1 + rand.Uint64N(1<<62)) //nolint:gosec,forbidigo // it only has to be another one
 	err := r.group.Impose(ctx, quota, uid, func(draft *ledger.Draft) { draft.Forget(mark) })
 	if err != nil {
 		return fmt.Errorf("forgetting the usage of quota %s: %w", quota, err)
@@ -68,7 +68,7 @@ func (r *Recounts) Forget(ctx context.Context, quota string, uid types.UID) erro
 // after which time to call it again; zero if there is nothing to do.
 func (r *Recounts) Follow(quota *quotav1.ClusterResourceQuota) time.Duration {
 	state := r.group.Current(quota.Name)
-	switch mark, unlisted := state.Forgotten(), state.Unlisted(); {
+	switch mark, unlisted := state.Forgotten, state.Unlisted.UnsortedList(); {
 	case mark != 0:
 		r.begin(quota.Name, func() { r.demand(quota, mark) }, nothing)
 	case len(unlisted) > 0:
@@ -87,13 +87,11 @@ func (r *Recounts) list(quota *quotav1.ClusterResourceQuota, unlisted []schema.G
 	r.edit(quota, err, func(draft *ledger.Draft) { draft.Listed(newest) })
 }
 
-func (r *Recounts) demand(quota *quotav1.ClusterResourceQuota, mark uint64) {
+func (r *Recounts) demand(quota *quotav1.ClusterResourceQuota, mark ledger.Forgotten) {
 	newest, err := r.newest(r.ctx, quota)
-	for resource, version := range newest {
-		if version == ledger.Unlisted {
-			log.FromContext(r.ctx).Info("A resource can't be listed, and nothing is granted of what is counted from it until it can",
-				"quota", quota.Name, "resource", resource.String())
-		}
+	for resource := range newest.Unlisted {
+		log.FromContext(r.ctx).Info("A resource can't be listed, and nothing is granted of what is counted from it until it can",
+			"quota", quota.Name, "resource", resource.String())
 	}
 	r.edit(quota, err, func(draft *ledger.Draft) { draft.Require(mark, newest) })
 }

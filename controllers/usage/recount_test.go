@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -61,12 +62,14 @@ func newRecountsBench(t *testing.T) *recountsBench {
 	options := driver.Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: time.Second}
 	group := driver.New(t.Context(), clock.RealClock{}, b.store, metrics.New(prometheus.NewRegistry()), options)
 	b.Recounts = NewRecounts(t.Context(), clock.RealClock{}, group,
-		func(_ context.Context, _ *quotav1.ClusterResourceQuota, only ...schema.GroupResource) (map[schema.GroupResource]uint64, error) {
+		func(_ context.Context, _ *quotav1.ClusterResourceQuota, only ...schema.GroupResource) (ledger.Newest, error) {
 			b.asked = append(b.asked, only)
 			if b.broken {
-				return map[schema.GroupResource]uint64{{Resource: "pods"}: ledger.Unlisted, ledger.Namespaces: 88}, b.failing
+				return ledger.Newest{
+					Versions: map[schema.GroupResource]uint64{ledger.Namespaces: 88}, Unlisted: sets.New(schema.GroupResource{Resource: "pods"}),
+				}, b.failing
 			}
-			return map[schema.GroupResource]uint64{{Resource: "pods"}: 77, ledger.Namespaces: 88}, b.failing
+			return ledger.Newest{Versions: map[schema.GroupResource]uint64{{Resource: "pods"}: 77, ledger.Namespaces: 88}}, b.failing
 		})
 	return b
 }
@@ -103,7 +106,7 @@ func TestARecountDemandsWhatIsStoredNow(t *testing.T) {
 		if err := b.Forget(t.Context(), "team", "q"); err != nil {
 			t.Fatal(err)
 		}
-		if current := b.stored(); current.Used != nil || current.Forgotten() == 0 {
+		if current := b.stored(); current.Used != nil || current.Forgotten == 0 {
 			t.Errorf("want what is used forgotten, got %+v", current)
 		}
 		b.follows(2)
@@ -125,12 +128,12 @@ func TestAQuotaGrantsNothingWhileNobodyKnowsTheNewestObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.follows(3)
-		if current := b.stored(); current.Used != nil || current.Forgotten() == 0 {
+		if current := b.stored(); current.Used != nil || current.Forgotten == 0 {
 			t.Errorf("want it to stay forgotten, got %+v", current)
 		}
 		b.failing = nil
 		b.follows(2)
-		if current := b.stored(); current.Forgotten() != 0 {
+		if current := b.stored(); current.Forgotten != 0 {
 			t.Errorf("want it followed once the objects can be listed, got %+v", current)
 		}
 	})
@@ -147,7 +150,7 @@ func TestAResourceThatCannotBeListedIsDemandedLater(t *testing.T) {
 		}
 		b.follows(4)
 		current := b.stored()
-		if current.Forgotten() != 0 || len(current.Unlisted()) != 1 {
+		if current.Forgotten != 0 || len(current.Unlisted) != 1 {
 			t.Errorf("want all but pods demanded, got %+v", current)
 		}
 		last := b.asked[len(b.asked)-1]
@@ -156,7 +159,7 @@ func TestAResourceThatCannotBeListedIsDemandedLater(t *testing.T) {
 		}
 		b.broken = false
 		b.follows(3)
-		if current := b.stored(); len(current.Unlisted()) != 0 || current.Counted[schema.GroupResource{Resource: "pods"}] != 77 {
+		if current := b.stored(); len(current.Unlisted) != 0 || current.Counted[schema.GroupResource{Resource: "pods"}] != 77 {
 			t.Errorf("want pods demanded once they can be listed, got %+v", current)
 		}
 		if wait := b.Follow(b.quota); wait != 0 {

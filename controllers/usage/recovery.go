@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -131,13 +132,14 @@ func (r *Recovery) Forget(quota string) {
 	delete(r.behind, quota)
 }
 
-// Counted returns how far the quota's ledger has counted each resource, by this process's memory or cache.
-func (r *Recovery) Counted(ctx context.Context, quota *quotav1.ClusterResourceQuota) (map[schema.GroupResource]uint64, error) {
-	if known := r.Group.Current(quota.Name); known.Quota == quota.UID {
-		return known.Counted, nil
+// Sources returns the resources that the quota's ledger is counted from, by this process's memory or cache.
+func (r *Recovery) Sources(ctx context.Context, quota *quotav1.ClusterResourceQuota) (sets.Set[schema.GroupResource], error) {
+	known := r.Group.Current(quota.Name)
+	if known.Quota == quota.UID {
+		return known.Sources(), nil
 	}
 	cached, err := r.look(ctx, r.Client, quota)
-	return cached.snapshot.State.Counted, err
+	return cached.snapshot.State.Sources(), err
 }
 
 // isOpen reports whether the quota's machine knows an open ledger, and the cache has it,
@@ -155,7 +157,7 @@ func (r *Recovery) ahead(
 ) (behind []schema.GroupResource, ahead bool) {
 	state, stored := r.Group.Current(quota.Name), r.Group.Known(quota.Name)
 	for resource, version := range counted {
-		if state.Counted[resource] > version && state.Counted[resource] < ledger.Unlisted {
+		if state.Counted[resource] > version {
 			behind = append(behind, resource)
 		}
 	}
@@ -200,7 +202,7 @@ func (r *Recovery) isFuture(ctx context.Context, state ledger.State, behind []sc
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Can't tell whether a ledger is of another history", "resource", resource.String())
 		}
-		if err == nil && now != 0 && now < version && version < ledger.Unlisted {
+		if err == nil && now != 0 && now < version {
 			return true
 		}
 	}
@@ -323,12 +325,13 @@ func (r *Recovery) unseal(ctx context.Context, stored found) (time.Duration, err
 // since is in this ledger, and stays.
 func (r *Recovery) fill(ctx context.Context, stored found) (machine.Snapshot, error) {
 	quota, state := stored.quota, stored.snapshot.State
-	var err error
 	if quota.Status.Ledger != "" {
-		state.Used, state.Generation = nil, quota.Generation
-		if state.Counted, err = r.Newest(ctx, quota); err != nil {
+		newest, err := r.Newest(ctx, quota)
+		if err != nil {
 			return machine.Snapshot{}, err
 		}
+		state.Used, state.Generation = nil, quota.Generation
+		state.Counted, state.Unlisted, state.Forgotten = newest.Versions, newest.Unlisted, 0
 	}
 	version, err := r.Group.Replace(ctx, quota.Name, stored.snapshot.Version, state)
 	return machine.Snapshot{Version: version, State: state}, err

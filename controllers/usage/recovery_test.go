@@ -71,8 +71,8 @@ func newRecoveryBench(t *testing.T) *recoveryBench {
 // restart is another process, which has seen nothing.
 func (b *recoveryBench) restart(server client.Client) {
 	group := driver.New(b.t.Context(), b.clock, b.store, nil, driver.Options{})
-	newest := func(context.Context, *quotav1.ClusterResourceQuota, ...schema.GroupResource) (map[schema.GroupResource]uint64, error) {
-		return map[schema.GroupResource]uint64{{Resource: "pods"}: 77}, nil
+	newest := func(context.Context, *quotav1.ClusterResourceQuota, ...schema.GroupResource) (ledger.Newest, error) {
+		return ledger.Newest{Versions: map[schema.GroupResource]uint64{{Resource: "pods"}: 77}}, nil
 	}
 	b.Recovery = NewRecovery(RecoveryParts{
 		Clock: b.clock, Client: server, Live: server, Group: group, Decode: ledgerstore.Snapshot, Newest: newest,

@@ -198,9 +198,8 @@ func (b *bench) count(t *testing.T, name string) {
 }
 
 func (b *bench) escrow() {
-	held := ledger.NewEscrow("replica", ledger.Key{UID: "process", Attempt: "1"},
-		one(), time.Unix(5000, 0))
-	b.state.Reservations[held.Key()] = held
+	key := ledger.EscrowKey{Process: "process", Number: 1}
+	b.state.Escrows = map[ledger.EscrowKey]ledger.Escrow{key: {EscrowKey: key, Amounts: one()}}
 	b.saw()
 }
 

@@ -100,12 +100,12 @@ func TestDrainReturnsEscrow(t *testing.T) {
 				t.Fatalf("got %v, %v", decision, err)
 			}
 		}
-		if len(store.state("team").ForeignEscrows("")) == 0 || store.state("team").InFlight() == 12 {
+		if len(store.state("team").ForeignEscrows("")) == 0 || len(store.state("team").Reservations) == 12 {
 			t.Fatalf("got %v, want an escrow from which some were granted", store.state("team"))
 		}
 		group.Drain(t.Context())
-		if current := store.state("team"); len(current.ForeignEscrows("")) > 0 || current.InFlight() != 12 {
-			t.Errorf("got %v and %d in flight, want all recorded and nothing in escrow", current.ForeignEscrows(""), current.InFlight())
+		if current := store.state("team"); len(current.ForeignEscrows("")) > 0 || len(current.Reservations) != 12 {
+			t.Errorf("got %v and %d in flight, want all recorded and nothing in escrow", current.ForeignEscrows(""), len(current.Reservations))
 		}
 	})
 }
@@ -140,7 +140,7 @@ func TestEachMachineHasItsOwnEscrow(t *testing.T) {
 				}
 			}
 			for _, escrow := range store.state("team").ForeignEscrows("") {
-				holders[escrow.UID] = true
+				holders[escrow.Process] = true
 			}
 			group.Forget("team")
 		}

@@ -28,7 +28,7 @@ func TestEndedReservationsAreReportedOnceWritten(t *testing.T) {
 		if decision, err := group.Reserve(t.Context(), []ledger.Charge{charge}); err != nil || !ledger.IsGranted(decision) {
 			t.Fatalf("want Granted, got %v, error %v", decision, err)
 		}
-		if err := group.Edit(t.Context(), "team", func(draft *ledger.Draft) { draft.Drop(charge.Reservation) }); err != nil {
+		if err := group.Edit(t.Context(), "team", func(draft *ledger.Draft) { draft.Drop(charge.Reservation.Key()) }); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(ledger.Ends{Expired: 1}, seen.ended); diff != "" || seen.conflicts != 1 {

@@ -191,7 +191,7 @@ func TestDenyDecidesAsTheModelDoes(t *testing.T) {
 			state = state.with(held)
 		}
 		if rapid.Bool().Draw(t, "escrow") {
-			state = state.with(escrowOf("you", podCount.String(), fmt.Sprint(amount.Draw(t, "escrow"))))
+			state = state.holding(escrowOf("you", podCount.String(), fmt.Sprint(amount.Draw(t, "escrow"))))
 		}
 		for name := range state.Used {
 			state.Used[name] = *quantityOf(amount.Draw(t, name.String()))
@@ -273,6 +273,10 @@ func decidedBefore(state State, charge Charge) Decision {
 	reserved, with := slices.Collect(maps.Values(state.Reservations)), charge.Reservation
 	with.Amounts = quantitiesOf(amounts)
 	before, after := figuresOf(state.Used), figuresOf(state.Used)
+	for _, escrow := range state.Escrows {
+		before.add(figuresOf(escrow.Amounts))
+		after.add(figuresOf(escrow.Amounts))
+	}
 	before.add(largestOfEachSlot(reserved))
 	after.add(largestOfEachSlot(append(slices.DeleteFunc(reserved, func(r Reservation) bool { return r.Key() == with.Key() }), with)))
 	denied := Denied{
@@ -296,21 +300,21 @@ func TestTheSumOfEscrowsIsThatOfARecount(t *testing.T) {
 		state := drawn.begin()
 		holders := rapid.SampledFrom([]types.UID{"me", "you"})
 		amount := rapid.Int64Range(0, 4)
-		escrow := func() Reservation {
-			return NewEscrow("replica", Key{UID: holders.Draw(t, "holder"), Attempt: "1"},
-				quantitiesOf(figures{podCount: amount.Draw(t, "pods"), devices: amount.Draw(t, "devices")}), expiry.Add(time.Hour))
+		key := func() EscrowKey { return EscrowKey{Process: holders.Draw(t, "holder"), Number: 1} }
+		escrow := func() Escrow {
+			return Escrow{EscrowKey: key(), Amounts: quantitiesOf(figures{podCount: amount.Draw(t, "pods"), devices: amount.Draw(t, "devices")})}
 		}
 		watching := drawn.enforced().advising()
 		actions := map[string]func(*Draft){
-			"put":     func(d *Draft) { d.put(escrow()) },
-			"return":  func(d *Draft) { d.Return(escrow().Key()) },
+			"put":     func(d *Draft) { d.Hold(escrow()) },
+			"return":  func(d *Draft) { d.Return(key()) },
 			"recall":  func(d *Draft) { d.Recall(holders.Draw(t, "own")) },
 			"admit":   func(d *Draft) { d.Admit(drawn.charge()) },
-			"spend":   func(d *Draft) { d.Spend(escrow().Key(), asking(watching, drawn.charge()), false) },
-			"probe":   func(d *Draft) { d.Spend(escrow().Key(), asking(watching, drawn.charge()), true) },
+			"spend":   func(d *Draft) { d.Spend(key(), asking(watching, drawn.charge()), false) },
+			"probe":   func(d *Draft) { d.Spend(key(), asking(watching, drawn.charge()), true) },
 			"reserve": func(d *Draft) { d.Reserve(asking(watching, drawn.charge())) },
-			"spent":   func(d *Draft) { d.Spent(escrow().Key(), []Reservation{drawn.charge()}) },
-			"bound":   func(d *Draft) { d.Bound(escrow().Key(), escrow(), nil) },
+			"spent":   func(d *Draft) { d.Spent(key(), []Reservation{drawn.charge()}) },
+			"bound":   func(d *Draft) { next := escrow(); d.Bound(key(), &next, nil) },
 			"take": func(d *Draft) {
 				demand := Demand{}
 				demand.Add(expiry, time.Second, asking(watching, drawn.charge()))
@@ -330,27 +334,23 @@ func TestTheSumOfEscrowsIsThatOfARecount(t *testing.T) {
 				state.index = nil
 			}
 		}
-		var escrows []Reservation
-		for _, held := range state.Reservations {
-			if held.IsEscrow() {
-				escrows = append(escrows, held)
-			}
+		escrows := figures{}
+		for _, held := range state.Escrows {
+			escrows.add(figuresOf(held.Amounts))
 		}
 		all, used := slices.Collect(maps.Values(state.Reservations)), figuresOf(state.Used)
 		want := figures{}
 		want.add(used)
 		want.add(largestOfEachSlot(all))
-		for name, amount := range largestOfEachSlot(escrows) {
-			want[name] -= amount
-		}
 		if got := figuresOf(state.held()); !quota.Equals(quantitiesOf(got), quantitiesOf(want)) {
 			t.Fatalf("held: got %v, want %v", got, want)
 		}
-		if got := quota.RemoveZeros(state.Indexed().index.escrowed); !quota.Equals(got, largestOfEachSlot(escrows).list()) {
+		if got := quota.RemoveZeros(state.Indexed().index.escrowed); !quota.Equals(got, escrows.list()) {
 			t.Fatalf("escrowed: got %v, want %v", got, escrows)
 		}
-		if got := quota.RemoveZeros(state.Reserved()); !quota.Equals(got, largestOfEachSlot(all).list()) {
-			t.Fatalf("reserved: got %v, want %v", got, all)
+		escrows.add(largestOfEachSlot(all))
+		if got := quota.RemoveZeros(state.Reserved()); !quota.Equals(got, escrows.list()) {
+			t.Fatalf("reserved: got %v, want %v", got, escrows)
 		}
 	})
 }

@@ -16,30 +16,44 @@ import (
 // older than that. The times in a ledger are for people. They decide nothing, even if the clock of their writer is
 // wrong.
 
-// Life identifies a reservation until it is renewed, a fence until the next edit, or the seal of one ledger. Two lives
-// are equal only if they are the same one, even if the clock of the writer stood still.
+// Life identifies a reservation, an escrow until it is renewed, a suspicion, a fence until the next edit, or the seal of
+// one ledger. A request may be charged again, but its time runs from when it was first.
 type Life struct {
-	Key
-	// Name is of the reservation's object. That of an escrow is new in each renewal.
-	Name string
-	// Stamp is the time that is stored, in Unix seconds.
-	Stamp int64
-	// Holds: it holds something. A reservation that doesn't is a memory.
-	Holds bool
+	of  lifeOf
+	uid types.UID
+	// attempt is of a request, and number of an escrow and its renewal, or of an edit.
+	attempt         string
+	number, renewal int64
 }
 
-// Life returns the life that a reservation is in.
-func (r Reservation) Life() Life {
-	return Life{Key: r.Key(), Name: r.Name, Stamp: r.Expiry.Unix(), Holds: !r.IsMemory()}
+type lifeOf int
+
+const (
+	reservations lifeOf = iota
+	escrows
+	suspicions
+	fences
+	seals
+)
+
+// Life returns the life of a reservation.
+func (r Reservation) Life() Life { return Life{of: reservations, uid: r.UID, attempt: r.Attempt} }
+
+// Life returns the life that an escrow is in.
+func (e Escrow) Life() Life {
+	return Life{of: escrows, uid: e.Process, number: int64(e.Number), renewal: int64(e.Renewal)}
 }
+
+// Life returns the life of a suspicion.
+func (s Suspect) Life() Life { return Life{of: suspicions, uid: s.UID, attempt: s.Attempt} }
 
 // Life returns the life of a fence, given the UID of the ledger's object.
 func (f Fence) Life(object types.UID) Life {
-	return Life{Key: Key{UID: object, Attempt: "fence"}, Stamp: f.Until.Unix()}
+	return Life{of: fences, uid: object, number: f.Until.Unix()}
 }
 
 // Seal returns the life of the seal of a ledger, given the UID of the object.
-func Seal(object types.UID) Life { return Life{Key: Key{UID: object, Attempt: "seal"}} }
+func Seal(object types.UID) Life { return Life{of: seals, uid: object} }
 
 // Ages says since when one process has known each life. It has an entry for each that the process saw last.
 type Ages map[Life]time.Time
@@ -65,11 +79,17 @@ func (a Ages) See(now time.Time, lives ...Life) {
 	}
 }
 
-// Lives are those of the reservations and the fence, given the UID of the ledger's object.
+// Lives are those of all that ends by its age, given the UID of the ledger's object.
 func (s State) Lives(object types.UID) []Life {
-	lives := make([]Life, 0, len(s.Reservations)+1)
+	lives := make([]Life, 0, len(s.Reservations)+len(s.Escrows)+len(s.Suspects)+1)
 	for _, reservation := range s.Reservations {
 		lives = append(lives, reservation.Life())
+	}
+	for _, escrow := range s.Escrows {
+		lives = append(lives, escrow.Life())
+	}
+	for _, suspect := range s.Suspects {
+		lives = append(lives, suspect.Life())
 	}
 	if s.Fence.Generation != 0 {
 		lives = append(lives, s.Fence.Life(object))
@@ -87,23 +107,26 @@ func (a Ages) Left(now time.Time, life Life, old time.Duration) time.Duration {
 	return old - now.Sub(since)
 }
 
-// Old returns the reservations of at least the age at which each is due, the oldest first, and how long it takes until
-// the next one is; zero for none. Due returns false for a reservation that never is.
-func (a Ages) Old(now time.Time, state State, due func(Reservation) (time.Duration, bool)) (old []Reservation, next time.Duration) {
-	for _, reservation := range state.Reservations {
-		age, ends := due(reservation)
+// Old returns what is at least of the age at which each is due, the oldest first, and how long it takes until
+// the next one is; zero for none. Due returns false for what never is.
+func Old[K comparable, T interface{ Life() Life }](
+	ages Ages, now time.Time, all map[K]T, due func(T) (time.Duration, bool),
+) (old []T, next time.Duration) {
+	for _, one := range all {
+		age, ends := due(one)
 		if !ends {
 			continue
 		}
-		switch left := a.Left(now, reservation.Life(), age); {
+		switch left := ages.Left(now, one.Life(), age); {
 		case left <= 0:
-			old = append(old, reservation)
+			old = append(old, one)
 		case next == 0 || left < next:
 			next = left
 		}
 	}
-	slices.SortFunc(old, func(x, y Reservation) int {
-		return cmp.Or(a[x.Life()].Compare(a[y.Life()]), cmp.Compare(x.UID, y.UID), cmp.Compare(x.Attempt, y.Attempt))
+	slices.SortFunc(old, func(x, y T) int {
+		a, b := x.Life(), y.Life()
+		return cmp.Or(ages[a].Compare(ages[b]), cmp.Compare(a.uid, b.uid), cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.number, b.number))
 	})
 	return old, next
 }

@@ -12,51 +12,64 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// living is whatever ends by its age.
+type living struct{ life Life }
+
+func (l living) Life() Life { return l.life }
+
 // Old is judged at 20, for an age of 10. Everything in the ledger at first was seen at 0, and all else at 15.
 func TestAnAgeIsSinceALifeWasFirstSeen(t *testing.T) {
-	escrow := func(number int) Reservation {
-		return NewEscrow("replica", Key{UID: "e", Attempt: "1"}, list("pods", "2"), expiry).Renewed(number)
+	escrow := func(number int) State {
+		renewed := escrowOf("e", "pods", "2")
+		renewed.Renewal = number
+		return State{}.holding(renewed)
 	}
-	recalled, memory := escrow(1), creation("a", "a", "pods", "1")
-	recalled.From, memory.Doubtful = "recalled", true
-	doubtful := memory
-	memory.Amounts = nil
-	first := creation("a", "a", "pods", "1")
+	recalled := Edit(escrow(1))
+	recalled.Recall("")
+	first, doubtful := creation("a", "a", "pods", "1"), creation("a", "a", "pods", "1")
+	doubtful.Doubtful = true
+	held := State{}.with(first)
+	suspect := State{Suspects: map[string]Suspect{"ns": {Object: first.Object}}}
 	for name, test := range map[string]struct {
-		first, then []Reservation
+		first, then State
 		want        []types.UID
 		next        time.Duration
 	}{
-		"what its writer's clock calls over isn't":      {then: []Reservation{first.expiring(time.Unix(1, 0))}, next: 5 * time.Second},
-		"what its writer's clock calls young is old":    {first: []Reservation{first.expiring(time.Unix(1<<40, 0))}, want: []types.UID{"a"}},
-		"the oldest comes first":                        {first: []Reservation{creation("z", "z"), first}, want: []types.UID{"a", "z"}},
-		"what is renewed is young":                      {first: []Reservation{first}, then: []Reservation{first.expiring(expiry.Add(time.Second))}, next: 5 * time.Second},
-		"what is put in doubt is as old as before":      {first: []Reservation{first}, then: []Reservation{doubtful}, want: []types.UID{"a"}},
-		"what becomes a memory is young":                {first: []Reservation{doubtful}, then: []Reservation{memory}, next: 5 * time.Second},
-		"an escrow that is renewed at once is young":    {first: []Reservation{escrow(1)}, then: []Reservation{escrow(2)}, next: 5 * time.Second},
-		"an escrow that is recalled is as old as ever":  {first: []Reservation{escrow(1)}, then: []Reservation{recalled}, want: []types.UID{"e"}},
-		"the attempt of another object isn't the first": {first: []Reservation{first}, then: []Reservation{creation("b", "a", "pods", "1")}, next: 5 * time.Second},
+		"what its writer's clock calls over isn't":      {then: State{}.with(first.expiring(time.Unix(1, 0))), next: 5 * time.Second},
+		"what its writer's clock calls young is old":    {first: State{}.with(first.expiring(time.Unix(1<<40, 0))), want: []types.UID{"a"}},
+		"the oldest comes first":                        {first: State{}.with(creation("z", "z"), first), want: []types.UID{"a", "z"}},
+		"what is charged again is as old as before":     {first: held, then: State{}.with(first.expiring(expiry.Add(time.Second))), want: []types.UID{"a"}},
+		"what is put in doubt is as old as before":      {first: held, then: State{}.with(doubtful), want: []types.UID{"a"}},
+		"what makes its namespace a suspect is young":   {first: State{}.with(doubtful), then: suspect, next: 5 * time.Second},
+		"an escrow that is renewed at once is young":    {first: escrow(1), then: escrow(2), next: 5 * time.Second},
+		"an escrow that is recalled is as old as ever":  {first: escrow(1), then: recalled.State(), want: []types.UID{"e"}},
+		"the attempt of another object isn't the first": {first: held, then: State{}.with(creation("b", "a", "pods", "1")), next: 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ages, at := Ages{}, func(seconds int64) time.Time { return time.Unix(seconds, 0) }
-			state := State{}.with(test.first...)
+			state := test.first
 			ages.See(at(0), state.Lives("ledger")...)
-			if test.then != nil {
-				state = State{}.with(test.then...)
+			if len(test.then.Lives("ledger")) > 0 {
+				state = test.then
 			}
-			ages.See(at(15), state.Lives("ledger")...)
-			old, next := ages.Old(at(20), state, func(Reservation) (time.Duration, bool) { return 10 * time.Second, true })
+			lives := state.Lives("ledger")
+			ages.See(at(15), lives...)
+			all := map[int]living{}
+			for i, life := range lives {
+				all[i] = living{life}
+			}
+			old, next := Old(ages, at(20), all, func(living) (time.Duration, bool) { return 10 * time.Second, true })
 			var got []types.UID
 			for _, one := range old {
-				got = append(got, one.UID)
+				got = append(got, one.life.uid)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" || next != test.next {
 				t.Errorf("the next in %s; (-want,+got):\n%s", next, diff)
 			}
-			if len(ages) != len(state.Reservations) {
-				t.Errorf("%d ages are known of %d reservations", len(ages), len(state.Reservations))
+			if len(ages) != len(lives) {
+				t.Errorf("%d ages are known of %d lives", len(ages), len(lives))
 			}
-			if old, next := ages.Old(at(20), state, func(Reservation) (time.Duration, bool) { return 0, false }); len(old) > 0 || next != 0 {
+			if old, next := Old(ages, at(20), all, func(living) (time.Duration, bool) { return 0, false }); len(old) > 0 || next != 0 {
 				t.Errorf("%d are old that never are, the next in %s", len(old), next)
 			}
 		})

@@ -4,7 +4,6 @@
 package ledger
 
 import (
-	"maps"
 	"math"
 	"time"
 
@@ -37,18 +36,27 @@ func counted(used ...string) State {
 }
 
 func (s State) with(held ...Reservation) State {
-	s.Reservations = maps.Clone(s.Reservations)
-	if s.Reservations == nil {
-		s.Reservations = map[Key]Reservation{}
-	}
+	s.Reservations = cloned(s.Reservations)
 	for _, reservation := range held {
 		s.Reservations[reservation.Key()] = reservation
 	}
 	return s
 }
 
+func (s State) holding(escrows ...Escrow) State {
+	s.Escrows = cloned(s.Escrows)
+	for _, escrow := range escrows {
+		s.Escrows[escrow.EscrowKey] = escrow
+	}
+	return s
+}
+
+func escrowOf(holder types.UID, amounts ...string) Escrow {
+	return Escrow{EscrowKey: EscrowKey{Process: holder, Number: 1}, Holder: "replica", Amounts: list(amounts...), Expiry: expiry}
+}
+
 func (s State) upTo(source schema.GroupResource, version uint64) State {
-	s.Counted = cloneCounted(s.Counted)
+	s.Counted = cloned(s.Counted)
 	s.Counted[source] = version
 	return s
 }

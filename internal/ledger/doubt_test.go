@@ -5,7 +5,6 @@ package ledger
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -20,6 +19,20 @@ import (
 func (r Reservation) in(namespace string) Reservation {
 	r.Namespace = namespace
 	return r
+}
+
+func keysOf(reservations []Reservation) (keys []Key) {
+	for _, reservation := range reservations {
+		keys = append(keys, reservation.Key())
+	}
+	return keys
+}
+
+// suspecting makes a namespace a suspect.
+func (s State) suspecting(namespace string) State {
+	s.Suspects = cloned(s.Suspects)
+	s.Suspects[namespace] = Suspect{Object: Object{Namespace: namespace, UID: "suspect"}, Expiry: expiry}
+	return s
 }
 
 // doubtful returns reservations of one pod each, whose requests seem to have failed.
@@ -44,6 +57,7 @@ func TestANamespaceHoldsPartOfALimitForRequestsThatSeemToHaveFailed(t *testing.T
 		held       []Reservation
 		next       Reservation
 		resource   string
+		suspect    string
 		want       Decision
 	}{
 		"a share of the limit":                 {used: "90", hard: "100", held: doubtful("a", 4, "pods", "1"), next: next, want: Granted{}},
@@ -65,7 +79,11 @@ func TestANamespaceHoldsPartOfALimitForRequestsThatSeemToHaveFailed(t *testing.T
 		},
 		"also if those have ended": {
 			used: "90", hard: "100", next: next, want: withheld("pods", "1", "5", "5"),
-			held: append(doubtful("a", 1), creation("young", "young", "pods", "5").in("a")),
+			suspect: "a", held: []Reservation{creation("young", "young", "pods", "5").in("a")},
+		},
+		"those of others don't matter": {
+			used: "90", hard: "100", next: next, want: Granted{},
+			suspect: "b", held: []Reservation{creation("young", "young", "pods", "5").in("a")},
 		},
 		"several attempts count as the largest": {
 			used: "90", hard: "100", next: next, want: Granted{},
@@ -79,7 +97,11 @@ func TestANamespaceHoldsPartOfALimitForRequestsThatSeemToHaveFailed(t *testing.T
 			}
 			charge := asking(limits(resource, test.hard), test.next)
 			charge.MaxDoubtful = 5
-			got := Edit(counted(resource, test.used).with(test.held...)).Reserve(charge)
+			state := counted(resource, test.used).with(test.held...)
+			if test.suspect != "" {
+				state = state.suspecting(test.suspect)
+			}
+			got := Edit(state).Reserve(charge)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("decision (-want,+got):\n%s", diff)
 			}
@@ -134,16 +156,15 @@ func TestAChargeIsTightIfItLeavesLittle(t *testing.T) {
 func TestADoubtIsKnownUntilItEnds(t *testing.T) {
 	held := []Reservation{creation("x", "x", "pods", "1").in("a"), creation("y", "y", "pods", "2").in("a"), creation("z", "z", "pods", "4").in("b")}
 	draft := Edit(counted("pods", "0").with(held...))
-	renewed := held[2].expiring(expiry.Add(-time.Second)) // as it was when its object was looked for
-	for _, reservation := range []Reservation{held[0], held[1], renewed, creation("gone", "gone", "pods", "1")} {
-		draft.Doubt(reservation)
+	for _, reservation := range []Reservation{held[0], held[1], creation("gone", "gone", "pods", "1")} {
+		draft.Doubt(reservation.Key())
 	}
 	want := map[string]Doubts{"a": {Number: 2, Amounts: list("pods", "3")}}
 	if diff := cmp.Diff(want, draft.State().Doubtful()); diff != "" || !draft.Changed() {
 		t.Errorf("in doubt (-want,+got), changed %t:\n%s", draft.Changed(), diff)
 	}
 	again := Edit(draft.State())
-	again.Doubt(held[0])
+	again.Doubt(held[0].Key())
 	if again.Changed() {
 		t.Error("what is doubtful already was written again")
 	}
@@ -154,30 +175,32 @@ func TestADoubtIsKnownUntilItEnds(t *testing.T) {
 	}
 }
 
-func TestOneDoubtStaysOfANamespaceThatHeldTooMuch(t *testing.T) {
+func TestANamespaceThatHeldTooMuchStaysASuspect(t *testing.T) {
 	until, hard := expiry.Add(time.Hour), list("pods", "100")
 	held := slices.Concat(doubtful("a", 25, "pods", "1"), doubtful("b", 2, "pods", "1"),
 		[]Reservation{creation("lost", "lost", "pods", "1").in("c")})
 	draft := Edit(counted("pods", "0").with(held...))
-	draft.DropAll(held[:10], hard, 5, until) // the first reservations have expired
-	if left := draft.State().InFlight(); left != 18 {
+	draft.DropAll(keysOf(held[:10]), hard, 5, until) // the first reservations have expired
+	if left := len(draft.State().Reservations); left != 18 {
 		t.Errorf("%d are in flight, want 18", left)
 	}
 	draft = Edit(draft.State())
-	draft.DropAll(held[10:], hard, 5, until)
+	draft.DropAll(keysOf(held[10:]), hard, 5, until)
 	state := draft.State()
-	if len(state.Reservations) != 1 || state.InFlight() > 0 || len(state.Reserved()) > 0 || len(state.Doubtful()) > 0 {
+	if len(state.Reservations) > 0 || len(state.Reserved()) > 0 || len(state.Doubtful()) > 0 {
 		t.Errorf("got %v, and reserved %v", state.Reservations, state.Reserved())
 	}
-	for _, reservation := range state.Reservations {
-		if !reservation.Expiry.Equal(until) || !reservation.Doubtful || reservation.Namespace != "a" {
-			t.Errorf("got %v", reservation)
-		}
+	suspect := state.Suspects["a"]
+	if len(state.Suspects) != 1 || !suspect.Expiry.Equal(until) {
+		t.Errorf("got %v", state.Suspects)
 	}
-	again := Edit(state)
-	again.DropAll(slices.Collect(maps.Values(state.Reservations)), hard, 5, until)
-	if left := again.State().Reservations; len(left) > 0 {
-		t.Errorf("got %v after its time", left)
+	again, another := Edit(state), suspect
+	another.UID = "another"
+	if again.Acquit(another); again.Changed() || again.index.bytes == 0 {
+		t.Error("the end of another suspicion ended this one")
+	}
+	if again.Acquit(suspect); !again.Changed() || len(again.State().Suspects) > 0 || again.index.bytes != 0 {
+		t.Errorf("got %v after its time, of %d bytes", again.State().Suspects, again.index.bytes)
 	}
 }
 

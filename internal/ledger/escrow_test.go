@@ -5,26 +5,21 @@ package ledger
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
-
-func escrowOf(holder types.UID, amounts ...string) Reservation {
-	return NewEscrow("replica", Key{UID: holder, Attempt: "1"}, list(amounts...), expiry)
-}
 
 // A grant from an escrow doesn't change the charged amounts.
 func TestSpend(t *testing.T) {
 	held := escrowOf("me", "pods", "2", "cpu", "500m")
 	taken := creation("t", "taken", "pods", "1")
-	state := counted("pods", "5", "cpu", "1").with(held, taken)
+	state := counted("pods", "5", "cpu", "1").with(taken).holding(held)
 	for name, test := range map[string]struct {
 		charge Charge
-		from   Key
+		from   EscrowKey
 		change func(*Draft)
 		want   bool
 	}{
@@ -35,7 +30,7 @@ func TestSpend(t *testing.T) {
 		"an update":                      {charge: asking(limits("pods", "9"), update("a", "a", "7", "x", "pods", "1"))},
 		"a name for which others asked":  {charge: asking(limits("pods", "9"), creation("b", "taken", "pods", "1"))},
 		"what is reserved already":       {charge: asking(limits("pods", "9"), taken)},
-		"another replica's escrow":       {from: Key{UID: "you", Attempt: "1"}, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
+		"another replica's escrow":       {from: EscrowKey{Process: "you", Number: 1}, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
 		"the limit is lower by now":      {charge: asking(limits("pods", "7"), creation("a", "a", "pods", "1"))},
 		"a caller that has seen less":    {change: func(d *Draft) { d.state.Counted = versions{Namespaces: 9} }, charge: Charge{Limits: limits("pods", "9"), Reservation: creation("a", "a", "pods", "1")}},
 		"a ledger that is not counted":   {change: func(d *Draft) { d.Forget(1) }, charge: asking(limits("pods", "9"), creation("a", "a", "pods", "1"))},
@@ -47,8 +42,8 @@ func TestSpend(t *testing.T) {
 			if test.change != nil {
 				test.change(draft)
 			}
-			from := held.Key()
-			if test.from != (Key{}) {
+			from := held.EscrowKey
+			if test.from != (EscrowKey{}) {
 				from = test.from
 			}
 			before := draft.Charged()
@@ -69,20 +64,21 @@ func TestAffordable(t *testing.T) {
 	for name, test := range map[string]struct {
 		wanted, want corev1.ResourceList
 		held         []Reservation
+		escrow       Escrow
 	}{
 		"what is wanted":                   {wanted: list("pods", "3"), want: list("pods", "3")},
 		"a quarter of what is free":        {wanted: list("pods", "100"), want: list("pods", "22")},
 		"in thousandths of a CPU":          {wanted: list("cpu", "9"), want: list("cpu", "2250m")},
 		"of all resources":                 {wanted: list("pods", "100", "cpu", "1"), want: list("pods", "22", "cpu", "1")},
-		"less what others hold":            {wanted: list("pods", "100"), held: []Reservation{escrowOf("you", "pods", "15")}, want: list("pods", "7")},
-		"nothing if others hold that":      {wanted: list("pods", "1"), held: []Reservation{escrowOf("you", "pods", "22")}, want: list()},
+		"less what others hold":            {wanted: list("pods", "100"), escrow: escrowOf("you", "pods", "15"), want: list("pods", "7")},
+		"nothing if others hold that":      {wanted: list("pods", "1"), escrow: escrowOf("you", "pods", "22"), want: list()},
 		"nothing of what isn't limited":    {wanted: list("secrets", "1"), want: list()},
 		"nothing of what isn't counted":    {wanted: list("services", "1"), want: list()},
 		"less what is reserved":            {wanted: list("pods", "100"), held: []Reservation{creation("a", "a", "pods", "50")}, want: list("pods", "10")},
 		"nothing if more than all is used": {wanted: list("pods", "1"), held: []Reservation{creation("a", "a", "pods", "95")}, want: list()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			draft := Edit(counted("pods", "10", "cpu", "1").with(test.held...))
+			draft := Edit(counted("pods", "10", "cpu", "1").with(test.held...).holding(test.escrow))
 			if got := draft.affordable(test.wanted, Limits{Hard: list("pods", "100", "cpu", "10", "services", "9")}, 4); !quota.Equals(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
@@ -92,12 +88,12 @@ func TestAffordable(t *testing.T) {
 
 func TestEscrowsOfALedger(t *testing.T) {
 	mine, yours := escrowOf("me", "pods", "2"), escrowOf("you", "pods", "3")
-	state := counted("pods", "1").with(mine, yours, creation("a", "a", "pods", "1"))
+	state := counted("pods", "1").with(creation("a", "a", "pods", "1")).holding(mine, yours)
 	if got := state.Indexed().index.escrowed; !quota.Equals(got, list("pods", "5")) {
 		t.Errorf("escrowed: got %v", got)
 	}
-	if got := state.Reserved(); !quota.Equals(got, list("pods", "6")) || state.InFlight() != 1 {
-		t.Errorf("got %v reserved and %d in flight, want escrows charged", got, state.InFlight())
+	if got := state.Reserved(); !quota.Equals(got, list("pods", "6")) {
+		t.Errorf("got %v reserved, want escrows charged", got)
 	}
 	if got := EditWithoutEscrows(state).State().Reserved(); !quota.Equals(got, list("pods", "1")) {
 		t.Errorf("without escrows: got %v", got)
@@ -107,23 +103,24 @@ func TestEscrowsOfALedger(t *testing.T) {
 		t.Error("want it asked back once")
 	}
 	foreign := draft.State().ForeignEscrows("me")
-	if len(foreign) != 1 || foreign[0].UID != "you" || !foreign[0].IsRecalled() || !quota.Equals(draft.Charged(), list("pods", "7")) {
+	if len(foreign) != 1 || foreign[0].Process != "you" || !foreign[0].Recalled || !quota.Equals(draft.Charged(), list("pods", "7")) {
 		t.Errorf("got %v, %v charged; want the other's asked back, and charged", foreign, draft.Charged())
 	}
-	draft.Spent(mine.Key(), []Reservation{creation("g", "g", "pods", "1")})
-	if got, _ := draft.Escrow(mine.Key()); !quota.Equals(got.Amounts, list("pods", "1")) {
+	draft.Spent(mine.EscrowKey, []Reservation{creation("g", "g", "pods", "1")})
+	if got := draft.Peek().Escrows[mine.EscrowKey]; !quota.Equals(got.Amounts, list("pods", "1")) {
 		t.Errorf("shrunk: got %v", got.Amounts)
 	}
-	draft.Bound(mine.Key(), escrowOf("me", "pods", "9"), nil)
-	if got, _ := draft.Escrow(mine.Key()); !quota.Equals(got.Amounts, list("pods", "1")) {
+	more := escrowOf("me", "pods", "9")
+	draft.Bound(mine.EscrowKey, &more, nil)
+	if got := draft.Peek().Escrows[mine.EscrowKey]; !quota.Equals(got.Amounts, list("pods", "1")) {
 		t.Errorf("bound by more: got %v", got.Amounts)
 	}
-	draft.Bound(mine.Key(), Reservation{}, nil)
-	if got, _ := draft.Escrow(mine.Key()); len(got.Amounts) > 0 {
+	draft.Bound(mine.EscrowKey, nil, nil)
+	if got := draft.Peek().Escrows[mine.EscrowKey]; len(got.Amounts) > 0 {
 		t.Errorf("bound by nothing: got %v", got.Amounts)
 	}
-	draft.Return(mine.Key())
-	if got := draft.State().Indexed().index.escrowed; !quota.Equals(got, list("pods", "3")) || draft.State().Indexed().index.escrows != 1 {
+	draft.Return(mine.EscrowKey)
+	if got := draft.State().Indexed().index.escrowed; !quota.Equals(got, list("pods", "3")) || len(draft.State().Escrows) != 1 {
 		t.Errorf("returned: got %v", got)
 	}
 }
@@ -131,23 +128,24 @@ func TestEscrowsOfALedger(t *testing.T) {
 // The escrow of a replica that is gone holds its room until all that it can have granted is counted.
 func TestSettleEscrow(t *testing.T) {
 	held := escrowOf("gone", "pods", "2", "claims", "1")
-	state := counted("pods", "1", "claims", "0").with(held).upTo(pods, 10).upTo(claims, 10).upTo(namespaceResource, 5)
+	state := counted("pods", "1", "claims", "0").holding(held).upTo(pods, 10).upTo(claims, 10).upTo(namespaceResource, 5)
 	newest := versions{pods: 12, claims: 12, namespaceResource: 5}
 	for name, test := range map[string]struct {
-		upTo   versions
-		newest versions
-		change func(*Reservation)
-		want   corev1.ResourceList
+		upTo     versions
+		newest   versions
+		unlisted schema.GroupResource
+		change   func(*Escrow)
+		want     corev1.ResourceList
 	}{
 		"all is counted":              {upTo: versions{namespaceResource: 9, pods: 12, claims: 13}, newest: newest},
 		"one source is behind":        {upTo: versions{namespaceResource: 9, pods: 11, claims: 13}, newest: newest, want: list("pods", "2")},
 		"nothing is counted since":    {upTo: versions{namespaceResource: 9, pods: 10, claims: 10}, newest: newest, want: held.Amounts},
 		"the count is behind":         {upTo: versions{namespaceResource: 4, pods: 20, claims: 20}, newest: newest, want: held.Amounts},
-		"a source can't be listed":    {upTo: versions{namespaceResource: 9, pods: 20, claims: 20}, newest: versions{pods: 12, claims: Unlisted}, want: list("claims", "1")},
+		"a source can't be listed":    {upTo: versions{namespaceResource: 9, pods: 20, claims: 20}, newest: versions{pods: 12}, unlisted: claims, want: list("claims", "1")},
 		"a source was not looked for": {upTo: versions{namespaceResource: 9, pods: 20, claims: 20}, newest: versions{pods: 12}, want: list("claims", "1")},
 		"it was taken anew": {
 			upTo: versions{namespaceResource: 9, pods: 12, claims: 13}, newest: newest, want: held.Amounts,
-			change: func(r *Reservation) { r.Expiry = r.Expiry.Add(time.Second) },
+			change: func(e *Escrow) { e.Renewal++ },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +153,8 @@ func TestSettleEscrow(t *testing.T) {
 			if test.change != nil {
 				test.change(&stored)
 			}
-			draft := Edit(state.with(stored))
-			draft.SettleEscrow(held, count(list("pods", "3", "claims", "0"), test.upTo), test.newest)
+			draft := Edit(state.holding(stored))
+			draft.SettleEscrow(held, count(list("pods", "3", "claims", "0"), test.upTo), Newest{Versions: test.newest, Unlisted: sets.New(test.unlisted)})
 			if got := draft.State().Indexed().index.escrowed; !quota.Equals(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}

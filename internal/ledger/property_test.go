@@ -202,7 +202,7 @@ func (m *model) Look(*rapid.T) {
 func (m *model) Drop(*rapid.T) {
 	draft := Edit(m.state)
 	for _, expired := range m.looked {
-		draft.Drop(expired)
+		draft.Drop(expired.Key())
 	}
 	m.state = draft.State()
 }
@@ -246,7 +246,7 @@ func (m *model) checkQuiet(t *rapid.T) {
 	draft.Settle(m.see(m.complete()).observation(m.limits.Basis))
 	for _, reservation := range draft.State().Reservations {
 		if !m.there(reservation) {
-			draft.Drop(reservation)
+			draft.Drop(reservation.Key())
 		}
 	}
 	quiet := draft.State()

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
 
@@ -69,9 +70,9 @@ func (d *Draft) Settle(count Observation) {
 	d.advance(count, behind)
 	d.state.Basis, d.state.Used = count.Basis, used
 
-	for key, reservation := range d.state.Reservations {
+	for _, reservation := range d.state.Reservations {
 		if !behind(reservation.Resource.GroupResource()) && count.Seen(reservation) {
-			d.settleReservation(key, reservation, waiting)
+			d.settleReservation(reservation, waiting)
 		}
 	}
 }
@@ -93,16 +94,10 @@ func (d *Draft) admitMembers(count Observation, behind func(schema.GroupResource
 
 // settleReservation removes the amounts of a reservation whose object was
 // counted, except amounts that are counted from other sources.
-func (d *Draft) settleReservation(key Key, reservation Reservation, waiting map[corev1.ResourceName]bool) {
-	left := corev1.ResourceList{}
-	for name, amount := range reservation.Amounts {
-		if waiting[name] {
-			left[name] = amount
-		}
-	}
-	switch {
+func (d *Draft) settleReservation(reservation Reservation, waiting map[corev1.ResourceName]bool) {
+	switch left := waitingFor(reservation.Amounts, waiting); {
 	case len(left) == 0:
-		d.end(key, &d.ends.Settled)
+		d.end(reservation.Key(), &d.ends.Settled)
 	case len(left) < len(reservation.Amounts):
 		reservation.Amounts = left
 		d.put(reservation)
@@ -110,70 +105,67 @@ func (d *Draft) settleReservation(key Key, reservation Reservation, waiting map[
 	}
 }
 
-// forgotten marks the version of Namespaces in a ledger whose use is forgotten. No count
-// comes as far as that, so none is settled. The bits below it tell two Forgets apart.
-const forgotten = 1 << 63
-
-// Forget forgets Used, because objects may have been stored without a request to the operator. Nothing is granted until
-// Require sets how far a count must have come to include them, and such a count is settled. Reservations and escrows
-// stay. The mark is a number that is used once.
-func (d *Draft) Forget(mark uint64) {
-	counted := cloneCounted(d.state.Counted)
-	counted[Namespaces] = forgotten | mark
-	d.state.Used, d.state.Counted, d.state.Joined, d.changed = nil, counted, 0, true
-}
-
-// Forgotten returns the mark of the last Forget, if no Require has followed it; otherwise
-// zero.
-func (s State) Forgotten() uint64 {
-	if mark := s.Counted[Namespaces]; mark >= forgotten {
-		return mark
-	}
-	return 0
-}
-
-// Unlisted is the version in Counted of a source that can't be listed. No count reaches it, so nothing that
-// is counted from this source is granted. All else is.
-const Unlisted = 1 << 62
-
-// Unlisted returns the sources that can't be listed, sorted.
-func (s State) Unlisted() []schema.GroupResource {
-	var sources []schema.GroupResource
-	for source, version := range s.Counted {
-		if version == Unlisted {
-			sources = append(sources, source)
+// waitingFor returns the amounts of resources that wait for a count.
+func waitingFor(amounts corev1.ResourceList, waiting map[corev1.ResourceName]bool) corev1.ResourceList {
+	left := corev1.ResourceList{}
+	for name, amount := range amounts {
+		if waiting[name] {
+			left[name] = amount
 		}
 	}
-	slices.SortFunc(sources, compareSources)
-	return sources
+	return left
 }
 
-func compareSources(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) }
+// Forget forgets Used. Nothing is granted until Require sets how far a count must have come to include the objects that
+// may have been stored without a request, and such a count is settled. Reservations and escrows stay.
+func (d *Draft) Forget(mark Forgotten) {
+	counted := cloned(d.state.Counted)
+	delete(counted, Namespaces)
+	d.state.Used, d.state.Counted, d.state.Joined, d.state.Forgotten, d.changed = nil, counted, 0, mark, true
+}
 
-// Listed sets how far a count must have come of sources that were Unlisted and are listed now.
-func (d *Draft) Listed(newest map[schema.GroupResource]uint64) {
-	counted := cloneCounted(d.state.Counted)
-	for source, version := range newest {
-		if counted[source] == Unlisted && version != Unlisted {
-			counted[source] = version
-			d.state.Counted, d.changed = counted, true
-		}
-	}
+// Newest is what live lists found.
+type Newest struct {
+	// Versions are how far a count must have come to include all objects that were stored.
+	// resource -> resourceVersion
+	Versions map[schema.GroupResource]uint64
+	// Unlisted are the resources that couldn't be listed.
+	Unlisted sets.Set[schema.GroupResource]
 }
 
 // Require sets how far a count must have come before it is settled, after the Forget of that mark. If use was forgotten
 // again since, newest may lack objects that were stored meanwhile, and nothing changes.
-func (d *Draft) Require(mark uint64, newest map[schema.GroupResource]uint64) {
-	if mark == 0 || d.state.Forgotten() != mark {
+func (d *Draft) Require(mark Forgotten, newest Newest) {
+	if mark == 0 || d.state.Forgotten != mark {
 		return
 	}
-	counted := cloneCounted(d.state.Counted)
-	delete(counted, Namespaces)
-	for source, version := range newest {
-		counted[source] = max(counted[source], version)
-	}
-	d.state.Counted, d.changed = counted, true
+	d.state.Forgotten, d.changed = 0, true
+	d.list(newest.Versions, func(schema.GroupResource) bool { return true })
+	d.state.Unlisted = d.state.Unlisted.Union(newest.Unlisted)
+	maps.DeleteFunc(d.state.Counted, func(source schema.GroupResource, _ uint64) bool { return d.state.Unlisted.Has(source) })
 }
+
+// Listed sets how far a count must have come of sources that were Unlisted and are listed now.
+func (d *Draft) Listed(newest Newest) {
+	if d.state.Unlisted.HasAny(slices.Collect(maps.Keys(newest.Versions))...) {
+		d.list(newest.Versions, d.state.Unlisted.Has)
+		d.changed = true
+	}
+}
+
+// list sets how far a count must have come of some sources that are listed.
+func (d *Draft) list(newest map[schema.GroupResource]uint64, which func(schema.GroupResource) bool) {
+	counted, unlisted := cloned(d.state.Counted), d.state.Unlisted.Clone()
+	for source, version := range newest {
+		if which(source) {
+			counted[source] = max(counted[source], version)
+			unlisted.Delete(source)
+		}
+	}
+	d.state.Counted, d.state.Unlisted = counted, unlisted
+}
+
+func compareSources(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) }
 
 // Weight describes the effect of a settle, and whether anything waits for it.
 type Weight struct {
@@ -233,7 +225,7 @@ func (s State) HasJoined(basis Basis, version uint64) bool {
 }
 
 func (s State) isFor(basis Basis) bool {
-	return s.Quota == basis.Quota && s.Digest == basis.Digest && s.Forgotten() == 0
+	return s.Quota == basis.Quota && s.Digest == basis.Digest && s.Forgotten == 0
 }
 
 // IsAhead reports whether the ledger has counted more of some source than the count, so
@@ -259,7 +251,7 @@ func (s State) Untaken(count Observation) error {
 	}
 	var behind []schema.GroupResource
 	for source, version := range count.Counted {
-		if included := s.Counted[source]; version < included && included < Unlisted {
+		if included := s.Counted[source]; version < included {
 			behind = append(behind, source)
 		}
 	}
@@ -276,9 +268,9 @@ func (s State) Untaken(count Observation) error {
 func (d *Draft) behind(count Observation) func(schema.GroupResource) bool {
 	late := func(source schema.GroupResource) bool {
 		version, listed := count.Counted[source]
-		return !listed || version < d.state.Counted[source]
+		return !listed || d.state.Unlisted.Has(source) || version < d.state.Counted[source]
 	}
-	all := late(Namespaces)
+	all := d.state.Forgotten != 0 || late(Namespaces)
 	return func(source schema.GroupResource) bool {
 		return all || late(source)
 	}
@@ -319,7 +311,7 @@ func (d *Draft) settledUse(
 
 // advance records how far the count has come.
 func (d *Draft) advance(count Observation, behind func(schema.GroupResource) bool) {
-	counted := cloneCounted(d.state.Counted)
+	counted := cloned(d.state.Counted)
 	for source, version := range count.Counted {
 		if source == Namespaces {
 			version = max(counted[source], count.Touched[source])
@@ -329,24 +321,22 @@ func (d *Draft) advance(count Observation, behind func(schema.GroupResource) boo
 		}
 	}
 	if !behind(Namespaces) {
-		d.changed = dropUncounted(counted, count) || d.changed
+		d.dropUncounted(counted, count)
 	}
 	d.state.Counted = counted
 }
 
 // dropUncounted removes the sources that the count doesn't have any more. So the ledger lists only sources of its
 // count.
-func dropUncounted(counted map[schema.GroupResource]uint64, count Observation) bool {
-	before := len(counted)
-	maps.DeleteFunc(counted, func(source schema.GroupResource, _ uint64) bool {
-		for _, sources := range count.Sources {
-			if slices.Contains(sources, source) {
-				return false
-			}
-		}
-		return source != Namespaces
-	})
-	return len(counted) < before
+func (d *Draft) dropUncounted(counted map[schema.GroupResource]uint64, count Observation) {
+	sources := sets.New(Namespaces)
+	for _, of := range count.Sources {
+		sources.Insert(of...)
+	}
+	before := len(counted) + len(d.state.Unlisted)
+	maps.DeleteFunc(counted, func(source schema.GroupResource, _ uint64) bool { return !sources.Has(source) })
+	d.state.Unlisted = d.state.Unlisted.Intersection(sources)
+	d.changed = d.changed || len(counted)+len(d.state.Unlisted) < before
 }
 
 func sortedNames(list corev1.ResourceList) []corev1.ResourceName {

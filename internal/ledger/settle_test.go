@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 var (
@@ -238,8 +239,8 @@ func TestASettleIsWrittenOnlyWhenItSaysMore(t *testing.T) {
 func TestASourceThatCanNotBeListed(t *testing.T) {
 	draft := Edit(counted("pods", "0", "claims", "0"))
 	draft.Forget(1)
-	draft.Require(draft.State().Forgotten(), versions{pods: 15, claims: Unlisted, namespaceResource: 12})
-	if got := draft.State().Unlisted(); len(got) != 1 || got[0] != claims {
+	draft.Require(1, Newest{Versions: versions{pods: 15, namespaceResource: 12}, Unlisted: sets.New(claims)})
+	if got := draft.State().Unlisted; len(got) != 1 || !got.Has(claims) {
 		t.Errorf("unlisted: got %v", got)
 	}
 	current := count(list("pods", "1", "claims", "1"), versions{namespaceResource: 20, pods: 20, claims: 20})
@@ -253,18 +254,18 @@ func TestASourceThatCanNotBeListed(t *testing.T) {
 	}
 
 	draft = Edit(draft.State())
-	draft.Listed(versions{claims: Unlisted, pods: 99})
+	draft.Listed(Newest{Versions: versions{pods: 99}, Unlisted: sets.New(claims)})
 	if draft.Changed() {
 		t.Error("want nothing changed while it can't be listed")
 	}
-	draft.Listed(versions{claims: 21})
+	draft.Listed(Newest{Versions: versions{claims: 21}})
 	draft.Settle(current)
 	if _, counted := draft.State().Used["claims"]; counted {
 		t.Error("want a count ignored that may lack what was stored before")
 	}
 	current = count(list("pods", "1", "claims", "2"), versions{namespaceResource: 22, pods: 22, claims: 22})
 	draft.Settle(current)
-	if got := draft.Reserve(claim); !IsGranted(got) || len(draft.State().Unlisted()) != 0 {
+	if got := draft.Reserve(claim); !IsGranted(got) || len(draft.State().Unlisted) != 0 {
 		t.Errorf("claims: got %v, want it granted once it is counted", got)
 	}
 }
@@ -295,17 +296,17 @@ func TestForget(t *testing.T) {
 	}
 	wantNotCounted("before it is known how far a count must have come", again)
 
-	mark := draft.State().Forgotten()
+	mark := draft.State().Forgotten
 	later := Edit(draft.State())
 	later.Forget(2)
 	later = Edit(later.State())
-	later.Require(mark, versions{pods: 15, namespaceResource: 12})
+	later.Require(mark, Newest{Versions: versions{pods: 15, namespaceResource: 12}})
 	if later.Changed() {
 		t.Error("want what was demanded before use was forgotten again not to do")
 	}
 	again = Edit(draft.State())
-	again.Require(mark, versions{pods: 15, namespaceResource: 12})
-	if !again.Changed() || again.State().Forgotten() != 0 {
+	again.Require(mark, Newest{Versions: versions{pods: 15, namespaceResource: 12}})
+	if !again.Changed() || again.State().Forgotten != 0 {
 		t.Error("want the demand stored")
 	}
 	wantNotCounted("after the demand", again)

@@ -15,19 +15,41 @@ const separators = 33
 // Size is how many bytes a reservation takes at most as it is stored; zero for
 // none. A byte other than a letter, a digit or one of -._~ is stored as three
 // bytes, or as itself.
-func (r Reservation) Size() int { return r.size() }
-
-func (r Reservation) size() int {
+func (r Reservation) Size() int {
 	if r.UID == "" {
 		return 0
 	}
-	size := separators + amountsSize(r.Amounts)
+	return r.Object.size() + escaped(r.Attempt) + escaped(r.From) + amountsSize(r.Amounts)
+}
+
+func (o Object) size() int {
+	size := separators
 	for _, field := range [...]string{
-		string(r.UID), r.Attempt, r.From, r.Resource.Group, r.Resource.Version, r.Resource.Resource, r.Namespace, r.Name,
+		string(o.UID), o.Resource.Group, o.Resource.Version, o.Resource.Resource, o.Namespace, o.Name,
 	} {
 		size += escaped(field)
 	}
 	return size
+}
+
+// escrowSize is the size of a stored escrow without its amounts, its holder, and its process, which it has twice: the
+// resource that it is stored as, the mark of a recall, three numbers, and slashes.
+const escrowSize = separators + 30 + 8 + 3*19 + 9
+
+// Size is how many bytes an escrow takes at most as it is stored; zero for none.
+func (e Escrow) Size() int {
+	if e.Process == "" {
+		return 0
+	}
+	return escrowSize + escaped(e.Holder) + 2*escaped(string(e.Process)) + amountsSize(e.Amounts)
+}
+
+// Size is how many bytes a suspect takes at most as it is stored; zero for none.
+func (s Suspect) Size() int {
+	if s.UID == "" {
+		return 0
+	}
+	return s.Object.size() + escaped(s.Attempt)
 }
 
 func amountsSize(amounts corev1.ResourceList) int {

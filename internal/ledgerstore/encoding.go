@@ -20,12 +20,12 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// In encoding 2 a reservation is eight fields separated by spaces, "-" for an empty
+// In encoding 2 a record is eight fields separated by spaces, "-" for an empty
 // one:
 //
 //	uid attempt from group/version/resource namespace name expiry amounts
 //
-// expiry is in Unix seconds, with a question mark if the reservation is doubtful; amounts are name=quantity, separated
+// expiry is in Unix seconds, with a question mark if it is doubtful; amounts are name=quantity, separated
 // by commas and sorted. All text is escaped as in a path, also text from users: no reservation makes a ledger
 // unreadable.
 const (
@@ -33,25 +33,128 @@ const (
 	doubtful = "?"
 )
 
-// format is how a reservation is written and read.
+// record is what one text has. A reservation is stored as it is; escrows and suspects are folded into the fields of one,
+// because each release must read what the others store.
+type record = ledger.Reservation
+
+// format is how a record is written and read.
 type format struct {
-	encode func(ledger.Reservation) string
-	decode func(string) (ledger.Reservation, error)
+	encode func(record) string
+	decode func(string) (record, error)
 }
 
-// Decoder returns the function that reads reservations of an encoding; false for
-// an encoding that this release doesn't know.
-func Decoder(encoding int32) (decode func(string) (ledger.Reservation, error), known bool) {
-	if encoding > newest {
-		return nil, false
+// Encode returns the texts of all reservations, escrows and suspects of a state, sorted.
+func Encode(state ledger.State) []string {
+	texts := make([]string, 0, len(state.Reservations)+len(state.Escrows)+len(state.Suspects))
+	format := formatOf(written)
+	for _, reservation := range state.Reservations {
+		texts = append(texts, format.encode(reservation))
 	}
-	return formatOf(encoding).decode, true
+	for _, escrow := range state.Escrows {
+		texts = append(texts, format.encode(foldEscrow(escrow)))
+	}
+	for _, suspect := range state.Suspects {
+		texts = append(texts, format.encode(foldSuspect(suspect)))
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+// Decode reads the texts of an encoding into a state that has nothing else. It returns the texts that it can't read, which
+// are all of them if this release doesn't know the encoding.
+func Decode(encoding int32, texts []string) (state ledger.State, undecoded []string) {
+	state = ledger.State{
+		Reservations: make(map[ledger.Key]ledger.Reservation, len(texts)), Escrows: map[ledger.EscrowKey]ledger.Escrow{},
+		Suspects: map[string]ledger.Suspect{},
+	}
+	if !Knows(encoding) {
+		return state, texts
+	}
+	format := formatOf(encoding)
+	for _, text := range texts {
+		record, err := format.decode(text)
+		if err == nil {
+			err = unfold(record, &state)
+		}
+		if err != nil {
+			undecoded = append(undecoded, text)
+		}
+	}
+	return state, undecoded
+}
+
+// Knows reports whether this release reads an encoding.
+func Knows(encoding int32) bool { return encoding <= newest }
+
+// escrows is the resource of a record that is an escrow. Nothing serves it.
+var escrows = schema.GroupVersionResource{Group: "quota.sharedquota.dev", Version: "v1", Resource: "escrows"}
+
+// recalled is the From of an escrow that is asked back.
+const recalled = "recalled"
+
+// foldEscrow gives an escrow a name that no other has, and another one in each renewal. By that, older releases know one from
+// another.
+func foldEscrow(escrow ledger.Escrow) record {
+	number := strconv.Itoa(escrow.Number)
+	folded := record{
+		Object: ledger.Object{
+			Resource: escrows, UID: escrow.Process,
+			Name: strings.Join([]string{escrow.Holder, string(escrow.Process), number, strconv.Itoa(escrow.Renewal)}, "/"),
+		},
+		Attempt: number, Amounts: escrow.Amounts, Expiry: escrow.Expiry,
+	}
+	if escrow.Recalled {
+		folded.From = recalled
+	}
+	return folded
+}
+
+// foldSuspect makes a doubtful record without amounts.
+func foldSuspect(suspect ledger.Suspect) record {
+	return record{Object: suspect.Object, Attempt: suspect.Attempt, Expiry: suspect.Expiry, Doubtful: true}
+}
+
+// unfold puts what a record was made of into a state.
+func unfold(from record, state *ledger.State) error {
+	switch {
+	case from.Resource == escrows:
+		escrow, err := unfoldEscrow(from)
+		if err != nil {
+			return err
+		}
+		state.Escrows[escrow.EscrowKey] = escrow
+	case from.Doubtful && len(from.Amounts) == 0:
+		state.Suspects[from.Namespace] = ledger.Suspect{Object: from.Object, Attempt: from.Attempt, Expiry: from.Expiry}
+	default:
+		state.Reservations[from.Key()] = from
+	}
+	return nil
+}
+
+var errEscrow = errors.New("want a name of holder, process, number and renewal")
+
+func unfoldEscrow(from record) (ledger.Escrow, error) {
+	escrow := ledger.Escrow{
+		EscrowKey: ledger.EscrowKey{Process: from.UID}, Recalled: from.From == recalled, Amounts: from.Amounts, Expiry: from.Expiry,
+	}
+	part := strings.Split(from.Name, "/")
+	if len(part) != 4 {
+		return escrow, fmt.Errorf("decoding escrow %q: %w", from.Name, errEscrow)
+	}
+	escrow.Holder = part[0]
+	var errs [2]error
+	escrow.Number, errs[0] = strconv.Atoi(from.Attempt)
+	escrow.Renewal, errs[1] = strconv.Atoi(part[3])
+	if err := errors.Join(errs[:]...); err != nil {
+		return escrow, fmt.Errorf("decoding escrow %q: %w", from.Name, err)
+	}
+	return escrow, nil
 }
 
 var errFields = errors.New("want 8 fields separated by spaces")
 
-// Encode returns a reservation in encoding 2.
-func Encode(reservation ledger.Reservation) string {
+// encodeRecord returns a record in encoding 2.
+func encodeRecord(reservation record) string {
 	gvr, expiry := reservation.Resource, strconv.FormatInt(reservation.Expiry.Unix(), 10)
 	if reservation.Doubtful {
 		expiry += doubtful
@@ -68,31 +171,31 @@ func Encode(reservation ledger.Reservation) string {
 	}, " ")
 }
 
-// Decode reads the text that Encode wrote.
-func Decode(text string) (ledger.Reservation, error) {
+// decodeRecord reads the text that encodeRecord wrote.
+func decodeRecord(text string) (record, error) {
 	part := strings.Split(text, " ")
 	if len(part) != fields {
-		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: %w", text, errFields)
+		return record{}, fmt.Errorf("decoding reservation %q: %w", text, errFields)
 	}
 	gvr, err := decodeResource(part[3])
 	if err != nil {
-		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: %w", text, err)
+		return record{}, fmt.Errorf("decoding reservation %q: %w", text, err)
 	}
 	expiry, isDoubtful := strings.CutSuffix(part[6], doubtful)
 	seconds, err := strconv.ParseInt(expiry, 10, 64)
 	if err != nil {
-		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: expiry: %w", text, err)
+		return record{}, fmt.Errorf("decoding reservation %q: expiry: %w", text, err)
 	}
 	for _, field := range []int{0, 1, 2, 4, 5} {
 		if part[field], err = url.PathUnescape(orEmpty(part[field])); err != nil {
-			return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: field %d: %w", text, field+1, err)
+			return record{}, fmt.Errorf("decoding reservation %q: field %d: %w", text, field+1, err)
 		}
 	}
 	amounts, err := decodeAmounts(orEmpty(part[7]))
 	if err != nil {
-		return ledger.Reservation{}, fmt.Errorf("decoding reservation %q: %w", text, err)
+		return record{}, fmt.Errorf("decoding reservation %q: %w", text, err)
 	}
-	return ledger.Reservation{
+	return record{
 		Object: ledger.Object{
 			Resource: gvr, Namespace: part[4], Name: part[5], UID: types.UID(part[0]),
 		},

@@ -64,7 +64,7 @@ func TestEncode(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, Encode(test.reservation)); diff != "" {
+			if diff := cmp.Diff(test.want, encodeRecord(test.reservation)); diff != "" {
 				t.Errorf("encoded (-want,+got):\n%s", diff)
 			}
 			requireRoundTrip(t, test.reservation)
@@ -80,8 +80,8 @@ type fataler interface {
 
 func requireRoundTrip(t fataler, want ledger.Reservation) {
 	t.Helper()
-	text := Encode(want)
-	got, err := Decode(text)
+	text := encodeRecord(want)
+	got, err := decodeRecord(text)
 	if err != nil {
 		t.Fatalf("%#v is stored as %q, which can't be read: %v", want.Object, text, err)
 	}
@@ -124,6 +124,10 @@ func anyPathSegment() *rapid.Generator[string] {
 	)
 }
 
+func anyUID() *rapid.Generator[string] {
+	return rapid.StringMatching(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+}
+
 func anyReservation() *rapid.Generator[ledger.Reservation] {
 	dns := rapid.StringMatching(`[a-z0-9]([-a-z0-9.]{0,20}[a-z0-9])?`)
 	number := rapid.StringMatching(`[1-9][0-9]{0,18}`)
@@ -134,7 +138,7 @@ func anyReservation() *rapid.Generator[ledger.Reservation] {
 					Group: rapid.OneOf(rapid.Just(""), dns).Draw(t, "group"), Version: "v1", Resource: dns.Draw(t, "resource"),
 				},
 				Namespace: dns.Draw(t, "namespace"), Name: anyPathSegment().Draw(t, "name"),
-				UID: types.UID(rapid.StringMatching(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).Draw(t, "uid")),
+				UID: types.UID(anyUID().Draw(t, "uid")),
 			},
 			Attempt:  rapid.OneOf(rapid.Just(""), dns).Draw(t, "attempt"),
 			From:     rapid.OneOf(rapid.Just(""), number).Draw(t, "from"),
@@ -171,7 +175,7 @@ func TestNonsenseIsAnError(t *testing.T) {
 		"an empty amount":                "uid - - /v1/pods ns name 1900000000 pods=1,",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := Decode(text); err == nil {
+			if got, err := decodeRecord(text); err == nil {
 				t.Errorf("decoding %q: want an error, got %+v", text, got)
 			}
 		})
@@ -192,12 +196,12 @@ func FuzzEncode(f *testing.F) {
 			Attempt: attempt, From: from, Expiry: time.Unix(1_900_000_000, 0),
 			Amounts: corev1.ResourceList{corev1.ResourceName(amount): resource.MustParse("1")},
 		}
-		read, err := Decode(Encode(sent))
+		read, err := decodeRecord(encodeRecord(sent))
 		if err != nil {
-			t.Fatalf("%+v was stored as %q, which can't be read: %v", sent, Encode(sent), err)
+			t.Fatalf("%+v was stored as %q, which can't be read: %v", sent, encodeRecord(sent), err)
 		}
 		if diff := cmp.Diff(sent, read); diff != "" {
-			t.Fatalf("stored as %q (-sent,+read):\n%s", Encode(sent), diff)
+			t.Fatalf("stored as %q (-sent,+read):\n%s", encodeRecord(sent), diff)
 		}
 	})
 }
@@ -210,16 +214,16 @@ func FuzzDecode(f *testing.F) {
 	f.Add("")
 	f.Add("        ")
 	f.Fuzz(func(t *testing.T, text string) {
-		reservation, err := Decode(text)
+		reservation, err := decodeRecord(text)
 		if err != nil {
 			return
 		}
-		again, err := Decode(Encode(reservation))
+		again, err := decodeRecord(encodeRecord(reservation))
 		if err != nil {
-			t.Fatalf("%q was read, and stored as %q, which can't be: %v", text, Encode(reservation), err)
+			t.Fatalf("%q was read, and stored as %q, which can't be: %v", text, encodeRecord(reservation), err)
 		}
 		if diff := cmp.Diff(reservation, again); diff != "" {
-			t.Fatalf("%q was read, and stored as %q (-read,+read again):\n%s", text, Encode(reservation), diff)
+			t.Fatalf("%q was read, and stored as %q (-read,+read again):\n%s", text, encodeRecord(reservation), diff)
 		}
 	})
 }

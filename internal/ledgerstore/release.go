@@ -27,5 +27,5 @@ const (
 	written int32 = 2
 )
 
-// formatOf returns how reservations are encoded.
-func formatOf(int32) format { return format{encode: Encode, decode: Decode} }
+// formatOf returns how records are encoded.
+func formatOf(int32) format { return format{encode: encodeRecord, decode: decodeRecord} }

@@ -6,6 +6,7 @@ package ledgerstore
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -87,9 +88,18 @@ func TestAReservationTakesNoMoreThanItsSize(t *testing.T) {
 					Attempt: "~", Expiry: time.Unix(1_800_000_000, 0), Doubtful: true,
 					Amounts: corev1.ResourceList{"requests.cpu": quantity},
 				}
-				stored := len(Encode(one)) + len(`"",`)
-				if size := one.Size(); size < stored || size > stored+32 {
-					t.Errorf("amount %s as %s: got a size of %d, and it takes %d: %s", amount, format, size, stored, Encode(one))
+				escrow := ledger.Escrow{
+					EscrowKey: ledger.EscrowKey{Process: "7e1c6a52-3d1b-4f0e-9a55-0a8f6b0c9b11", Number: math.MaxInt}, Holder: "replica/1",
+					Renewal: math.MaxInt, Recalled: true, Amounts: one.Amounts, Expiry: one.Expiry,
+				}
+				suspect := ledger.Suspect{Object: one.Object, Attempt: one.Attempt, Expiry: one.Expiry}
+				for _, test := range []struct{ size, stored int }{
+					{one.Size(), len(encodeRecord(one))}, {escrow.Size(), len(encodeRecord(foldEscrow(escrow)))},
+					{suspect.Size(), len(encodeRecord(foldSuspect(suspect)))},
+				} {
+					if stored := test.stored + len(`"",`); test.size < stored || test.size > stored+32 {
+						t.Errorf("amount %s as %s: got a size of %d, and it takes %d", amount, format, test.size, stored)
+					}
 				}
 			}
 		}

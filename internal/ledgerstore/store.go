@@ -6,13 +6,13 @@ package ledgerstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -109,23 +109,58 @@ func Version(object *quotav1.QuotaLedger) machine.Version {
 	}
 }
 
+// Keys and versions in Counted that mean something else. To a release that doesn't know a key it is a resource that nothing
+// is counted from, which it drops. No count reaches the versions.
+const (
+	keyJoined = "joined.namespaces"
+	keyAsked  = "asked.namespaces"
+	// unlisted is the version of a source that can't be listed, and forgotten that of ledger.Namespaces if use was forgotten:
+	// a bit beside the mark.
+	unlisted  = 1 << 62
+	forgotten = 1 << 63
+)
+
 // decodeCounted decodes the versions in counted. It reports whether all of them are versions.
 func decodeCounted(state *ledger.State, counted map[string]string) bool {
-	for resource, version := range counted {
+	for text, version := range counted {
 		number := resourceversion.Parse(version)
 		if number == 0 && version != "0" {
 			return false
 		}
-		switch resource {
-		case keyJoined:
+		switch source := schema.ParseGroupResource(text); {
+		case text == keyJoined:
 			state.Joined = number
-		case keyAsked:
+		case text == keyAsked:
 			state.Asked = number
+		case source == ledger.Namespaces && number >= forgotten:
+			state.Forgotten = ledger.Forgotten(max(number&^forgotten, 1))
+		case number == unlisted:
+			state.Unlisted.Insert(source)
 		default:
-			state.Counted[schema.ParseGroupResource(resource)] = number
+			state.Counted[source] = number
 		}
 	}
 	return true
+}
+
+func encodeCounted(state ledger.State) map[string]string {
+	counted := make(map[string]string, len(state.Counted)+len(state.Unlisted))
+	put := func(key string, version uint64) { counted[key] = strconv.FormatUint(version, 10) }
+	for source, version := range state.Counted {
+		put(source.String(), version)
+	}
+	for source := range state.Unlisted {
+		put(source.String(), unlisted)
+	}
+	if state.Forgotten != 0 {
+		put(ledger.Namespaces.String(), forgotten|uint64(state.Forgotten))
+	}
+	for key, version := range map[string]uint64{keyJoined: state.Joined, keyAsked: state.Asked} {
+		if version != 0 {
+			put(key, version)
+		}
+	}
+	return counted
 }
 
 // Snapshot decodes a stored ledger. An encoding that this operator doesn't know
@@ -137,16 +172,14 @@ func Snapshot(object *quotav1.QuotaLedger) (machine.Snapshot, error) {
 	if !Intact(object) {
 		return edited, nil
 	}
-	if entries.Encoding > newest {
+	if !Knows(entries.Encoding) {
 		return machine.Snapshot{}, fmt.Errorf("%w: ledger %s has encoding %d, this operator knows up to %d: upgrade it",
 			machine.ErrUnreadable, object.Name, entries.Encoding, newest)
 	}
-	state := ledger.State{
-		Basis:        ledger.Basis{Quota: ownerOf(object), Generation: entries.Generation, Digest: entries.Digest},
-		Used:         entries.Used,
-		Counted:      map[schema.GroupResource]uint64{},
-		Reservations: map[ledger.Key]ledger.Reservation{},
-	}
+	state, undecoded := Decode(entries.Encoding, entries.Reservations)
+	state.Basis = ledger.Basis{Quota: ownerOf(object), Generation: entries.Generation, Digest: entries.Digest}
+	state.Used, state.Counted = entries.Used, make(map[schema.GroupResource]uint64, len(entries.Counted))
+	state.Unlisted = sets.New[schema.GroupResource]()
 	if entries.Sealed != nil {
 		state.Sealed = entries.Sealed.Time
 	}
@@ -155,26 +188,11 @@ func Snapshot(object *quotav1.QuotaLedger) (machine.Snapshot, error) {
 		return edited, nil //nolint:nilerr // it is edited
 	}
 	state.Fence = fence
-	if !decodeCounted(&state, entries.Counted) {
+	if !decodeCounted(&state, entries.Counted) || len(undecoded) > 0 {
 		return edited, nil
-	}
-	format := formatOf(entries.Encoding)
-	for _, text := range entries.Reservations {
-		reservation, err := format.decode(text)
-		if err != nil {
-			return edited, nil //nolint:nilerr // it is edited
-		}
-		state.Reservations[reservation.Key()] = reservation
 	}
 	return machine.Snapshot{Version: Version(object), State: state}, nil
 }
-
-// Keys of State.Joined and State.Asked in Counted. To a release that doesn't know them they are resources that nothing
-// is counted from, which it drops.
-const (
-	keyJoined = "joined.namespaces"
-	keyAsked  = "asked.namespaces"
-)
 
 // encode returns the object that stores a state in an edition.
 func encode(quota string, state ledger.State, at edition) *quotav1.QuotaLedger {
@@ -195,23 +213,13 @@ func encode(quota string, state ledger.State, at edition) *quotav1.QuotaLedger {
 			Generation: state.Generation,
 			Digest:     state.Digest,
 			Used:       state.Used,
-			Counted:    make(map[string]string, len(state.Counted)),
+			Counted:    encodeCounted(state),
 			Fence:      encodeFence(state.Fence),
 		},
 	}
-	for resource, version := range state.Counted {
-		object.Entries.Counted[resource.String()] = strconv.FormatUint(version, 10)
+	if texts := Encode(state); len(texts) > 0 {
+		object.Entries.Reservations = texts
 	}
-	for key, version := range map[string]uint64{keyJoined: state.Joined, keyAsked: state.Asked} {
-		if version != 0 {
-			object.Entries.Counted[key] = strconv.FormatUint(version, 10)
-		}
-	}
-	format := formatOf(written)
-	for _, reservation := range state.Reservations {
-		object.Entries.Reservations = append(object.Entries.Reservations, format.encode(reservation))
-	}
-	slices.Sort(object.Entries.Reservations)
 	if !state.Sealed.IsZero() {
 		object.Entries.Sealed = ptr.To(metav1.NewTime(state.Sealed))
 	}

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +36,7 @@ func anyState() *rapid.Generator[ledger.State] {
 			Used:    anyAmounts().Draw(t, "used"),
 			Counted: map[schema.GroupResource]uint64{},
 			Joined:  rapid.Uint64().Draw(t, "joined"), Asked: rapid.Uint64().Draw(t, "asked"),
-			Reservations: map[ledger.Key]ledger.Reservation{},
+			Reservations: map[ledger.Key]ledger.Reservation{}, Escrows: map[ledger.EscrowKey]ledger.Escrow{}, Suspects: map[string]ledger.Suspect{},
 		}
 		for _, source := range []schema.GroupResource{{Resource: "pods"}, {Group: "apps", Resource: "deployments"}} {
 			if rapid.Bool().Draw(t, source.Resource) {
@@ -44,8 +46,27 @@ func anyState() *rapid.Generator[ledger.State] {
 		if rapid.Bool().Draw(t, "sealed") {
 			state.Sealed = time.Unix(rapid.Int64Range(1, 1<<32).Draw(t, "sealed at"), 0)
 		}
+		if rapid.Bool().Draw(t, "unlisted") {
+			state.Unlisted = sets.New(schema.GroupResource{Resource: "secrets"})
+		}
+		state.Forgotten = ledger.Forgotten(rapid.Uint64Range(0, 1<<62).Draw(t, "forgotten"))
 		for _, reservation := range rapid.SliceOfN(anyReservation(), 0, 4).Draw(t, "reservations") {
+			if reservation.Doubtful && len(reservation.Amounts) == 0 {
+				state.Suspects[reservation.Namespace] = ledger.Suspect{
+					Object: reservation.Object, Attempt: reservation.Attempt, Expiry: reservation.Expiry,
+				}
+				continue
+			}
 			state.Reservations[reservation.Key()] = reservation
+		}
+		number := rapid.IntRange(0, 1<<40)
+		for range rapid.IntRange(0, 2).Draw(t, "escrows") {
+			escrow := ledger.Escrow{
+				EscrowKey: ledger.EscrowKey{Process: types.UID(anyUID().Draw(t, "process")), Number: number.Draw(t, "number")},
+				Holder:    rapid.StringMatching(`[a-z0-9-]{1,9}`).Draw(t, "holder"), Renewal: number.Draw(t, "renewal"),
+				Recalled: rapid.Bool().Draw(t, "recalled"), Amounts: anyAmounts().Draw(t, "escrow"), Expiry: time.Unix(1_900_000_000, 0),
+			}
+			state.Escrows[escrow.EscrowKey] = escrow
 		}
 		return state
 	})
@@ -68,6 +89,44 @@ func stored(t require, state ledger.State) *quotav1.QuotaLedger {
 
 // require has the methods that a test and a check of a property have in common.
 type require interface{ Fatal(args ...any) }
+
+// Replicas of two releases share a ledger.
+func TestWhatTheReleaseBeforeReadsIsStored(t *testing.T) {
+	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	key := ledger.EscrowKey{Process: "p-1", Number: 2}
+	state := ledger.State{
+		Basis:    ledger.Basis{Quota: "q", Generation: 1},
+		Counted:  map[schema.GroupResource]uint64{{Resource: "pods"}: 5},
+		Unlisted: sets.New(schema.GroupResource{Group: "apps", Resource: "deployments"}), Forgotten: 7, Joined: 3, Asked: 4,
+		Escrows: map[ledger.EscrowKey]ledger.Escrow{key: {
+			EscrowKey: key, Holder: "replica-1", Renewal: 9, Recalled: true, Amounts: list("pods", "3"), Expiry: time.Unix(1900000000, 0),
+		}},
+		Suspects: map[string]ledger.Suspect{"a": {
+			Object: ledger.Object{Resource: pods, Namespace: "a", Name: "web", UID: "u"}, Attempt: "t", Expiry: time.Unix(1900000000, 0),
+		}},
+	}
+	entries := stored(t, state).Entries
+	if diff := cmp.Diff([]string{
+		"p-1 2 recalled quota.sharedquota.dev/v1/escrows - replica-1%2Fp-1%2F2%2F9 1900000000 pods=3",
+		"u t - /v1/pods a web 1900000000? -",
+	}, entries.Reservations); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{
+		"pods": "5", "deployments.apps": "4611686018427387904", "namespaces": "9223372036854775815",
+		"joined.namespaces": "3", "asked.namespaces": "4",
+	}, entries.Counted); diff != "" {
+		t.Errorf("counted (-want,+got):\n%s", diff)
+	}
+	for _, odd := range []string{
+		"p-1 2 - quota.sharedquota.dev/v1/escrows - replica-1 1900000000 pods=3",
+		"p-1 two - quota.sharedquota.dev/v1/escrows - replica-1%2Fp-1%2F2%2F9 1900000000 pods=3",
+	} {
+		if _, undecoded := Decode(written, []string{odd}); len(undecoded) != 1 {
+			t.Errorf("%q was decoded", odd)
+		}
+	}
+}
 
 func TestAnyLedgerIsReadAsItWasStored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -67,7 +67,7 @@ func TestCountsAnew(t *testing.T) {
 			settled(t, m, now, 5, Seen{Snapshot: Snapshot{Version: Version{ResourceVersion: 9, UID: "ledger"}, State: ledger.State{Basis: basis}}})
 			recount := Edit{ID: 1, Change: func(draft *ledger.Draft) {
 				draft.Forget(1)
-				draft.Require(draft.State().Forgotten(), map[schema.GroupResource]uint64{ledger.Namespaces: test.newest})
+				draft.Require(1, ledger.Newest{Versions: map[schema.GroupResource]uint64{ledger.Namespaces: test.newest}})
 			}}
 			now = now.Add(time.Minute)
 			settled(t, m, now, 5, recount)

@@ -40,7 +40,7 @@ const maxUnrecorded = ledger.MaxBytes / 16
 type escrow struct {
 	options EscrowOptions
 	// key is of the escrow that is held, or taken next.
-	key ledger.Key
+	key ledger.EscrowKey
 	// granted has the grants from it that aren't recorded yet, as far as is
 	// known.
 	granted []ledger.Reservation
@@ -72,13 +72,13 @@ type escrow struct {
 // flight is a write that records grants and takes the next escrow.
 type flight struct {
 	recorded map[ledger.Key]bool
-	// next is the escrow that is taken; zero for none.
-	next         ledger.Reservation
+	// next is the escrow that is taken; nil for none.
+	next         *ledger.Escrow
 	began, until time.Time
 }
 
 func newEscrow(options EscrowOptions) escrow {
-	return escrow{options: options, key: ledger.Key{UID: options.UID, Attempt: "1"}, recalls: ledger.Ages{}}
+	return escrow{options: options, key: ledger.EscrowKey{Process: options.UID, Number: 1}, recalls: ledger.Ages{}}
 }
 
 func (e *escrow) isOff() bool { return e.options.UID == "" }
@@ -169,7 +169,7 @@ func (e *escrow) due(now time.Time, known Snapshot, life life) time.Time {
 	if e.isOff() || known.void() {
 		return never
 	}
-	held, holds := known.State.Reservations[e.key]
+	held, holds := known.State.Escrows[e.key]
 	again := now
 	if !e.tried.IsZero() {
 		again = e.tried.Add(e.options.Every)
@@ -177,7 +177,7 @@ func (e *escrow) due(now time.Time, known Snapshot, life life) time.Time {
 	switch {
 	case !holds && len(e.granted) == 0:
 		return never
-	case life != working, holds && held.IsRecalled(), e.bytes >= maxUnrecorded:
+	case life != working, holds && held.Recalled, e.bytes >= maxUnrecorded:
 		return again
 	default:
 		return later(again, e.written.Add(e.options.Every))
@@ -186,7 +186,7 @@ func (e *escrow) due(now time.Time, known Snapshot, life life) time.Time {
 
 // isHeld reports whether there is something to record or to return.
 func (e *escrow) isHeld(base ledger.State) bool {
-	_, holds := base.Reservations[e.key]
+	_, holds := base.Escrows[e.key]
 	return holds || len(e.granted) > 0
 }
 
@@ -221,7 +221,9 @@ func (e *escrow) take(now time.Time, draft *ledger.Draft, charges []ledger.Charg
 		return made
 	}
 	e.number++
-	next := ledger.NewEscrow(e.options.Holder, e.key, nil, then.expiry.Add(e.options.Life)).Renewed(e.number)
+	next := ledger.Escrow{
+		EscrowKey: e.key, Holder: e.options.Holder, Renewal: e.number, Expiry: then.expiry.Add(e.options.Life),
+	}
 	made.next = draft.Take(next, then.demand, then.limits, e.options.Parts)
 	return made
 }
@@ -243,7 +245,7 @@ func (e *escrow) end(written bool) {
 		e.bytes += one.Size()
 	}
 	e.written, e.until = made.began, time.Time{}
-	if made.next.IsEscrow() {
+	if made.next != nil {
 		e.until = made.until
 	}
 }
@@ -281,7 +283,7 @@ func (e *escrow) see(now time.Time, seen ledger.State) {
 		e.forget() // it was granted under a quota of the same name that is gone
 		e.limits = ledger.Limits{}
 	}
-	if held, holds := seen.Reservations[e.key]; holds && held.IsRecalled() {
+	if held, holds := seen.Escrows[e.key]; holds && held.Recalled {
 		e.notBefore = later(e.notBefore, now.Add(e.options.Every))
 	}
 }
@@ -291,7 +293,7 @@ func (e *escrow) see(now time.Time, seen ledger.State) {
 func (e *escrow) trackRecalls(now time.Time, base ledger.State) (standing bool, over time.Time) {
 	var recalled []ledger.Life
 	for _, one := range base.ForeignEscrows(e.options.UID) {
-		if !one.IsRecalled() {
+		if !one.Recalled {
 			standing = true
 			continue
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
@@ -19,25 +21,22 @@ func escrowing() Options {
 }
 
 // holding is a ledger of which 10 pods are used, with escrows.
-func holding(version uint64, escrows ...ledger.Reservation) Snapshot {
+func holding(version uint64, escrows ...ledger.Escrow) Snapshot {
 	snapshot := stored(version, 10)
 	draft := ledger.Edit(snapshot.State)
 	for _, escrow := range escrows {
-		draft.Admit(escrow)
+		draft.Hold(escrow)
 	}
 	snapshot.State = draft.State()
 	return snapshot
 }
 
-func foreign(number int64, recalled bool) ledger.Reservation {
-	escrow := ledger.NewEscrow("other", ledger.Key{UID: "other", Attempt: "1"}, podsList(number), at(0).Add(time.Hour))
-	if recalled {
-		draft := ledger.Edit(ledger.State{})
-		draft.Admit(escrow)
-		draft.Recall("own")
-		escrow, _ = draft.Escrow(escrow.Key())
-	}
-	return escrow
+func foreign(number int64, recalled bool) ledger.Escrow {
+	return escrowOf("other", number, recalled)
+}
+
+func escrowOf(process types.UID, number int64, recalled bool) ledger.Escrow {
+	return ledger.Escrow{EscrowKey: ledger.EscrowKey{Process: process, Number: 1}, Amounts: podsList(number), Recalled: recalled}
 }
 
 // taken tells a story up to where the machine holds an escrow of two pods, taken at 0, in version 8 of a
@@ -122,7 +121,7 @@ func TestNothingIsGrantedInDoubt(t *testing.T) {
 	s.step(ms, Swapped{Err: errors.New("lost")}, "failed", "wake after 2ms")
 	s.step(ms, charge(3, 100), "wake after 1ms")
 	s.step(ms, Tick{}, "load")
-	s.step(ms, Loaded{Snapshot: holding(9, ledger.NewEscrow("replica", ledger.Key{UID: "own", Attempt: "1"}, podsList(2), at(0)))},
+	s.step(ms, Loaded{Snapshot: holding(9, escrowOf("own", 2, false))},
 		"swap 9: used 10, 2 reserved")
 	s.step(ms, charge(4, 100)) // the write that was lost may still happen
 	s.step(ms, written(10), "committed", "answer 3: Granted", "answer 4: Granted", "wake after 998ms")
@@ -177,7 +176,7 @@ func TestADenialAsksForEscrow(t *testing.T) {
 // asksBack reports whether the write under way asks for an escrow.
 func (s *story) asksBack() bool {
 	for _, escrow := range s.machine.work.next.ForeignEscrows("own") {
-		if !escrow.IsRecalled() {
+		if !escrow.Recalled {
 			return false
 		}
 	}
@@ -216,7 +215,7 @@ func TestAChangeReturnsTheOwnEscrow(t *testing.T) {
 	s = taken(t, 100)
 	both := s.machine.Current()
 	draft := ledger.Edit(both.State)
-	draft.Admit(foreign(3, false))
+	draft.Hold(foreign(3, false))
 	both.State, both.Version.ResourceVersion = draft.State(), 9
 	s.step(ms, Seen{Snapshot: both}, "wake after 999ms")
 	s.step(40*ms, fence, "swap 9: used 10, 2 reserved")

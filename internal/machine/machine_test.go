@@ -102,9 +102,10 @@ func (s *story) words(effect Effect) string {
 		return "load"
 	case Swap:
 		used := effect.Next.Used
-		return fmt.Sprintf("swap %d: used %s, %d reserved", effect.Previous.ResourceVersion, used.Pods(), len(effect.Next.Reservations))
+		return fmt.Sprintf("swap %d: used %s, %d reserved", effect.Previous.ResourceVersion, used.Pods(),
+			len(effect.Next.Reservations)+len(effect.Next.Escrows))
 	case Observe:
-		return fmt.Sprintf("observe %d", len(effect.Ledger.Reservations))
+		return fmt.Sprintf("observe %d", len(effect.Ledger.Reservations)+len(effect.Ledger.Escrows))
 	case Answer:
 		if effect.Err != nil {
 			return fmt.Sprintf("answer %d: %v", effect.ID, effect.Err)

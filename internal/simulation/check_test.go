@@ -92,10 +92,12 @@ func (w *world) free(q int) figures {
 		}
 	}
 	free = free.minus(w.room[q].live)
-	for key, reservation := range ledger.snapshot.State.Reservations {
-		if reservation.IsEscrow() && w.isHeld(reservation) {
-			continue // it is given back before anybody is refused
+	for key, escrow := range ledger.snapshot.State.Escrows {
+		if !w.isHeld(key) { // or it is given back before anybody is refused
+			free = free.minus(w.amounts(escrow.Amounts))
 		}
+	}
+	for key, reservation := range ledger.snapshot.State.Reservations {
 		if request := w.charged[key]; request == nil || request.status != persisted {
 			free = free.minus(w.amounts(reservation.Amounts))
 		}
@@ -109,10 +111,10 @@ func (w *world) free(q int) figures {
 }
 
 // isHeld reports whether the holder of an escrow lives.
-func (w *world) isHeld(escrow ledger.Reservation) bool {
+func (w *world) isHeld(escrow ledger.EscrowKey) bool {
 	for _, replica := range w.replicas {
 		for _, driver := range replica.drivers {
-			if driver != nil && driver.replica.alive && driver.holder == escrow.UID {
+			if driver != nil && driver.replica.alive && driver.holder == escrow.Process {
 				return true
 			}
 		}

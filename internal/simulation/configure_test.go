@@ -123,7 +123,7 @@ func (c *counter) goOnWriting(outcome outcome) {
 	case len(writing.forgets) > 0:
 		q := writing.forgets[0]
 		c.replica.world.uids++
-		mark := c.replica.world.uids
+		mark := ledger.Forgotten(c.replica.world.uids)
 		writing.forgets = writing.forgets[1:]
 		if known := c.replica.quotas[q]; known != nil {
 			writing.imposed = c.replica.impose(q, known.uid, func(draft *ledger.Draft) { draft.Forget(mark) })

@@ -251,12 +251,12 @@ func (d *driver) learn(count *observed, effects []machine.Effect) {
 func figureSource(figure int) int { return min(figure, claims) }
 
 // newest returns how far a count must have come to include all that is stored now.
-func (w *world) newest() map[schema.GroupResource]uint64 {
+func (w *world) newest() *ledger.Newest {
 	newest := map[schema.GroupResource]uint64{ledger.Namespaces: w.newestNamespace()}
 	for source := range maxSources {
 		newest[w.sources[source].GroupResource()] = w.newestOf(source)
 	}
-	return newest
+	return &ledger.Newest{Versions: newest}
 }
 
 func (w *world) newestOf(source int) uint64 {

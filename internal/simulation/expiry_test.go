@@ -20,19 +20,25 @@ func (t *task) beginExpiry(c *counter) {
 	known, now := c.replica.current(t.quota), c.replica.now()
 	state, w, ages := known.State, c.replica.world, c.ages[t.quota]
 	ages.See(now, state.Lives(known.Version.UID)...)
-	t.forgotten = state.Forgotten()
-	expired, next := ages.Old(now, state, func(one ledger.Reservation) (time.Duration, bool) { return w.due(c.replica, ages, one), true })
+	t.forgotten = state.Forgotten
+	old := w.life()
+	if w.mutation.dropsEscrows {
+		old = escrowLife
+	}
+	escrows, next := ledger.Old(ages, now, state.Escrows, func(one ledger.Escrow) (time.Duration, bool) {
+		return w.due(c.replica, escrowed, ages, one.Life(), old, one.Expiry), true
+	})
 	c.again(t.quota, next)
+	t.escrows = escrows
+	expired, next := ledger.Old(ages, now, state.Reservations, func(one ledger.Reservation) (time.Duration, bool) {
+		return w.due(c.replica, reservations, ages, one.Life(), w.life(), one.Expiry), true
+	})
+	c.again(t.quota, next)
+	if len(escrows) > 0 {
+		c.again(t.quota, time.Second)
+	}
 	for _, reservation := range expired {
 		c.again(t.quota, time.Second)
-		if w.mutation.dropsEscrows && reservation.IsEscrow() {
-			t.dropped = append(t.dropped, reservation)
-			continue
-		}
-		if reservation.IsEscrow() {
-			t.escrows = append(t.escrows, reservation)
-			continue
-		}
 		if c.awaits(t.quota, state, reservation) {
 			t.expired = append(t.expired, reservation)
 		} else {
@@ -54,8 +60,8 @@ func (t *task) beginExpiry(c *counter) {
 // doubt looks for the objects of reservations that are not young any more.
 func (t *task) doubt(c *counter, state ledger.State) {
 	w, now, ages := c.replica.world, c.replica.now(), c.ages[t.quota]
-	old, next := ages.Old(now, state, func(one ledger.Reservation) (time.Duration, bool) {
-		if one.Doubtful || one.IsEscrow() || ages.Left(now, one.Life(), w.life()) <= 0 {
+	old, next := ledger.Old(ages, now, state.Reservations, func(one ledger.Reservation) (time.Duration, bool) {
+		if one.Doubtful || ages.Left(now, one.Life(), w.life()) <= 0 {
 			return 0, false
 		}
 		left := w.endsIn(c.replica, doubts, ages, one.Life(), doubtAfter, one.Expiry.Add(doubtAfter-w.life()))
@@ -70,16 +76,9 @@ func (t *task) doubt(c *counter, state ledger.State) {
 	}
 }
 
-// due is how old a reservation is when its life ends.
-func (w *world) due(by *replica, ages ledger.Ages, one ledger.Reservation) time.Duration {
-	what, old := reservations, w.life()
-	if one.IsEscrow() {
-		what = escrowed
-		if w.mutation.dropsEscrows {
-			old = escrowLife
-		}
-	}
-	return old - ages.Left(by.now(), one.Life(), old) + w.endsIn(by, what, ages, one.Life(), old, one.Expiry)
+// due is how old something is when its life ends.
+func (w *world) due(by *replica, what aged, ages ledger.Ages, life ledger.Life, old time.Duration, stored time.Time) time.Duration {
+	return old - ages.Left(by.now(), life, old) + w.endsIn(by, what, ages, life, old, stored)
 }
 
 // endsIn is how long it takes until something is over.
@@ -119,9 +118,9 @@ func (t *task) nextLook(c *counter) {
 		t.stage = taskLook
 	case t.stage != taskGeneration && t.fence.Generation != 0:
 		t.stage = taskGeneration
-	case (t.forgotten != 0 || len(t.escrows) > 0) && t.newest == nil:
+	case (t.forgotten != 0 || len(t.escrows) > 0 && !w.mutation.dropsEscrows) && t.newest == nil:
 		t.stage = taskDemand
-	case len(t.dropped)+len(t.doubted) > 0 || t.vain || t.newest != nil:
+	case len(t.dropped)+len(t.doubted) > 0 || t.vain || t.newest != nil || w.mutation.dropsEscrows && len(t.escrows) > 0:
 		t.edit(c)
 	default:
 		t.stage = taskDone
@@ -199,18 +198,25 @@ func (t *task) edit(c *counter) {
 	t.reply = c.replica.driver(t.quota).do(func(id machine.RequestID) machine.Event {
 		return machine.Edit{ID: id, Change: func(draft *ledger.Draft) {
 			for _, reservation := range t.dropped {
-				draft.Drop(reservation)
+				draft.Drop(reservation.Key())
 			}
 			for _, reservation := range t.doubted {
-				draft.Doubt(reservation)
+				draft.Doubt(reservation.Key())
 			}
 			if t.vain {
 				draft.RemoveFence(t.fence, t.generation)
 			}
-			draft.Require(t.forgotten, t.newest)
+			if t.newest != nil {
+				draft.Require(t.forgotten, *t.newest)
+			}
 			for _, escrow := range t.escrows {
-				if count != nil {
-					draft.SettleEscrow(escrow, *count, t.newest)
+				switch {
+				case c.replica.world.mutation.dropsEscrows:
+					if held, holds := draft.Peek().Escrows[escrow.EscrowKey]; holds && held.Life() == escrow.Life() {
+						draft.Return(escrow.EscrowKey)
+					}
+				case count != nil && t.newest != nil:
+					draft.SettleEscrow(escrow, *count, *t.newest)
 				}
 			}
 		}}

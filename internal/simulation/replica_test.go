@@ -358,8 +358,8 @@ func (d *driver) answer(answer machine.Answer) {
 
 // holdsEscrow reports whether the ledger that the machine knows has an escrow of its own.
 func (d *driver) holdsEscrow() bool {
-	for _, reservation := range d.machine.Current().State.Reservations {
-		if reservation.IsEscrow() && reservation.UID == d.holder {
+	for key := range d.machine.Current().State.Escrows {
+		if key.Process == d.holder {
 			return true
 		}
 	}

@@ -6,7 +6,6 @@ package simulation
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
@@ -29,11 +28,12 @@ type task struct {
 	state  ledger.State
 	// replaced is the version of the ledger that was last written.
 	replaced machine.Version
-	newest   map[schema.GroupResource]uint64
+	newest   *ledger.Newest
 	// expired are looked up one after the other; dropped are the reservations for which nothing is awaited.
 	expired, dropped []ledger.Reservation
-	// escrows are the escrows of holders that are gone, and doubted are reservations without an object.
-	escrows, doubted []ledger.Reservation
+	// escrows are those of holders that are gone, and doubted are reservations without an object.
+	escrows []ledger.Escrow
+	doubted []ledger.Reservation
 	// vain: the fence is of a spec that is never going to be stored. The stored one is of this generation. The fence is
 	// zero before its life is over.
 	fence      ledger.Fence
@@ -42,7 +42,7 @@ type task struct {
 	// joined are the namespaces whose objects are looked up.
 	joined []counting.Joined
 	// forgotten is which Forget is being followed; zero for none.
-	forgotten uint64
+	forgotten ledger.Forgotten
 	reply     *reply
 }
 
@@ -222,7 +222,8 @@ func (t *task) unseal(c *counter, outcome outcome) bool {
 	switch t.stage {
 	case taskNewest:
 		t.newest = w.newest()
-		t.state.Used, t.state.Counted, t.stage = nil, t.newest, taskFill
+		t.state.Used, t.state.Counted, t.state.Unlisted, t.state.Forgotten = nil, t.newest.Versions, nil, 0
+		t.stage = taskFill
 		if !w.mutation.oldGeneration {
 			t.state.Generation = t.found.generation
 		}

@@ -23,12 +23,10 @@ import (
 func escrowed(ctx context.Context, quota client.Object) int64 {
 	GinkgoHelper()
 	held := int64(0)
-	for _, text := range reservations(ctx, quota) {
-		reservation, err := ledgerstore.Decode(text)
-		Expect(err).NotTo(HaveOccurred())
-		if reservation.IsEscrow() {
-			held += reservation.Amounts.Pods().Value()
-		}
+	state, undecoded := ledgerstore.Decode(2, reservations(ctx, quota))
+	Expect(undecoded).To(BeEmpty())
+	for _, escrow := range state.Escrows {
+		held += escrow.Amounts.Pods().Value()
 	}
 	return held
 }

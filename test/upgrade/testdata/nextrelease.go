@@ -3,11 +3,7 @@
 
 package ledgerstore
 
-import (
-	"strings"
-
-	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-)
+import "strings"
 
 // This file replaces internal/ledgerstore/release.go in the builds that stand for the release
 // after this one, and for the one after that: encoding 3 is read and 2 is written; with -X of
@@ -20,15 +16,15 @@ var raised string //nolint:gochecknoglobals // the linker sets nothing else
 
 var written = map[bool]int32{false: 2, true: 3}[raised != ""] //nolint:gochecknoglobals // as raised
 
-// formatOf returns how reservations are encoded. Encoding 3 has the name before the
+// formatOf returns how records are encoded. Encoding 3 has the name before the
 // namespace: a release that takes it for 2 looks for another object.
 func formatOf(encoding int32) format {
 	if encoding < newest {
-		return format{encode: Encode, decode: Decode}
+		return format{encode: encodeRecord, decode: decodeRecord}
 	}
 	return format{
-		encode: func(reservation ledger.Reservation) string { return swapped(Encode(reservation)) },
-		decode: func(text string) (ledger.Reservation, error) { return Decode(swapped(text)) },
+		encode: func(from record) string { return swapped(encodeRecord(from)) },
+		decode: func(text string) (record, error) { return decodeRecord(swapped(text)) },
 	}
 }
 

@@ -31,22 +31,28 @@ func stored(encoding int32, entries ...string) *quotav1.QuotaLedger {
 
 func TestOf(t *testing.T) {
 	expiry := time.Unix(1000, 0)
-	later := ledgerstore.Encode(ledger.Reservation{
+	later := ledger.Reservation{
 		Object:  ledger.Object{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "shop", Name: "web", UID: "u1"},
 		Amounts: pods("1"), Expiry: expiry.Add(time.Second),
-	})
-	sooner := ledgerstore.Encode(ledger.Reservation{
+	}
+	sooner := ledger.Reservation{
 		Object: ledger.Object{
 			Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespace: "ledgers", Name: "books", UID: "u2",
 		},
 		From: "4711", Attempt: "a", Amounts: pods("2"), Expiry: expiry, Doubtful: true,
-	})
-	memory := ledgerstore.Encode(ledger.Reservation{
+	}
+	suspect := ledger.Suspect{
 		Object: ledger.Object{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "shop", Name: "bad", UID: "u3"},
-		Expiry: expiry.Add(time.Minute), Doubtful: true,
+		Expiry: expiry.Add(time.Minute),
+	}
+	escrow := ledger.Escrow{
+		EscrowKey: ledger.EscrowKey{Process: "u4", Number: 1}, Holder: "replica-1", Amounts: pods("5"), Expiry: expiry.Add(time.Hour), Recalled: true,
+	}
+	texts := ledgerstore.Encode(ledger.State{
+		Reservations: map[ledger.Key]ledger.Reservation{later.Key(): later, sooner.Key(): sooner},
+		Escrows:      map[ledger.EscrowKey]ledger.Escrow{escrow.EscrowKey: escrow}, Suspects: map[string]ledger.Suspect{"shop": suspect},
 	})
-	escrow := ledgerstore.Encode(ledger.NewEscrow("replica-1", ledger.Key{UID: "u4", Attempt: "1"}, pods("5"), expiry.Add(time.Hour)))
-	got := LedgerOf(stored(2, later, "nonsense", escrow, memory, sooner))
+	got := LedgerOf(stored(2, append(texts, "nonsense")...))
 	want := Ledger{
 		Quota: "payments", Generation: 2, Encoding: 2, Known: true, Used: pods("7"), Reserved: pods("8"),
 		Reservations: []Reservation{
@@ -55,7 +61,7 @@ func TestOf(t *testing.T) {
 			{Version: "v1", Resource: "pods", Namespace: "shop", Name: "web", UID: "u1",
 				Attempt: Create, Amounts: pods("1"), Expires: metav1.NewTime(expiry.Add(time.Second))},
 			{Group: "quota.sharedquota.dev", Version: "v1", Resource: "escrows", Name: "replica-1", UID: "u4",
-				Attempt: Escrow, Amounts: pods("5"), Expires: metav1.NewTime(expiry.Add(time.Hour))},
+				Attempt: Escrow, From: "recalled", Amounts: pods("5"), Expires: metav1.NewTime(expiry.Add(time.Hour))},
 		},
 		Suspected: []Suspected{{Namespace: "shop", Until: metav1.NewTime(expiry.Add(time.Minute))}},
 		Undecoded: []string{"nonsense"},

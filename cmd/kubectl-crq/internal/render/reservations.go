@@ -97,7 +97,7 @@ type Reservation struct {
 // are.
 func LedgerOf(object *quotav1.QuotaLedger) Ledger {
 	entries := object.Entries
-	decode, known := ledgerstore.Decoder(entries.Encoding)
+	known := ledgerstore.Knows(entries.Encoding)
 	view := Ledger{
 		Quota:      object.Name,
 		Generation: entries.Generation,
@@ -109,25 +109,17 @@ func LedgerOf(object *quotav1.QuotaLedger) Ledger {
 		// An empty list and not null, for programs that read it as JSON.
 		Reservations: []Reservation{},
 	}
-	if !known {
-		view.Undecoded = entries.Reservations
-		return view
+	state, undecoded := ledgerstore.Decode(entries.Encoding, entries.Reservations)
+	view.Undecoded, view.Reserved = undecoded, state.Reserved()
+	for _, suspect := range state.Suspects {
+		view.Suspected = append(view.Suspected, Suspected{Namespace: suspect.Namespace, Until: metav1.NewTime(suspect.Expiry)})
 	}
-	state := ledger.State{Reservations: map[ledger.Key]ledger.Reservation{}}
-	for _, text := range entries.Reservations {
-		decoded, err := decode(text)
-		if err != nil {
-			view.Undecoded = append(view.Undecoded, text)
-			continue
-		}
-		if decoded.IsMemory() {
-			view.Suspected = append(view.Suspected, Suspected{Namespace: decoded.Namespace, Until: metav1.NewTime(decoded.Expiry)})
-			continue
-		}
-		state.Reservations[decoded.Key()] = decoded
-		view.Reservations = append(view.Reservations, reservationOf(decoded))
+	for _, reservation := range state.Reservations {
+		view.Reservations = append(view.Reservations, reservationOf(reservation))
 	}
-	view.Reserved = state.Reserved()
+	for _, escrow := range state.Escrows {
+		view.Reservations = append(view.Reservations, escrowOf(escrow))
+	}
 	slices.SortFunc(view.Suspected, func(a, b Suspected) int { return cmp.Compare(a.Namespace, b.Namespace) })
 	slices.SortFunc(view.Reservations, func(a, b Reservation) int {
 		return cmp.Or(a.Expires.Compare(b.Expires.Time), cmp.Compare(a.Namespace, b.Namespace),
@@ -136,12 +128,20 @@ func LedgerOf(object *quotav1.QuotaLedger) Ledger {
 	return view
 }
 
+func escrowOf(from ledger.Escrow) Reservation {
+	of := Reservation{
+		Group: quotav1.GroupVersion.Group, Version: quotav1.GroupVersion.Version, Resource: "escrows",
+		Name: from.Holder, UID: from.Process, Attempt: Escrow, Amounts: from.Amounts, Expires: metav1.NewTime(from.Expiry),
+	}
+	if from.Recalled {
+		of.From = "recalled"
+	}
+	return of
+}
+
 func reservationOf(from ledger.Reservation) Reservation {
 	attempt := Create
-	switch {
-	case from.IsEscrow():
-		attempt, from.Name = Escrow, from.Holder()
-	case from.From != "":
+	if from.From != "" {
 		attempt = Update
 	}
 	return Reservation{

@@ -20,7 +20,7 @@ func TestRoom(t *testing.T) {
 	held := func(name, count string) Reservation {
 		return Reservation{Object: Object{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Name: name, UID: "uid"}, Attempt: name, Amounts: pods(count)}
 	}
-	escrow := NewEscrow("replica", Key{UID: "process", Attempt: "0"}, pods("4"), time.Unix(9, 0))
+	escrow := escrowOf("process", "pods", "4")
 	for name, test := range map[string]struct {
 		state  State
 		caller Knowledge
@@ -31,7 +31,7 @@ func TestRoom(t *testing.T) {
 		"what is used and reserved is taken, and what isn't counted isn't known": {
 			state: State{Basis: basis, Used: pods("5")}.with(held("a", "2")), left: pods("3"), hard: "10",
 		},
-		"what a replica holds in escrow is left": {state: State{Basis: basis, Used: pods("5")}.with(held("a", "2"), escrow), left: pods("3"), hard: "10"},
+		"what a replica holds in escrow is left": {state: State{Basis: basis, Used: pods("5")}.with(held("a", "2")).holding(escrow), left: pods("3"), hard: "10"},
 		"more is used than allowed":              {state: State{Basis: basis, Used: pods("12")}, left: pods("-2"), hard: "10"},
 		"a lowered limit binds": {
 			state: State{Basis: basis, Used: pods("5"), Fence: Fence{Generation: 3, Hard: pods("6")}}, left: pods("1"), hard: "6",

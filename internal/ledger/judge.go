@@ -5,112 +5,13 @@ package ledger
 
 import (
 	"maps"
+	"strings"
 
+	"gopkg.in/inf.v0"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 )
-
-// Decision is the answer to a charge: Granted, Denied, Withheld or Undecided.
-// Only a Granted charge may be admitted.
-type Decision interface{ decision() }
-
-// Granted says that the charge is reserved in the draft.
-type Granted struct {
-	// Remarks are the remarks of quotas on the grant. Most charges have none.
-	Remarks []Remark
-}
-
-// Remark is a quota's comment on a charge that it doesn't refuse.
-type Remark struct {
-	// Quota is the quota's name.
-	Quota string
-	// Refusal is the answer that enforcement would have given.
-	Refusal Decision
-	// Unchecked: the charge couldn't be judged, and wasn't reserved.
-	Unchecked bool
-}
-
-// Denied says that the charge doesn't fit. The lists hold only exceeded
-// resources.
-type Denied struct {
-	// Quota is the quota's name.
-	Quota string
-	// Requested is the charge.
-	Requested corev1.ResourceList
-	// Used is the used and reserved amount without the charge.
-	Used corev1.ResourceList
-	// Limited is the limit.
-	Limited corev1.ResourceList
-}
-
-// Resources returns the exceeded resources, sorted.
-func (d Denied) Resources() []corev1.ResourceName { return sortedNames(d.Requested) }
-
-// Withheld says that the charge fits, and that its namespace, some of whose requests seem to have
-// failed after they were admitted, holds too much for requests whose objects have not appeared. The
-// lists hold only the resources of which that is so.
-type Withheld struct {
-	// Quota is the quota's name.
-	Quota string
-	// Requested is the amount that the charge would add.
-	Requested corev1.ResourceList
-	// Held is the amount that the namespace holds so.
-	Held corev1.ResourceList
-	// Limited is the amount that it may hold so, together with the charge.
-	Limited corev1.ResourceList
-}
-
-// Undecided says that this state can't tell.
-type Undecided struct {
-	// Quota is the quota's name.
-	Quota string
-	// Reason names the missing knowledge.
-	Reason Reason
-	// Resources are the resources of the charge, sorted.
-	Resources []corev1.ResourceName
-	// Members is, with StaleNamespaces, the resourceVersion of a namespace's change
-	// that the caller has to know of.
-	Members uint64
-	// Unenforced: the charge can't be refused by the limits that bind it, which a fence may have changed.
-	Unenforced bool
-	// Detail says more, for people; empty for most reasons.
-	Detail string
-}
-
-// Reason says why a charge is Undecided.
-type Reason string
-
-const (
-	// NotCounted: usage has not been counted yet for this spec of the quota.
-	NotCounted Reason = "NotCounted"
-	// StaleLimits: the ledger knows a newer spec of the quota than the charge.
-	StaleLimits Reason = "StaleLimits"
-	// Full: more charges are in flight than a ledger may hold.
-	Full Reason = "Full"
-	// Unavailable: the ledger can't be read or written.
-	Unavailable Reason = "Unavailable"
-	// Sealed: the ledger may not hold all that is in flight.
-	Sealed Reason = "Sealed"
-	// NotJoined: the ledger may lack a namespace that the caller has seen join.
-	NotJoined Reason = "NotJoined"
-	// StaleNamespaces: the ledger knows of a namespace that joined or left, and the
-	// caller has not seen that.
-	StaleNamespaces Reason = "StaleNamespaces"
-	// InvalidSpec: this release can't compile the quota's spec.
-	InvalidSpec Reason = "InvalidSpec"
-)
-
-// IsGranted reports whether a decision is Granted; none isn't.
-func IsGranted(decision Decision) bool {
-	_, granted := decision.(Granted)
-	return granted
-}
-
-func (Granted) decision()   {}
-func (Denied) decision()    {}
-func (Withheld) decision()  {}
-func (Undecided) decision() {}
 
 // Charge asks for a reservation within a quota's limits.
 type Charge struct {
@@ -267,7 +168,7 @@ func (d *Draft) hasRoomFor(reservation Reservation, limits Limits) bool {
 	if limits.Advisory {
 		most, bytes = MaxReservations/2, MaxBytes/2
 	}
-	return len(d.state.Reservations) < most && d.index.bytes+reservation.size() <= bytes
+	return len(d.state.Reservations)+len(d.state.Escrows)+len(d.state.Suspects) < most && d.index.bytes+reservation.Size() <= bytes
 }
 
 // unknown returns the Reason if the state knows too little to decide the charge;
@@ -276,7 +177,7 @@ func (d *Draft) unknown(limits Limits, caller Knowledge, amounts corev1.Resource
 	switch {
 	case d.state.Quota == limits.Quota && d.state.Generation > limits.Generation:
 		return StaleLimits
-	case d.state.Quota != limits.Quota || d.state.Digest != limits.Digest || d.state.Forgotten() != 0:
+	case d.state.Quota != limits.Quota || d.state.Digest != limits.Digest || d.state.Forgotten != 0:
 		return NotCounted
 	case !d.state.Sealed.IsZero():
 		return Sealed
@@ -303,15 +204,184 @@ func (d *Draft) counts(amounts corev1.ResourceList) bool {
 	return true
 }
 
-// Release gives a charge back because its request is known to have failed.
-func (d *Draft) Release(key Key) {
-	d.end(key, &d.ends.Released)
+// unenforced grants a charge in place of a refusal.
+func unenforced(refusal Undecided) Granted {
+	return Granted{Remarks: []Remark{{Quota: refusal.Quota, Refusal: refusal}}}
 }
 
-// Drop removes an expired reservation that a live look found without an object. A
-// reservation that was renewed since that look stays.
-func (d *Draft) Drop(expired Reservation) {
-	if held, known := d.state.Reservations[expired.Key()]; known && held.Life() == expired.Life() {
-		d.end(expired.Key(), &d.ends.Expired)
+// admits reports whether a charge that can't be judged may be reserved. It may not if the ledger
+// is another quota's, or if the caller has to find out first which limits or namespaces there are.
+func (d *Draft) admits(limits Limits, reason Reason) bool {
+	return d.state.Quota == limits.Quota && (reason == NotCounted || reason == NotJoined || reason == Sealed)
+}
+
+// unjudged reserves a charge that couldn't be judged, if the ledger has room for it. Resources that aren't counted,
+// such as those that can't be listed, are left out: no count would ever settle their amounts.
+func (d *Draft) unjudged(
+	limits Limits, undecided Undecided, reservation Reservation, amounts corev1.ResourceList,
+) (Decision, corev1.ResourceList) {
+	if d.state.Digest == limits.Digest && d.state.Sealed.IsZero() {
+		maps.DeleteFunc(amounts, func(name corev1.ResourceName, _ resource.Quantity) bool {
+			_, counted := d.state.Used[name]
+			return !counted
+		})
 	}
+	if !d.hasRoomFor(reservation, limits) {
+		amounts = nil
+	}
+	return unenforced(undecided), amounts
+}
+
+// remarks returns the remarks on a charge that is granted because nothing is enforced. Escrow of other replicas is not
+// held against the charge, because it isn't used.
+func (d *Draft) remarks(limits Limits, amounts, added corev1.ResourceList) []Remark {
+	names := exceeded(limits.Hard, added, d.heldOf)
+	if len(names) == 0 {
+		return nil
+	}
+	return []Remark{{Quota: limits.Name, Refusal: denied(limits.Name, amounts, limits.Hard, names, d.heldOf)}}
+}
+
+// withhold reports whether a charge that fits is refused, because its namespace has doubtful reservations and holds too
+// much. A charge that adds nothing to its slot is never refused so.
+//
+// Together with the charge, the namespace may hold its share of the limit, in percent, or a fifth of the amount that
+// would be free without its reservations.
+func (d *Draft) withhold(charge Charge, limits Limits, added corev1.ResourceList) (Withheld, bool) {
+	if d.index.doubtful == 0 && len(d.state.Suspects) == 0 {
+		return Withheld{}, false
+	}
+	if d.suspected == nil {
+		d.suspected = d.gather()
+	}
+	suspected := d.suspected[charge.Reservation.Namespace]
+	withheld := Withheld{
+		Quota: charge.Limits.Name, Requested: corev1.ResourceList{}, Held: corev1.ResourceList{}, Limited: corev1.ResourceList{},
+	}
+	for name, amount := range added {
+		limit, limited := limits.Hard[name]
+		held, used := suspected[name], d.chargedOf(name)
+		if held.Sign() <= 0 || amount.Sign() <= 0 || !limited {
+			continue
+		}
+		most := mostInDoubt(name, held, limit, used, charge.MaxDoubtful)
+		with := held.DeepCopy()
+		with.Add(amount)
+		if with.Cmp(most) > 0 {
+			withheld.Requested[name], withheld.Held[name], withheld.Limited[name] = amount, held, most
+		}
+	}
+	return withheld, len(withheld.Requested) > 0
+}
+
+// mostInDoubt is the larger of a share of the limit and a part of the amount that would be free, rounded up: to
+// thousandths for CPUs, to whole ones for all else.
+func mostInDoubt(name corev1.ResourceName, held, limit, used resource.Quantity, percent int64) resource.Quantity {
+	scale := scaleOf(name)
+	part := func(of resource.Quantity, numerator, denominator int64) resource.Quantity {
+		product := new(inf.Dec).Mul(of.AsDec(), inf.NewDec(numerator, 0))
+		rounded := new(inf.Dec).QuoRound(product, inf.NewDec(denominator, 0), scale, inf.RoundUp)
+		return *resource.NewDecimalQuantity(*rounded, limit.Format)
+	}
+	free := limit.DeepCopy()
+	free.Sub(used)
+	free.Add(held)
+	share, most := part(limit.DeepCopy(), percent, 100), part(free, 1, freePart)
+	if most.Cmp(share) > 0 {
+		return most
+	}
+	return share
+}
+
+// scaleOf is how many decimals a part of a resource is rounded to.
+func scaleOf(name corev1.ResourceName) inf.Scale {
+	if strings.HasSuffix(string(name), string(corev1.ResourceCPU)) {
+		return 3
+	}
+	return 0
+}
+
+// IsTight reports whether a charge fits and leaves less than a fifth of a limit free, whether its slot holds a doubtful
+// reservation, or whether its namespace would hold more than a tenth of the amount that is free without its
+// reservations. Recent are charges of the namespace that the ledger may not have yet.
+func (s State) IsTight(charge Charge, recent corev1.ResourceList) bool {
+	index := s.Indexed().index
+	for _, key := range index.slots[charge.Reservation.slot()] {
+		if s.Reservations[key].Doubtful {
+			return true
+		}
+	}
+	tight := false
+	if charge.Limits.Advisory {
+		return false
+	}
+	var held corev1.ResourceList
+	for name, amount := range charge.Reservation.Amounts {
+		limit, ok := charge.Limits.Hard[name]
+		used, counted := s.Used[name]
+		if !ok || !counted {
+			continue
+		}
+		free := limit.DeepCopy()
+		free.Sub(used)
+		free.Sub(index.reserved[name])
+		left := free.DeepCopy()
+		left.Sub(amount)
+		if left.Sign() < 0 {
+			return false // it is going to be refused
+		}
+		left.Mul(freePart)
+		tight = tight || left.Cmp(limit) < 0
+		asked := recent[name].DeepCopy()
+		asked.Add(amount)
+		if tight || !isLarge(free, asked, index.reserved[name]) {
+			continue // all namespaces together hold little
+		}
+		if held == nil {
+			held, _ = s.HeldBy(charge.Reservation.Namespace)
+		}
+		tight = isLarge(free, asked, held[name])
+	}
+	return tight
+}
+
+// isLarge reports whether the asked and held amounts are more than a tenth of the amount that would be free without
+// them.
+func isLarge(free, asked, held resource.Quantity) bool {
+	asked, free = asked.DeepCopy(), free.DeepCopy()
+	asked.Add(held)
+	free.Add(held)
+	asked.Mul(heldPart)
+	return asked.Cmp(free) > 0
+}
+
+// Room is the part of a quota's limits that a state leaves free.
+type Room struct {
+	// Hard is the most that may be used: the spec's limit, or a fence if that is
+	// lower.
+	Hard corev1.ResourceList
+	// Left is Hard minus used and reserved amounts, for each resource that is counted. Amounts that replicas hold in
+	// escrow are left, because replicas return them on request. Left is below zero if more is used than Hard.
+	Left corev1.ResourceList
+}
+
+// Room returns the room of the limits for a caller with this knowledge of namespaces. The Reason isn't empty if the
+// room is unknown.
+func (s State) Room(limits Limits, caller Knowledge) (Room, Reason) {
+	if reason := (&Draft{state: s}).unknown(limits, caller, nil); reason != "" {
+		return Room{}, reason
+	}
+	hard := s.Fence.bind(limits).Hard
+	held := s.held()
+	counted := quota.Mask(hard, quota.ResourceNames(held))
+	return Room{Hard: hard, Left: quota.Subtract(counted, quota.Mask(held, quota.ResourceNames(counted)))}, ""
+}
+
+func (s State) held() corev1.ResourceList {
+	draft := &Draft{state: s, index: s.Indexed().index}
+	held := make(corev1.ResourceList, len(s.Used))
+	for name := range s.Used {
+		held[name] = draft.heldOf(name)
+	}
+	return held
 }
