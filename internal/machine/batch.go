@@ -150,15 +150,29 @@ func (m *Machine) goOn() {
 		m.known.gone = false
 		m.emit(Load{})
 	case b.settles && b.count == nil:
-		b.phase = observing
-		m.settling.begin(m.now)
-		if b.base.void() || m.known.snapshot.Version.After(b.base.Version) {
-			m.settling.weigh(m.now, true) // this batch doesn't settle the ledger that is stored by now
-		}
-		m.emit(Observe{Ledger: m.escrow.with(b.base.State)})
+		m.observe(b)
 	default:
 		m.attempt(b)
 	}
+}
+
+// observe asks for the count, unless it was weighed and nothing has changed since.
+func (m *Machine) observe(b *batch) {
+	weighed := m.settling.weighed
+	if m.settling.of != b.base.Version || len(m.escrow.granted) > 0 {
+		weighed = nil
+	}
+	m.settling.begin(m.now)
+	if b.base.void() || m.known.snapshot.Version.After(b.base.Version) {
+		m.settling.weigh(m.now, true) // this batch doesn't settle the ledger that is stored by now
+	}
+	if weighed != nil {
+		m.observed(b, weighed)
+		m.attempt(b)
+		return
+	}
+	b.phase = observing
+	m.emit(Observe{Ledger: m.escrow.with(b.base.State)})
 }
 
 // rests reports whether a batch waits for a time that has not come. A batch that awaits another replica's escrow goes

@@ -328,7 +328,7 @@ func TestASettleFarFromTheLimit(t *testing.T) {
 	near.Hard = podsList(12)
 	s.step(ms, Counted{}, "wake after 99ms")
 	s.step(99*ms, Tick{}, "observe 1")
-	s.step(0, Observed{Observation: near}, "observe 1")
+	s.step(0, Observed{Observation: near}, "swap 8: used 12, 1 reserved")
 }
 
 // A request that is charged again, because another quota denied it for the moment, has the same key as before. The release of its

@@ -24,7 +24,7 @@ func (m *Machine) reply(event Event) {
 			return
 		}
 		if asked == observing {
-			m.observed(b, event)
+			m.observed(b, event.Observation)
 			return
 		}
 	case Loaded:
@@ -44,8 +44,8 @@ func (m *Machine) reply(event Event) {
 	m.emit(Impossible{Err: errUnasked})
 }
 
-func (m *Machine) observed(b *batch, event Observed) {
-	b.count, b.settles = event.Observation, event.Observation != nil
+func (m *Machine) observed(b *batch, count *ledger.Observation) {
+	b.count, b.settles = count, count != nil
 	if b.count != nil && isBehind(*b.count, b.base.State) {
 		m.settling.weighAgain(m.now)
 	}
@@ -78,6 +78,9 @@ func (m *Machine) weighed(base Snapshot, count *ledger.Observation) {
 	if weight := base.State.Weigh(*count); weight.Changes {
 		m.settling.lacks(m.now, why)
 		m.settling.classify(weight, freed)
+		if m.settling.at.IsZero() {
+			m.settling.weighed, m.settling.of = count, base.Version
+		}
 	} else {
 		m.settling.took(m.now, why)
 	}

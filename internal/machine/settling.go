@@ -20,6 +20,10 @@ type settling struct {
 	// settles.
 	freed bool
 	need  need
+	// weighed is the count that was weighed last, for a ledger of version of. It is nil if one of them has changed since, or
+	// may have.
+	weighed *ledger.Observation
+	of      Version
 	untaken
 }
 
@@ -127,6 +131,7 @@ func (s *settling) weigh(now time.Time, freed bool) {
 
 // weighBy has a settle weighed at a time, unless it is weighed before.
 func (s *settling) weighBy(at time.Time) {
+	s.weighed = nil
 	if s.at.IsZero() || at.Before(s.at) {
 		s.at = at
 	}
