@@ -67,7 +67,8 @@ type Parts struct {
 	Watches  *Watches
 	Objects  *Lookup
 	Metrics  *metrics.Metrics
-	// Changed must be fired with every quota whose count or ledger changes.
+	// Changed must be fired with every quota whose ledger changes, or what it is counted from. The count itself concerns
+	// only the machine, and Joins.
 	Changed source.Source
 	// Life of a reservation.
 	Life time.Duration

@@ -15,6 +15,7 @@
 // ledger's (ledger.State.Counted), it settles nothing, and requests are judged by the use that the
 // leader before it wrote.
 //
-// Every change of a count, of a ledger or of a quota asks for a reconcile of that quota; requests that come while one
-// is under way are merged by the work queue.
+// Every change of a ledger, of a quota or of the resources that are served asks for a reconcile of that quota; requests
+// that come while one is under way are merged by the work queue. A change of a count concerns the quota's machine, which
+// settles it, and Joins.
 package usage

@@ -56,7 +56,7 @@ func NewJoins(
 }
 
 // Follow looks, in the background, for the objects of namespaces that the quota's
-// ledger waits for. Call it when the count of a quota changes.
+// ledger waits for. Call it when the count or the ledger of a quota changes.
 func (j *Joins) Follow(quota string) {
 	if joined, resources := j.unseen(quota); len(joined) > 0 {
 		// Afterwards it looks at namespaces that joined meanwhile, or again if it failed, for as long as the count
@@ -71,6 +71,9 @@ func (j *Joins) unseen(quota string) (joined []counting.Joined, resources []sche
 	known := j.group.Current(quota)
 	j.count.Read(quota, func(view counting.View) {
 		joined = slices.DeleteFunc(counting.Unproved(view, known), func(one counting.Joined) bool { return one.Seen })
+		if len(joined) == 0 {
+			return
+		}
 		for _, sources := range view.Target().Sources {
 			resources = append(resources, sources...)
 		}

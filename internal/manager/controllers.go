@@ -39,6 +39,7 @@ type wiring struct {
 
 	count   *counting.Count
 	watches *usage.Watches
+	joins   *usage.Joins
 	proofs  *webhookconfig.Proofs
 	// ledgers, statuses, views, configuration and wakes make the controllers of those look.
 	ledgers, statuses, views, configuration, wakes *trigger
@@ -46,11 +47,26 @@ type wiring struct {
 	statusLag, viewsLag *status.Lag
 }
 
-// changed wakes the controllers of quotas whose count or ledger has changed.
+// counted takes it that the count of quotas has changed, which their machines settle.
+func (w *wiring) counted(quotas []string) {
+	w.group.Counted(quotas, false)
+	for _, quota := range quotas {
+		w.joins.Follow(quota)
+	}
+	w.tell(quotas)
+}
+
+// changed wakes the controllers of quotas whose ledger has changed, or what they are counted from.
 func (w *wiring) changed(quotas []string) {
+	lookSoon(quotas, w.ledgers)
+	w.tell(quotas)
+}
+
+// tell wakes the controllers of what people read.
+func (w *wiring) tell(quotas []string) {
 	w.statusLag.Changed(quotas)
 	w.viewsLag.Changed(quotas)
-	lookSoon(quotas, w.ledgers, w.statuses, w.views, w.wakes)
+	lookSoon(quotas, w.statuses, w.views, w.wakes)
 }
 
 func lookSoon(quotas []string, triggers ...*trigger) {
@@ -78,6 +94,7 @@ func (o *operator) addControllers(ctx context.Context) error {
 	w.classes.OnChange(func() { w.watches.Remeasure(usage.DeviceClaims) })
 	objects := usage.NewLookup(w.clients.metadata, served)
 	newest := usage.NewNewest(w.evaluators, served, objects)
+	w.joins = usage.NewJoins(ctx, clock, w.count, w.group, w.watches.Version, newest)
 	recounts := usage.NewRecounts(ctx, clock, w.group, newest.Limited)
 	return errors.Join(
 		add(mgr, w.watches, usage.Housekeeping(clock, w.count, w.metrics, 2*w.flags.reservations.life)),
@@ -94,8 +111,7 @@ func (o *operator) addControllers(ctx context.Context) error {
 func (w *wiring) follow(ctx context.Context) {
 	w.serving.Certificates.OnChange(func() { w.configuration.fire([]string{webhookconfig.ConfigurationName}) })
 	w.group.OnTrouble(func(quota string) { w.statuses.fire([]string{quota}) })
-	w.count = counting.New(w.evaluators,
-		func(quotas []string) { w.group.Counted(quotas, false); w.changed(quotas) },
+	w.count = counting.New(w.evaluators, w.counted,
 		func(quotas []string) { w.group.Counted(quotas, true) })
 	w.group.Follow(usage.NewCounter(w.count))
 	w.count.OnUnmatched(func(quota string, resource schema.GroupResource, err error) {
@@ -120,8 +136,7 @@ func (w *wiring) usage(ctx context.Context, objects *usage.Lookup, newest *usage
 				Newest: newest.Limited, Now: newest.Version, Metrics: w.metrics, Life: w.flags.reservations.life,
 			}),
 			Recounts: recounts, Escrows: usage.NewEscrows(ctx, w.clock, w.group, w.count, newest.Limited),
-			Joins:   usage.NewJoins(ctx, w.clock, w.count, w.group, w.watches.Version, newest),
-			Watches: w.watches, Objects: objects, Metrics: w.metrics, Changed: w.ledgers.source(),
+			Joins: w.joins, Watches: w.watches, Objects: objects, Metrics: w.metrics, Changed: w.ledgers.source(),
 			Life: w.flags.reservations.life, MaxDoubtful: w.flags.reservations.maxDoubtful,
 		}),
 		usage.NewLedgerController(w.manager.GetClient(), w.group, ledgerstore.Snapshot, w.metrics.Forget, w.changed))

@@ -11,6 +11,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/sharedquota/shared-quota-operator/controllers/status"
+	"github.com/sharedquota/shared-quota-operator/controllers/usage"
+	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/driver"
 )
 
 func started(t *testing.T, source *trigger) queue {
@@ -54,4 +59,30 @@ func TestFireWithinMergesWhatComesMeanwhile(t *testing.T) {
 	trigger.fireWithin([]string{"c"}, time.Second)
 	clock.Step(time.Second)
 	fired("c")
+}
+
+// A count changes with each object, and reconciling a quota looks at its whole ledger.
+func TestOnlyALedgerThatChangesAsksForAReconcileOfItsQuota(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+	w := &wiring{
+		operator: &operator{group: driver.New(t.Context(), clock, nil, nil, driver.Options{})},
+		count:    counting.New(nil, func([]string) {}, func([]string) {}),
+		ledgers:  newTrigger(clock), statuses: newTrigger(clock), views: newTrigger(clock), wakes: newTrigger(clock),
+		statusLag: status.NewLag(clock, nil), viewsLag: status.NewLag(clock, nil),
+	}
+	w.joins = usage.NewJoins(t.Context(), clock, w.count, w.group, nil, nil)
+	ledgers, statuses := started(t, w.ledgers), started(t, w.statuses)
+	for _, test := range []struct {
+		happens           func([]string)
+		ledgers, statuses int
+	}{
+		{happens: w.counted, statuses: 1},
+		{happens: w.changed, ledgers: 1, statuses: 1},
+	} {
+		test.happens([]string{"red"})
+		clock.Step(lookWithin)
+		if got := []int{len(drained(ledgers)), len(drained(statuses))}; got[0] != test.ledgers || got[1] != test.statuses {
+			t.Errorf("got %d reconciles of ledgers and %d of statuses, want %d and %d", got[0], got[1], test.ledgers, test.statuses)
+		}
+	}
 }
