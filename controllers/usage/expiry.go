@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
@@ -68,21 +69,30 @@ func enforced(quota evaluation.Quota) corev1.ResourceList {
 }
 
 // lookEach returns the reservations of which a look doesn't find the object. A look that fails
-// says nothing of the others.
+// says nothing of the others. If one isn't answered in time, no other of its resource begins.
 func lookEach(reservations []ledger.Reservation, finds func(ledger.Reservation) (bool, error)) ([]ledger.Key, error) {
 	var looks errgroup.Group
 	looks.SetLimit(lookupsAtOnce)
 	var mu sync.Mutex // guards the fields below
 	var missing []ledger.Key
 	var failures []error
+	hanging := map[schema.GroupResource]bool{}
 	for _, reservation := range reservations {
 		looks.Go(func() error {
+			resource := reservation.Resource.GroupResource()
+			mu.Lock()
+			skip := hanging[resource]
+			mu.Unlock()
+			if skip {
+				return nil
+			}
 			found, err := finds(reservation)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case err != nil:
 				failures = append(failures, err)
+				hanging[resource] = hanging[resource] || errors.Is(err, context.DeadlineExceeded)
 			case !found:
 				missing = append(missing, reservation.Key())
 			}

@@ -5,8 +5,11 @@ package usage
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,5 +247,37 @@ func TestAQuotaIsForgottenWithItsLedger(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An aggregated API server that hangs once kept a quota from being looked after for minutes: 5 s for every ten reservations.
+func TestLooksThatHangAreNotRepeatedForEachReservation(t *testing.T) {
+	var held []ledger.Reservation
+	for i := range 100 {
+		reservation := ledger.Reservation{Attempt: fmt.Sprint(i)}
+		reservation.UID, reservation.Resource = "u", gadgets.WithVersion("v1")
+		if i%2 == 0 {
+			reservation.Resource = pods.WithVersion("v1")
+		}
+		held = append(held, reservation)
+	}
+	var looks atomic.Int32
+	missing, err := lookEach(held, func(reservation ledger.Reservation) (bool, error) {
+		if reservation.Resource.GroupResource() == pods {
+			return false, nil
+		}
+		looks.Add(1)
+		return false, fmt.Errorf("looking: %w", context.DeadlineExceeded)
+	})
+	if len(missing) != 50 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%d are missing, error %v; want all looks of the other resource made", len(missing), err)
+	}
+	if looks.Load() > lookupsAtOnce {
+		t.Errorf("%d looks hung, want %d at most", looks.Load(), lookupsAtOnce)
+	}
+	broken := errors.New("its conversion fails")
+	looks.Store(0)
+	if _, err := lookEach(held, func(ledger.Reservation) (bool, error) { looks.Add(1); return false, broken }); !errors.Is(err, broken) || looks.Load() != 100 {
+		t.Errorf("%d looks, error %v; want each object looked for, whatever is wrong with another one", looks.Load(), err)
 	}
 }
