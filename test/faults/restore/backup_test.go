@@ -107,14 +107,15 @@ var _ = Describe("A backup of all objects, created anew in another cluster", Ord
 		r.stop()
 	}, NodeTimeout(buildTimeout))
 
-	for name, test := range map[string]struct {
+	for _, test := range []struct {
+		name      string
 		revisions int
 		before    bool
 	}{
-		"with lower resourceVersions, before the operator": {},
-		"with higher resourceVersions, after the operator": {revisions: 20000, before: true},
+		{name: "with lower resourceVersions, before the operator"},
+		{name: "with higher resourceVersions, after the operator", revisions: 20000, before: true},
 	} {
-		It("is usable and exact in time "+name, func(ctx SpecContext) {
+		It("is usable and exact in time "+test.name, func(ctx SpecContext) {
 			r := newRestored(ctx)
 			r.age(ctx, test.revisions)
 			if test.before {

@@ -55,10 +55,10 @@ var _ = Describe("A restored etcd", Ordered, ContinueOnFailure, func() {
 	var r *restored
 	BeforeAll(func(ctx SpecContext) {
 		r = newRestored(ctx)
+		DeferCleanup(r.stop)
 		r.run(ctx)
 		r.createTeams(ctx)
 	}, NodeTimeout(buildTimeout))
-	AfterAll(func() { r.stop() })
 
 	It("is noticed where more is written after it than was lost", func(ctx SpecContext) {
 		r.copyAndRestore(ctx, time.Second, func() {
