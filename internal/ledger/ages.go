@@ -126,7 +126,8 @@ func Old[K comparable, T interface{ Life() Life }](
 	}
 	slices.SortFunc(old, func(x, y T) int {
 		a, b := x.Life(), y.Life()
-		return cmp.Or(ages[a].Compare(ages[b]), cmp.Compare(a.uid, b.uid), cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.number, b.number))
+		return cmp.Or(ages[a].Compare(ages[b]),
+			cmp.Compare(a.uid, b.uid), cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.number, b.number))
 	})
 	return old, next
 }

@@ -175,7 +175,8 @@ func (s State) Unsettles(next State) bool {
 			return true
 		}
 	}
-	return s.Basis != next.Basis || s.Forgotten != next.Forgotten || s.Counted[Namespaces] != next.Counted[Namespaces] || !s.Sealed.Equal(next.Sealed) ||
+	return s.Basis != next.Basis || s.Forgotten != next.Forgotten || s.Counted[Namespaces] != next.Counted[Namespaces] ||
+		!s.Sealed.Equal(next.Sealed) ||
 		s.Fence.Generation != next.Fence.Generation || !s.Fence.Until.Equal(next.Fence.Until) ||
 		!quota.Equals(s.Fence.Hard, next.Fence.Hard)
 }

@@ -19,10 +19,10 @@ func (r Reservation) Size() int {
 	if r.UID == "" {
 		return 0
 	}
-	return r.Object.size() + escaped(r.Attempt) + escaped(r.From) + amountsSize(r.Amounts)
+	return r.objectSize() + escaped(r.Attempt) + escaped(r.From) + amountsSize(r.Amounts)
 }
 
-func (o Object) size() int {
+func (o Object) objectSize() int {
 	size := separators
 	for _, field := range [...]string{
 		string(o.UID), o.Resource.Group, o.Resource.Version, o.Resource.Resource, o.Namespace, o.Name,
@@ -49,7 +49,7 @@ func (s Suspect) Size() int {
 	if s.UID == "" {
 		return 0
 	}
-	return s.Object.size() + escaped(s.Attempt)
+	return s.objectSize() + escaped(s.Attempt)
 }
 
 func amountsSize(amounts corev1.ResourceList) int {
