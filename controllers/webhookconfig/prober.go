@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -40,10 +40,10 @@ var errUnasked = errors.New("the API server did not call the operator")
 // the way that requests take: it creates a QuotaLedger as a dry run, which the API
 // server asks the operator about. It runs on the leader.
 type Prober struct {
-	clock   clock.Clock
-	client  client.Client
-	proofs  *webhookconfig.Proofs
-	metrics *metrics.Metrics
+	clock  clock.Clock
+	client client.Client
+	proofs *webhookconfig.Proofs
+	told   outcomes.Observer
 	// changed is called with the quotas of which something else is known, and recovered
 	// when a probe succeeds after the API server could not call the webhook.
 	changed   func(quotas []string)
@@ -58,7 +58,7 @@ var _ manager.LeaderElectionRunnable = &Prober{}
 
 // NewProber makes the Prober, with a client that hands warnings to it.
 func NewProber(
-	mgr ctrl.Manager, clock clock.Clock, proofs *webhookconfig.Proofs, metrics *metrics.Metrics,
+	mgr ctrl.Manager, clock clock.Clock, proofs *webhookconfig.Proofs, told outcomes.Observer,
 	changed func(quotas []string), recovered func(),
 ) (*Prober, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
@@ -69,15 +69,15 @@ func NewProber(
 	if err != nil {
 		return nil, fmt.Errorf("making the client of probes: %w", err)
 	}
-	return newProber(clock, probing, proofs, metrics, changed, recovered), nil
+	return newProber(clock, probing, proofs, told, changed, recovered), nil
 }
 
 func newProber(
-	clock clock.Clock, client client.Client, proofs *webhookconfig.Proofs, metrics *metrics.Metrics,
+	clock clock.Clock, client client.Client, proofs *webhookconfig.Proofs, told outcomes.Observer,
 	changed func(quotas []string), recovered func(),
 ) *Prober {
 	return &Prober{
-		clock: clock, client: client, proofs: proofs, metrics: metrics,
+		clock: clock, client: client, proofs: proofs, told: told,
 		changed: changed, recovered: recovered, woken: make(chan struct{}, 1),
 	}
 }
@@ -124,8 +124,8 @@ func (p *Prober) step(ctx context.Context) time.Duration {
 		return 0
 	}
 	outcome, changed := p.conclude(edition, err, now)
-	p.metrics.Probed(outcome, now.Sub(began))
-	p.cadence.ended(outcome == metrics.ProbeProved, now)
+	p.told.Probed(outcome, now.Sub(began))
+	p.cadence.ended(outcome == outcomes.ProbeProved, now)
 	p.changed(changed)
 	if p.exposing && err == nil {
 		p.recovered()
@@ -135,15 +135,15 @@ func (p *Prober) step(ctx context.Context) time.Duration {
 }
 
 // conclude tells the proofs how a probe ended.
-func (p *Prober) conclude(edition webhookconfig.Edition, err error, now time.Time) (outcome metrics.Probe, changed []string) {
+func (p *Prober) conclude(edition webhookconfig.Edition, err error, now time.Time) (outcome outcomes.Probe, changed []string) {
 	if err != nil {
-		return metrics.ProbeFailed, p.proofs.Failed(webhookconfig.WithoutTokens(err.Error()), now)
+		return outcomes.ProbeFailed, p.proofs.Failed(webhookconfig.WithoutTokens(err.Error()), now)
 	}
 	current, changed := p.proofs.Answered(edition, now)
 	if !current {
-		return metrics.ProbeOutdated, changed
+		return outcomes.ProbeOutdated, changed
 	}
-	return metrics.ProbeProved, changed
+	return outcomes.ProbeProved, changed
 }
 
 // probe returns the edition by which the API server asks.
