@@ -123,8 +123,8 @@ func (o *operator) objects(ctx context.Context) error {
 		parts.Waits = waiting.Waits
 	}
 	endpoint := objects.NewEndpoint(objects.NewHandler(parts))
-	o.serving.Server.Register(objects.Path+"/", endpoint)
-	o.serving.Server.Register(objects.Path, endpoint) // an older release wrote entries without a question
+	o.manager.GetWebhookServer().Register(objects.Path+"/", endpoint)
+	o.manager.GetWebhookServer().Register(objects.Path, endpoint) // an older release wrote entries without a question
 	return nil
 }
 
@@ -136,13 +136,13 @@ func (o *operator) quotas(context.Context) error {
 			o.clients.typed.Discovery(), o.clients.untyped, o.clients.typed, o.clients.metadata, o.manager.GetCache()),
 	}, quotas.NewFences(o.clock, o.group, o.flags.reservations.life)))
 	validating.Handler = inContact{handler: validating.Handler, contact: o.contact}
-	o.serving.Server.Register(quotas.Path, validating)
+	o.manager.GetWebhookServer().Register(quotas.Path, validating)
 	return nil
 }
 
 // probe serves the webhook that shows by which configuration the API server asks.
 func (o *operator) probe(context.Context) error {
-	o.serving.Server.Register(probePath+"/", newProbe())
+	o.manager.GetWebhookServer().Register(probePath+"/", newProbe())
 	return nil
 }
 

@@ -98,7 +98,7 @@ func (o *operator) status(context.Context) error {
 // aren't judged.
 func (o *operator) workloads(context.Context) error {
 	watched := workloads.NewWatched(o.manager.GetCache())
-	o.serving.Server.Register(workloads.Path, workloads.NewEndpoint(workloads.NewHandler(workloads.Parts{
+	o.manager.GetWebhookServer().Register(workloads.Path, workloads.NewEndpoint(workloads.NewHandler(workloads.Parts{
 		Clock: o.clock, Coverage: o.index, Ledgers: o.group, Metrics: o.metrics,
 		Evaluators:   evaluation.New(o.clock, evaluation.ClaimSources{DeviceClasses: o.claims.DeviceClasses}),
 		Events:       workloads.NewEvents(o.clock, o.manager.GetEventRecorder(report.RecorderName)),
