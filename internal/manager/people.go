@@ -61,37 +61,27 @@ func (o *operator) tell(context.Context) error {
 // status adds the controllers of the status and the views, which people read, and makes each scrape read the figures of
 // every quota.
 func (o *operator) status(context.Context) error {
-	o.metrics.Follow(o.manager.Elected(), status.NewFiguresReader(status.FiguresParts{
-		Client: o.manager.GetClient(), Count: o.count, Group: o.group, Waiting: o.waits,
-		Lags: map[metrics.Projection]*status.Lag{metrics.Status: o.statusLag, metrics.Views: o.viewsLag},
-		Size: ledgerstore.Size, Namespaces: o.flags.metrics.namespaces,
-	}).Read)
 	o.group.OnTrouble(func(quota string) { o.statuses.fire([]string{quota}) })
-	recorder := o.manager.GetEventRecorder(report.RecorderName)
-	offer := usage.NewOffer(o.clock, discovery.ToDiscoveryInterfaceWithContext(o.clients.typed.Discovery()))
-	problems := func(quota string) []status.Problem {
-		all := o.watches.Problems(quota)
-		known := make([]status.Problem, 0, len(all))
-		for _, problem := range all {
-			known = append(known, status.Problem(problem))
-		}
-		return known
+	parts := status.Parts{
+		Clock: o.clock, Client: o.manager.GetClient(),
+		Ledgers:    status.Ledgers{Live: o.manager.GetAPIReader(), Intact: ledgerstore.Intact, Size: ledgerstore.Size},
+		Evaluators: o.evaluators, Define: o.index.Define, Count: o.count, Group: o.group,
+		Problems: func(quota string) []status.Problem {
+			all := o.watches.Problems(quota)
+			known := make([]status.Problem, 0, len(all))
+			for _, problem := range all {
+				known = append(known, status.Problem(problem))
+			}
+			return known
+		},
+		Served:   usage.NewOffer(o.clock, discovery.ToDiscoveryInterfaceWithContext(o.clients.typed.Discovery())).Namespaced,
+		Settings: o.settings, Proofs: &o.proofs, Waiting: o.waits, WakeOwners: o.people.Waiting && o.flags.wakeOwners,
+		StatusChanged: o.statuses.source(), ViewsChanged: o.views.source(), StatusLag: o.statusLag, ViewsLag: o.viewsLag,
+		Recorder: o.manager.GetEventRecorder(report.RecorderName), Namespaces: o.flags.metrics.namespaces,
+		Life: o.flags.reservations.life, Every: o.flags.statusEvery,
 	}
-	return register(o.manager,
-		status.NewQuotaController(status.QuotaParts{
-			Clock: o.clock, Client: o.manager.GetClient(),
-			Ledgers:    status.Ledgers{Live: o.manager.GetAPIReader(), Intact: ledgerstore.Intact},
-			Evaluators: o.evaluators, Define: o.index.Define, Count: o.count, Group: o.group, Waiting: o.waits,
-			Problems: problems, Served: offer.Namespaced, Settings: o.settings, Proofs: &o.proofs,
-			Changed: o.statuses.source(), Lag: o.statusLag, Recorder: recorder,
-			Life: o.flags.reservations.life, Every: o.flags.statusEvery,
-		}),
-		status.NewViewController(status.ViewParts{
-			Clock: o.clock, Client: o.manager.GetClient(), Count: o.count, Group: o.group, Waiting: o.waits,
-			WakeOwners: o.flags.wakeOwners, Degraded: func(quota string) bool { return len(problems(quota)) > 0 },
-			Protected: o.reached.Protected, Changed: o.views.source(), Lag: o.viewsLag, Recorder: recorder,
-			Every: o.flags.statusEvery,
-		}))
+	o.metrics.Follow(o.manager.Elected(), status.NewFiguresReader(parts).Read)
+	return register(o.manager, status.NewQuotaController(parts), status.NewViewController(parts))
 }
 
 // workloads serves the webhook that judges workloads. The evaluators make no calls: device classes that they don't know
