@@ -152,25 +152,27 @@ func (o *operator) usage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	life := o.flags.reservations.life
 	source := usage.EventSource{Objects: o.clients.typed, Metadata: o.clients.metadata}
 	o.watches = usage.NewWatches(o.clock, served, source, o.count, o.changed)
 	o.classes.OnChange(func() { o.watches.Remeasure(usage.DeviceClaims) })
 	looks := usage.NewLookup(o.clients.metadata, served)
 	newest := usage.NewNewest(o.evaluators, served, looks)
 	o.recounts = usage.NewRecounts(ctx, o.clock, o.group, newest.Limited)
+	recovery := usage.NewRecovery(usage.RecoveryParts{
+		Clock: o.clock, Client: o.manager.GetClient(), Live: o.manager.GetAPIReader(), Group: o.group, Decode: ledgerstore.Snapshot,
+		Newest: newest.Limited, Now: newest.Version, Outcomes: o.told, Life: life,
+	})
 	return errors.Join(
-		add(o.manager, o.watches, usage.Housekeeping(o.clock, o.count, o.told, 2*o.flags.reservations.life)),
+		add(o.manager, o.watches, usage.Housekeeping(o.clock, o.count, o.told, 2*life)),
 		register(o.manager,
 			usage.NewController(usage.Parts{
-				Clock: o.clock, Client: o.manager.GetClient(), Evaluators: o.evaluators, Define: o.index.Define, Count: o.count, Group: o.group,
-				Recovery: usage.NewRecovery(usage.RecoveryParts{
-					Clock: o.clock, Client: o.manager.GetClient(), Live: o.manager.GetAPIReader(), Group: o.group, Decode: ledgerstore.Snapshot,
-					Newest: newest.Limited, Now: newest.Version, Outcomes: o.told, Life: o.flags.reservations.life,
-				}),
-				Recounts: o.recounts, Escrows: usage.NewEscrows(ctx, o.clock, o.group, o.count, newest.Limited),
+				Clock: o.clock, Client: o.manager.GetClient(), Evaluators: o.evaluators, Define: o.index.Define,
+				Count: o.count, Group: o.group, Recovery: recovery, Recounts: o.recounts,
+				Escrows: usage.NewEscrows(ctx, o.clock, o.group, o.count, newest.Limited),
 				Joins:   usage.NewJoins(ctx, o.clock, o.count, o.group, o.watches.Version, newest),
 				Watches: o.watches, Objects: looks, Outcomes: o.told, Changed: o.ledgers.source(),
-				Life: o.flags.reservations.life, MaxDoubtful: o.flags.reservations.maxDoubtful,
+				Life: life, MaxDoubtful: o.flags.reservations.maxDoubtful,
 			}),
 			usage.NewLedgerController(o.manager.GetClient(), o.group, ledgerstore.Snapshot, o.told.Gone, o.changed)))
 }

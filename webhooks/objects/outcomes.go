@@ -41,7 +41,8 @@ func refusalOf(decision ledger.Decision) outcomes.Refusal {
 	case ledger.Denied:
 		return outcomes.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonQuotaExceeded, Resources: decision.Resources()}
 	case ledger.Withheld:
-		return outcomes.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonTooMuchInDoubt, Resources: slices.Sorted(maps.Keys(decision.Requested))}
+		resources := slices.Sorted(maps.Keys(decision.Requested))
+		return outcomes.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonTooMuchInDoubt, Resources: resources}
 	case ledger.Undecided:
 		return outcomes.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonUsageUnknown, Resources: decision.Resources}
 	default:
