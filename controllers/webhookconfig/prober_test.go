@@ -119,7 +119,7 @@ func proving(t *testing.T, server *apiServer) (*Prober, *webhookconfig.Proofs, *
 	}
 	proofs, told := &webhookconfig.Proofs{}, &tellings{}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{Create: server.create}).Build()
-	prober := newProber(bubble, c, proofs, told, told.tell, told.recover)
+	prober := newProber(c, ProberParts{Clock: bubble, Proofs: proofs, Outcomes: told, Changed: told.tell, Recovered: told.recover})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- prober.Start(ctx) }()

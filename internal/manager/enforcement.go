@@ -188,8 +188,9 @@ func (o *operator) settings() webhookconfig.Settings {
 // webhookConfiguration adds the controller of the webhook configuration, and the prober that shows that it is loaded.
 func (o *operator) webhookConfiguration(context.Context) error {
 	var configured *configurationcontroller.Controller
-	prober, err := configurationcontroller.NewProber(o.manager, o.clock, &o.proofs, o.told, o.statuses.fire,
-		func() { configured.Exposed() })
+	prober, err := configurationcontroller.NewProber(o.manager, configurationcontroller.ProberParts{
+		Clock: o.clock, Proofs: &o.proofs, Outcomes: o.told, Changed: o.statuses.fire, Recovered: func() { configured.Exposed() },
+	})
 	if err != nil {
 		return err
 	}

@@ -90,9 +90,11 @@ type operator struct {
 func (o *operator) parts() []func(context.Context) error {
 	parts := []func(context.Context) error{
 		o.connect, o.tell,
-		// Enforcement.
-		o.evaluate, o.cover, o.charge, o.countObjects, o.objects, o.quotas, o.probe, o.usage, o.certificates, o.webhookConfiguration,
-		o.callers, o.probes, o.lacking,
+		// Enforcement: costs, namespaces, ledgers and the count, then webhooks, controllers and probes.
+		o.evaluate, o.cover, o.charge, o.countObjects,
+		o.callers, o.objects, o.quotas, o.probe,
+		o.usage, o.certificates, o.webhookConfiguration,
+		o.probes, o.lacking,
 		// People.
 		o.status,
 	}

@@ -43,7 +43,7 @@ func (t teller) Decided(decision outcomes.Decision) {
 	}
 }
 
-// tell makes the teller, and everything that it needs.
+// tell makes the metrics, the lags and the teller.
 func (o *operator) tell(context.Context) error {
 	o.metrics = metrics.New(metricsregistry.Registry)
 	o.metrics.Contact(o.contact.Silence)

@@ -91,9 +91,9 @@ type Key struct {
 // Key returns the owner's identity.
 func (o Owner) Key() Key { return Key{Namespace: o.Namespace, UID: o.UID} }
 
-// OwnerOf returns the owner that an object of the namespace names as its controller; false if there is none, or none
+// ownerOf returns the owner that an object of the namespace names as its controller; false if there is none, or none
 // that can be woken. The creator of an object names its owner, so names that no API server would store are rejected.
-func OwnerOf(namespace string, controller *metav1.OwnerReference) (Owner, bool) {
+func ownerOf(namespace string, controller *metav1.OwnerReference) (Owner, bool) {
 	if controller == nil {
 		return Owner{}, false
 	}
@@ -107,7 +107,7 @@ func OwnerOf(namespace string, controller *metav1.OwnerReference) (Owner, bool) 
 
 // Waits reports whether an object of the namespace names an owner that can be woken as its controller.
 func Waits(namespace string, controller *metav1.OwnerReference) bool {
-	_, ok := OwnerOf(namespace, controller)
+	_, ok := ownerOf(namespace, controller)
 	return ok
 }
 
@@ -150,7 +150,7 @@ type Refusal struct {
 
 // Decided takes the news of a new object, if its owner can be woken.
 func (l *List) Decided(decision outcomes.Decision) {
-	owner, ok := OwnerOf(decision.Namespace, decision.Controller)
+	owner, ok := ownerOf(decision.Namespace, decision.Controller)
 	if !ok {
 		return
 	}
