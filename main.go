@@ -23,5 +23,5 @@ var (
 )
 
 func main() {
-	os.Exit(manager.Main(version, clockOffset))
+	os.Exit(manager.Main(version, clockOffset, manager.People{Preflight: true, Waiting: true}))
 }

@@ -12,35 +12,17 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // readTimeout bounds the wait for a cache that is only being filled.
 const readTimeout = time.Second
 
-// FiguresParts are the dependencies of a FiguresReader.
-type FiguresParts struct {
-	// Client must read from a cache.
-	Client client.Reader
-	Count  *counting.Count
-	Group  *driver.Group
-	// Waiting are the workloads that wait for room.
-	Waiting *waiting.List
-	// projection -> how far it lags
-	Lags map[metrics.Projection]*Lag
-	// Size returns the size of a stored ledger. It is asked at each scrape.
-	Size func(*quotav1.QuotaLedger) int
-	// Namespaces: the use of each namespace is wanted too.
-	Namespaces bool
-}
-
 // FiguresReader reads the figures of all quotas.
-type FiguresReader struct{ FiguresParts }
+type FiguresReader struct{ Parts }
 
 // NewFiguresReader makes a FiguresReader.
-func NewFiguresReader(parts FiguresParts) *FiguresReader { return &FiguresReader{FiguresParts: parts} }
+func NewFiguresReader(parts Parts) *FiguresReader { return &FiguresReader{Parts: parts} }
 
 // Read returns the figures of every quota there is.
 func (r *FiguresReader) Read() []metrics.Figures {
@@ -82,7 +64,7 @@ func (r *FiguresReader) of(ctx context.Context, object *quotav1.ClusterResourceQ
 	}
 	figures.Waiting, _ = r.Waiting.Summary(object.Name)
 	figures.LedgerBytes = r.ledgerBytes(ctx, object.Name)
-	for projection, lag := range r.Lags {
+	for projection, lag := range map[metrics.Projection]*Lag{metrics.Status: r.StatusLag, metrics.Views: r.ViewsLag} {
 		figures.Lag[projection] = lag.Of(object.Name)
 	}
 	return figures
@@ -94,5 +76,5 @@ func (r *FiguresReader) ledgerBytes(ctx context.Context, quota string) int {
 	if r.Client.Get(ctx, client.ObjectKey{Name: quota}, stored) != nil {
 		return 0 // it is being made, or the cache is being filled
 	}
-	return r.Size(stored)
+	return r.Ledgers.Size(stored)
 }

@@ -63,17 +63,16 @@ func newReader(t *testing.T, namespaces bool, uid types.UID, calls interceptor.F
 	status := NewLag(clock, elected)
 	status.Changed([]string{"team"})
 	clock.Step(time.Minute)
-	return NewFiguresReader(FiguresParts{
+	return NewFiguresReader(Parts{
 		Client: reader, Count: count, Group: group, Waiting: waiting.NewList(),
-		Lags: map[metrics.Projection]*Lag{metrics.Status: status},
-		Size: ledgerstore.Size, Namespaces: namespaces,
+		StatusLag: status, ViewsLag: NewLag(clock, elected), Ledgers: Ledgers{Size: ledgerstore.Size}, Namespaces: namespaces,
 	})
 }
 
 func TestFigures(t *testing.T) {
 	hard := corev1.ResourceList{"configmaps": resource.MustParse("5"), "secrets": resource.MustParse("5")}
 	conditions := []metav1.Condition{{Type: quotav1.ConditionReady, Status: metav1.ConditionFalse}}
-	behind := map[metrics.Projection]time.Duration{metrics.Status: time.Minute}
+	behind := map[metrics.Projection]time.Duration{metrics.Status: time.Minute, metrics.Views: 0}
 	for name, test := range map[string]struct {
 		namespaces bool
 		uid        types.UID
@@ -139,14 +138,14 @@ func TestTheSizeOfALedgerGrowsWithWhatIsInFlight(t *testing.T) {
 	sizeWith := func(reservations ...string) int {
 		stored.Entries.Reservations = reservations
 		reader := fake.NewClientBuilder().WithScheme(knownTypes(t)).WithObjects(stored.DeepCopy()).Build()
-		return NewFiguresReader(FiguresParts{Client: reader, Size: ledgerstore.Size}).ledgerBytes(t.Context(), "team")
+		return NewFiguresReader(Parts{Client: reader, Ledgers: Ledgers{Size: ledgerstore.Size}}).ledgerBytes(t.Context(), "team")
 	}
 	empty, one, two := sizeWith(), sizeWith(strings.Repeat("r", 100)), sizeWith(strings.Repeat("r", 100), strings.Repeat("r", 100))
 	// Each has its quotes and a comma.
 	if empty == 0 || two-one != 103 || one-empty != 103 {
 		t.Errorf("sizes %d, %d, %d", empty, one, two)
 	}
-	if none := NewFiguresReader(FiguresParts{Client: fake.NewClientBuilder().WithScheme(knownTypes(t)).Build(), Size: ledgerstore.Size}).ledgerBytes(t.Context(), "team"); none != 0 {
+	if none := NewFiguresReader(Parts{Client: fake.NewClientBuilder().WithScheme(knownTypes(t)).Build(), Ledgers: Ledgers{Size: ledgerstore.Size}}).ledgerBytes(t.Context(), "team"); none != 0 {
 		t.Errorf("without a ledger %d", none)
 	}
 }

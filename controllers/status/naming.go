@@ -16,12 +16,14 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
-// Ledgers is how a stored ledger is read, to name it in a status.
+// Ledgers is how stored ledgers are read.
 type Ledgers struct {
 	// Live must read from the API server, not from a cache.
 	Live client.Reader
 	// Intact reports whether a ledger is as the operator wrote it.
 	Intact func(*quotav1.QuotaLedger) bool
+	// Size returns the size of a ledger. It is asked at each scrape.
+	Size func(*quotav1.QuotaLedger) int
 }
 
 // named returns the UID of the ledger that the quota's status must name: that of

@@ -234,7 +234,7 @@ func (b *bench) peaks(t *testing.T) string {
 }
 
 // succeed lets another leader go on.
-func (b *bench) succeed() { b.QuotaController = NewQuotaController(b.QuotaParts) }
+func (b *bench) succeed() { b.QuotaController = NewQuotaController(b.Parts) }
 
 // edit changes the spec.
 func (b *bench) edit(t *testing.T, change func(*quotav1.ClusterResourceQuotaSpec)) *quotav1.ClusterResourceQuota {

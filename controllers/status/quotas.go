@@ -72,9 +72,10 @@ const (
 	maxShare = 100
 )
 
-// QuotaParts are the dependencies of a QuotaController.
-type QuotaParts struct {
-	Clock      clock.Clock
+// Parts are the dependencies of the status, the views and the figures in metrics.
+type Parts struct {
+	Clock clock.Clock
+	// Client must read from a cache.
 	Client     client.Client
 	Ledgers    Ledgers
 	Evaluators *evaluation.Evaluators
@@ -88,22 +89,25 @@ type QuotaParts struct {
 	Served   func(context.Context) []schema.GroupResource
 	Settings func() webhookconfig.Settings
 	Proofs   *webhookconfig.Proofs
-	// Waiting are the workloads that wait for room.
-	Waiting *waiting.List
-	// Changed must be fired with every quota whose count, ledger or waiting workloads change, and of which the
-	// proofs conclude something else.
-	Changed  source.Source
-	Lag      *Lag
-	Recorder report.Recorder
+	// Waiting are the workloads that wait for room, and WakeOwners says whether they are woken.
+	Waiting    *waiting.List
+	WakeOwners bool
+	// StatusChanged and ViewsChanged must be fired with every quota whose count, ledger or waiting workloads change, and
+	// StatusChanged with those of which the proofs conclude something else.
+	StatusChanged, ViewsChanged source.Source
+	StatusLag, ViewsLag         *Lag
+	Recorder                    report.Recorder
+	// Namespaces: the figures include the use of each namespace.
+	Namespaces bool
 	// Life of a reservation.
 	Life time.Duration
-	// Every is the least time between two writes of one quota's status.
+	// Every is the least time between two writes of one quota's status, or two rounds of writes of its views.
 	Every time.Duration
 }
 
 // QuotaController writes statuses.
 type QuotaController struct {
-	QuotaParts
+	Parts
 
 	// pace is when a status is made again, whole when it is written again if nothing presses, and peaked when it is
 	// written again for nothing but its peaks.
@@ -112,9 +116,9 @@ type QuotaController struct {
 }
 
 // NewQuotaController makes the controller.
-func NewQuotaController(parts QuotaParts) *QuotaController {
+func NewQuotaController(parts Parts) *QuotaController {
 	return &QuotaController{
-		QuotaParts: parts, pace: NewPace(parts.Clock), whole: NewPace(parts.Clock), peaked: NewPace(parts.Clock),
+		Parts: parts, pace: NewPace(parts.Clock), whole: NewPace(parts.Clock), peaked: NewPace(parts.Clock),
 	}
 }
 
@@ -126,7 +130,7 @@ func (c *QuotaController) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(c.Name()).
 		For(&quotav1.ClusterResourceQuota{}).
-		WatchesRawSource(c.Changed).
+		WatchesRawSource(c.StatusChanged).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(c)
 }
@@ -163,14 +167,14 @@ func (c *QuotaController) Reconcile(ctx context.Context, request reconcile.Reque
 	again := c.again(quota.Name, facts)
 	if onlyPeaks(quota.Status, status) {
 		if wait := c.peaked.Left(request.Name); wait > 0 {
-			c.Lag.Shown(request.Name, facts.now) // the status has the newest use
+			c.StatusLag.Shown(request.Name, facts.now) // the status has the newest use
 			return reconcile.Result{RequeueAfter: min(wait, again)}, nil
 		}
 		c.peaked.Rest(request.Name, peaksEvery)
 	}
 	written, err := c.write(ctx, quota, status, facts.sealedUntil)
 	if written {
-		c.Lag.Shown(request.Name, facts.now)
+		c.StatusLag.Shown(request.Name, facts.now)
 		c.memory.wrote(quota, &status, facts.now)
 	}
 	return reconcile.Result{RequeueAfter: again}, err
@@ -199,7 +203,7 @@ func (c *QuotaController) forget(quota string) {
 	c.pace.Forget(quota)
 	c.whole.Forget(quota)
 	c.peaked.Forget(quota)
-	c.Lag.Forget(quota)
+	c.StatusLag.Forget(quota)
 	c.memory.forget(quota)
 }
 

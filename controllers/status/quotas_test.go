@@ -117,13 +117,13 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		driver.Options{Options: machine.Options{MaxWaiting: 1}, CallTimeout: time.Minute})
 	elected := make(chan struct{})
 	close(elected)
-	b.QuotaController = NewQuotaController(QuotaParts{
+	b.QuotaController = NewQuotaController(Parts{
 		Clock: b.clock, Client: b.client, Ledgers: Ledgers{Live: b.client, Intact: ledgerstore.Intact}, Evaluators: evaluators,
 		Define: definition.Salvage, Count: counting.New(evaluators, func([]string) {}, func([]string) {}), Waiting: waiting.NewList(),
 		Group:    group,
 		Problems: func(string) []Problem { return nil }, Settings: settings, Proofs: loaded(objects),
-		Served: func(context.Context) []schema.GroupResource { return nil },
-		Lag:    NewLag(b.clock, elected), Recorder: b, Life: 90 * time.Second, Every: time.Second,
+		Served:    func(context.Context) []schema.GroupResource { return nil },
+		StatusLag: NewLag(b.clock, elected), Recorder: b, Life: 90 * time.Second, Every: time.Second,
 	})
 	return b
 }

@@ -18,18 +18,18 @@ func TestAStatusLagsUntilItIsWritten(t *testing.T) {
 	quota := team("configmaps", "5")
 	b := newBench(t, quota, registered())
 	b.counts(t, quota, 3)
-	b.Lag.Changed([]string{"team"})
+	b.StatusLag.Changed([]string{"team"})
 	b.clock.Step(time.Second)
 	for _, failure := range []error{errors.New("injected"), apierrors.NewConflict(schema.GroupResource{}, "team", nil)} {
 		b.failure = failure
 		_, _ = b.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "team"}})
-		if lag := b.Lag.Of("team"); lag != time.Second {
+		if lag := b.StatusLag.Of("team"); lag != time.Second {
 			t.Errorf("after %v: lags by %s, want 1s", failure, lag)
 		}
 	}
 	b.failure = nil
 	b.reconcile(t)
-	if lag := b.Lag.Of("team"); lag != 0 {
+	if lag := b.StatusLag.Of("team"); lag != 0 {
 		t.Errorf("after the write: lags by %s", lag)
 	}
 }

@@ -45,7 +45,7 @@ type figures struct {
 
 // figures returns those of the quota as it is now: the same that its status shows.
 func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
-	state, degraded := c.Group.Current(object.Name), c.Degraded(object.Name)
+	state, degraded := c.Group.Current(object.Name), len(c.Problems(object.Name)) > 0
 	read := counting.BalanceOf(c.Count, object.Name, object.UID, state)
 	ready := len(read.Complete) == len(read.Target.Sources) || degraded
 	// A count may still be for an older spec.
@@ -57,7 +57,7 @@ func (c *ViewController) figures(object *quotav1.ClusterResourceQuota) figures {
 		selection: read.Selection, complete: complete, slices: read.Slices,
 		counted: ready && state.Quota == object.UID,
 		totals:  totals{used: quota.Mask(read.Used, complete), reserved: quota.Mask(read.Reserved, limited)},
-		waiting: byNamespace(c.Waiting.Waiting(object.Name)), woken: c.WakeOwners, protected: c.Protected,
+		waiting: byNamespace(c.Waiting.Waiting(object.Name)), woken: c.WakeOwners, protected: c.Settings().Protected,
 	}
 }
 

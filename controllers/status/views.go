@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,9 +25,6 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/report"
-	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=localresourcequotas,verbs=list;watch;create;update;delete
@@ -36,31 +32,9 @@ import (
 // roundTimeout bounds one round; after it the work queue tries again.
 const roundTimeout = 30 * time.Second
 
-// ViewParts are the dependencies of a ViewController.
-type ViewParts struct {
-	Clock  clock.Clock
-	Client client.Client
-	Count  *counting.Count
-	Group  *driver.Group
-	// Waiting are the workloads that wait for room, and WakeOwners says whether they are woken.
-	Waiting    *waiting.List
-	WakeOwners bool
-	// Degraded reports whether something that a quota limits can't be counted.
-	Degraded func(quota string) bool
-	// Protected are the namespaces that no quota limits.
-	Protected []string
-	// Changed must be fired with every quota whose count, ledger or waiting workloads change.
-	Changed source.Source
-	Lag     *Lag
-	// Recorder is told of each level that a view reaches.
-	Recorder report.Recorder
-	// Every is the least time between two rounds of writes for one quota.
-	Every time.Duration
-}
-
 // ViewController writes local views.
 type ViewController struct {
-	ViewParts
+	Parts
 
 	pace *Pace
 
@@ -74,9 +48,9 @@ type ViewController struct {
 }
 
 // NewViewController makes the controller.
-func NewViewController(parts ViewParts) *ViewController {
+func NewViewController(parts Parts) *ViewController {
 	return &ViewController{
-		ViewParts: parts, pace: NewPace(parts.Clock), written: map[string]totals{}, cleared: map[string]uint64{},
+		Parts: parts, pace: NewPace(parts.Clock), written: map[string]totals{}, cleared: map[string]uint64{},
 	}
 }
 
@@ -98,7 +72,7 @@ func (c *ViewController) Register(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Func(func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			return addIndex(ctx, mgr.GetFieldIndexer())
 		})).
-		WatchesRawSource(c.Changed).
+		WatchesRawSource(c.ViewsChanged).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4, ReconciliationTimeout: roundTimeout}).
 		Complete(c)
 }
@@ -142,7 +116,7 @@ func (c *ViewController) Reconcile(ctx context.Context, request reconcile.Reques
 	due := planned.due(c.changing(request.Name, current.totals))
 	result, err := c.project(ctx, request.Name, planned, due)
 	if err == nil {
-		c.Lag.Shown(request.Name, asOf, planned.left(due)...)
+		c.ViewsLag.Shown(request.Name, asOf, planned.left(due)...)
 	}
 	return result, err
 }
@@ -211,7 +185,7 @@ func (c *ViewController) project(
 
 func (c *ViewController) forget(quota string) {
 	c.pace.Forget(quota)
-	c.Lag.Forget(quota)
+	c.ViewsLag.Forget(quota)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.written, quota)

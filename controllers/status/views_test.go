@@ -50,9 +50,9 @@ func newViewBench(t *testing.T, hard string, calls interceptor.Funcs) *viewBench
 	count, basis := countOf(t, b.clock, quota)
 	b.basis = basis
 	group := driver.New(t.Context(), b.clock, ledgerstore.New(b.client), nil, driver.Options{})
-	b.ViewController = NewViewController(ViewParts{
-		Clock: b.clock, Client: b.client, Count: count, Waiting: waiting.NewList(), WakeOwners: true, Group: group, Degraded: func(string) bool { return false },
-		Lag: NewLag(b.clock, t.Context().Done()), Recorder: b, Every: time.Second,
+	b.ViewController = NewViewController(Parts{
+		Clock: b.clock, Client: b.client, Count: count, Waiting: waiting.NewList(), WakeOwners: true, Group: group, Problems: func(string) []Problem { return nil }, Settings: settings,
+		ViewsLag: NewLag(b.clock, t.Context().Done()), Recorder: b, Every: time.Second,
 	})
 	return b
 }

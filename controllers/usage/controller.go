@@ -31,7 +31,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // +kubebuilder:rbac:groups=quota.sharedquota.dev,resources=clusterresourcequotas,verbs=get;list;watch
@@ -66,7 +66,7 @@ type Parts struct {
 	Joins    *Joins
 	Watches  *Watches
 	Objects  *Lookup
-	Metrics  *metrics.Metrics
+	Outcomes outcomes.Observer
 	// Changed must be fired with every quota whose ledger changes, or what it is counted from. The count itself concerns
 	// only the machine, and Joins.
 	Changed source.Source
@@ -205,7 +205,7 @@ func (c *Controller) forget(ctx context.Context, quota string) error {
 	c.Count.Forget(quota)
 	c.Watches.Forget(quota)
 	c.Group.Forget(quota)
-	c.Metrics.Forget(quota)
+	c.Outcomes.Gone(quota)
 	c.seen.forget(quota)
 	c.Recovery.Forget(quota)
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)

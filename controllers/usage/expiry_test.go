@@ -28,6 +28,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 func TestAnExpiredReservationStaysWhileItsObjectHasYetToBeCounted(t *testing.T) {
@@ -230,8 +231,8 @@ func TestAQuotaIsForgottenWithItsLedger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, registry := newExpiryBench(t), prometheus.NewRegistry()
-				b.Metrics = metrics.New(registry)
-				b.Metrics.Lost("red", metrics.Edited)
+				b.Outcomes = told{metrics.New(registry)}
+				b.Outcomes.Lost("red", outcomes.Edited)
 				b.holds(ledger.Fence{})
 				b.before["delete"] = func() error { return test.during(b) }
 				if test.anew {

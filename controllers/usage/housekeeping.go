@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 // time, and audits the counts. A deleted object is remembered for as long as a
 // reservation for it may turn up.
 func Housekeeping(
-	clock clock.WithTicker, count *counting.Count, metrics *metrics.Metrics, remember time.Duration,
+	clock clock.WithTicker, count *counting.Count, told outcomes.Observer, remember time.Duration,
 ) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		advance, audit := clock.NewTicker(advanceEvery), clock.NewTicker(auditEvery)
@@ -39,7 +39,7 @@ func Housekeeping(
 			case <-audit.C():
 				for _, quota := range count.Quotas() {
 					for resource, by := range count.Audit(quota, clock.Now()) {
-						metrics.Drifted(quota, string(resource))
+						told.Drifted(quota, string(resource))
 						log.FromContext(ctx).Error(nil, "Repaired a count that had drifted",
 							"quota", quota, "resource", resource, "by", by.String())
 					}

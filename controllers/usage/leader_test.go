@@ -70,7 +70,7 @@ func newExpiryBench(t *testing.T) *expiryBench {
 	b.Controller = NewController(Parts{
 		Clock: clock.RealClock{}, Client: server, Evaluators: evaluators, Define: definition.Salvage,
 		Count: b.watching.count, Group: group, Joins: joins, Watches: b.watching.Watches,
-		Objects: NewLookup(liveLooks{bench: b}, b.watching.discovery), Metrics: figures, Life: time.Minute, MaxDoubtful: 5,
+		Objects: NewLookup(liveLooks{bench: b}, b.watching.discovery), Outcomes: told{figures}, Life: time.Minute, MaxDoubtful: 5,
 		Recovery: &Recovery{},
 	})
 	if err := b.defines(red); err != nil {

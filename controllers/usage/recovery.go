@@ -21,7 +21,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // behindFor is how long a count may be behind the ledger before the API server is asked. Watches are never so late.
@@ -74,8 +74,8 @@ type RecoveryParts struct {
 	Decode Decode
 	Newest NewestLimited
 	// Now returns the resourceVersion of a live list of a resource.
-	Now     func(ctx context.Context, resource schema.GroupResource) (uint64, error)
-	Metrics *metrics.Metrics
+	Now      func(ctx context.Context, resource schema.GroupResource) (uint64, error)
+	Outcomes outcomes.Observer
 	// Life of a reservation.
 	Life time.Duration
 }
@@ -237,13 +237,13 @@ func (r *Recovery) step(ctx context.Context, stored found) (time.Duration, error
 	switch state := stored.snapshot.State; {
 	case stored.ledger == nil:
 		if stored.quota.Status.Ledger != "" {
-			r.lost(ctx, stored.quota, metrics.Deleted)
+			r.lost(ctx, stored.quota, outcomes.Deleted)
 		}
 		return lookSoon, r.create(ctx, stored.quota)
 	case stored.snapshot.Edited:
-		return lookSoon, r.discard(ctx, stored, metrics.Edited)
+		return lookSoon, r.discard(ctx, stored, outcomes.Edited)
 	case state.Quota == stored.quota.UID && stored.isFuture:
-		return lookSoon, r.discard(ctx, stored, metrics.Restored)
+		return lookSoon, r.discard(ctx, stored, outcomes.Restored)
 	case state.Quota != stored.quota.UID:
 		// It was a quota's that had the same name.
 		return lookSoon, r.remove(ctx, stored.ledger)
@@ -255,10 +255,10 @@ func (r *Recovery) step(ctx context.Context, stored found) (time.Duration, error
 	}
 }
 
-func (r *Recovery) lost(ctx context.Context, quota *quotav1.ClusterResourceQuota, how metrics.Loss) {
+func (r *Recovery) lost(ctx context.Context, quota *quotav1.ClusterResourceQuota, how outcomes.Loss) {
 	log.FromContext(ctx).Info("Somebody other than the operator changed the ledger of a quota, or restored a backup. "+
 		"Nothing is granted until everything that was in flight is counted", "how", how, "ledger", quota.Status.Ledger)
-	r.Metrics.Lost(quota.Name, how)
+	r.Outcomes.Lost(quota.Name, how)
 }
 
 // create makes a ledger that is sealed.
@@ -274,7 +274,7 @@ func (r *Recovery) create(ctx context.Context, quota *quotav1.ClusterResourceQuo
 }
 
 // discard puts a sealed ledger in place of an unusable one.
-func (r *Recovery) discard(ctx context.Context, stored found, how metrics.Loss) error {
+func (r *Recovery) discard(ctx context.Context, stored found, how outcomes.Loss) error {
 	r.lost(ctx, stored.quota, how)
 	if stored.quota.Status.Ledger == "" {
 		// The status may have been edited, too. Once it names a ledger, the next one is sealed.

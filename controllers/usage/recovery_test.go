@@ -29,9 +29,15 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const life = 90 * time.Second
+
+// told counts the outcomes of ledgers and counts.
+type told struct{ *metrics.Metrics }
+
+func (told) Decided(outcomes.Decision) {}
 
 // recoveryBench is an operator's process, and the API server that it talks to.
 type recoveryBench struct {
@@ -76,8 +82,8 @@ func (b *recoveryBench) restart(server client.Client) {
 	}
 	b.Recovery = NewRecovery(RecoveryParts{
 		Clock: b.clock, Client: server, Live: server, Group: group, Decode: ledgerstore.Snapshot, Newest: newest,
-		Now:     func(context.Context, schema.GroupResource) (uint64, error) { return b.now, nil },
-		Metrics: b.metrics, Life: life,
+		Now:      func(context.Context, schema.GroupResource) (uint64, error) { return b.now, nil },
+		Outcomes: told{b.metrics}, Life: life,
 	})
 }
 
@@ -155,7 +161,7 @@ func (b *recoveryBench) stored() *quotav1.ClusterResourceQuota {
 func (b *recoveryBench) named() types.UID { return b.stored().Status.Ledger }
 
 // lost is how many ledgers were counted as lost so.
-func (b *recoveryBench) lost(how metrics.Loss) int {
+func (b *recoveryBench) lost(how outcomes.Loss) int {
 	b.t.Helper()
 	families, err := b.registry.Gather()
 	if err != nil {
@@ -261,11 +267,11 @@ func TestAFirstLedgerIsOpenedAtOnce(t *testing.T) {
 func TestALostLedgerIsSealedForTheLifeOfAReservation(t *testing.T) {
 	for name, test := range map[string]struct {
 		lose func(*recoveryBench)
-		lost map[metrics.Loss]int
+		lost map[outcomes.Loss]int
 	}{
-		"deleted":      {lose: (*recoveryBench).deletes, lost: map[metrics.Loss]int{metrics.Deleted: 1}},
-		"edited":       {lose: (*recoveryBench).edits, lost: map[metrics.Loss]int{metrics.Edited: 1}},
-		"edited twice": {lose: func(b *recoveryBench) { b.edits(); b.edits() }, lost: map[metrics.Loss]int{metrics.Edited: 1}},
+		"deleted":      {lose: (*recoveryBench).deletes, lost: map[outcomes.Loss]int{outcomes.Deleted: 1}},
+		"edited":       {lose: (*recoveryBench).edits, lost: map[outcomes.Loss]int{outcomes.Edited: 1}},
+		"edited twice": {lose: func(b *recoveryBench) { b.edits(); b.edits() }, lost: map[outcomes.Loss]int{outcomes.Edited: 1}},
 		"edited, and its name too": {lose: func(b *recoveryBench) {
 			b.edits()
 			quota := b.stored()
@@ -273,21 +279,21 @@ func TestALostLedgerIsSealedForTheLifeOfAReservation(t *testing.T) {
 			if err := b.Client.Status().Update(b.t.Context(), quota); err != nil {
 				b.t.Fatal(err)
 			}
-		}, lost: map[metrics.Loss]int{metrics.Edited: 1}},
+		}, lost: map[outcomes.Loss]int{outcomes.Edited: 1}},
 		"counted for a spec that was taken back": {
 			lose: func(b *recoveryBench) { b.takesBack(77, func(s *ledger.State) { s.Generation = 5 }) },
-			lost: map[metrics.Loss]int{metrics.Restored: 1},
+			lost: map[outcomes.Loss]int{outcomes.Restored: 1},
 		},
 		"counted further than the API server has come": {
-			lose: func(b *recoveryBench) { b.takesBack(54, func(*ledger.State) {}) }, lost: map[metrics.Loss]int{metrics.Restored: 1},
+			lose: func(b *recoveryBench) { b.takesBack(54, func(*ledger.State) {}) }, lost: map[outcomes.Loss]int{outcomes.Restored: 1},
 		},
 		"knowing of joins to which the API server has not come": {
 			lose: func(b *recoveryBench) { b.takesBack(77, func(s *ledger.State) { s.Joined = 1e6 }) },
-			lost: map[metrics.Loss]int{metrics.Restored: 1},
+			lost: map[outcomes.Loss]int{outcomes.Restored: 1},
 		},
 		"asked to know of joins to which the API server has not come": {
 			lose: func(b *recoveryBench) { b.takesBack(77, func(s *ledger.State) { s.Asked = 1e6 }) },
-			lost: map[metrics.Loss]int{metrics.Restored: 1},
+			lost: map[outcomes.Loss]int{outcomes.Restored: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -318,7 +324,7 @@ func TestALostLedgerIsSealedForTheLifeOfAReservation(t *testing.T) {
 			if current := b.ledger(); current.Entries.Used != nil || current.Entries.Counted["pods"] != "77" || current.Entries.Generation != 4 {
 				t.Errorf("want nothing used until a count for generation 4 includes version 77, got %+v", current.Entries)
 			}
-			for _, how := range []metrics.Loss{metrics.Deleted, metrics.Edited, metrics.Restored} {
+			for _, how := range []outcomes.Loss{outcomes.Deleted, outcomes.Edited, outcomes.Restored} {
 				if got := b.lost(how); got != test.lost[how] {
 					t.Errorf("got %d losses that are %s, want %d", got, how, test.lost[how])
 				}

@@ -115,7 +115,7 @@ func (w *Waker) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			most = firstWakes
 		}
 		if free.Hard == nil { // the quota is gone, and so are its metrics
-			w.Metrics.Forget(request.Name)
+			w.Metrics.Gone(request.Name)
 		}
 	}
 	return reconcile.Result{}, nil

@@ -77,7 +77,7 @@ func onBench(t *testing.T, test func(t *testing.T, b *bench), objects ...client.
 func (b *bench) restart() {
 	b.proofs = &webhookconfig.Proofs{}
 	b.Controller = NewController(bubble, b.server, evaluation.New(bubble, evaluation.ClaimSources{}), Options{
-		Define: definition.Salvage,
+		Define: definition.Salvage, Judged: areMade,
 		Settings: func() webhookconfig.Settings {
 			current := settings()
 			current.Endpoint.CABundle, current.FailurePolicy = b.bundle, b.policy

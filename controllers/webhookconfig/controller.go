@@ -16,6 +16,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -33,7 +34,6 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
@@ -64,6 +64,8 @@ type Options struct {
 	Leads func(context.Context) error
 	// Define returns the definition of a quota.
 	Define func(*quotav1.ClusterResourceQuota) definition.Definition
+	// Judged reports whether workloads are judged by a limit on a resource. It may be nil: then none is.
+	Judged func(schema.GroupResource) bool
 	// Forget makes a quota's ledger forget its Used, so that it is counted again
 	// before anything is granted.
 	Forget func(ctx context.Context, quota string, uid types.UID) error
@@ -441,7 +443,7 @@ func (c *Controller) quota(settings webhookconfig.Settings, object *quotav1.Clus
 		Version:  resourceversion.Parse(object.ResourceVersion),
 		Selector: defined.Selector, Limited: limited,
 		Admits:    defined.Enforcement.AdmitsUnavailable(settings.AdmitsByDefault()),
-		Preflight: isTold && slices.ContainsFunc(limited, fitting.Makes),
+		Preflight: isTold && c.options.Judged != nil && slices.ContainsFunc(limited, c.options.Judged),
 	}
 }
 

@@ -65,7 +65,7 @@ func TestAQuotaThatIsInvalidIsAskedAbout(t *testing.T) {
 			object.Spec.Quota.Hard = corev1.ResourceList{"pods": resource.MustParse("1")}
 			test.change(&object.Spec)
 			c := &Controller{
-				evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), options: Options{Define: definition.Salvage},
+				evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), options: Options{Define: definition.Salvage, Judged: areMade},
 			}
 			got := c.quota(settings(), object)
 			if diff := cmp.Diff(test.limited, got.Limited); diff != "" || got.Selector.String() != test.where {
@@ -79,20 +79,27 @@ func TestAQuotaThatIsInvalidIsAskedAbout(t *testing.T) {
 	}
 }
 
+// areMade reports whether workloads make objects of a resource.
+func areMade(resource schema.GroupResource) bool {
+	return resource.Resource == "pods" || resource.Resource == "persistentvolumeclaims"
+}
+
 func TestWhoseWorkloadsAreJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		limited corev1.ResourceName
 		mode    quotav1.PreflightMode
 		enforce quotav1.EnforcementMode
+		without bool
 		want    bool
 	}{
-		"a limit on pods":             {limited: "pods", want: true},
-		"a limit on what pods ask of": {limited: "requests.nvidia.com/gpu", want: true},
-		"a limit on claims":           {limited: "requests.storage", mode: quotav1.PreflightDeny, want: true},
-		"nothing that workloads make": {limited: "services"},
-		"turned off":                  {limited: "pods", mode: quotav1.PreflightOff},
-		"a limit that only warns":     {limited: "pods", enforce: quotav1.EnforcementWarn, want: true},
-		"a limit without an effect":   {limited: "pods", enforce: quotav1.EnforcementAudit},
+		"a limit on pods":              {limited: "pods", want: true},
+		"a limit on what pods ask of":  {limited: "requests.nvidia.com/gpu", want: true},
+		"a limit on claims":            {limited: "requests.storage", mode: quotav1.PreflightDeny, want: true},
+		"nothing that workloads make":  {limited: "services"},
+		"turned off":                   {limited: "pods", mode: quotav1.PreflightOff},
+		"a limit that only warns":      {limited: "pods", enforce: quotav1.EnforcementWarn, want: true},
+		"an operator that judges none": {limited: "pods", without: true},
+		"a limit without an effect":    {limited: "pods", enforce: quotav1.EnforcementAudit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &quotav1.ClusterResourceQuota{}
@@ -100,7 +107,10 @@ func TestWhoseWorkloadsAreJudged(t *testing.T) {
 			object.Spec.Quota.Hard = corev1.ResourceList{test.limited: resource.MustParse("1")}
 			object.Spec.Preflight, object.Spec.Enforcement.Mode = test.mode, test.enforce
 			c := &Controller{
-				evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), options: Options{Define: definition.Salvage},
+				evaluators: evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), options: Options{Define: definition.Salvage, Judged: areMade},
+			}
+			if test.without {
+				c.options.Judged = nil
 			}
 			if got := c.quota(settings(), object).Preflight; got != test.want {
 				t.Errorf("got %t", got)

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -40,27 +40,30 @@ var errUnasked = errors.New("the API server did not call the operator")
 // the way that requests take: it creates a QuotaLedger as a dry run, which the API
 // server asks the operator about. It runs on the leader.
 type Prober struct {
-	clock   clock.Clock
+	ProberParts
+
 	client  client.Client
-	proofs  *webhookconfig.Proofs
-	metrics *metrics.Metrics
-	// changed is called with the quotas of which something else is known, and recovered
-	// when a probe succeeds after the API server could not call the webhook.
-	changed   func(quotas []string)
-	recovered func()
-	woken     chan struct{}
-	cadence   cadence
+	woken   chan struct{}
+	cadence cadence
 	// exposing: a call of the webhook has failed since the last probe that succeeded.
 	exposing bool
+}
+
+// ProberParts are the dependencies of a Prober.
+type ProberParts struct {
+	Clock    clock.Clock
+	Proofs   *webhookconfig.Proofs
+	Outcomes outcomes.Observer
+	// Changed is called with the quotas of which something else is known, and Recovered
+	// when a probe succeeds after the API server could not call the webhook.
+	Changed   func(quotas []string)
+	Recovered func()
 }
 
 var _ manager.LeaderElectionRunnable = &Prober{}
 
 // NewProber makes the Prober, with a client that hands warnings to it.
-func NewProber(
-	mgr ctrl.Manager, clock clock.Clock, proofs *webhookconfig.Proofs, metrics *metrics.Metrics,
-	changed func(quotas []string), recovered func(),
-) (*Prober, error) {
+func NewProber(mgr ctrl.Manager, parts ProberParts) (*Prober, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.WarningHandlerWithContext = collector{}
 	probing, err := client.New(config, client.Options{
@@ -69,17 +72,11 @@ func NewProber(
 	if err != nil {
 		return nil, fmt.Errorf("making the client of probes: %w", err)
 	}
-	return newProber(clock, probing, proofs, metrics, changed, recovered), nil
+	return newProber(probing, parts), nil
 }
 
-func newProber(
-	clock clock.Clock, client client.Client, proofs *webhookconfig.Proofs, metrics *metrics.Metrics,
-	changed func(quotas []string), recovered func(),
-) *Prober {
-	return &Prober{
-		clock: clock, client: client, proofs: proofs, metrics: metrics,
-		changed: changed, recovered: recovered, woken: make(chan struct{}, 1),
-	}
+func newProber(client client.Client, parts ProberParts) *Prober {
+	return &Prober{ProberParts: parts, client: client, woken: make(chan struct{}, 1)}
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -95,7 +92,7 @@ func (p *Prober) Wake() {
 
 // Start probes until the context ends.
 func (p *Prober) Start(ctx context.Context) error {
-	timer := p.clock.NewTimer(0)
+	timer := p.Clock.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
@@ -110,40 +107,40 @@ func (p *Prober) Start(ctx context.Context) error {
 
 // step probes if it is time to, and returns how long to wait for the next.
 func (p *Prober) step(ctx context.Context) time.Duration {
-	wanted, some := p.proofs.Wanted()
+	wanted, some := p.Proofs.Wanted()
 	if !some {
 		return probeEvery
 	}
-	if wait := p.cadence.wait(wanted, p.clock.Now()); wait > 0 {
+	if wait := p.cadence.wait(wanted, p.Clock.Now()); wait > 0 {
 		return wait
 	}
-	began := p.clock.Now()
+	began := p.Clock.Now()
 	edition, err := p.probe(ctx)
-	now := p.clock.Now()
+	now := p.Clock.Now()
 	if ctx.Err() != nil {
 		return 0
 	}
 	outcome, changed := p.conclude(edition, err, now)
-	p.metrics.Probed(outcome, now.Sub(began))
-	p.cadence.ended(outcome == metrics.ProbeProved, now)
-	p.changed(changed)
+	p.Outcomes.Probed(outcome, now.Sub(began))
+	p.cadence.ended(outcome == outcomes.ProbeProved, now)
+	p.Changed(changed)
 	if p.exposing && err == nil {
-		p.recovered()
+		p.Recovered()
 	}
 	p.exposing = err != nil && (p.exposing || strings.Contains(err.Error(), callFailed))
 	return p.cadence.wait(wanted, now)
 }
 
 // conclude tells the proofs how a probe ended.
-func (p *Prober) conclude(edition webhookconfig.Edition, err error, now time.Time) (outcome metrics.Probe, changed []string) {
+func (p *Prober) conclude(edition webhookconfig.Edition, err error, now time.Time) (outcome outcomes.Probe, changed []string) {
 	if err != nil {
-		return metrics.ProbeFailed, p.proofs.Failed(webhookconfig.WithoutTokens(err.Error()), now)
+		return outcomes.ProbeFailed, p.Proofs.Failed(webhookconfig.WithoutTokens(err.Error()), now)
 	}
-	current, changed := p.proofs.Answered(edition, now)
+	current, changed := p.Proofs.Answered(edition, now)
 	if !current {
-		return metrics.ProbeOutdated, changed
+		return outcomes.ProbeOutdated, changed
 	}
-	return metrics.ProbeProved, changed
+	return outcomes.ProbeProved, changed
 }
 
 // probe returns the edition by which the API server asks.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -70,6 +69,8 @@ func (s *apiServer) probed() int {
 
 // tellings are the quotas that were told of.
 type tellings struct {
+	outcomes.Observer // nothing else is observed
+
 	mu         sync.Mutex // guards the fields below
 	quotas     []string
 	recoveries int
@@ -86,6 +87,9 @@ func (t *tellings) recovered() int {
 	defer t.mu.Unlock()
 	return t.recoveries
 }
+
+// Probed implements outcomes.Observer.
+func (*tellings) Probed(outcomes.Probe, time.Duration) {}
 
 func (t *tellings) tell(quotas []string) {
 	t.mu.Lock()
@@ -115,7 +119,7 @@ func proving(t *testing.T, server *apiServer) (*Prober, *webhookconfig.Proofs, *
 	}
 	proofs, told := &webhookconfig.Proofs{}, &tellings{}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{Create: server.create}).Build()
-	prober := newProber(bubble, c, proofs, metrics.New(prometheus.NewRegistry()), told.tell, told.recover)
+	prober := newProber(c, ProberParts{Clock: bubble, Proofs: proofs, Outcomes: told, Changed: told.tell, Recovered: told.recover})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- prober.Start(ctx) }()

@@ -4,6 +4,7 @@
 package manager
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ import (
 const discoveryTimeout = 10 * time.Second
 
 // connect makes the manager and the clients. Every answer of the API server to its clients is noted.
-func (o *operator) connect() error {
+func (o *operator) connect(context.Context) error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), quotav1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("building the scheme: %w", err)

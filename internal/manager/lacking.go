@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	versionutil "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // oldestKubernetes is the oldest version that has all the operator can't do without: match conditions in CEL are stable since it.
@@ -60,17 +59,14 @@ type lacking struct {
 	asked *discovery.DiscoveryClient
 }
 
-// addLacking adds it to the manager.
-func addLacking(mgr ctrl.Manager) error {
-	client := &http.Client{Transport: mgr.GetHTTPClient().Transport, Timeout: discoveryTimeout}
-	asked, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), client)
+// lacking adds it to the manager.
+func (o *operator) lacking(context.Context) error {
+	client := &http.Client{Transport: o.manager.GetHTTPClient().Transport, Timeout: discoveryTimeout}
+	asked, err := discovery.NewDiscoveryClientForConfigAndClient(o.manager.GetConfig(), client)
 	if err != nil {
 		return fmt.Errorf("making the client of discovery: %w", err)
 	}
-	if err := mgr.Add(lacking{log: mgr.GetLogger().WithName("kubernetes"), asked: asked}); err != nil {
-		return fmt.Errorf("adding what tells what the API server lacks: %w", err)
-	}
-	return nil
+	return add(o.manager, lacking{log: o.manager.GetLogger().WithName("kubernetes"), asked: asked})
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.

@@ -43,8 +43,8 @@ func newHistory() *apiserver.History {
 	})
 }
 
-// addProbes adds the probes.
-func (o *operator) addProbes() error {
+// probes adds the probes of this process.
+func (o *operator) probes(context.Context) error {
 	synced := func(*http.Request) error {
 		if !o.index.Synced() {
 			return errors.New("quotas and namespaces are not known yet")

@@ -64,20 +64,20 @@ func TestFireWithinMergesWhatComesMeanwhile(t *testing.T) {
 // A count changes with each object, and reconciling a quota looks at its whole ledger.
 func TestOnlyALedgerThatChangesAsksForAReconcileOfItsQuota(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
-	w := &wiring{
-		operator: &operator{group: driver.New(t.Context(), clock, nil, nil, driver.Options{})},
-		count:    counting.New(nil, func([]string) {}, func([]string) {}),
-		ledgers:  newTrigger(clock), statuses: newTrigger(clock), views: newTrigger(clock), wakes: newTrigger(clock),
+	o := &operator{
+		group:   driver.New(t.Context(), clock, nil, nil, driver.Options{}),
+		count:   counting.New(nil, func([]string) {}, func([]string) {}),
+		ledgers: newTrigger(clock), statuses: newTrigger(clock), views: newTrigger(clock), wakes: newTrigger(clock),
 		statusLag: status.NewLag(clock, nil), viewsLag: status.NewLag(clock, nil),
 	}
-	w.joins = usage.NewJoins(t.Context(), clock, w.count, w.group, nil, nil)
-	ledgers, statuses := started(t, w.ledgers), started(t, w.statuses)
+	o.joins = usage.NewJoins(t.Context(), clock, o.count, o.group, nil, nil)
+	ledgers, statuses := started(t, o.ledgers), started(t, o.statuses)
 	for _, test := range []struct {
 		happens           func([]string)
 		ledgers, statuses int
 	}{
-		{happens: w.counted, statuses: 1},
-		{happens: w.changed, ledgers: 1, statuses: 1},
+		{happens: o.counted, statuses: 1},
+		{happens: o.changed, ledgers: 1, statuses: 1},
 	} {
 		test.happens([]string{"red"})
 		clock.Step(lookWithin)

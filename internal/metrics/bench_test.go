@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // BenchmarkScrape gathers 50,000 series of namespaces: 10 quotas of 5 resources over
@@ -36,10 +38,10 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-func BenchmarkRequested(b *testing.B) {
+func BenchmarkAnswered(b *testing.B) {
 	m := New(prometheus.NewRegistry())
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Requested(Allowed, 1)
+		m.Answered(outcomes.Allowed, 1)
 	}
 }

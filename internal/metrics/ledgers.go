@@ -5,6 +5,8 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // ledgers counts the events of each quota's ledger.
@@ -44,7 +46,7 @@ func (l ledgers) of(quota string) ledgers {
 	for _, end := range []string{endSettled, endExpired, endReleased} {
 		l.ended.WithLabelValues(quota, end)
 	}
-	for _, how := range []Loss{Deleted, Edited, Restored} {
+	for _, how := range []outcomes.Loss{outcomes.Deleted, outcomes.Edited, outcomes.Restored} {
 		l.lost.WithLabelValues(quota, string(how))
 	}
 	return l

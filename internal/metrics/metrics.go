@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 
-	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -30,24 +29,6 @@ const (
 	labelType       = "type"
 )
 
-// Outcome is how an admission request ended.
-type Outcome string
-
-const (
-	// Allowed: nothing limits the request, or it was charged.
-	Allowed Outcome = "allowed"
-	// Denied: a quota refuses the request.
-	Denied Outcome = "denied"
-	// Unknown: a quota has not been counted yet, so the request was refused.
-	Unknown Outcome = "unknown"
-	// Undecodable: the request, or an object in it, can't be read.
-	Undecodable Outcome = "undecodable"
-	// Failed: the operator could not decide, so the request was refused.
-	Failed Outcome = "failed"
-	// Unchecked: the operator could not decide, and the quotas admit requests then.
-	Unchecked Outcome = "unchecked"
-)
-
 // Preflight is how a question about a workload ended.
 type Preflight string
 
@@ -64,34 +45,10 @@ const (
 	PreflightFailed Preflight = "failed"
 )
 
-// Probe is how a probe of the webhook configuration ended.
-type Probe string
-
-const (
-	// ProbeProved: the API server has loaded the configuration that is in the cluster.
-	ProbeProved Probe = "proved"
-	// ProbeOutdated: the API server asks by an older one.
-	ProbeOutdated Probe = "outdated"
-	// ProbeFailed: the probe came back with an error, or didn't reach the operator.
-	ProbeFailed Probe = "failed"
-)
-
-// Loss is the kind of change that damaged a ledger.
-type Loss string
-
-const (
-	// Deleted: the ledger is missing.
-	Deleted Loss = "deleted"
-	// Edited: the ledger differs from the operator's last write.
-	Edited Loss = "edited"
-	// Restored: the ledger has entries from another history, because etcd was restored from a backup.
-	Restored Loss = "restored"
-)
-
 // Metrics measures the operator. Its methods may be called concurrently.
 type Metrics struct {
 	// outcome -> requests that ended in it; filled once, and only read then
-	admission map[Outcome]answers
+	admission map[outcomes.Outcome]answers
 	// outcome -> questions about workloads that ended in it; filled once, and only read then
 	preflight map[Preflight]answers
 	ledgers   ledgers
@@ -122,7 +79,7 @@ func New(registerer prometheus.Registerer) *Metrics {
 				"Time from an admission request to its answer, by outcome. It includes the write of the ledger and, "+
 					"where the request didn't fit, what it waited for room.",
 				prometheus.ExponentialBuckets(0.001, 2, 14), labelOutcome),
-			Allowed, Denied, Unknown, Undecodable, Failed, Unchecked),
+			outcomes.Allowed, outcomes.Denied, outcomes.Unknown, outcomes.Undecodable, outcomes.Failed, outcomes.Unchecked),
 		preflight: answersOf(
 			c.counter("preflight", "requests_total",
 				"Workloads, scales and autoscalers that were judged when they were applied, by outcome.", labelOutcome),
@@ -179,14 +136,19 @@ func (m *Metrics) silent() float64 {
 	return (*silence)().Seconds()
 }
 
-// Requested counts one admission request, and how long its answer took.
-func (m *Metrics) Requested(outcome Outcome, took time.Duration) {
+// Answered counts one admission request, and how long its answer took.
+func (m *Metrics) Answered(outcome outcomes.Outcome, took time.Duration) {
 	m.admission[outcome].count(took)
 }
 
-// WouldRefuse counts a request that didn't fit for a resource, and was admitted because of the quota's mode.
-func (m *Metrics) WouldRefuse(quota string, resource corev1.ResourceName, mode quotav1.EnforcementMode) {
-	m.would.WithLabelValues(quota, string(resource), string(mode)).Inc()
+// Refused counts a request that didn't fit, and was admitted because of the quota's mode, for each resource that it didn't fit for.
+func (m *Metrics) Refused(refusal outcomes.Refusal) {
+	if refusal.Mode == "" {
+		return
+	}
+	for _, resource := range refusal.Resources {
+		m.would.WithLabelValues(refusal.Quota, string(resource), string(refusal.Mode)).Inc()
+	}
 }
 
 // Preflighted counts one question about a workload, and how long its answer took.
@@ -198,7 +160,7 @@ func (m *Metrics) Preflighted(outcome Preflight, took time.Duration) {
 func (m *Metrics) TurnedAway() { m.turned.Inc() }
 
 // Unserved implements the Observer of package serving.
-func (m *Metrics) Unserved(took time.Duration) { m.Requested(Failed, took) }
+func (m *Metrics) Unserved(took time.Duration) { m.Answered(outcomes.Failed, took) }
 
 // Committed implements the Observer of package driver.
 func (m *Metrics) Committed(quota string, batch int, took time.Duration) {
@@ -241,8 +203,8 @@ func (m *Metrics) Unmatched(quota, resource string) {
 }
 
 // Probed counts one probe, and how long it took.
-func (m *Metrics) Probed(outcome Probe, took time.Duration) {
-	m.probes.WithLabelValues(string(outcome)).Observe(took.Seconds())
+func (m *Metrics) Probed(probe outcomes.Probe, took time.Duration) {
+	m.probes.WithLabelValues(string(probe)).Observe(took.Seconds())
 }
 
 // CertificateEnds sets when the presented certificate ends.
@@ -251,7 +213,7 @@ func (m *Metrics) CertificateEnds(at time.Time) {
 }
 
 // Lost counts a ledger that nothing may be granted by any more.
-func (m *Metrics) Lost(quota string, how Loss) {
+func (m *Metrics) Lost(quota string, how outcomes.Loss) {
 	m.ledgers.of(quota).lost.WithLabelValues(quota, string(how)).Inc()
 }
 
@@ -261,8 +223,8 @@ func (m *Metrics) Follow(elected <-chan struct{}, read func() []Figures) {
 	m.quotas.source.Store(&source{elected: elected, read: read})
 }
 
-// Forget drops the series of a quota that is gone.
-func (m *Metrics) Forget(quota string) {
+// Gone drops the series of a quota that was deleted.
+func (m *Metrics) Gone(quota string) {
 	for _, vec := range m.ofQuotas {
 		vec.DeletePartialMatch(prometheus.Labels{labelQuota: quota})
 	}

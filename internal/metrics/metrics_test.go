@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 func list(name, quantity string) corev1.ResourceList {
@@ -37,11 +38,11 @@ func busy() (*prometheus.Registry, *Metrics) {
 	m.Committed("team", 3, 2*time.Millisecond)
 	m.Drifted("team", "pods")
 	m.Unmatched("team", "pods")
-	m.Probed(ProbeProved, 5*time.Millisecond)
+	m.Probed(outcomes.ProbeProved, 5*time.Millisecond)
 	m.Woken("team")
 	m.RefusedAgain("team", 2)
 	m.WakeFailed("team")
-	m.WouldRefuse("team", "requests.cpu", "Audit")
+	m.Refused(outcomes.Refusal{Quota: "team", Mode: "Audit", Resources: []corev1.ResourceName{"requests.cpu"}})
 	m.Follow(elected(true), func() []Figures {
 		return []Figures{{
 			Quota: "team", Hard: list("requests.cpu", "2"), Used: list("requests.cpu", "1500m"), Reserved: list("requests.cpu", "250m"),
@@ -151,7 +152,7 @@ sharedquota_ledger_reservations_ended_total{end="settled",quota="team"} 5
 // An alert looks for increases, and a counter that comes up at one shows none.
 func TestLostLedgersAreCountedFromZero(t *testing.T) {
 	registry, _ := busy()
-	for _, how := range []Loss{Deleted, Edited, Restored} {
+	for _, how := range []outcomes.Loss{outcomes.Deleted, outcomes.Edited, outcomes.Restored} {
 		want := fmt.Sprintf(`sharedquota_ledger_lost_total{how=%q,quota="team"} 0`, how)
 		if text := exposed(t, registry); !strings.Contains(text, want+"\n") {
 			t.Errorf("want %s in:\n%s", want, text)
@@ -162,8 +163,8 @@ func TestLostLedgersAreCountedFromZero(t *testing.T) {
 func TestAnswersAreCountedAndTimed(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := New(registry)
-	m.Requested(Denied, 170*time.Millisecond)
-	if got := testutil.ToFloat64(m.admission[Denied].number); got != 1 {
+	m.Answered(outcomes.Denied, 170*time.Millisecond)
+	if got := testutil.ToFloat64(m.admission[outcomes.Denied].number); got != 1 {
 		t.Errorf("denied: got %v, want 1", got)
 	}
 	for _, want := range []string{
@@ -192,7 +193,7 @@ func TestTheSilenceIsMeasuredAtEachScrape(t *testing.T) {
 
 func TestProbesAreCountedAndTimed(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	New(registry).Probed(ProbeFailed, 5*time.Millisecond)
+	New(registry).Probed(outcomes.ProbeFailed, 5*time.Millisecond)
 	for _, want := range []string{
 		`sharedquota_reach_probe_duration_seconds_bucket{outcome="failed",le="0.004"} 0`,
 		`sharedquota_reach_probe_duration_seconds_bucket{outcome="failed",le="0.008"} 1`,
@@ -206,10 +207,10 @@ func TestProbesAreCountedAndTimed(t *testing.T) {
 
 func TestAQuotaThatIsGoneLeavesNoSeries(t *testing.T) {
 	registry, m := busy()
-	m.Lost("team", Edited)
+	m.Lost("team", outcomes.Edited)
 	m.Committed("another", 1, time.Millisecond)
 	m.Follow(elected(true), func() []Figures { return nil })
-	m.Forget("team")
+	m.Gone("team")
 	text := exposed(t, registry)
 	if strings.Contains(text, "team") || !strings.Contains(text, "another") {
 		t.Errorf("want another's series, and none of team's:\n%s", text)

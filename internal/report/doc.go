@@ -6,8 +6,8 @@
 // administrator, and on a namespace's view of it for the namespace's owner. An event on a view
 // names no other namespace.
 //
-// It doesn't know clients, nor when to tell something; Recent reports whether something that
-// happens often was told lately.
+// Refusals alone has clients and goroutines: it writes the events of refused requests. Other events are
+// written by the packages that know when.
 //
 // A recorder takes two events for one if they differ in their notes alone, and shows the first
 // one's note. So the subject of an event is in its reason, in the path of its object, which names

@@ -14,6 +14,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // RecorderName is the reporter of all events.
@@ -46,23 +47,10 @@ func (e Event) Record(recorder Recorder) {
 	recorder.Eventf(&e.Regarding, nil, corev1.EventTypeWarning, e.Reason, e.Action, "%s", e.Note)
 }
 
-// Refusal is a request that a quota refused, or would have refused in the mode Deny.
-type Refusal struct {
-	Quota, Namespace string
-	// Kind and Name are the object's, as in pods "web-1".
-	Kind, Name string
-	// Reason is that of the events.
-	Reason string
-	// Resource is the first that didn't fit; empty if it is not about one.
-	Resource corev1.ResourceName
-	// Message is the answer to the request.
-	Message string
-}
-
-// Refused is the event of a refusal on the quota. It is in the namespace default
+// refused is the event of a refusal on the quota. It is in the namespace default
 // and names no namespace and no object, because its reader there may belong to
 // another tenant.
-func Refused(quota types.UID, refusal Refusal) Event {
+func refused(quota types.UID, refusal outcomes.Refusal) Event {
 	did, what := "refused", refusal.Message
 	next := "; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard"
 	switch refusal.Reason {
@@ -79,7 +67,7 @@ func Refused(quota types.UID, refusal Refusal) Event {
 		what, next = "what is used of the quota is not known", moreInViews
 	}
 	return Event{
-		Regarding: quotaReference(refusal.Quota, quota, refusal.Resource), Reason: refusal.Reason, Action: admitting,
+		Regarding: quotaReference(refusal.Quota, quota, refusal.Resource()), Reason: refusal.Reason, Action: admitting,
 		Note: note(fmt.Sprintf("%s %s: %s", did, refusal.Kind, what), next),
 	}
 }
@@ -91,14 +79,14 @@ func Short(workload corev1.ObjectReference, message string) Event {
 
 const moreInViews = "; the events of the local views, in their namespaces, say more"
 
-// RefusedInView is the event of a refusal on the view in the request's namespace.
-func RefusedInView(view types.UID, refusal Refusal) Event {
+// refusedInView is the event of a refusal on the view in the request's namespace.
+func refusedInView(view types.UID, refusal outcomes.Refusal) Event {
 	did := "refused"
 	if refusal.Reason == quotav1.ReasonWouldExceed {
 		did = "admitted"
 	}
 	return Event{
-		Regarding: viewReference(refusal.Namespace, refusal.Quota, view, refusal.Resource),
+		Regarding: viewReference(refusal.Namespace, refusal.Quota, view, refusal.Resource()),
 		Reason:    refusal.Reason, Action: admitting,
 		Note: note(fmt.Sprintf("%s %s %q: %s", did, refusal.Kind, refusal.Name, refusal.Message), afterRefusal(refusal.Reason)),
 	}

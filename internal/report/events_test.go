@@ -14,13 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const exceeded = "exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10"
 
-func refusal(reason, message string) Refusal {
-	return Refusal{
-		Quota: "team", Namespace: "shop", Kind: "pods", Name: "web-1", Reason: reason, Resource: "pods", Message: message,
+func refusal(reason, message string) outcomes.Refusal {
+	return outcomes.Refusal{
+		Quota: "team", Namespace: "shop", Kind: "pods", Name: "web-1", Reason: reason, Resources: []corev1.ResourceName{"pods"}, Message: message,
 	}
 }
 
@@ -39,17 +40,17 @@ func TestEventsWordForWord(t *testing.T) {
 		want string
 	}{
 		"a refusal, to the administrator": {
-			got: Refused("u1", refusal(quotav1.ReasonQuotaExceeded, exceeded)),
+			got: refused("u1", refusal(quotav1.ReasonQuotaExceeded, exceeded)),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: QuotaExceeded Admitting: refused pods: " + exceeded +
 				"; delete unneeded objects in the namespaces that share the quota, or raise spec.quota.hard",
 		},
 		"and to the owner": {
-			got: RefusedInView("u2", refusal(quotav1.ReasonQuotaExceeded, exceeded)),
+			got: refusedInView("u2", refusal(quotav1.ReasonQuotaExceeded, exceeded)),
 			want: `LocalResourceQuota shop/team u2 status.total.hard{pods}: QuotaExceeded Admitting: refused pods "web-1": ` + exceeded +
 				"; used is what all namespaces that share the quota use: delete unneeded objects, or ask the cluster's administrator for a higher limit",
 		},
 		"a request that doesn't say enough": {
-			got: RefusedInView("u2", Refusal{
+			got: refusedInView("u2", outcomes.Refusal{
 				Quota: "team", Namespace: "shop", Kind: "pods", Name: "web-1", Reason: quotav1.ReasonRequestIncomplete,
 				Message: "failed quota: team: must specify limits.cpu for: c1",
 			}),
@@ -57,23 +58,23 @@ func TestEventsWordForWord(t *testing.T) {
 				"must specify limits.cpu for: c1; state it in the object, or let a LimitRange in the namespace give it",
 		},
 		"what isn't counted yet": {
-			got: Refused("u1", refusal(quotav1.ReasonUsageUnknown, "status unknown for quota: team (try again in a moment)")),
+			got: refused("u1", refusal(quotav1.ReasonUsageUnknown, "status unknown for quota: team (try again in a moment)")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: UsageUnknown Admitting: " +
 				"refused pods: what is used of the quota is not known; the events of the local views, in their namespaces, say more",
 		},
 		"requests that failed, to the administrator": {
-			got: Refused("u1", refusal(quotav1.ReasonTooMuchInDoubt, "too much in doubt for quota: team")),
+			got: refused("u1", refusal(quotav1.ReasonTooMuchInDoubt, "too much in doubt for quota: team")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: TooMuchInDoubt Admitting: refused pods: too many requests of one " +
 				"namespace failed after they were admitted, so that it may hold no more; status.doubtful of the quota names it, and " +
 				"kubectl crq reservations the objects",
 		},
 		"and to their owner": {
-			got: RefusedInView("u2", refusal(quotav1.ReasonTooMuchInDoubt, "too much in doubt for quota: team")),
+			got: refusedInView("u2", refusal(quotav1.ReasonTooMuchInDoubt, "too much in doubt for quota: team")),
 			want: `LocalResourceQuota shop/team u2 status.total.hard{pods}: TooMuchInDoubt Admitting: refused pods "web-1": ` +
 				"too much in doubt for quota: team; ask the cluster's administrator for the list: kubectl crq reservations",
 		},
 		"what a container is called is its owner's business": {
-			got: Refused("u1", Refusal{
+			got: refused("u1", outcomes.Refusal{
 				Quota: "team", Namespace: "shop", Kind: "pods", Name: "web-1", Reason: quotav1.ReasonRequestIncomplete,
 				Message: "failed quota: team: must specify limits.cpu for: c1",
 			}),
@@ -81,12 +82,12 @@ func TestEventsWordForWord(t *testing.T) {
 				"the quota limits; the events of the local views, in their namespaces, say more",
 		},
 		"what would have been refused, to the administrator": {
-			got: Refused("u1", refusal(quotav1.ReasonWouldExceed, "exceeded quota: team")),
+			got: refused("u1", refusal(quotav1.ReasonWouldExceed, "exceeded quota: team")),
 			want: "ClusterResourceQuota team u1 spec.quota.hard{pods}: WouldExceed Admitting: admitted pods: exceeded quota: team; " +
 				"with the mode Deny it would be refused: the metric sharedquota_admission_would_refuse_total counts such requests",
 		},
 		"what would have been refused, to the owner": {
-			got: RefusedInView("u2", refusal(quotav1.ReasonWouldExceed, "exceeded quota: team")),
+			got: refusedInView("u2", refusal(quotav1.ReasonWouldExceed, "exceeded quota: team")),
 			want: `LocalResourceQuota shop/team u2 status.total.hard{pods}: WouldExceed Admitting: admitted pods "web-1": exceeded quota: ` +
 				"team; the quota only watches so far: with the mode Deny it would be refused",
 		},
@@ -177,7 +178,7 @@ func named(object runtime.Object) string {
 }
 
 func TestALongNoteKeepsWhatToDoNext(t *testing.T) {
-	got := Refused("u1", refusal(quotav1.ReasonQuotaExceeded, strings.Repeat("ä", maxNote))).Note
+	got := refused("u1", refusal(quotav1.ReasonQuotaExceeded, strings.Repeat("ä", maxNote))).Note
 	if len(got) > maxNote {
 		t.Errorf("got %d bytes, want at most %d", len(got), maxNote)
 	}

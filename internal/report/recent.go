@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Recent remembers the news of an interval, of a number of topics at most. The
@@ -22,9 +24,9 @@ type Recent[T comparable] struct {
 	current, previous map[T]time.Time
 }
 
-// Topic groups refusals: refusals by one quota, in one namespace, for one reason and for want of one resource have the
+// topic groups refusals: refusals by one quota, in one namespace, for one reason and for want of one resource have the
 // same.
-type Topic struct {
+type topic struct {
 	quota, namespace, reason string
 	resource                 corev1.ResourceName
 }
@@ -56,7 +58,7 @@ func (r *Recent[T]) Told(topic T, now time.Time) {
 	r.current[topic] = now
 }
 
-// Topic returns the topic of a refusal.
-func (r *Refusal) Topic() Topic {
-	return Topic{r.Quota, r.Namespace, r.Reason, r.Resource}
+// topicOf returns the topic of a refusal.
+func topicOf(refusal *outcomes.Refusal) topic {
+	return topic{refusal.Quota, refusal.Namespace, refusal.Reason, refusal.Resource()}
 }

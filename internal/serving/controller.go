@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -42,14 +41,13 @@ type Controller struct {
 	reader       client.Reader
 	certificates *Certificates
 	source       Source
-	metrics      *metrics.Metrics
+	// presented is told when the certificate that is presented ends.
+	presented func(end time.Time)
 }
 
-// NewController makes the controller.
-func NewController(
-	reader client.Reader, certificates *Certificates, source Source, metrics *metrics.Metrics,
-) *Controller {
-	return &Controller{reader: reader, certificates: certificates, source: source, metrics: metrics}
+// NewController makes the controller. The function presented is told when the certificate that is presented ends.
+func NewController(reader client.Reader, certificates *Certificates, source Source, presented func(end time.Time)) *Controller {
+	return &Controller{reader: reader, certificates: certificates, source: source, presented: presented}
 }
 
 // Name returns the controller's name.
@@ -96,7 +94,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if progress.Exchanged {
 		log.FromContext(ctx).Info("presenting another certificate", "notAfter", material.NotAfter())
 	}
-	c.metrics.CertificateEnds(c.certificates.NotAfter())
+	c.presented(c.certificates.NotAfter())
 	if progress.Again > 0 {
 		again = min(again, progress.Again)
 	}

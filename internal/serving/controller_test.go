@@ -219,7 +219,7 @@ func TestReconcileTakesUpWhatTheAPIServerAccepts(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	certificates := NewCertificates(clock)
 	source := &canned{material: old, again: time.Hour}
-	controller := NewController(api, certificates, source, metrics.New(registry))
+	controller := NewController(api, certificates, source, metrics.New(registry).CertificateEnds)
 	reconciled := func(want time.Duration) {
 		t.Helper()
 		result, err := controller.Reconcile(t.Context(), reconcile.Request{})

@@ -72,7 +72,7 @@ func TestWhoIsAnOwner(t *testing.T) {
 		"a UID that no API server would make": {controller: controller("apps/v1", "ReplicaSet", "web", strings.Repeat("u", 65))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			owner, got := OwnerOf("shop", test.controller)
+			owner, got := ownerOf("shop", test.controller)
 			if got != test.want || got && owner.Namespace != "shop" {
 				t.Errorf("got %+v, %t", owner, got)
 			}

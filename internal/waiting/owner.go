@@ -11,6 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // Kind is a kind of workload whose controller creates objects, and tries again if one is refused.
@@ -87,9 +91,9 @@ type Key struct {
 // Key returns the owner's identity.
 func (o Owner) Key() Key { return Key{Namespace: o.Namespace, UID: o.UID} }
 
-// OwnerOf returns the owner that an object of the namespace names as its controller; false if there is none, or none
+// ownerOf returns the owner that an object of the namespace names as its controller; false if there is none, or none
 // that can be woken. The creator of an object names its owner, so names that no API server would store are rejected.
-func OwnerOf(namespace string, controller *metav1.OwnerReference) (Owner, bool) {
+func ownerOf(namespace string, controller *metav1.OwnerReference) (Owner, bool) {
 	if controller == nil {
 		return Owner{}, false
 	}
@@ -99,6 +103,12 @@ func OwnerOf(namespace string, controller *metav1.OwnerReference) (Owner, bool) 
 		group = ""
 	}
 	return owner, owner.isValid() && owner.Kind.Resource().Group == group
+}
+
+// Waits reports whether an object of the namespace names an owner that can be woken as its controller.
+func Waits(namespace string, controller *metav1.OwnerReference) bool {
+	_, ok := ownerOf(namespace, controller)
+	return ok
 }
 
 const (
@@ -136,6 +146,25 @@ type Refusal struct {
 	Requested corev1.ResourceList
 	// Short is the part of it that was missing.
 	Short corev1.ResourceList
+}
+
+// Decided takes the news of a new object, if its owner can be woken.
+func (l *List) Decided(decision outcomes.Decision) {
+	owner, ok := ownerOf(decision.Namespace, decision.Controller)
+	if !ok {
+		return
+	}
+	switch decided := decision.Decision.(type) {
+	case ledger.Granted:
+		l.Granted(decision.At, owner.Key())
+	case ledger.Denied:
+		l.Refused(decision.At, Refusal{Owner: owner, Quota: decided.Quota, Requested: decision.Requested, Short: shortOf(decided)})
+	}
+}
+
+// shortOf returns the amounts that were missing for a charge to fit.
+func shortOf(denied ledger.Denied) corev1.ResourceList {
+	return quota.Subtract(quota.Add(denied.Requested, denied.Used), denied.Limited)
 }
 
 // Record is the newest news of an owner.

@@ -44,8 +44,14 @@ func Operator(ctx context.Context) string {
 // BuildPlugin builds the plugin of kubectl into the directory, and returns its path.
 func BuildPlugin(ctx context.Context, dir string) string {
 	GinkgoHelper()
-	path := filepath.Join(dir, "kubectl-crq")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "./cmd/kubectl-crq")
+	return Build(ctx, dir, "./cmd/kubectl-crq")
+}
+
+// Build builds a program of this repository into the directory, and returns its path.
+func Build(ctx context.Context, dir, program string) string {
+	GinkgoHelper()
+	path := filepath.Join(dir, filepath.Base(program))
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, program)
 	build.Dir = RepositoryRoot()
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does
 	output, err := build.CombinedOutput()

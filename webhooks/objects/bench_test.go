@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
-	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -55,9 +54,9 @@ const typicalPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-6d4b
 // its write, which internal/ledger and internal/machine measure.
 func BenchmarkEndpoint(b *testing.B) {
 	served := newServed(b.Context(), b, quotaOf("team", "pods", "1M", "requests.cpu", "1M", "requests.memory", "1Pi"))
-	served.handler.Waiting = waiting.NewList()
+	served.wait()
 	served.handler.Contact = alwaysHeard{apiserver.NewContact(clock.RealClock{}, "replica-1")}
-	endpoint := NewEndpoint(served.handler, served.metrics)
+	endpoint := NewEndpoint(served.handler)
 	question := webhookconfig.Question{
 		Witness: webhookconfig.WitnessExact, Quotas: webhookconfig.QuotaSet([]types.UID{"uid of team"}), Epoch: 999, Specs: "0123456789abcdef",
 	}

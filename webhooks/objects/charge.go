@@ -71,7 +71,7 @@ func (h *Handler) reserve(
 		return charged
 	}
 	if charged.decision, charged.err = h.Charger.Reserve(ctx, charges); charged.err == nil {
-		charged.err = h.noteRefusal(ctx, request, attributes, charges, charged.decision)
+		charged.err = h.denied(ctx, request, attributes, charges, charged.decision)
 	}
 	if !charged.granted() {
 		fail()

@@ -19,7 +19,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/admission"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -220,8 +220,8 @@ func TestAQuotaThatDoesNotCompileRefusesWhatItNames(t *testing.T) {
 					got.AuditAnnotations[auditWouldRefuse] != test.audited {
 					t.Errorf("got  %t, %s, %v\nwant %s", got.Allowed, got.Result.Message, got.AuditAnnotations, test.message)
 				}
-				outcome := map[bool]metrics.Outcome{true: metrics.Allowed, false: metrics.Unknown}[got.Allowed]
-				if diff := cmp.Diff(map[metrics.Outcome]float64{outcome: 1}, served.outcomes(t)); diff != "" {
+				outcome := map[bool]outcomes.Outcome{true: outcomes.Allowed, false: outcomes.Unknown}[got.Allowed]
+				if diff := cmp.Diff(map[outcomes.Outcome]int{outcome: 1}, served.told.answers()); diff != "" {
 					t.Errorf("outcomes (-want,+got):\n%s", diff)
 				}
 				if held := len(served.store.reserved("all")); test.message != "" && held > 0 || test.audited != "" && held != 1 {

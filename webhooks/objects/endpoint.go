@@ -12,7 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -30,7 +30,7 @@ type Call struct {
 // reaches the Handler, and counted. A request's context must end when its caller goes, and not when
 // the server is told to stop: then requests that are under way are still answered, and the
 // reservation of a caller that has gone is released.
-func NewEndpoint(handler *Handler, counters *metrics.Metrics) http.Handler {
+func NewEndpoint(handler *Handler) http.Handler {
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		call := Call{Start: handler.Clock.Now(), Timeout: timeoutOf(request), Question: questionIn(request.URL.Path)}
 		decoded := false
@@ -43,7 +43,7 @@ func NewEndpoint(handler *Handler, counters *metrics.Metrics) http.Handler {
 			LogConstructor: func(base logr.Logger, _ *admission.Request) logr.Logger { return base },
 		}}.ServeHTTP(writer, request)
 		if !decoded {
-			counters.Requested(metrics.Undecodable, handler.Clock.Since(call.Start))
+			handler.Outcomes.Answered(outcomes.Undecodable, handler.Clock.Since(call.Start))
 		}
 	})
 }

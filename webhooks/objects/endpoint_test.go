@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -35,7 +35,7 @@ func (s *served) post(t *testing.T, url string, body io.Reader) *admissionv1.Adm
 func (s *served) send(t *testing.T, request *http.Request) *admissionv1.AdmissionResponse {
 	t.Helper()
 	recorder := httptest.NewRecorder()
-	NewEndpoint(s.handler, s.metrics).ServeHTTP(recorder, request)
+	NewEndpoint(s.handler).ServeHTTP(recorder, request)
 	review := admissionv1.AdmissionReview{}
 	if err := json.Unmarshal(recorder.Body.Bytes(), &review); err != nil || review.Response == nil {
 		t.Fatalf("want an AdmissionReview with a response, got %q, error %v", recorder.Body, err)
@@ -49,7 +49,7 @@ func TestAReviewIsAnswered(t *testing.T) {
 		if !got.Allowed || got.UID != "request" {
 			t.Errorf("got %+v, want request allowed", got)
 		}
-		if diff := cmp.Diff(map[metrics.Outcome]float64{metrics.Allowed: 1}, served.outcomes(t)); diff != "" {
+		if diff := cmp.Diff(map[outcomes.Outcome]int{outcomes.Allowed: 1}, served.told.answers()); diff != "" {
 			t.Errorf("outcomes (-want,+got):\n%s", diff)
 		}
 	})
@@ -100,7 +100,7 @@ func TestAnUndecodableRequestIsRefusedAndCounted(t *testing.T) {
 			serve(t, quotas(quotaOf("team", "pods", "1")), func(t *testing.T, served *served) {
 				got := served.post(t, Path, strings.NewReader(body))
 				requireBadRequest(t, got)
-				if diff := cmp.Diff(map[metrics.Outcome]float64{metrics.Undecodable: 1}, served.outcomes(t)); diff != "" {
+				if diff := cmp.Diff(map[outcomes.Outcome]int{outcomes.Undecodable: 1}, served.told.answers()); diff != "" {
 					t.Errorf("outcomes (-want,+got):\n%s", diff)
 				}
 			})
@@ -125,7 +125,7 @@ func TestABodyThatIsNoReviewIsRefusedAndCounted(t *testing.T) {
 		if huge.Allowed || huge.Result.Code != http.StatusRequestEntityTooLarge {
 			t.Errorf("got %+v, want it too large", huge)
 		}
-		if diff := cmp.Diff(map[metrics.Outcome]float64{metrics.Undecodable: 3}, served.outcomes(t)); diff != "" {
+		if diff := cmp.Diff(map[outcomes.Outcome]int{outcomes.Undecodable: 3}, served.told.answers()); diff != "" {
 			t.Errorf("outcomes (-want,+got):\n%s", diff)
 		}
 	})
@@ -210,7 +210,7 @@ func TestARequestIsRefusedOnceContactIsLost(t *testing.T) {
 				t.Errorf("took %s, want %s", waited, took)
 			}
 		}
-		if diff := cmp.Diff(map[metrics.Outcome]float64{metrics.Failed: 2}, served.outcomes(t)); diff != "" {
+		if diff := cmp.Diff(map[outcomes.Outcome]int{outcomes.Failed: 2}, served.told.answers()); diff != "" {
 			t.Errorf("outcomes (-want,+got):\n%s", diff)
 		}
 	})
@@ -233,16 +233,16 @@ func FuzzEndpoint(f *testing.F) {
 		serve(t, quotas(quotaOf("team", "pods", "0", "requests.cpu", "0", "count/widgets.example.com", "0")),
 			func(t *testing.T, served *served) {
 				got := served.post(t, Path, bytes.NewReader(body))
-				outcomes := served.outcomes(t)
-				if got.Allowed != (outcomes[metrics.Allowed] == 1) {
-					t.Errorf("allowed is %v, counted as %v", got.Allowed, outcomes)
+				answers := served.told.answers()
+				if got.Allowed != (answers[outcomes.Allowed] == 1) {
+					t.Errorf("allowed is %v, counted as %v", got.Allowed, answers)
 				}
-				total := 0.0
-				for _, count := range outcomes {
+				total := 0
+				for _, count := range answers {
 					total += count
 				}
 				if total != 1 {
-					t.Errorf("counted %v times: %v", total, outcomes)
+					t.Errorf("counted %v times: %v", total, answers)
 				}
 			})
 	})

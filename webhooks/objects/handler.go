@@ -12,6 +12,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeadmission "k8s.io/apiserver/pkg/admission"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/utils/clock"
@@ -23,9 +24,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
-	"github.com/sharedquota/shared-quota-operator/internal/waiting"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -47,14 +47,14 @@ type Parts struct {
 	Evaluators *evaluation.Evaluators
 	Coverage   *namespaces.Index
 	Charger    Charger
-	Metrics    *metrics.Metrics
-	Refusals   *Refusals
+	Outcomes   outcomes.Observer
 	// Natives may be nil: then they are not consulted.
 	Natives *Natives
 	// Names may be nil: then the Handler doesn't look whether a name is taken.
 	Names *Names
-	// Waiting may be nil: then owners that wait for room aren't remembered.
-	Waiting *waiting.List
+	// Waits reports whether the owner that controls an object waits for room if the object is refused. It may be nil: then
+	// none does.
+	Waits   func(namespace string, controller *metav1.OwnerReference) bool
 	Contact Contact
 	// ReservationTTL is the life of a reservation: longer than any request can take.
 	ReservationTTL time.Duration
@@ -95,11 +95,11 @@ func (h *Handler) Handle(ctx context.Context, call Call, request *admissionv1.Ad
 	ctx, stop := h.Contact.While(ctx)
 	defer stop()
 	outcome, response, barred := h.answer(ctx, call.Question, request)
-	if outcome == metrics.Failed && call.Question.Admits && !barred {
-		outcome, response = metrics.Unchecked, admitted(response)
+	if outcome == outcomes.Failed && call.Question.Admits && !barred {
+		outcome, response = outcomes.Unchecked, admitted(response)
 	}
-	h.Metrics.Requested(outcome, h.Clock.Since(call.Start))
-	if outcome == metrics.Failed || outcome == metrics.Undecodable {
+	h.Outcomes.Answered(outcome, h.Clock.Since(call.Start))
+	if outcome == outcomes.Failed || outcome == outcomes.Undecodable {
 		log.FromContext(ctx).Info("Refused a request that could not be decided",
 			"resource", request.Resource, "namespace", request.Namespace, "name", request.Name,
 			"reason", response.Result.Message)
@@ -110,29 +110,31 @@ func (h *Handler) Handle(ctx context.Context, call Call, request *admissionv1.Ad
 // answer returns the answer to a request. A barred request isn't admitted though it can't be decided.
 func (h *Handler) answer(
 	ctx context.Context, question webhookconfig.Question, request *admissionv1.AdmissionRequest,
-) (outcome metrics.Outcome, response admission.Response, barred bool) {
+) (outcome outcomes.Outcome, response admission.Response, barred bool) {
 	if !h.Coverage.Synced() {
-		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, errStarting), false
+		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, errStarting), false
 	}
 	if err := h.Contact.Await(ctx); err != nil {
-		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, err), false
+		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, err), false
 	}
 	attributes, err := h.decoder.attributes(request)
 	if err != nil {
-		return metrics.Undecodable, admission.Errored(http.StatusBadRequest, err), false
+		return outcomes.Undecodable, admission.Errored(http.StatusBadRequest, err), false
 	}
 	decided := h.decide(ctx, question, request, attributes)
 	decision, err := decided.decision, decided.err
 	if lost, isLost := errors.AsType[*apiserver.LostError](context.Cause(ctx)); isLost && (err != nil || !ledger.IsGranted(decision)) {
-		return metrics.Failed, admission.Errored(http.StatusServiceUnavailable, lost), false
+		return outcomes.Failed, admission.Errored(http.StatusServiceUnavailable, lost), false
 	}
 	if err != nil {
 		return h.failed(request, attributes, decided)
 	}
-	h.noteGrant(request, attributes, decision)
+	if ledger.IsGranted(decision) {
+		h.decided(request, attributes, outcomes.Decision{Decision: decision})
+	}
 	outcome, response = h.respond(request.Namespace, decision)
-	h.tellOf(request, attributes, refusalOf(decision), response.Result.Message)
-	if outcome == metrics.Allowed {
+	h.refused(request, attributes, refusalOf(decision), response.Result.Message)
+	if outcome == outcomes.Allowed {
 		outcome, response = h.remarkOn(request, attributes, decided, response)
 	}
 	return outcome, response, false
@@ -141,33 +143,33 @@ func (h *Handler) answer(
 // failed returns the answer to a request without a decision.
 func (h *Handler) failed(
 	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome,
-) (outcome metrics.Outcome, response admission.Response, barred bool) {
+) (outcome outcomes.Outcome, response admission.Response, barred bool) {
 	err := decided.err
 	if refusal := (*evaluation.Refusal)(nil); errors.As(err, &refusal) {
-		h.tellOf(request, attributes, incomplete(refusal), refusal.Message)
-		return metrics.Denied, admission.Denied(refusal.Message), false
+		h.refused(request, attributes, incomplete(refusal), refusal.Message)
+		return outcomes.Denied, admission.Denied(refusal.Message), false
 	}
 	if isNative(err) {
-		return metrics.Denied, admission.Denied(err.Error()), false
+		return outcomes.Denied, admission.Denied(err.Error()), false
 	}
 	if taken := (*apierrors.StatusError)(nil); isTaken(err) && errors.As(err, &taken) {
-		return metrics.Denied, admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &taken.ErrStatus}}, false
+		return outcomes.Denied, admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &taken.ErrStatus}}, false
 	}
-	return metrics.Failed, admission.Errored(status(err), err), decided.isBarred() || h.refuses(decided)
+	return outcomes.Failed, admission.Errored(status(err), err), decided.isBarred() || h.refuses(decided)
 }
 
-func (h *Handler) respond(namespace string, decision ledger.Decision) (metrics.Outcome, admission.Response) {
+func (h *Handler) respond(namespace string, decision ledger.Decision) (outcomes.Outcome, admission.Response) {
 	switch decision := decision.(type) {
 	case ledger.Granted:
-		return metrics.Allowed, admission.Allowed("")
+		return outcomes.Allowed, admission.Allowed("")
 	case ledger.Denied:
-		return metrics.Denied, admission.Denied(exceededMessage(decision) + h.missing(namespace, decision))
+		return outcomes.Denied, admission.Denied(exceededMessage(decision) + h.missing(namespace, decision))
 	case ledger.Withheld:
-		return metrics.Denied, admission.Denied(withheldMessage(decision))
+		return outcomes.Denied, admission.Denied(withheldMessage(decision))
 	case ledger.Undecided:
-		return metrics.Unknown, admission.Denied(unknownMessage(decision))
+		return outcomes.Unknown, admission.Denied(unknownMessage(decision))
 	default:
-		return metrics.Failed, admission.Errored(http.StatusInternalServerError, errors.New("no decision was made"))
+		return outcomes.Failed, admission.Errored(http.StatusInternalServerError, errors.New("no decision was made"))
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -43,36 +43,36 @@ func TestAnswers(t *testing.T) {
 		allowed bool
 		code    int32
 		message string
-		outcome metrics.Outcome
+		outcome outcomes.Outcome
 	}{
 		"a request that fits is allowed": {
 			quotas: quotas(quotaOf("team", "pods", "1", "requests.cpu", "1")), request: creation(),
-			allowed: true, code: 200, outcome: metrics.Allowed,
+			allowed: true, code: 200, outcome: outcomes.Allowed,
 		},
 		"a request that doesn't fit is denied in the words of Kubernetes": {
 			quotas: quotas(quotaOf("team", "pods", "1", "requests.cpu", "200m")), request: creation(),
-			code: 403, outcome: metrics.Denied,
+			code: 403, outcome: outcomes.Denied,
 			message: "exceeded quota: team, requested: requests.cpu=250m, used: requests.cpu=0, limited: requests.cpu=200m",
 		},
 		"an update is charged with its rise": {
 			quotas: quotas(quotaOf("team", "requests.cpu", "149m")), request: resize(),
-			code: 403, outcome: metrics.Denied,
+			code: 403, outcome: outcomes.Denied,
 			message: "exceeded quota: team, requested: requests.cpu=150m, used: requests.cpu=0, limited: requests.cpu=149m",
 		},
 		"an object that must say more is refused": {
 			quotas: quotas(quotaOf("team", "limits.cpu", "1")), request: creation(),
-			code: 403, outcome: metrics.Denied, message: "failed quota: team: must specify limits.cpu for: c",
+			code: 403, outcome: outcomes.Denied, message: "failed quota: team: must specify limits.cpu for: c",
 		},
 		"a namespace that no quota selects is free": {
 			quotas: quotas(quotaOf("team", "pods", "0")), request: in("office", creation()),
-			allowed: true, code: 200, outcome: metrics.Allowed,
+			allowed: true, code: 200, outcome: outcomes.Allowed,
 		},
 		"a resource that the quota doesn't limit is free": {
-			quotas: quotas(quotaOf("team", "services", "0")), request: creation(), allowed: true, code: 200, outcome: metrics.Allowed,
+			quotas: quotas(quotaOf("team", "services", "0")), request: creation(), allowed: true, code: 200, outcome: outcomes.Allowed,
 		},
 		"a custom resource is counted by its metadata": {
 			quotas: quotas(quotaOf("team", "count/widgets.example.com", "0")), request: widget(),
-			code: 403, outcome: metrics.Denied,
+			code: 403, outcome: outcomes.Denied,
 			message: "exceeded quota: team, requested: count/widgets.example.com=1, used: count/widgets.example.com=0, " +
 				"limited: count/widgets.example.com=0",
 		},
@@ -81,23 +81,23 @@ func TestAnswers(t *testing.T) {
 			request: but(creation(), func(r *admissionv1.AdmissionRequest) {
 				r.Object = raw(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","uid":"pod"}}`)
 			}),
-			code: 400, outcome: metrics.Undecodable, message: "reading the object: as pods: it is a Service of v1",
+			code: 400, outcome: outcomes.Undecodable, message: "reading the object: as pods: it is a Service of v1",
 		},
 		"an object that has no UID can't be judged": {
 			quotas: quotas(quotaOf("team", "pods", "1")),
 			request: but(creation(), func(r *admissionv1.AdmissionRequest) {
 				r.Object = raw(strings.Replace(string(r.Object.Raw), `,"uid":"pod"`, "", 1))
 			}),
-			code: 500, outcome: metrics.Failed, message: "the object has no UID: this API server doesn't set it before admission",
+			code: 500, outcome: outcomes.Failed, message: "the object has no UID: this API server doesn't set it before admission",
 		},
 		"an object that can't be read is a bad request": {
 			quotas:  quotas(quotaOf("team", "pods", "1")),
 			request: but(creation(), func(r *admissionv1.AdmissionRequest) { r.Object = raw("") }),
-			code:    400, outcome: metrics.Undecodable, message: "reading the object: it is missing",
+			code:    400, outcome: outcomes.Undecodable, message: "reading the object: it is missing",
 		},
 		"an unknown namespace fails": {
 			quotas: quotas(quotaOf("team", "pods", "1")), request: in("nowhere", creation()),
-			code: 500, outcome: metrics.Failed, message: `reading namespace nowhere: namespaces "nowhere" not found`,
+			code: 500, outcome: outcomes.Failed, message: `reading namespace nowhere: namespaces "nowhere" not found`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestAnswers(t *testing.T) {
 					t.Errorf("got  %v, %d, %s\nwant %v, %d, %s",
 						got.Allowed, got.Result.Code, got.Result.Message, test.allowed, test.code, test.message)
 				}
-				if diff := cmp.Diff(map[metrics.Outcome]float64{test.outcome: 1}, served.outcomes(t)); diff != "" {
+				if diff := cmp.Diff(map[outcomes.Outcome]int{test.outcome: 1}, served.told.answers()); diff != "" {
 					t.Errorf("outcomes (-want,+got):\n%s", diff)
 				}
 			})

@@ -23,8 +23,8 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const topUncovered = "insufficient quota to match these scopes: [{PriorityClass In [top]}]"
@@ -76,14 +76,14 @@ func TestAResourceLimitedByDefaultNeedsAQuota(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			serveLimited(t, test.quotas, func(t *testing.T, served *served) {
 				got := served.handle(t.Context(), test.request)
-				outcome := metrics.Allowed
+				outcome := outcomes.Allowed
 				if test.refusal != "" {
-					outcome = metrics.Denied
+					outcome = outcomes.Denied
 					wantRefused(t, got, http.StatusForbidden, test.refusal)
 				} else if !got.Allowed {
 					t.Errorf("refused: %s", got.Result.Message)
 				}
-				if diff := gocmp.Diff(map[metrics.Outcome]float64{outcome: 1}, served.outcomes(t)); diff != "" {
+				if diff := gocmp.Diff(map[outcomes.Outcome]int{outcome: 1}, served.told.answers()); diff != "" {
 					t.Errorf("outcomes (-want,+got):\n%s", diff)
 				}
 				if held := served.store.reserved("team"); test.refusal != "" && len(held) > 0 {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 func list(pairs ...string) corev1.ResourceList {
@@ -112,9 +112,9 @@ func TestAWarningIsOneLineOfBoundedLength(t *testing.T) {
 	for text, want := range map[string]string{
 		"fits":                         "fits",
 		"context ended\nno\tright\x00": "context ended: no right ",
-		strings.Repeat("long", report.MaxWarning): strings.Repeat("long", report.MaxWarning/4-1) + "l...",
+		strings.Repeat("long", webhookconfig.MaxWarning): strings.Repeat("long", webhookconfig.MaxWarning/4-1) + "l...",
 	} {
-		if got := shortened(text, report.MaxWarning); got != want {
+		if got := shortened(text, webhookconfig.MaxWarning); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
-
-	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // A creation that fails because its name is taken holds room in vain. If there is little room, the
@@ -59,8 +57,8 @@ func TestANameThatIsTakenHoldsNoneOfTheLastRoom(t *testing.T) {
 					}
 					return true, list, nil
 				})
-				list := waiting.NewList()
-				served.handler.Names, served.handler.Waiting = NewNames(objects), list
+				list := served.wait()
+				served.handler.Names = NewNames(objects)
 				before := creation()
 				first(before)
 				if got := served.handle(t.Context(), before); !got.Allowed {

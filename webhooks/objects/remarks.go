@@ -14,8 +14,8 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
-	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // Keys of the audit annotations of a request that is admitted. The API server puts the name of the webhook's entry and a
@@ -36,7 +36,7 @@ type comments struct {
 // remarkOn adds the quotas' remarks to the answer for a request that is admitted, in the way that their modes ask for.
 func (h *Handler) remarkOn(
 	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decided outcome, response admission.Response,
-) (metrics.Outcome, admission.Response) {
+) (outcomes.Outcome, admission.Response) {
 	var said comments
 	granted, _ := decided.decision.(ledger.Granted)
 	for _, remark := range granted.Remarks {
@@ -55,9 +55,9 @@ func (h *Handler) remarkOn(
 	annotate(&response, auditWouldRefuse, said.audited)
 	annotate(&response, auditUnchecked, said.unchecked)
 	if len(said.unchecked) > 0 {
-		return metrics.Unchecked, response
+		return outcomes.Unchecked, response
 	}
-	return metrics.Allowed, response
+	return outcomes.Allowed, response
 }
 
 func (h *Handler) comment(
@@ -82,14 +82,9 @@ func (h *Handler) wouldRefuse(
 	said *comments, request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes,
 	quota *definition.Definition, resources []corev1.ResourceName, message string,
 ) {
-	if !attributes.IsDryRun() {
-		for _, name := range resources {
-			h.Metrics.WouldRefuse(quota.Quota.Name, name, quota.Enforcement.Mode)
-		}
-	}
 	said.add(quota.Enforcement.Mode, message)
-	h.tellOf(request, attributes, report.Refusal{
-		Quota: quota.Quota.Name, Reason: quotav1.ReasonWouldExceed, Resource: resources[0],
+	h.refused(request, attributes, outcomes.Refusal{
+		Quota: quota.Quota.Name, Reason: quotav1.ReasonWouldExceed, Mode: quota.Enforcement.Mode, Resources: resources,
 	}, message)
 }
 
@@ -106,9 +101,9 @@ const admittedText = "admitted, because the quota only warns"
 
 // bounded keeps warnings within the length that the API server passes on.
 func bounded(warnings []string) []string {
-	warnings = report.Warnings(warnings, "warnings")
+	warnings = webhookconfig.Warnings(warnings, "warnings")
 	for i, warning := range warnings {
-		warnings[i] = shortened(warning, report.MaxWarning)
+		warnings[i] = shortened(warning, webhookconfig.MaxWarning)
 	}
 	return warnings
 }
@@ -116,7 +111,7 @@ func bounded(warnings []string) []string {
 // shortened returns a text of one line: joined errors have one each.
 func shortened(text string, most int) string {
 	const ellipsis = "..."
-	text = report.Printable(strings.ReplaceAll(text, "\n", ": "))
+	text = webhookconfig.Printable(strings.ReplaceAll(text, "\n", ": "))
 	if len(text) <= most {
 		return text
 	}
@@ -136,7 +131,7 @@ func annotate(response *admission.Response, key string, messages []string) {
 // admitted returns the answer for a request that couldn't be decided, and is admitted because the entry says so.
 func admitted(failed admission.Response) admission.Response {
 	message := "not checked against the quotas of this namespace, and admitted: " + failed.Result.Message
-	response := admission.Allowed("").WithWarnings(shortened(message, report.MaxWarning))
+	response := admission.Allowed("").WithWarnings(shortened(message, webhookconfig.MaxWarning))
 	annotate(&response, auditUnchecked, []string{message})
 	return response
 }

@@ -5,12 +5,12 @@ package objects
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,18 +26,18 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
-	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
 // served is a Handler with all that it works on, within a bubble.
 type served struct {
-	handler  *Handler
-	group    *driver.Group
-	store    *ledgers
-	registry *prometheus.Registry
-	metrics  *metrics.Metrics
+	handler *Handler
+	group   *driver.Group
+	store   *ledgers
+	told    *told
 	// live has the API server's objects; the index has those that it had at first.
 	live  client.Client
 	index *namespaces.Index
@@ -130,16 +130,15 @@ func newServedFrom(
 	index.Quotas().List(nil, 1)
 	index.Namespaces().List(nil, 1)
 	show(ctx, tb, index, live)
-	registry := prometheus.NewRegistry()
-	measured := metrics.New(registry)
-	group := driver.New(ctx, clock.RealClock{}, store, measured, driver.Options{Options: machine.Options{Pace: time.Millisecond, MaxWaiting: 3}, CallTimeout: time.Minute, EditTimeout: time.Second})
+	told := &told{answered: map[outcomes.Outcome]int{}}
+	group := driver.New(ctx, clock.RealClock{}, store, unobserved{}, driver.Options{Options: machine.Options{Pace: time.Millisecond, MaxWaiting: 3}, CallTimeout: time.Minute, EditTimeout: time.Second})
 	evaluators := evaluation.New(clock.RealClock{}, evaluation.ClaimSources{})
 	return &served{
 		handler: NewHandler(Parts{
-			Clock: clock.RealClock{}, Evaluators: evaluators, Coverage: index, Charger: group, Metrics: measured,
-			Refusals: NewRefusals(clock.RealClock{}, live, live, nil), Contact: inContact{}, ReservationTTL: 90 * time.Second,
+			Clock: clock.RealClock{}, Evaluators: evaluators, Coverage: index, Charger: group, Outcomes: told,
+			Contact: inContact{}, ReservationTTL: 90 * time.Second,
 		}),
-		group: group, store: store, registry: registry, metrics: measured, live: live, index: index,
+		group: group, store: store, told: told, live: live, index: index,
 	}
 }
 
@@ -247,24 +246,53 @@ func (l *ledgers) forget(quota string) {
 	delete(l.stored, quota)
 }
 
-// outcomes returns the number of requests of each outcome, without outcomes of no request: every
-// outcome is exported from the start, at zero.
-func (s *served) outcomes(t *testing.T) map[metrics.Outcome]float64 {
-	t.Helper()
-	families, err := s.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	outcomes := map[metrics.Outcome]float64{}
-	for _, family := range families {
-		if family.GetName() != "sharedquota_admission_requests_total" {
-			continue
-		}
-		for _, series := range family.GetMetric() {
-			if number := series.GetCounter().GetValue(); number > 0 {
-				outcomes[metrics.Outcome(series.GetLabel()[0].GetValue())] = number
-			}
-		}
-	}
-	return outcomes
+// told has the outcomes that a Handler told of.
+type told struct {
+	outcomes.Observer // a Handler tells of nothing else
+	// list is told of decisions; nil for none.
+	list *waiting.List
+
+	mu       sync.Mutex // guards the fields below
+	answered map[outcomes.Outcome]int
+	refusals []outcomes.Refusal
 }
+
+func (t *told) Answered(outcome outcomes.Outcome, _ time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.answered[outcome]++
+}
+
+func (t *told) Refused(refusal outcomes.Refusal) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refusals = append(t.refusals, refusal)
+}
+
+func (t *told) Decided(decision outcomes.Decision) {
+	if t.list != nil {
+		t.list.Decided(decision)
+	}
+}
+
+// wait makes owners wait for room.
+func (s *served) wait() *waiting.List {
+	s.told.list, s.handler.Waits = waiting.NewList(), waiting.Waits
+	return s.told.list
+}
+
+// answers returns how many requests had each outcome.
+func (t *told) answers() map[outcomes.Outcome]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.answered)
+}
+
+// unobserved observes no ledger.
+type unobserved struct{}
+
+func (unobserved) Committed(string, int, time.Duration) {}
+func (unobserved) Ended(string, ledger.Ends)            {}
+func (unobserved) Conflicted(string)                    {}
+func (unobserved) Failed(string, error)                 {}
+func (unobserved) Impossible(string, error)             {}

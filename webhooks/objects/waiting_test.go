@@ -51,8 +51,7 @@ func TestWhoIsRememberedToWaitForRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			serve(t, test.quotas, func(t *testing.T, served *served) {
-				list := waiting.NewList()
-				served.handler.Waiting = list
+				list := served.wait()
 				served.handle(t.Context(), test.request)
 				var got []string
 				for _, record := range list.All() {
@@ -82,8 +81,7 @@ func TestWhoIsGrantedAnObjectWaitsNoLonger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			serve(t, test.quotas, func(t *testing.T, served *served) {
-				list := waiting.NewList()
-				served.handler.Waiting = list
+				list := served.wait()
 				list.Refused(now(), waiting.Refusal{
 					Owner: waiting.Owner{Kind: waiting.ReplicaSet, Namespace: "shop", Name: "web", UID: "uid-of-web"}, Quota: "team",
 				})

@@ -25,7 +25,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/metrics"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
-	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // Accounts by which HorizontalPodAutoscalers scale: their controller has one of its own, or that of all controllers. If
@@ -176,7 +176,7 @@ func answerOf(asked *subject, findings []finding) answer {
 			given.outcome = findings[i].outcome()
 		}
 	}
-	given.warnings = report.Warnings(unique(given.warnings), "quotas have something to say")
+	given.warnings = webhookconfig.Warnings(unique(given.warnings), "quotas have something to say")
 	if len(denials) > 0 {
 		given.outcome, given.denial = metrics.PreflightDenied, strings.Join(unique(denials), "\n")
 	}

@@ -23,7 +23,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
-	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 const why = "; see kubectl crq why deployment/search -n checkout"
@@ -427,7 +427,7 @@ func TestWarningsKeepToTheLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := finding{quota: test.quota, verdict: fitting.Verdict{Rows: test.rows}, room: fitting.Room{Wanted: 3, Fit: 1}}
 			got := found.words(asked)
-			if diff := cmp.Diff([]string{test.want}, got); diff != "" || len(got[0]) > report.MaxWarning {
+			if diff := cmp.Diff([]string{test.want}, got); diff != "" || len(got[0]) > webhookconfig.MaxWarning {
 				t.Errorf("%d bytes (-want,+got):\n%s", len(got[0]), diff)
 			}
 		})

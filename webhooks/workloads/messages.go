@@ -15,7 +15,7 @@ import (
 
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // All text that a person reads in an answer is built here. Nothing here names another namespace.
@@ -24,7 +24,7 @@ const ellipsis = " ..."
 
 // unjudged is said of a workload about which nothing is known.
 func unjudged(reason string) string {
-	return report.Printable(cut("not judged whether its pods fit into the quotas: "+reason, ""))
+	return webhookconfig.Printable(cut("not judged whether its pods fit into the quotas: "+reason, ""))
 }
 
 // words are the words of one finding: one warning for each refusal, or one.
@@ -33,7 +33,7 @@ func (f *finding) words(asked *subject) []string {
 	if refusals := f.verdict.Refusals; len(refusals) > 0 {
 		words := make([]string, 0, len(refusals))
 		for _, refusal := range refusals {
-			words = append(words, report.Printable(cut(f.refused(refusal), why)))
+			words = append(words, webhookconfig.Printable(cut(f.refused(refusal), why)))
 		}
 		return words
 	}
@@ -217,25 +217,25 @@ func listed(head string, names []string, tail string) string {
 		if rest := len(names) - count; rest > 0 {
 			text += fmt.Sprintf(" and %d more", rest)
 		}
-		if len(text)+len(tail) <= report.MaxWarning {
-			return report.Printable(text + tail)
+		if len(text)+len(tail) <= webhookconfig.MaxWarning {
+			return webhookconfig.Printable(text + tail)
 		}
 		if count == 1 {
-			return report.Printable(cut(text, tail))
+			return webhookconfig.Printable(cut(text, tail))
 		}
 	}
-	return report.Printable(cut(head, tail))
+	return webhookconfig.Printable(cut(head, tail))
 }
 
 // cut shortens a text to the length that the API server passes on. The tail is
 // left out first.
 func cut(text, tail string) string {
 	switch {
-	case len(text)+len(tail) <= report.MaxWarning:
+	case len(text)+len(tail) <= webhookconfig.MaxWarning:
 		return text + tail
-	case len(text) <= report.MaxWarning:
+	case len(text) <= webhookconfig.MaxWarning:
 		return text
 	default:
-		return strings.ToValidUTF8(text[:report.MaxWarning-len(ellipsis)], "") + ellipsis
+		return strings.ToValidUTF8(text[:webhookconfig.MaxWarning-len(ellipsis)], "") + ellipsis
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package objects
+package report
 
 import (
 	"fmt"
@@ -12,15 +12,16 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // told are the events that were recorded, each as its object and its reason.
@@ -51,103 +52,94 @@ func viewIn(namespace string) *quotav1.LocalResourceQuota {
 	return &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team", UID: "uid of view"}}
 }
 
-// telling runs Refusals that are told of by a handler.
-func telling(t *testing.T, served *served, reader client.Reader) *told {
+// clientWith returns a client of a cluster with these objects.
+func clientWith(tb testing.TB, objects ...client.Object) client.Client {
+	tb.Helper()
+	scheme := runtime.NewScheme()
+	if err := quotav1.AddToScheme(scheme); err != nil {
+		tb.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+func quotaOf(name string) *quotav1.ClusterResourceQuota {
+	return &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid of " + name)}}
+}
+
+// refuses tells running Refusals of a refusal by a quota, which is in the cluster with the views.
+func refuses(t *testing.T, test func(*Refusals, *told), views ...client.Object) {
 	t.Helper()
-	told := &told{}
-	served.handler.Refusals = NewRefusals(clock.RealClock{}, reader, reader, told)
-	go func() {
-		if err := served.handler.Refusals.Start(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}()
-	return told
+	synctest.Test(t, func(t *testing.T) {
+		recorded := &told{}
+		reader := clientWith(t, append(views, quotaOf("team"))...)
+		refusals := NewRefusals(clock.RealClock{}, reader, reader, recorded)
+		go func() {
+			if err := refusals.Start(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+		test(refusals, recorded)
+	})
 }
 
 func TestARefusalIsToldOnTheQuotaAndInTheNamespace(t *testing.T) {
 	for name, test := range map[string]struct {
-		hard    []string
-		change  func(*served)
-		unseen  bool
-		request *admissionv1.AdmissionRequest
-		want    []string
+		views []client.Object
+		want  []string
 	}{
-		"a request that doesn't fit": {
-			hard: []string{"pods", "0"}, request: creation(),
-			want: []string{"ClusterResourceQuota /team uid of team: QuotaExceeded", "LocalResourceQuota shop/team uid of view: QuotaExceeded"},
-		},
-		"a request that doesn't say enough": {
-			hard: []string{"limits.cpu", "1"}, request: creation(),
-			want: []string{"ClusterResourceQuota /team uid of team: RequestIncomplete", "LocalResourceQuota shop/team uid of view: RequestIncomplete"},
-		},
-		"a request whose quota isn't counted": {
-			hard: []string{"pods", "1"}, request: creation(), change: func(s *served) { s.store.forget("team") },
-			want: []string{"ClusterResourceQuota /team uid of team: UsageUnknown", "LocalResourceQuota shop/team uid of view: UsageUnknown"},
+		"both have a UID": {
+			views: []client.Object{viewIn("shop")},
+			want:  []string{"ClusterResourceQuota /team uid of team: QuotaExceeded", "LocalResourceQuota shop/team uid of view: QuotaExceeded"},
 		},
 		"a view that doesn't come is told of without its UID": {
-			hard: []string{"pods", "0"}, request: creation(), unseen: true,
 			want: []string{"ClusterResourceQuota /team uid of team: QuotaExceeded", "LocalResourceQuota shop/team : QuotaExceeded"},
 		},
-		"a dry run isn't told":                      {hard: []string{"pods", "0"}, request: dryRun(creation())},
-		"a granted request isn't told":              {hard: []string{"pods", "1"}, request: creation()},
-		"a request that can't be judged isn't told": {hard: []string{"pods", "1"}, request: in("nowhere", creation())},
 	} {
 		t.Run(name, func(t *testing.T) {
-			quota := quotaOf("team", test.hard...)
-			serve(t, quotas(quota), func(t *testing.T, served *served) {
-				if test.change != nil {
-					test.change(served)
-				}
-				cached := []client.Object{quota, viewIn("shop")}
-				if test.unseen {
-					cached = cached[:1]
-				}
-				told := telling(t, served, clientWith(t, cached...))
-				served.handle(t.Context(), test.request)
+			refuses(t, func(refusals *Refusals, told *told) {
+				refusals.Refused(refusal(quotav1.ReasonQuotaExceeded, exceeded))
 				if diff := cmp.Diff(test.want, told.drain()); diff != "" {
 					t.Errorf("told (-want,+got):\n%s", diff)
 				}
-			})
+			}, test.views...)
 		})
 	}
 }
 
 func TestABurstOfRefusalsIsToldOnce(t *testing.T) {
-	quota := quotaOf("team", "pods", "0")
-	serve(t, quotas(quota), func(t *testing.T, served *served) {
-		told := telling(t, served, clientWith(t, quota, viewIn("shop")))
+	refuses(t, func(refusals *Refusals, told *told) {
 		for range 500 {
-			served.handle(t.Context(), creation())
+			refusals.Refused(refusal(quotav1.ReasonQuotaExceeded, exceeded))
 		}
 		if got := told.drain(); len(got) != 2 {
 			t.Errorf("after 500 refusals: told %q, want one event on the quota and one on the view", got)
 		}
 		<-clock.RealClock{}.After(tellEvery)
-		served.handle(t.Context(), creation())
+		refusals.Refused(refusal(quotav1.ReasonQuotaExceeded, exceeded))
 		if got := told.drain(); len(got) != 2 {
 			t.Errorf("later: told %q, want both again", got)
 		}
-	})
+	}, viewIn("shop"))
 }
 
 // Nothing takes from the queue: a refusal goes on without it.
 func TestARefusalWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		quota, recorded := quotaOf("team", "pods", "0"), &told{}
+		quota, recorded := quotaOf("team"), &told{}
 		reader := clientWith(t, quota)
 		refusals := NewRefusals(clock.RealClock{}, reader, reader, recorded)
-		refusal := func(i int) report.Refusal {
-			return report.Refusal{Quota: "team", Namespace: fmt.Sprint(i), Reason: quotav1.ReasonQuotaExceeded}
+		refusal := func(i int) outcomes.Refusal {
+			return outcomes.Refusal{Quota: "team", Namespace: fmt.Sprint(i), Reason: quotav1.ReasonQuotaExceeded}
 		}
 		for i := range queued + 10 {
-			refusals.tell(refusal(i))
+			refusals.Refused(refusal(i))
 		}
 		go func() { _ = refusals.Start(t.Context()) }()
 		if got := recorded.drain(); len(got) != 2*queued {
 			t.Errorf("told %d, want %d", len(got), 2*queued)
 		}
-		refusals.tell(refusal(0))
-		refusals.tell(refusal(queued))
+		refusals.Refused(refusal(0))
+		refusals.Refused(refusal(queued))
 		if got := recorded.drain(); len(got) != 2 {
 			t.Errorf("told %q, want what found no room before, and nothing twice", got)
 		}
@@ -157,16 +149,16 @@ func TestARefusalWaitsForNothing(t *testing.T) {
 // A storm of refusals by quotas whose views don't come, or that are gone, is no other's.
 func TestARefusalIsToldWithinTwoSecondsWhateverOtherQuotasDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calm, busy, recorded := quotaOf("team", "pods", "0"), quotaOf("busy", "pods", "0"), &told{}
+		calm, busy, recorded := quotaOf("team"), quotaOf("busy"), &told{}
 		reader := clientWith(t, calm, busy, viewIn("shop"))
 		refusals := NewRefusals(clock.RealClock{}, reader, reader, recorded)
 		go func() { _ = refusals.Start(t.Context()) }()
 		for i := range 100 {
 			for _, quota := range []string{"busy", "gone"} {
-				refusals.tell(report.Refusal{Quota: quota, Namespace: fmt.Sprint(i), Reason: quotav1.ReasonQuotaExceeded})
+				refusals.Refused(outcomes.Refusal{Quota: quota, Namespace: fmt.Sprint(i), Reason: quotav1.ReasonQuotaExceeded})
 			}
 		}
-		refusals.tell(report.Refusal{Quota: "team", Namespace: "shop", Reason: quotav1.ReasonQuotaExceeded})
+		refusals.Refused(outcomes.Refusal{Quota: "team", Namespace: "shop", Reason: quotav1.ReasonQuotaExceeded})
 		synctest.Wait()
 		recorded.mu.Lock()
 		atOnce := slices.Clone(recorded.events)
@@ -186,10 +178,10 @@ func TestARefusalIsToldWithinTwoSecondsWhateverOtherQuotasDo(t *testing.T) {
 func BenchmarkARefusalThatIsNotTold(b *testing.B) {
 	reader := clientWith(b)
 	refusals := NewRefusals(clock.RealClock{}, reader, reader, &told{})
-	refusal := report.Refusal{Quota: "team", Namespace: "shop", Reason: quotav1.ReasonQuotaExceeded, Resource: "pods"}
-	refusals.tell(refusal)
+	refusal := outcomes.Refusal{Quota: "team", Namespace: "shop", Reason: quotav1.ReasonQuotaExceeded, Resources: []corev1.ResourceName{"pods"}}
+	refusals.Refused(refusal)
 	b.ReportAllocs()
 	for b.Loop() {
-		refusals.tell(refusal)
+		refusals.Refused(refusal)
 	}
 }

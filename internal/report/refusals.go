@@ -1,7 +1,7 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package objects
+package report
 
 import (
 	"context"
@@ -9,19 +9,13 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	kubeadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -51,25 +45,25 @@ type Refusals struct {
 	// cache has quotas, and live asks the API server.
 	cache, live client.Reader
 	looks       *semaphore.Weighted
-	recorder    report.Recorder
+	recorder    Recorder
 	// begun has the quotas whose queue has begun.
 	begun chan string
 
 	// mu guards the fields below.
 	mu     sync.Mutex
-	recent *report.Recent[report.Topic]
+	recent *Recent[topic]
 	// Invariant: each quota in it is in begun, or being told of.
 	// quota name -> the refusals that wait to be told
-	queues map[string][]report.Refusal
+	queues map[string][]outcomes.Refusal
 }
 
 // NewRefusals makes Refusals. The cache has quotas. Views are read live, because only the
 // leader watches them, of which there may be many that change all the time.
-func NewRefusals(clock clock.Clock, cache, live client.Reader, recorder report.Recorder) *Refusals {
+func NewRefusals(clock clock.Clock, cache, live client.Reader, recorder Recorder) *Refusals {
 	return &Refusals{
 		clock: clock, cache: cache, live: live, looks: semaphore.NewWeighted(liveAtOnce), recorder: recorder,
-		begun: make(chan string, quotasQueued), recent: report.NewRecent[report.Topic](tellEvery, tellMost),
-		queues: map[string][]report.Refusal{},
+		begun: make(chan string, quotasQueued), recent: NewRecent[topic](tellEvery, tellMost),
+		queues: map[string][]outcomes.Refusal{},
 	}
 }
 
@@ -104,18 +98,18 @@ func (r *Refusals) work(ctx context.Context, quota string) {
 			r.drop(quota)
 			return
 		}
-		report.Refused(uid, refusal).Record(r.recorder)
+		refused(uid, refusal).Record(r.recorder)
 		views.Go(func() { r.recordInView(ctx, refusal) })
 	}
 }
 
-func (r *Refusals) next(quota string) (next report.Refusal, more bool) {
+func (r *Refusals) next(quota string) (next outcomes.Refusal, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	queue := r.queues[quota]
 	if len(queue) == 0 {
 		delete(r.queues, quota)
-		return report.Refusal{}, false
+		return outcomes.Refusal{}, false
 	}
 	r.queues[quota] = queue[1:]
 	return queue[0], true
@@ -127,13 +121,13 @@ func (r *Refusals) drop(quota string) {
 	delete(r.queues, quota)
 }
 
-// tell lets a refusal be told, unless this replica told the same within the last 15 minutes
+// Refused lets a refusal be told, unless this replica told the same within the last 15 minutes
 // (tellEvery), and waits for nothing. A refusal that finds no room in the queue is told with the next of its kind.
-func (r *Refusals) tell(refusal report.Refusal) {
-	now := r.clock.Now()
+func (r *Refusals) Refused(refusal outcomes.Refusal) {
+	now, topic := r.clock.Now(), topicOf(&refusal)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.recent.Due(refusal.Topic(), now) {
+	if !r.recent.Due(topic, now) {
 		return
 	}
 	queue, under := r.queues[refusal.Quota]
@@ -148,12 +142,12 @@ func (r *Refusals) tell(refusal report.Refusal) {
 		}
 	}
 	r.queues[refusal.Quota] = append(queue, refusal)
-	r.recent.Told(refusal.Topic(), now)
+	r.recent.Told(topic, now)
 }
 
-func (r *Refusals) recordInView(ctx context.Context, refusal report.Refusal) {
+func (r *Refusals) recordInView(ctx context.Context, refusal outcomes.Refusal) {
 	view := r.find(ctx, livePoll, func(ctx context.Context) types.UID { return r.view(ctx, refusal.Namespace, refusal.Quota) })
-	report.RefusedInView(view, refusal).Record(r.recorder)
+	refusedInView(view, refusal).Record(r.recorder)
 }
 
 // find returns the UID of an object, without which kubectl describe doesn't show its events. An
@@ -199,52 +193,4 @@ func (r *Refusals) view(ctx context.Context, namespace, quota string) types.UID 
 		}
 	}
 	return ""
-}
-
-// tellOf reports the refusal of a request by events, unless no quota refuses it or it is a dry run.
-func (h *Handler) tellOf(
-	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, refusal report.Refusal, message string,
-) {
-	if refusal.Quota == "" || attributes.IsDryRun() {
-		return
-	}
-	refusal.Namespace, refusal.Kind, refusal.Name, refusal.Message = request.Namespace, request.Resource.Resource, request.Name, message
-	// A name that the API server made up stands only in the object.
-	if object, err := meta.Accessor(attributes.GetObject()); err == nil && refusal.Name == "" {
-		refusal.Name = object.GetName()
-	}
-	h.Refusals.tell(refusal)
-}
-
-// refusalOf returns the quota that refuses, its reason and the resource; no quota for a request that is granted.
-func refusalOf(decision ledger.Decision) report.Refusal {
-	switch decision := decision.(type) {
-	case ledger.Denied:
-		return report.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonQuotaExceeded, Resource: first(decision.Requested)}
-	case ledger.Withheld:
-		return report.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonTooMuchInDoubt, Resource: first(decision.Requested)}
-	case ledger.Undecided:
-		refusal := report.Refusal{Quota: decision.Quota, Reason: quotav1.ReasonUsageUnknown}
-		if len(decision.Resources) > 0 {
-			refusal.Resource = decision.Resources[0]
-		}
-		return refusal
-	default:
-		return report.Refusal{}
-	}
-}
-
-func incomplete(refusal *evaluation.Refusal) report.Refusal {
-	return report.Refusal{Quota: refusal.Quota, Reason: quotav1.ReasonRequestIncomplete}
-}
-
-// first returns the first name in alphabetical order.
-func first(list corev1.ResourceList) corev1.ResourceName {
-	var first corev1.ResourceName
-	for name := range list {
-		if first == "" || name < first {
-			first = name
-		}
-	}
-	return first
 }
