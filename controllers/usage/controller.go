@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -49,6 +50,8 @@ const (
 	// reconcilesAtOnce bounds the quotas that are defined, or looked after, at the same
 	// time.
 	reconcilesAtOnce = 50
+	// retryWithin is the longest pause before a reconcile that failed is tried again.
+	retryWithin = 5 * time.Second
 )
 
 // Parts are the dependencies of a Controller.
@@ -100,7 +103,11 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		For(&quotav1.ClusterResourceQuota{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isChange})).
 		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(c.redefined)).
 		WatchesRawSource(c.Changed).
-		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: reconcilesAtOnce,
+			// What fails is tried again in seconds, however often it failed before: nothing else may ask for it.
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](10*time.Millisecond, retryWithin),
+		}).
 		Complete(c)
 }
 

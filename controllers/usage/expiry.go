@@ -48,10 +48,10 @@ func (c *Controller) expire(ctx context.Context, quota string, known sighted) (t
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		failed = errors.Join(failed, c.Group.Edit(ctx, quota, func(draft *ledger.Draft) {
-			draft.DropAll(dropped, hard, c.MaxDoubtful, known.now.Add(suspectFor).Truncate(time.Second))
-			for _, suspect := range cleared {
+			for _, suspect := range cleared { // first: the namespace may become one again
 				draft.Acquit(suspect)
 			}
+			draft.DropAll(dropped, hard, c.MaxDoubtful, known.now.Add(suspectFor).Truncate(time.Second))
 			if vain {
 				draft.RemoveFence(known.State.Fence, stored)
 			}
@@ -68,7 +68,7 @@ func enforced(quota evaluation.Quota) corev1.ResourceList {
 	return quota.Spec.Hard
 }
 
-// lookEach returns the reservations of which a look doesn't find the object. A look that fails
+// lookEach returns the keys of the reservations of which a look doesn't find the object. A look that fails
 // says nothing of the others. If one isn't answered in time, no other of its resource begins.
 func lookEach(reservations []ledger.Reservation, finds func(ledger.Reservation) (bool, error)) ([]ledger.Key, error) {
 	var looks errgroup.Group

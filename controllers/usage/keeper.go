@@ -133,7 +133,7 @@ func (k *keeper) lockedWatchIn(version string) []string {
 		func(err error) { w.tell(k.report(begun, err)) })
 	w.running.Go(func() { reflector.RunWithContext(ctx) })
 	if k.problem == nil || k.problem.Reason == quotav1.ReasonNotWatchable {
-		return nil // a first list is going to tell
+		return nil // the first list tells the machines
 	}
 	k.problem = nil
 	return w.lockedWanting(k.resource)

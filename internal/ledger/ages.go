@@ -17,7 +17,7 @@ import (
 // wrong.
 
 // Life identifies a reservation, an escrow until it is renewed, a suspicion, a fence until the next edit, or the seal of
-// one ledger. A request may be charged again, but its time runs from when it was first.
+// one ledger. A request that is charged again is in the same life, because its time runs from when it began.
 type Life struct {
 	of  lifeOf
 	uid types.UID

@@ -141,7 +141,7 @@ func TestSettleEscrow(t *testing.T) {
 		"one source is behind":        {upTo: versions{namespaceResource: 9, pods: 11, claims: 13}, newest: newest, want: list("pods", "2")},
 		"nothing is counted since":    {upTo: versions{namespaceResource: 9, pods: 10, claims: 10}, newest: newest, want: held.Amounts},
 		"the count is behind":         {upTo: versions{namespaceResource: 4, pods: 20, claims: 20}, newest: newest, want: held.Amounts},
-		"a source can't be listed":    {upTo: versions{namespaceResource: 9, pods: 20, claims: 20}, newest: versions{pods: 12}, unlisted: claims, want: list("claims", "1")},
+		"a source can't be listed":    {upTo: versions{namespaceResource: 9, pods: 20, claims: 20}, newest: newest, unlisted: claims, want: list("claims", "1")},
 		"a source was not looked for": {upTo: versions{namespaceResource: 9, pods: 20, claims: 20}, newest: versions{pods: 12}, want: list("claims", "1")},
 		"it was taken anew": {
 			upTo: versions{namespaceResource: 9, pods: 12, claims: 13}, newest: newest, want: held.Amounts,
@@ -153,8 +153,10 @@ func TestSettleEscrow(t *testing.T) {
 			if test.change != nil {
 				test.change(&stored)
 			}
-			draft := Edit(state.holding(stored))
-			draft.SettleEscrow(held, count(list("pods", "3", "claims", "0"), test.upTo), Newest{Versions: test.newest, Unlisted: sets.New(test.unlisted)})
+			state := state.holding(stored)
+			state.Unlisted = sets.New(test.unlisted)
+			draft := Edit(state)
+			draft.SettleEscrow(held, count(list("pods", "3", "claims", "0"), test.upTo), Newest{Versions: test.newest})
 			if got := draft.State().Indexed().index.escrowed; !quota.Equals(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}

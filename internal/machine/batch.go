@@ -119,7 +119,7 @@ func (m *Machine) beginBatch(s situation) {
 // goOn takes the batch as far as it goes without a reply:
 //
 //  1. read the ledger live, unless the known ledger may be used;
-//  2. ask for the count, if it must be settled;
+//  2. ask for the count, if it must be settled, unless it was weighed;
 //  3. judge all in order; if any is refused for good on a state that may be old,
 //     go back to 1;
 //  4. write, if there is anything to write;

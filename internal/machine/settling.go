@@ -13,7 +13,7 @@ import (
 type settling struct {
 	// at is when a settle is weighed next: the count or the ledger has changed since the last time. Zero for never.
 	at time.Time
-	// last is when the count was last asked for.
+	// last is when the count was last asked for, or settled as it was weighed.
 	last time.Time
 	// freed: an object went since the count was asked for. An object that was stored without a request may take its
 	// place, and leave the sums equal. That must be in the ledger before a new leader, which may not have seen it,
@@ -172,5 +172,5 @@ func (s *settling) classify(weight ledger.Weight, freed bool) {
 	}
 }
 
-// begin notes that a count is asked for, of which nothing is known to be missing.
+// begin notes that a count is asked for, or settled as it was weighed. Nothing is known to be missing in it.
 func (s *settling) begin(now time.Time) { *s = settling{last: now, untaken: s.untaken} }

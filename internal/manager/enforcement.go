@@ -85,6 +85,10 @@ func (o *operator) clientOptions() client.Options {
 func (o *operator) countObjects(ctx context.Context) error {
 	o.count = counting.New(o.evaluators, o.counted, func(quotas []string) { o.group.Counted(quotas, true) })
 	o.group.Follow(usage.NewCounter(o.count))
+	o.group.OnTrouble(func(quota string) {
+		o.ledgers.fire([]string{quota}) // a ledger that takes no count may be of another history: see usage.Recovery
+		o.statuses.fire([]string{quota})
+	})
 	o.count.OnUnmatched(func(quota string, resource schema.GroupResource, err error) {
 		log.FromContext(ctx).Error(err, "Objects can't be matched with the scopes of a quota. They count in full",
 			"quota", quota, "resource", resource.String())

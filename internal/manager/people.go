@@ -68,7 +68,6 @@ func (o *operator) show(quotas []string) {
 // status adds the controllers of the status and the views, which people read, and makes each scrape read the figures of
 // every quota.
 func (o *operator) status(context.Context) error {
-	o.group.OnTrouble(func(quota string) { o.statuses.fire([]string{quota}) })
 	parts := status.Parts{
 		Clock: o.clock, Client: o.manager.GetClient(),
 		Ledgers:    status.Ledgers{Live: o.manager.GetAPIReader(), Intact: ledgerstore.Intact, Size: ledgerstore.Size},
