@@ -34,6 +34,11 @@ func TestConvert(t *testing.T) {
 	write(t, filepath.Join(broken, "list.yaml"), "plain")
 	write(t, filepath.Join(directory, "below", "c.yml"), strings.ReplaceAll(plainQuota, "NAME", "third"))
 
+	linked := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(directory, linked); err != nil {
+		t.Fatal(err)
+	}
+
 	for name, story := range map[string]struct {
 		args           string
 		in             string
@@ -48,7 +53,8 @@ func TestConvert(t *testing.T) {
 		"a directory": {args: "-f " + directory, stdout: []string{
 			"# Pod (" + directory + "/a.json)\n# skipped: ", "name: second", "\n# skipped: " + directory + ": not read, ", ": below/, notes.txt: ",
 		}},
-		"and those below it": {args: "-R -f " + directory, stdout: []string{"name: second", "---\n", "name: third"}},
+		"a link to a directory": {args: "-f " + linked, stdout: []string{"# Pod (" + linked + "/a.json)\n", "name: second", ": below/, notes.txt: "}},
+		"and those below it":    {args: "-R -f " + directory, stdout: []string{"name: second", "---\n", "name: third"}},
 		"the same twice": {
 			args: "-f " + directory + " -f " + directory, status: 1,
 			stdout: []string{"# not converted: second: "}, stderr: []string{"error: 1 could not be converted"},

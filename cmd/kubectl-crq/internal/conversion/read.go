@@ -37,7 +37,7 @@ func Read(file string, content []byte) []Object {
 			origin = fmt.Sprintf("%s, document %d", file, i+1)
 		}
 		content, err := parse(document)
-		if err != nil {
+		if err != nil || inComments.Match(document) {
 			unread := NoObject(Refused, origin, unreadable(string(document), err))
 			unread.text = string(document)
 			objects = append(objects, unread)
@@ -100,7 +100,7 @@ func parse(document []byte) (any, error) {
 			return nil, fmt.Errorf("parsing YAML: %w", err)
 		}
 		if !isWhole(document) {
-			return nil, errors.New("it goes on after its end: begin each object with a line of three dashes")
+			return nil, errors.New(goesOn)
 		}
 	}
 	var content any
@@ -131,9 +131,13 @@ func flatten(objects []Object, origin string, content any) []Object {
 		return objects
 	case map[string]any:
 		kind := text(content, "kind")
-		items, listed := content["items"].([]any)
-		if !listed || !strings.HasSuffix(kind, "List") {
+		given, has := content["items"]
+		if !has || !strings.HasSuffix(kind, "List") {
 			return append(objects, newObject(origin, content))
+		}
+		items, listed := given.([]any)
+		if !listed && given != nil {
+			return append(objects, NoObject(Refused, origin, noList))
 		}
 		for _, item := range items {
 			if fields, isObject := item.(map[string]any); isObject && text(fields, "kind") == "" && kind != "List" {
