@@ -49,6 +49,8 @@ The exit status is 0 if everything fits, 1 if not, and 2 if it can't be told.`
   kubectl crq fit -f agent.yaml -n shop --nodes 12`
 
 	notInstalledNote = "Shared quotas aren't installed in this cluster: only ResourceQuotas were looked at."
+	unviewedNote     = "It isn't known whether a ClusterResourceQuota covers namespace %s: there is no LocalResourceQuota in it, which may " +
+		"not have been written yet, and you may not read the namespace and the ClusterResourceQuotas."
 
 	// fitTimeout bounds all that is read from the cluster for one answer.
 	fitTimeout = 2 * time.Minute
@@ -124,10 +126,12 @@ func (f *fit) validate() error {
 // question is all that was read.
 type question struct {
 	namespaces []string
-	demands    []fitting.Demand
-	limits     []fitting.Limit
-	rules      *fitting.Rules
-	notes      []string
+	// unviewed are the namespaces for which it isn't known whether a shared quota covers them.
+	unviewed []string
+	demands  []fitting.Demand
+	limits   []fitting.Limit
+	rules    *fitting.Rules
+	notes    []string
 }
 
 func (f *fit) ask(ctx context.Context, cluster client.Client, objects []reading.Object) (question, error) {
@@ -156,9 +160,7 @@ func (f *fit) ask(ctx context.Context, cluster client.Client, objects []reading.
 		return question{}, err
 	}
 	asked.rules = fitting.NewRules(types, surroundings)
-	if limits.NotInstalled {
-		asked.notes = append(asked.notes, notInstalledNote)
-	}
+	asked.unviewed, asked.notes = limits.Unviewed, append(asked.notes, limitNotes(&limits)...)
 	asked.notes = append(asked.notes, unreadNotes(unread, asked)...)
 	return asked, nil
 }
@@ -233,7 +235,7 @@ func (f *fit) answer(asked question) error {
 func resultOf(asked question, verdict fitting.Verdict) *render.Fit {
 	result := &render.Fit{
 		Result: string(verdict.Outcome()), Namespaces: append([]string{}, asked.namespaces...),
-		Quotas: []render.FitRow{}, Refusals: []render.FitRefusal{}, Counted: []render.FitCounted{},
+		Unviewed: asked.unviewed, Quotas: []render.FitRow{}, Refusals: []render.FitRefusal{}, Counted: []render.FitCounted{},
 		Notes: append([]string{}, asked.notes...),
 	}
 	for _, row := range verdict.Rows {
@@ -304,6 +306,18 @@ const (
 	noStorage     = "You may not read StorageClasses: claims that name none are taken to have none, and a quota here goes by that."
 	noRuntimes    = "You may not read RuntimeClasses: the overhead of pods that name one isn't counted."
 )
+
+// limitNotes say which limits aren't known.
+func limitNotes(limits *reading.Limits) []string {
+	var notes []string
+	if limits.NotInstalled {
+		notes = append(notes, notInstalledNote)
+	}
+	if len(limits.Unviewed) > 0 {
+		notes = append(notes, fmt.Sprintf(unviewedNote, strings.Join(limits.Unviewed, ", ")))
+	}
+	return notes
+}
 
 // unreadNotes name the objects that the user may not read, if they matter.
 func unreadNotes(unread reading.Unread, asked question) []string {

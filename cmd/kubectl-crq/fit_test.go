@@ -59,10 +59,11 @@ func TestFitText(t *testing.T) {
 		{Kind: "CronJob", Namespace: "shop", Name: "nightly", Items: []fitting.Item{item(pod, 3, fitting.AtEachRun)}},
 	}
 	for name, test := range map[string]struct {
-		verdict fitting.Verdict
-		notes   []string
-		wide    bool
-		want    string
+		verdict  fitting.Verdict
+		unviewed []string
+		notes    []string
+		wide     bool
+		want     string
 	}{
 		"it fits": {
 			verdict: fitting.Verdict{Rows: []fitting.Row{row(team, "pods", "5", "5", "5", "7"), row(own, "requests.cpu", "500m", "500m", "500m", "1")}},
@@ -71,6 +72,15 @@ func TestFitText(t *testing.T) {
 QUOTA       NAMESPACE        RESOURCE       REQUESTED   AVAILABLE   SHORTFALL
 crq/team    shop,shop-test   pods           5           7           -
 quota/own   shop             requests.cpu   500m        1           -
+`,
+		},
+		"a quota may be unknown": {
+			unviewed: []string{"shop"},
+			verdict:  fitting.Verdict{Rows: []fitting.Row{row(own, "requests.cpu", "500m", "500m", "500m", "1")}},
+			want: `It fits into the quotas that are known.
+
+QUOTA       NAMESPACE   RESOURCE       REQUESTED   AVAILABLE   SHORTFALL
+quota/own   shop        requests.cpu   500m        1           -
 `,
 		},
 		"nothing limits it": {want: "It fits: no quota limits what these manifests make.\n"},
@@ -117,7 +127,7 @@ CronJob shop/nightly   Pod     3       at each run
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := question{namespaces: []string{"shop"}, demands: demands, notes: test.notes}
+			asked := question{namespaces: []string{"shop"}, unviewed: test.unviewed, demands: demands, notes: test.notes}
 			got := render.FitText(resultOf(asked, test.verdict), test.wide, render.Style{})
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)

@@ -96,7 +96,7 @@ func reclaim(ctx context.Context, env *environment, flags *reclaimFlags) error {
 	}
 	inventory, err := reading.NewReader(cluster, fitting.NewTypes()).Inventory(ctx, namespace)
 	if missing := (*reading.MissingNamespaceError)(nil); errors.As(err, &missing) {
-		return fmt.Errorf("namespace %s doesn't exist", missing.Namespace)
+		return fmt.Errorf("namespace %s doesn't exist: kubectl get namespaces lists all", missing.Namespace)
 	}
 	if err != nil {
 		return err
@@ -118,7 +118,8 @@ func reclaim(ctx context.Context, env *environment, flags *reclaimFlags) error {
 // isUnlimited reports whether there is no quota, also none that the user may not read.
 func isUnlimited(inventory *reading.Inventory) bool {
 	isQuota := func(resource string) bool { return resource == viewResource || resource == "resourcequotas" }
-	return len(inventory.Limits.Views)+len(inventory.Limits.Quotas) == 0 && !slices.ContainsFunc(inventory.Forbidden, isQuota)
+	limits := inventory.Limits
+	return len(limits.Views)+len(limits.Quotas)+len(limits.Unviewed) == 0 && !slices.ContainsFunc(inventory.Forbidden, isQuota)
 }
 
 // reclaimNotes name the objects that aren't looked for.
@@ -128,10 +129,7 @@ func reclaimNotes(inventory *reading.Inventory) []string {
 		unread := strings.Join(inventory.Forbidden, ", ")
 		notes = append(notes, fmt.Sprintf("You may not read %s: what depends on that isn't looked for.", unread))
 	}
-	if inventory.Limits.NotInstalled {
-		notes = append(notes, notInstalledNote)
-	}
-	return notes
+	return append(notes, limitNotes(&inventory.Limits)...)
 }
 
 // finder finds the objects in one namespace that hold quota and do nothing.

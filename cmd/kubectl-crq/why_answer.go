@@ -143,10 +143,7 @@ func (d *diagnosis) allNotes() []string {
 			notes = append(notes, note)
 		}
 	}
-	if d.Limits.NotInstalled {
-		notes = append(notes, notInstalledNote)
-	}
-	return notes
+	return append(notes, limitNotes(&d.Limits)...)
 }
 
 // row compares the need of a resource with its rest.

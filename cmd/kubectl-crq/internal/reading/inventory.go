@@ -38,7 +38,7 @@ type Inventory struct {
 }
 
 // Inventory reads a namespace in one round of calls; all namespaces if it is empty. The error is a
-// *MissingNamespaceError if there is no quota because the namespace doesn't exist.
+// *MissingNamespaceError if the namespace doesn't exist.
 func (r *Reader) Inventory(ctx context.Context, namespace string) (*Inventory, error) {
 	in := client.InNamespace(namespace)
 	found := &Inventory{}
@@ -64,10 +64,10 @@ func (r *Reader) Inventory(ctx context.Context, namespace string) (*Inventory, e
 	if slices.Contains(found.Forbidden, "localresourcequotas") && slices.Contains(found.Forbidden, "resourcequotas") {
 		return nil, fmt.Errorf("you may not read any quota %s", placeText(namespace))
 	}
-	if namespace == "" || len(found.Limits.Views)+len(found.Limits.Quotas) > 0 {
+	if namespace == "" {
 		return found, nil
 	}
-	return found, r.exists(ctx, namespace)
+	return found, r.complete(ctx, &found.Limits, []string{namespace})
 }
 
 func placeText(namespace string) string {

@@ -17,9 +17,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
@@ -47,6 +49,9 @@ type Limits struct {
 	Quotas []corev1.ResourceQuota
 	// NotInstalled: the cluster doesn't serve local views.
 	NotInstalled bool
+	// Unviewed are the namespaces without a view for which the user may not read whether a quota covers them: its view may
+	// not have been written yet.
+	Unviewed []string
 }
 
 // Limits reads the quotas of the namespaces. The error is a
@@ -54,9 +59,6 @@ type Limits struct {
 func (r *Reader) Limits(ctx context.Context, namespaces []string) (Limits, error) {
 	limits := Limits{}
 	for _, namespace := range namespaces {
-		if err := r.exists(ctx, namespace); err != nil {
-			return Limits{}, err
-		}
 		views := &quotav1.LocalResourceQuotaList{}
 		err := r.client.List(ctx, views, client.InNamespace(namespace))
 		if limits.NotInstalled = isNotServed(err); err != nil && !limits.NotInstalled {
@@ -69,19 +71,69 @@ func (r *Reader) Limits(ctx context.Context, namespaces []string) (Limits, error
 		limits.Views = append(limits.Views, views.Items...)
 		limits.Quotas = append(limits.Quotas, quotas.Items...)
 	}
+	if err := r.complete(ctx, &limits, namespaces); err != nil {
+		return Limits{}, err
+	}
 	return limits, nil
 }
 
-// exists leaves it open if namespaces can't be read.
-func (r *Reader) exists(ctx context.Context, namespace string) error {
-	err := r.client.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return &MissingNamespaceError{Namespace: namespace}
-	case err == nil || apierrors.IsForbidden(err):
-		return nil
+// complete adds a view without usage for each quota that covers a namespace and has no view there yet. It leaves it open
+// if the user may not read namespaces or quotas. The error is a *MissingNamespaceError if a namespace doesn't exist.
+func (r *Reader) complete(ctx context.Context, limits *Limits, namespaces []string) error {
+	found, quotas := make([]*corev1.Namespace, len(namespaces)), &quotav1.ClusterResourceQuotaList{}
+	round := r.newRound()
+	list(round, "clusterresourcequotas", quotas, kept)
+	for i, name := range namespaces {
+		round.call(func(ctx context.Context) error {
+			namespace := &corev1.Namespace{}
+			switch err := r.client.Get(ctx, client.ObjectKey{Name: name}, namespace); {
+			case apierrors.IsNotFound(err):
+				return &MissingNamespaceError{Namespace: name}
+			case err == nil:
+				found[i] = namespace
+			case !apierrors.IsForbidden(err):
+				return fmt.Errorf("reading namespace %s: %w", name, err)
+			}
+			return nil
+		})
 	}
-	return fmt.Errorf("reading namespace %s: %w", namespace, err)
+	if err := round.wait(ctx); err != nil {
+		return err
+	}
+	for i, namespace := range found {
+		isKnown := namespace != nil && len(round.refused) == 0
+		if isKnown {
+			limits.addUncounted(namespace, quotas.Items)
+		} else if !limits.hasView(namespaces[i], "") && !limits.NotInstalled {
+			limits.Unviewed = append(limits.Unviewed, namespaces[i])
+		}
+	}
+	return nil
+}
+
+// addUncounted adds a view without usage for each quota that covers the namespace and has none there.
+func (l *Limits) addUncounted(namespace *corev1.Namespace, quotas []quotav1.ClusterResourceQuota) {
+	for i := range quotas {
+		quota := &quotas[i]
+		selector, err := definition.CompileSelector(quota.Spec.Selector)
+		if err != nil || !selector.Matches(namespace.Labels, namespace.Annotations) || l.hasView(namespace.Name, quota.Name) {
+			continue
+		}
+		view := quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: quota.Name}}
+		spec := &quota.Spec
+		view.Status.Total.Hard, view.Status.Scopes, view.Status.ScopeSelector = spec.Quota.Hard, spec.Quota.Scopes, spec.Quota.ScopeSelector
+		if spec.Enforcement.Mode != quotav1.EnforcementDeny {
+			view.Status.Mode = spec.Enforcement.Mode
+		}
+		l.Views = append(l.Views, view)
+	}
+}
+
+// hasView reports whether the namespace has a view of the quota, or of any if it is empty.
+func (l *Limits) hasView(namespace, quota string) bool {
+	return slices.ContainsFunc(l.Views, func(view quotav1.LocalResourceQuota) bool {
+		return view.Namespace == namespace && (quota == "" || view.Name == quota)
+	})
 }
 
 // Unread names the objects that the reader was not allowed to read.

@@ -157,13 +157,22 @@ func TestLimits(t *testing.T) {
 	view := &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "team"}}
 	native := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}}
 	other := &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "team"}}
+	covering := builders.Quota("new").Label("team", "a").Hard("pods", "3").Obj()
+	covering.Spec.Enforcement.Mode = quotav1.EnforcementWarn
+	labelled := builders.Namespace("shop").Label("team", "a").Obj()
 	for name, test := range map[string]struct {
 		refused       map[string]error
 		objects       []client.Object
 		views, quotas int
 		notInstalled  bool
+		unviewed      int
 		err           string
 	}{
+		"a quota that has no view yet":            {objects: []client.Object{labelled, view, covering}, views: 2},
+		"a quota that covers another namespace":   {objects: []client.Object{namespace, covering}},
+		"a user that may not read quotas":         {refused: map[string]error{"ClusterResourceQuotaList": forbidden}, objects: []client.Object{labelled, native, covering}, quotas: 1, unviewed: 1},
+		"a user that may read neither":            {refused: map[string]error{"ClusterResourceQuotaList": forbidden, "Namespace": forbidden}, unviewed: 1},
+		"a user that may read a view alone":       {refused: map[string]error{"ClusterResourceQuotaList": forbidden, "Namespace": forbidden}, objects: []client.Object{view}, views: 1},
 		"both kinds":                              {objects: []client.Object{namespace, view, native, other}, views: 1, quotas: 1},
 		"a user that may not read the namespace":  {refused: map[string]error{"Namespace": forbidden}, objects: []client.Object{view}, views: 1},
 		"shared quotas aren't there":              {refused: map[string]error{"LocalResourceQuotaList": &meta.NoKindMatchError{}}, objects: []client.Object{namespace, native}, quotas: 1, notInstalled: true},
@@ -177,7 +186,8 @@ func TestLimits(t *testing.T) {
 			if err != nil {
 				text = err.Error()
 			}
-			if text != test.err || len(got.Views) != test.views || len(got.Quotas) != test.quotas || got.NotInstalled != test.notInstalled {
+			if text != test.err || len(got.Views) != test.views || len(got.Quotas) != test.quotas || got.NotInstalled != test.notInstalled ||
+				len(got.Unviewed) != test.unviewed {
 				t.Errorf("got %+v, error %q", got, text)
 			}
 		})
@@ -286,7 +296,7 @@ func TestAnInventoryOfOneNamespaceTellsAMissingOneFromOneWithoutQuotas(t *testin
 	}{
 		"it doesn't exist":                 {missing: true},
 		"it has no quota":                  {objects: []client.Object{there}},
-		"it has one":                       {objects: []client.Object{builders.ResourceQuota("shop", "own")}},
+		"it has one":                       {objects: []client.Object{there, builders.ResourceQuota("shop", "own")}},
 		"the user may not read namespaces": {refused: map[string]error{"Namespace": forbidden}},
 		"other namespaces have quota":      {objects: []client.Object{builders.ResourceQuota("other", "own")}, missing: true},
 	} {

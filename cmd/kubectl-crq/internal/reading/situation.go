@@ -152,7 +152,7 @@ func (r *Reader) readNamespace(ctx context.Context, found *Situation) error {
 	if !missing {
 		found.Chain = []client.Object{object}
 	}
-	return nil
+	return r.complete(ctx, &found.Limits, []string{found.Namespace})
 }
 
 // telling selects the events that may be about refusals. A busy namespace has many more of schedulers and kubelets.

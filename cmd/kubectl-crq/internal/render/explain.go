@@ -54,7 +54,11 @@ func Explain(of Explanation, style Style) string {
 	} else {
 		fmt.Fprintf(&text, "%s    %s\n", style.paint(bold, "Labels:"), labelsText(of.Labels))
 	}
-	if len(of.Coverages) == 0 {
+	switch {
+	case len(of.Coverages) > 0:
+	case of.FromViews:
+		text.WriteString("\nIt has none: no ClusterResourceQuota covers it, or one whose view hasn't been written yet.\n")
+	default:
 		text.WriteString("\nNo ClusterResourceQuota covers it: none limits what it creates.\n")
 	}
 	for _, coverage := range of.Coverages {

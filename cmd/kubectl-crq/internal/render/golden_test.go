@@ -173,6 +173,7 @@ func TestExplain(t *testing.T) {
 	t.Run("only the local views can be read", func(t *testing.T) {
 		of := Explanation{Namespace: "shop", FromViews: true, Coverages: []Coverage{{Quota: "payments", Figures: OfQuota(payments())}}}
 		wantGolden(t, "explain-views", Explain(of, Style{}))
+		wantGolden(t, "explain-unviewed", Explain(Explanation{Namespace: "shop", FromViews: true}, Style{}))
 	})
 }
 

@@ -113,8 +113,10 @@ func namespaceText(of *ReclaimNamespace, style Style) string {
 		count = "1 finding"
 	}
 	var text strings.Builder
-	title := fmt.Sprintf("%s %s: %s. Tightest is %s of %s, %d%% used.", style.paint(bold, "Namespace"), of.Namespace, count,
-		of.Tightest.Resource, of.Tightest.Quota, of.Tightest.Percent)
+	title := fmt.Sprintf("%s %s: %s.", style.paint(bold, "Namespace"), of.Namespace, count)
+	if most := of.Tightest; most.Resource != "" {
+		title += fmt.Sprintf(" Tightest is %s of %s, %d%% used.", most.Resource, most.Quota, most.Percent)
+	}
 	text.WriteString(style.wrap(title, ""))
 	for i := range of.Findings {
 		finding := &of.Findings[i]
