@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -187,6 +188,7 @@ func (d *diagnosis) waiting() []render.WhyWaiting {
 	var found []render.WhyWaiting
 	for i := range d.Limits.Views {
 		view := &d.Limits.Views[i]
+		blocked := meta.FindStatusCondition(view.Status.Conditions, quotav1.ConditionBlocked)
 		for _, owner := range view.Status.Waiting {
 			if slices.ContainsFunc(d.Chain, func(link client.Object) bool {
 				return nameOf(link) == render.ObjectName{Kind: owner.Kind, Name: owner.Name}
@@ -194,6 +196,7 @@ func (d *diagnosis) waiting() []render.WhyWaiting {
 				found = append(found, render.WhyWaiting{
 					ObjectName: render.ObjectName{Kind: owner.Kind, Name: owner.Name},
 					Quota:      string(fitting.Shared) + "/" + view.Name, Since: owner.Since, Short: owner.Short,
+					Woken: blocked != nil && strings.Contains(blocked.Message, quotav1.WokenWhenItFits),
 				})
 			}
 		}

@@ -182,11 +182,22 @@ func TestWhy(t *testing.T) {
 			func(s *scene) {
 				team := cpu("250m")
 				team.Status.Waiting = []quotav1.WaitingOwner{{Kind: "ReplicaSet", Name: "web-1", Since: metav1.NewTime(noon)}}
+				team.Status.Conditions = []metav1.Condition{{Type: quotav1.ConditionBlocked, Message: "1 waits; " + quotav1.WokenWhenItFits}}
 				s.limited(team)
 				s.refused(byTeam, 100)
 			},
 			render.FitsNow, "Deployment/web lacks 3 of its 4 pods, and there is room now: its controller tries again by itself at any moment, " +
 				"and the operator wakes it before.",
+		},
+		"there is room again, and the operator doesn't wake": {
+			func(s *scene) {
+				team := cpu("250m")
+				team.Status.Waiting = []quotav1.WaitingOwner{{Kind: "ReplicaSet", Name: "web-1", Since: metav1.NewTime(noon)}}
+				team.Status.Conditions = []metav1.Condition{{Type: quotav1.ConditionBlocked, Message: "their controllers try again now and then"}}
+				s.limited(team)
+				s.refused(byTeam, 100)
+			},
+			render.FitsNow, "Deployment/web lacks 3 of its 4 pods, and there is room now: its controller tries again by itself at any moment.",
 		},
 		"another webhook makes pods larger than the template": {
 			func(s *scene) {

@@ -193,7 +193,7 @@ func (d *diagnosis) retry(found *render.Why, latest reading.Refused) string {
 			text += " at any moment"
 		}
 	}
-	if len(found.Waiting) > 0 {
+	if slices.ContainsFunc(found.Waiting, func(waiting render.WhyWaiting) bool { return waiting.Woken }) {
 		text += ", and the operator wakes it before"
 	}
 	return text

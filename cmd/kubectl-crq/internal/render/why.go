@@ -159,12 +159,14 @@ type WhyUser struct {
 	Used       resource.Quantity `json:"used"`
 }
 
-// WhyWaiting is that the operator knows that a controller waits for room, and wakes it.
+// WhyWaiting is that the operator knows that a controller waits for room.
 type WhyWaiting struct {
 	ObjectName `json:",inline"`
 	Quota      string              `json:"quota"`
 	Since      metav1.Time         `json:"since"`
 	Short      corev1.ResourceList `json:"short,omitempty"`
+	// Woken: the operator wakes it if there is room.
+	Woken bool `json:"woken"`
 }
 
 // IsShort reports whether the quota leaves too little of any resource.
@@ -361,8 +363,11 @@ func quantityText(amount *resource.Quantity) string {
 }
 
 func waitingText(waiting WhyWaiting, now time.Time) string {
-	text := fmt.Sprintf("The operator knows that %s has waited for %s for %s, and wakes it if there is room",
+	text := fmt.Sprintf("The operator knows that %s has waited for %s for %s",
 		waiting.ObjectName, waiting.Quota, age(waiting.Since, now))
+	if waiting.Woken {
+		text += ", and wakes it if there is room"
+	}
 	if len(waiting.Short) == 0 {
 		return text + "."
 	}
