@@ -232,17 +232,6 @@ func isCount(name corev1.ResourceName) bool {
 
 func compareNames(a, b corev1.ResourceName) int { return cmp.Compare(a, b) }
 
-// masked returns the amounts of the names that another list has.
-func masked(amounts, names corev1.ResourceList) corev1.ResourceList {
-	found := corev1.ResourceList{}
-	for name := range names {
-		if amount, ok := amounts[name]; ok {
-			found[name] = amount
-		}
-	}
-	return found
-}
-
 // amountsOf returns the amounts as texts, sorted.
 func amountsOf(amounts corev1.ResourceList) []string {
 	texts := make([]string, 0, len(amounts))

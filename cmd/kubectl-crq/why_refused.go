@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
@@ -159,7 +160,7 @@ func (d *diagnosis) source(words reading.Words) fitting.Source {
 			continue
 		}
 		sources = append(sources, limit.Source)
-		if len(words.Limited) > 0 && slices.Equal(amountsOf(words.Limited), amountsOf(masked(limit.Spec.Hard, words.Limited))) {
+		if len(words.Limited) > 0 && slices.Equal(amountsOf(words.Limited), amountsOf(quota.Mask(limit.Spec.Hard, quota.ResourceNames(words.Limited)))) {
 			return limit.Source
 		}
 	}

@@ -211,10 +211,13 @@ func longestPause(kind string) time.Duration {
 	}
 }
 
-// unseenRemedies are for a quota that another operator's webhook may enforce.
+// unseenRemedies are for what the user may not read, and for a quota that another operator's webhook may enforce.
 func (d *diagnosis) unseenRemedies() []string {
 	name, unseen := d.unseen()
-	if !unseen || d.lacksQuotas() {
+	switch {
+	case d.lacksQuotas(), d.demand.Unsure, !unseen && d.lacksEvents():
+		return []string{"Ask an administrator for the role view in namespace " + d.Namespace + ", and then ask again."}
+	case !unseen:
 		return nil
 	}
 	return []string{"Ask an administrator who enforces quota " + name + ": it is no ResourceQuota of this namespace, " +

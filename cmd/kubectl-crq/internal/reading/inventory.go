@@ -74,7 +74,7 @@ func placeText(namespace string) string {
 	if namespace == "" {
 		return "of all namespaces: name one with -n"
 	}
-	return "in namespace " + namespace
+	return "in namespace " + namespace + ": ask an administrator for the role view there"
 }
 
 // ByNamespace returns the inventory of each namespace.

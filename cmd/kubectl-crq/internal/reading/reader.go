@@ -18,6 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
@@ -60,12 +62,12 @@ func (r *Reader) Limits(ctx context.Context, namespaces []string) (Limits, error
 	limits := Limits{}
 	for _, namespace := range namespaces {
 		views := &quotav1.LocalResourceQuotaList{}
-		err := r.client.List(ctx, views, client.InNamespace(namespace))
+		err := listAll(ctx, r.client, views, client.InNamespace(namespace))
 		if limits.NotInstalled = isNotServed(err); err != nil && !limits.NotInstalled {
 			return Limits{}, fmt.Errorf("reading the local views in namespace %s: %w", namespace, err)
 		}
 		quotas := &corev1.ResourceQuotaList{}
-		if err := r.client.List(ctx, quotas, client.InNamespace(namespace)); err != nil {
+		if err := listAll(ctx, r.client, quotas, client.InNamespace(namespace)); err != nil {
 			return Limits{}, fmt.Errorf("reading the ResourceQuotas in namespace %s: %w", namespace, err)
 		}
 		limits.Views = append(limits.Views, views.Items...)
@@ -212,7 +214,7 @@ func (r *round) call(call func(context.Context) error) { r.calls = append(r.call
 func list[L client.ObjectList](r *round, resource string, into L, take func(L), options ...client.ListOption) (notServed *bool) {
 	notServed = new(bool)
 	r.call(func(ctx context.Context) error {
-		err := r.client.List(ctx, into, options...)
+		err := listAll(ctx, r.client, into, options...)
 		switch {
 		case err == nil:
 			take(into)
@@ -227,6 +229,25 @@ func list[L client.ObjectList](r *round, resource string, into L, take func(L), 
 		return fmt.Errorf("reading %s: %w", resource, err)
 	})
 	return notServed
+}
+
+// listAll reads a list in pages: a namespace may have more objects than the API server sends within one call's time.
+func listAll(ctx context.Context, reader client.Reader, into client.ObjectList, options ...client.ListOption) error {
+	read := func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+		made, isList := into.DeepCopyObject().(client.ObjectList)
+		if !isList {
+			return nil, fmt.Errorf("%T is no list", into)
+		}
+		return made, reader.List(ctx, made, append(slices.Clone(options), client.Limit(page.Limit), client.Continue(page.Continue))...)
+	}
+	var items []runtime.Object
+	if err := pager.New(read).EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+		items = append(items, item)
+		return nil
+	}); err != nil {
+		return err //nolint:wrapcheck // the caller wraps it
+	}
+	return meta.SetList(into, items) //nolint:wrapcheck // a mistake in the code
 }
 
 // kept is for a list that the caller keeps.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -307,5 +308,43 @@ func TestAnInventoryOfOneNamespaceTellsAMissingOneFromOneWithoutQuotas(t *testin
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// paging gives out one object of a list at a time.
+type paging struct{ client.Reader }
+
+func (p paging) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	asked := (&client.ListOptions{}).ApplyOptions(options)
+	if err := p.Reader.List(ctx, list, client.InNamespace(asked.Namespace)); err != nil {
+		return err
+	}
+	all, err := meta.ExtractList(list)
+	if err != nil || len(all) == 0 || asked.Limit == 0 {
+		return err
+	}
+	at, _ := strconv.Atoi(asked.Continue)
+	if at+1 < len(all) {
+		list.SetContinue(strconv.Itoa(at + 1))
+	}
+	return meta.SetList(list, all[at:at+1])
+}
+
+func TestAListIsReadInPages(t *testing.T) {
+	reader := NewReader(paging{cluster(t, nil, builders.Namespace("shop").Obj(), builders.Pod("shop", "a").Obj(), builders.Pod("shop", "b").Obj(),
+		builders.Pod("shop", "c").Obj(), builders.ResourceQuota("shop", "d"), builders.ResourceQuota("shop", "e")).client}, fitting.NewTypes())
+	got, err := reader.Inventory(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := ""
+	for i := range got.Pods {
+		names += got.Pods[i].Name
+	}
+	for i := range got.Limits.Quotas {
+		names += got.Limits.Quotas[i].Name
+	}
+	if names != "abcde" {
+		t.Errorf("got %s", names)
 	}
 }
