@@ -124,7 +124,8 @@ func (d *diagnosis) pods() []render.WhyPods {
 		found[at].Count++
 	}
 	slices.SortStableFunc(found, func(a, b render.WhyPods) int { return b.Count - a.Count })
-	if len(found) > 0 && found[0].Message == "" {
+	// The chain has the refusals of a pod.
+	if len(found) > 0 && found[0].Message == "" && reading.KindOf(d.Maker()).Kind != "Pod" {
 		found[0].Message = d.warn(render.ObjectName{Kind: "Pod", Name: found[0].Example})
 	}
 	return found[:min(mostStates, len(found))]

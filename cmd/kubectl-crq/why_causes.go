@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/utils/ptr"
+
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
@@ -108,7 +112,7 @@ func (d *diagnosis) conclude(found *render.Why) {
 		by, remedy := d.elsewhere(words.Text)
 		come(found, render.OtherRefused, d.lack()+": "+by+" refuses it: "+strings.TrimSuffix(words.Text, ".")+".", remedy)
 		if slices.ContainsFunc(found.Quotas, isShortOf) {
-			come(found, render.OtherRefused, found.Summary+" Besides, "+shortText(found.Quotas)+".", shortRemedies(found)...)
+			come(found, render.OtherRefused, found.Summary+" Besides, "+shortText(found.Quotas)+".", d.shortRemedies(found)...)
 		}
 	default:
 		d.concludeByQuotas(found, words, always)
@@ -127,7 +131,7 @@ func (d *diagnosis) concludeByQuotas(found *render.Why, words reading.Words, alw
 	regardless, known := quotaCauses()[words.Reason]
 	switch {
 	case !always && isShort && (refused || !d.demand.Unsure):
-		come(found, render.QuotaShort, d.lack()+": "+shortText(found.Quotas)+".", shortRemedies(found)...)
+		come(found, render.QuotaShort, d.lack()+": "+shortText(found.Quotas)+".", d.shortRemedies(found)...)
 	case known && (always || refused):
 		says := strings.NewReplacer("QUOTA", d.refuser(words), "MISSING", words.Missing).Replace(regardless.says)
 		come(found, render.QuotaRefused, d.lack()+": "+says+".", regardless.remedy)
@@ -169,6 +173,26 @@ func (d *diagnosis) decisive() (words reading.Words, always bool) {
 	return latest.Words, false
 }
 
+// resumes returns the command that lets a paused or suspended workload go on.
+func (d *diagnosis) resumes() []string {
+	name := strings.ToLower(nameOf(d.link).String())
+	suspended := false
+	switch workload := d.link.(type) {
+	case *appsv1.Deployment:
+		if workload.Spec.Paused {
+			return []string{kubectl(d.Namespace, "rollout", "resume", name) + " lets it go on."}
+		}
+	case *batchv1.Job:
+		suspended = ptr.Deref(workload.Spec.Suspend, false)
+	case *batchv1.CronJob:
+		suspended = ptr.Deref(workload.Spec.Suspend, false)
+	}
+	if !suspended {
+		return nil
+	}
+	return []string{kubectl(d.Namespace, "patch", name, "-p", `{"spec":{"suspend":false}}`) + " lets it go on."}
+}
+
 // further are commands that say more about causes other than quotas. There is
 // none if all is well.
 func (d *diagnosis) further(found *render.Why) []string {
@@ -180,7 +204,7 @@ func (d *diagnosis) further(found *render.Why) []string {
 			more = []string{kubectl(d.Namespace, "logs", "pod/"+look.Name, "--previous") + " shows what it said before it ended."}
 		}
 	case !d.lacks() && d.makes:
-		return nil
+		return d.resumes()
 	}
 	return append([]string{kubectl(d.Namespace, "describe", strings.ToLower(look.Kind)+"/"+look.Name) + " shows its events."}, more...)
 }

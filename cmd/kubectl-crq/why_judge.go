@@ -107,16 +107,21 @@ func (d *diagnosis) isOutdated(object client.Object) bool {
 	return d.Present.Unlisted && scales && of.observed < object.GetGeneration()
 }
 
-// next is the demand for one more of each object that a controller makes.
+// next is the demand for one more of each object that a controller makes; if all pods are there, for one object that
+// they lack.
 func next(demand fitting.Demand) fitting.Demand {
 	one := fitting.Demand{Kind: demand.Kind, Namespace: demand.Namespace, Name: demand.Name}
+	isWhole := demand.Pods == nil || demand.Pods.Missing() == 0
 	for _, item := range demand.Items {
 		if item.Old == nil && item.When != fitting.AsPodsEnd {
 			item.Count = 1
 			one.Items = append(one.Items, item)
 		}
 	}
-	if demand.Pods != nil {
+	if demand.Pods != nil && isWhole {
+		one.Items = slices.CompactFunc(one.Items, func(a, b fitting.Item) bool { return a.Kind == b.Kind })
+	}
+	if !isWhole {
 		one.Pods = &fitting.Pods{New: demand.Pods.New, Wanted: 1}
 	}
 	return one

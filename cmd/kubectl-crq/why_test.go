@@ -394,3 +394,22 @@ func TestWhyNamesNeedsUsersAndRemedies(t *testing.T) {
 		t.Errorf("remedies (-want,+got):\n%s", diff)
 	}
 }
+
+// TestWhySendsNobodyForWhatOthersDoNotHold has a limit that is too small for the workload alone.
+func TestWhySendsNobodyForWhatOthersDoNotHold(t *testing.T) {
+	scene := newScene(t)
+	scene.limited(view("team", amounts("requests.cpu", "600m", "pods", "3"), amounts("requests.cpu", "250m", "pods", "3"), nil))
+	got, err := scene.diagnosed(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"Delete or shrink something in any namespace of the quota that uses pods: 3.",
+		"Shrink Deployment/web: nothing that crq/team counts holds as much as it lacks of requests.cpu: 400m.",
+		"Ask an administrator to raise spec.quota.hard of ClusterResourceQuota team: pods to 6, requests.cpu to 1.",
+		"kubectl crq reclaim -n shop lists what holds quota and does nothing.",
+	}
+	if diff := cmp.Diff(want, got.Remedies); diff != "" {
+		t.Errorf("remedies (-want,+got):\n%s", diff)
+	}
+}
