@@ -218,7 +218,7 @@ func namespacesOf(objects []reading.Object) []string {
 
 // answer judges, and says so.
 func (f *fit) answer(asked question) error {
-	fitter := fitting.NewFitter(evaluation.New(f.env.clock, evaluation.ClaimSources{}), asked.rules.Complete)
+	fitter := fitting.NewFitter(evaluation.New(f.env.clock, evaluation.ClaimSources{}), asked.rules.Admit)
 	verdict, err := fitter.Fit(asked.demands, asked.limits)
 	if err != nil {
 		return err

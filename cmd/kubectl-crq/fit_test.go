@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -19,6 +18,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
 // row takes the amounts that are requested, in the end, with the whole surge, and
@@ -138,7 +138,7 @@ CronJob shop/nightly   Pod     3       at each run
 
 func TestFitAnswers(t *testing.T) {
 	pods := func(count int64) []fitting.Demand {
-		pod := item(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}, 1, "")
+		pod := item(builders.Pod("shop", "web").Obj(), 1, "")
 		pod.Resource = corev1.SchemeGroupVersion.WithResource("pods")
 		return []fitting.Demand{{Namespace: "shop", Pods: &fitting.Pods{New: []fitting.Item{pod}, Wanted: count}}}
 	}

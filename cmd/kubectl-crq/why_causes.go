@@ -76,7 +76,7 @@ func otherCauses() []elsewhereCause {
 			"Create it: kubectl create serviceaccount $1 -n NAMESPACE.",
 		},
 		{
-			regexp.MustCompile(`no PriorityClass with name (\S+)`), "the API server",
+			regexp.MustCompile(`no PriorityClass with name \S+|RuntimeClass "[^"]+" not found`), "the API server",
 			"Ask an administrator to create it, or name another one.",
 		},
 		{regexp.MustCompile(`being terminated`), "the API server", "Create it in another namespace: NAMESPACE is being deleted."},

@@ -92,7 +92,7 @@ func (d *diagnosis) judge(types *fitting.Types) error {
 	}
 	d.notes = append(d.notes, d.demand.Notes...)
 	rules := fitting.NewRules(types, d.Surroundings)
-	fitter := fitting.NewFitter(d.meter.evaluators, rules.Complete)
+	fitter := fitting.NewFitter(d.meter.evaluators, rules.Admit)
 	if d.all, err = fitter.Fit([]fitting.Demand{d.demand}, d.limits); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -129,6 +130,21 @@ func TestApplyingKeepsWhatOthersSet(t *testing.T) {
 	}
 	if deployment.Spec.Strategy.RollingUpdate == nil {
 		t.Error("it has no defaults")
+	}
+}
+
+func TestFieldsAndValuesThatTheAPIServerRefuses(t *testing.T) {
+	for change, want := range map[string]string{
+		"replica: 5":            `unknown field "spec.replica"`,
+		`replicas: "5"`:         "spec.replicas can't be a string",
+		"replicas: 1.5":         "spec.replicas can't be a number 1.5",
+		"replicas: 99999999999": "spec.replicas can't be a number 99999999999",
+		"replicas: -1":          "spec.replicas can't be below 0",
+	} {
+		_, _, err := cluster(t, nil).Manifest(t.Context(), objectOf(t, strings.Replace(manifest, "spec:\n", "spec:\n  "+change+"\n", 1)))
+		if got := errorText(err); got != "reading Deployment shop/web: "+want+": correct it, because kubectl apply refuses it, too" {
+			t.Errorf("of %s: %s", change, got)
+		}
 	}
 }
 
