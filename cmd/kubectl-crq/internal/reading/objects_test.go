@@ -16,7 +16,7 @@ import (
 )
 
 func mapper() meta.RESTMapper {
-	made := meta.NewDefaultRESTMapper(nil)
+	made := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	made.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
 	made.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 	made.Add(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, meta.RESTScopeRoot)
