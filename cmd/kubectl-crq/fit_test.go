@@ -83,7 +83,7 @@ QUOTA       NAMESPACE   RESOURCE       REQUESTED   AVAILABLE   SHORTFALL
 quota/own   shop        requests.cpu   500m        1           -
 `,
 		},
-		"nothing limits it": {want: "It fits: no quota limits what these manifests make.\n"},
+		"nothing limits it": {want: "It fits: no quota limits what these manifests add.\n"},
 		"it doesn't fit": {
 			verdict: fitting.Verdict{
 				Rows: []fitting.Row{
@@ -118,7 +118,7 @@ crq/team   shop,shop-test   pods       5           ?           ?
 		},
 		"what was counted": {
 			wide: true,
-			want: `It fits: no quota limits what these manifests make.
+			want: `It fits: no quota limits what these manifests add.
 
 MANIFEST               MAKES   COUNT   WHEN
 Deployment shop/web    Pod     4       now, for 2 that go

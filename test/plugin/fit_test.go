@@ -457,7 +457,7 @@ spec: {type: ClusterIP, ports: [{port: 80}]}
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(bare.Stop()).To(Succeed()) })
 		got := kubectl(ctx, bare.Kubeconfig(), []string{"KUBECACHEDIR=" + GinkgoT().TempDir()}, "crq", "fit", "-f", file(manifests["deployment"]))
-		Expect(got.stdout).To(Equal("It fits: no quota limits what these manifests make.\n\n"+
+		Expect(got.stdout).To(Equal("It fits: no quota limits what these manifests add.\n\n"+
 			"Note: Shared quotas aren't installed in this cluster: only ResourceQuotas were looked at.\n"), got.stderr)
 		Expect(got.status).To(BeZero())
 	})
@@ -465,7 +465,7 @@ spec: {type: ClusterIP, ports: [{port: 80}]}
 	It("fits where nothing limits it", func(ctx SpecContext) {
 		namespace(ctx, "fit-free")
 		Expect(mustCrq(ctx, "fit", "-f", file(manifests["deployment"]), "-n", "fit-free")).To(
-			Equal("It fits: no quota limits what these manifests make.\n"))
+			Equal("It fits: no quota limits what these manifests add.\n"))
 	})
 })
 

@@ -91,7 +91,7 @@ func fitSummary(of *Fit) string {
 	case len(of.Unviewed) > 0:
 		return "It fits into the quotas that are known."
 	case len(of.Quotas) == 0:
-		return "It fits: no quota limits what these manifests make."
+		return "It fits: no quota limits what these manifests add."
 	default:
 		return "It fits."
 	}
