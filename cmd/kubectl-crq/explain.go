@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -182,6 +183,10 @@ func notes(quota *quotav1.ClusterResourceQuota) []string {
 		case current.Status != "True":
 			notes = append(notes, fmt.Sprintf("It is not %s (%s): %s", condition, current.Reason, current.Message))
 		}
+	}
+	unavailable := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionResourceUnavailable)
+	if unavailable != nil && unavailable.Status == metav1.ConditionTrue {
+		notes = append(notes, fmt.Sprintf("A part of it limits nothing, or isn't counted (%s): %s", unavailable.Reason, unavailable.Message))
 	}
 	return notes
 }

@@ -117,8 +117,12 @@ func conditionsTable(quota *quotav1.ClusterResourceQuota, style Style, now time.
 		return strings.Compare(a.Type, b.Type)
 	})
 	for _, condition := range conditions {
+		message := condition.Message
+		for _, other := range conditions { // Reconciling and Stalled repeat those that they are about.
+			message = strings.ReplaceAll(message, ": "+cmp.Or(other.Message, "\n"), "")
+		}
 		made.add(plain(condition.Type), style.cell(conditionColour(condition), string(condition.Status)),
-			plain(condition.Reason), plain(age(condition.LastTransitionTime, now)), plain(condition.Message))
+			plain(condition.Reason), plain(age(condition.LastTransitionTime, now)), plain(message))
 	}
 	return made
 }
