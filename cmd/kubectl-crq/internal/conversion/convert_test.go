@@ -183,6 +183,7 @@ func TestRead(t *testing.T) {
 		want    []string
 	}{
 		"nothing":                     {"# nothing\n---\n\n", []string{"f: nothing is in it"}},
+		"a directive":                 {"%YAML 1.1\n---\nkind: A", []string{"A (f)"}},
 		"several JSON texts":          {`{"kind":"A"} {"kind":"B"}`, []string{"A (f, document 1)", "B (f, document 2)"}},
 		"YAML that begins as JSON":    {"{kind: A}\n---\nkind: B", []string{"A (f, document 1)", "B (f, document 2)"}},
 		"a document on its mark":      {"kind: A\n--- {kind: B}\n...\n--- # third\nkind: C", []string{"A (f, document 1)", "B (f, document 2)", "C (f, document 3)"}},

@@ -54,8 +54,8 @@ func Read(file string, content []byte) []Object {
 var (
 	// boundary is a line that begins or ends a document.
 	boundary = regexp.MustCompile(`(?m)^(---|\.{3})([ \t].*)?$`)
-	// blank is a document with nothing but comments.
-	blank = regexp.MustCompile(`^(---|\.{3})?(\s+|#.*)*$`)
+	// blank is a document with nothing but comments and directives.
+	blank = regexp.MustCompile(`^(---|\.{3})?(\s+|#.*|%(YAML|TAG) .*)*$`)
 )
 
 // split returns the JSON texts of a file that begins like JSON, and the
