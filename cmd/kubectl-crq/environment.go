@@ -83,6 +83,16 @@ func (e *environment) namespace() (string, error) {
 	return namespace, nil
 }
 
+// place returns the namespace and the client.
+func (e *environment) place() (string, client.Client, error) {
+	namespace, err := e.namespace()
+	if err != nil {
+		return "", nil, err
+	}
+	cluster, err := e.client()
+	return namespace, cluster, err
+}
+
 // print writes the answer.
 func (e *environment) print(text string) error {
 	if _, err := fmt.Fprint(e.streams.Out, text); err != nil {

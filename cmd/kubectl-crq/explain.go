@@ -35,9 +35,6 @@ func newExplain(env *environment) *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
 			return explain(cmd.Context(), env, out)
 		},
 	}
@@ -46,11 +43,7 @@ func newExplain(env *environment) *cobra.Command {
 }
 
 func explain(ctx context.Context, env *environment, out *output) error {
-	name, err := env.namespace()
-	if err != nil {
-		return err
-	}
-	reader, err := env.client()
+	name, reader, err := env.place()
 	if err != nil {
 		return err
 	}

@@ -90,8 +90,11 @@ func newFit(env *environment) *cobra.Command {
 
 func (f *fit) run(ctx context.Context) error {
 	files := f.files.ToOptions()
-	if err := errors.Join(files.RequireFilenameOrKustomize(), f.validate()); err != nil {
-		return err
+	if err := files.RequireFilenameOrKustomize(); err != nil {
+		return err //nolint:wrapcheck // in kubectl's words
+	}
+	if f.nodes.Count < 0 {
+		return errors.New("--nodes must not be negative")
 	}
 	ctx, cancel := context.WithTimeout(ctx, fitTimeout)
 	defer cancel()
@@ -114,13 +117,6 @@ func (f *fit) run(ctx context.Context) error {
 	}
 	question.notes = append(notes, question.notes...)
 	return f.answer(question)
-}
-
-func (f *fit) validate() error {
-	if f.nodes.Count < 0 {
-		return errors.New("--nodes must not be negative")
-	}
-	return f.out.check()
 }
 
 // question is all that was read.

@@ -32,9 +32,11 @@ type output struct {
 	without []string
 }
 
+// newOutput adds the flag to a command, which checks it before it runs.
 func newOutput(cmd *cobra.Command, without ...string) *output {
 	o := &output{flags: genericclioptions.NewPrintFlags(""), without: without}
 	o.flags.AddFlags(cmd)
+	cmd.PreRunE = func(*cobra.Command, []string) error { return o.check() }
 	cmd.Flag("output").Usage = "Output format. One of: (" + strings.Join(o.allowed(), ", ") + ")."
 	return o
 }

@@ -63,8 +63,8 @@ func newReclaim(env *environment) *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.check(); err != nil {
-				return err
+			if flags.olderThan < 0 {
+				return errors.New("--older-than must not be negative")
 			}
 			return reclaim(cmd.Context(), env, flags)
 		},
@@ -75,24 +75,13 @@ func newReclaim(env *environment) *cobra.Command {
 	return cmd
 }
 
-func (f *reclaimFlags) check() error {
-	if f.olderThan < 0 {
-		return errors.New("--older-than must not be negative")
-	}
-	return f.out.check()
-}
-
 func reclaim(ctx context.Context, env *environment, flags *reclaimFlags) error {
-	namespace := ""
-	if !flags.all {
-		var err error
-		if namespace, err = env.namespace(); err != nil {
-			return err
-		}
-	}
-	cluster, err := env.client()
+	namespace, cluster, err := env.place()
 	if err != nil {
 		return err
+	}
+	if flags.all {
+		namespace = ""
 	}
 	inventory, err := reading.NewReader(cluster, fitting.NewTypes()).Inventory(ctx, namespace)
 	if missing := (*reading.MissingNamespaceError)(nil); errors.As(err, &missing) {

@@ -28,9 +28,6 @@ func newReservations(env *environment) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: env.completeQuotas(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
 			return reservations(cmd.Context(), env, out, args[0])
 		},
 	}

@@ -5,7 +5,6 @@ package main
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -229,16 +228,4 @@ func (d *diagnosis) largest(limit *fitting.Limit, name corev1.ResourceName) ([]r
 func isCount(name corev1.ResourceName) bool {
 	return name == corev1.ResourcePods || strings.HasPrefix(string(name), "count/") ||
 		strings.HasSuffix(string(name), string(corev1.ResourcePersistentVolumeClaims)) || strings.HasPrefix(string(name), "services")
-}
-
-func compareNames(a, b corev1.ResourceName) int { return cmp.Compare(a, b) }
-
-// amountsOf returns the amounts as texts, sorted.
-func amountsOf(amounts corev1.ResourceList) []string {
-	texts := make([]string, 0, len(amounts))
-	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		amount := amounts[name]
-		texts = append(texts, string(name)+": "+amount.String())
-	}
-	return texts
 }

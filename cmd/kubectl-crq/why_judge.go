@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"math/big"
@@ -235,7 +236,7 @@ func (d *diagnosis) amend(quota *render.WhyQuota, limit *fitting.Limit) {
 			d.raise(quota, limit, name, requested)
 		}
 	}
-	slices.SortFunc(quota.Rows, func(a, b render.WhyRow) int { return compareNames(a.Resource, b.Resource) })
+	slices.SortFunc(quota.Rows, func(a, b render.WhyRow) int { return cmp.Compare(a.Resource, b.Resource) })
 }
 
 // trusts reports whether a message shows the need of objects. If the template was changed afterwards, it doesn't.

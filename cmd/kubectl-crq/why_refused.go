@@ -112,15 +112,9 @@ func (d *diagnosis) newestOf(object client.Object) time.Time {
 
 // isServed reports whether a controller says that none of its requests was refused last. Most have no word for it.
 func isServed(object client.Object) bool {
-	switch object := object.(type) {
-	case *appsv1.ReplicaSet:
-		return !slices.ContainsFunc(object.Status.Conditions, func(condition appsv1.ReplicaSetCondition) bool {
-			return condition.Type == appsv1.ReplicaSetReplicaFailure && condition.Status == corev1.ConditionTrue
-		})
-	case *corev1.ReplicationController:
-		return !slices.ContainsFunc(object.Status.Conditions, func(condition corev1.ReplicationControllerCondition) bool {
-			return condition.Type == corev1.ReplicationControllerReplicaFailure && condition.Status == corev1.ConditionTrue
-		})
+	switch object.(type) {
+	case *appsv1.ReplicaSet, *corev1.ReplicationController:
+		return len(reading.RefusedByConditions(object)) == 0
 	}
 	return false
 }
@@ -160,7 +154,7 @@ func (d *diagnosis) source(words reading.Words) fitting.Source {
 			continue
 		}
 		sources = append(sources, limit.Source)
-		if len(words.Limited) > 0 && slices.Equal(amountsOf(words.Limited), amountsOf(quota.Mask(limit.Spec.Hard, quota.ResourceNames(words.Limited)))) {
+		if len(words.Limited) > 0 && quota.Equals(words.Limited, quota.Mask(limit.Spec.Hard, quota.ResourceNames(words.Limited))) {
 			return limit.Source
 		}
 	}

@@ -248,7 +248,10 @@ func (d *diagnosis) shortRemedies(found *render.Why) []string {
 				strings.Join(amounts, ", ")+".")
 		}
 		remedies = append(remedies, raise+": "+raised(quota)+".")
-		isHelp = isHelp || len(shortAmounts(quota, func(row *render.WhyRow) bool { return isFreeable(row) && isFindable(row.Resource) })) > 0
+		isHeld := func(row *render.WhyRow) bool {
+			return (row.Used == nil || !row.Used.IsZero()) && isFindable(row.Resource)
+		}
+		isHelp = isHelp || len(shortAmounts(quota, isHeld)) > 0
 	}
 	if isHelp {
 		remedies = append(remedies, kubectl(found.Namespace, "crq", "reclaim")+" lists what holds quota and does nothing.")

@@ -46,7 +46,7 @@ func RefusedOf(object client.Object, kind string, events []corev1.Event, since t
 		}
 	}
 	found = slices.DeleteFunc(found, func(refused Refused) bool { return refused.Last.Before(since) })
-	for _, refused := range ofConditions(object) {
+	for _, refused := range RefusedByConditions(object) {
 		// An event about it knows when it happened last.
 		if !slices.ContainsFunc(found, refused.isLike) {
 			found = append(found, refused)
@@ -111,9 +111,9 @@ func ofEvent(event *corev1.Event) Refused {
 	return refused
 }
 
-// ofConditions returns the refusals in conditions. They hold as long as the controller is refused, and don't say how
+// RefusedByConditions returns the refusals in conditions. They hold as long as the controller is refused, and don't say how
 // often.
-func ofConditions(object client.Object) []Refused {
+func RefusedByConditions(object client.Object) []Refused {
 	var found []Refused
 	note := func(isRefusal bool, message string, at metav1.Time) {
 		if isRefusal {

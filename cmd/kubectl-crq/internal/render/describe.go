@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // indent is that of a table below its title.
@@ -40,7 +41,7 @@ func Describe(of Description, style Style, now time.Time) string {
 	for _, line := range [][2]string{
 		{"Name:", quota.Name},
 		{"Selector:", of.Selector},
-		{"Scopes:", ScopesText(quota.Spec.Quota.Scopes, quota.Spec.Quota.ScopeSelector)},
+		{"Scopes:", scopesText(quota.Spec.Quota.Scopes, quota.Spec.Quota.ScopeSelector)},
 		{"Mode:", modeText(quota.Spec.Enforcement)},
 		{"Unavailable:", string(quota.Spec.Enforcement.WhenUnavailable)},
 		{"Age:", age(quota.CreationTimestamp, now)},
@@ -93,22 +94,12 @@ func generationText(quota *quotav1.ClusterResourceQuota) string {
 	return text
 }
 
-// ScopesText returns scopes as people read them; empty if there are none.
-func ScopesText(scopes []corev1.ResourceQuotaScope, selector *corev1.ScopeSelector) string {
-	var texts []string
-	for _, scope := range scopes {
-		texts = append(texts, string(scope))
+// scopesText returns scopes as people read them; empty if there are none.
+func scopesText(scopes []corev1.ResourceQuotaScope, selector *corev1.ScopeSelector) string {
+	if len(scopes) == 0 && selector == nil {
+		return ""
 	}
-	if selector != nil {
-		for _, expression := range selector.MatchExpressions {
-			text := string(expression.ScopeName) + " " + string(expression.Operator)
-			if len(expression.Values) > 0 {
-				text += " (" + strings.Join(expression.Values, ", ") + ")"
-			}
-			texts = append(texts, text)
-		}
-	}
-	return strings.Join(texts, ", ")
+	return report.Scopes(scopes, selector)
 }
 
 func conditionsTable(quota *quotav1.ClusterResourceQuota, style Style, now time.Time) *table {
@@ -166,7 +157,7 @@ func peaksTable(quota *quotav1.ClusterResourceQuota, style Style, now time.Time)
 func namespacesTable(quota *quotav1.ClusterResourceQuota, style Style) *table {
 	made := style.table("Namespace", "Used")
 	for _, one := range quota.Status.Namespaces {
-		made.add(plain(one.Namespace), plain(amountsText(one.Status.Used)))
+		made.add(plain(one.Namespace), plain(report.Amounts(one.Status.Used)))
 	}
 	return made
 }

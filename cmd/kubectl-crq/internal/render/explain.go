@@ -82,7 +82,7 @@ func (c Coverage) text(style Style) string {
 	if len(c.By) > 0 {
 		title += " by " + Visible(strings.Join(c.By, " and "))
 	}
-	if scopes := ScopesText(c.Scopes, c.ScopeSelector); scopes != "" {
+	if scopes := scopesText(c.Scopes, c.ScopeSelector); scopes != "" {
 		title += ", for objects in scope " + scopes
 	}
 	var text strings.Builder

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // ReclaimKind is the kind of a Reclaim, where it is printed as an object.
@@ -122,7 +124,7 @@ func namespaceText(of *ReclaimNamespace, style Style) string {
 		finding := &of.Findings[i]
 		text.WriteString("\n" + style.wrap(style.paint(bold, finding.String())+": "+finding.Message, ""))
 		for _, freed := range finding.Frees {
-			text.WriteString(style.wrap("frees "+amountsText(freed.Amounts)+" of "+freed.Quota, indent))
+			text.WriteString(style.wrap("frees "+report.Amounts(freed.Amounts)+" of "+freed.Quota, indent))
 		}
 		text.WriteString(commandText(finding, style))
 	}

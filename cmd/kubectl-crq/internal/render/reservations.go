@@ -19,6 +19,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // APIVersion of all that no API server serves, and Kind of a Ledger, where they are printed as
@@ -184,9 +185,9 @@ func reservationsCount(ledger Ledger) string {
 	case undecoded > 0:
 		return fmt.Sprintf("%d of its reservations decoded, %d not.", count, undecoded)
 	case count == 1:
-		return fmt.Sprintf("1 reservation, of %s.", amountsText(ledger.Reserved))
+		return fmt.Sprintf("1 reservation, of %s.", report.Amounts(ledger.Reserved))
 	default:
-		return fmt.Sprintf("%d reservations, of %s.", count, amountsText(ledger.Reserved))
+		return fmt.Sprintf("%d reservations, of %s.", count, report.Amounts(ledger.Reserved))
 	}
 }
 
@@ -219,7 +220,7 @@ func reservationsTable(ledger Ledger, wide bool, style Style, now time.Time) *ta
 	made.add(style.headings(heading)...)
 	for _, one := range ledger.Reservations {
 		cells := plains(orDash(one.Namespace), objectText(one), one.Attempt)
-		cells = append(cells, expiryCell(one, style, now), plain(amountsText(one.Amounts)))
+		cells = append(cells, expiryCell(one, style, now), plain(report.Amounts(one.Amounts)))
 		if wide {
 			cells = append(cells, plains(orDash(one.From), string(one.UID))...)
 		}

@@ -4,12 +4,8 @@
 package render
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"unicode/utf8"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Style describes the output that the text is written for. The zero Style is for
@@ -158,19 +154,4 @@ func notesText(notes []string, style Style) string {
 		text.WriteString(style.wrap("Note: "+note, ""))
 	}
 	return text.String()
-}
-
-// amountsText puts the amounts above zero into one line, sorted, as in "pods: 2,
-// requests.cpu: 300m".
-func amountsText(amounts corev1.ResourceList) string {
-	var texts []string
-	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		if amount := amounts[name]; !amount.IsZero() {
-			texts = append(texts, string(name)+": "+amount.String())
-		}
-	}
-	if len(texts) == 0 {
-		return "-"
-	}
-	return strings.Join(texts, ", ")
 }

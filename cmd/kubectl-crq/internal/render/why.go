@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // WhyKind is the kind of a Why, where it is printed as an object.
@@ -371,5 +372,5 @@ func waitingText(waiting WhyWaiting, now time.Time) string {
 	if len(waiting.Short) == 0 {
 		return text + "."
 	}
-	return text + ". It was short of " + amountsText(waiting.Short) + "."
+	return text + ". It was short of " + report.Amounts(waiting.Short) + "."
 }
