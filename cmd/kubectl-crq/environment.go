@@ -74,20 +74,11 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// namespace returns the namespace that the flags, or the kubeconfig's context, name.
-func (e *environment) namespace() (string, error) {
+// place returns the namespace that the flags, or the kubeconfig's context, name, and the client.
+func (e *environment) place() (string, client.Client, error) {
 	namespace, _, err := e.config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "", fmt.Errorf("finding the namespace: %w", err)
-	}
-	return namespace, nil
-}
-
-// place returns the namespace and the client.
-func (e *environment) place() (string, client.Client, error) {
-	namespace, err := e.namespace()
-	if err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("finding the namespace: %w", err)
 	}
 	cluster, err := e.client()
 	return namespace, cluster, err

@@ -300,7 +300,11 @@ const (
 	noLimitRanges = "You may not read LimitRanges: what they add to pods isn't counted."
 	noPriorities  = "You may not read PriorityClasses: pods that name none are taken to have none, and a quota here goes by that."
 	noStorage     = "You may not read StorageClasses: claims that name none are taken to have none, and a quota here goes by that."
-	noRuntimes    = "You may not read RuntimeClasses: the overhead of pods that name one isn't counted."
+	stuckRollout  = "In the end it would fit: what is short is room for %s to replace pods, which starts new ones before old ones go. " +
+		"Without maxSurge, or with maxUnavailable of 1 or more, it gets by without. Short of: %s."
+	tightRollout = "There isn't room for the whole surge of %s: pods are replaced in smaller steps, and until then " +
+		"some are refused and tried again. Short of: %s."
+	noRuntimes = "You may not read RuntimeClasses: the overhead of pods that name one isn't counted."
 )
 
 // limitNotes say which limits aren't known.
@@ -373,23 +377,12 @@ func rolloutNotes(verdict fitting.Verdict, demands []fitting.Demand) []string {
 	}
 	var notes []string
 	if len(stuck) > 0 {
-		notes = append(notes, stuckRollout(rollouts, stuck))
+		notes = append(notes, fmt.Sprintf(stuckRollout, strings.Join(rollouts, ", "), strings.Join(stuck, ", ")))
 	}
 	if len(tight) > 0 {
-		notes = append(notes, tightRollout(rollouts, tight))
+		notes = append(notes, fmt.Sprintf(tightRollout, strings.Join(rollouts, ", "), strings.Join(tight, ", ")))
 	}
 	return notes
-}
-
-func stuckRollout(rollouts, of []string) string {
-	return fmt.Sprintf("In the end it would fit: what is short is room for %s to replace pods, which starts new ones before old ones go. "+
-		"Without maxSurge, or with maxUnavailable of 1 or more, it gets by without. Short of: %s.",
-		strings.Join(rollouts, ", "), strings.Join(of, ", "))
-}
-
-func tightRollout(rollouts, of []string) string {
-	return fmt.Sprintf("There isn't room for the whole surge of %s: pods are replaced in smaller steps, and until then "+
-		"some are refused and tried again. Short of: %s.", strings.Join(rollouts, ", "), strings.Join(of, ", "))
 }
 
 func rolloutNames(demands []fitting.Demand) []string {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,10 +38,5 @@ func (m meter) uses(resource schema.GroupResource, object client.Object, limit *
 	if err != nil {
 		return nil, fmt.Errorf("charging quota %s: %w", limit.Name, err)
 	}
-	for name, amount := range used {
-		if amount.IsZero() {
-			delete(used, name)
-		}
-	}
-	return used, nil
+	return quota.RemoveZeros(used), nil
 }

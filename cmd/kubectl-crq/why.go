@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
@@ -134,11 +133,6 @@ func readHolders(ctx context.Context, reader *reading.Reader, found *render.Why)
 		}
 	}
 	return nil
-}
-
-// notFound is the error that kubectl get would print.
-func notFound(subject reading.Subject) error {
-	return apierrors.NewNotFound(reading.ResourceOf(subject.GroupVersionKind).GroupResource(), subject.Name)
 }
 
 // completeSubjects completes kinds, and then the names of a kind's objects in the namespace.

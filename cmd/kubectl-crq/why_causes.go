@@ -111,7 +111,7 @@ func (d *diagnosis) conclude(found *render.Why) {
 	case always && words.Reason == reading.RefusedElsewhere:
 		by, remedy := d.elsewhere(words.Text)
 		come(found, render.OtherRefused, d.lack()+": "+by+" refuses it: "+strings.TrimSuffix(words.Text, ".")+".", remedy)
-		if slices.ContainsFunc(found.Quotas, isShortOf) {
+		if slices.ContainsFunc(found.Quotas, render.WhyQuota.IsShort) {
 			come(found, render.OtherRefused, found.Summary+" Besides, "+shortText(found.Quotas)+".", d.shortRemedies(found)...)
 		}
 	default:
@@ -127,7 +127,7 @@ func come(found *render.Why, to render.Cause, summary string, remedies ...string
 // concludeByQuotas is for missing objects that only a quota refuses.
 func (d *diagnosis) concludeByQuotas(found *render.Why, words reading.Words, always bool) {
 	_, refused := d.latest()
-	isShort := slices.ContainsFunc(found.Quotas, isShortOf)
+	isShort := slices.ContainsFunc(found.Quotas, render.WhyQuota.IsShort)
 	regardless, known := quotaCauses()[words.Reason]
 	switch {
 	case !always && isShort && (refused || !d.demand.Unsure):
@@ -135,7 +135,7 @@ func (d *diagnosis) concludeByQuotas(found *render.Why, words reading.Words, alw
 	case known && (always || refused):
 		says := strings.NewReplacer("QUOTA", d.refuser(words), "MISSING", words.Missing).Replace(regardless.says)
 		come(found, render.QuotaRefused, d.lack()+": "+says+".", regardless.remedy)
-	case isShort, slices.ContainsFunc(found.Quotas, isUncounted), d.isBlind():
+	case isShort, slices.ContainsFunc(found.Quotas, render.WhyQuota.IsUncounted), d.isBlind():
 		come(found, render.NotCounted, d.untold(found.Quotas), d.unseenRemedies()...)
 	default:
 		d.concludeRoom(found)

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +61,7 @@ func diagnose(
 	d.link, d.makes = d.Workload()
 	d.findRefusals()
 	if len(d.Chain) == 0 && d.refused == nil {
-		return nil, notFound(d.Subject)
+		return nil, apierrors.NewNotFound(reading.ResourceOf(d.Subject.GroupVersionKind).GroupResource(), d.Subject.Name)
 	}
 	if err := d.judge(types); err != nil {
 		return nil, err
@@ -174,19 +175,11 @@ func (d *diagnosis) quotas() []render.WhyQuota {
 		}
 		isLatest := refused && d.isBy(limit, latest.Words)
 		d.amend(&quota, limit)
-		if len(quota.Rows) > 0 && (isLatest || quota.IsShort() || !isCounted(quota)) {
+		if len(quota.Rows) > 0 && (isLatest || quota.IsShort() || quota.IsUncounted()) {
 			found = append(found, quota)
 		}
 	}
 	return found
-}
-
-func isShortOf(quota render.WhyQuota) bool { return quota.IsShort() }
-
-func isUncounted(quota render.WhyQuota) bool { return !isCounted(quota) }
-
-func isCounted(quota render.WhyQuota) bool {
-	return !slices.ContainsFunc(quota.Rows, func(row render.WhyRow) bool { return row.Available == nil })
 }
 
 // waiting returns the views' entries for controllers of the chain that wait.

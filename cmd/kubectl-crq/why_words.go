@@ -36,7 +36,7 @@ func nameOf(object client.Object) render.ObjectName {
 // untold names the unknown part of the answer, and the reason.
 func (d *diagnosis) untold(quotas []render.WhyQuota) string {
 	name, unseen := d.unseen()
-	uncounted := slices.IndexFunc(quotas, isUncounted)
+	uncounted := slices.IndexFunc(quotas, render.WhyQuota.IsUncounted)
 	switch {
 	case uncounted >= 0:
 		return d.lack() + ", and what is left can't be told: " + quotas[uncounted].Quota + " isn't counted yet; ask again in a moment."

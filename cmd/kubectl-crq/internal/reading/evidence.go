@@ -4,7 +4,6 @@
 package reading
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -98,17 +97,8 @@ func isAbout(event *corev1.Event, object client.Object, kind string) bool {
 }
 
 func ofEvent(event *corev1.Event) Refused {
-	refused := Refused{
-		Words: ParseRefusal(event.Message), First: event.FirstTimestamp.Time, Last: render.LastSeen(event), Count: event.Count,
-	}
-	if event.Series != nil {
-		refused.Count = event.Series.Count
-	}
-	refused.Count = max(refused.Count, 1)
-	if refused.First.IsZero() {
-		refused.First = cmp.Or(event.EventTime.Time, refused.Last)
-	}
-	return refused
+	count, first, last := render.Seen(event)
+	return Refused{Words: ParseRefusal(event.Message), First: first, Last: last, Count: count}
 }
 
 // RefusedByConditions returns the refusals in conditions. They hold as long as the controller is refused, and don't say how

@@ -142,11 +142,8 @@ func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]mapp
 			continue
 		}
 		text := func(fields ...string) string {
-			value, _, err := unstructured.NestedString(object.Object, append([]string{"spec"}, fields...)...)
-			if err != nil {
-				return ""
-			}
-			return value
+			value, _, _ := unstructured.NestedString(object.Object, append([]string{"spec"}, fields...)...)
+			return value // empty if it is no text
 		}
 		defined[schema.GroupKind{Group: text("group"), Kind: text("names", "kind")}] = mapping{
 			resource:   schema.GroupVersionResource{Group: text("group"), Resource: text("names", "plural")},

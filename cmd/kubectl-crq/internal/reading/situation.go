@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -183,9 +182,9 @@ func (s *Situation) isUnlisted() bool {
 // Holders returns the ClusterResourceQuotas of these names, nil for each that the user may not read.
 func (r *Reader) Holders(ctx context.Context, names []string) ([]*quotav1.ClusterResourceQuota, error) {
 	read := make([]*quotav1.ClusterResourceQuota, len(names))
-	group, ctx := errgroup.WithContext(ctx)
+	round := r.newRound()
 	for i, name := range names {
-		group.Go(func() error {
+		round.call(func(ctx context.Context) error {
 			quota := &quotav1.ClusterResourceQuota{}
 			err := r.client.Get(ctx, client.ObjectKey{Name: name}, quota)
 			if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
@@ -198,7 +197,7 @@ func (r *Reader) Holders(ctx context.Context, names []string) ([]*quotav1.Cluste
 			return nil
 		})
 	}
-	return read, group.Wait() //nolint:wrapcheck // wrapped above
+	return read, round.wait(ctx)
 }
 
 // follow reads the object that the last link of the chain made or scales, and the

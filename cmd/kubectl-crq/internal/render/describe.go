@@ -173,44 +173,39 @@ func eventsTable(events []corev1.Event, style Style, now time.Time) *table {
 	made := style.table("Type", "Reason", "Age", "From", "Message")
 	for i := range events {
 		event := &events[i]
+		count, first, last := Seen(event)
 		in := none
 		if event.Type == corev1.EventTypeWarning {
 			in = yellow
 		}
-		made.add(style.cell(in, event.Type), plain(event.Reason), plain(eventAge(event, now)),
+		made.add(style.cell(in, event.Type), plain(event.Reason), plain(seenText(count, first, last, now, "")),
 			plain(cmp.Or(event.ReportingController, event.Source.Component)), plain(strings.TrimSpace(event.Message)))
 	}
 	return made
 }
 
-// LastSeen is when the event came last: recorders of the older and the newer kind
-// write that into different fields.
-func LastSeen(event *corev1.Event) time.Time {
-	switch {
-	case event.Series != nil:
-		return event.Series.LastObservedTime.Time
-	case !event.LastTimestamp.IsZero():
-		return event.LastTimestamp.Time
-	case !event.EventTime.IsZero():
-		return event.EventTime.Time
-	default:
-		return event.CreationTimestamp.Time
+// Seen returns how often an event came, when first and when last: recorders of the older and the newer kind write that into
+// different fields.
+func Seen(event *corev1.Event) (count int32, first, last time.Time) {
+	last = cmp.Or(event.LastTimestamp.Time, event.EventTime.Time, event.CreationTimestamp.Time)
+	first = cmp.Or(event.FirstTimestamp.Time, event.EventTime.Time, last)
+	if count = event.Count; event.Series != nil {
+		count, last = event.Series.Count, event.Series.LastObservedTime.Time
 	}
+	return max(count, 1), first, last
 }
 
-// eventAge is as in kubectl describe: "5s (x3 over 2m)".
-func eventAge(event *corev1.Event, now time.Time) string {
-	last := age(metav1.NewTime(LastSeen(event)), now)
-	times := event.Count
-	if event.Series != nil {
-		times = event.Series.Count
+// LastSeen is when an event came last.
+func LastSeen(event *corev1.Event) time.Time {
+	_, _, last := Seen(event)
+	return last
+}
+
+// seenText is as in kubectl describe, with words after the age: "5s ago (x3 over 2m)".
+func seenText(count int32, first, last, now time.Time, words string) string {
+	text := age(metav1.NewTime(last), now) + words
+	if count <= 1 {
+		return text
 	}
-	if times <= 1 {
-		return last
-	}
-	first := event.FirstTimestamp
-	if first.IsZero() {
-		first = metav1.NewTime(event.EventTime.Time)
-	}
-	return fmt.Sprintf("%s (x%d over %s)", last, times, age(first, now))
+	return fmt.Sprintf("%s (x%d over %s)", text, count, age(metav1.NewTime(first), now))
 }

@@ -6,13 +6,13 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
@@ -171,13 +171,13 @@ type WhyWaiting struct {
 }
 
 // IsShort reports whether the quota leaves too little of any resource.
-func (q *WhyQuota) IsShort() bool {
-	for i := range q.Rows {
-		if q.Rows[i].IsShort() {
-			return true
-		}
-	}
-	return false
+func (q WhyQuota) IsShort() bool {
+	return slices.ContainsFunc(q.Rows, func(row WhyRow) bool { return row.IsShort() })
+}
+
+// IsUncounted reports whether the rest of a resource isn't known.
+func (q WhyQuota) IsUncounted() bool {
+	return slices.ContainsFunc(q.Rows, func(row WhyRow) bool { return row.Available == nil })
 }
 
 // Shared returns the name of the ClusterResourceQuota, if it is one.
@@ -245,16 +245,11 @@ func linkText(link *WhyLink, style Style, now time.Time) string {
 	return text.String()
 }
 
-// whenText is as in kubectl describe, with the word for it: "5s ago (x3 over 2m)".
 func whenText(refusal WhyRefusal, now time.Time) string {
-	last := age(refusal.Last, now) + " ago"
-	switch refusal.Count {
-	case 0:
+	if refusal.Count == 0 {
 		return "for " + age(refusal.Last, now)
-	case 1:
-		return last
 	}
-	return fmt.Sprintf("%s (x%d over %s)", last, refusal.Count, duration.HumanDuration(now.Sub(refusal.First.Time)))
+	return seenText(refusal.Count, refusal.First.Time, refusal.Last.Time, now, " ago")
 }
 
 func podsText(pods WhyPods, style Style) string {
