@@ -24,12 +24,10 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 )
 
-// defaultTimeout bounds each call where --request-timeout doesn't. kubectl's own
-// default is to wait forever.
+// defaultTimeout bounds each call where --request-timeout doesn't. kubectl's own default is to wait forever.
 const defaultTimeout = 30 * time.Second
 
-// environment is every command's environment: its streams, and kubectl's usual
-// flags.
+// environment is every command's environment: its streams, and kubectl's usual flags.
 type environment struct {
 	streams genericiooptions.IOStreams
 	config  *genericclioptions.ConfigFlags

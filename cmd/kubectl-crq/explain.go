@@ -57,9 +57,8 @@ func explain(ctx context.Context, env *environment, out *output) error {
 	return out.print(env, objects)
 }
 
-// explanationOf explains from the namespace and all quotas, or from the local
-// views if those can't be read. It also returns the objects that it found in
-// the API: the quotas that cover the namespace, or the views.
+// explanationOf explains from the namespace and all quotas, or from the local views if those can't be read. It also returns
+// the objects that it found in the API: the quotas that cover the namespace, or the views.
 func explanationOf(ctx context.Context, reader client.Reader, name string) (render.Explanation, runtime.Object, error) {
 	namespace := &corev1.Namespace{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {

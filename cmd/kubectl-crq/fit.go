@@ -356,8 +356,7 @@ func made(demands []fitting.Demand, matters func(client.Object) bool) bool {
 	})
 }
 
-// rolloutNotes name limits that get in the way of replacing pods, and not those
-// of the pods in the end.
+// rolloutNotes name limits that get in the way of replacing pods, and not those of the pods in the end.
 func rolloutNotes(verdict fitting.Verdict, demands []fitting.Demand) []string {
 	rollouts := rolloutNames(demands)
 	if len(rollouts) == 0 {

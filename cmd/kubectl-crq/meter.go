@@ -17,8 +17,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
-// meter measures the use of limits by existing objects, as the operator counts
-// them.
+// meter measures the use of limits by existing objects, as the operator counts them.
 type meter struct {
 	evaluators *evaluation.Evaluators
 	now        time.Time

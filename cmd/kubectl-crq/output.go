@@ -102,8 +102,7 @@ func (o *output) print(e *environment, object runtime.Object) error {
 	return nil
 }
 
-// answer prints an answer that no API server serves: as a text, or as an object
-// of a kind.
+// answer prints an answer that no API server serves: as a text, or as an object of a kind.
 func (o *output) answer(
 	e *environment, object interface{ GetObjectKind() schema.ObjectKind }, kind string, text func(wide bool, style render.Style) string,
 ) error {

@@ -311,8 +311,7 @@ type candidate struct {
 	holds   []held
 }
 
-// frees returns the amounts that the limits would get back, without limits that
-// get nothing.
+// frees returns the amounts that the limits would get back, without limits that get nothing.
 func (f *finder) frees(holds []held) ([]render.Freed, error) {
 	var freed []render.Freed
 	for i := range f.limits {
@@ -351,8 +350,7 @@ func freedOf(finding render.Finding, of tight) resource.Quantity {
 	return resource.Quantity{}
 }
 
-// podsHeld returns the objects that go with pods: the claims that were made for
-// them, too.
+// podsHeld returns the objects that go with pods: the claims that were made for them, too.
 func (f *finder) podsHeld(pods []*corev1.Pod) []held {
 	var holds []held
 	for _, pod := range pods {

@@ -176,8 +176,7 @@ func (d *diagnosis) nextOf(limit *fitting.Limit, name corev1.ResourceName) resou
 	return resource.Quantity{}
 }
 
-// findLargest names the pods and claims of the namespace that use most of the short resources, but for the subject's
-// own.
+// findLargest names the pods and claims of the namespace that use most of the short resources, but for the subject's own.
 func (d *diagnosis) findLargest(quotas []render.WhyQuota) error {
 	for i := range quotas {
 		for k := range quotas[i].Rows {

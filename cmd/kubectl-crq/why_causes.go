@@ -193,8 +193,7 @@ func (d *diagnosis) resumes() []string {
 	return []string{kubectl(d.Namespace, "patch", name, "-p", `{"spec":{"suspend":false}}`) + " lets it go on."}
 }
 
-// further are commands that say more about causes other than quotas. There is
-// none if all is well.
+// further are commands that say more about causes other than quotas. There is none if all is well.
 func (d *diagnosis) further(found *render.Why) []string {
 	look, more := nameOf(d.Maker()), []string(nil)
 	switch {

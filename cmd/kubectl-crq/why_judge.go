@@ -50,8 +50,7 @@ type diagnosis struct {
 	notes   []string
 }
 
-// diagnose judges a situation. The error is that of kubectl if the subject doesn't exist and no request for it was
-// refused.
+// diagnose judges a situation. The error is that of kubectl if the subject doesn't exist and no request for it was refused.
 func diagnose(
 	situation *reading.Situation, types *fitting.Types, meter meter, warn func(render.ObjectName) string,
 ) (*render.Why, error) {
@@ -102,8 +101,7 @@ func (d *diagnosis) judge(types *fitting.Types) error {
 	return err
 }
 
-// isOutdated reports whether the present objects are known only by the status, and that is older than the object's
-// spec.
+// isOutdated reports whether the present objects are known only by the status, and that is older than the object's spec.
 func (d *diagnosis) isOutdated(object client.Object) bool {
 	of, scales := scaleOf(object)
 	return d.Present.Unlisted && scales && of.observed < object.GetGeneration()
@@ -157,8 +155,7 @@ func (d *diagnosis) lacks() bool {
 	return len(d.Chain) == 0 || d.makes && (pods > 0 || len(others) > 0 || d.isCron() && len(d.all.Rows)+len(d.all.Refusals) > 0)
 }
 
-// quotas returns the need of each quota, without its holders: of the quotas that are short, and of the quotas that
-// refused.
+// quotas returns the need of each quota, without its holders: of the quotas that are short, and of the quotas that refused.
 func (d *diagnosis) quotas() []render.WhyQuota {
 	latest, refused := d.latest()
 	var found []render.WhyQuota

@@ -58,8 +58,7 @@ var (
 	blank = regexp.MustCompile(`^(---|\.{3})?(\s+|#.*|%(YAML|TAG) .*)*$`)
 )
 
-// split returns the JSON texts of a file that begins like JSON, and the
-// documents of any other.
+// split returns the JSON texts of a file that begins like JSON, and the documents of any other.
 func split(content []byte) [][]byte {
 	if texts, isJSON := splitJSON(content); isJSON {
 		return texts
@@ -90,8 +89,7 @@ func splitJSON(content []byte) (texts [][]byte, isJSON bool) {
 	}
 }
 
-// parse returns the content of a document. A name that it gives twice is an error:
-// one of the two values would be lost.
+// parse returns the content of a document. A name that it gives twice is an error: one of the two values would be lost.
 func parse(document []byte) (any, error) {
 	asJSON := document
 	if !json.Valid(asJSON) {

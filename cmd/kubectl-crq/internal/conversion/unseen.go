@@ -122,8 +122,7 @@ func meant(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	return kind, false
 }
 
-// unseen returns the note on an object of a kind that isn't converted: why it can't
-// be passed over, or that it is skipped.
+// unseen returns the note on an object of a kind that isn't converted: why it can't be passed over, or that it is skipped.
 func (o *Object) unseen() Note {
 	if near, found := meant(o.kind); found {
 		return Note{Refused, misspelt(near)}

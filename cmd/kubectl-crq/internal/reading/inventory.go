@@ -17,8 +17,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
-// Inventory has the objects of one namespace, or of all of them, that may do
-// nothing.
+// Inventory has the objects of one namespace, or of all of them, that may do nothing.
 type Inventory struct {
 	Pods         []corev1.Pod
 	Claims       []corev1.PersistentVolumeClaim

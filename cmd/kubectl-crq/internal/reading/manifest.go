@@ -93,9 +93,8 @@ func (r *Reader) live(ctx context.Context, object Object) (live *unstructured.Un
 	return nil, "", fmt.Errorf("reading %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 }
 
-// applied returns the object that kubectl apply would make of the live object:
-// the manifest's fields, without fields that the manifest had the last time and
-// no longer has, and with fields that others have set.
+// applied returns the object that kubectl apply would make of the live object: the manifest's fields, without fields that
+// the manifest had the last time and no longer has, and with fields that others have set.
 func (r *Reader) applied(object, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	kind := object.GroupVersionKind()
 	if !r.types.Known(kind) {

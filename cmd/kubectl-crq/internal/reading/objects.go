@@ -108,8 +108,7 @@ type mapping struct {
 	served     bool
 }
 
-// mappingOf asks the cluster, then the definitions among the manifests, and then
-// guesses, which it notes.
+// mappingOf asks the cluster, then the definitions among the manifests, and then guesses, which it notes.
 func mappingOf(
 	object *unstructured.Unstructured, defined map[schema.GroupKind]mapping, mapper meta.RESTMapper,
 ) (found mapping, note string, err error) {
@@ -133,8 +132,7 @@ func mappingOf(
 	return mapping{resource: plural, namespaced: true}, guessed(kind, plural), nil
 }
 
-// definitions returns the mappings of the CustomResourceDefinitions among the
-// objects.
+// definitions returns the mappings of the CustomResourceDefinitions among the objects.
 func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]mapping {
 	defined := map[schema.GroupKind]mapping{}
 	for _, object := range objects {

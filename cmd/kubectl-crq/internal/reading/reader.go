@@ -38,8 +38,7 @@ func NewReader(client client.Reader, types *fitting.Types) *Reader {
 	return &Reader{client: client, types: types}
 }
 
-// MissingNamespaceError is returned for a namespace that doesn't exist: the
-// quotas that will cover it aren't known yet.
+// MissingNamespaceError is returned for a namespace that doesn't exist: the quotas that will cover it aren't known yet.
 type MissingNamespaceError struct{ Namespace string }
 
 // Error implements error.
@@ -56,8 +55,7 @@ type Limits struct {
 	Unviewed []string
 }
 
-// Limits reads the quotas of the namespaces. The error is a
-// *MissingNamespaceError where one doesn't exist.
+// Limits reads the quotas of the namespaces. The error is a *MissingNamespaceError where one doesn't exist.
 func (r *Reader) Limits(ctx context.Context, namespaces []string) (Limits, error) {
 	limits := Limits{}
 	for _, namespace := range namespaces {
@@ -153,8 +151,7 @@ type round struct {
 	refused []string
 }
 
-// Surroundings reads the objects that admission depends on in the namespaces, as
-// far as they can be read.
+// Surroundings reads the objects that admission depends on in the namespaces, as far as they can be read.
 func (r *Reader) Surroundings(ctx context.Context, namespaces []string) (found fitting.Surroundings, unread Unread, err error) {
 	round := r.newRound()
 	ranges := make([]corev1.LimitRangeList, len(namespaces))

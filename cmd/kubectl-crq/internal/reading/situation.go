@@ -40,8 +40,7 @@ type Situation struct {
 	Pods   []corev1.Pod
 	Claims []corev1.PersistentVolumeClaim
 	Limits Limits
-	// Present and Surroundings are as for fit, but hold only the objects that
-	// matter here.
+	// Present and Surroundings are as for fit, but hold only the objects that matter here.
 	Present      fitting.Present
 	Surroundings fitting.Surroundings
 	Unread       Unread
@@ -114,8 +113,7 @@ func (r *Reader) Situation(ctx context.Context, namespace string, subject Subjec
 	return found, r.follow(ctx, found)
 }
 
-// readNamespace reads in one round the object, and everything that doesn't depend
-// on it.
+// readNamespace reads in one round the object, and everything that doesn't depend on it.
 func (r *Reader) readNamespace(ctx context.Context, found *Situation) error {
 	in := client.InNamespace(found.Namespace)
 	object, err := empty(found.Subject.GroupVersionKind)
@@ -200,8 +198,7 @@ func (r *Reader) Holders(ctx context.Context, names []string) ([]*quotav1.Cluste
 	return read, round.wait(ctx)
 }
 
-// follow reads the object that the last link of the chain made or scales, and the
-// next ones.
+// follow reads the object that the last link of the chain made or scales, and the next ones.
 func (r *Reader) follow(ctx context.Context, found *Situation) error {
 	for {
 		var next client.Object
@@ -252,8 +249,7 @@ func madeBy[L client.ObjectList, T any, P interface {
 	return made, nil
 }
 
-// target returns the object that an autoscaler scales; nil if it can't be looked
-// at.
+// target returns the object that an autoscaler scales; nil if it can't be looked at.
 func (r *Reader) target(ctx context.Context, found *Situation, scaler *autoscalingv2.HorizontalPodAutoscaler) (client.Object, error) {
 	reference := scaler.Spec.ScaleTargetRef
 	kind, known := kindLike(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind).GroupKind())

@@ -64,8 +64,7 @@ func Describe(of Description, style Style, now time.Time) string {
 	return text.String()
 }
 
-// modeText describes the treatment of requests that don't fit; empty if they are
-// refused.
+// modeText describes the treatment of requests that don't fit; empty if they are refused.
 func modeText(enforcement quotav1.Enforcement) string {
 	if enforcement.Mode == quotav1.EnforcementDeny {
 		return ""

@@ -14,8 +14,7 @@ import (
 // Coverage is one quota that covers a namespace.
 type Coverage struct {
 	Quota string
-	// By has the labels and annotations of the namespace by which the quota
-	// selects it; empty if they can't be read.
+	// By has the labels and annotations of the namespace by which the quota selects it; empty if they can't be read.
 	By []string
 	// Scopes of the quota.
 	Scopes        []corev1.ResourceQuotaScope

@@ -75,8 +75,7 @@ type Finding struct {
 	Frees []Freed `json:"frees"`
 	// Command would free it. It has not been executed. It is empty if none is known to be safe.
 	Command string `json:"command,omitempty"`
-	// Caution describes the command's other effects; without a command, it is the
-	// advice.
+	// Caution describes the command's other effects; without a command, it is the advice.
 	Caution string `json:"caution,omitempty"`
 }
 

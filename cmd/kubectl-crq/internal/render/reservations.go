@@ -22,8 +22,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
-// APIVersion of all that no API server serves, and Kind of a Ledger, where they are printed as
-// objects.
+// APIVersion of all that no API server serves, and Kind of a Ledger, where they are printed as objects.
 const (
 	APIVersion = "crq.sharedquota.dev/v1"
 	Kind       = "Reservations"
@@ -44,12 +43,10 @@ type Ledger struct {
 	Quota string `json:"quota"`
 	// Generation of the quota's spec that was counted last.
 	Generation int64 `json:"generation"`
-	// Encoding of the ledger, and whether it is known here. If not, there are no
-	// reservations.
+	// Encoding of the ledger, and whether it is known here. If not, there are no reservations.
 	Encoding int32 `json:"encoding"`
 	Known    bool  `json:"known"`
-	// Intact is false if the ledger was written by a client other than the
-	// operator.
+	// Intact is false if the ledger was written by a client other than the operator.
 	Intact bool `json:"intact"`
 	// Sealed is since when nothing is admitted by it; unset for an open ledger.
 	Sealed *metav1.Time `json:"sealed,omitempty"`
@@ -94,8 +91,7 @@ type Reservation struct {
 	Doubtful bool `json:"doubtful,omitempty"`
 }
 
-// LedgerOf decodes a ledger. Reservations that can't be decoded are kept as they
-// are.
+// LedgerOf decodes a ledger. Reservations that can't be decoded are kept as they are.
 func LedgerOf(object *quotav1.QuotaLedger) Ledger {
 	entries := object.Entries
 	decode, known := ledgerstore.Decoder(entries.Encoding)
@@ -153,8 +149,7 @@ func reservationOf(from ledger.Reservation) Reservation {
 	}
 }
 
-// Reservations returns a line for each reservation, below the warnings about the
-// whole ledger.
+// Reservations returns a line for each reservation, below the warnings about the whole ledger.
 func Reservations(ledger Ledger, wide bool, style Style, now time.Time) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %s\n", style.paint(bold, "Ledger of "+ledger.Quota+":"), reservationsCount(ledger))
@@ -191,8 +186,7 @@ func reservationsCount(ledger Ledger) string {
 	}
 }
 
-// ledgerWarnings say why nothing is admitted by the ledger, and with which
-// effect.
+// ledgerWarnings say why nothing is admitted by the ledger, and with which effect.
 func ledgerWarnings(ledger Ledger, now time.Time) []string {
 	var warnings []string
 	switch {
@@ -237,8 +231,7 @@ func objectText(of Reservation) string {
 	return schema.GroupResource{Group: of.Group, Resource: of.Resource}.String() + "/" + of.Name
 }
 
-// expiryCell marks reservations that should have gone and didn't, and
-// reservations whose request seems to have failed.
+// expiryCell marks reservations that should have gone and didn't, and reservations whose request seems to have failed.
 func expiryCell(of Reservation, style Style, now time.Time) cell {
 	left := of.Expires.Sub(now)
 	if left <= 0 {

@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Style describes the output that the text is written for. The zero Style is for
-// a file or a pipe.
+// Style describes the output that the text is written for. The zero Style is for a file or a pipe.
 type Style struct {
 	// Width is how many columns the terminal has; 0 if there is none.
 	Width int
@@ -40,8 +39,7 @@ func (s Style) paint(in colour, text string) string {
 // gap is between columns, as in kubectl's own tables.
 const gap = 3
 
-// cell is one field of a table. The writer of kubectl's tables would count colour
-// codes as part of a column's width.
+// cell is one field of a table. The writer of kubectl's tables would count colour codes as part of a column's width.
 type cell struct {
 	painted string
 	// width is in columns of the terminal.

@@ -50,8 +50,7 @@ type Why struct {
 	Cause  Cause  `json:"cause"`
 	// Summary is the answer in a sentence.
 	Summary string `json:"summary"`
-	// Chain begins with the subject and goes on with the objects that its
-	// controller made.
+	// Chain begins with the subject and goes on with the objects that its controller made.
 	Chain []WhyLink `json:"chain"`
 	// Pods are those of the subject that exist and aren't ready.
 	Pods []WhyPods `json:"pods"`
@@ -86,8 +85,7 @@ type WhyLink struct {
 type WhyRefusal struct {
 	// Reason is QuotaExceeded, RequestIncomplete, UsageUnknown, TooMuchInDoubt, NotCovered or RefusedElsewhere.
 	Reason string `json:"reason"`
-	// Quota is crq/NAME or quota/NAME; empty if no quota refused. By then names
-	// the component that did.
+	// Quota is crq/NAME or quota/NAME; empty if no quota refused. By then names the component that did.
 	Quota   string      `json:"quota,omitempty"`
 	By      string      `json:"by,omitempty"`
 	Message string      `json:"message"`
@@ -123,8 +121,7 @@ type WhyQuota struct {
 	Rows   []WhyRow `json:"resources"`
 }
 
-// WhyRow is one resource of a quota. Amounts that have not been counted are left
-// out.
+// WhyRow is one resource of a quota. Amounts that have not been counted are left out.
 type WhyRow struct {
 	Resource corev1.ResourceName `json:"resource"`
 	// One is the cost of the next object, and All the need of all missing ones at the worst moment.
@@ -132,16 +129,14 @@ type WhyRow struct {
 	All       resource.Quantity  `json:"all"`
 	Available *resource.Quantity `json:"available,omitempty"`
 	Short     *resource.Quantity `json:"short,omitempty"`
-	// Hard, Used and Here are the limit, the use of all namespaces, and the use
-	// of this one.
+	// Hard, Used and Here are the limit, the use of all namespaces, and the use of this one.
 	Hard resource.Quantity  `json:"hard"`
 	Used *resource.Quantity `json:"used,omitempty"`
 	Here *resource.Quantity `json:"here,omitempty"`
 	// Holders are the namespaces that use most of the resource, if it is short, and More how many others use any.
 	Holders []WhyHolder `json:"holders,omitempty"`
 	More    int         `json:"more,omitempty"`
-	// Largest are the pods and claims of this namespace that use most of the
-	// short resource.
+	// Largest are the pods and claims of this namespace that use most of the short resource.
 	Largest []WhyUser `json:"largest,omitempty"`
 }
 
