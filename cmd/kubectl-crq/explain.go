@@ -178,7 +178,8 @@ func notes(quota *quotav1.ClusterResourceQuota) []string {
 	}
 	unavailable := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionResourceUnavailable)
 	if unavailable != nil && unavailable.Status == metav1.ConditionTrue {
-		notes = append(notes, fmt.Sprintf("A part of it limits nothing, or isn't counted (%s): %s", unavailable.Reason, unavailable.Message))
+		notes = append(notes, fmt.Sprintf("A part of it limits nothing, or isn't counted (%s): %s",
+			unavailable.Reason, unavailable.Message))
 	}
 	return notes
 }

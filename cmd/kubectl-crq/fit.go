@@ -49,8 +49,8 @@ The exit status is 0 if everything fits, 1 if not, and 2 if it can't be told.`
   kubectl crq fit -f agent.yaml -n shop --nodes 12`
 
 	notInstalledNote = "Shared quotas aren't installed in this cluster: only ResourceQuotas were looked at."
-	unviewedNote     = "It isn't known whether a ClusterResourceQuota covers namespace %s: there is no LocalResourceQuota in it, which may " +
-		"not have been written yet, and you may not read the namespace and the ClusterResourceQuotas."
+	unviewedNote     = "It isn't known whether a ClusterResourceQuota covers namespace %s: there is no LocalResourceQuota in it, " +
+		"which may not have been written yet, and you may not read the namespace and the ClusterResourceQuotas."
 
 	// fitTimeout bounds all that is read from the cluster for one answer.
 	fitTimeout = 2 * time.Minute

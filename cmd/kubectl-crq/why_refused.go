@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	quota "k8s.io/apiserver/pkg/quota/v1"
+	jobutil "k8s.io/kubernetes/pkg/controller/job/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
@@ -67,12 +68,8 @@ func (d *diagnosis) refusedOf(link client.Object) []reading.Refused {
 }
 
 func hasEnded(link client.Object) bool {
-	job, ok := link.(*batchv1.Job)
-	if !ok {
-		return false
-	}
-	_, how := endOf(job)
-	return how != ""
+	job, isJob := link.(*batchv1.Job)
+	return isJob && jobutil.IsJobFinished(job)
 }
 
 // settling is how far the events, the objects and the status of one attempt may be apart.

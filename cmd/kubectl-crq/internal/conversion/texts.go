@@ -91,7 +91,8 @@ const (
 
 func foreignQuota(kind schema.GroupVersionKind, where string) string {
 	if known := kindsOf(kind.Group); len(known) > 0 {
-		return fmt.Sprintf("convert doesn't know kind %q of %s, only %s: correct the kind", kind.Kind, kind.Group, strings.Join(known, ", "))
+		return fmt.Sprintf("convert doesn't know kind %q of %s, only %s: correct the kind",
+			kind.Kind, kind.Group, strings.Join(known, ", "))
 	}
 	return fmt.Sprintf("shared quotas of %s aren't known%s: write a ClusterResourceQuota by hand; "+
 		"kubectl explain crq.spec shows its fields",

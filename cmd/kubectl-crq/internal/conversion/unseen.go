@@ -64,6 +64,9 @@ func (o *Object) template() string {
 var goWords = regexp.MustCompile(`interface ?\{|map\[|map key|%!|\bGo \b|reflect|runtime|regular expression|unmarshal|panic|json: |` +
 	`strconv|\*v1\.`)
 
+// passedOn matches the words with which decoders pass an error on.
+var passedOn = regexp.MustCompile(`^(parsing YAML: |parsing JSON: |error converting YAML to JSON: |yaml: |unmarshal errors:\n  )+`)
+
 // unreadable says why a text can't be read.
 func unreadable(document string, err error) string {
 	if why := template(document); why != "" {
@@ -75,12 +78,7 @@ func unreadable(document string, err error) string {
 	if errors.As(err, new(*json.UnsupportedValueError)) {
 		return noNumber
 	}
-	why := err.Error()
-	for _, prefix := range []string{
-		"parsing YAML: ", "parsing JSON: ", "error converting YAML to JSON: ", "yaml: ", "unmarshal errors:\n  ",
-	} {
-		why = strings.TrimPrefix(why, prefix)
-	}
+	why := passedOn.ReplaceAllString(err.Error(), "")
 	if goWords.MatchString(why) {
 		return notYAML
 	}

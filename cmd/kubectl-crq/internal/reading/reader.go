@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	quotalists "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -170,10 +171,9 @@ func (r *Reader) Surroundings(ctx context.Context, namespaces []string) (found f
 
 // classes lists the classes that admission goes by.
 func (r *round) classes(into *fitting.Surroundings) {
-	list(r, "priorityclasses", &schedulingv1.PriorityClassList{},
-		func(l *schedulingv1.PriorityClassList) { into.PriorityClasses = l.Items })
-	list(r, "runtimeclasses", &nodev1.RuntimeClassList{}, func(l *nodev1.RuntimeClassList) { into.RuntimeClasses = l.Items })
-	list(r, "storageclasses", &storagev1.StorageClassList{}, func(l *storagev1.StorageClassList) { into.StorageClasses = l.Items })
+	list(r, "priorityclasses", &schedulingv1.PriorityClassList{}, itemsTo(&into.PriorityClasses))
+	list(r, "runtimeclasses", &nodev1.RuntimeClassList{}, itemsTo(&into.RuntimeClasses))
+	list(r, "storageclasses", &storagev1.StorageClassList{}, itemsTo(&into.StorageClasses))
 }
 
 // unread returns the objects that the user may not read, after wait.
@@ -188,9 +188,8 @@ func (r *round) unread() Unread {
 // limits lists the quotas, which are returned after wait.
 func (r *round) limits(options ...client.ListOption) (read func() Limits) {
 	var found Limits
-	list(r, "resourcequotas", &corev1.ResourceQuotaList{}, func(l *corev1.ResourceQuotaList) { found.Quotas = l.Items }, options...)
-	notServed := list(r, "localresourcequotas", &quotav1.LocalResourceQuotaList{},
-		func(l *quotav1.LocalResourceQuotaList) { found.Views = l.Items }, options...)
+	list(r, "resourcequotas", &corev1.ResourceQuotaList{}, itemsTo(&found.Quotas), options...)
+	notServed := list(r, "localresourcequotas", &quotav1.LocalResourceQuotaList{}, itemsTo(&found.Views), options...)
 	return func() Limits {
 		found.NotInstalled = *notServed
 		return found
@@ -208,7 +207,9 @@ func (r *round) call(call func(context.Context) error) { r.calls = append(r.call
 
 // list has a resource listed and taken. If the user may not read it, wait goes on, and forbidden has it. The result is
 // set if the cluster doesn't serve it.
-func list[L client.ObjectList](r *round, resource string, into L, take func(L), options ...client.ListOption) (notServed *bool) {
+func list(
+	r *round, resource string, into client.ObjectList, take func(client.ObjectList), options ...client.ListOption,
+) (notServed *bool) {
 	notServed = new(bool)
 	r.call(func(ctx context.Context) error {
 		err := listAll(ctx, r.client, into, options...)
@@ -220,7 +221,9 @@ func list[L client.ObjectList](r *round, resource string, into L, take func(L), 
 			*notServed = true
 			return nil
 		case apierrors.IsForbidden(err):
-			r.forbid(resource)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.refused = append(r.refused, resource)
 			return nil
 		}
 		return fmt.Errorf("reading %s: %w", resource, err)
@@ -248,13 +251,18 @@ func listAll(ctx context.Context, reader client.Reader, into client.ObjectList, 
 }
 
 // kept is for a list that the caller keeps.
-func kept[L client.ObjectList](L) {}
+func kept(client.ObjectList) {}
 
-// forbid notes that the user may not read a resource.
-func (r *round) forbid(resource string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.refused = append(r.refused, resource)
+// itemsTo appends the items of a list.
+func itemsTo[T any](to *[]T) func(client.ObjectList) {
+	return func(from client.ObjectList) {
+		_ = meta.EachListItem(from, func(item runtime.Object) error { // no item fails
+			if item, ok := any(item).(*T); ok {
+				*to = append(*to, *item)
+			}
+			return nil
+		})
+	}
 }
 
 // wait makes the calls, and returns the first error.
@@ -282,10 +290,7 @@ func ByPriority(limit fitting.Limit) bool {
 
 // ByStorageClass reports whether a limit is of one storage class alone.
 func ByStorageClass(limit fitting.Limit) bool {
-	for name := range limit.Spec.Hard {
-		if strings.Contains(string(name), ".storageclass.storage.k8s.io/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(quotalists.ResourceNames(limit.Spec.Hard), func(name corev1.ResourceName) bool {
+		return strings.Contains(string(name), ".storageclass.storage.k8s.io/")
+	})
 }
