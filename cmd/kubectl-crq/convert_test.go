@@ -83,6 +83,19 @@ func TestConvert(t *testing.T) {
 				"---\napiVersion: v1\nkind: Template\nobjects: [{apiVersion: v1, kind: ClusterResourceQuota, metadata: {name: a}, spec: {}}]\n",
 			stderr: []string{"# not converted: it holds ClusterResourceQuota a: ", "error: 1 could not be converted"},
 		},
+		"strictly, with a template and a quota of an unknown group": {
+			args: "-f - --strict", status: 1, silent: true,
+			in: strings.ReplaceAll(plainQuota, "NAME", "plain") + "---\n" +
+				"apiVersion: template.openshift.io/v1\nkind: Template\nmetadata: {name: space}\nparameters: [{name: SPACE, required: true}]\n" +
+				"objects:\n- apiVersion: quota.openshift.io/v1\n  kind: ClusterResourceQuota\n  metadata: {name: \"for-${SPACE}\"}\n" +
+				"  spec: {selector: {annotations: null, labels: {matchLabels: {example.com/space: \"${SPACE}\"}}}, quota: {hard: {pods: 5}}}\n---\n" +
+				"apiVersion: quota.other.example/v1alpha1\nkind: ClusterResourceQuota\nmetadata: {name: foreign}\n" +
+				"spec: {namespaceSelector: {matchLabels: {team: a}}, hard: {pods: \"5\"}}\n",
+			stderr: []string{
+				"# not converted: it holds ClusterResourceQuota for-${SPACE}: expand it first (oc process -f FILE",
+				"# not converted: shared quotas of quota.other.example aren't known: ", "error: 2 could not be converted",
+			},
+		},
 		"no file": {status: 1, silent: true, stderr: []string{"error: name the files to convert by --filename"}},
 	} {
 		t.Run(name, func(t *testing.T) {

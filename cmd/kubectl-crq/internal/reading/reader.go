@@ -78,7 +78,7 @@ func (r *Reader) Limits(ctx context.Context, namespaces []string) (Limits, error
 	return limits, nil
 }
 
-// complete adds a view without usage for each quota that covers a namespace and has no view there yet. It leaves it open
+// complete has the views say what the quotas do that cover the namespaces, which may be newer. It leaves that open
 // if the user may not read namespaces or quotas. The error is a *MissingNamespaceError if a namespace doesn't exist.
 func (r *Reader) complete(ctx context.Context, limits *Limits, namespaces []string) error {
 	found, quotas := make([]*corev1.Namespace, len(namespaces)), &quotav1.ClusterResourceQuotaList{}
@@ -104,35 +104,39 @@ func (r *Reader) complete(ctx context.Context, limits *Limits, namespaces []stri
 	for i, namespace := range found {
 		isKnown := namespace != nil && len(round.refused) == 0
 		if isKnown {
-			limits.addUncounted(namespace, quotas.Items)
-		} else if !limits.hasView(namespaces[i], "") && !limits.NotInstalled {
+			limits.update(namespace, quotas.Items)
+		} else if limits.viewAt(namespaces[i], "") < 0 && !limits.NotInstalled {
 			limits.Unviewed = append(limits.Unviewed, namespaces[i])
 		}
 	}
 	return nil
 }
 
-// addUncounted adds a view without usage for each quota that covers the namespace and has none there.
-func (l *Limits) addUncounted(namespace *corev1.Namespace, quotas []quotav1.ClusterResourceQuota) {
+// update gives each quota that covers the namespace a view, without usage if it has none there yet, and each of these views
+// what the quota's spec says: that is in force before views follow.
+func (l *Limits) update(namespace *corev1.Namespace, quotas []quotav1.ClusterResourceQuota) {
 	for i := range quotas {
-		quota := &quotas[i]
-		selector, err := definition.CompileSelector(quota.Spec.Selector)
-		if err != nil || !selector.Matches(namespace.Labels, namespace.Annotations) || l.hasView(namespace.Name, quota.Name) {
+		spec := &quotas[i].Spec
+		selector, err := definition.CompileSelector(spec.Selector)
+		if err != nil || !selector.Matches(namespace.Labels, namespace.Annotations) {
 			continue
 		}
-		view := quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: quota.Name}}
-		spec := &quota.Spec
-		view.Status.Total.Hard, view.Status.Scopes, view.Status.ScopeSelector = spec.Quota.Hard, spec.Quota.Scopes, spec.Quota.ScopeSelector
-		if spec.Enforcement.Mode != quotav1.EnforcementDeny {
-			view.Status.Mode = spec.Enforcement.Mode
+		at := l.viewAt(namespace.Name, quotas[i].Name)
+		if at < 0 {
+			at = len(l.Views)
+			l.Views = append(l.Views, quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: quotas[i].Name}})
 		}
-		l.Views = append(l.Views, view)
+		status := &l.Views[at].Status
+		status.Total.Hard, status.Scopes, status.ScopeSelector = spec.Quota.Hard, spec.Quota.Scopes, spec.Quota.ScopeSelector
+		if status.Mode = spec.Enforcement.Mode; status.Mode == quotav1.EnforcementDeny {
+			status.Mode = ""
+		}
 	}
 }
 
-// hasView reports whether the namespace has a view of the quota, or of any if it is empty.
-func (l *Limits) hasView(namespace, quota string) bool {
-	return slices.ContainsFunc(l.Views, func(view quotav1.LocalResourceQuota) bool {
+// viewAt returns the place of the namespace's view of the quota, or of any if that is empty; below 0 if there is none.
+func (l *Limits) viewAt(namespace, quota string) int {
+	return slices.IndexFunc(l.Views, func(view quotav1.LocalResourceQuota) bool {
 		return view.Namespace == namespace && (quota == "" || view.Name == quota)
 	})
 }

@@ -17,6 +17,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -208,6 +209,21 @@ func TestLimits(t *testing.T) {
 				t.Errorf("got %+v, error %q", got, text)
 			}
 		})
+	}
+}
+
+// TestALimitIsThatOfTheQuotaAndNotOfAnOlderView has a view that hasn't followed its quota yet.
+func TestALimitIsThatOfTheQuotaAndNotOfAnOlderView(t *testing.T) {
+	view := &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "team"}}
+	view.Status.Mode, view.Status.Total.Used = quotav1.EnforcementWarn, corev1.ResourceList{"pods": resource.MustParse("1")}
+	got, err := cluster(t, nil, view, builders.Namespace("shop").Label("team", "a").Obj(),
+		builders.Quota("team").Label("team", "a").Hard("pods", "3").Obj()).Limits(t.Context(), []string{"shop"})
+	if err != nil || len(got.Views) != 1 {
+		t.Fatal(got, err)
+	}
+	status := got.Views[0].Status
+	if hard, used := status.Total.Hard["pods"], status.Total.Used["pods"]; hard.Value() != 3 || used.Value() != 1 || status.Mode != "" {
+		t.Errorf("got %+v", status)
 	}
 }
 
