@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -474,5 +475,23 @@ func TestWhySaysWhatStandsInTheWayAndWhereToLook(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhySaysWhatToDoWithoutARight(t *testing.T) {
+	for resource, refusal := range map[string]string{"localresourcequotas": byTeam, "events": ""} {
+		scene := newScene(t)
+		scene.Forbidden = []string{resource}
+		if refusal != "" {
+			scene.refused(refusal, 10)
+		}
+		got, err := scene.diagnosed(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"Ask an administrator for the role view in namespace shop, and then ask again."}
+		if diff := cmp.Diff(want, got.Remedies); diff != "" {
+			t.Errorf("without %s (-want,+got):\n%s", resource, diff)
+		}
 	}
 }

@@ -102,8 +102,7 @@ func (r *Reader) complete(ctx context.Context, limits *Limits, namespaces []stri
 		return err
 	}
 	for i, namespace := range found {
-		isKnown := namespace != nil && len(round.refused) == 0
-		if isKnown {
+		if namespace != nil && len(round.refused) == 0 {
 			limits.update(namespace, quotas.Items)
 		} else if limits.viewAt(namespaces[i], "") < 0 && !limits.NotInstalled {
 			limits.Unviewed = append(limits.Unviewed, namespaces[i])

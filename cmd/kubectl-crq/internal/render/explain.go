@@ -51,7 +51,7 @@ func Explain(of Explanation, style Style) string {
 	if of.FromViews {
 		text.WriteString("You can't read the namespace's labels and the quotas themselves; this is from its local views.\n")
 	} else {
-		fmt.Fprintf(&text, "%s    %s\n", style.paint(bold, "Labels:"), labelsText(of.Labels))
+		fmt.Fprintf(&text, "%s    %s\n", style.paint(bold, "Labels:"), labels.FormatLabels(of.Labels))
 	}
 	switch {
 	case len(of.Coverages) > 0:
@@ -67,13 +67,6 @@ func Explain(of Explanation, style Style) string {
 		text.WriteString("\nNearly covered, but for one requirement:\n" + nearMissesTable(of.NearMisses, style).text(indent))
 	}
 	return text.String()
-}
-
-func labelsText(of map[string]string) string {
-	if len(of) == 0 {
-		return nothing
-	}
-	return labels.Set(of).String()
 }
 
 func (c Coverage) text(style Style) string {
