@@ -41,6 +41,9 @@ const (
 	ConditionBlocked = "Blocked"
 )
 
+// WokenWhenItFits is a part of the message of the condition Blocked if the operator wakes the workloads that wait.
+const WokenWhenItFits = "each is woken as soon as it fits"
+
 // Reasons of the conditions of a ClusterResourceQuota and of its LocalResourceQuotas.
 const (
 	// ReasonCounted: everything that the quota limits has been counted.

@@ -14,7 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
 func TestMessage(t *testing.T) {
@@ -74,5 +78,20 @@ func TestFrame(t *testing.T) {
 				t.Errorf("frame (-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestNotesOfAQuota(t *testing.T) {
+	quota := builders.Quota("team").Obj()
+	quota.Status.Conditions = []metav1.Condition{
+		{Type: quotav1.ConditionEnforced, Status: metav1.ConditionTrue},
+		{Type: quotav1.ConditionResourceUnavailable, Status: metav1.ConditionTrue, Reason: "NotLimitable", Message: "write count/jobs.batch"},
+	}
+	want := []string{
+		"Its condition Ready isn't there yet: is the operator running?",
+		"A part of it limits nothing, or isn't counted (NotLimitable): write count/jobs.batch",
+	}
+	if diff := cmp.Diff(want, notes(quota)); diff != "" {
+		t.Errorf("notes (-want,+got):\n%s", diff)
 	}
 }

@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// completionName begins the name by which kubectl calls for completion of the
-	// arguments of "kubectl crq".
+	// completionName begins the name by which kubectl calls for completion of the arguments of "kubectl crq".
 	completionName = "kubectl_complete-"
 	// completionTimeout is how long completion may keep the user waiting.
 	completionTimeout = 3 * time.Second

@@ -95,19 +95,23 @@ func readObjects(in io.Reader, named string, recursive bool) (objects []conversi
 // readTree reads a file, or a directory, without those within it unless it is recursive.
 func readTree(named string, recursive bool) (objects []conversion.Object) {
 	var passed []string
-	failed := filepath.WalkDir(named, func(path string, entry fs.DirEntry, err error) error {
+	root := named
+	if info, err := os.Stat(named); err == nil && info.IsDir() {
+		root = filepath.Clean(named) + string(filepath.Separator) // a symbolic link is followed only so
+	}
+	failed := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			objects = append(objects, readContent(path, nil, err)...)
-		case path != named && entry.IsDir() && !recursive:
+		case path != root && entry.IsDir() && !recursive:
 			passed = append(passed, entry.Name()+"/")
 			return filepath.SkipDir
 		case entry.IsDir():
-		case path == named || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+		case path == root || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
 			content, err := os.ReadFile(path) //nolint:gosec // the user names the file
 			objects = append(objects, readContent(path, content, err)...)
 		default:
-			passed = append(passed, strings.TrimPrefix(path, named+string(filepath.Separator)))
+			passed = append(passed, strings.TrimPrefix(path, root))
 		}
 		return nil
 	})

@@ -34,6 +34,11 @@ func TestConvert(t *testing.T) {
 	write(t, filepath.Join(broken, "list.yaml"), "plain")
 	write(t, filepath.Join(directory, "below", "c.yml"), strings.ReplaceAll(plainQuota, "NAME", "third"))
 
+	linked := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(directory, linked); err != nil {
+		t.Fatal(err)
+	}
+
 	for name, story := range map[string]struct {
 		args           string
 		in             string
@@ -48,7 +53,8 @@ func TestConvert(t *testing.T) {
 		"a directory": {args: "-f " + directory, stdout: []string{
 			"# Pod (" + directory + "/a.json)\n# skipped: ", "name: second", "\n# skipped: " + directory + ": not read, ", ": below/, notes.txt: ",
 		}},
-		"and those below it": {args: "-R -f " + directory, stdout: []string{"name: second", "---\n", "name: third"}},
+		"a link to a directory": {args: "-f " + linked, stdout: []string{"# Pod (" + linked + "/a.json)\n", "name: second", ": below/, notes.txt: "}},
+		"and those below it":    {args: "-R -f " + directory, stdout: []string{"name: second", "---\n", "name: third"}},
 		"the same twice": {
 			args: "-f " + directory + " -f " + directory, status: 1,
 			stdout: []string{"# not converted: second: "}, stderr: []string{"error: 1 could not be converted"},
@@ -76,6 +82,19 @@ func TestConvert(t *testing.T) {
 			in: strings.ReplaceAll(plainQuota, "NAME", "plain") +
 				"---\napiVersion: v1\nkind: Template\nobjects: [{apiVersion: v1, kind: ClusterResourceQuota, metadata: {name: a}, spec: {}}]\n",
 			stderr: []string{"# not converted: it holds ClusterResourceQuota a: ", "error: 1 could not be converted"},
+		},
+		"strictly, with a template and a quota of an unknown group": {
+			args: "-f - --strict", status: 1, silent: true,
+			in: strings.ReplaceAll(plainQuota, "NAME", "plain") + "---\n" +
+				"apiVersion: template.openshift.io/v1\nkind: Template\nmetadata: {name: space}\nparameters: [{name: SPACE, required: true}]\n" +
+				"objects:\n- apiVersion: quota.openshift.io/v1\n  kind: ClusterResourceQuota\n  metadata: {name: \"for-${SPACE}\"}\n" +
+				"  spec: {selector: {annotations: null, labels: {matchLabels: {example.com/space: \"${SPACE}\"}}}, quota: {hard: {pods: 5}}}\n---\n" +
+				"apiVersion: quota.other.example/v1alpha1\nkind: ClusterResourceQuota\nmetadata: {name: foreign}\n" +
+				"spec: {namespaceSelector: {matchLabels: {team: a}}, hard: {pods: \"5\"}}\n",
+			stderr: []string{
+				"# not converted: it holds ClusterResourceQuota for-${SPACE}: expand it first (oc process -f FILE",
+				"# not converted: shared quotas of quota.other.example aren't known: ", "error: 2 could not be converted",
+			},
 		},
 		"no file": {status: 1, silent: true, stderr: []string{"error: name the files to convert by --filename"}},
 	} {

@@ -24,12 +24,10 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 )
 
-// defaultTimeout bounds each call where --request-timeout doesn't. kubectl's own
-// default is to wait forever.
+// defaultTimeout bounds each call where --request-timeout doesn't. kubectl's own default is to wait forever.
 const defaultTimeout = 30 * time.Second
 
-// environment is every command's environment: its streams, and kubectl's usual
-// flags.
+// environment is every command's environment: its streams, and kubectl's usual flags.
 type environment struct {
 	streams genericiooptions.IOStreams
 	config  *genericclioptions.ConfigFlags
@@ -74,13 +72,14 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// namespace returns the namespace that the flags, or the kubeconfig's context, name.
-func (e *environment) namespace() (string, error) {
+// place returns the namespace that the flags, or the kubeconfig's context, name, and the client.
+func (e *environment) place() (string, client.Client, error) {
 	namespace, _, err := e.config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "", fmt.Errorf("finding the namespace: %w", err)
+		return "", nil, fmt.Errorf("finding the namespace: %w", err)
 	}
-	return namespace, nil
+	cluster, err := e.client()
+	return namespace, cluster, err
 }
 
 // print writes the answer.

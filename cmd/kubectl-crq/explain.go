@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,9 +35,6 @@ func newExplain(env *environment) *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
 			return explain(cmd.Context(), env, out)
 		},
 	}
@@ -45,11 +43,7 @@ func newExplain(env *environment) *cobra.Command {
 }
 
 func explain(ctx context.Context, env *environment, out *output) error {
-	name, err := env.namespace()
-	if err != nil {
-		return err
-	}
-	reader, err := env.client()
+	name, reader, err := env.place()
 	if err != nil {
 		return err
 	}
@@ -63,9 +57,8 @@ func explain(ctx context.Context, env *environment, out *output) error {
 	return out.print(env, objects)
 }
 
-// explanationOf explains from the namespace and all quotas, or from the local
-// views if those can't be read. It also returns the objects that it found in
-// the API: the quotas that cover the namespace, or the views.
+// explanationOf explains from the namespace and all quotas, or from the local views if those can't be read. It also returns
+// the objects that it found in the API: the quotas that cover the namespace, or the views.
 func explanationOf(ctx context.Context, reader client.Reader, name string) (render.Explanation, runtime.Object, error) {
 	namespace := &corev1.Namespace{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
@@ -182,6 +175,11 @@ func notes(quota *quotav1.ClusterResourceQuota) []string {
 		case current.Status != "True":
 			notes = append(notes, fmt.Sprintf("It is not %s (%s): %s", condition, current.Reason, current.Message))
 		}
+	}
+	unavailable := meta.FindStatusCondition(quota.Status.Conditions, quotav1.ConditionResourceUnavailable)
+	if unavailable != nil && unavailable.Status == metav1.ConditionTrue {
+		notes = append(notes, fmt.Sprintf("A part of it limits nothing, or isn't counted (%s): %s",
+			unavailable.Reason, unavailable.Message))
 	}
 	return notes
 }

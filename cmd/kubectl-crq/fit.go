@@ -49,6 +49,8 @@ The exit status is 0 if everything fits, 1 if not, and 2 if it can't be told.`
   kubectl crq fit -f agent.yaml -n shop --nodes 12`
 
 	notInstalledNote = "Shared quotas aren't installed in this cluster: only ResourceQuotas were looked at."
+	unviewedNote     = "It isn't known whether a ClusterResourceQuota covers namespace %s: there is no LocalResourceQuota in it, " +
+		"which may not have been written yet, and you may not read the namespace and the ClusterResourceQuotas."
 
 	// fitTimeout bounds all that is read from the cluster for one answer.
 	fitTimeout = 2 * time.Minute
@@ -88,8 +90,11 @@ func newFit(env *environment) *cobra.Command {
 
 func (f *fit) run(ctx context.Context) error {
 	files := f.files.ToOptions()
-	if err := errors.Join(files.RequireFilenameOrKustomize(), f.validate()); err != nil {
-		return err
+	if err := files.RequireFilenameOrKustomize(); err != nil {
+		return err //nolint:wrapcheck // in kubectl's words
+	}
+	if f.nodes.Count < 0 {
+		return errors.New("--nodes must not be negative")
 	}
 	ctx, cancel := context.WithTimeout(ctx, fitTimeout)
 	defer cancel()
@@ -114,20 +119,15 @@ func (f *fit) run(ctx context.Context) error {
 	return f.answer(question)
 }
 
-func (f *fit) validate() error {
-	if f.nodes.Count < 0 {
-		return errors.New("--nodes must not be negative")
-	}
-	return f.out.check()
-}
-
 // question is all that was read.
 type question struct {
 	namespaces []string
-	demands    []fitting.Demand
-	limits     []fitting.Limit
-	rules      *fitting.Rules
-	notes      []string
+	// unviewed are the namespaces for which it isn't known whether a shared quota covers them.
+	unviewed []string
+	demands  []fitting.Demand
+	limits   []fitting.Limit
+	rules    *fitting.Rules
+	notes    []string
 }
 
 func (f *fit) ask(ctx context.Context, cluster client.Client, objects []reading.Object) (question, error) {
@@ -156,9 +156,7 @@ func (f *fit) ask(ctx context.Context, cluster client.Client, objects []reading.
 		return question{}, err
 	}
 	asked.rules = fitting.NewRules(types, surroundings)
-	if limits.NotInstalled {
-		asked.notes = append(asked.notes, notInstalledNote)
-	}
+	asked.unviewed, asked.notes = limits.Unviewed, append(asked.notes, limitNotes(&limits)...)
 	asked.notes = append(asked.notes, unreadNotes(unread, asked)...)
 	return asked, nil
 }
@@ -216,7 +214,7 @@ func namespacesOf(objects []reading.Object) []string {
 
 // answer judges, and says so.
 func (f *fit) answer(asked question) error {
-	fitter := fitting.NewFitter(evaluation.New(f.env.clock, evaluation.ClaimSources{}), asked.rules.Complete)
+	fitter := fitting.NewFitter(evaluation.New(f.env.clock, evaluation.ClaimSources{}), asked.rules.Admit)
 	verdict, err := fitter.Fit(asked.demands, asked.limits)
 	if err != nil {
 		return err
@@ -233,7 +231,7 @@ func (f *fit) answer(asked question) error {
 func resultOf(asked question, verdict fitting.Verdict) *render.Fit {
 	result := &render.Fit{
 		Result: string(verdict.Outcome()), Namespaces: append([]string{}, asked.namespaces...),
-		Quotas: []render.FitRow{}, Refusals: []render.FitRefusal{}, Counted: []render.FitCounted{},
+		Unviewed: asked.unviewed, Quotas: []render.FitRow{}, Refusals: []render.FitRefusal{}, Counted: []render.FitCounted{},
 		Notes: append([]string{}, asked.notes...),
 	}
 	for _, row := range verdict.Rows {
@@ -302,8 +300,24 @@ const (
 	noLimitRanges = "You may not read LimitRanges: what they add to pods isn't counted."
 	noPriorities  = "You may not read PriorityClasses: pods that name none are taken to have none, and a quota here goes by that."
 	noStorage     = "You may not read StorageClasses: claims that name none are taken to have none, and a quota here goes by that."
-	noRuntimes    = "You may not read RuntimeClasses: the overhead of pods that name one isn't counted."
+	stuckRollout  = "In the end it would fit: what is short is room for %s to replace pods, which starts new ones before old ones go. " +
+		"Without maxSurge, or with maxUnavailable of 1 or more, it gets by without. Short of: %s."
+	tightRollout = "There isn't room for the whole surge of %s: pods are replaced in smaller steps, and until then " +
+		"some are refused and tried again. Short of: %s."
+	noRuntimes = "You may not read RuntimeClasses: the overhead of pods that name one isn't counted."
 )
+
+// limitNotes say which limits aren't known.
+func limitNotes(limits *reading.Limits) []string {
+	var notes []string
+	if limits.NotInstalled {
+		notes = append(notes, notInstalledNote)
+	}
+	if len(limits.Unviewed) > 0 {
+		notes = append(notes, fmt.Sprintf(unviewedNote, strings.Join(limits.Unviewed, ", ")))
+	}
+	return notes
+}
 
 // unreadNotes name the objects that the user may not read, if they matter.
 func unreadNotes(unread reading.Unread, asked question) []string {
@@ -342,8 +356,7 @@ func made(demands []fitting.Demand, matters func(client.Object) bool) bool {
 	})
 }
 
-// rolloutNotes name limits that get in the way of replacing pods, and not those
-// of the pods in the end.
+// rolloutNotes name limits that get in the way of replacing pods, and not those of the pods in the end.
 func rolloutNotes(verdict fitting.Verdict, demands []fitting.Demand) []string {
 	rollouts := rolloutNames(demands)
 	if len(rollouts) == 0 {
@@ -363,23 +376,12 @@ func rolloutNotes(verdict fitting.Verdict, demands []fitting.Demand) []string {
 	}
 	var notes []string
 	if len(stuck) > 0 {
-		notes = append(notes, stuckRollout(rollouts, stuck))
+		notes = append(notes, fmt.Sprintf(stuckRollout, strings.Join(rollouts, ", "), strings.Join(stuck, ", ")))
 	}
 	if len(tight) > 0 {
-		notes = append(notes, tightRollout(rollouts, tight))
+		notes = append(notes, fmt.Sprintf(tightRollout, strings.Join(rollouts, ", "), strings.Join(tight, ", ")))
 	}
 	return notes
-}
-
-func stuckRollout(rollouts, of []string) string {
-	return fmt.Sprintf("In the end it would fit: what is short is room for %s to replace pods, which starts new ones before old ones go. "+
-		"Without maxSurge, or with maxUnavailable of 1 or more, it gets by without. Short of: %s.",
-		strings.Join(rollouts, ", "), strings.Join(of, ", "))
-}
-
-func tightRollout(rollouts, of []string) string {
-	return fmt.Sprintf("There isn't room for the whole surge of %s: pods are replaced in smaller steps, and until then "+
-		"some are refused and tried again. Short of: %s.", strings.Join(rollouts, ", "), strings.Join(of, ", "))
 }
 
 func rolloutNames(demands []fitting.Demand) []string {

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -19,6 +18,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
+	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
 // row takes the amounts that are requested, in the end, with the whole surge, and
@@ -59,10 +59,11 @@ func TestFitText(t *testing.T) {
 		{Kind: "CronJob", Namespace: "shop", Name: "nightly", Items: []fitting.Item{item(pod, 3, fitting.AtEachRun)}},
 	}
 	for name, test := range map[string]struct {
-		verdict fitting.Verdict
-		notes   []string
-		wide    bool
-		want    string
+		verdict  fitting.Verdict
+		unviewed []string
+		notes    []string
+		wide     bool
+		want     string
 	}{
 		"it fits": {
 			verdict: fitting.Verdict{Rows: []fitting.Row{row(team, "pods", "5", "5", "5", "7"), row(own, "requests.cpu", "500m", "500m", "500m", "1")}},
@@ -73,7 +74,16 @@ crq/team    shop,shop-test   pods           5           7           -
 quota/own   shop             requests.cpu   500m        1           -
 `,
 		},
-		"nothing limits it": {want: "It fits: no quota limits what these manifests make.\n"},
+		"a quota may be unknown": {
+			unviewed: []string{"shop"},
+			verdict:  fitting.Verdict{Rows: []fitting.Row{row(own, "requests.cpu", "500m", "500m", "500m", "1")}},
+			want: `It fits into the quotas that are known.
+
+QUOTA       NAMESPACE   RESOURCE       REQUESTED   AVAILABLE   SHORTFALL
+quota/own   shop        requests.cpu   500m        1           -
+`,
+		},
+		"nothing limits it": {want: "It fits: no quota limits what these manifests add.\n"},
 		"it doesn't fit": {
 			verdict: fitting.Verdict{
 				Rows: []fitting.Row{
@@ -108,7 +118,7 @@ crq/team   shop,shop-test   pods       5           ?           ?
 		},
 		"what was counted": {
 			wide: true,
-			want: `It fits: no quota limits what these manifests make.
+			want: `It fits: no quota limits what these manifests add.
 
 MANIFEST               MAKES   COUNT   WHEN
 Deployment shop/web    Pod     4       now, for 2 that go
@@ -117,7 +127,7 @@ CronJob shop/nightly   Pod     3       at each run
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := question{namespaces: []string{"shop"}, demands: demands, notes: test.notes}
+			asked := question{namespaces: []string{"shop"}, unviewed: test.unviewed, demands: demands, notes: test.notes}
 			got := render.FitText(resultOf(asked, test.verdict), test.wide, render.Style{})
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
@@ -128,7 +138,7 @@ CronJob shop/nightly   Pod     3       at each run
 
 func TestFitAnswers(t *testing.T) {
 	pods := func(count int64) []fitting.Demand {
-		pod := item(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}, 1, "")
+		pod := item(builders.Pod("shop", "web").Obj(), 1, "")
 		pod.Resource = corev1.SchemeGroupVersion.WithResource("pods")
 		return []fitting.Demand{{Namespace: "shop", Pods: &fitting.Pods{New: []fitting.Item{pod}, Wanted: count}}}
 	}

@@ -24,8 +24,7 @@ import (
 )
 
 func main() {
-	// Libraries would write between the lines of the output; their important
-	// messages come back as errors.
+	// Libraries would write between the lines of the output; their important messages come back as errors.
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

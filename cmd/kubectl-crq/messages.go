@@ -44,7 +44,7 @@ func message(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err),
 		errors.As(err, &timeout) && timeout.Timeout():
 		return err.Error() + hintTimeout
-	case unreachable(err):
+	case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, new(*url.Error)):
 		return err.Error() + hintUnreachable
 	default:
 		return err.Error()
@@ -58,9 +58,4 @@ func notInstalled(err error) bool {
 		return ours && strings.Contains(err.Error(), "not found")
 	}
 	return meta.IsNoMatchError(err)
-}
-
-func unreachable(err error) bool {
-	failed := (*url.Error)(nil)
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &failed)
 }

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,8 +17,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
-// meter measures the use of limits by existing objects, as the operator counts
-// them.
+// meter measures the use of limits by existing objects, as the operator counts them.
 type meter struct {
 	evaluators *evaluation.Evaluators
 	now        time.Time
@@ -37,10 +37,5 @@ func (m meter) uses(resource schema.GroupResource, object client.Object, limit *
 	if err != nil {
 		return nil, fmt.Errorf("charging quota %s: %w", limit.Name, err)
 	}
-	for name, amount := range used {
-		if amount.IsZero() {
-			delete(used, name)
-		}
-	}
-	return used, nil
+	return quota.RemoveZeros(used), nil
 }

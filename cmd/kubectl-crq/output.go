@@ -32,9 +32,11 @@ type output struct {
 	without []string
 }
 
+// newOutput adds the flag to a command, which checks it before it runs.
 func newOutput(cmd *cobra.Command, without ...string) *output {
 	o := &output{flags: genericclioptions.NewPrintFlags(""), without: without}
 	o.flags.AddFlags(cmd)
+	cmd.PreRunE = func(*cobra.Command, []string) error { return o.check() }
 	cmd.Flag("output").Usage = "Output format. One of: (" + strings.Join(o.allowed(), ", ") + ")."
 	return o
 }
@@ -100,8 +102,7 @@ func (o *output) print(e *environment, object runtime.Object) error {
 	return nil
 }
 
-// answer prints an answer that no API server serves: as a text, or as an object
-// of a kind.
+// answer prints an answer that no API server serves: as a text, or as an object of a kind.
 func (o *output) answer(
 	e *environment, object interface{ GetObjectKind() schema.ObjectKind }, kind string, text func(wide bool, style render.Style) string,
 ) error {

@@ -25,8 +25,7 @@ const (
 	viewListKind  = "LocalResourceQuotaList"
 )
 
-// getQuota reads one quota. If there is none, the error names the quotas that may
-// have been meant.
+// getQuota reads one quota. If there is none, the error names the quotas that may have been meant.
 func getQuota(ctx context.Context, reader client.Reader, name string) (*quotav1.ClusterResourceQuota, error) {
 	quota := &quotav1.ClusterResourceQuota{}
 	err := reader.Get(ctx, client.ObjectKey{Name: name}, quota)
@@ -58,15 +57,13 @@ func setKinds(list *quotav1.ClusterResourceQuotaList) {
 	}
 }
 
-// suggestion names the quotas whose names are like this one; empty if there are
-// none, or they can't be read.
+// suggestion names the quotas whose names are like this one; empty if there are none, or they can't be read.
 func suggestion(ctx context.Context, reader client.Reader, name string) string {
 	list, err := listQuotas(ctx, reader)
 	if err != nil {
 		return ""
 	}
-	// It suggests names with this beginning, and names that a command would be
-	// taken for a misspelling of.
+	// It suggests names with this beginning, and names that a command would be taken for a misspelling of.
 	known := &cobra.Command{SuggestionsMinimumDistance: 2}
 	for i := range list.Items {
 		known.AddCommand(&cobra.Command{Use: list.Items[i].Name, Run: func(*cobra.Command, []string) {}})

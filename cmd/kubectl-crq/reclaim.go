@@ -63,8 +63,8 @@ func newReclaim(env *environment) *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.check(); err != nil {
-				return err
+			if flags.olderThan < 0 {
+				return errors.New("--older-than must not be negative")
 			}
 			return reclaim(cmd.Context(), env, flags)
 		},
@@ -75,28 +75,17 @@ func newReclaim(env *environment) *cobra.Command {
 	return cmd
 }
 
-func (f *reclaimFlags) check() error {
-	if f.olderThan < 0 {
-		return errors.New("--older-than must not be negative")
-	}
-	return f.out.check()
-}
-
 func reclaim(ctx context.Context, env *environment, flags *reclaimFlags) error {
-	namespace := ""
-	if !flags.all {
-		var err error
-		if namespace, err = env.namespace(); err != nil {
-			return err
-		}
-	}
-	cluster, err := env.client()
+	namespace, cluster, err := env.place()
 	if err != nil {
 		return err
 	}
+	if flags.all {
+		namespace = ""
+	}
 	inventory, err := reading.NewReader(cluster, fitting.NewTypes()).Inventory(ctx, namespace)
 	if missing := (*reading.MissingNamespaceError)(nil); errors.As(err, &missing) {
-		return fmt.Errorf("namespace %s doesn't exist", missing.Namespace)
+		return fmt.Errorf("namespace %s doesn't exist: kubectl get namespaces lists all", missing.Namespace)
 	}
 	if err != nil {
 		return err
@@ -118,7 +107,8 @@ func reclaim(ctx context.Context, env *environment, flags *reclaimFlags) error {
 // isUnlimited reports whether there is no quota, also none that the user may not read.
 func isUnlimited(inventory *reading.Inventory) bool {
 	isQuota := func(resource string) bool { return resource == viewResource || resource == "resourcequotas" }
-	return len(inventory.Limits.Views)+len(inventory.Limits.Quotas) == 0 && !slices.ContainsFunc(inventory.Forbidden, isQuota)
+	limits := inventory.Limits
+	return len(limits.Views)+len(limits.Quotas)+len(limits.Unviewed) == 0 && !slices.ContainsFunc(inventory.Forbidden, isQuota)
 }
 
 // reclaimNotes name the objects that aren't looked for.
@@ -128,10 +118,7 @@ func reclaimNotes(inventory *reading.Inventory) []string {
 		unread := strings.Join(inventory.Forbidden, ", ")
 		notes = append(notes, fmt.Sprintf("You may not read %s: what depends on that isn't looked for.", unread))
 	}
-	if inventory.Limits.NotInstalled {
-		notes = append(notes, notInstalledNote)
-	}
-	return notes
+	return append(notes, limitNotes(&inventory.Limits)...)
 }
 
 // finder finds the objects in one namespace that hold quota and do nothing.
@@ -324,8 +311,7 @@ type candidate struct {
 	holds   []held
 }
 
-// frees returns the amounts that the limits would get back, without limits that
-// get nothing.
+// frees returns the amounts that the limits would get back, without limits that get nothing.
 func (f *finder) frees(holds []held) ([]render.Freed, error) {
 	var freed []render.Freed
 	for i := range f.limits {
@@ -364,8 +350,7 @@ func freedOf(finding render.Finding, of tight) resource.Quantity {
 	return resource.Quantity{}
 }
 
-// podsHeld returns the objects that go with pods: the claims that were made for
-// them, too.
+// podsHeld returns the objects that go with pods: the claims that were made for them, too.
 func (f *finder) podsHeld(pods []*corev1.Pod) []held {
 	var holds []held
 	for _, pod := range pods {

@@ -118,8 +118,7 @@ func (f *finder) slicesOf(service *corev1.Service) []discoveryv1.EndpointSlice {
 	})
 }
 
-// isAnswering reports whether any endpoint is ready. An endpoint that doesn't say
-// counts as ready.
+// isAnswering reports whether any endpoint is ready. An endpoint that doesn't say counts as ready.
 func isAnswering(slice discoveryv1.EndpointSlice) bool {
 	return slices.ContainsFunc(slice.Endpoints, func(endpoint discoveryv1.Endpoint) bool {
 		return ptr.Deref(endpoint.Conditions.Ready, true)

@@ -275,7 +275,7 @@ func TestReclaimOfAStatefulSetsClaims(t *testing.T) {
 
 func TestReclaimOfRollouts(t *testing.T) {
 	stuck := func(since, command string) []string {
-		return []string{"Deployment/web: 2 of its ReplicaSets have pods, and it has made no progress for " + since + "; 1 pod of them does nothing. " +
+		return []string{"Deployment/web: 2 of its ReplicaSets have pods, and it has made no progress for " + since + "; idle: 1 pod. " +
 			"[crq/team count/pods: 1, pods: 1, requests.cpu: 100m] " + command}
 	}
 	const back = "kubectl rollout undo deployment/web --to-revision=1 -n shop (it goes back to the template of revision 1, of which most pods are ready.)"
@@ -372,7 +372,7 @@ func TestReclaimOfRollouts(t *testing.T) {
 				}
 				i.Pods = append(i.Pods, oldPod("c", corev1.PodRunning, "ReplicaSet", "web-2"))
 			},
-			[]string{"Deployment/web: 2 of its ReplicaSets have pods, and it has been paused in the middle of a rollout for 60m; 1 pod of them does nothing. " +
+			[]string{"Deployment/web: 2 of its ReplicaSets have pods, and it has been paused in the middle of a rollout for 60m; idle: 1 pod. " +
 				"[crq/team count/pods: 1, pods: 1, requests.cpu: 100m] kubectl rollout resume deployment/web -n shop (it goes on to the newest template.)"},
 		},
 	})

@@ -85,13 +85,11 @@ type identity struct {
 	// decides is the last owner above a pod; empty for a pod without a controller, which is named by bare.
 	decides owner
 	bare    string
-	// ended is true for pods that have ended, and false for pods that may still
-	// run.
+	// ended is true for pods that have ended, and false for pods that may still run.
 	ended bool
 }
 
-// maker is the origin of pods that do nothing: a workload, or its owner, or the
-// pod itself.
+// maker is the origin of pods that do nothing: a workload, or its owner, or the pod itself.
 type maker struct {
 	identity
 	name render.ObjectName

@@ -186,14 +186,7 @@ func (f *finder) stuckText(of rollout, idle int, since time.Time) string {
 		state = "been paused in the middle of a rollout"
 	}
 	return fmt.Sprintf("%d of its ReplicaSets have pods, and it has %s for %s; %s", 1+len(of.older), state,
-		duration.HumanDuration(f.meter.now.Sub(since)), plural(int64(idle), "pod")+" of them "+does(idle)+" nothing.")
-}
-
-func does(count int) string {
-	if count == 1 {
-		return "does"
-	}
-	return "do"
+		duration.HumanDuration(f.meter.now.Sub(since)), "idle: "+plural(int64(idle), "pod")+".")
 }
 
 func revision(set *appsv1.ReplicaSet) int64 {

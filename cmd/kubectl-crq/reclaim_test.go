@@ -5,6 +5,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -439,4 +441,14 @@ func TestReclaimNamesTheTightestResource(t *testing.T) {
 	if diff := cmp.Diff([]string{"You may not read jobs: what depends on that isn't looked for."}, found.Notes); diff != "" {
 		t.Errorf("(-want,+got):\n%s", diff)
 	}
+}
+
+// amountsOf returns the amounts as texts, sorted.
+func amountsOf(amounts corev1.ResourceList) []string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		amount := amounts[name]
+		texts = append(texts, string(name)+": "+amount.String())
+	}
+	return texts
 }

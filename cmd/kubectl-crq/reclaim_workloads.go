@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	jobutil "k8s.io/kubernetes/pkg/controller/job/util"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,7 +79,7 @@ func addWorkloads[T any, P interface {
 func appetiteOf(object client.Object) appetite {
 	switch object := object.(type) {
 	case *batchv1.Job:
-		if ended, _ := endOf(object); !ended.IsZero() {
+		if jobutil.IsJobFinished(object) {
 			return isOver
 		}
 		return wants

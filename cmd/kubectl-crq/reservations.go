@@ -28,9 +28,6 @@ func newReservations(env *environment) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: env.completeQuotas(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
 			return reservations(cmd.Context(), env, out, args[0])
 		},
 	}
@@ -53,8 +50,7 @@ func reservations(ctx context.Context, env *environment, out *output, name strin
 	})
 }
 
-// ledgerError distinguishes a quota that doesn't exist from a quota without a
-// ledger.
+// ledgerError distinguishes a quota that doesn't exist from a quota without a ledger.
 func ledgerError(ctx context.Context, reader client.Reader, name string, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading the quota's ledger: %w", err)

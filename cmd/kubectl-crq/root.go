@@ -11,8 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// Exit statuses. A command whose answer is yes or no keeps 1 for no, and ends
-// with statusUnanswered when it can't tell.
+// Exit statuses. A command whose answer is yes or no keeps 1 for no, and ends with statusUnanswered when it can't tell.
 const (
 	statusNo         = 1
 	statusFailed     = 1
@@ -28,8 +27,7 @@ const answers = "answers"
 // errNo is returned by a command whose answer is no. It has said so.
 var errNo = errors.New("no")
 
-// Run runs the command line, without the program's name, and returns the exit
-// status.
+// Run runs the command line, without the program's name, and returns the exit status.
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
 	root := newRoot(newEnvironment(streams)) //nolint:contextcheck // completion has the context of its command
 	root.SetArgs(args)

@@ -83,7 +83,7 @@ func (f *topFlags) check() error {
 	if table, _ := f.out.asTable(); f.watch && !table {
 		return errors.New("--watch shows tables: leave -o away, or use kubectl get crq --watch -o " + *f.out.flags.OutputFormat)
 	}
-	return f.out.check()
+	return nil
 }
 
 func top(ctx context.Context, env *environment, flags *topFlags, name string) error {

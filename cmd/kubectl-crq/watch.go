@@ -48,8 +48,7 @@ func watchTop(ctx context.Context, env *environment, flags *topFlags, name strin
 
 // Control sequences for a terminal.
 const (
-	// enter shows the other screen, hides the cursor, and cuts lines that are too
-	// long; leave takes all that back.
+	// enter shows the other screen, hides the cursor, and cuts lines that are too long; leave takes all that back.
 	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	leave = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 	// home goes to the upper left; endOfLine and endOfScreen clear the rest.
@@ -58,8 +57,7 @@ const (
 	endOfScreen = "\x1b[J"
 )
 
-// screen shows one state in place of the last. Without a terminal it writes each
-// state below the last, and none twice.
+// screen shows one state in place of the last. Without a terminal it writes each state below the last, and none twice.
 type screen struct {
 	env  *environment
 	last string

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
@@ -58,9 +57,6 @@ func newWhy(env *environment) *cobra.Command {
 		Annotations:       map[string]string{answers: ""},
 		ValidArgsFunction: env.completeSubjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
 			return why(cmd.Context(), env, out, args)
 		},
 	}
@@ -69,11 +65,7 @@ func newWhy(env *environment) *cobra.Command {
 }
 
 func why(ctx context.Context, env *environment, out *output, args []string) error {
-	namespace, err := env.namespace()
-	if err != nil {
-		return err
-	}
-	cluster, err := env.client()
+	namespace, cluster, err := env.place()
 	if err != nil {
 		return err
 	}
@@ -143,11 +135,6 @@ func readHolders(ctx context.Context, reader *reading.Reader, found *render.Why)
 	return nil
 }
 
-// notFound is the error that kubectl get would print.
-func notFound(subject reading.Subject) error {
-	return apierrors.NewNotFound(reading.ResourceOf(subject.GroupVersionKind).GroupResource(), subject.Name)
-}
-
 // completeSubjects completes kinds, and then the names of a kind's objects in the namespace.
 func (e *environment) completeSubjects(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	const done = cobra.ShellCompDirectiveNoFileComp
@@ -172,15 +159,11 @@ func (e *environment) completeSubjects(cmd *cobra.Command, args []string, begun 
 
 // namesOf returns the names of a kind's objects in the namespace that begin so, each after a prefix.
 func (e *environment) namesOf(ctx context.Context, kind, prefix, begun string) []string {
-	cluster, err := e.client()
+	namespace, cluster, err := e.place()
 	if err != nil {
 		return nil
 	}
 	subject, err := reading.ParseSubject([]string{kind, "any"}, cluster.RESTMapper())
-	if err != nil {
-		return nil
-	}
-	namespace, err := e.namespace()
 	if err != nil {
 		return nil
 	}

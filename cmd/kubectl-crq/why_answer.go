@@ -5,7 +5,6 @@ package main
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -124,7 +123,8 @@ func (d *diagnosis) pods() []render.WhyPods {
 		found[at].Count++
 	}
 	slices.SortStableFunc(found, func(a, b render.WhyPods) int { return b.Count - a.Count })
-	if len(found) > 0 && found[0].Message == "" {
+	// The chain has the refusals of a pod.
+	if len(found) > 0 && found[0].Message == "" && reading.KindOf(d.Maker()).Kind != "Pod" {
 		found[0].Message = d.warn(render.ObjectName{Kind: "Pod", Name: found[0].Example})
 	}
 	return found[:min(mostStates, len(found))]
@@ -143,10 +143,7 @@ func (d *diagnosis) allNotes() []string {
 			notes = append(notes, note)
 		}
 	}
-	if d.Limits.NotInstalled {
-		notes = append(notes, notInstalledNote)
-	}
-	return notes
+	return append(notes, limitNotes(&d.Limits)...)
 }
 
 // row compares the need of a resource with its rest.
@@ -179,8 +176,7 @@ func (d *diagnosis) nextOf(limit *fitting.Limit, name corev1.ResourceName) resou
 	return resource.Quantity{}
 }
 
-// findLargest names the pods and claims of the namespace that use most of the short resources, but for the subject's
-// own.
+// findLargest names the pods and claims of the namespace that use most of the short resources, but for the subject's own.
 func (d *diagnosis) findLargest(quotas []render.WhyQuota) error {
 	for i := range quotas {
 		for k := range quotas[i].Rows {
@@ -231,27 +227,4 @@ func (d *diagnosis) largest(limit *fitting.Limit, name corev1.ResourceName) ([]r
 func isCount(name corev1.ResourceName) bool {
 	return name == corev1.ResourcePods || strings.HasPrefix(string(name), "count/") ||
 		strings.HasSuffix(string(name), string(corev1.ResourcePersistentVolumeClaims)) || strings.HasPrefix(string(name), "services")
-}
-
-func compareNames(a, b corev1.ResourceName) int { return cmp.Compare(a, b) }
-
-// masked returns the amounts of the names that another list has.
-func masked(amounts, names corev1.ResourceList) corev1.ResourceList {
-	found := corev1.ResourceList{}
-	for name := range names {
-		if amount, ok := amounts[name]; ok {
-			found[name] = amount
-		}
-	}
-	return found
-}
-
-// amountsOf returns the amounts as texts, sorted.
-func amountsOf(amounts corev1.ResourceList) []string {
-	texts := make([]string, 0, len(amounts))
-	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		amount := amounts[name]
-		texts = append(texts, string(name)+": "+amount.String())
-	}
-	return texts
 }

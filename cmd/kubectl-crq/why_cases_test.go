@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -377,7 +378,7 @@ func TestWhyFollowsPodsToTheirClaims(t *testing.T) {
 			scene.Events = append(scene.Events, event)
 		}
 	}
-	scene.Present.Claims = sets.New("web-1-a-w")
+	scene.Present.Claims, scene.warnings = sets.New("web-1-a-w"), map[string]string{"Pod/web-1-a": "FailedBinding: the same again"}
 	scene.limited(view("team", amounts("persistentvolumeclaims", "2"), amounts("persistentvolumeclaims", "2"), nil))
 	got, err := scene.diagnosed(t)
 	if err != nil {
@@ -388,6 +389,9 @@ func TestWhyFollowsPodsToTheirClaims(t *testing.T) {
 	if got.Cause != render.QuotaShort || got.Summary != want || last.Name != "web-1-b" || !strings.HasSuffix(last.State, "; 1 other pod of it likewise") ||
 		len(last.Refusals) != 1 || last.Refusals[0].Count != 6 {
 		t.Errorf("got %s: %s, and %q %+v", got.Cause, got.Summary, last.State, last.Refusals)
+	}
+	if one := got.Quotas[0].Rows[0].One; one.Value() != 1 || len(got.Pods) != 1 || got.Pods[0].Message != "" {
+		t.Errorf("the next one needs %s, and its pods are %+v", one.String(), got.Pods)
 	}
 }
 
@@ -439,6 +443,13 @@ func TestWhySaysWhatStandsInTheWayAndWhereToLook(t *testing.T) {
 		"a pod that crashes": {func(s *scene) {
 			s.Pods[0].Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{waiting}}
 		}, "can't run: CrashLoopBackOff: back-off.", []string{pod, "kubectl logs pod/web-1-a --previous -n shop"}},
+		"a Deployment that is paused": {func(s *scene) { s.deployment.Spec.Paused = true }, "there is the 1 pod of Deployment/web.",
+			[]string{"kubectl rollout resume deployment/web -n shop"}},
+		"a Job that is suspended": {func(s *scene) {
+			job := builders.Job("shop", "load")
+			job.Spec.Suspend = ptr.To(true)
+			s.Subject, s.Chain = subjectOf("job/load"), []client.Object{job}
+		}, "Job/load is suspended.", []string{`kubectl patch job/load -p '{"spec":{"suspend":false}}' -n shop`}},
 		"nothing": {func(*scene) {}, "there is the 1 pod of Deployment/web.", nil},
 		"a controller that has not acted": {func(s *scene) { s.deployment.Spec.Replicas = ptr.To[int32](2) },
 			"but no refusal is known, and there is room", []string{deployment}},
@@ -464,5 +475,23 @@ func TestWhySaysWhatStandsInTheWayAndWhereToLook(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhySaysWhatToDoWithoutARight(t *testing.T) {
+	for resource, refusal := range map[string]string{"localresourcequotas": byTeam, "events": ""} {
+		scene := newScene(t)
+		scene.Forbidden = []string{resource}
+		if refusal != "" {
+			scene.refused(refusal, 10)
+		}
+		got, err := scene.diagnosed(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"Ask an administrator for the role view in namespace shop, and then ask again."}
+		if diff := cmp.Diff(want, got.Remedies); diff != "" {
+			t.Errorf("without %s (-want,+got):\n%s", resource, diff)
+		}
 	}
 }

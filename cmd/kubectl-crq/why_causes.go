@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/utils/ptr"
+
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/render"
@@ -72,7 +76,7 @@ func otherCauses() []elsewhereCause {
 			"Create it: kubectl create serviceaccount $1 -n NAMESPACE.",
 		},
 		{
-			regexp.MustCompile(`no PriorityClass with name (\S+)`), "the API server",
+			regexp.MustCompile(`no PriorityClass with name \S+|RuntimeClass "[^"]+" not found`), "the API server",
 			"Ask an administrator to create it, or name another one.",
 		},
 		{regexp.MustCompile(`being terminated`), "the API server", "Create it in another namespace: NAMESPACE is being deleted."},
@@ -107,8 +111,8 @@ func (d *diagnosis) conclude(found *render.Why) {
 	case always && words.Reason == reading.RefusedElsewhere:
 		by, remedy := d.elsewhere(words.Text)
 		come(found, render.OtherRefused, d.lack()+": "+by+" refuses it: "+strings.TrimSuffix(words.Text, ".")+".", remedy)
-		if slices.ContainsFunc(found.Quotas, isShortOf) {
-			come(found, render.OtherRefused, found.Summary+" Besides, "+shortText(found.Quotas)+".", shortRemedies(found)...)
+		if slices.ContainsFunc(found.Quotas, render.WhyQuota.IsShort) {
+			come(found, render.OtherRefused, found.Summary+" Besides, "+shortText(found.Quotas)+".", d.shortRemedies(found)...)
 		}
 	default:
 		d.concludeByQuotas(found, words, always)
@@ -123,15 +127,15 @@ func come(found *render.Why, to render.Cause, summary string, remedies ...string
 // concludeByQuotas is for missing objects that only a quota refuses.
 func (d *diagnosis) concludeByQuotas(found *render.Why, words reading.Words, always bool) {
 	_, refused := d.latest()
-	isShort := slices.ContainsFunc(found.Quotas, isShortOf)
+	isShort := slices.ContainsFunc(found.Quotas, render.WhyQuota.IsShort)
 	regardless, known := quotaCauses()[words.Reason]
 	switch {
 	case !always && isShort && (refused || !d.demand.Unsure):
-		come(found, render.QuotaShort, d.lack()+": "+shortText(found.Quotas)+".", shortRemedies(found)...)
+		come(found, render.QuotaShort, d.lack()+": "+shortText(found.Quotas)+".", d.shortRemedies(found)...)
 	case known && (always || refused):
 		says := strings.NewReplacer("QUOTA", d.refuser(words), "MISSING", words.Missing).Replace(regardless.says)
 		come(found, render.QuotaRefused, d.lack()+": "+says+".", regardless.remedy)
-	case isShort, slices.ContainsFunc(found.Quotas, isUncounted), d.isBlind():
+	case isShort, slices.ContainsFunc(found.Quotas, render.WhyQuota.IsUncounted), d.isBlind():
 		come(found, render.NotCounted, d.untold(found.Quotas), d.unseenRemedies()...)
 	default:
 		d.concludeRoom(found)
@@ -169,8 +173,27 @@ func (d *diagnosis) decisive() (words reading.Words, always bool) {
 	return latest.Words, false
 }
 
-// further are commands that say more about causes other than quotas. There is
-// none if all is well.
+// resumes returns the command that lets a paused or suspended workload go on.
+func (d *diagnosis) resumes() []string {
+	name := strings.ToLower(nameOf(d.link).String())
+	suspended := false
+	switch workload := d.link.(type) {
+	case *appsv1.Deployment:
+		if workload.Spec.Paused {
+			return []string{kubectl(d.Namespace, "rollout", "resume", name) + " lets it go on."}
+		}
+	case *batchv1.Job:
+		suspended = ptr.Deref(workload.Spec.Suspend, false)
+	case *batchv1.CronJob:
+		suspended = ptr.Deref(workload.Spec.Suspend, false)
+	}
+	if !suspended {
+		return nil
+	}
+	return []string{kubectl(d.Namespace, "patch", name, "-p", `{"spec":{"suspend":false}}`) + " lets it go on."}
+}
+
+// further are commands that say more about causes other than quotas. There is none if all is well.
 func (d *diagnosis) further(found *render.Why) []string {
 	look, more := nameOf(d.Maker()), []string(nil)
 	switch {
@@ -180,7 +203,7 @@ func (d *diagnosis) further(found *render.Why) []string {
 			more = []string{kubectl(d.Namespace, "logs", "pod/"+look.Name, "--previous") + " shows what it said before it ended."}
 		}
 	case !d.lacks() && d.makes:
-		return nil
+		return d.resumes()
 	}
 	return append([]string{kubectl(d.Namespace, "describe", strings.ToLower(look.Kind)+"/"+look.Name) + " shows its events."}, more...)
 }

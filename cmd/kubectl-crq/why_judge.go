@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"math/big"
@@ -14,6 +15,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,8 +50,7 @@ type diagnosis struct {
 	notes   []string
 }
 
-// diagnose judges a situation. The error is that of kubectl if the subject doesn't exist and no request for it was
-// refused.
+// diagnose judges a situation. The error is that of kubectl if the subject doesn't exist and no request for it was refused.
 func diagnose(
 	situation *reading.Situation, types *fitting.Types, meter meter, warn func(render.ObjectName) string,
 ) (*render.Why, error) {
@@ -58,7 +60,7 @@ func diagnose(
 	d.link, d.makes = d.Workload()
 	d.findRefusals()
 	if len(d.Chain) == 0 && d.refused == nil {
-		return nil, notFound(d.Subject)
+		return nil, apierrors.NewNotFound(reading.ResourceOf(d.Subject.GroupVersionKind).GroupResource(), d.Subject.Name)
 	}
 	if err := d.judge(types); err != nil {
 		return nil, err
@@ -91,7 +93,7 @@ func (d *diagnosis) judge(types *fitting.Types) error {
 	}
 	d.notes = append(d.notes, d.demand.Notes...)
 	rules := fitting.NewRules(types, d.Surroundings)
-	fitter := fitting.NewFitter(d.meter.evaluators, rules.Complete)
+	fitter := fitting.NewFitter(d.meter.evaluators, rules.Admit)
 	if d.all, err = fitter.Fit([]fitting.Demand{d.demand}, d.limits); err != nil {
 		return err
 	}
@@ -99,23 +101,27 @@ func (d *diagnosis) judge(types *fitting.Types) error {
 	return err
 }
 
-// isOutdated reports whether the present objects are known only by the status, and that is older than the object's
-// spec.
+// isOutdated reports whether the present objects are known only by the status, and that is older than the object's spec.
 func (d *diagnosis) isOutdated(object client.Object) bool {
 	of, scales := scaleOf(object)
 	return d.Present.Unlisted && scales && of.observed < object.GetGeneration()
 }
 
-// next is the demand for one more of each object that a controller makes.
+// next is the demand for one more of each object that a controller makes; if all pods are there, for one object that
+// they lack.
 func next(demand fitting.Demand) fitting.Demand {
 	one := fitting.Demand{Kind: demand.Kind, Namespace: demand.Namespace, Name: demand.Name}
+	isWhole := demand.Pods == nil || demand.Pods.Missing() == 0
 	for _, item := range demand.Items {
 		if item.Old == nil && item.When != fitting.AsPodsEnd {
 			item.Count = 1
 			one.Items = append(one.Items, item)
 		}
 	}
-	if demand.Pods != nil {
+	if demand.Pods != nil && isWhole {
+		one.Items = slices.CompactFunc(one.Items, func(a, b fitting.Item) bool { return a.Kind == b.Kind })
+	}
+	if !isWhole {
 		one.Pods = &fitting.Pods{New: demand.Pods.New, Wanted: 1}
 	}
 	return one
@@ -149,8 +155,7 @@ func (d *diagnosis) lacks() bool {
 	return len(d.Chain) == 0 || d.makes && (pods > 0 || len(others) > 0 || d.isCron() && len(d.all.Rows)+len(d.all.Refusals) > 0)
 }
 
-// quotas returns the need of each quota, without its holders: of the quotas that are short, and of the quotas that
-// refused.
+// quotas returns the need of each quota, without its holders: of the quotas that are short, and of the quotas that refused.
 func (d *diagnosis) quotas() []render.WhyQuota {
 	latest, refused := d.latest()
 	var found []render.WhyQuota
@@ -167,19 +172,11 @@ func (d *diagnosis) quotas() []render.WhyQuota {
 		}
 		isLatest := refused && d.isBy(limit, latest.Words)
 		d.amend(&quota, limit)
-		if len(quota.Rows) > 0 && (isLatest || quota.IsShort() || !isCounted(quota)) {
+		if len(quota.Rows) > 0 && (isLatest || quota.IsShort() || quota.IsUncounted()) {
 			found = append(found, quota)
 		}
 	}
 	return found
-}
-
-func isShortOf(quota render.WhyQuota) bool { return quota.IsShort() }
-
-func isUncounted(quota render.WhyQuota) bool { return !isCounted(quota) }
-
-func isCounted(quota render.WhyQuota) bool {
-	return !slices.ContainsFunc(quota.Rows, func(row render.WhyRow) bool { return row.Available == nil })
 }
 
 // waiting returns the views' entries for controllers of the chain that wait.
@@ -187,6 +184,7 @@ func (d *diagnosis) waiting() []render.WhyWaiting {
 	var found []render.WhyWaiting
 	for i := range d.Limits.Views {
 		view := &d.Limits.Views[i]
+		blocked := meta.FindStatusCondition(view.Status.Conditions, quotav1.ConditionBlocked)
 		for _, owner := range view.Status.Waiting {
 			if slices.ContainsFunc(d.Chain, func(link client.Object) bool {
 				return nameOf(link) == render.ObjectName{Kind: owner.Kind, Name: owner.Name}
@@ -194,6 +192,7 @@ func (d *diagnosis) waiting() []render.WhyWaiting {
 				found = append(found, render.WhyWaiting{
 					ObjectName: render.ObjectName{Kind: owner.Kind, Name: owner.Name},
 					Quota:      string(fitting.Shared) + "/" + view.Name, Since: owner.Since, Short: owner.Short,
+					Woken: blocked != nil && strings.Contains(blocked.Message, quotav1.WokenWhenItFits),
 				})
 			}
 		}
@@ -227,7 +226,7 @@ func (d *diagnosis) amend(quota *render.WhyQuota, limit *fitting.Limit) {
 			d.raise(quota, limit, name, requested)
 		}
 	}
-	slices.SortFunc(quota.Rows, func(a, b render.WhyRow) int { return compareNames(a.Resource, b.Resource) })
+	slices.SortFunc(quota.Rows, func(a, b render.WhyRow) int { return cmp.Compare(a.Resource, b.Resource) })
 }
 
 // trusts reports whether a message shows the need of objects. If the template was changed afterwards, it doesn't.

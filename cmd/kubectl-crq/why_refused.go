@@ -11,6 +11,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	jobutil "k8s.io/kubernetes/pkg/controller/job/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/cmd/kubectl-crq/internal/reading"
@@ -66,12 +68,8 @@ func (d *diagnosis) refusedOf(link client.Object) []reading.Refused {
 }
 
 func hasEnded(link client.Object) bool {
-	job, ok := link.(*batchv1.Job)
-	if !ok {
-		return false
-	}
-	_, how := endOf(job)
-	return how != ""
+	job, isJob := link.(*batchv1.Job)
+	return isJob && jobutil.IsJobFinished(job)
 }
 
 // settling is how far the events, the objects and the status of one attempt may be apart.
@@ -111,15 +109,9 @@ func (d *diagnosis) newestOf(object client.Object) time.Time {
 
 // isServed reports whether a controller says that none of its requests was refused last. Most have no word for it.
 func isServed(object client.Object) bool {
-	switch object := object.(type) {
-	case *appsv1.ReplicaSet:
-		return !slices.ContainsFunc(object.Status.Conditions, func(condition appsv1.ReplicaSetCondition) bool {
-			return condition.Type == appsv1.ReplicaSetReplicaFailure && condition.Status == corev1.ConditionTrue
-		})
-	case *corev1.ReplicationController:
-		return !slices.ContainsFunc(object.Status.Conditions, func(condition corev1.ReplicationControllerCondition) bool {
-			return condition.Type == corev1.ReplicationControllerReplicaFailure && condition.Status == corev1.ConditionTrue
-		})
+	switch object.(type) {
+	case *appsv1.ReplicaSet, *corev1.ReplicationController:
+		return len(reading.RefusedByConditions(object)) == 0
 	}
 	return false
 }
@@ -159,7 +151,7 @@ func (d *diagnosis) source(words reading.Words) fitting.Source {
 			continue
 		}
 		sources = append(sources, limit.Source)
-		if len(words.Limited) > 0 && slices.Equal(amountsOf(words.Limited), amountsOf(masked(limit.Spec.Hard, words.Limited))) {
+		if len(words.Limited) > 0 && quota.Equals(words.Limited, quota.Mask(limit.Spec.Hard, quota.ResourceNames(words.Limited))) {
 			return limit.Source
 		}
 	}

@@ -182,11 +182,22 @@ func TestWhy(t *testing.T) {
 			func(s *scene) {
 				team := cpu("250m")
 				team.Status.Waiting = []quotav1.WaitingOwner{{Kind: "ReplicaSet", Name: "web-1", Since: metav1.NewTime(noon)}}
+				team.Status.Conditions = []metav1.Condition{{Type: quotav1.ConditionBlocked, Message: "1 waits; " + quotav1.WokenWhenItFits}}
 				s.limited(team)
 				s.refused(byTeam, 100)
 			},
 			render.FitsNow, "Deployment/web lacks 3 of its 4 pods, and there is room now: its controller tries again by itself at any moment, " +
 				"and the operator wakes it before.",
+		},
+		"there is room again, and the operator doesn't wake": {
+			func(s *scene) {
+				team := cpu("250m")
+				team.Status.Waiting = []quotav1.WaitingOwner{{Kind: "ReplicaSet", Name: "web-1", Since: metav1.NewTime(noon)}}
+				team.Status.Conditions = []metav1.Condition{{Type: quotav1.ConditionBlocked, Message: "their controllers try again now and then"}}
+				s.limited(team)
+				s.refused(byTeam, 100)
+			},
+			render.FitsNow, "Deployment/web lacks 3 of its 4 pods, and there is room now: its controller tries again by itself at any moment.",
 		},
 		"another webhook makes pods larger than the template": {
 			func(s *scene) {
@@ -380,6 +391,25 @@ func TestWhyNamesNeedsUsersAndRemedies(t *testing.T) {
 		"kubectl crq reclaim -n shop lists what holds quota and does nothing.",
 	}
 	if diff := cmp.Diff(remedies, got.Remedies); diff != "" {
+		t.Errorf("remedies (-want,+got):\n%s", diff)
+	}
+}
+
+// TestWhySendsNobodyForWhatOthersDoNotHold has a limit that is too small for the workload alone.
+func TestWhySendsNobodyForWhatOthersDoNotHold(t *testing.T) {
+	scene := newScene(t)
+	scene.limited(view("team", amounts("requests.cpu", "600m", "pods", "3"), amounts("requests.cpu", "250m", "pods", "3"), nil))
+	got, err := scene.diagnosed(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"Delete or shrink something in any namespace of the quota that uses pods: 3.",
+		"Shrink Deployment/web: nothing that crq/team counts holds as much as it lacks of requests.cpu: 400m.",
+		"Ask an administrator to raise spec.quota.hard of ClusterResourceQuota team: pods to 6, requests.cpu to 1.",
+		"kubectl crq reclaim -n shop lists what holds quota and does nothing.",
+	}
+	if diff := cmp.Diff(want, got.Remedies); diff != "" {
 		t.Errorf("remedies (-want,+got):\n%s", diff)
 	}
 }

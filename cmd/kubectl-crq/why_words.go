@@ -36,7 +36,7 @@ func nameOf(object client.Object) render.ObjectName {
 // untold names the unknown part of the answer, and the reason.
 func (d *diagnosis) untold(quotas []render.WhyQuota) string {
 	name, unseen := d.unseen()
-	uncounted := slices.IndexFunc(quotas, isUncounted)
+	uncounted := slices.IndexFunc(quotas, render.WhyQuota.IsUncounted)
 	switch {
 	case uncounted >= 0:
 		return d.lack() + ", and what is left can't be told: " + quotas[uncounted].Quota + " isn't counted yet; ask again in a moment."
@@ -157,17 +157,18 @@ func (d *diagnosis) otherCause(troubled []render.WhyPods) string {
 func shortText(quotas []render.WhyQuota) string {
 	var texts []string
 	for i := range quotas {
-		if amounts := shortAmounts(&quotas[i]); len(amounts) > 0 {
+		if amounts := shortAmounts(&quotas[i], (*render.WhyRow).IsShort); len(amounts) > 0 {
 			texts = append(texts, quotas[i].Quota+" is short of "+strings.Join(amounts, ", "))
 		}
 	}
 	return strings.Join(texts, "; ")
 }
 
-func shortAmounts(quota *render.WhyQuota) []string {
+// shortAmounts are those of the short resources for which this is true.
+func shortAmounts(quota *render.WhyQuota, counts func(*render.WhyRow) bool) []string {
 	var amounts []string
 	for i := range quota.Rows {
-		if row := &quota.Rows[i]; row.IsShort() {
+		if row := &quota.Rows[i]; row.IsShort() && counts(row) {
 			amounts = append(amounts, string(row.Resource)+": "+row.Short.String())
 		}
 	}
@@ -193,7 +194,7 @@ func (d *diagnosis) retry(found *render.Why, latest reading.Refused) string {
 			text += " at any moment"
 		}
 	}
-	if len(found.Waiting) > 0 {
+	if slices.ContainsFunc(found.Waiting, func(waiting render.WhyWaiting) bool { return waiting.Woken }) {
 		text += ", and the operator wakes it before"
 	}
 	return text
@@ -211,41 +212,55 @@ func longestPause(kind string) time.Duration {
 	}
 }
 
-// unseenRemedies are for a quota that another operator's webhook may enforce.
+// unseenRemedies are for what the user may not read, and for a quota that another operator's webhook may enforce.
 func (d *diagnosis) unseenRemedies() []string {
 	name, unseen := d.unseen()
-	if !unseen || d.lacksQuotas() {
+	switch {
+	case d.lacksQuotas(), d.demand.Unsure, !unseen && d.lacksEvents():
+		return []string{"Ask an administrator for the role view in namespace " + d.Namespace + ", and then ask again."}
+	case !unseen:
 		return nil
 	}
 	return []string{"Ask an administrator who enforces quota " + name + ": it is no ResourceQuota of this namespace, " +
 		"and no ClusterResourceQuota of this operator that covers it."}
 }
 
-func shortRemedies(found *render.Why) []string {
+// shortRemedies names what to free, and the limits to raise. Objects that hold less than is missing are no help.
+func (d *diagnosis) shortRemedies(found *render.Why) []string {
 	var remedies []string
+	isHelp := false
 	for i := range found.Quotas {
 		quota := &found.Quotas[i]
 		if !quota.IsShort() {
 			continue
 		}
 		name, shared := quota.Shared()
-		free := "Delete or shrink something in this namespace that uses " + strings.Join(shortAmounts(quota), ", ") + "."
-		own := strings.TrimPrefix(quota.Quota, string(fitting.Native)+"/")
-		raise := "Raise spec.hard of ResourceQuota " + own + ": " + raised(quota) + "."
+		where, raise := "this namespace", "Raise spec.hard of ResourceQuota "+strings.TrimPrefix(quota.Quota, string(fitting.Native)+"/")
 		if shared {
-			free = "Delete or shrink something in any namespace of the quota that uses " + strings.Join(shortAmounts(quota), ", ") + "."
-			raise = "Ask an administrator to raise spec.quota.hard of ClusterResourceQuota " + name + ": " + raised(quota) + "."
+			where, raise = "any namespace of the quota", "Ask an administrator to raise spec.quota.hard of ClusterResourceQuota "+name
 		}
-		remedies = append(remedies, free, raise)
+		if amounts := shortAmounts(quota, isFreeable); len(amounts) > 0 {
+			remedies = append(remedies, "Delete or shrink something in "+where+" that uses "+strings.Join(amounts, ", ")+".")
+		}
+		isBeyond := func(row *render.WhyRow) bool { return !isFreeable(row) }
+		if amounts := shortAmounts(quota, isBeyond); len(amounts) > 0 {
+			remedies = append(remedies, "Shrink "+d.name()+": nothing that "+quota.Quota+" counts holds as much as it lacks of "+
+				strings.Join(amounts, ", ")+".")
+		}
+		remedies = append(remedies, raise+": "+raised(quota)+".")
+		isHeld := func(row *render.WhyRow) bool {
+			return (row.Used == nil || !row.Used.IsZero()) && isFindable(row.Resource)
+		}
+		isHelp = isHelp || len(shortAmounts(quota, isHeld)) > 0
 	}
-	isHelp := func(quota render.WhyQuota) bool {
-		return slices.ContainsFunc(quota.Rows, func(row render.WhyRow) bool { return row.IsShort() && isFindable(row.Resource) })
-	}
-	if slices.ContainsFunc(found.Quotas, isHelp) {
+	if isHelp {
 		remedies = append(remedies, kubectl(found.Namespace, "crq", "reclaim")+" lists what holds quota and does nothing.")
 	}
 	return remedies
 }
+
+// isFreeable reports whether as much is used as is missing, as far as is known.
+func isFreeable(row *render.WhyRow) bool { return row.Used == nil || row.Short.Cmp(*row.Used) <= 0 }
 
 // raised are the limits with which all would fit.
 func raised(quota *render.WhyQuota) string {

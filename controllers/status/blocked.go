@@ -58,7 +58,7 @@ func waitingIn(records []waiting.Record, woken bool) ([]quotav1.WaitingOwner, []
 
 // blockedMessage says how many workloads wait, since when, the shortage of the first of them, and the advice.
 func blockedMessage(first quotav1.WaitingOwner, number int, woken bool) string {
-	wait, then := "1 workload waits", "each is woken as soon as it fits"
+	wait, then := "1 workload waits", quotav1.WokenWhenItFits
 	if number > 1 {
 		wait = fmt.Sprintf("%d workloads wait", number)
 	}

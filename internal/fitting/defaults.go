@@ -14,6 +14,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	podutil "k8s.io/kubernetes/pkg/api/pod"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -45,20 +46,27 @@ type Rules struct {
 	// priorityClass and storageClass are the defaults, empty for none.
 	priorityClass, storageClass string
 	overheads                   map[string]corev1.ResourceList // runtime class -> its overhead
+	// priorityClasses and runtimeClasses are the names of all that could be read.
+	priorityClasses, runtimeClasses sets.Set[string]
 }
 
 // NewRules returns the rules that follow from the surroundings.
 func NewRules(types *Types, surroundings Surroundings) *Rules {
 	rules := &Rules{
 		types: types, limitRanges: map[string][]*corev1.LimitRange{}, overheads: map[string]corev1.ResourceList{},
-		priorityClass: defaultPriorityClass(surroundings.PriorityClasses),
-		storageClass:  defaultStorageClass(surroundings.StorageClasses),
+		priorityClass:   defaultPriorityClass(surroundings.PriorityClasses),
+		storageClass:    defaultStorageClass(surroundings.StorageClasses),
+		priorityClasses: sets.New[string](), runtimeClasses: sets.New[string](),
+	}
+	for i := range surroundings.PriorityClasses {
+		rules.priorityClasses.Insert(surroundings.PriorityClasses[i].Name)
 	}
 	for i := range surroundings.LimitRanges {
 		limitRange := &surroundings.LimitRanges[i]
 		rules.limitRanges[limitRange.Namespace] = append(rules.limitRanges[limitRange.Namespace], limitRange)
 	}
 	for i := range surroundings.RuntimeClasses {
+		rules.runtimeClasses.Insert(surroundings.RuntimeClasses[i].Name)
 		if class := &surroundings.RuntimeClasses[i]; class.Overhead != nil {
 			rules.overheads[class.Name] = class.Overhead.PodFixed
 		}
@@ -109,6 +117,27 @@ func (r *Rules) Complete(object client.Object) (completed client.Object, refusal
 	return object, ""
 }
 
+// Admit is Complete, and the refusal may also be the API server's: of resources that are invalid, and of classes that
+// don't exist, if others of their kind could be read.
+func (r *Rules) Admit(object client.Object) (completed client.Object, refusal string) {
+	completed, refusal = r.Complete(object)
+	pod, isPod := completed.(*corev1.Pod)
+	if !isPod || refusal != "" {
+		return completed, refusal
+	}
+	if class := pod.Spec.PriorityClassName; class != "" && r.priorityClasses.Len() > 0 && !r.priorityClasses.Has(class) {
+		return completed, "no PriorityClass with name " + class + " was found"
+	}
+	if class := pod.Spec.RuntimeClassName; class != nil && r.runtimeClasses.Len() > 0 && !r.runtimeClasses.Has(*class) {
+		return completed, fmt.Sprintf("pod rejected: RuntimeClass %q not found", *class)
+	}
+	internal := &core.Pod{}
+	if err := r.types.scheme.Convert(pod, internal, nil); err != nil {
+		return completed, reasonOf(fmt.Errorf("converting it: %w", err))
+	}
+	return completed, reasonOf(invalidResources(internal, nil))
+}
+
 func (r *Rules) pod(object *corev1.Pod) (completed client.Object, refusal string) {
 	pod := object.DeepCopy()
 	r.types.scheme.Default(pod)
@@ -130,20 +159,24 @@ func (r *Rules) pod(object *corev1.Pod) (completed client.Object, refusal string
 	return pod, reasonOf(err)
 }
 
-// invalidResources returns the API server's validation errors for the resources of a pod to which LimitRanges added
-// their defaults.
+// invalidResources returns the API server's validation errors for the containers of a pod and their resources, to which
+// LimitRanges may have added their defaults.
 func invalidResources(pod *core.Pod, limitRanges []*corev1.LimitRange) error {
 	options := podutil.GetValidationOptionsFromPodSpecAndMeta(&pod.Spec, nil, &pod.ObjectMeta, nil)
 	found := validation.ValidatePodSpec(&pod.Spec, &pod.ObjectMeta, field.NewPath("spec"), options)
-	found = slices.DeleteFunc(found, func(err *field.Error) bool { return !strings.Contains(err.Field, ".resources") })
-	if len(found) == 0 {
-		return nil
+	found = slices.DeleteFunc(found, func(err *field.Error) bool { return !isOfResources(err.Field) })
+	if len(found) == 0 || len(limitRanges) == 0 {
+		return found.ToAggregate()
 	}
 	names := make([]string, 0, len(limitRanges))
 	for _, limitRange := range limitRanges {
 		names = append(names, limitRange.Name)
 	}
 	return fmt.Errorf("with the defaults of LimitRange %s: %w", strings.Join(names, ", "), found.ToAggregate())
+}
+
+func isOfResources(field string) bool {
+	return strings.Contains(field, ".resources") || field == "spec.containers"
 }
 
 func (r *Rules) claim(object *corev1.PersistentVolumeClaim) (completed client.Object, refusal string) {

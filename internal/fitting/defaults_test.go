@@ -200,3 +200,41 @@ func TestAnObjectOfAnotherKindIsAnError(t *testing.T) {
 		t.Error("it was read")
 	}
 }
+
+func TestTheAPIServerRefusesWhatIsInvalidOrNamesNoClass(t *testing.T) {
+	rules := NewRules(NewTypes(), Surroundings{
+		PriorityClasses: []schedulingv1.PriorityClass{{ObjectMeta: metav1.ObjectMeta{Name: "high"}}},
+		RuntimeClasses:  []nodev1.RuntimeClass{{ObjectMeta: metav1.ObjectMeta{Name: "heavy"}}},
+	})
+	for name, test := range map[string]struct {
+		change func(*corev1.Pod)
+		want   string
+	}{
+		"it is valid":      {func(pod *corev1.Pod) { pod.Spec.PriorityClassName, pod.Spec.RuntimeClassName = "high", ptr.To("heavy") }, ""},
+		"no such priority": {func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "none" }, "no PriorityClass with name none was found"},
+		"no such runtime":  {func(pod *corev1.Pod) { pod.Spec.RuntimeClassName = ptr.To("none") }, `pod rejected: RuntimeClass "none" not found`},
+		"no containers":    {func(pod *corev1.Pod) { pod.Spec.Containers = nil }, "spec.containers: Required value"},
+		"a negative request": {func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].Resources.Requests = list("cpu", "-1")
+		}, `spec.containers[0].resources.requests[cpu]: Invalid value: "-1": must be greater than or equal to 0`},
+		"a request above its limit": {func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+				Requests: list("cpu", "2"), Limits: list("cpu", "1"),
+			}
+		}, `spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := podWith(nil, nil)
+			test.change(pod)
+			if _, got := rules.Admit(pod); got != test.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+	unread := NewRules(NewTypes(), Surroundings{})
+	pod := podWith(nil, nil)
+	pod.Spec.PriorityClassName = "none"
+	if _, got := unread.Admit(pod); got != "" {
+		t.Errorf("without the right to read classes: got %q", got)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 const (
@@ -26,11 +27,11 @@ func Warnings(warnings []string, more string) []string {
 	return append(slices.Clone(warnings[:maxWarnings-1]), fmt.Sprintf("%d more %s", rest, more))
 }
 
-// Printable removes characters that can't be in the header that carries a warning: the API server would leave out the
-// warning.
+// Printable removes characters that can't be in the header that carries a warning, because the API server would leave out
+// the warning, and characters that would garble the line.
 func Printable(text string) string {
 	return strings.Map(func(letter rune) rune {
-		if letter < ' ' || letter == 0x7f || letter == '\uFFFD' {
+		if !unicode.IsPrint(letter) || letter == unicode.ReplacementChar {
 			return ' '
 		}
 		return letter

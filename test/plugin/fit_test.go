@@ -156,6 +156,26 @@ var _ = Describe("kubectl crq fit", func() {
 		Expect(mustSucceed(crqAs(ctx, p.kubeconfig, "explain", "-n", p.namespace))).To(ContainSubstring("its mode is Warn"))
 	})
 
+	It("never says that no quota limits a namespace, if a quota has no view in it yet", func(ctx SpecContext) {
+		enforced(ctx, builders.Quota("fit-unviewed").Label("fit", "fit-unviewed").Hard("pods", "1").Obj())
+		running.Pause()
+		DeferCleanup(running.Resume)
+		namespace(ctx, "fit-unviewed", "fit", "fit-unviewed")
+		manifest := file(manifests["deployment"])
+		got := crq(ctx, "fit", "-f", manifest, "-n", "fit-unviewed")
+		Expect(got.status).To(Equal(2))
+		Expect(got.stdout).To(HavePrefix("It can't be told whether it fits.\n"))
+		Expect(got.stderr).To(Equal("error: can't tell: not counted yet: pods of crq/fit-unviewed; ask again in a moment\n"))
+		Expect(mustCrq(ctx, "reclaim", "-n", "fit-unviewed")).NotTo(ContainSubstring("No quota limits"))
+
+		owner := ownerOf(ctx, "fit-unviewed") // who may read the namespace's own objects alone
+		Expect(mustSucceed(crqAs(ctx, owner, "explain", "-n", "fit-unviewed"))).To(ContainSubstring("or one whose view hasn't been written yet"))
+		const note = "Note: It isn't known whether a ClusterResourceQuota covers namespace fit-unviewed: "
+		Expect(mustSucceed(crqAs(ctx, owner, "reclaim", "-n", "fit-unviewed"))).To(And(ContainSubstring(note), Not(ContainSubstring("No quota limits"))))
+		Expect(mustSucceed(crqAs(ctx, owner, "fit", "-f", manifest, "-n", "fit-unviewed"))).To(And(
+			HavePrefix("It fits into the quotas that are known.\n"), ContainSubstring(note)))
+	})
+
 	It("refuses fields that the kind doesn't have, as kubectl apply does", func(ctx SpecContext) {
 		p := newPlace(ctx, "fit-beyond", list("pods", "5"))
 		manifest := file(strings.Replace(manifests["deployment"], "replicas: 5", "replica: 50", 1))
@@ -437,7 +457,7 @@ spec: {type: ClusterIP, ports: [{port: 80}]}
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(bare.Stop()).To(Succeed()) })
 		got := kubectl(ctx, bare.Kubeconfig(), []string{"KUBECACHEDIR=" + GinkgoT().TempDir()}, "crq", "fit", "-f", file(manifests["deployment"]))
-		Expect(got.stdout).To(Equal("It fits: no quota limits what these manifests make.\n\n"+
+		Expect(got.stdout).To(Equal("It fits: no quota limits what these manifests add.\n\n"+
 			"Note: Shared quotas aren't installed in this cluster: only ResourceQuotas were looked at.\n"), got.stderr)
 		Expect(got.status).To(BeZero())
 	})
@@ -445,7 +465,7 @@ spec: {type: ClusterIP, ports: [{port: 80}]}
 	It("fits where nothing limits it", func(ctx SpecContext) {
 		namespace(ctx, "fit-free")
 		Expect(mustCrq(ctx, "fit", "-f", file(manifests["deployment"]), "-n", "fit-free")).To(
-			Equal("It fits: no quota limits what these manifests make.\n"))
+			Equal("It fits: no quota limits what these manifests add.\n"))
 	})
 })
 

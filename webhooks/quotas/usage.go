@@ -6,6 +6,7 @@ package quotas
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -90,6 +91,8 @@ type count struct {
 	missing map[corev1.ResourceName]sets.Set[string]
 	// unread are the names for which something couldn't be read.
 	unread sets.Set[corev1.ResourceName]
+	// causes say why.
+	causes []error
 }
 
 // usage returns the use of limits in these namespaces, without limits whose use can't be found out. Another quota's
@@ -117,7 +120,7 @@ func (i *inquiry) usage(ctx context.Context, limits corev1.ResourceList, selecte
 			delete(made.used, name)
 			names = append(names, string(name))
 		}
-		i.findings.unknown = append(i.findings.unknown, "what is used of "+strings.Join(names, ", "))
+		i.unknown(ctx, "what is used of "+strings.Join(names, ", "), errors.Join(made.causes...))
 	}
 	return made.used
 }
@@ -164,7 +167,7 @@ func (i *inquiry) list(ctx context.Context, made *count) {
 		case len(namespaces) == 0 || isKnown && !how.Namespaced:
 			continue
 		case !isKnown:
-			made.fail(names)
+			made.fail(names, fmt.Errorf("it isn't known how the cluster serves %s", tracks))
 			continue
 		case len(namespaces) > maxNamespaces:
 			namespaces = sets.New(metav1.NamespaceAll)
@@ -175,7 +178,7 @@ func (i *inquiry) list(ctx context.Context, made *count) {
 					return i.measure(made, tracks, object)
 				})
 				if err != nil {
-					made.fail(names)
+					made.fail(names, fmt.Errorf("listing %s in %q: %w", tracks, namespace, err))
 				}
 				return nil
 			})
@@ -184,10 +187,11 @@ func (i *inquiry) list(ctx context.Context, made *count) {
 	_ = group.Wait() // no call fails
 }
 
-func (c *count) fail(names []corev1.ResourceName) {
+func (c *count) fail(names []corev1.ResourceName, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unread.Insert(names...)
+	c.causes = append(c.causes, cause)
 }
 
 // measure adds an object's use.

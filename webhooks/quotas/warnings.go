@@ -6,12 +6,12 @@ package quotas
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // findings are the remarks. An empty field is nothing.
@@ -44,12 +44,8 @@ type findings struct {
 	selected []string
 }
 
-const (
-	// maxBytes is the length at which the API server may cut a warning.
-	maxBytes = 256
-	// maxWarnings is how many warnings are returned.
-	maxWarnings = 10
-)
+// maxWarnings is how many warnings are returned.
+const maxWarnings = 10
 
 // warnings returns a line for each finding, the worst first. If there are more than maxWarnings, the last ones are left out.
 func (f *findings) warnings() admission.Warnings {
@@ -57,7 +53,7 @@ func (f *findings) warnings() admission.Warnings {
 	// say takes the items that are named in the place of %s.
 	say := func(items []string, format string) {
 		if len(items) > 0 {
-			warnings = append(warnings, fmt.Sprintf(format, list(items, maxBytes-len(format)+len("%s"))))
+			warnings = append(warnings, fmt.Sprintf(format, list(items, report.MaxWarning-len(format)+len("%s"))))
 		}
 	}
 	if f.idleSelector != "" {
@@ -137,12 +133,7 @@ func list(items []string, room int) string {
 // cut shortens a text to the room that there is, and removes characters that
 // would garble a line: an annotation's value may be anything.
 func cut(text string, room int) string {
-	printable := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)
+	printable := report.Printable(text)
 	if len(printable) <= room {
 		return printable
 	}

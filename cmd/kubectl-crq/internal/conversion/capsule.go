@@ -22,8 +22,7 @@ import (
 const (
 	// tenantLabel has the name of a Tenant, on each of its namespaces.
 	tenantLabel = "capsule.clastix.io/tenant"
-	// tenantCounts begins the annotations of a Tenant that limit how many objects
-	// of a resource it may have, as in
+	// tenantCounts begins the annotations of a Tenant that limit how many objects of a resource it may have, as in
 	// quota.resources.capsule.clastix.io/mysqls.databases.acme.corp_v1: "3".
 	tenantCounts = "quota.resources.capsule.clastix.io/"
 )
@@ -94,9 +93,8 @@ func addTenantRules(object *Object, spec *tenantSpec, outcome *Outcome) {
 	}
 }
 
-// addTenantCounts adds one quota for the limits in annotations, if there are any.
-// Of two versions of a resource the smaller limit is kept, for they are the same
-// objects.
+// addTenantCounts adds one quota for the limits in annotations, if there are any. Of two versions of a resource the smaller
+// limit is kept, for they are the same objects.
 func addTenantCounts(object *Object, outcome *Outcome) {
 	hard := corev1.ResourceList{}
 	var notes []Note
@@ -126,8 +124,7 @@ func addTenantCounts(object *Object, outcome *Outcome) {
 	}
 }
 
-// tenantQuota is for the namespaces of a Tenant, independently of their other
-// labels.
+// tenantQuota is for the namespaces of a Tenant, independently of their other labels.
 func tenantQuota(object *Object, suffix string, spec corev1.ResourceQuotaSpec) *quotav1.ClusterResourceQuota {
 	tenant := object.metadata.Name
 	quota := &quotav1.ClusterResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: tenant + "-" + suffix}}
@@ -190,9 +187,8 @@ func addForAny(object *Object, outcome *Outcome, selectors []metav1.LabelSelecto
 	return nil
 }
 
-// anyOf returns a selector of the namespaces that match any of these. The
-// requirements of one selector are ANDed, so that is possible only if they
-// differ in the values of a single label.
+// anyOf returns a selector of the namespaces that match any of these. The requirements of one selector are ANDed, so that is
+// possible only if they differ in the values of a single label.
 func anyOf(selectors []metav1.LabelSelector) (metav1.LabelSelector, error) {
 	isEmpty := func(s metav1.LabelSelector) bool { return len(s.MatchLabels)+len(s.MatchExpressions) == 0 }
 	switch {
@@ -227,8 +223,7 @@ func anyOf(selectors []metav1.LabelSelector) (metav1.LabelSelector, error) {
 	return one, nil
 }
 
-// valuesOf returns the values that a selector allows for each label; nil if it says
-// anything else.
+// valuesOf returns the values that a selector allows for each label; nil if it says anything else.
 func valuesOf(selector metav1.LabelSelector) map[string]sets.Set[string] {
 	values := map[string]sets.Set[string]{}
 	for key, value := range selector.MatchLabels {

@@ -130,8 +130,7 @@ func (o *Outcome) add(quota *quotav1.ClusterResourceQuota, notes ...Note) {
 	o.Manifests = append(o.Manifests, Manifest{Quota: quota, Notes: notes})
 }
 
-// report notes the fields that are left of an object, each known field once, with
-// the advice.
+// report notes the fields that are left of an object, each known field once, with the advice.
 func (o *Outcome) report(object *Object, as kindConversion) {
 	slices.Sort(object.unknown)
 	for _, path := range object.unknown {

@@ -1,10 +1,9 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conversion turns the shared quotas of others into
-// ClusterResourceQuotas: OpenShift's ClusterResourceQuota, HNC's
-// HierarchicalResourceQuota, KubeVirt's ApplicationAwareClusterResourceQuota, and
-// the quotas in Capsule's Tenant, ResourcePool and GlobalResourceQuota.
+// Package conversion turns the shared quotas of others into ClusterResourceQuotas: OpenShift's ClusterResourceQuota, HNC's
+// HierarchicalResourceQuota, KubeVirt's ApplicationAwareClusterResourceQuota, and the quotas in Capsule's Tenant,
+// ResourcePool and GlobalResourceQuota.
 //
 // Invariants:
 //   - Each document of the input, and each quota within another object or text, is

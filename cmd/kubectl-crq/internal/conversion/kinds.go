@@ -16,8 +16,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
-// API groups of whose quotas are converted. OpenShift's was in the core group
-// until OpenShift 3.6.
+// API groups of whose quotas are converted. OpenShift's was in the core group until OpenShift 3.6.
 const (
 	coreGroup      = ""
 	openShiftGroup = "quota.openshift.io"
@@ -131,13 +130,11 @@ func convertOpenShift(object *Object, outcome *Outcome) error {
 	return nil
 }
 
-// treeLabelSuffix ends the label that HNC gives to a namespace and all below it:
-// NAMESPACE.tree.hnc.x-k8s.io/depth.
+// treeLabelSuffix ends the label that HNC gives to a namespace and all below it: NAMESPACE.tree.hnc.x-k8s.io/depth.
 const treeLabelSuffix = ".tree.hnc.x-k8s.io/depth"
 
-// convertHNC converts HNC's HierarchicalResourceQuota, which has limits and
-// nothing else (sigs.k8s.io/hierarchical-namespaces v1.1.0,
-// api/v1alpha2/hierarchicalresourcequota_types.go). Its name is unique in its
+// convertHNC converts HNC's HierarchicalResourceQuota, which has limits and nothing else
+// (sigs.k8s.io/hierarchical-namespaces v1.1.0, api/v1alpha2/hierarchicalresourcequota_types.go). Its name is unique in its
 // namespace only, so the quota's begins with that.
 func convertHNC(object *Object, outcome *Outcome) error {
 	namespace := object.metadata.Namespace
@@ -201,8 +198,7 @@ func convertMachines(spec *quotav1.ResourceQuotaSpec, outcome *Outcome) {
 	}
 }
 
-// countInstead replaces a limit by a count of the resource. A quota with scopes counts only objects that can be in a
-// scope.
+// countInstead replaces a limit by a count of the resource. A quota with scopes counts only objects that can be in a scope.
 func countInstead(spec *quotav1.ResourceQuotaSpec, name, counted corev1.ResourceName, outcome *Outcome, peer string) {
 	limit := spec.Hard[name]
 	delete(spec.Hard, name)

@@ -37,7 +37,7 @@ func Read(file string, content []byte) []Object {
 			origin = fmt.Sprintf("%s, document %d", file, i+1)
 		}
 		content, err := parse(document)
-		if err != nil {
+		if err != nil || inComments.Match(document) {
 			unread := NoObject(Refused, origin, unreadable(string(document), err))
 			unread.text = string(document)
 			objects = append(objects, unread)
@@ -54,12 +54,11 @@ func Read(file string, content []byte) []Object {
 var (
 	// boundary is a line that begins or ends a document.
 	boundary = regexp.MustCompile(`(?m)^(---|\.{3})([ \t].*)?$`)
-	// blank is a document with nothing but comments.
-	blank = regexp.MustCompile(`^(---|\.{3})?(\s+|#.*)*$`)
+	// blank is a document with nothing but comments and directives.
+	blank = regexp.MustCompile(`^(---|\.{3})?(\s+|#.*|%(YAML|TAG) .*)*$`)
 )
 
-// split returns the JSON texts of a file that begins like JSON, and the
-// documents of any other.
+// split returns the JSON texts of a file that begins like JSON, and the documents of any other.
 func split(content []byte) [][]byte {
 	if texts, isJSON := splitJSON(content); isJSON {
 		return texts
@@ -90,8 +89,7 @@ func splitJSON(content []byte) (texts [][]byte, isJSON bool) {
 	}
 }
 
-// parse returns the content of a document. A name that it gives twice is an error:
-// one of the two values would be lost.
+// parse returns the content of a document. A name that it gives twice is an error: one of the two values would be lost.
 func parse(document []byte) (any, error) {
 	asJSON := document
 	if !json.Valid(asJSON) {
@@ -100,7 +98,7 @@ func parse(document []byte) (any, error) {
 			return nil, fmt.Errorf("parsing YAML: %w", err)
 		}
 		if !isWhole(document) {
-			return nil, errors.New("it goes on after its end: begin each object with a line of three dashes")
+			return nil, errors.New(goesOn)
 		}
 	}
 	var content any
@@ -131,9 +129,13 @@ func flatten(objects []Object, origin string, content any) []Object {
 		return objects
 	case map[string]any:
 		kind := text(content, "kind")
-		items, listed := content["items"].([]any)
-		if !listed || !strings.HasSuffix(kind, "List") {
+		given, has := content["items"]
+		if !has || !strings.HasSuffix(kind, "List") {
 			return append(objects, newObject(origin, content))
+		}
+		items, listed := given.([]any)
+		if !listed && given != nil {
+			return append(objects, NoObject(Refused, origin, noList))
 		}
 		for _, item := range items {
 			if fields, isObject := item.(map[string]any); isObject && text(fields, "kind") == "" && kind != "List" {

@@ -80,12 +80,20 @@ const thenConvert = " | kubectl crq convert -f -"
 
 const (
 	notYAML     = "it is no valid YAML or JSON: correct it"
+	notUTF8     = "it is no text in UTF-8: save it as UTF-8"
+	noNumber    = "a number in it is .inf or .nan: correct it"
+	goesOn      = "it goes on after its end, where a line of three dashes must begin the next object"
+	noList      = "items: expected a list: correct it"
 	noObject    = "not an object: expected apiVersion, kind and metadata"
 	nothingInIt = "nothing is in it"
 	moreUnknown = "more than 100 fields: remove those that are named here, and convert it again"
 )
 
 func foreignQuota(kind schema.GroupVersionKind, where string) string {
+	if known := kindsOf(kind.Group); len(known) > 0 {
+		return fmt.Sprintf("convert doesn't know kind %q of %s, only %s: correct the kind",
+			kind.Kind, kind.Group, strings.Join(known, ", "))
+	}
 	return fmt.Sprintf("shared quotas of %s aren't known%s: write a ClusterResourceQuota by hand; "+
 		"kubectl explain crq.spec shows its fields",
 		cmp.Or(kind.Group, "objects without a known apiVersion"), where)
@@ -207,6 +215,7 @@ const (
 	skippedWithout    = "it has no quota"
 	skippedDefinition = "it defines a kind, and is no quota"
 	skippedUnknown    = "convert doesn't know this kind, and found no shared quota in it"
+	skippedFiles      = "the files that it names aren't looked at: expand it: kubectl kustomize DIRECTORY" + thenConvert
 )
 
 func unknownVersion(kind schema.GroupVersionKind, versions []string) string {

@@ -5,9 +5,12 @@ package conversion
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -21,13 +24,19 @@ var templates = []struct {
 	mark *regexp.Regexp
 	next string
 }{
-	{regexp.MustCompile(`\{\{.*(\.Values|\.Release|\.Chart|\.Files|\.Capabilities|include ")`),
+	{inComments, "of ytt: render it first: ytt -f FILE"},
+	{regexp.MustCompile(`\$\{\{`), "of OpenShift: expand it first: oc process -f FILE --local -o yaml"},
+	{regexp.MustCompile(`\{\{.*(\.Values|\.Release|\.Chart|\.Files|\.Capabilities|\b(include|toYaml|nindent|tpl)\b)`),
 		"of Helm: render it first: helm template CHART"},
-	{regexp.MustCompile(`\{\{-?\s*([.$"]|/\*|(if|else|range|with|end|define|template|block)\b)`),
+	{regexp.MustCompile(`\{\{-?\s*(\w+\s+)*([.$"]|/\*|(if|else|range|with|end|define|template|block)\b)`),
 		"of Go: render it first, such as by gomplate -f FILE"},
 	{regexp.MustCompile(`\{\{|\{%|\{#`), "of Jinja: render it first, such as by jinja2 FILE"},
-	{regexp.MustCompile(`\$\{|\$\(`), "with placeholders: render it first, such as by envsubst <FILE"},
+	{regexp.MustCompile(`<%`), "of ERB: render it first: erb FILE"},
+	{regexp.MustCompile(`\$\{|\$\(|\$[A-Z][A-Z0-9_]+`), "with placeholders: render it first, such as by envsubst <FILE"},
 }
+
+// inComments matches the marks of templates that are valid YAML, because they are comments there.
+var inComments = regexp.MustCompile(`(?m)(^|\s)#@`)
 
 // template returns the kind of template that a text is, and the advice; it is empty for none.
 func template(text string) string {
@@ -52,19 +61,24 @@ func (o *Object) template() string {
 }
 
 // goWords are in errors of decoders, and mean nothing to people.
-var goWords = regexp.MustCompile(`interface ?\{|map\[|map key|%!|\bGo \b|reflect|runtime|regular expression|unmarshal|panic`)
+var goWords = regexp.MustCompile(`interface ?\{|map\[|map key|%!|\bGo \b|reflect|runtime|regular expression|unmarshal|panic|json: |` +
+	`strconv|\*v1\.`)
+
+// passedOn matches the words with which decoders pass an error on.
+var passedOn = regexp.MustCompile(`^(parsing YAML: |parsing JSON: |error converting YAML to JSON: |yaml: |unmarshal errors:\n  )+`)
 
 // unreadable says why a text can't be read.
 func unreadable(document string, err error) string {
 	if why := template(document); why != "" {
 		return why
 	}
-	why := err.Error()
-	for _, prefix := range []string{
-		"parsing YAML: ", "parsing JSON: ", "error converting YAML to JSON: ", "yaml: ", "unmarshal errors:\n  ",
-	} {
-		why = strings.TrimPrefix(why, prefix)
+	if !utf8.ValidString(document) || strings.Contains(document, "\x00") {
+		return notUTF8
 	}
+	if errors.As(err, new(*json.UnsupportedValueError)) {
+		return noNumber
+	}
+	why := passedOn.ReplaceAllString(err.Error(), "")
 	if goWords.MatchString(why) {
 		return notYAML
 	}
@@ -77,10 +91,23 @@ func isShared(kind schema.GroupVersionKind) bool {
 	return converted || isForeign(kind)
 }
 
-// isForeign reports whether a kind is called a quota, and nothing else is known of it.
+// isForeign reports whether a kind is called a quota, or is missing in a group that has quotas, and nothing else is known
+// of it.
 func isForeign(kind schema.GroupVersionKind) bool {
 	_, known := notConverted()[kind.GroupKind()]
-	return !known && kind.Group != quotav1.GroupVersion.Group && strings.Contains(strings.ToLower(kind.Kind), "quota")
+	return !known && kind.Group != quotav1.GroupVersion.Group &&
+		(strings.Contains(strings.ToLower(kind.Kind), "quota") || kind.Kind == "" && len(kindsOf(kind.Group)) > 0)
+}
+
+// kindsOf returns the kinds of a group whose objects are converted, sorted.
+func kindsOf(group string) (kinds []string) {
+	for known := range conversions() {
+		if known.Group == group && group != coreGroup {
+			kinds = append(kinds, known.Kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
 }
 
 // meant returns the kind that a misspelt one, or one without a version, stands for.
@@ -93,8 +120,7 @@ func meant(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	return kind, false
 }
 
-// unseen returns the note on an object of a kind that isn't converted: why it can't
-// be passed over, or that it is skipped.
+// unseen returns the note on an object of a kind that isn't converted: why it can't be passed over, or that it is skipped.
 func (o *Object) unseen() Note {
 	if near, found := meant(o.kind); found {
 		return Note{Refused, misspelt(near)}
@@ -113,6 +139,9 @@ func (o *Object) unseen() Note {
 	})
 	if limits != "" {
 		return Note{Refused, foreignQuota(o.kind, " ("+limits+")")}
+	}
+	if o.kind.Kind == "Kustomization" {
+		return Note{Skipped, skippedFiles}
 	}
 	return Note{Skipped, skippedUnknown}
 }

@@ -60,8 +60,7 @@ func kindOf(source string) string {
 	return kind
 }
 
-// mistakes are the errors that the API server and the operator's webhook would
-// return.
+// mistakes are the errors that the API server and the operator's webhook would return.
 func mistakes(quota *quotav1.ClusterResourceQuota) []string {
 	errs := append(
 		apivalidation.ValidateObjectMeta(&quota.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata")),
@@ -83,8 +82,7 @@ func mistakes(quota *quotav1.ClusterResourceQuota) []string {
 	return mistakes
 }
 
-// writable is an error for a quota that comes out of YAML changed: an annotation
-// may hold any characters.
+// writable is an error for a quota that comes out of YAML changed: an annotation may hold any characters.
 func writable(quota *quotav1.ClusterResourceQuota) error {
 	want, err := fieldsOf(quota)
 	if err != nil {
@@ -106,8 +104,7 @@ const maxQuantity = 64
 // Kubernetes writes a number out to read it: for 1e999999999 that takes forever.
 var hasLargeExponent = regexp.MustCompile(`[eE][+-]?\d{4}`).MatchString //nolint:gochecknoglobals // compiled once
 
-// noQuantities names the limits that can't be read: the decoder of all of them
-// doesn't say which.
+// noQuantities names the limits that can't be read: the decoder of all of them doesn't say which.
 func noQuantities(spec any) []string {
 	var bad []string
 	walk("spec", spec, func(at string, value any) {

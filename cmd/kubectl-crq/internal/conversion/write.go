@@ -18,8 +18,7 @@ import (
 // separator stands between the documents.
 const separator = "---\n"
 
-// YAML returns the quotas as documents, each below its notes. An object that
-// became no quota is a comment in its place.
+// YAML returns the quotas as documents, each below its notes. An object that became no quota is a comment in its place.
 func YAML(outcomes []Outcome) ([]byte, error) {
 	var blocks [][]byte
 	for _, outcome := range outcomes {
@@ -39,8 +38,7 @@ func YAML(outcomes []Outcome) ([]byte, error) {
 	return bytes.Join(blocks, []byte(separator)), nil
 }
 
-// Comments returns all that there is to say, for where the output has no room
-// for it.
+// Comments returns all that there is to say, for where the output has no room for it.
 func Comments(outcomes []Outcome) []byte {
 	var text []byte
 	for i := range outcomes {
@@ -75,8 +73,7 @@ func document(quota *quotav1.ClusterResourceQuota) ([]byte, error) {
 	return text, nil
 }
 
-// fieldsOf returns the fields that must be applied: no status, and no time of
-// creation.
+// fieldsOf returns the fields that must be applied: no status, and no time of creation.
 func fieldsOf(quota *quotav1.ClusterResourceQuota) (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(quota)
 	if err != nil {

@@ -4,7 +4,6 @@
 package reading
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -46,7 +45,7 @@ func RefusedOf(object client.Object, kind string, events []corev1.Event, since t
 		}
 	}
 	found = slices.DeleteFunc(found, func(refused Refused) bool { return refused.Last.Before(since) })
-	for _, refused := range ofConditions(object) {
+	for _, refused := range RefusedByConditions(object) {
 		// An event about it knows when it happened last.
 		if !slices.ContainsFunc(found, refused.isLike) {
 			found = append(found, refused)
@@ -98,22 +97,13 @@ func isAbout(event *corev1.Event, object client.Object, kind string) bool {
 }
 
 func ofEvent(event *corev1.Event) Refused {
-	refused := Refused{
-		Words: ParseRefusal(event.Message), First: event.FirstTimestamp.Time, Last: render.LastSeen(event), Count: event.Count,
-	}
-	if event.Series != nil {
-		refused.Count = event.Series.Count
-	}
-	refused.Count = max(refused.Count, 1)
-	if refused.First.IsZero() {
-		refused.First = cmp.Or(event.EventTime.Time, refused.Last)
-	}
-	return refused
+	count, first, last := render.Seen(event)
+	return Refused{Words: ParseRefusal(event.Message), First: first, Last: last, Count: count}
 }
 
-// ofConditions returns the refusals in conditions. They hold as long as the controller is refused, and don't say how
+// RefusedByConditions returns the refusals in conditions. They hold as long as the controller is refused, and don't say how
 // often.
-func ofConditions(object client.Object) []Refused {
+func RefusedByConditions(object client.Object) []Refused {
 	var found []Refused
 	note := func(isRefusal bool, message string, at metav1.Time) {
 		if isRefusal {

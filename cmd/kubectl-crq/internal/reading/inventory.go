@@ -5,7 +5,7 @@ package reading
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,8 +17,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 )
 
-// Inventory has the objects of one namespace, or of all of them, that may do
-// nothing.
+// Inventory has the objects of one namespace, or of all of them, that may do nothing.
 type Inventory struct {
 	Pods         []corev1.Pod
 	Claims       []corev1.PersistentVolumeClaim
@@ -38,43 +37,38 @@ type Inventory struct {
 }
 
 // Inventory reads a namespace in one round of calls; all namespaces if it is empty. The error is a
-// *MissingNamespaceError if there is no quota because the namespace doesn't exist.
+// *MissingNamespaceError if the namespace doesn't exist.
 func (r *Reader) Inventory(ctx context.Context, namespace string) (*Inventory, error) {
 	in := client.InNamespace(namespace)
 	found := &Inventory{}
 	round := r.newRound()
-	list(round, "pods", &corev1.PodList{}, func(l *corev1.PodList) { found.Pods = l.Items }, in)
-	list(round, "persistentvolumeclaims", &corev1.PersistentVolumeClaimList{},
-		func(l *corev1.PersistentVolumeClaimList) { found.Claims = l.Items }, in)
-	list(round, "services", &corev1.ServiceList{}, func(l *corev1.ServiceList) { found.Services = l.Items }, in)
-	list(round, "endpointslices", &discoveryv1.EndpointSliceList{}, func(l *discoveryv1.EndpointSliceList) { found.Slices = l.Items }, in)
-	list(round, "deployments", &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) { found.Deployments = l.Items }, in)
-	list(round, "replicasets", &appsv1.ReplicaSetList{}, func(l *appsv1.ReplicaSetList) { found.ReplicaSets = l.Items }, in)
-	list(round, "statefulsets", &appsv1.StatefulSetList{}, func(l *appsv1.StatefulSetList) { found.StatefulSets = l.Items }, in)
-	list(round, "daemonsets", &appsv1.DaemonSetList{}, func(l *appsv1.DaemonSetList) { found.DaemonSets = l.Items }, in)
-	list(round, "replicationcontrollers", &corev1.ReplicationControllerList{},
-		func(l *corev1.ReplicationControllerList) { found.Controllers = l.Items }, in)
-	list(round, "jobs", &batchv1.JobList{}, func(l *batchv1.JobList) { found.Jobs = l.Items }, in)
-	list(round, "cronjobs", &batchv1.CronJobList{}, func(l *batchv1.CronJobList) { found.CronJobs = l.Items }, in)
+	list(round, "pods", &corev1.PodList{}, itemsTo(&found.Pods), in)
+	list(round, "persistentvolumeclaims", &corev1.PersistentVolumeClaimList{}, itemsTo(&found.Claims), in)
+	list(round, "services", &corev1.ServiceList{}, itemsTo(&found.Services), in)
+	list(round, "endpointslices", &discoveryv1.EndpointSliceList{}, itemsTo(&found.Slices), in)
+	list(round, "deployments", &appsv1.DeploymentList{}, itemsTo(&found.Deployments), in)
+	list(round, "replicasets", &appsv1.ReplicaSetList{}, itemsTo(&found.ReplicaSets), in)
+	list(round, "statefulsets", &appsv1.StatefulSetList{}, itemsTo(&found.StatefulSets), in)
+	list(round, "daemonsets", &appsv1.DaemonSetList{}, itemsTo(&found.DaemonSets), in)
+	list(round, "replicationcontrollers", &corev1.ReplicationControllerList{}, itemsTo(&found.Controllers), in)
+	list(round, "jobs", &batchv1.JobList{}, itemsTo(&found.Jobs), in)
+	list(round, "cronjobs", &batchv1.CronJobList{}, itemsTo(&found.CronJobs), in)
 	limits := round.limits(in)
 	if err := round.wait(ctx); err != nil {
 		return nil, err
 	}
 	found.Limits, found.Forbidden = limits(), round.forbidden()
 	if slices.Contains(found.Forbidden, "localresourcequotas") && slices.Contains(found.Forbidden, "resourcequotas") {
-		return nil, fmt.Errorf("you may not read any quota %s", placeText(namespace))
+		where := "all namespaces: name one with -n"
+		if namespace != "" {
+			where = "namespace " + namespace + ": ask an administrator for the role view there"
+		}
+		return nil, errors.New("you may not read any quota of " + where)
 	}
-	if namespace == "" || len(found.Limits.Views)+len(found.Limits.Quotas) > 0 {
+	if namespace == "" {
 		return found, nil
 	}
-	return found, r.exists(ctx, namespace)
-}
-
-func placeText(namespace string) string {
-	if namespace == "" {
-		return "of all namespaces: name one with -n"
-	}
-	return "in namespace " + namespace
+	return found, r.complete(ctx, &found.Limits, []string{namespace})
 }
 
 // ByNamespace returns the inventory of each namespace.

@@ -5,15 +5,18 @@ package reading
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	strictjson "sigs.k8s.io/json"
 
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
@@ -44,13 +47,27 @@ func (r *Reader) Manifest(ctx context.Context, object Object) (manifest fitting.
 	return manifest, note, nil
 }
 
-// strict returns an error for fields that the object's kind doesn't have. The API server refuses them by default.
+// strict returns an error for fields that the object's kind doesn't have, and for values that they can't have. The API
+// server refuses them by default.
 func strict(object Object) error {
 	typed, err := scheme.Scheme.New(object.GroupVersionKind())
 	if err != nil {
 		return nil //nolint:nilerr // only the API server knows its fields
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
+	asJSON, err := object.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("reading %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+	}
+	mistakes, err := strictjson.UnmarshalStrict(asJSON, typed)
+	if mistyped := (*json.UnmarshalTypeError)(nil); errors.As(err, &mistyped) {
+		err = fmt.Errorf("%s can't be a %s", mistyped.Field, mistyped.Value)
+	}
+	for _, field := range []string{"replicas", "parallelism", "completions"} {
+		if count, _, _ := unstructured.NestedInt64(object.Object, "spec", field); count < 0 {
+			mistakes = append(mistakes, fmt.Errorf("spec.%s can't be below 0", field))
+		}
+	}
+	if err := kerrors.NewAggregate(append(mistakes, err)); err != nil {
 		return fmt.Errorf("reading %s %s/%s: %w: correct it, because kubectl apply refuses it, too",
 			object.GetKind(), object.GetNamespace(), object.GetName(), err)
 	}
@@ -76,9 +93,8 @@ func (r *Reader) live(ctx context.Context, object Object) (live *unstructured.Un
 	return nil, "", fmt.Errorf("reading %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 }
 
-// applied returns the object that kubectl apply would make of the live object:
-// the manifest's fields, without fields that the manifest had the last time and
-// no longer has, and with fields that others have set.
+// applied returns the object that kubectl apply would make of the live object: the manifest's fields, without fields that
+// the manifest had the last time and no longer has, and with fields that others have set.
 func (r *Reader) applied(object, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	kind := object.GroupVersionKind()
 	if !r.types.Known(kind) {

@@ -27,8 +27,7 @@ type Requirement struct {
 type Match struct {
 	// Covered reports whether the quota selects the namespace.
 	Covered bool
-	// Met and Unmet are the quota's requirements, sorted; nothing is unmet where
-	// it is covered.
+	// Met and Unmet are the quota's requirements, sorted; nothing is unmet where it is covered.
 	Met, Unmet []Requirement
 }
 

@@ -6,6 +6,7 @@ package reading
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,7 +37,7 @@ var errNothing = errors.New("no objects found in the manifests")
 func Read(from *resource.FilenameOptions, target Target, mapper meta.RESTMapper) (objects []Object, notes []string, err error) {
 	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, from).Flatten().Do().Infos()
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the manifests: %w", err)
+		return nil, nil, fmt.Errorf("reading the manifests: %w", plainError(err))
 	}
 	read := make([]*unstructured.Unstructured, 0, len(infos))
 	for _, info := range infos {
@@ -48,6 +49,15 @@ func Read(from *resource.FilenameOptions, target Target, mapper meta.RESTMapper)
 		return nil, nil, errNothing
 	}
 	return placed(read, target, mapper)
+}
+
+// plainError leaves the words of Go's decoders out of an error of reading files.
+func plainError(err error) error {
+	where, cause, _ := strings.Cut(err.Error(), ": ")
+	if !strings.Contains(cause, "interface {}") && !strings.Contains(cause, "Go value") {
+		return err
+	}
+	return errors.New(where + ": it is no manifest in YAML or JSON; render a template first: helm template CHART | kubectl crq fit -f -")
 }
 
 // placed returns the namespaced objects with their resources and namespaces. An
@@ -98,8 +108,7 @@ type mapping struct {
 	served     bool
 }
 
-// mappingOf asks the cluster, then the definitions among the manifests, and then
-// guesses, which it notes.
+// mappingOf asks the cluster, then the definitions among the manifests, and then guesses, which it notes.
 func mappingOf(
 	object *unstructured.Unstructured, defined map[schema.GroupKind]mapping, mapper meta.RESTMapper,
 ) (found mapping, note string, err error) {
@@ -111,6 +120,10 @@ func mappingOf(
 	if !meta.IsNoMatchError(err) {
 		return mapping{}, "", fmt.Errorf("finding the resource of %s: %w", kind.Kind, err)
 	}
+	if served, err := mapper.RESTMapping(kind.GroupKind()); err == nil {
+		return mapping{}, "", fmt.Errorf("the cluster doesn't serve %s %s: write apiVersion: %s",
+			kind.GroupVersion(), kind.Kind, served.GroupVersionKind.GroupVersion())
+	}
 	if found, ok := defined[kind.GroupKind()]; ok {
 		found.resource.Version = kind.Version
 		return found, "", nil
@@ -119,8 +132,7 @@ func mappingOf(
 	return mapping{resource: plural, namespaced: true}, guessed(kind, plural), nil
 }
 
-// definitions returns the mappings of the CustomResourceDefinitions among the
-// objects.
+// definitions returns the mappings of the CustomResourceDefinitions among the objects.
 func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]mapping {
 	defined := map[schema.GroupKind]mapping{}
 	for _, object := range objects {
@@ -128,11 +140,8 @@ func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]mapp
 			continue
 		}
 		text := func(fields ...string) string {
-			value, _, err := unstructured.NestedString(object.Object, append([]string{"spec"}, fields...)...)
-			if err != nil {
-				return ""
-			}
-			return value
+			value, _, _ := unstructured.NestedString(object.Object, append([]string{"spec"}, fields...)...)
+			return value // empty if it is no text
 		}
 		defined[schema.GroupKind{Group: text("group"), Kind: text("names", "kind")}] = mapping{
 			resource:   schema.GroupVersionResource{Group: text("group"), Resource: text("names", "plural")},

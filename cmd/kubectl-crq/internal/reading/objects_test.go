@@ -6,6 +6,7 @@ package reading
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,11 +16,22 @@ import (
 )
 
 func mapper() meta.RESTMapper {
-	made := meta.NewDefaultRESTMapper(nil)
+	made := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	made.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
 	made.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 	made.Add(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, meta.RESTScopeRoot)
-	return made
+	return served{made}
+}
+
+// served has no versions but those that it was given, as a cluster.
+type served struct{ meta.RESTMapper }
+
+func (s served) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	found, err := s.RESTMapper.RESTMapping(kind, versions...)
+	if err == nil && len(versions) > 0 && found.GroupVersionKind.Version != versions[0] {
+		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
+	}
+	return found, err //nolint:wrapcheck // as it is
 }
 
 const gooseKind = `
@@ -71,6 +83,14 @@ func TestRead(t *testing.T) {
 			want:  []string{"gadgets.example.com shop/a not served"},
 			notes: []string{"The cluster doesn't serve example.com/v1 Gadget: it is counted as gadgets.example.com."},
 		},
+		"a version that is gone": {
+			text: "{apiVersion: v1beta1, kind: Pod, metadata: {name: a}}", to: Target{Namespace: "shop"},
+			err: "the cluster doesn't serve v1beta1 Pod: write apiVersion: v1",
+		},
+		"a template": {
+			text: "apiVersion: v1\nkind: Pod\nmetadata: {name: {{ .x }}}",
+			err:  "reading the manifests: error parsing FILE: it is no manifest in YAML or JSON; render a template first: helm template CHART | kubectl crq fit -f -",
+		},
 		"nothing at all": {text: "# nothing", err: "no objects found in the manifests"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +99,7 @@ func TestRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			objects, notes, err := Read(&resource.FilenameOptions{Filenames: []string{path}}, test.to, mapper())
-			if text := errorText(err); text != test.err {
+			if text := strings.ReplaceAll(errorText(err), path, "FILE"); text != test.err {
 				t.Fatalf("got error %q, want %q", text, test.err)
 			}
 			var got []string

@@ -17,9 +17,14 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	quotalists "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/fitting"
 )
 
@@ -34,8 +39,7 @@ func NewReader(client client.Reader, types *fitting.Types) *Reader {
 	return &Reader{client: client, types: types}
 }
 
-// MissingNamespaceError is returned for a namespace that doesn't exist: the
-// quotas that will cover it aren't known yet.
+// MissingNamespaceError is returned for a namespace that doesn't exist: the quotas that will cover it aren't known yet.
 type MissingNamespaceError struct{ Namespace string }
 
 // Error implements error.
@@ -47,41 +51,93 @@ type Limits struct {
 	Quotas []corev1.ResourceQuota
 	// NotInstalled: the cluster doesn't serve local views.
 	NotInstalled bool
+	// Unviewed are the namespaces without a view for which the user may not read whether a quota covers them: its view may
+	// not have been written yet.
+	Unviewed []string
 }
 
-// Limits reads the quotas of the namespaces. The error is a
-// *MissingNamespaceError where one doesn't exist.
+// Limits reads the quotas of the namespaces. The error is a *MissingNamespaceError where one doesn't exist.
 func (r *Reader) Limits(ctx context.Context, namespaces []string) (Limits, error) {
 	limits := Limits{}
 	for _, namespace := range namespaces {
-		if err := r.exists(ctx, namespace); err != nil {
-			return Limits{}, err
-		}
 		views := &quotav1.LocalResourceQuotaList{}
-		err := r.client.List(ctx, views, client.InNamespace(namespace))
+		err := listAll(ctx, r.client, views, client.InNamespace(namespace))
 		if limits.NotInstalled = isNotServed(err); err != nil && !limits.NotInstalled {
 			return Limits{}, fmt.Errorf("reading the local views in namespace %s: %w", namespace, err)
 		}
 		quotas := &corev1.ResourceQuotaList{}
-		if err := r.client.List(ctx, quotas, client.InNamespace(namespace)); err != nil {
+		if err := listAll(ctx, r.client, quotas, client.InNamespace(namespace)); err != nil {
 			return Limits{}, fmt.Errorf("reading the ResourceQuotas in namespace %s: %w", namespace, err)
 		}
 		limits.Views = append(limits.Views, views.Items...)
 		limits.Quotas = append(limits.Quotas, quotas.Items...)
 	}
+	if err := r.complete(ctx, &limits, namespaces); err != nil {
+		return Limits{}, err
+	}
 	return limits, nil
 }
 
-// exists leaves it open if namespaces can't be read.
-func (r *Reader) exists(ctx context.Context, namespace string) error {
-	err := r.client.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return &MissingNamespaceError{Namespace: namespace}
-	case err == nil || apierrors.IsForbidden(err):
-		return nil
+// complete has the views say what the quotas do that cover the namespaces, which may be newer. It leaves that open
+// if the user may not read namespaces or quotas. The error is a *MissingNamespaceError if a namespace doesn't exist.
+func (r *Reader) complete(ctx context.Context, limits *Limits, namespaces []string) error {
+	found, quotas := make([]*corev1.Namespace, len(namespaces)), &quotav1.ClusterResourceQuotaList{}
+	round := r.newRound()
+	list(round, "clusterresourcequotas", quotas, kept)
+	for i, name := range namespaces {
+		round.call(func(ctx context.Context) error {
+			namespace := &corev1.Namespace{}
+			switch err := r.client.Get(ctx, client.ObjectKey{Name: name}, namespace); {
+			case apierrors.IsNotFound(err):
+				return &MissingNamespaceError{Namespace: name}
+			case err == nil:
+				found[i] = namespace
+			case !apierrors.IsForbidden(err):
+				return fmt.Errorf("reading namespace %s: %w", name, err)
+			}
+			return nil
+		})
 	}
-	return fmt.Errorf("reading namespace %s: %w", namespace, err)
+	if err := round.wait(ctx); err != nil {
+		return err
+	}
+	for i, namespace := range found {
+		if namespace != nil && len(round.refused) == 0 {
+			limits.update(namespace, quotas.Items)
+		} else if limits.viewAt(namespaces[i], "") < 0 && !limits.NotInstalled {
+			limits.Unviewed = append(limits.Unviewed, namespaces[i])
+		}
+	}
+	return nil
+}
+
+// update gives each quota that covers the namespace a view, without usage if it has none there yet, and each of these views
+// what the quota's spec says: that is in force before views follow.
+func (l *Limits) update(namespace *corev1.Namespace, quotas []quotav1.ClusterResourceQuota) {
+	for i := range quotas {
+		spec := &quotas[i].Spec
+		selector, err := definition.CompileSelector(spec.Selector)
+		if err != nil || !selector.Matches(namespace.Labels, namespace.Annotations) {
+			continue
+		}
+		at := l.viewAt(namespace.Name, quotas[i].Name)
+		if at < 0 {
+			at = len(l.Views)
+			l.Views = append(l.Views, quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: quotas[i].Name}})
+		}
+		status := &l.Views[at].Status
+		status.Total.Hard, status.Scopes, status.ScopeSelector = spec.Quota.Hard, spec.Quota.Scopes, spec.Quota.ScopeSelector
+		if status.Mode = spec.Enforcement.Mode; status.Mode == quotav1.EnforcementDeny {
+			status.Mode = ""
+		}
+	}
+}
+
+// viewAt returns the place of the namespace's view of the quota, or of any if that is empty; below 0 if there is none.
+func (l *Limits) viewAt(namespace, quota string) int {
+	return slices.IndexFunc(l.Views, func(view quotav1.LocalResourceQuota) bool {
+		return view.Namespace == namespace && (quota == "" || view.Name == quota)
+	})
 }
 
 // Unread names the objects that the reader was not allowed to read.
@@ -99,8 +155,7 @@ type round struct {
 	refused []string
 }
 
-// Surroundings reads the objects that admission depends on in the namespaces, as
-// far as they can be read.
+// Surroundings reads the objects that admission depends on in the namespaces, as far as they can be read.
 func (r *Reader) Surroundings(ctx context.Context, namespaces []string) (found fitting.Surroundings, unread Unread, err error) {
 	round := r.newRound()
 	ranges := make([]corev1.LimitRangeList, len(namespaces))
@@ -119,10 +174,9 @@ func (r *Reader) Surroundings(ctx context.Context, namespaces []string) (found f
 
 // classes lists the classes that admission goes by.
 func (r *round) classes(into *fitting.Surroundings) {
-	list(r, "priorityclasses", &schedulingv1.PriorityClassList{},
-		func(l *schedulingv1.PriorityClassList) { into.PriorityClasses = l.Items })
-	list(r, "runtimeclasses", &nodev1.RuntimeClassList{}, func(l *nodev1.RuntimeClassList) { into.RuntimeClasses = l.Items })
-	list(r, "storageclasses", &storagev1.StorageClassList{}, func(l *storagev1.StorageClassList) { into.StorageClasses = l.Items })
+	list(r, "priorityclasses", &schedulingv1.PriorityClassList{}, itemsTo(&into.PriorityClasses))
+	list(r, "runtimeclasses", &nodev1.RuntimeClassList{}, itemsTo(&into.RuntimeClasses))
+	list(r, "storageclasses", &storagev1.StorageClassList{}, itemsTo(&into.StorageClasses))
 }
 
 // unread returns the objects that the user may not read, after wait.
@@ -137,9 +191,8 @@ func (r *round) unread() Unread {
 // limits lists the quotas, which are returned after wait.
 func (r *round) limits(options ...client.ListOption) (read func() Limits) {
 	var found Limits
-	list(r, "resourcequotas", &corev1.ResourceQuotaList{}, func(l *corev1.ResourceQuotaList) { found.Quotas = l.Items }, options...)
-	notServed := list(r, "localresourcequotas", &quotav1.LocalResourceQuotaList{},
-		func(l *quotav1.LocalResourceQuotaList) { found.Views = l.Items }, options...)
+	list(r, "resourcequotas", &corev1.ResourceQuotaList{}, itemsTo(&found.Quotas), options...)
+	notServed := list(r, "localresourcequotas", &quotav1.LocalResourceQuotaList{}, itemsTo(&found.Views), options...)
 	return func() Limits {
 		found.NotInstalled = *notServed
 		return found
@@ -157,10 +210,12 @@ func (r *round) call(call func(context.Context) error) { r.calls = append(r.call
 
 // list has a resource listed and taken. If the user may not read it, wait goes on, and forbidden has it. The result is
 // set if the cluster doesn't serve it.
-func list[L client.ObjectList](r *round, resource string, into L, take func(L), options ...client.ListOption) (notServed *bool) {
+func list(
+	r *round, resource string, into client.ObjectList, take func(client.ObjectList), options ...client.ListOption,
+) (notServed *bool) {
 	notServed = new(bool)
 	r.call(func(ctx context.Context) error {
-		err := r.client.List(ctx, into, options...)
+		err := listAll(ctx, r.client, into, options...)
 		switch {
 		case err == nil:
 			take(into)
@@ -169,7 +224,9 @@ func list[L client.ObjectList](r *round, resource string, into L, take func(L), 
 			*notServed = true
 			return nil
 		case apierrors.IsForbidden(err):
-			r.forbid(resource)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.refused = append(r.refused, resource)
 			return nil
 		}
 		return fmt.Errorf("reading %s: %w", resource, err)
@@ -177,14 +234,38 @@ func list[L client.ObjectList](r *round, resource string, into L, take func(L), 
 	return notServed
 }
 
-// kept is for a list that the caller keeps.
-func kept[L client.ObjectList](L) {}
+// listAll reads a list in pages: a namespace may have more objects than the API server sends within one call's time.
+func listAll(ctx context.Context, reader client.Reader, into client.ObjectList, options ...client.ListOption) error {
+	read := func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+		made, isList := into.DeepCopyObject().(client.ObjectList)
+		if !isList {
+			return nil, fmt.Errorf("%T is no list", into)
+		}
+		return made, reader.List(ctx, made, append(slices.Clone(options), client.Limit(page.Limit), client.Continue(page.Continue))...)
+	}
+	var items []runtime.Object
+	if err := pager.New(read).EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+		items = append(items, item)
+		return nil
+	}); err != nil {
+		return err //nolint:wrapcheck // the caller wraps it
+	}
+	return meta.SetList(into, items) //nolint:wrapcheck // a mistake in the code
+}
 
-// forbid notes that the user may not read a resource.
-func (r *round) forbid(resource string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.refused = append(r.refused, resource)
+// kept is for a list that the caller keeps.
+func kept(client.ObjectList) {}
+
+// itemsTo appends the items of a list.
+func itemsTo[T any](to *[]T) func(client.ObjectList) {
+	return func(from client.ObjectList) {
+		_ = meta.EachListItem(from, func(item runtime.Object) error { // no item fails
+			if item, ok := any(item).(*T); ok {
+				*to = append(*to, *item)
+			}
+			return nil
+		})
+	}
 }
 
 // wait makes the calls, and returns the first error.
@@ -212,10 +293,7 @@ func ByPriority(limit fitting.Limit) bool {
 
 // ByStorageClass reports whether a limit is of one storage class alone.
 func ByStorageClass(limit fitting.Limit) bool {
-	for name := range limit.Spec.Hard {
-		if strings.Contains(string(name), ".storageclass.storage.k8s.io/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(quotalists.ResourceNames(limit.Spec.Hard), func(name corev1.ResourceName) bool {
+		return strings.Contains(string(name), ".storageclass.storage.k8s.io/")
+	})
 }

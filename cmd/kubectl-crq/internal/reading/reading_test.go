@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +17,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -131,6 +134,21 @@ func TestApplyingKeepsWhatOthersSet(t *testing.T) {
 	}
 }
 
+func TestFieldsAndValuesThatTheAPIServerRefuses(t *testing.T) {
+	for change, want := range map[string]string{
+		"replica: 5":            `unknown field "spec.replica"`,
+		`replicas: "5"`:         "spec.replicas can't be a string",
+		"replicas: 1.5":         "spec.replicas can't be a number 1.5",
+		"replicas: 99999999999": "spec.replicas can't be a number 99999999999",
+		"replicas: -1":          "spec.replicas can't be below 0",
+	} {
+		_, _, err := cluster(t, nil).Manifest(t.Context(), objectOf(t, strings.Replace(manifest, "spec:\n", "spec:\n  "+change+"\n", 1)))
+		if got := errorText(err); got != "reading Deployment shop/web: "+want+": correct it, because kubectl apply refuses it, too" {
+			t.Errorf("of %s: %s", change, got)
+		}
+	}
+}
+
 func TestAMissingObjectIsNew(t *testing.T) {
 	for name, test := range map[string]struct {
 		refused map[string]error
@@ -157,13 +175,22 @@ func TestLimits(t *testing.T) {
 	view := &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "team"}}
 	native := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}}
 	other := &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "team"}}
+	covering := builders.Quota("new").Label("team", "a").Hard("pods", "3").Obj()
+	covering.Spec.Enforcement.Mode = quotav1.EnforcementWarn
+	labelled := builders.Namespace("shop").Label("team", "a").Obj()
 	for name, test := range map[string]struct {
 		refused       map[string]error
 		objects       []client.Object
 		views, quotas int
 		notInstalled  bool
+		unviewed      int
 		err           string
 	}{
+		"a quota that has no view yet":            {objects: []client.Object{labelled, view, covering}, views: 2},
+		"a quota that covers another namespace":   {objects: []client.Object{namespace, covering}},
+		"a user that may not read quotas":         {refused: map[string]error{"ClusterResourceQuotaList": forbidden}, objects: []client.Object{labelled, native, covering}, quotas: 1, unviewed: 1},
+		"a user that may read neither":            {refused: map[string]error{"ClusterResourceQuotaList": forbidden, "Namespace": forbidden}, unviewed: 1},
+		"a user that may read a view alone":       {refused: map[string]error{"ClusterResourceQuotaList": forbidden, "Namespace": forbidden}, objects: []client.Object{view}, views: 1},
 		"both kinds":                              {objects: []client.Object{namespace, view, native, other}, views: 1, quotas: 1},
 		"a user that may not read the namespace":  {refused: map[string]error{"Namespace": forbidden}, objects: []client.Object{view}, views: 1},
 		"shared quotas aren't there":              {refused: map[string]error{"LocalResourceQuotaList": &meta.NoKindMatchError{}}, objects: []client.Object{namespace, native}, quotas: 1, notInstalled: true},
@@ -177,10 +204,26 @@ func TestLimits(t *testing.T) {
 			if err != nil {
 				text = err.Error()
 			}
-			if text != test.err || len(got.Views) != test.views || len(got.Quotas) != test.quotas || got.NotInstalled != test.notInstalled {
+			if text != test.err || len(got.Views) != test.views || len(got.Quotas) != test.quotas || got.NotInstalled != test.notInstalled ||
+				len(got.Unviewed) != test.unviewed {
 				t.Errorf("got %+v, error %q", got, text)
 			}
 		})
+	}
+}
+
+// TestALimitIsThatOfTheQuotaAndNotOfAnOlderView has a view that hasn't followed its quota yet.
+func TestALimitIsThatOfTheQuotaAndNotOfAnOlderView(t *testing.T) {
+	view := &quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "team"}}
+	view.Status.Mode, view.Status.Total.Used = quotav1.EnforcementWarn, corev1.ResourceList{"pods": resource.MustParse("1")}
+	got, err := cluster(t, nil, view, builders.Namespace("shop").Label("team", "a").Obj(),
+		builders.Quota("team").Label("team", "a").Hard("pods", "3").Obj()).Limits(t.Context(), []string{"shop"})
+	if err != nil || len(got.Views) != 1 {
+		t.Fatal(got, err)
+	}
+	status := got.Views[0].Status
+	if hard, used := status.Total.Hard["pods"], status.Total.Used["pods"]; hard.Value() != 3 || used.Value() != 1 || status.Mode != "" {
+		t.Errorf("got %+v", status)
 	}
 }
 
@@ -286,7 +329,7 @@ func TestAnInventoryOfOneNamespaceTellsAMissingOneFromOneWithoutQuotas(t *testin
 	}{
 		"it doesn't exist":                 {missing: true},
 		"it has no quota":                  {objects: []client.Object{there}},
-		"it has one":                       {objects: []client.Object{builders.ResourceQuota("shop", "own")}},
+		"it has one":                       {objects: []client.Object{there, builders.ResourceQuota("shop", "own")}},
 		"the user may not read namespaces": {refused: map[string]error{"Namespace": forbidden}},
 		"other namespaces have quota":      {objects: []client.Object{builders.ResourceQuota("other", "own")}, missing: true},
 	} {
@@ -297,5 +340,43 @@ func TestAnInventoryOfOneNamespaceTellsAMissingOneFromOneWithoutQuotas(t *testin
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// paging gives out one object of a list at a time.
+type paging struct{ client.Reader }
+
+func (p paging) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	asked := (&client.ListOptions{}).ApplyOptions(options)
+	if err := p.Reader.List(ctx, list, client.InNamespace(asked.Namespace)); err != nil {
+		return err
+	}
+	all, err := meta.ExtractList(list)
+	if err != nil || len(all) == 0 || asked.Limit == 0 {
+		return err
+	}
+	at, _ := strconv.Atoi(asked.Continue)
+	if at+1 < len(all) {
+		list.SetContinue(strconv.Itoa(at + 1))
+	}
+	return meta.SetList(list, all[at:at+1])
+}
+
+func TestAListIsReadInPages(t *testing.T) {
+	reader := NewReader(paging{cluster(t, nil, builders.Namespace("shop").Obj(), builders.Pod("shop", "a").Obj(), builders.Pod("shop", "b").Obj(),
+		builders.Pod("shop", "c").Obj(), builders.ResourceQuota("shop", "d"), builders.ResourceQuota("shop", "e")).client}, fitting.NewTypes())
+	got, err := reader.Inventory(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := ""
+	for i := range got.Pods {
+		names += got.Pods[i].Name
+	}
+	for i := range got.Limits.Quotas {
+		names += got.Limits.Quotas[i].Name
+	}
+	if names != "abcde" {
+		t.Errorf("got %s", names)
 	}
 }

@@ -14,8 +14,7 @@ import (
 
 // Reasons of refusals besides those of events.
 const (
-	// NotCovered: the object consumes a resource that is limited by default, and
-	// no quota covers it.
+	// NotCovered: the object consumes a resource that is limited by default, and no quota covers it.
 	NotCovered = "NotCovered"
 	// RefusedElsewhere: no quota refused it.
 	RefusedElsewhere = "RefusedElsewhere"
@@ -32,8 +31,7 @@ type Words struct {
 	// Requested, Used and Limited are those of an exceeded quota. If the namespace holds too much in doubt, Used is the
 	// amount that it holds so, and Limited the amount that it may.
 	Requested, Used, Limited corev1.ResourceList
-	// Missing is the list of fields that the request must have, as in
-	// "requests.cpu for: main".
+	// Missing is the list of fields that the request must have, as in "requests.cpu for: main".
 	Missing string
 	// Text is the message without the words of components that pass it on.
 	Text string
@@ -181,8 +179,7 @@ func parseUnknown(rest string) (Words, bool) {
 // isName reports whether a text may be the name of a quota.
 func isName(text string) bool { return text != "" && !strings.ContainsAny(text, " ,:;=\"") }
 
-// plainText cuts the words of controllers. The words of admission name the
-// component that refused.
+// plainText cuts the words of controllers. The words of admission name the component that refused.
 func plainText(message string) string {
 	message = strings.TrimSpace(message)
 	for _, before := range []string{"(combined from similar events): ", "Error creating: ", "Error creating job: "} {

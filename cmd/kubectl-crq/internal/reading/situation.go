@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -41,8 +40,7 @@ type Situation struct {
 	Pods   []corev1.Pod
 	Claims []corev1.PersistentVolumeClaim
 	Limits Limits
-	// Present and Surroundings are as for fit, but hold only the objects that
-	// matter here.
+	// Present and Surroundings are as for fit, but hold only the objects that matter here.
 	Present      fitting.Present
 	Surroundings fitting.Surroundings
 	Unread       Unread
@@ -115,8 +113,7 @@ func (r *Reader) Situation(ctx context.Context, namespace string, subject Subjec
 	return found, r.follow(ctx, found)
 }
 
-// readNamespace reads in one round the object, and everything that doesn't depend
-// on it.
+// readNamespace reads in one round the object, and everything that doesn't depend on it.
 func (r *Reader) readNamespace(ctx context.Context, found *Situation) error {
 	in := client.InNamespace(found.Namespace)
 	object, err := empty(found.Subject.GroupVersionKind)
@@ -131,14 +128,12 @@ func (r *Reader) readNamespace(ctx context.Context, found *Situation) error {
 		missing = apierrors.IsNotFound(err)
 		return client.IgnoreNotFound(err)
 	})
-	list(round, "events", &corev1.EventList{}, func(l *corev1.EventList) { found.Events = l.Items },
+	list(round, "events", &corev1.EventList{}, itemsTo(&found.Events),
 		in, client.MatchingFieldsSelector{Selector: telling()})
-	list(round, "pods", &corev1.PodList{}, func(l *corev1.PodList) { found.Pods = l.Items },
+	list(round, "pods", &corev1.PodList{}, itemsTo(&found.Pods),
 		in, client.MatchingFieldsSelector{Selector: living()})
-	list(round, "persistentvolumeclaims", &corev1.PersistentVolumeClaimList{},
-		func(l *corev1.PersistentVolumeClaimList) { found.Claims = l.Items }, in)
-	list(round, "limitranges", &corev1.LimitRangeList{},
-		func(l *corev1.LimitRangeList) { found.Surroundings.LimitRanges = l.Items }, in)
+	list(round, "persistentvolumeclaims", &corev1.PersistentVolumeClaimList{}, itemsTo(&found.Claims), in)
+	list(round, "limitranges", &corev1.LimitRangeList{}, itemsTo(&found.Surroundings.LimitRanges), in)
 	list(round, "resourceclaimtemplates", templates, kept, in)
 	round.classes(&found.Surroundings)
 	limits := round.limits(in)
@@ -152,7 +147,7 @@ func (r *Reader) readNamespace(ctx context.Context, found *Situation) error {
 	if !missing {
 		found.Chain = []client.Object{object}
 	}
-	return nil
+	return r.complete(ctx, &found.Limits, []string{found.Namespace})
 }
 
 // telling selects the events that may be about refusals. A busy namespace has many more of schedulers and kubelets.
@@ -183,9 +178,9 @@ func (s *Situation) isUnlisted() bool {
 // Holders returns the ClusterResourceQuotas of these names, nil for each that the user may not read.
 func (r *Reader) Holders(ctx context.Context, names []string) ([]*quotav1.ClusterResourceQuota, error) {
 	read := make([]*quotav1.ClusterResourceQuota, len(names))
-	group, ctx := errgroup.WithContext(ctx)
+	round := r.newRound()
 	for i, name := range names {
-		group.Go(func() error {
+		round.call(func(ctx context.Context) error {
 			quota := &quotav1.ClusterResourceQuota{}
 			err := r.client.Get(ctx, client.ObjectKey{Name: name}, quota)
 			if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
@@ -198,11 +193,10 @@ func (r *Reader) Holders(ctx context.Context, names []string) ([]*quotav1.Cluste
 			return nil
 		})
 	}
-	return read, group.Wait() //nolint:wrapcheck // wrapped above
+	return read, round.wait(ctx)
 }
 
-// follow reads the object that the last link of the chain made or scales, and the
-// next ones.
+// follow reads the object that the last link of the chain made or scales, and the next ones.
 func (r *Reader) follow(ctx context.Context, found *Situation) error {
 	for {
 		var next client.Object
@@ -212,15 +206,14 @@ func (r *Reader) follow(ctx context.Context, found *Situation) error {
 			next, err = r.target(ctx, found, link)
 		case *appsv1.Deployment:
 			var sets []*appsv1.ReplicaSet
-			sets, err = madeBy(ctx, r, found, link, "replicasets", &appsv1.ReplicaSetList{},
-				func(l *appsv1.ReplicaSetList) []appsv1.ReplicaSet { return l.Items })
+			sets, err = madeBy[appsv1.ReplicaSet](ctx, r, found, link, "replicasets", &appsv1.ReplicaSetList{})
 			found.Present.ReplicaSets, found.Present.Unlisted = sets, found.isUnlisted()
 			if current := util.FindNewReplicaSet(link, sets); current != nil {
 				next = current
 			}
 		case *batchv1.CronJob:
 			var jobs []*batchv1.Job
-			jobs, err = madeBy(ctx, r, found, link, "jobs", &batchv1.JobList{}, func(l *batchv1.JobList) []batchv1.Job { return l.Items })
+			jobs, err = madeBy[batchv1.Job](ctx, r, found, link, "jobs", &batchv1.JobList{})
 			if len(jobs) > 0 {
 				next = slices.MaxFunc(jobs, func(a, b *batchv1.Job) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 			}
@@ -233,18 +226,17 @@ func (r *Reader) follow(ctx context.Context, found *Situation) error {
 }
 
 // madeBy lists the objects of a resource that the owner controls.
-func madeBy[L client.ObjectList, T any, P interface {
+func madeBy[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, r *Reader, found *Situation, owner client.Object, resource string, into L, items func(L) []T) ([]P, error) {
+}](ctx context.Context, r *Reader, found *Situation, owner client.Object, resource string, into client.ObjectList) (made []P, err error) {
+	var all []T
 	round := r.newRound()
-	list(round, resource, into, kept, client.InNamespace(found.Namespace))
+	list(round, resource, into, itemsTo(&all), client.InNamespace(found.Namespace))
 	if err := round.wait(ctx); err != nil {
 		return nil, err
 	}
 	found.Forbidden = append(found.Forbidden, round.forbidden()...)
-	var made []P
-	all := items(into)
 	for i := range all {
 		if object := P(&all[i]); metav1.IsControlledBy(object, owner) {
 			made = append(made, object)
@@ -253,8 +245,7 @@ func madeBy[L client.ObjectList, T any, P interface {
 	return made, nil
 }
 
-// target returns the object that an autoscaler scales; nil if it can't be looked
-// at.
+// target returns the object that an autoscaler scales; nil if it can't be looked at.
 func (r *Reader) target(ctx context.Context, found *Situation, scaler *autoscalingv2.HorizontalPodAutoscaler) (client.Object, error) {
 	reference := scaler.Spec.ScaleTargetRef
 	kind, known := kindLike(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind).GroupKind())
@@ -280,19 +271,19 @@ func (r *Reader) target(ctx context.Context, found *Situation, scaler *autoscali
 // Warning returns the latest warning among the events about an object, as in "FailedMount: MESSAGE"; empty if there is
 // none, or if the user may not read events.
 func (r *Reader) Warning(ctx context.Context, namespace, kind, name string) (string, error) {
-	var latest *corev1.Event
+	var events []corev1.Event
 	round := r.newRound()
-	list(round, "events", &corev1.EventList{}, func(l *corev1.EventList) {
-		for i := range l.Items {
-			event := &l.Items[i]
-			isIt := event.Type == corev1.EventTypeWarning && event.InvolvedObject.Kind == kind && event.InvolvedObject.Name == name
-			if isIt && (latest == nil || render.LastSeen(event).After(render.LastSeen(latest))) {
-				latest = event
-			}
-		}
-	}, client.InNamespace(namespace), client.MatchingFields{"involvedObject.kind": kind, "involvedObject.name": name})
-	if err := round.wait(ctx); err != nil || latest == nil {
+	list(round, "events", &corev1.EventList{}, itemsTo(&events), client.InNamespace(namespace),
+		client.MatchingFields{"involvedObject.kind": kind, "involvedObject.name": name})
+	if err := round.wait(ctx); err != nil {
 		return "", err
 	}
+	events = slices.DeleteFunc(events, func(event corev1.Event) bool {
+		return event.Type != corev1.EventTypeWarning || event.InvolvedObject.Kind != kind || event.InvolvedObject.Name != name
+	})
+	if len(events) == 0 {
+		return "", nil
+	}
+	latest := slices.MaxFunc(events, func(a, b corev1.Event) int { return render.LastSeen(&a).Compare(render.LastSeen(&b)) })
 	return latest.Reason + ": " + latest.Message, nil
 }

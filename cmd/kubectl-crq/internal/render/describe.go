@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // indent is that of a table below its title.
@@ -40,7 +41,7 @@ func Describe(of Description, style Style, now time.Time) string {
 	for _, line := range [][2]string{
 		{"Name:", quota.Name},
 		{"Selector:", of.Selector},
-		{"Scopes:", ScopesText(quota.Spec.Quota.Scopes, quota.Spec.Quota.ScopeSelector)},
+		{"Scopes:", scopesText(quota.Spec.Quota.Scopes, quota.Spec.Quota.ScopeSelector)},
 		{"Mode:", modeText(quota.Spec.Enforcement)},
 		{"Unavailable:", string(quota.Spec.Enforcement.WhenUnavailable)},
 		{"Age:", age(quota.CreationTimestamp, now)},
@@ -63,8 +64,7 @@ func Describe(of Description, style Style, now time.Time) string {
 	return text.String()
 }
 
-// modeText describes the treatment of requests that don't fit; empty if they are
-// refused.
+// modeText describes the treatment of requests that don't fit; empty if they are refused.
 func modeText(enforcement quotav1.Enforcement) string {
 	if enforcement.Mode == quotav1.EnforcementDeny {
 		return ""
@@ -93,22 +93,12 @@ func generationText(quota *quotav1.ClusterResourceQuota) string {
 	return text
 }
 
-// ScopesText returns scopes as people read them; empty if there are none.
-func ScopesText(scopes []corev1.ResourceQuotaScope, selector *corev1.ScopeSelector) string {
-	var texts []string
-	for _, scope := range scopes {
-		texts = append(texts, string(scope))
+// scopesText returns scopes as people read them; empty if there are none.
+func scopesText(scopes []corev1.ResourceQuotaScope, selector *corev1.ScopeSelector) string {
+	if len(scopes) == 0 && selector == nil {
+		return ""
 	}
-	if selector != nil {
-		for _, expression := range selector.MatchExpressions {
-			text := string(expression.ScopeName) + " " + string(expression.Operator)
-			if len(expression.Values) > 0 {
-				text += " (" + strings.Join(expression.Values, ", ") + ")"
-			}
-			texts = append(texts, text)
-		}
-	}
-	return strings.Join(texts, ", ")
+	return report.Scopes(scopes, selector)
 }
 
 func conditionsTable(quota *quotav1.ClusterResourceQuota, style Style, now time.Time) *table {
@@ -117,8 +107,12 @@ func conditionsTable(quota *quotav1.ClusterResourceQuota, style Style, now time.
 		return strings.Compare(a.Type, b.Type)
 	})
 	for _, condition := range conditions {
+		message := condition.Message
+		for _, other := range conditions { // Reconciling and Stalled repeat those that they are about.
+			message = strings.ReplaceAll(message, ": "+cmp.Or(other.Message, "\n"), "")
+		}
 		made.add(plain(condition.Type), style.cell(conditionColour(condition), string(condition.Status)),
-			plain(condition.Reason), plain(age(condition.LastTransitionTime, now)), plain(condition.Message))
+			plain(condition.Reason), plain(age(condition.LastTransitionTime, now)), plain(message))
 	}
 	return made
 }
@@ -162,7 +156,7 @@ func peaksTable(quota *quotav1.ClusterResourceQuota, style Style, now time.Time)
 func namespacesTable(quota *quotav1.ClusterResourceQuota, style Style) *table {
 	made := style.table("Namespace", "Used")
 	for _, one := range quota.Status.Namespaces {
-		made.add(plain(one.Namespace), plain(amountsText(one.Status.Used)))
+		made.add(plain(one.Namespace), plain(report.Amounts(one.Status.Used)))
 	}
 	return made
 }
@@ -178,44 +172,39 @@ func eventsTable(events []corev1.Event, style Style, now time.Time) *table {
 	made := style.table("Type", "Reason", "Age", "From", "Message")
 	for i := range events {
 		event := &events[i]
+		count, first, last := Seen(event)
 		in := none
 		if event.Type == corev1.EventTypeWarning {
 			in = yellow
 		}
-		made.add(style.cell(in, event.Type), plain(event.Reason), plain(eventAge(event, now)),
+		made.add(style.cell(in, event.Type), plain(event.Reason), plain(seenText(count, first, last, now, "")),
 			plain(cmp.Or(event.ReportingController, event.Source.Component)), plain(strings.TrimSpace(event.Message)))
 	}
 	return made
 }
 
-// LastSeen is when the event came last: recorders of the older and the newer kind
-// write that into different fields.
-func LastSeen(event *corev1.Event) time.Time {
-	switch {
-	case event.Series != nil:
-		return event.Series.LastObservedTime.Time
-	case !event.LastTimestamp.IsZero():
-		return event.LastTimestamp.Time
-	case !event.EventTime.IsZero():
-		return event.EventTime.Time
-	default:
-		return event.CreationTimestamp.Time
+// Seen returns how often an event came, when first and when last: recorders of the older and the newer kind write that into
+// different fields.
+func Seen(event *corev1.Event) (count int32, first, last time.Time) {
+	last = cmp.Or(event.LastTimestamp.Time, event.EventTime.Time, event.CreationTimestamp.Time)
+	first = cmp.Or(event.FirstTimestamp.Time, event.EventTime.Time, last)
+	if count = event.Count; event.Series != nil {
+		count, last = event.Series.Count, event.Series.LastObservedTime.Time
 	}
+	return max(count, 1), first, last
 }
 
-// eventAge is as in kubectl describe: "5s (x3 over 2m)".
-func eventAge(event *corev1.Event, now time.Time) string {
-	last := age(metav1.NewTime(LastSeen(event)), now)
-	times := event.Count
-	if event.Series != nil {
-		times = event.Series.Count
+// LastSeen is when an event came last.
+func LastSeen(event *corev1.Event) time.Time {
+	_, _, last := Seen(event)
+	return last
+}
+
+// seenText is as in kubectl describe, with words after the age: "5s ago (x3 over 2m)".
+func seenText(count int32, first, last, now time.Time, words string) string {
+	text := age(metav1.NewTime(last), now) + words
+	if count <= 1 {
+		return text
 	}
-	if times <= 1 {
-		return last
-	}
-	first := event.FirstTimestamp
-	if first.IsZero() {
-		first = metav1.NewTime(event.EventTime.Time)
-	}
-	return fmt.Sprintf("%s (x%d over %s)", last, times, age(first, now))
+	return fmt.Sprintf("%s (x%d over %s)", text, count, age(metav1.NewTime(first), now))
 }

@@ -14,8 +14,7 @@ import (
 // Coverage is one quota that covers a namespace.
 type Coverage struct {
 	Quota string
-	// By has the labels and annotations of the namespace by which the quota
-	// selects it; empty if they can't be read.
+	// By has the labels and annotations of the namespace by which the quota selects it; empty if they can't be read.
 	By []string
 	// Scopes of the quota.
 	Scopes        []corev1.ResourceQuotaScope
@@ -52,9 +51,13 @@ func Explain(of Explanation, style Style) string {
 	if of.FromViews {
 		text.WriteString("You can't read the namespace's labels and the quotas themselves; this is from its local views.\n")
 	} else {
-		fmt.Fprintf(&text, "%s    %s\n", style.paint(bold, "Labels:"), labelsText(of.Labels))
+		fmt.Fprintf(&text, "%s    %s\n", style.paint(bold, "Labels:"), labels.FormatLabels(of.Labels))
 	}
-	if len(of.Coverages) == 0 {
+	switch {
+	case len(of.Coverages) > 0:
+	case of.FromViews:
+		text.WriteString("\nIt has none: no ClusterResourceQuota covers it, or one whose view hasn't been written yet.\n")
+	default:
 		text.WriteString("\nNo ClusterResourceQuota covers it: none limits what it creates.\n")
 	}
 	for _, coverage := range of.Coverages {
@@ -66,19 +69,12 @@ func Explain(of Explanation, style Style) string {
 	return text.String()
 }
 
-func labelsText(of map[string]string) string {
-	if len(of) == 0 {
-		return nothing
-	}
-	return labels.Set(of).String()
-}
-
 func (c Coverage) text(style Style) string {
 	title := style.paint(bold, c.Quota) + " covers it"
 	if len(c.By) > 0 {
 		title += " by " + Visible(strings.Join(c.By, " and "))
 	}
-	if scopes := ScopesText(c.Scopes, c.ScopeSelector); scopes != "" {
+	if scopes := scopesText(c.Scopes, c.ScopeSelector); scopes != "" {
 		title += ", for objects in scope " + scopes
 	}
 	var text strings.Builder

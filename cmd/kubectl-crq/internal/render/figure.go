@@ -89,8 +89,7 @@ func (f Figure) full() bool {
 	return f.Counted && left.IsZero()
 }
 
-// percent is the share of the limit that is charged, rounded down; a limit of
-// zero is full.
+// percent is the share of the limit that is charged, rounded down; a limit of zero is full.
 func (f Figure) percent() int {
 	if f.Hard.IsZero() {
 		return full
@@ -123,8 +122,7 @@ func (f Figure) text(amount resource.Quantity) string {
 	return amount.String()
 }
 
-// figuresTable has a line for each figure, to be indented: the result of fields,
-// the percentage, and a bar if there is room.
+// figuresTable has a line for each figure, to be indented: the result of fields, the percentage, and a bar if there is room.
 func figuresTable(figures []Figure, style Style, headings []string, fields func(Figure) []string) *table {
 	build := func(bar int) *table {
 		made := &table{}
@@ -198,8 +196,7 @@ func share(part, whole resource.Quantity, of int) int {
 	return int(math.Round(part.AsApproximateFloat64() / whole.AsApproximateFloat64() * float64(of)))
 }
 
-// barWidth is the width that the terminal leaves for a bar beside a table of this
-// width; 0 if that is too little.
+// barWidth is the width that the terminal leaves for a bar beside a table of this width; 0 if that is too little.
 func (s Style) barWidth(beside int) int {
 	room := s.Width - beside - gap
 	if room < minBar {

@@ -18,12 +18,14 @@ const FitKind = "Fit"
 type Fit struct {
 	metav1.TypeMeta `json:",inline"`
 	// Result is "fits", "does not fit" or "unknown".
-	Result     string       `json:"result"`
-	Namespaces []string     `json:"namespaces"`
-	Quotas     []FitRow     `json:"quotas"`
-	Refusals   []FitRefusal `json:"refusals"`
-	Counted    []FitCounted `json:"counted"`
-	Notes      []string     `json:"notes"`
+	Result     string   `json:"result"`
+	Namespaces []string `json:"namespaces"`
+	// Unviewed are the namespaces for which it isn't known whether a shared quota covers them.
+	Unviewed []string     `json:"unviewed,omitempty"`
+	Quotas   []FitRow     `json:"quotas"`
+	Refusals []FitRefusal `json:"refusals"`
+	Counted  []FitCounted `json:"counted"`
+	Notes    []string     `json:"notes"`
 }
 
 // FitRow is one resource of one quota. Amounts that aren't known are left out.
@@ -86,8 +88,10 @@ func fitSummary(of *Fit) string {
 		return "It doesn't fit: " + strings.Join(fitCauses(of), "; ") + "."
 	case of.Result == "unknown":
 		return "It can't be told whether it fits."
+	case len(of.Unviewed) > 0:
+		return "It fits into the quotas that are known."
 	case len(of.Quotas) == 0:
-		return "It fits: no quota limits what these manifests make."
+		return "It fits: no quota limits what these manifests add."
 	default:
 		return "It fits."
 	}

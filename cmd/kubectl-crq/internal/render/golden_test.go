@@ -145,6 +145,10 @@ func TestDescribe(t *testing.T) {
 		quota.Spec.Enforcement = quotav1.Enforcement{
 			Mode: quotav1.EnforcementWarn, WhenUnavailable: quotav1.UnavailableAdmit,
 		}
+		quota.Status.Conditions = append(quota.Status.Conditions, metav1.Condition{
+			Type: quotav1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: quotav1.ReasonWebhookPending, LastTransitionTime: ago(5),
+			Message: "Enforced is False, WebhookPending: the webhook configuration doesn't cover it yet",
+		})
 		wantGolden(t, "describe-modes", Describe(Description{Quota: quota, Selector: "team=payments"}, Style{}, now))
 	})
 	t.Run("nothing is there yet", func(t *testing.T) {
@@ -173,6 +177,7 @@ func TestExplain(t *testing.T) {
 	t.Run("only the local views can be read", func(t *testing.T) {
 		of := Explanation{Namespace: "shop", FromViews: true, Coverages: []Coverage{{Quota: "payments", Figures: OfQuota(payments())}}}
 		wantGolden(t, "explain-views", Explain(of, Style{}))
+		wantGolden(t, "explain-unviewed", Explain(Explanation{Namespace: "shop", FromViews: true}, Style{}))
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // ReclaimKind is the kind of a Reclaim, where it is printed as an object.
@@ -73,8 +75,7 @@ type Finding struct {
 	Frees []Freed `json:"frees"`
 	// Command would free it. It has not been executed. It is empty if none is known to be safe.
 	Command string `json:"command,omitempty"`
-	// Caution describes the command's other effects; without a command, it is the
-	// advice.
+	// Caution describes the command's other effects; without a command, it is the advice.
 	Caution string `json:"caution,omitempty"`
 }
 
@@ -113,14 +114,16 @@ func namespaceText(of *ReclaimNamespace, style Style) string {
 		count = "1 finding"
 	}
 	var text strings.Builder
-	title := fmt.Sprintf("%s %s: %s. Tightest is %s of %s, %d%% used.", style.paint(bold, "Namespace"), of.Namespace, count,
-		of.Tightest.Resource, of.Tightest.Quota, of.Tightest.Percent)
+	title := fmt.Sprintf("%s %s: %s.", style.paint(bold, "Namespace"), of.Namespace, count)
+	if most := of.Tightest; most.Resource != "" {
+		title += fmt.Sprintf(" Tightest is %s of %s, %d%% used.", most.Resource, most.Quota, most.Percent)
+	}
 	text.WriteString(style.wrap(title, ""))
 	for i := range of.Findings {
 		finding := &of.Findings[i]
 		text.WriteString("\n" + style.wrap(style.paint(bold, finding.String())+": "+finding.Message, ""))
 		for _, freed := range finding.Frees {
-			text.WriteString(style.wrap("frees "+amountsText(freed.Amounts)+" of "+freed.Quota, indent))
+			text.WriteString(style.wrap("frees "+report.Amounts(freed.Amounts)+" of "+freed.Quota, indent))
 		}
 		text.WriteString(commandText(finding, style))
 	}

@@ -19,10 +19,10 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/ledgerstore"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
-// APIVersion of all that no API server serves, and Kind of a Ledger, where they are printed as
-// objects.
+// APIVersion of all that no API server serves, and Kind of a Ledger, where they are printed as objects.
 const (
 	APIVersion = "crq.sharedquota.dev/v1"
 	Kind       = "Reservations"
@@ -43,12 +43,10 @@ type Ledger struct {
 	Quota string `json:"quota"`
 	// Generation of the quota's spec that was counted last.
 	Generation int64 `json:"generation"`
-	// Encoding of the ledger, and whether it is known here. If not, there are no
-	// reservations.
+	// Encoding of the ledger, and whether it is known here. If not, there are no reservations.
 	Encoding int32 `json:"encoding"`
 	Known    bool  `json:"known"`
-	// Intact is false if the ledger was written by a client other than the
-	// operator.
+	// Intact is false if the ledger was written by a client other than the operator.
 	Intact bool `json:"intact"`
 	// Sealed is since when nothing is admitted by it; unset for an open ledger.
 	Sealed *metav1.Time `json:"sealed,omitempty"`
@@ -93,8 +91,7 @@ type Reservation struct {
 	Doubtful bool `json:"doubtful,omitempty"`
 }
 
-// LedgerOf decodes a ledger. Reservations that can't be decoded are kept as they
-// are.
+// LedgerOf decodes a ledger. Reservations that can't be decoded are kept as they are.
 func LedgerOf(object *quotav1.QuotaLedger) Ledger {
 	entries := object.Entries
 	known := ledgerstore.Knows(entries.Encoding)
@@ -152,8 +149,7 @@ func reservationOf(from ledger.Reservation) Reservation {
 	}
 }
 
-// Reservations returns a line for each reservation, below the warnings about the
-// whole ledger.
+// Reservations returns a line for each reservation, below the warnings about the whole ledger.
 func Reservations(ledger Ledger, wide bool, style Style, now time.Time) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %s\n", style.paint(bold, "Ledger of "+ledger.Quota+":"), reservationsCount(ledger))
@@ -184,14 +180,13 @@ func reservationsCount(ledger Ledger) string {
 	case undecoded > 0:
 		return fmt.Sprintf("%d of its reservations decoded, %d not.", count, undecoded)
 	case count == 1:
-		return fmt.Sprintf("1 reservation, of %s.", amountsText(ledger.Reserved))
+		return fmt.Sprintf("1 reservation, of %s.", report.Amounts(ledger.Reserved))
 	default:
-		return fmt.Sprintf("%d reservations, of %s.", count, amountsText(ledger.Reserved))
+		return fmt.Sprintf("%d reservations, of %s.", count, report.Amounts(ledger.Reserved))
 	}
 }
 
-// ledgerWarnings say why nothing is admitted by the ledger, and with which
-// effect.
+// ledgerWarnings say why nothing is admitted by the ledger, and with which effect.
 func ledgerWarnings(ledger Ledger, now time.Time) []string {
 	var warnings []string
 	switch {
@@ -219,7 +214,7 @@ func reservationsTable(ledger Ledger, wide bool, style Style, now time.Time) *ta
 	made.add(style.headings(heading)...)
 	for _, one := range ledger.Reservations {
 		cells := plains(orDash(one.Namespace), objectText(one), one.Attempt)
-		cells = append(cells, expiryCell(one, style, now), plain(amountsText(one.Amounts)))
+		cells = append(cells, expiryCell(one, style, now), plain(report.Amounts(one.Amounts)))
 		if wide {
 			cells = append(cells, plains(orDash(one.From), string(one.UID))...)
 		}
@@ -236,8 +231,7 @@ func objectText(of Reservation) string {
 	return schema.GroupResource{Group: of.Group, Resource: of.Resource}.String() + "/" + of.Name
 }
 
-// expiryCell marks reservations that should have gone and didn't, and
-// reservations whose request seems to have failed.
+// expiryCell marks reservations that should have gone and didn't, and reservations whose request seems to have failed.
 func expiryCell(of Reservation, style Style, now time.Time) cell {
 	left := of.Expires.Sub(now)
 	if left <= 0 {

@@ -4,16 +4,11 @@
 package render
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"unicode/utf8"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
-// Style describes the output that the text is written for. The zero Style is for
-// a file or a pipe.
+// Style describes the output that the text is written for. The zero Style is for a file or a pipe.
 type Style struct {
 	// Width is how many columns the terminal has; 0 if there is none.
 	Width int
@@ -44,8 +39,7 @@ func (s Style) paint(in colour, text string) string {
 // gap is between columns, as in kubectl's own tables.
 const gap = 3
 
-// cell is one field of a table. The writer of kubectl's tables would count colour
-// codes as part of a column's width.
+// cell is one field of a table. The writer of kubectl's tables would count colour codes as part of a column's width.
 type cell struct {
 	painted string
 	// width is in columns of the terminal.
@@ -158,19 +152,4 @@ func notesText(notes []string, style Style) string {
 		text.WriteString(style.wrap("Note: "+note, ""))
 	}
 	return text.String()
-}
-
-// amountsText puts the amounts above zero into one line, sorted, as in "pods: 2,
-// requests.cpu: 300m".
-func amountsText(amounts corev1.ResourceList) string {
-	var texts []string
-	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		if amount := amounts[name]; !amount.IsZero() {
-			texts = append(texts, string(name)+": "+amount.String())
-		}
-	}
-	if len(texts) == 0 {
-		return "-"
-	}
-	return strings.Join(texts, ", ")
 }

@@ -33,9 +33,8 @@ type usage struct {
 	quota *quotav1.ClusterResourceQuota
 }
 
-// Top returns a line for each resource of each quota, with the namespaces that
-// use most of it. If the terminal is too narrow for all columns, the namespaces
-// give way to bars.
+// Top returns a line for each resource of each quota, with the namespaces that use most of it. If the terminal is too narrow
+// for all columns, the namespaces give way to bars.
 func Top(quotas []quotav1.ClusterResourceQuota, options TopOptions) string {
 	usages := usagesOf(quotas)
 	if options.ByUsage {
@@ -137,8 +136,7 @@ func heaviest(quota *quotav1.ClusterResourceQuota, name corev1.ResourceName) []p
 	return parts
 }
 
-// topNamespaces names the namespaces that use most, as in "shop 12, ledgers 8, 3
-// more".
+// topNamespaces names the namespaces that use most, as in "shop 12, ledgers 8, 3 more".
 func topNamespaces(u usage, most int) string {
 	parts := heaviest(u.quota, u.Resource)
 	named := min(most, len(parts))

@@ -6,15 +6,16 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/report"
 )
 
 // WhyKind is the kind of a Why, where it is printed as an object.
@@ -49,8 +50,7 @@ type Why struct {
 	Cause  Cause  `json:"cause"`
 	// Summary is the answer in a sentence.
 	Summary string `json:"summary"`
-	// Chain begins with the subject and goes on with the objects that its
-	// controller made.
+	// Chain begins with the subject and goes on with the objects that its controller made.
 	Chain []WhyLink `json:"chain"`
 	// Pods are those of the subject that exist and aren't ready.
 	Pods []WhyPods `json:"pods"`
@@ -85,8 +85,7 @@ type WhyLink struct {
 type WhyRefusal struct {
 	// Reason is QuotaExceeded, RequestIncomplete, UsageUnknown, TooMuchInDoubt, NotCovered or RefusedElsewhere.
 	Reason string `json:"reason"`
-	// Quota is crq/NAME or quota/NAME; empty if no quota refused. By then names
-	// the component that did.
+	// Quota is crq/NAME or quota/NAME; empty if no quota refused. By then names the component that did.
 	Quota   string      `json:"quota,omitempty"`
 	By      string      `json:"by,omitempty"`
 	Message string      `json:"message"`
@@ -122,8 +121,7 @@ type WhyQuota struct {
 	Rows   []WhyRow `json:"resources"`
 }
 
-// WhyRow is one resource of a quota. Amounts that have not been counted are left
-// out.
+// WhyRow is one resource of a quota. Amounts that have not been counted are left out.
 type WhyRow struct {
 	Resource corev1.ResourceName `json:"resource"`
 	// One is the cost of the next object, and All the need of all missing ones at the worst moment.
@@ -131,16 +129,14 @@ type WhyRow struct {
 	All       resource.Quantity  `json:"all"`
 	Available *resource.Quantity `json:"available,omitempty"`
 	Short     *resource.Quantity `json:"short,omitempty"`
-	// Hard, Used and Here are the limit, the use of all namespaces, and the use
-	// of this one.
+	// Hard, Used and Here are the limit, the use of all namespaces, and the use of this one.
 	Hard resource.Quantity  `json:"hard"`
 	Used *resource.Quantity `json:"used,omitempty"`
 	Here *resource.Quantity `json:"here,omitempty"`
 	// Holders are the namespaces that use most of the resource, if it is short, and More how many others use any.
 	Holders []WhyHolder `json:"holders,omitempty"`
 	More    int         `json:"more,omitempty"`
-	// Largest are the pods and claims of this namespace that use most of the
-	// short resource.
+	// Largest are the pods and claims of this namespace that use most of the short resource.
 	Largest []WhyUser `json:"largest,omitempty"`
 }
 
@@ -159,22 +155,24 @@ type WhyUser struct {
 	Used       resource.Quantity `json:"used"`
 }
 
-// WhyWaiting is that the operator knows that a controller waits for room, and wakes it.
+// WhyWaiting is that the operator knows that a controller waits for room.
 type WhyWaiting struct {
 	ObjectName `json:",inline"`
 	Quota      string              `json:"quota"`
 	Since      metav1.Time         `json:"since"`
 	Short      corev1.ResourceList `json:"short,omitempty"`
+	// Woken: the operator wakes it if there is room.
+	Woken bool `json:"woken"`
 }
 
 // IsShort reports whether the quota leaves too little of any resource.
-func (q *WhyQuota) IsShort() bool {
-	for i := range q.Rows {
-		if q.Rows[i].IsShort() {
-			return true
-		}
-	}
-	return false
+func (q WhyQuota) IsShort() bool {
+	return slices.ContainsFunc(q.Rows, func(row WhyRow) bool { return row.IsShort() })
+}
+
+// IsUncounted reports whether the rest of a resource isn't known.
+func (q WhyQuota) IsUncounted() bool {
+	return slices.ContainsFunc(q.Rows, func(row WhyRow) bool { return row.Available == nil })
 }
 
 // Shared returns the name of the ClusterResourceQuota, if it is one.
@@ -242,16 +240,11 @@ func linkText(link *WhyLink, style Style, now time.Time) string {
 	return text.String()
 }
 
-// whenText is as in kubectl describe, with the word for it: "5s ago (x3 over 2m)".
 func whenText(refusal WhyRefusal, now time.Time) string {
-	last := age(refusal.Last, now) + " ago"
-	switch refusal.Count {
-	case 0:
+	if refusal.Count == 0 {
 		return "for " + age(refusal.Last, now)
-	case 1:
-		return last
 	}
-	return fmt.Sprintf("%s (x%d over %s)", last, refusal.Count, duration.HumanDuration(now.Sub(refusal.First.Time)))
+	return seenText(refusal.Count, refusal.First.Time, refusal.Last.Time, now, " ago")
 }
 
 func podsText(pods WhyPods, style Style) string {
@@ -361,10 +354,13 @@ func quantityText(amount *resource.Quantity) string {
 }
 
 func waitingText(waiting WhyWaiting, now time.Time) string {
-	text := fmt.Sprintf("The operator knows that %s has waited for %s for %s, and wakes it if there is room",
+	text := fmt.Sprintf("The operator knows that %s has waited for %s for %s",
 		waiting.ObjectName, waiting.Quota, age(waiting.Since, now))
+	if waiting.Woken {
+		text += ", and wakes it if there is room"
+	}
 	if len(waiting.Short) == 0 {
 		return text + "."
 	}
-	return text + ". It was short of " + amountsText(waiting.Short) + "."
+	return text + ". It was short of " + report.Amounts(waiting.Short) + "."
 }

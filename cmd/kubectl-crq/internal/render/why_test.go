@@ -49,7 +49,7 @@ func refusedDeployment() *Why {
 			{State: "not ready", Count: 1, Example: "web-6d9-b"},
 		},
 		Quotas:   []WhyQuota{{Quota: "crq/payments", Unread: true, Rows: []WhyRow{pods, cpu, uncounted}}, own},
-		Waiting:  []WhyWaiting{{ObjectName: ObjectName{"ReplicaSet", "web-6d9"}, Quota: "crq/payments", Since: ago(180), Short: list("requests.cpu", "150m")}},
+		Waiting:  []WhyWaiting{{ObjectName: ObjectName{"ReplicaSet", "web-6d9"}, Quota: "crq/payments", Since: ago(180), Short: list("requests.cpu", "150m"), Woken: true}},
 		Remedies: []string{"Delete or shrink something in any namespace of the quota that uses requests.cpu: 650m.", "kubectl crq reclaim -n shop lists what holds quota and does nothing."},
 		Notes:    []string{"You may not read LimitRanges."},
 	}
