@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 	"github.com/sharedquota/shared-quota-operator/test/builders"
 )
 
@@ -536,8 +536,8 @@ func TestTenShortLinesWhateverTheyAreAbout(t *testing.T) {
 				t.Errorf("%s: got %d warnings, want ten", name, len(warnings))
 			}
 			for _, warning := range append(warnings, (&findings{idleSelector: items[0]}).warnings()...) {
-				if len(warning) > report.MaxWarning {
-					t.Errorf("%s: got %d bytes, want at most %d: %s", name, len(warning), report.MaxWarning, warning)
+				if len(warning) > webhookconfig.MaxWarning {
+					t.Errorf("%s: got %d bytes, want at most %d: %s", name, len(warning), webhookconfig.MaxWarning, warning)
 				}
 			}
 		}

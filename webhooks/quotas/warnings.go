@@ -11,7 +11,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/report"
+	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
 // findings are the remarks. An empty field is nothing.
@@ -53,7 +53,7 @@ func (f *findings) warnings() admission.Warnings {
 	// say takes the items that are named in the place of %s.
 	say := func(items []string, format string) {
 		if len(items) > 0 {
-			warnings = append(warnings, fmt.Sprintf(format, list(items, report.MaxWarning-len(format)+len("%s"))))
+			warnings = append(warnings, fmt.Sprintf(format, list(items, webhookconfig.MaxWarning-len(format)+len("%s"))))
 		}
 	}
 	if f.idleSelector != "" {
@@ -133,7 +133,7 @@ func list(items []string, room int) string {
 // cut shortens a text to the room that there is, and removes characters that
 // would garble a line: an annotation's value may be anything.
 func cut(text string, room int) string {
-	printable := report.Printable(text)
+	printable := webhookconfig.Printable(text)
 	if len(printable) <= room {
 		return printable
 	}
