@@ -95,10 +95,7 @@ func readObjects(in io.Reader, named string, recursive bool) (objects []conversi
 // readTree reads a file, or a directory, without those within it unless it is recursive.
 func readTree(named string, recursive bool) (objects []conversion.Object) {
 	var passed []string
-	root := named
-	if info, err := os.Stat(named); err == nil && info.IsDir() {
-		root = filepath.Clean(named) + string(filepath.Separator) // a symbolic link is followed only so
-	}
+	root := rootOf(named)
 	failed := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -107,7 +104,7 @@ func readTree(named string, recursive bool) (objects []conversion.Object) {
 			passed = append(passed, entry.Name()+"/")
 			return filepath.SkipDir
 		case entry.IsDir():
-		case path == root || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+		case path == root || isManifest(path):
 			content, err := os.ReadFile(path) //nolint:gosec // the user names the file
 			objects = append(objects, readContent(path, content, err)...)
 		default:
@@ -124,6 +121,16 @@ func readTree(named string, recursive bool) (objects []conversion.Object) {
 	}
 	return objects
 }
+
+// rootOf returns the path to walk: a symbolic link to a directory is followed only with a separator at its end.
+func rootOf(named string) string {
+	if info, err := os.Stat(named); err == nil && info.IsDir() {
+		return filepath.Clean(named) + string(filepath.Separator)
+	}
+	return named
+}
+
+func isManifest(path string) bool { return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) }
 
 func readContent(file string, content []byte, err error) []conversion.Object {
 	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {

@@ -166,7 +166,7 @@ func invalidResources(pod *core.Pod, limitRanges []*corev1.LimitRange) error {
 	found := validation.ValidatePodSpec(&pod.Spec, &pod.ObjectMeta, field.NewPath("spec"), options)
 	found = slices.DeleteFunc(found, func(err *field.Error) bool { return !isOfResources(err.Field) })
 	if len(found) == 0 || len(limitRanges) == 0 {
-		return found.ToAggregate()
+		return found.ToAggregate() //nolint:wrapcheck // the errors name their fields
 	}
 	names := make([]string, 0, len(limitRanges))
 	for _, limitRange := range limitRanges {

@@ -137,14 +137,20 @@ func flatten(objects []Object, origin string, content any) []Object {
 		if !listed && given != nil {
 			return append(objects, NoObject(Refused, origin, noList))
 		}
-		for _, item := range items {
-			if fields, isObject := item.(map[string]any); isObject && text(fields, "kind") == "" && kind != "List" {
-				fields["kind"], fields["apiVersion"] = strings.TrimSuffix(kind, "List"), content["apiVersion"]
-			}
+		if kind != "List" {
+			nameKinds(items, strings.TrimSuffix(kind, "List"), content["apiVersion"])
 		}
 		return flatten(objects, origin, items)
 	}
 	return append(objects, NoObject(Refused, origin, noObject))
+}
+
+func nameKinds(items []any, kind string, version any) {
+	for _, item := range items {
+		if fields, isObject := item.(map[string]any); isObject && text(fields, "kind") == "" {
+			fields["kind"], fields["apiVersion"] = kind, version
+		}
+	}
 }
 
 func text(fields map[string]any, name string) string {

@@ -31,7 +31,7 @@ func (s served) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 	if err == nil && len(versions) > 0 && found.GroupVersionKind.Version != versions[0] {
 		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 	}
-	return found, err //nolint:wrapcheck // as it is
+	return found, err
 }
 
 const gooseKind = `

@@ -101,11 +101,11 @@ func (r *Reader) complete(ctx context.Context, limits *Limits, namespaces []stri
 	if err := round.wait(ctx); err != nil {
 		return err
 	}
-	for i, namespace := range found {
-		if namespace != nil && len(round.refused) == 0 {
-			limits.update(namespace, quotas.Items)
-		} else if limits.viewAt(namespaces[i], "") < 0 && !limits.NotInstalled {
-			limits.Unviewed = append(limits.Unviewed, namespaces[i])
+	for i, name := range namespaces {
+		if found[i] != nil && len(round.refused) == 0 {
+			limits.update(found[i], quotas.Items)
+		} else if limits.viewAt(name, "") < 0 && !limits.NotInstalled {
+			limits.Unviewed = append(limits.Unviewed, name)
 		}
 	}
 	return nil
@@ -123,7 +123,9 @@ func (l *Limits) update(namespace *corev1.Namespace, quotas []quotav1.ClusterRes
 		at := l.viewAt(namespace.Name, quotas[i].Name)
 		if at < 0 {
 			at = len(l.Views)
-			l.Views = append(l.Views, quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: quotas[i].Name}})
+			l.Views = append(l.Views, quotav1.LocalResourceQuota{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: quotas[i].Name},
+			})
 		}
 		status := &l.Views[at].Status
 		status.Total.Hard, status.Scopes, status.ScopeSelector = spec.Quota.Hard, spec.Quota.Scopes, spec.Quota.ScopeSelector

@@ -176,10 +176,10 @@ func (q WhyQuota) IsUncounted() bool {
 }
 
 // Shared returns the name of the ClusterResourceQuota, if it is one.
-func (q *WhyQuota) Shared() (string, bool) { return strings.CutPrefix(q.Quota, sharedPrefix) }
+func (q WhyQuota) Shared() (string, bool) { return strings.CutPrefix(q.Quota, sharedPrefix) }
 
 // HeldBy names the namespaces that use most of the short resources.
-func (q *WhyQuota) HeldBy(quota *quotav1.ClusterResourceQuota, most int) {
+func (q WhyQuota) HeldBy(quota *quotav1.ClusterResourceQuota, most int) {
 	for i := range q.Rows {
 		row := &q.Rows[i]
 		if !row.IsShort() {
