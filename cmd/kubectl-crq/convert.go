@@ -130,7 +130,9 @@ func rootOf(named string) string {
 	return named
 }
 
-func isManifest(path string) bool { return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) }
+func isManifest(path string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
+}
 
 func readContent(file string, content []byte, err error) []conversion.Object {
 	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {
