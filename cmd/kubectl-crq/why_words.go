@@ -212,7 +212,7 @@ func longestPause(kind string) time.Duration {
 	}
 }
 
-// unseenRemedies are for what the user may not read, and for a quota that another operator's webhook may enforce.
+// unseenRemedies are for objects that the user may not read, and for a quota that another operator's webhook may enforce.
 func (d *diagnosis) unseenRemedies() []string {
 	name, unseen := d.unseen()
 	switch {
@@ -225,7 +225,7 @@ func (d *diagnosis) unseenRemedies() []string {
 		"and no ClusterResourceQuota of this operator that covers it."}
 }
 
-// shortRemedies names what to free, and the limits to raise. Objects that hold less than is missing are no help.
+// shortRemedies names the objects to delete, and the limits to raise. Objects that hold less than is missing are no help.
 func (d *diagnosis) shortRemedies(found *render.Why) []string {
 	var remedies []string
 	isHelp := false

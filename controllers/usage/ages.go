@@ -53,7 +53,7 @@ func (c *Controller) sight(quota string) sighted {
 	return sighted{Snapshot: known, now: now, ages: c.seen.see(quota, now, known.State.Lives(known.Version.UID)...)}
 }
 
-// expired returns what is at least as old as its life, and how long it takes until the next one is; zero for none.
+// expired returns all that are at least as old as their life, and how long it takes until the next one is; zero for none.
 func expired[K comparable, T interface{ Life() ledger.Life }](
 	in sighted, all map[K]T, life time.Duration,
 ) (old []T, next time.Duration) {

@@ -70,7 +70,7 @@ type Parts struct {
 	Watches  *Watches
 	Objects  *Lookup
 	Outcomes outcomes.Observer
-	// Changed must be fired with every quota whose ledger changes, or what it is counted from. The count itself concerns
+	// Changed must be fired with every quota whose ledger or sources change. The count itself concerns
 	// only the machine, and Joins.
 	Changed source.Source
 	// Life of a reservation.
@@ -105,7 +105,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesRawSource(c.Changed).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: reconcilesAtOnce,
-			// What fails is tried again in seconds, however often it failed before: nothing else may ask for it.
+			// A reconcile that fails is tried again in seconds, however often it failed before: nothing else may ask for it.
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](10*time.Millisecond, retryWithin),
 		}).
 		Complete(c)

@@ -47,7 +47,7 @@ type Contact struct {
 	// Between any two of them, the history is the same. proved is up to which break it was found to be the same.
 	// Both are written under mu.
 	breaks, proved atomic.Uint64
-	// doubted has an element if the API server may answer now what has to be asked: a break came while nothing was doubted,
+	// doubted has an element if the API server may answer a question now: a break came while nothing was doubted,
 	// or an answer while something was.
 	doubted chan struct{}
 

@@ -107,7 +107,7 @@ func (a Ages) Left(now time.Time, life Life, old time.Duration) time.Duration {
 	return old - now.Sub(since)
 }
 
-// Old returns what is at least of the age at which each is due, the oldest first, and how long it takes until
+// Old returns all that are at least of the age at which each is due, the oldest first, and how long it takes until
 // the next one is; zero for none. Due returns false for what never is.
 func Old[K comparable, T interface{ Life() Life }](
 	ages Ages, now time.Time, all map[K]T, due func(T) (time.Duration, bool),

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// living is whatever ends by its age.
+// living has a life.
 type living struct{ life Life }
 
 func (l living) Life() Life { return l.life }

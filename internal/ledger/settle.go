@@ -124,7 +124,7 @@ func (d *Draft) Forget(mark Forgotten) {
 	d.state.Used, d.state.Counted, d.state.Joined, d.state.Forgotten, d.changed = nil, counted, 0, mark, true
 }
 
-// Newest is what live lists found.
+// Newest is the result of live lists.
 type Newest struct {
 	// Versions are how far a count must have come to include all objects that were stored.
 	// resource -> resourceVersion

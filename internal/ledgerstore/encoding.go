@@ -33,8 +33,8 @@ const (
 	doubtful = "?"
 )
 
-// record is what one text has. A reservation is stored as it is; escrows and suspects are folded into the fields of one,
-// because each release must read what the others store.
+// record is the content of one text. A reservation is stored as it is; escrows and suspects are folded into the fields of
+// one, because each release must read the ledgers of the others.
 type record = ledger.Reservation
 
 // format is how a record is written and read.
@@ -114,7 +114,7 @@ func foldSuspect(suspect ledger.Suspect) record {
 	return record{Object: suspect.Object, Attempt: suspect.Attempt, Expiry: suspect.Expiry, Doubtful: true}
 }
 
-// unfold puts what a record was made of into a state.
+// unfold puts the reservation, escrow or suspect that a record was made of into a state.
 func unfold(from record, state *ledger.State) error {
 	switch {
 	case from.Resource == escrows:

@@ -106,7 +106,7 @@ func (o *operator) counted(quotas []string) {
 	o.show(quotas)
 }
 
-// changed wakes the controllers of quotas whose ledger has changed, or what they are counted from.
+// changed wakes the controllers of quotas whose ledger or sources have changed.
 func (o *operator) changed(quotas []string) {
 	lookSoon(quotas, o.ledgers)
 	o.show(quotas)
@@ -240,7 +240,7 @@ func (o *operator) certificates(context.Context) error {
 	return register(o.manager, serving.NewController(o.manager.GetClient(), o.serving.Certificates, from, o.metrics.CertificateEnds))
 }
 
-// callers follows what callers of the webhooks must present.
+// callers follows the token that callers of the webhooks must present.
 func (o *operator) callers(ctx context.Context) error {
 	return o.serving.Callers.Follow(ctx, o.manager.GetCache(), o.manager.GetAPIReader())
 }

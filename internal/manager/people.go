@@ -58,7 +58,7 @@ func (o *operator) tell(context.Context) error {
 	return add(o.manager, told.events)
 }
 
-// show wakes the controllers of what people read of quotas.
+// show wakes the controllers of the status and the views, and the waker.
 func (o *operator) show(quotas []string) {
 	o.statusLag.Changed(quotas)
 	o.viewsLag.Changed(quotas)

@@ -138,6 +138,6 @@ func TestOnlyALedgerThatChangesOrTakesNoCountAsksForAReconcileOfItsQuota(t *test
 			Sources: map[corev1.ResourceName][]schema.GroupResource{"count/gadgets.example.com": {{Group: "example.com", Resource: "gadgets"}}},
 		}, clock.Now())
 		o.count.SetNamespace("a", map[string]string{"team": "blue"}, nil, 5, clock.Now())
-		<-looked // for what the namespace brought
+		<-looked // for the objects that the namespace brought
 	})
 }

@@ -1,11 +1,10 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outcomes has the facts that enforcement tells people: how requests were answered, and what happened to
-// ledgers, counts and the webhook configuration. Metrics, events and the list of owners that wait are made of them.
+// Package outcomes has the facts that enforcement tells people: how requests were answered, and how ledgers, counts
+// and the webhook configuration fared. Metrics, events and the list of owners that wait are made of them.
 //
-// It doesn't know what people do with a fact. Packages driver and serving have observers of their own, for what they do
-// themselves.
+// It doesn't know who hears a fact. Packages driver and serving have observers of their own, for facts of their own.
 package outcomes
 
 import (
@@ -76,7 +75,7 @@ type Refusal struct {
 	Reason string
 	// Mode is that of a quota that would have refused the request; empty if it was refused.
 	Mode quotav1.EnforcementMode
-	// Resources are those that the request was refused for, sorted; none if it isn't about any.
+	// Resources are the resources that the request was refused for, sorted; none if it isn't about any.
 	Resources []corev1.ResourceName
 	// Message is the text for the request's caller.
 	Message string

@@ -20,7 +20,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
-// refused tells of the refusal of a request, unless no quota refuses it or it is a dry run.
+// refused reports the refusal of a request, unless no quota refuses it or it is a dry run.
 func (h *Handler) refused(
 	request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, refusal outcomes.Refusal, message string,
 ) {
@@ -54,7 +54,7 @@ func incomplete(refusal *evaluation.Refusal) outcomes.Refusal {
 	return outcomes.Refusal{Quota: refusal.Quota, Reason: quotav1.ReasonRequestIncomplete}
 }
 
-// denied tells of the denial of a new object.
+// denied reports the denial of a new object.
 //
 // If its owner would wait, and the object is there already, the owner lacks nothing: the API server's error for a name
 // that is taken is returned in place of the refusal. By that error, the controller of CronJobs finds a Job that it made
@@ -83,7 +83,7 @@ func (h *Handler) denied(
 	return nil
 }
 
-// decided tells of a decision on a new object, unless it is a dry run. If the object is granted, that costs about a
+// decided reports a decision on a new object, unless it is a dry run. If the object is granted, that costs about a
 // microsecond (BenchmarkGranted in internal/waiting).
 func (h *Handler) decided(request *admissionv1.AdmissionRequest, attributes kubeadmission.Attributes, decision outcomes.Decision) {
 	if !creates(request) || attributes.IsDryRun() {

@@ -248,7 +248,7 @@ func (l *ledgers) forget(quota string) {
 
 // told has the outcomes that a Handler told of.
 type told struct {
-	outcomes.Observer // a Handler tells of nothing else
+	outcomes.Observer // a Handler reports nothing else
 	// list is told of decisions; nil for none.
 	list *waiting.List
 

@@ -78,7 +78,7 @@ func (r *Reader) Limits(ctx context.Context, namespaces []string) (Limits, error
 	return limits, nil
 }
 
-// complete has the views say what the quotas do that cover the namespaces, which may be newer. It leaves that open
+// complete brings the views of the namespaces up to their quotas, which may be newer. It leaves them as they are
 // if the user may not read namespaces or quotas. The error is a *MissingNamespaceError if a namespace doesn't exist.
 func (r *Reader) complete(ctx context.Context, limits *Limits, namespaces []string) error {
 	found, quotas := make([]*corev1.Namespace, len(namespaces)), &quotav1.ClusterResourceQuotaList{}
@@ -112,7 +112,7 @@ func (r *Reader) complete(ctx context.Context, limits *Limits, namespaces []stri
 }
 
 // update gives each quota that covers the namespace a view, without usage if it has none there yet, and each of these views
-// what the quota's spec says: that is in force before views follow.
+// the limits and the mode of the quota's spec: these are in force before views follow.
 func (l *Limits) update(namespace *corev1.Namespace, quotas []quotav1.ClusterResourceQuota) {
 	for i := range quotas {
 		spec := &quotas[i].Spec
