@@ -86,7 +86,7 @@ func (f *Fitter) need(demand Demand, limit *Limit) (map[corev1.ResourceName]mome
 		return always(fixed), refusals, err
 	}
 	pods := demand.Pods
-	if pods.Missing() == 0 && pods.Replaced() == 0 {
+	if !pods.makes() {
 		return always(fixed), refusals, nil
 	}
 	fresh, refused, err := f.chargeNew(demand, limit)
