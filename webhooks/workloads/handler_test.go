@@ -258,6 +258,11 @@ func TestAnswersOfOtherKinds(t *testing.T) {
 			want: []string{"quota payments: at least 3 of 8 pods fit now, short of persistentvolumeclaims 5; " +
 				"see kubectl crq why statefulset/search -n checkout"},
 		},
+		"claims that a stateful set may find again leave open how many of its pods fit": {
+			limits: []limit{payments("", list("persistentvolumeclaims", "8", "pods", "4"), list("persistentvolumeclaims", "5", "pods", "0"))}, request: creation("statefulsets", set(8)),
+			want: []string{"quota payments: 8 pods can never fit (at least 3 fit now), because that is more than the limit: pods 8 of 4; " +
+				"see kubectl crq why statefulset/search -n checkout"},
+		},
 		"a stateful set that is scaled down, and still too large": {
 			limits:  []limit{payments("", list("pods", "3"), list("pods", "3"))},
 			request: update("statefulsets", has3(set(5)), has3(set(4))),
