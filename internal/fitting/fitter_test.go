@@ -278,6 +278,15 @@ func TestPodsThatAreOnlyReplacedByFewerAreNotRefused(t *testing.T) {
 	}
 }
 
+func TestOldPodsThatWouldBeRefusedNowFreeWhatTheyTake(t *testing.T) {
+	demand := rolling(3, 0, podOf("a", "cpu", "100m"), podOf("a"))
+	demand.Pods.Wanted, demand.Pods.Surge = 1, 1
+	over := limit("team", list("pods", "-1", "requests.cpu", "1"), "a")
+	if verdict := verdictOn(t, []Demand{demand}, []Limit{over}); verdict.Outcome() != Fits {
+		t.Errorf("%+v", verdict)
+	}
+}
+
 // Pods of a template free the amounts that admission made of it, even if it
 // refuses it by now.
 func TestAnOldPodOfATemplateIsChargedAsItWasCompleted(t *testing.T) {
