@@ -55,7 +55,7 @@ type Said struct {
 var (
 	quotaPattern  = regexp.MustCompile(`^quota (\S+?)(?: only warns)?: `)
 	fitPattern    = regexp.MustCompile(`(at least |at most |perhaps )?(\d+) of (\d+) pods fit now`)
-	neverPattern  = regexp.MustCompile(`(\d+) pods can never fit(?: \((at least |at most |perhaps )?(\d+) fit now\))?`)
+	neverPattern  = regexp.MustCompile(`(\d+) pods (?:can|may) never fit(?: \((at least |at most |perhaps )?(\d+) fit now\))?`)
 	failedPattern = regexp.MustCompile(`^failed quota: (\S+): `)
 	shortPattern  = regexp.MustCompile(`(?:short of|short for its whole surge of|more than the limit:) ([^;]*)`)
 )

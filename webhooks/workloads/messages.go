@@ -121,6 +121,9 @@ func (f *finding) never(asked *subject) (said, what string, names []string) {
 		said = "a run can never fit"
 	default:
 		said = fmt.Sprintf("%d pods can never fit", f.room.Wanted) + f.partly()
+		if f.unsure && f.room.Fit >= f.room.Wanted { // All of them may be there.
+			said = maybe(said)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.room.Never)) {
 		amount, hard := f.room.Never[name], f.hard(name)
@@ -161,7 +164,7 @@ func (f *finding) hard(name corev1.ResourceName) string {
 func maybe(said string) string {
 	return strings.NewReplacer(
 		"not one pod fits", "perhaps not one pod fits", "doesn't fit", "may not fit", "will be stuck", "may be stuck",
-		"will be refused", "may be refused",
+		"will be refused", "may be refused", "can never fit", "may never fit",
 	).Replace(said)
 }
 

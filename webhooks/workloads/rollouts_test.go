@@ -115,6 +115,12 @@ func TestDenyLetsPassWhatMayFit(t *testing.T) {
 			request: update("statefulsets", lacking(running3()), fewer(lacking(running3()))),
 			want:    []string{"its pods may be refused: failed quota: payments: must specify limits.cpu for: main" + strings.Replace(why, "deployment", "statefulset", 1)},
 		},
+		"a StatefulSet that may have all, though the limit is lower by now": {
+			limits:  deny(list("persistentvolumeclaims", "0"), list("persistentvolumeclaims", "1")),
+			request: update("statefulsets", lacking(setFrom(3, 0)), fewer(fewer(lacking(setFrom(3, 0))))),
+			want: []string{"quota payments: 1 pods may never fit, because that is more than the limit: persistentvolumeclaims 1 of 0" +
+				strings.Replace(why, "deployment", "statefulset", 1)},
+		},
 		"a rollback to a ReplicaSet that is there": {
 			limits:  deny(list("count/replicasets.apps", "2"), list("count/replicasets.apps", "2")),
 			request: update("deployments", restarted(four), four),
