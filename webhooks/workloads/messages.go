@@ -186,6 +186,8 @@ func (f *finding) short(asked *subject) (said, what string, names []string) {
 		said = fmt.Sprintf("%s of %d pods fit now, ", f.fit(), f.room.Wanted)
 	case f.room.Wanted == 0:
 		said = "what is made besides pods doesn't fit now, "
+	case asked.workload.Kind == "Job":
+		said = "its later pods don't fit, "
 	default:
 		said = "the rollout will be stuck, "
 	}
