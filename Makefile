@@ -228,11 +228,13 @@ test: test-unit test-alerts test-integration test-faults ## Run all tests but te
 test-unit: ## Run the tests that need no API server.
 	@[[ -n "$(RACE)" ]] || echo "No C compiler: running without the race detector."
 	$(GO_TEST) $(RACE) $(TEST_ARGS) $(filter-out $(MODULE)/test/% $(PURE:%=$(MODULE)/%),$(shell go list ./...))
-	$(PLAIN) $(GO_TEST) -skip '^(TestDocs|TestTheBinary.*)$$' $(TEST_ARGS) $(PURE:%=./%) ./test/docs ./test/image
+	$(PLAIN) $(GO_TEST) -skip '^(TestDocs|TestTheBinary.*)$$' $(TEST_ARGS) $(PURE:%=./%) ./test/comparison ./test/docs ./test/image
 	$(call each,controlplane tools/release,cd hack/$$it && $(PLAIN) $(GO_TEST) $(TEST_ARGS) ./...)
 
 simulate: ## Simulate clusters with fresh seeds for SIMULATE. It prints its first seed, and the seed of a failure.
 	SIMULATE="$(SIMULATE)" $(PLAIN) $(GO_TEST) -count=1 -timeout 0 -v -run '^TestFresh$$' $(TEST_ARGS) ./internal/simulation
+compare: controlplane test-manager-plain ## Play 200 cases, or COMPARE, of what fit and preflight say on a real API server, and 100 times as many without; from COMPARE_SEED on.
+	@export COMPARE="$(or $(COMPARE),200)" COMPARE_SEED="$(or $(COMPARE_SEED),$(shell date +%s))"; COMPARE="$${COMPARE}00" $(PLAIN) $(GO_TEST) -count=1 -v ./test/comparison && $(TEST_SUITE) -timeout 2h -v ./test/preflight -ginkgo.label-filter=comparison
 
 # Promtool reads rules as they are in the resource's spec.
 test-alerts: bin/tools/promtool ## Run the cases of the alerts, and check that they and the dashboard ask for what is exported.
@@ -256,7 +258,7 @@ test-long: controlplane test-manager bin/tools/ginkgo ## Run the longest of thes
 
 test-short: controlplane test-manager-plain bin/tools/helm ## Run the other ones of these suites, three at the same time.
 	$(TEST_SUITE) -p 3 $(SLOW_SUITES:%=./test/%) \
-		$(filter-out $(addprefix %/test/,docs faults headlamp image olm/live $(LONG_SUITES) $(SLOW_SUITES)),$(shell go list ./test/...))
+		$(filter-out $(addprefix %/test/,comparison docs faults headlamp image olm/live $(LONG_SUITES) $(SLOW_SUITES)),$(shell go list ./test/...))
 
 # A control plane for each page, and a build from nothing: a few minutes that only a change of pages, config/ or the Dockerfile needs.
 test-docs: controlplane test-manager ## Do what README.md and docs/ tell people to do, on a real API server, and build the binary as the image does.

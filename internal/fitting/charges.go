@@ -20,7 +20,8 @@ import (
 // charge returns the cost of one of an item's objects for a quota. The refusal
 // isn't empty if the quota refuses it independently of its use.
 func (f *Fitter) charge(item Item, limit *Limit) (amounts corev1.ResourceList, refusal string, err error) {
-	charges, err := f.evaluators.Charges(attributes(item), []evaluation.Quota{{Name: limit.Name, Spec: limit.Spec}})
+	charged := evaluation.Quota{Name: limit.Name, Spec: limit.Spec, Advisory: limit.Admits != ""}
+	charges, err := f.evaluators.Charges(attributes(item), []evaluation.Quota{charged})
 	if refused := (*evaluation.Refusal)(nil); errors.As(err, &refused) {
 		return nil, refused.Message, nil
 	}
@@ -78,7 +79,7 @@ func (f *Fitter) completed(demand Demand) (completed Demand, refusals []Refusal)
 	completed.Items = complete(demand.Items)
 	if demand.Pods != nil {
 		pods := *demand.Pods
-		if pods.Missing() > 0 || pods.Replaced() > 0 {
+		if pods.makes() {
 			pods.New = complete(pods.New)
 			pods.Either = complete(pods.Either)
 		}

@@ -36,14 +36,14 @@ func (d *Demand) deployment(m Manifest, deployment *appsv1.Deployment) error {
 		New: d.ofTemplate(&deployment.Spec.Template, m.Present), Old: has.old,
 		Wanted: wanted, Present: has.current, Surge: surge, Unavailable: unavailable,
 	}
-	if live, _ := m.Live.(*appsv1.Deployment); live != nil {
+	if live, _ := m.Live.(*appsv1.Deployment); live != nil && deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		d.scaledFirst(wanted-int64(ptr.Deref(live.Spec.Replicas, 1)), !sameTemplate(&live.Spec.Template, &deployment.Spec.Template))
 	}
 	return nil
 }
 
-// scaledFirst is called for a Deployment that gets so many pods more than before: if older ones are there,
-// more of these are made first.
+// scaledFirst is called for a rolling Deployment that gets so many pods more than before: if older ones are there,
+// more of these are made first. Of one that recreates its pods, nothing waits for these: all older ones go.
 func (d *Demand) scaledFirst(more int64, changed bool) {
 	if more <= 0 {
 		return

@@ -119,6 +119,9 @@ func (p *Pods) Missing() int64 {
 	return max(0, p.Wanted-p.Present)
 }
 
+// makes reports whether new pods are made, and not only old ones deleted.
+func (p *Pods) makes() bool { return p.Missing() > 0 || p.Grows > 0 }
+
 // Demand is the demand of one manifest.
 type Demand struct {
 	Kind, Namespace, Name string

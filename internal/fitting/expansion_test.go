@@ -345,6 +345,14 @@ func TestExpandAStatefulSetThatIsThere(t *testing.T) {
 			live: statefulSet("replicas: 3"), applied: changed("replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}"), pods: 3,
 			want: []string{"1 StatefulSet changed", "1 ControllerRevision", "1 missing of 3, 1 old, surge 0, unavailable 1, each 1 Pod"},
 		},
+		"its template changes, and fewer are wanted": {
+			live: statefulSet("replicas: 3"), applied: changed("replicas: 1"), pods: 3,
+			want: []string{"1 StatefulSet changed", "1 ControllerRevision", "1 missing of 1, 3 old, surge 0, unavailable 1, each 1 Pod"},
+		},
+		"its template changes, fewer are wanted, and one of these is missing": {
+			live: statefulSet("replicas: 5"), applied: changed("replicas: 4"), pods: 3,
+			want: []string{"1 StatefulSet changed", "1 ControllerRevision", "4 missing of 4, 3 old, surge 0, unavailable 1, each 1 Pod"},
+		},
 		"its template changes for users that delete pods": {
 			live: statefulSet("replicas: 3"), applied: changed("replicas: 3, updateStrategy: {type: OnDelete}"), pods: 3,
 			want: []string{"1 StatefulSet changed", "1 ControllerRevision", "0 missing of 3, each 1 Pod"},

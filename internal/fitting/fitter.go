@@ -86,7 +86,7 @@ func (f *Fitter) need(demand Demand, limit *Limit) (map[corev1.ResourceName]mome
 		return always(fixed), refusals, err
 	}
 	pods := demand.Pods
-	if pods.Missing() == 0 && pods.Replaced() == 0 {
+	if !pods.makes() {
 		return always(fixed), refusals, nil
 	}
 	fresh, refused, err := f.chargeNew(demand, limit)
@@ -124,9 +124,10 @@ func (f *Fitter) Touches(demand Demand, limit Limit) (bool, error) {
 // chargeOld returns the cost for a quota of one replaced pod of each group.
 func (f *Fitter) chargeOld(demand Demand, limit *Limit) ([]corev1.ResourceList, error) {
 	old := make([]corev1.ResourceList, 0, len(demand.Pods.Old))
+	present := *limit
+	present.Admits = "they are there already" // So it counts them, though it may refuse such pods by now.
 	for _, group := range demand.Pods.Old {
-		// Present objects were not refused.
-		amounts, _, err := f.chargeAll(demand, group.Items, limit)
+		amounts, _, err := f.chargeAll(demand, group.Items, &present)
 		if err != nil {
 			return nil, err
 		}

@@ -267,6 +267,26 @@ func TestAnObjectThatAdmissionWouldRefuseIsLeftOutAndReported(t *testing.T) {
 	}
 }
 
+func TestPodsThatAreOnlyReplacedByFewerAreNotRefused(t *testing.T) {
+	refuse := func(object client.Object) (client.Object, string) { return object, "refused" }
+	demand := rolling(3, 1, podOf("a"), podOf("a"))
+	demand.Pods.Wanted = 0
+	verdict, err := NewFitter(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), refuse).Fit(
+		[]Demand{demand}, []Limit{limit("team", list("limits.cpu", "1"), "a")})
+	if err != nil || verdict.Outcome() != Fits {
+		t.Errorf("%v, %+v", err, verdict)
+	}
+}
+
+func TestOldPodsThatWouldBeRefusedNowFreeWhatTheyTake(t *testing.T) {
+	demand := rolling(3, 0, podOf("a", "cpu", "100m"), podOf("a"))
+	demand.Pods.Wanted, demand.Pods.Surge = 1, 1
+	over := limit("team", list("pods", "-1", "requests.cpu", "1"), "a")
+	if verdict := verdictOn(t, []Demand{demand}, []Limit{over}); verdict.Outcome() != Fits {
+		t.Errorf("%+v", verdict)
+	}
+}
+
 // Pods of a template free the amounts that admission made of it, even if it
 // refuses it by now.
 func TestAnOldPodOfATemplateIsChargedAsItWasCompleted(t *testing.T) {
@@ -487,8 +507,8 @@ func TestAQuotaThatAdmitsIsCountedAndRefusesNothing(t *testing.T) {
 		"a protected namespace": {Protected: true}, "a mode that warns": {Mode: quotav1.EnforcementWarn},
 	} {
 		var views []quotav1.LocalResourceQuota
-		for quota, hard := range map[string]string{"full": "pods", "strict": "limits.cpu"} {
-			status.Total = corev1.ResourceQuotaStatus{Hard: list(hard, "0"), Used: list(hard, "0")}
+		for quota, hard := range map[string][]string{"full": {"pods", "0"}, "strict": {"limits.cpu", "0", "pods", "0"}} {
+			status.Total = corev1.ResourceQuotaStatus{Hard: list(hard...), Used: list(hard...)}
 			views = append(views, quotav1.LocalResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: quota}, Status: status})
 		}
 		limits := LimitsOf(views, nil)
@@ -498,8 +518,8 @@ func TestAQuotaThatAdmitsIsCountedAndRefusesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		verdict, err := NewFitter(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), asItIs).Fit([]Demand{demand}, limits)
-		if err != nil || verdict.Outcome() != Fits || len(verdict.Rows) == 0 || verdict.Rows[0].Limit.Admits == "" {
-			t.Errorf("%s: %v, %+v", name, err, verdict)
+		if err != nil || verdict.Outcome() != Fits || len(verdict.Rows) != 2 || verdict.Rows[0].Limit.Admits == "" {
+			t.Errorf("%s: %v, %+v, want the pods of both quotas, also of the one whose limits.cpu the pod doesn't state", name, err, verdict)
 		}
 	}
 }

@@ -83,6 +83,9 @@ func (p perPod) each() corev1.ResourceList {
 func (f *Fitter) chargeItems(demand Demand, limit *Limit) (fixed corev1.ResourceList, each perPod, err error) {
 	fixed = corev1.ResourceList{}
 	for _, item := range demand.Items {
+		if item.When == AsPodsEnd { // Pods that are made before don't wait for it.
+			continue
+		}
 		amounts, _, err := f.charge(item, limit)
 		if err != nil {
 			return nil, nil, err

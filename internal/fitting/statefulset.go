@@ -47,19 +47,23 @@ func (d *Demand) madeOfTheTemplateBefore(m Manifest, live *appsv1.StatefulSet, c
 	}
 }
 
-// statefulSetHas returns the pods of a StatefulSet.
+// statefulSetHas returns the pods of a StatefulSet. The pods that aren't wanted any more go before others are replaced,
+// unless a wanted one is missing: that is made first.
 func (d *Demand) statefulSetHas(m Manifest, set *appsv1.StatefulSet, numbers ordinals, changed bool) there {
 	if m.Present.Unlisted {
 		return d.statefulSetByStatus(m, set, numbers)
 	}
 	live, _ := m.Live.(*appsv1.StatefulSet)
 	kept := numbers.kept(set)
-	pods, _ := split(ownedBy(m.Live, m.Present.Pods), func(pod *corev1.Pod) bool { return numbers.has(ordinalOf(pod)) })
+	pods, leaving := split(ownedBy(m.Live, m.Present.Pods), func(pod *corev1.Pod) bool { return numbers.has(ordinalOf(pod)) })
 	current, old := split(pods, func(pod *corev1.Pod) bool {
 		return deletedByHand(set) || kept.has(ordinalOf(pod)) ||
 			!changed && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == live.Status.UpdateRevision
 	})
 	below, _ := split(pods, func(pod *corev1.Pod) bool { return kept.has(ordinalOf(pod)) })
+	if len(old) > 0 && int64(len(pods)) == numbers.count {
+		old = append(old, leaving...)
+	}
 	return there{current: int64(len(current)), old: d.replaced(old, m.Present), below: int64(len(below))}
 }
 
@@ -89,9 +93,12 @@ func (d *Demand) statefulSetByStatus(m Manifest, set *appsv1.StatefulSet, number
 	if sameTemplate(&live.Spec.Template, &set.Spec.Template) {
 		replaced := max(0, all-stays-updated)
 		has.current, has.old = all-replaced, d.oldPods(m, nil, 0, replaced)
-		return has
+	} else {
+		has.current, has.old = stays, d.oldPods(m, &live.Spec.Template, updated, all-stays)
 	}
-	has.current, has.old = stays, d.oldPods(m, &live.Spec.Template, updated, all-stays)
+	if len(has.old) > 0 && all == numbers.count {
+		has.old = append(has.old, d.oldPods(m, &live.Spec.Template, int64(live.Status.UpdatedReplicas)-updated, has.leaving)...)
+	}
 	return has
 }
 

@@ -80,7 +80,19 @@ func TestWhatIsThereByTheStatus(t *testing.T) {
 		},
 		"a stateful set that shrinks in the midst of a rollout, whose highest pods are replaced first": {
 			live: status(statefulSet("replicas: 4"), "observedGeneration: 1, replicas: 4, updatedReplicas: 2"), applied: statefulSet("replicas: 2"),
-			want: "2 of 2, grows 0; 2 unknown; StatefulSet", unsure: true,
+			want: "2 of 2, grows 0; 2 unknown, 2 known; StatefulSet", unsure: true,
+		},
+		"a stateful set that shrinks and is changed, whose highest pods go first": {
+			live: status(statefulSet("replicas: 4"), allFour), applied: changed(statefulSet("replicas: 1")),
+			want: "1 of 1, grows 0; 1 known, 3 known; StatefulSet, ControllerRevision",
+		},
+		"a deployment that is scaled and changed": {
+			live: status(deployment("replicas: 4"), allFour), applied: changed(deployment("replicas: 9")),
+			want: "9 of 9, grows 5; 4 known; Deployment, ReplicaSet",
+		},
+		"a deployment that is scaled and changed, and recreates its pods": {
+			live: status(deployment("replicas: 4"), allFour), applied: changed(deployment("replicas: 9, strategy: {type: Recreate}")),
+			want: "9 of 9, grows 0; 4 known; Deployment, ReplicaSet",
 		},
 		"a stateful set that lacks an unknown pod, and shrinks": {
 			live:    status(statefulSet("replicas: 4"), "observedGeneration: 1, replicas: 3, updatedReplicas: 3"),

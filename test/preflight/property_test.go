@@ -116,14 +116,7 @@ func (d drawn) state(ctx context.Context, p place) string {
 var _ = Describe("What preflight calls fitting", func() {
 	It("comes to be, alone, whatever is applied", func(ctx SpecContext) {
 		seed := GinkgoRandomSeed()
-		for i := range nodes {
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}}
-			Expect(api.Create(ctx, node)).To(Succeed())
-			DeferCleanup(func(ctx SpecContext) { Expect(api.Delete(ctx, node)).To(Succeed()) })
-			// The taint of a node that isn't ready goes, whatever the node's controllers write meanwhile.
-			untaint := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`))
-			Expect(api.Patch(ctx, node, untaint)).To(Succeed())
-		}
+		makeNodes(ctx, nodes)
 		var all sync.WaitGroup
 		var fitting, warned atomic.Int32
 		for i := range workloads {
@@ -138,6 +131,25 @@ var _ = Describe("What preflight calls fitting", func() {
 		Expect(warned.Load()).To(BeNumerically(">=", enough))
 	})
 })
+
+// createFor creates an object, and deletes it when the spec ends.
+func createFor(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	suite.Create(ctx, api, object)
+	DeferCleanup(func(ctx SpecContext) { Expect(api.Delete(ctx, object)).To(Succeed()) })
+}
+
+// makeNodes makes nodes for the pods of DaemonSets, until the spec ends.
+func makeNodes(ctx context.Context, count int) {
+	GinkgoHelper()
+	for i := range count {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}}
+		createFor(ctx, node)
+		// The taint of a node that isn't ready goes, whatever the node's controllers write meanwhile.
+		untaint := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`))
+		Expect(api.Patch(ctx, node, untaint)).To(Succeed())
+	}
+}
 
 // story applies one workload and its changes, and counts those that fit and those that were short.
 func story(ctx context.Context, seed int64, number int, fitting, warned *atomic.Int32) {

@@ -39,7 +39,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cluster, api = suite.Start(ctx, harness.Options{})
 	suite.StartControllers(ctx, cluster, "--controllers",
 		"deployment-controller,replicaset-controller,statefulset-controller,daemonset-controller,replicationcontroller-controller,"+
-			"job-controller,cronjob-controller")
+			"job-controller,cronjob-controller,ephemeral-volume-controller,resourceclaim-controller")
 	metrics = suite.FreePort()
 	binary = <-built
 	start(ctx)

@@ -130,7 +130,7 @@ func TestWhyAQuotaIsNotJudgedIsSaid(t *testing.T) {
 		"a quota of devices that is short of something else, too": {
 			limits:  []limit{payments(quotav1.PreflightDeny, list("pods", "8", "gpu.deviceclass.resource.k8s.io/devices", "2"), list("pods", "6"))},
 			request: creation("deployments", withDevices(deployment(3))),
-			denied:  "quota payments: 2 of 3 pods fit now, short of pods 1" + why,
+			denied:  "quota payments: at most 2 of 3 pods fit now, short of pods 1" + why,
 		},
 		"no pods, but a ReplicaSet": {
 			limits:  []limit{payments("", list("count/replicasets.apps", "2"), list("count/replicasets.apps", "2"))},

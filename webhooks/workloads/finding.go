@@ -28,6 +28,8 @@ type finding struct {
 	more bool
 	// unsure: there may be more of the workload, or be freed, than is known. So a workload that is short may fit.
 	unsure bool
+	// atLeast: more pods may fit than room says.
+	atLeast bool
 	// onlyWarns: the quota refuses nothing.
 	onlyWarns bool
 	// certain are the refusals that are certain even if the quota only warns, because they come from no quota.

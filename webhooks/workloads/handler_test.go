@@ -252,10 +252,24 @@ func TestAnswersOfOtherKinds(t *testing.T) {
 			limits: []limit{few}, request: creation("jobs", &batchv1.Job{ObjectMeta: meta, Spec: job(8)}),
 			want: []string{"quota payments: 3 of 8 pods fit now, short of pods 5; see kubectl crq why job/search -n checkout"},
 		},
+		"a job whose later pods find no room because those that ended stay": {
+			limits: []limit{payments("", list("count/pods", "5"), list("count/pods", "2"))},
+			request: creation("jobs", &batchv1.Job{ObjectMeta: meta, Spec: func() batchv1.JobSpec {
+				spec := job(2)
+				spec.Completions = ptr.To[int32](4)
+				return spec
+			}()}),
+			want: []string{"quota payments: its later pods don't fit, short of count/pods 1; see kubectl crq why job/search -n checkout"},
+		},
 		"claims that a stateful set may find again are no reason to refuse it": {
 			limits:  []limit{payments(quotav1.PreflightDeny, list("persistentvolumeclaims", "8", "pods", "9"), list("persistentvolumeclaims", "5", "pods", "0"))},
 			request: creation("statefulsets", set(8)),
 			want: []string{"quota payments: at least 3 of 8 pods fit now, short of persistentvolumeclaims 5; " +
+				"see kubectl crq why statefulset/search -n checkout"},
+		},
+		"claims that a stateful set may find again leave open how many of its pods fit": {
+			limits: []limit{payments("", list("persistentvolumeclaims", "8", "pods", "4"), list("persistentvolumeclaims", "5", "pods", "0"))}, request: creation("statefulsets", set(8)),
+			want: []string{"quota payments: 8 pods can never fit (at least 3 fit now), because that is more than the limit: pods 8 of 4; " +
 				"see kubectl crq why statefulset/search -n checkout"},
 		},
 		"a stateful set that is scaled down, and still too large": {

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
@@ -175,7 +176,8 @@ func limitsDevices(limit fitting.Limit) bool {
 }
 
 // weigh finds out how far a workload that doesn't fit would come, and whether that is sure. It isn't if it rests on
-// objects that may be there already.
+// objects that may be there already, or on older pods that are made before they are replaced: if these are refused, the
+// rollout goes on without them.
 func (j *judging) weigh(found *finding, limit fitting.Limit) error {
 	var err error
 	if found.room, err = j.fitter.Room(j.demand, limit); err != nil {
@@ -183,11 +185,17 @@ func (j *judging) weigh(found *finding, limit fitting.Limit) error {
 	}
 	certain := j.demand
 	certain.Items = slices.DeleteFunc(slices.Clone(certain.Items), func(item fitting.Item) bool { return item.Maybe })
-	if len(certain.Items) == len(j.demand.Items) {
-		return nil
+	if certain.Pods != nil {
+		certain.Pods = ptr.To(*certain.Pods)
+		certain.Pods.Grows = 0
 	}
 	without, err := j.verdict(&certain, limit)
+	if err != nil {
+		return err
+	}
 	found.unsure = found.unsure || without.Outcome() != fitting.DoesNot
+	room, err := j.fitter.Room(certain, limit)
+	found.atLeast = found.unsure || room.Fit > found.room.Fit
 	return err
 }
 

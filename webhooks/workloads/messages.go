@@ -69,7 +69,7 @@ const onlyWarns = " (the quota only warns)"
 
 // would turns a statement about the future into one about a refusal by the quota.
 func would(said string) string {
-	return strings.NewReplacer("will be", "would be", "may be stuck", "might be stuck", "will wait", "would wait").Replace(said)
+	return strings.NewReplacer("will be", "would be", "may be", "might be", "will wait", "would wait").Replace(said)
 }
 
 const notJudged = "not judged whether its pods fit: "
@@ -92,7 +92,11 @@ func explanation(reason ledger.Reason) string {
 
 // refused predicts the API server's answer to the workload's controller, or the answer if the quota didn't only warn.
 func (f *finding) refused(refusal fitting.Refusal) string {
-	text := "its " + plural(refusal.Refused) + " will be refused: " + refusal.Message
+	said := " will be refused: "
+	if f.unsure {
+		said = maybe(said)
+	}
+	text := "its " + plural(refusal.Refused) + said + refusal.Message
 	if f.onlyWarns && !slices.Contains(f.certain, refusal) {
 		return would(text) + onlyWarns
 	}
@@ -117,6 +121,9 @@ func (f *finding) never(asked *subject) (said, what string, names []string) {
 		said = "a run can never fit"
 	default:
 		said = fmt.Sprintf("%d pods can never fit", f.room.Wanted) + f.partly()
+		if f.unsure && f.room.Fit >= f.room.Wanted { // All of them may be there.
+			said = maybe(said)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.room.Never)) {
 		amount, hard := f.room.Never[name], f.hard(name)
@@ -133,12 +140,19 @@ func (f *finding) partly() string {
 	return " (" + f.fit() + " fit now)"
 }
 
-// fit says how many pods fit now. If that isn't sure, more may fit.
+// fit says how many pods fit now. More may fit if not all is known that is there. If they may cost more than is charged, fewer may.
 func (f *finding) fit() string {
-	if f.unsure {
-		return fmt.Sprintf("at least %d", f.room.Fit)
+	number := strconv.FormatInt(f.room.Fit, 10)
+	switch {
+	case f.atLeast && f.unjudged != "":
+		return "perhaps " + number
+	case f.atLeast:
+		return "at least " + number
+	case f.unjudged != "":
+		return "at most " + number
+	default:
+		return number
 	}
-	return strconv.FormatInt(f.room.Fit, 10)
 }
 
 func (f *finding) hard(name corev1.ResourceName) string {
@@ -150,6 +164,7 @@ func (f *finding) hard(name corev1.ResourceName) string {
 func maybe(said string) string {
 	return strings.NewReplacer(
 		"not one pod fits", "perhaps not one pod fits", "doesn't fit", "may not fit", "will be stuck", "may be stuck",
+		"will be refused", "may be refused", "can never fit", "may never fit",
 	).Replace(said)
 }
 
@@ -171,6 +186,8 @@ func (f *finding) short(asked *subject) (said, what string, names []string) {
 		said = fmt.Sprintf("%s of %d pods fit now, ", f.fit(), f.room.Wanted)
 	case f.room.Wanted == 0:
 		said = "what is made besides pods doesn't fit now, "
+	case asked.workload.Kind == "Job":
+		said = "its later pods don't fit, "
 	default:
 		said = "the rollout will be stuck, "
 	}

@@ -4,6 +4,7 @@
 package workloads
 
 import (
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -102,7 +103,23 @@ func TestDenyLetsPassWhatMayFit(t *testing.T) {
 	for name, test := range map[string]answerTest{
 		"a scale in the midst of a rollout": {
 			limits: deny(list("pods", "13"), list("pods", "8")), request: update("deployments", midway, scaledTo(midway, 9)),
-			want: []string{"quota payments: at least 8 of 9 pods fit now, short of pods 2" + why},
+			want: []string{"quota payments: perhaps 8 of 9 pods fit now, short of pods 2" + why},
+		},
+		"older pods that are made first, unless they are refused": {
+			limits:  deny(list("requests.cpu", "6"), list("requests.cpu", "8")),
+			request: update("deployments", surging(running(4, "cpu", "2"), 1, 3), scaledTo(surging(running(4, "cpu", "2"), 1, 3), 5, "cpu", "1")),
+			want:    []string{"quota payments: the rollout may be stuck, short of requests.cpu 4" + why},
+		},
+		"a StatefulSet that may have all that are still wanted": {
+			limits:  deny(list("limits.cpu", "2"), list("limits.cpu", "0")),
+			request: update("statefulsets", lacking(running3()), fewer(lacking(running3()))),
+			want:    []string{"its pods may be refused: failed quota: payments: must specify limits.cpu for: main" + strings.Replace(why, "deployment", "statefulset", 1)},
+		},
+		"a StatefulSet that may have all, though the limit is lower by now": {
+			limits:  deny(list("persistentvolumeclaims", "0"), list("persistentvolumeclaims", "1")),
+			request: update("statefulsets", lacking(setFrom(3, 0)), fewer(fewer(lacking(setFrom(3, 0))))),
+			want: []string{"quota payments: 1 pods may never fit, because that is more than the limit: persistentvolumeclaims 1 of 0" +
+				strings.Replace(why, "deployment", "statefulset", 1)},
 		},
 		"a rollback to a ReplicaSet that is there": {
 			limits:  deny(list("count/replicasets.apps", "2"), list("count/replicasets.apps", "2")),
@@ -128,6 +145,17 @@ func TestDenyLetsPassWhatMayFit(t *testing.T) {
 func running3() *appsv1.StatefulSet {
 	set := setFrom(3, 0)
 	set.Spec.VolumeClaimTemplates = nil
+	return set
+}
+
+// lacking has only one of its pods.
+func lacking(set *appsv1.StatefulSet) *appsv1.StatefulSet {
+	set.Status.Replicas, set.Status.UpdatedReplicas = 1, 1
+	return set
+}
+
+func fewer(set *appsv1.StatefulSet) *appsv1.StatefulSet {
+	*set.Spec.Replicas--
 	return set
 }
 

@@ -1,0 +1,97 @@
+// Copyright The Shared Quota Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package comparison
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// least is how many of the cases must fit, and how many must not, as they are created and as pods are replaced.
+const least = 20
+
+func TestWhatTheToolsSayComesTrue(t *testing.T) {
+	tally := map[string]int{}
+	for seed := range Seeds(1000) {
+		drawn := Drawn(seed)
+		if wrong := play(drawn, tally); len(wrong) > 0 {
+			t.Fatalf("COMPARE_SEED=%d COMPARE=1 plays this case again:\n%s\n%s", seed, drawn, strings.Join(wrong, "\n"))
+		}
+	}
+	t.Log(tally)
+	for _, sort := range []string{"created, fits true", "created, fits false", "replaced, fits true", "replaced, fits false"} {
+		if tally[sort] < least && tally["all"] >= 1000 {
+			t.Errorf("%d cases are %s, want %d", tally[sort], sort, least)
+		}
+	}
+}
+
+// play compares all that is said of a case with what becomes of it, and returns what is wrong.
+func play(drawn Case, tally map[string]int) []string {
+	cluster := NewCluster(drawn)
+	if drawn.Before != nil {
+		cluster.Force()
+	}
+	verdict, demand := cluster.Fit()
+	var lines []string
+	if drawn.IsPreflighted() {
+		lines = cluster.Preflight()
+	}
+	outcome := cluster.Apply(drawn.Applied, drawn.Before)
+	asked := drawn.Asked(demand)
+	wrong := outcome.DisprovesFit(verdict, asked)
+	if drawn.IsPreflighted() {
+		wrong = append(wrong, outcome.Disproves(lines, asked)...)
+	}
+	sort := map[bool]string{true: "replaced", false: "created"}[asked.Replaces]
+	tally[fmt.Sprintf("%s, fits %t", sort, outcome.Itself == nil && outcome.Made == nil)]++
+	tally["all"]++
+	if len(wrong) > 0 {
+		wrong = append(wrong, fmt.Sprintf("preflight: %q\nfit: %+v\noutcome: %+v", lines, verdict, outcome))
+	}
+	return wrong
+}
+
+func TestSaid(t *testing.T) {
+	const why = "; see kubectl crq why deployment/web -n here"
+	for line, want := range map[string]string{
+		"quota team: 3 of 8 pods fit now, short of pods 5, requests.cpu 1" + why:                                 "team 3/8 [pods requests.cpu]",
+		"quota team: at least 3 of 8 pods fit now, short of pods 5 and 2 more" + why:                             "team 3/8 at least [pods] more",
+		"quota team: 9 pods can never fit (at most 3 fit now), because that is more than the limit: pods 9 of 8": "team 3/9 at most [pods] never",
+		"quota team only warns: the rollout would be stuck, short of pods 1" + why:                               "team only warns [pods]",
+		"quota team: the rollout will wait for room, short for its whole surge of pods 1" + why:                  "team [pods] waits",
+		"quota team: not judged whether its pods fit: usage is still being counted: pods" + why:                  "team [] unjudged",
+		"its pods may be refused: failed quota: team: must specify limits.cpu for: app" + why:                    " [] maybe refused",
+	} {
+		said := ParseSaid(line)
+		got := said.Quota
+		if said.OnlyWarns {
+			got += " only warns"
+		}
+		if said.Wanted >= 0 {
+			got += fmt.Sprintf(" %d/%d", said.Fit, said.Wanted)
+		}
+		for _, flag := range []struct {
+			set  bool
+			name string
+		}{{said.AtLeast, "at least"}, {said.AtMost, "at most"}} {
+			if flag.set {
+				got += " " + flag.name
+			}
+		}
+		got += fmt.Sprint(" ", said.Short)
+		for _, flag := range []struct {
+			set  bool
+			name string
+		}{{said.More, "more"}, {said.Never, "never"}, {said.Waits, "waits"}, {said.Unjudged, "unjudged"}, {said.Maybe, "maybe"}, {said.Refused != "", "refused"}} {
+			if flag.set {
+				got += " " + flag.name
+			}
+		}
+		if got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", line, got, want)
+		}
+	}
+}
