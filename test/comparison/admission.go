@@ -43,8 +43,8 @@ type Short struct {
 	Resource corev1.ResourceName
 }
 
-// Refusal is the first refusal of an object.
-type Refusal struct {
+// RefusalError is the first refusal of an object.
+type RefusalError struct {
 	// Kind of the object.
 	Kind string
 	// Shorts are all that the object took too much of; empty if it was refused for what it is.
@@ -53,7 +53,7 @@ type Refusal struct {
 	Message string
 }
 
-func (r *Refusal) Error() string {
+func (r *RefusalError) Error() string {
 	return fmt.Sprintf("%s refused: %v %s", r.Kind, r.Shorts, r.Message)
 }
 
@@ -106,7 +106,7 @@ func NewCluster(of Case) *Cluster {
 }
 
 // kubernetesTypes returns the types of the API server, with its defaults and conversions.
-var kubernetesTypes = sync.OnceValue(func() *runtime.Scheme { //nolint:gochecknoglobals // made once: that takes longer than a case
+var kubernetesTypes = sync.OnceValue(func() *runtime.Scheme { // made once: that takes longer than a case
 	scheme := runtime.NewScheme()
 	coreinstall.Install(scheme)
 	appsinstall.Install(scheme)
@@ -153,7 +153,7 @@ func (c *Cluster) plug() {
 // create admits one object, and returns what it was charged as. It is complete then, as the API server would store it.
 func (c *Cluster) create(resource schema.GroupVersionResource, kind string, object client.Object) (*ledger.Key, error) {
 	if err := c.complete(resource, kind, object); err != nil && !c.forced {
-		return nil, &Refusal{Kind: kind, Message: err.Error()}
+		return nil, &RefusalError{Kind: kind, Message: err.Error()}
 	}
 	return c.charge(resource, kind, object, nil)
 }
@@ -225,11 +225,11 @@ func (c *Cluster) charge(resource schema.GroupVersionResource, kind string, obje
 	amounts, err := c.evaluators.Charges(admission.NewAttributesRecord(object, before, resource.GroupVersion().WithKind(kind), Namespace,
 		object.GetName(), resource, "", operation, options, false, nil), asked)
 	if refused := (*evaluation.Refusal)(nil); errors.As(err, &refused) {
-		return nil, &Refusal{Kind: kind, Message: refused.Message}
+		return nil, &RefusalError{Kind: kind, Message: refused.Message}
 	}
 	must(err)
 	var charges []ledger.Charge
-	refusal := &Refusal{Kind: kind}
+	refusal := &RefusalError{Kind: kind}
 	for _, amount := range amounts {
 		limits := c.quotas[slices.IndexFunc(asked, func(quota evaluation.Quota) bool { return quota.Name == amount.Quota })].Limits
 		limits.Advisory = limits.Advisory || c.forced

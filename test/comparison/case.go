@@ -226,7 +226,7 @@ func anyOf[T any](t *rapid.T, label string, from ...T) T {
 }
 
 func anyWorkload(t *rapid.T, kind string, template corev1.PodTemplateSpec) client.Object {
-	replicas := ptr.To(int32(rapid.IntRange(0, 6).Draw(t, "replicas"))) //nolint:gosec // small
+	replicas := ptr.To(int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
 	meta, selector := builders.Meta(Namespace, Name), &metav1.LabelSelector{MatchLabels: template.Labels}
 	switch kind {
 	case "Deployment":
@@ -293,17 +293,17 @@ func anyChange(t *rapid.T, object client.Object) client.Object {
 	changed, _ := object.DeepCopyObject().(client.Object)
 	switch object := changed.(type) {
 	case *appsv1.Deployment:
-		object.Spec.Replicas = ptr.To(int32(rapid.IntRange(0, 6).Draw(t, "replicas"))) //nolint:gosec // small
+		object.Spec.Replicas = ptr.To(int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
 		object.Spec.Template = anotherTemplate(t, object.Spec.Template)
 		object.Spec.Strategy = anyStrategy(t)
 	case *appsv1.StatefulSet:
-		object.Spec.Replicas = ptr.To(int32(rapid.IntRange(0, 6).Draw(t, "replicas"))) //nolint:gosec // small
+		object.Spec.Replicas = ptr.To(int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
 		object.Spec.Template = anotherTemplate(t, object.Spec.Template)
 		object.Spec.UpdateStrategy = anyUpdateStrategy(t)
 	case *appsv1.ReplicaSet:
-		object.Spec.Replicas = ptr.To(int32(rapid.IntRange(0, 6).Draw(t, "replicas"))) //nolint:gosec // small
+		object.Spec.Replicas = ptr.To(int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
 	case *corev1.ReplicationController:
-		object.Spec.Replicas = ptr.To(int32(rapid.IntRange(0, 6).Draw(t, "replicas"))) //nolint:gosec // small
+		object.Spec.Replicas = ptr.To(int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
 		*object.Spec.Template = anotherTemplate(t, *object.Spec.Template)
 	case *appsv1.DaemonSet:
 		object.Spec.Template = anotherTemplate(t, object.Spec.Template)
@@ -349,7 +349,7 @@ func anyUpdateStrategy(t *rapid.T) appsv1.StatefulSetUpdateStrategy {
 func anyJob(t *rapid.T, template corev1.PodTemplateSpec) batchv1.JobSpec {
 	template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	return batchv1.JobSpec{
-		Parallelism: ptr.To(int32(rapid.IntRange(0, 4).Draw(t, "parallelism"))), //nolint:gosec // small
+		Parallelism: ptr.To(int32(rapid.IntRange(0, 4).Draw(t, "parallelism"))),
 		Completions: anyOf(t, "completions", nil, ptr.To(int32(1)), ptr.To(int32(4)), ptr.To(int32(7))),
 		Suspend:     ptr.To(chance(t, 10, "suspended job")), Template: template,
 	}

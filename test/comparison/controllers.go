@@ -65,8 +65,8 @@ func (c *Cluster) Apply(object, before client.Object) Outcome {
 	return Outcome{Itself: asRefusal(itself), Made: asRefusal(made), Pods: c.started, Remarks: c.remarks}
 }
 
-func asRefusal(err error) *Refusal {
-	refusal, _ := errors.AsType[*Refusal](err)
+func asRefusal(err error) *RefusalError {
+	refusal, _ := errors.AsType[*RefusalError](err)
 	return refusal
 }
 
@@ -100,7 +100,7 @@ func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: N
 // pod makes a pod and the claims for it. A pod whose claims are refused waits for them, and isn't counted as one that came.
 func (c *Cluster) pod(template *corev1.PodTemplateSpec, ordinal int) error {
 	if c.forced && len(c.pods) >= c.Came {
-		return &Refusal{Kind: "Pod", Message: "no more came"}
+		return &RefusalError{Kind: "Pod", Message: "no more came"}
 	}
 	made := &pod{template: template, ordinal: ordinal, Pod: &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}}
 	made.Namespace, made.Name, made.UID = Namespace, fmt.Sprint(Name, "-", c.serial), types.UID(fmt.Sprint("pod-", c.serial))
@@ -214,7 +214,7 @@ func (c *Cluster) deployment(object, before *appsv1.Deployment) error {
 		switch {
 		case len(current) > wanted:
 			c.delete(current[0])
-		case len(old) > 0 && len(c.pods)-1 >= wanted-unavailable:
+		case len(old) > 0 && len(c.pods) > wanted-unavailable:
 			c.delete(old[0])
 		case len(current) == wanted:
 			return nil

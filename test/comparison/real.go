@@ -30,8 +30,8 @@ func (c Case) Alone() Case {
 // Real returns the case for a namespace of a real cluster, whose other namespaces use nothing: the limits are lower instead.
 // It is false for a case that a real cluster can't play: no namespace is protected, nothing ends there, nothing runs by
 // schedule, and which of several claims is made first is a matter of chance.
-func (c Case) Real(namespace string) (real Case, playable bool) {
-	real = c.Alone()
+func (c Case) Real(namespace string) (played Case, playable bool) {
+	played = c.Alone()
 	template := templateOf(c.Applied)
 	claims := 0
 	if template != nil {
@@ -39,33 +39,33 @@ func (c Case) Real(namespace string) (real Case, playable bool) {
 	}
 	switch object := c.Applied.(type) {
 	case *batchv1.CronJob:
-		return real, false
+		return played, false
 	case *batchv1.Job:
 		if object.Spec.Completions != nil && *object.Spec.Completions > *object.Spec.Parallelism {
-			return real, false
+			return played, false
 		}
 	case *appsv1.StatefulSet:
 		claims += len(object.Spec.VolumeClaimTemplates)
 	}
 	if c.Protected || claims > 1 || claims > 0 && c.Before != nil {
-		return real, false
+		return played, false
 	}
 	place := func(object client.Object) client.Object {
 		placed, _ := object.DeepCopyObject().(client.Object)
 		placed.SetNamespace(namespace)
 		return placed
 	}
-	real.Applied = place(c.Applied)
+	played.Applied = place(c.Applied)
 	if c.Before != nil {
-		real.Before = place(c.Before)
+		played.Before = place(c.Before)
 	}
-	real.LimitRanges = nil
+	played.LimitRanges = nil
 	for i := range c.LimitRanges {
 		limits := *c.LimitRanges[i].DeepCopy()
 		limits.Namespace = namespace
-		real.LimitRanges = append(real.LimitRanges, limits)
+		played.LimitRanges = append(played.LimitRanges, limits)
 	}
-	real.Quotas = nil
+	played.Quotas = nil
 	for _, quota := range c.Quotas {
 		lower := Quota{quota.DeepCopy(), nil}
 		lower.Name = namespace + "-" + quota.Name
@@ -80,9 +80,9 @@ func (c Case) Real(namespace string) (real Case, playable bool) {
 		if lower.Spec.Preflight == "Deny" { // It says the same as Warn, and then nothing could be seen.
 			lower.Spec.Preflight = ""
 		}
-		real.Quotas = append(real.Quotas, lower)
+		played.Quotas = append(played.Quotas, lower)
 	}
-	return real, true
+	return played, true
 }
 
 // templateOf returns what its pods are made of; nil if it makes none.
@@ -121,8 +121,8 @@ func Claims(object client.Object) (volumes, devices int) {
 var exceededPattern = regexp.MustCompile(`exceeded quota: (\S+), requested: (\S+), used: `)
 
 // RefusalOf reads a refusal from the message of the API server. A message that isn't one is unknown.
-func RefusalOf(kind, message string) *Refusal {
-	refusal := &Refusal{Kind: kind}
+func RefusalOf(kind, message string) *RefusalError {
+	refusal := &RefusalError{Kind: kind}
 	for _, found := range exceededPattern.FindAllStringSubmatch(message, -1) {
 		for asked := range strings.SplitSeq(found[2], ",") {
 			name, _, _ := strings.Cut(asked, "=")
@@ -146,7 +146,7 @@ func ReadFit(answer []byte) (fitting.Verdict, error) {
 		}
 		Refusals []struct{ Refused, Message string }
 	}{}
-	if err := json.Unmarshal(answer, &read); err != nil {
+	if err := json.Unmarshal(answer, &read); err != nil { //nolint:musttag // keys match in any case
 		return fitting.Verdict{}, fmt.Errorf("reading the answer of fit: %w", err)
 	}
 	verdict := fitting.Verdict{}

@@ -20,7 +20,7 @@ import (
 type Outcome struct {
 	// Itself is the refusal of the workload as such, and Made the refusal that keeps its controllers from all of its
 	// objects; nil if there is none.
-	Itself, Made *Refusal
+	Itself, Made *RefusalError
 	// Pods are the pods that live, with all that they need; of a Job, those it began with.
 	Pods int
 	// Remarks are what quotas would have refused that refuse nothing.
@@ -109,10 +109,10 @@ func number(digits string) int {
 }
 
 // isShort reports whether it says that not all fits.
-func (s Said) isShort() bool { return s.Refused != "" || !s.Waits && !s.Unjudged }
+func (s *Said) isShort() bool { return s.Refused != "" || !s.Waits && !s.Unjudged }
 
 // names reports whether it names the resource as short.
-func (s Said) names(short Short) bool {
+func (s *Said) names(short Short) bool {
 	return s.Quota == short.Quota && (s.More || slices.Contains(s.Short, short.Resource))
 }
 
@@ -140,7 +140,7 @@ func (o Outcome) Disproves(lines []string, asked Asked) []string {
 		if one.OnlyWarns || !one.isShort() {
 			continue
 		}
-		wrong.claim(o.Made != nil || one.Maybe || one.AtLeast, "all came, but it said: %s", line)
+		wrong.claimf(o.Made != nil || one.Maybe || one.AtLeast, "all came, but it said: %s", line)
 		atLeast, atMost = atLeast || one.AtLeast, atMost || one.AtMost
 		if one.Wanted >= 0 && (least < 0 || one.Fit < least) {
 			least = one.Fit
@@ -148,7 +148,7 @@ func (o Outcome) Disproves(lines []string, asked Asked) []string {
 	}
 	if least >= 0 && !asked.Replaces && !slices.ContainsFunc(said, func(one Said) bool { return one.Refused != "" }) {
 		atMost = atMost || unjudged || !asked.Judged.IsSuperset(asked.Denying)
-		wrong.claim(o.Pods == least || atMost && o.Pods < least || atLeast && o.Pods > least, "%d pods came, but it said that %d fit", o.Pods, least)
+		wrong.claimf(o.Pods == least || atMost && o.Pods < least || atLeast && o.Pods > least, "%d pods came, but it said that %d fit", o.Pods, least)
 	}
 	if o.Made == nil || unjudged || asked.Same {
 		return wrong
@@ -157,12 +157,12 @@ func (o Outcome) Disproves(lines []string, asked Asked) []string {
 	if len(refusers) > 0 && !asked.Judged.HasAny(refusers...) || len(asked.Judged) == 0 {
 		return wrong
 	}
-	wrong.claim(slices.ContainsFunc(said, func(one Said) bool { return one.foretells(o.Made) }), "it didn't say this: %v", o.Made)
+	wrong.claimf(slices.ContainsFunc(said, func(one Said) bool { return one.foretells(o.Made) }), "it didn't say this: %v", o.Made)
 	return wrong
 }
 
 // quotas returns the names of the quotas that refuse the object.
-func (r *Refusal) quotas() []string {
+func (r *RefusalError) quotas() []string {
 	if found := failedPattern.FindStringSubmatch(r.Message); found != nil {
 		return found[1:]
 	}
@@ -174,11 +174,11 @@ func (r *Refusal) quotas() []string {
 }
 
 // IsUnknown reports whether nobody said by which quota it was refused.
-func (r *Refusal) IsUnknown() bool { return len(r.Shorts) == 0 && r.Message == "" }
+func (r *RefusalError) IsUnknown() bool { return len(r.Shorts) == 0 && r.Message == "" }
 
 // foretells reports whether it says of the refusal that it will be. A workload of which it says something worse, that it
 // can never come to be, may be refused for something else before.
-func (s Said) foretells(refusal *Refusal) bool {
+func (s *Said) foretells(refusal *RefusalError) bool {
 	switch {
 	case s.OnlyWarns:
 		return false
@@ -200,7 +200,7 @@ func sameReason(message, said string) bool {
 // claims are the ones that are wrong.
 type claims []string
 
-func (c *claims) claim(isSo bool, format string, args ...any) {
+func (c *claims) claimf(isSo bool, format string, args ...any) {
 	if !isSo {
 		*c = append(*c, fmt.Sprintf(format, args...))
 	}
@@ -219,25 +219,25 @@ func (o Outcome) DisprovesFit(verdict fitting.Verdict, asked Asked) []string {
 		remarked[of] = row.WholeSurge.Cmp(row.Available) > 0
 	}
 	fits := verdict.Outcome() == fitting.Fits
-	for _, refusal := range []*Refusal{o.Itself, o.Made} {
+	for _, refusal := range []*RefusalError{o.Itself, o.Made} {
 		switch {
 		case refusal == nil:
 			continue
 		case fits:
-			wrong.claim(false, "fit says that all fits: %v", refusal)
+			wrong.claimf(false, "fit says that all fits: %v", refusal)
 		case refusal.Message != "":
-			wrong.claim(slices.ContainsFunc(verdict.Refusals, func(said fitting.Refusal) bool {
+			wrong.claimf(slices.ContainsFunc(verdict.Refusals, func(said fitting.Refusal) bool {
 				return said.Refused == refusal.Kind && sameReason(refusal.Message, said.Message)
 			}), "fit doesn't say that it is refused: %v", refusal)
 		default:
 			for _, is := range refusal.Shorts {
-				wrong.claim(short[is], "fit doesn't name %v, by which it is refused", is)
+				wrong.claimf(short[is], "fit doesn't name %v, by which it is refused", is)
 			}
 		}
 	}
-	wrong.claim(fits || o.Itself != nil || o.Made != nil || asked.Grows, "fit says that not all fits, but all came")
+	wrong.claimf(fits || o.Itself != nil || o.Made != nil || asked.Grows, "fit says that not all fits, but all came")
 	for remark := range o.Remarks { // While pods are replaced, more may be tried than is needed.
-		wrong.claim(remarked[remark] || asked.Replaces, "fit doesn't say that %v only warns of it", remark)
+		wrong.claimf(remarked[remark] || asked.Replaces, "fit doesn't say that %v only warns of it", remark)
 	}
 	return wrong
 }

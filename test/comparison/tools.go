@@ -44,7 +44,7 @@ func (c *Cluster) live() (client.Object, fitting.Present) {
 	before.SetUID("before")
 	before.SetGeneration(1)
 	owner := types.UID("before")
-	count := int32(len(c.pods)) //nolint:gosec // small
+	count := int32(len(c.pods))
 	switch object := before.(type) {
 	case *appsv1.Deployment:
 		object.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: count, UpdatedReplicas: count, AvailableReplicas: count}
@@ -60,7 +60,7 @@ func (c *Cluster) live() (client.Object, fitting.Present) {
 	case *appsv1.DaemonSet:
 		object.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: "1"}
 		object.Status = appsv1.DaemonSetStatus{
-			ObservedGeneration: 1, CurrentNumberScheduled: count, UpdatedNumberScheduled: count, DesiredNumberScheduled: int32(c.Nodes), //nolint:gosec // small
+			ObservedGeneration: 1, CurrentNumberScheduled: count, UpdatedNumberScheduled: count, DesiredNumberScheduled: int32(c.Nodes),
 		}
 	case *appsv1.ReplicaSet:
 		object.Status = appsv1.ReplicaSetStatus{ObservedGeneration: 1, Replicas: count}

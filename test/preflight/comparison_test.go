@@ -141,7 +141,7 @@ func (c *comparing) plays(ctx context.Context) bool {
 	}
 	model := comparison.NewCluster(drawn.Alone())
 	if c.Before != nil {
-		model.Force()
+		model.Force() //nolint:contextcheck // it is in memory
 	}
 	_, demand := model.Fit()
 	asked := c.Asked(demand)
@@ -308,11 +308,11 @@ func (c *comparing) refusals(ctx context.Context) []corev1.Event {
 }
 
 // refusal returns the latest refusal; an unknown one if no controller told of any.
-func (c *comparing) refusal(ctx context.Context) *comparison.Refusal {
+func (c *comparing) refusal(ctx context.Context) *comparison.RefusalError {
 	GinkgoHelper()
 	events := c.refusals(ctx)
 	if len(events) == 0 {
-		return &comparison.Refusal{}
+		return &comparison.RefusalError{}
 	}
 	latest := slices.MaxFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	kind := "Pod"

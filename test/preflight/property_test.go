@@ -136,7 +136,7 @@ var _ = Describe("What preflight calls fitting", func() {
 func createFor(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	suite.Create(ctx, api, object)
-	DeferCleanup(func(ctx SpecContext) { Expect(api.Delete(ctx, object)).To(Succeed()) })
+	DeferCleanup(func(ctx SpecContext) { Expect(api.Delete(ctx, object)).To(Succeed()) }) //nolint:contextcheck // it has one of its own
 }
 
 // makeNodes makes nodes for the pods of DaemonSets, until the spec ends.
