@@ -15,6 +15,9 @@ const (
 	// firstRest and longestRest bound the pauses between calls that fail. Each pause is
 	// twice as long as the one before.
 	firstRest, longestRest = 2 * time.Millisecond, time.Second
+	// shortRest bounds them while callers wait. With pauses of up to a second there were some eleven attempts in triedFor,
+	// too few if two calls in five fail.
+	shortRest = 250 * time.Millisecond
 	// triedFor is how long a batch is tried whose calls fail. Callers must hear
 	// of it before their own time is up.
 	triedFor = 3 * time.Second
@@ -31,7 +34,11 @@ func (m *Machine) failed(b *batch, err error) {
 		m.abandonBatch(b, fmt.Errorf("%w: %w", ErrStore, err))
 		return
 	}
-	m.rest = min(max(2*m.rest, firstRest), longestRest)
+	longest := longestRest
+	if slices.ContainsFunc(b.entries, func(e *entry) bool { return e.id != 0 && !e.abandoned }) {
+		longest = shortRest
+	}
+	m.rest = min(max(2*m.rest, firstRest), longest)
 	b.phase, b.restUntil = resting, earlier(m.now.Add(m.rest), until)
 }
 

@@ -38,19 +38,41 @@ func TestABatchWhoseCallsFailIsTriedForThreeSeconds(t *testing.T) {
 	s.step(ms, written(10), "committed", "answer 2: Granted")
 }
 
-// No pause lasts longer than a batch is tried.
+// No pause lasts longer than a batch is tried, and while a caller waits the pauses stay short.
 func TestTheLastRestEndsWithTheTimeOfTheBatch(t *testing.T) {
-	s := tell(t, Options{})
-	s.step(0, charge(1, 1), "load")
-	for rest := 2 * ms; rest < time.Second; rest *= 2 {
-		s.step(0, Loaded{Err: errNoAnswer}, "failed", fmt.Sprintf("wake after %s", rest))
-		s.step(rest, Tick{}, "load")
+	for name, test := range map[string]struct {
+		event   Event
+		longest time.Duration
+		again   int
+		last    time.Duration
+		end     []string
+	}{
+		"a caller waits": {
+			event: charge(1, 1), longest: shortRest, again: 10, last: 246 * ms,
+			end: []string{"failed", "answer 1: its ledger can't be read or written: no answer"},
+		},
+		"nobody waits": {
+			event: Edit{Change: func(*ledger.Draft) {}, Until: time.Unix(1<<40, 0)}, longest: longestRest, again: 1, last: 978 * ms,
+			end: []string{"failed", "load"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t, Options{})
+			s.step(0, test.event, "load")
+			fails := func(rest time.Duration) {
+				s.step(0, Loaded{Err: errNoAnswer}, "failed", fmt.Sprintf("wake after %s", rest))
+				s.step(rest, Tick{}, "load")
+			}
+			for rest := 2 * ms; rest < test.longest; rest *= 2 {
+				fails(rest)
+			}
+			for range test.again {
+				fails(test.longest)
+			}
+			fails(test.last)
+			s.step(0, Loaded{Err: errNoAnswer}, test.end...)
+		})
 	}
-	s.step(0, Loaded{Err: errNoAnswer}, "failed", "wake after 1s")
-	s.step(time.Second, Tick{}, "load")
-	s.step(0, Loaded{Err: errNoAnswer}, "failed", "wake after 978ms")
-	s.step(978*ms, Tick{}, "load")
-	s.step(0, Loaded{Err: errNoAnswer}, "failed", "answer 1: its ledger can't be read or written: no answer")
 }
 
 func TestTheEntryThatALedgerCannotHaveFailsAlone(t *testing.T) {
