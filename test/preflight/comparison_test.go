@@ -79,6 +79,8 @@ var _ = Describe("What fit and preflight say", Label("comparison"), func() {
 		}()
 		all.Wait()
 		AddReportEntry("compared", fmt.Sprintf("%d that came, %d that didn't", came.Load(), refused.Load()))
+		Expect(came.Load()).To(BeNumerically(">", 0), "cases of which none comes prove nothing")
+		Expect(refused.Load()).To(BeNumerically(">", 0), "cases that all come prove nothing")
 	}, NodeTimeout(time.Hour))
 })
 
