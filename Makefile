@@ -80,7 +80,7 @@ LONG_SUITES := e2e plugin
 # Those of the others that take longest begin first, because they wait most of the time.
 SLOW_SUITES := wake faults/restore production upgrade security
 # Packages that decide purely: neither they nor their tests start a goroutine.
-PURE := $(addprefix internal/,admission definition fitting ledger machine outcomes resourceversion simulation)
+PURE := $(addprefix internal/,admission definition fitting ledger machine outcomes simulation)
 GO_FILES = $(shell find . \( -path ./bin -o -name node_modules \) -prune -o -name '*.go' -print)
 # The files whose prose is checked. .vale.ini has the exceptions.
 PROSE = $(wildcard *.md docs/*.md charts/*/*.md) $(filter-out hack/vale/testdata/%,$(GO_FILES:./%=%))

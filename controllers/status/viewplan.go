@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/report"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
 const (
@@ -136,7 +136,7 @@ func first(n int, views []*quotav1.LocalResourceQuota) []*quotav1.LocalResourceQ
 // writtenAt orders views of the same urgency: the least recently written view
 // comes first.
 func writtenAt(view *quotav1.LocalResourceQuota) uint64 {
-	return resourceversion.Parse(view.ResourceVersion)
+	return ledger.ParseVersion(view.ResourceVersion)
 }
 
 func urgencyOf(

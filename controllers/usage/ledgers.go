@@ -21,7 +21,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 // LedgerController follows the ledgers.
@@ -74,9 +74,9 @@ func (c *LedgerController) followed() handler.EventHandler {
 		CreateFunc: ask.Create,
 		DeleteFunc: ask.Delete,
 		UpdateFunc: func(ctx context.Context, event event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			ledger, same := event.ObjectNew, event.ObjectNew.GetUID() == event.ObjectOld.GetUID()
-			if same && c.group.Knows(ledger.GetName(), resourceversion.Parse(ledger.GetResourceVersion())) {
-				c.changed([]string{ledger.GetName()})
+			object, same := event.ObjectNew, event.ObjectNew.GetUID() == event.ObjectOld.GetUID()
+			if same && c.group.Knows(object.GetName(), ledger.ParseVersion(object.GetResourceVersion())) {
+				c.changed([]string{object.GetName()})
 				return
 			}
 			ask.Update(ctx, event, queue)
@@ -98,7 +98,7 @@ func (c *LedgerController) Reconcile(ctx context.Context, request reconcile.Requ
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ledger %s: %w", request.Name, err)
 	}
-	if c.group.Knows(request.Name, resourceversion.Parse(object.ResourceVersion)) {
+	if c.group.Knows(request.Name, ledger.ParseVersion(object.ResourceVersion)) {
 		return reconcile.Result{}, nil // since it was asked for
 	}
 	snapshot, err := c.decode(object)

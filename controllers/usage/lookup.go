@@ -21,7 +21,6 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
 // lookupTimeout bounds the live read of one object.
@@ -55,7 +54,7 @@ func (l *Lookup) There(ctx context.Context, reservation ledger.Reservation) (boo
 	}
 	return slices.ContainsFunc(found, func(object metav1.PartialObjectMetadata) bool {
 		return object.UID == reservation.UID && (reservation.From == "" ||
-			resourceversion.Parse(object.ResourceVersion) > resourceversion.Parse(reservation.From))
+			ledger.ParseVersion(object.ResourceVersion) > ledger.ParseVersion(reservation.From))
 	}), nil
 }
 
@@ -128,7 +127,7 @@ func (l *Lookup) Version(ctx context.Context, resource schema.GroupVersionResour
 	if err != nil {
 		return 0, fmt.Errorf("looking for the version of %s: %w", resource.GroupResource(), err)
 	}
-	return resourceversion.Parse(list.ResourceVersion), nil
+	return ledger.ParseVersion(list.ResourceVersion), nil
 }
 
 // Newest returns the resourceVersion of the newest object of a resource, in a namespace or
@@ -146,7 +145,7 @@ func (l *Lookup) Newest(
 		if !ok {
 			return fmt.Errorf("%T has no metadata", object)
 		}
-		version := resourceversion.Parse(known.GetResourceVersion())
+		version := ledger.ParseVersion(known.GetResourceVersion())
 		newest, in[known.GetNamespace()] = max(newest, version), max(in[known.GetNamespace()], version)
 		return nil
 	})

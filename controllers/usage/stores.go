@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
 // A reflector feeds one of these stores: it lists, watches, lists again after a
@@ -103,7 +103,7 @@ func (s *objectStore) Replace(list []any, version string) error {
 		}
 		objects = append(objects, object)
 	}
-	return s.feed(func() error { return s.source.Replace(objects, resourceversion.Parse(version), s.clock.Now()) })
+	return s.feed(func() error { return s.source.Replace(objects, ledger.ParseVersion(version), s.clock.Now()) })
 }
 
 // Resync does nothing: an audit compares the figures with the records.
@@ -112,7 +112,7 @@ func (s *objectStore) Resync() error { return nil }
 // UpdateResourceVersion is told of every event's version, and of bookmarks'.
 func (s *objectStore) UpdateResourceVersion(version string) {
 	_ = s.feed(func() error {
-		s.source.At(resourceversion.Parse(version))
+		s.source.At(ledger.ParseVersion(version))
 		return nil
 	})
 }
@@ -122,7 +122,7 @@ func namespaceStore(clock clock.PassiveClock, count *counting.Count) cache.Refle
 	return namespaces.Store[*metav1.PartialObjectMetadata]{
 		Set: func(namespace *metav1.PartialObjectMetadata) {
 			count.SetNamespace(namespace.Name, namespace.Labels, namespace.Annotations,
-				resourceversion.Parse(namespace.ResourceVersion), clock.Now())
+				ledger.ParseVersion(namespace.ResourceVersion), clock.Now())
 		},
 		Remove: count.DeleteNamespace,
 		List: func(list []*metav1.PartialObjectMetadata, version uint64) {
@@ -130,7 +130,7 @@ func namespaceStore(clock clock.PassiveClock, count *counting.Count) cache.Refle
 			for _, namespace := range list {
 				namespaces = append(namespaces, counting.NamespaceLabels{
 					Name: namespace.Name, Labels: namespace.Labels, Annotations: namespace.Annotations,
-					Version: resourceversion.Parse(namespace.ResourceVersion),
+					Version: ledger.ParseVersion(namespace.ResourceVersion),
 				})
 			}
 			count.ReplaceNamespaces(namespaces, version, clock.Now())

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
@@ -187,7 +187,7 @@ func (e *Exchange) write(ctx context.Context, now time.Time) (size int, err erro
 	if err != nil {
 		return 0, fmt.Errorf("storing ConfigMap %s: %w", e.name, err)
 	}
-	e.encoded, e.published, e.writtenAt, e.version = encoded, version, now, resourceversion.Parse(written.ResourceVersion)
+	e.encoded, e.published, e.writtenAt, e.version = encoded, version, now, ledger.ParseVersion(written.ResourceVersion)
 	return len(encoded), nil
 }
 
@@ -328,7 +328,7 @@ func (e *Exchange) saw(part *corev1.ConfigMap) error {
 	encoded := part.BinaryData[partKey]
 	e.mu.Lock()
 	if part.Name == e.name {
-		e.seenOwn, e.hasOwn = resourceversion.Parse(part.ResourceVersion), encoded
+		e.seenOwn, e.hasOwn = ledger.ParseVersion(part.ResourceVersion), encoded
 		e.mu.Unlock()
 		return nil
 	}

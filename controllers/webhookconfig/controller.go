@@ -34,7 +34,7 @@ import (
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -440,7 +440,7 @@ func (c *Controller) quota(settings webhookconfig.Settings, object *quotav1.Clus
 	isTold := defined.Preflight != quotav1.PreflightOff && defined.Enforcement.Mode != quotav1.EnforcementAudit
 	return webhookconfig.Quota{
 		Name: object.Name, UID: object.UID, Generation: object.Generation,
-		Version:  resourceversion.Parse(object.ResourceVersion),
+		Version:  ledger.ParseVersion(object.ResourceVersion),
 		Selector: defined.Selector, Limited: limited,
 		Admits:    defined.Enforcement.AdmitsUnavailable(settings.AdmitsByDefault()),
 		Preflight: isTold && c.options.Judged != nil && slices.ContainsFunc(limited, c.options.Judged),

@@ -20,7 +20,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 const (
@@ -197,7 +197,7 @@ func (s sight) precedes(lease *coordinationv1.Lease) error {
 }
 
 func sightOf(lease *coordinationv1.Lease) sight {
-	now := sight{uid: lease.UID, version: resourceversion.Parse(lease.ResourceVersion)}
+	now := sight{uid: lease.UID, version: ledger.ParseVersion(lease.ResourceVersion)}
 	if renewals, last := renewalsOf(lease), lastOf(lease); len(renewals) > 0 && renewals[len(renewals)-1] == last {
 		now.renewal = last
 	}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
 // Balance is a quota's figures at one moment.
@@ -124,7 +123,7 @@ func ObservationOf(view View) ledger.Observation {
 		Members:  view.Counted()[ledger.Namespaces],
 		Seen: func(reservation ledger.Reservation) bool {
 			return view.Includes(reservation.Resource.GroupResource(), reservation.Namespace, reservation.Name,
-				reservation.UID, resourceversion.Parse(reservation.From))
+				reservation.UID, ledger.ParseVersion(reservation.From))
 		},
 	}
 }

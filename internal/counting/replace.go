@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 // Measured is the rest of an object once it was measured. It takes the object's
@@ -45,7 +45,7 @@ func (s *Source) Measure(object runtime.Object) (*Measured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("evaluating %s %s: %w", s.resource, key, err)
 	}
-	current := record{uid: accessor.GetUID(), version: resourceversion.Parse(accessor.GetResourceVersion()), footprint: footprint}
+	current := record{uid: accessor.GetUID(), version: ledger.ParseVersion(accessor.GetResourceVersion()), footprint: footprint}
 	return &Measured{key: key, record: current}, nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 // Source holds the records of one resource, in all namespaces. It must be fed
@@ -90,7 +90,7 @@ func (s *Source) Delete(object runtime.Object, now time.Time) error {
 		return fmt.Errorf("reading metadata of a deleted %s: %w", s.resource, err)
 	}
 	key := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: evaluation.ShortName(accessor.GetName())}
-	s.update(key.Namespace, resourceversion.Parse(accessor.GetResourceVersion()), func() {
+	s.update(key.Namespace, ledger.ParseVersion(accessor.GetResourceVersion()), func() {
 		s.lockedRemove(key)
 		s.gone.add(accessor.GetUID(), now)
 		s.count.lockedFree(s.count.covering[key.Namespace]...)

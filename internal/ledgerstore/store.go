@@ -20,7 +20,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
 // Store keeps each quota's ledger in the QuotaLedger of the same name.
@@ -105,7 +104,7 @@ func (s *Store) Swap(ctx context.Context, quota string, previous machine.Version
 // which the checksum of the next one is for.
 func Version(object *quotav1.QuotaLedger) machine.Version {
 	return machine.Version{
-		ResourceVersion: resourceversion.Parse(object.ResourceVersion), Generation: object.Generation, UID: object.UID,
+		ResourceVersion: ledger.ParseVersion(object.ResourceVersion), Generation: object.Generation, UID: object.UID,
 	}
 }
 
@@ -123,7 +122,7 @@ const (
 // decodeCounted decodes the versions in counted. It reports whether all of them are versions.
 func decodeCounted(state *ledger.State, counted map[string]string) bool {
 	for text, version := range counted {
-		number := resourceversion.Parse(version)
+		number := ledger.ParseVersion(version)
 		if number == 0 && version != "0" {
 			return false
 		}

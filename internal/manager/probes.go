@@ -16,7 +16,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 // monitoring asks the API server, when it is silent or may have another history, for the Lease, which is read in etcd,
@@ -26,7 +26,7 @@ func monitoring(noted *apiserver.Contact, history *apiserver.History, live clien
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(quotav1.GroupVersion.WithKind("ClusterResourceQuotaList"))
 		err := live.List(ctx, list, client.Limit(1))
-		return resourceversion.Parse(list.ResourceVersion), err
+		return ledger.ParseVersion(list.ResourceVersion), err
 	}
 	return apiserver.NewMonitor(noted, func(ctx context.Context) error { return history.Check(ctx, lists) })
 }

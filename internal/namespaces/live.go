@@ -15,7 +15,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 func (i *Index) readNamespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
@@ -52,7 +52,7 @@ func (i *Index) refresh(ctx context.Context, item *metav1.PartialObjectMetadata)
 	err := i.live.Get(ctx, client.ObjectKey{Name: item.Name}, quota)
 	switch {
 	case apierrors.IsNotFound(err):
-		i.Miss(item.Name, resourceversion.Parse(item.ResourceVersion))
+		i.Miss(item.Name, ledger.ParseVersion(item.ResourceVersion))
 	case err != nil:
 		return fmt.Errorf("reading quota %s: %w", item.Name, err)
 	default:
@@ -75,7 +75,7 @@ func (i *Index) listQuotas(ctx context.Context, _ string) (struct{}, error) {
 		}
 		names[list.Items[n].Name] = true
 	}
-	i.Listed(names, resourceversion.Parse(list.ResourceVersion))
+	i.Listed(names, ledger.ParseVersion(list.ResourceVersion))
 	return struct{}{}, nil
 }
 

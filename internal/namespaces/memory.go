@@ -13,7 +13,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -116,7 +116,7 @@ func (s Store[T]) Update(object any) error {
 func (s Store[T]) Delete(object any) error {
 	gone, err := typed[T](object)
 	if err == nil {
-		s.Remove(gone.GetName(), resourceversion.Parse(gone.GetResourceVersion()))
+		s.Remove(gone.GetName(), ledger.ParseVersion(gone.GetResourceVersion()))
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func (s Store[T]) Replace(list []any, version string) error {
 		}
 		objects = append(objects, object)
 	}
-	s.List(objects, resourceversion.Parse(version))
+	s.List(objects, ledger.ParseVersion(version))
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (s Store[T]) Replace(list []any, version string) error {
 func (Store[T]) Resync() error { return nil }
 
 // UpdateResourceVersion is told of each event's version, and of bookmarks'.
-func (s Store[T]) UpdateResourceVersion(version string) { s.At(resourceversion.Parse(version)) }
+func (s Store[T]) UpdateResourceVersion(version string) { s.At(ledger.ParseVersion(version)) }
 
 func typed[T client.Object](object any) (T, error) {
 	known, ok := object.(T)

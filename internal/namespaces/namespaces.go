@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -248,7 +248,7 @@ func (n *namespaces) selected(selects func(labels, annotations map[string]string
 
 func namespaceOf(object *metav1.PartialObjectMetadata) *namespace {
 	return &namespace{
-		version: resourceversion.Parse(object.ResourceVersion),
+		version: ledger.ParseVersion(object.ResourceVersion),
 		labels:  object.Labels, annotations: object.Annotations,
 	}
 }

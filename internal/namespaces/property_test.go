@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -66,7 +66,7 @@ type world struct {
 func (w *world) lastJoined(selector definition.Selector, at uint64) uint64 {
 	joined := map[string]uint64{}
 	for _, object := range w.labelled {
-		version := resourceversion.Parse(object.ResourceVersion)
+		version := ledger.ParseVersion(object.ResourceVersion)
 		switch selects := selector.Matches(object.Labels, nil); {
 		case version > at:
 		case !selects:
@@ -188,7 +188,7 @@ func (w *world) check(t *rapid.T) {
 			known.namespace != nil && last.revision > known.namespace.version {
 			t.Fatalf("namespace %s: known %+v, but it changed at %d", name, known, last.revision)
 		}
-		if known.namespace != nil && known.namespace.version > resourceversion.Parse(object.ResourceVersion) {
+		if known.namespace != nil && known.namespace.version > ledger.ParseVersion(object.ResourceVersion) {
 			t.Fatalf("namespace %s: known in version %d, which isn't written yet", name, known.namespace.version)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -60,7 +60,7 @@ func (q *quotas) show(object *quotav1.ClusterResourceQuota) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lockedShow(object)
-	q.lockedSee(resourceversion.Parse(object.ResourceVersion))
+	q.lockedSee(ledger.ParseVersion(object.ResourceVersion))
 }
 
 // replace takes a list that a watch begins with. All is known up to its version only once all of it is taken.
@@ -152,7 +152,7 @@ func (q *quotas) grown() <-chan struct{} {
 // lockedPut compiles a quota only if its spec has changed: a quota's status
 // changes every second.
 func (q *quotas) lockedPut(object *quotav1.ClusterResourceQuota) {
-	version := resourceversion.Parse(object.ResourceVersion)
+	version := ledger.ParseVersion(object.ResourceVersion)
 	if q.lockedTouch(object) || version < q.byName[object.Name].version {
 		return
 	}
@@ -189,7 +189,7 @@ func (q *quotas) lockedTouch(object metav1.Object) bool {
 	if !ok || !known.isOf(object.GetUID(), object.GetGeneration()) {
 		return false
 	}
-	if version := resourceversion.Parse(object.GetResourceVersion()); version > known.version {
+	if version := ledger.ParseVersion(object.GetResourceVersion()); version > known.version {
 		deleted := !object.GetDeletionTimestamp().IsZero()
 		if deleted != known.deleted {
 			q.edition.Add(1)
@@ -202,7 +202,7 @@ func (q *quotas) lockedTouch(object metav1.Object) bool {
 
 // lockedShow takes a quota from a watch, unless a live list knew it already.
 func (q *quotas) lockedShow(object *quotav1.ClusterResourceQuota) {
-	if resourceversion.Parse(object.ResourceVersion) >= q.listed {
+	if ledger.ParseVersion(object.ResourceVersion) >= q.listed {
 		q.lockedPut(object)
 	}
 }

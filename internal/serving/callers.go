@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/webhookconfig"
 )
 
@@ -78,14 +78,14 @@ func (c *Callers) Follow(ctx context.Context, caches cache.Cache, live client.Re
 	}
 	shows := func(shown any) {
 		if current, ours := configuration(shown); ours {
-			c.take(resourceversion.Parse(current.ResourceVersion), webhookconfig.Tokens(current), webhookconfig.Retired(current))
+			c.take(ledger.ParseVersion(current.ResourceVersion), webhookconfig.Tokens(current), webhookconfig.Retired(current))
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: shows, UpdateFunc: func(_, shown any) { shows(shown) },
 		DeleteFunc: func(shown any) {
 			if current, ours := configuration(shown); ours {
-				c.take(resourceversion.Parse(current.ResourceVersion), nil, nil)
+				c.take(ledger.ParseVersion(current.ResourceVersion), nil, nil)
 			}
 		},
 	})
@@ -173,6 +173,6 @@ func (c *Callers) read(ctx context.Context, name string) (struct{}, error) {
 		tokens = append(tokens, webhookconfig.Tokens(&list.Items[i])...)
 		maps.Copy(retired, webhookconfig.Retired(&list.Items[i]))
 	}
-	c.take(resourceversion.Parse(list.ResourceVersion), tokens, retired)
+	c.take(ledger.ParseVersion(list.ResourceVersion), tokens, retired)
 	return struct{}{}, nil
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/apiserver"
 	"github.com/sharedquota/shared-quota-operator/internal/definition"
 	"github.com/sharedquota/shared-quota-operator/internal/evaluation"
+	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 )
 
 // +kubebuilder:rbac:groups="",resources=resourcequotas,verbs=list;watch
@@ -137,7 +137,7 @@ func (n *Natives) begin(
 	for i := range quotas {
 		quotas[i].DeepCopyInto(&before[i])
 		// The use that was read may be older than the use that other requests have seen.
-		used := n.flights.land(keyOf(&quotas[i]), resourceversion.Parse(quotas[i].ResourceVersion), quotas[i].Status.Used)
+		used := n.flights.land(keyOf(&quotas[i]), ledger.ParseVersion(quotas[i].ResourceVersion), quotas[i].Status.Used)
 		before[i].Status.Used = quota.Add(used, n.flights.under(now, keyOf(&quotas[i])))
 	}
 	with, err := evaluators.CheckNative(a, before)
@@ -155,7 +155,7 @@ func (n *Natives) begin(
 		if added := quota.RemoveZeros(quota.Subtract(with[i].Status.Used, before[i].Status.Used)); len(added) > 0 {
 			key := keyOf(&quotas[i])
 			begun = append(begun, n.flights.add(now, key, added))
-			n.flights.land(key, resourceversion.Parse(quotas[i].ResourceVersion), quotas[i].Status.Used)
+			n.flights.land(key, ledger.ParseVersion(quotas[i].ResourceVersion), quotas[i].Status.Used)
 		}
 	}
 	return begun, true

@@ -28,7 +28,6 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/namespaces"
 	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
-	"github.com/sharedquota/shared-quota-operator/internal/resourceversion"
 	"github.com/sharedquota/shared-quota-operator/internal/waiting"
 )
 
@@ -202,7 +201,7 @@ func (l *ledgers) counted(ctx context.Context) (map[schema.GroupResource]uint64,
 	}
 	newest := uint64(0)
 	for i := range namespaces.Items {
-		newest = max(newest, resourceversion.Parse(namespaces.Items[i].ResourceVersion))
+		newest = max(newest, ledger.ParseVersion(namespaces.Items[i].ResourceVersion))
 	}
 	return map[schema.GroupResource]uint64{ledger.Namespaces: newest}, nil
 }

@@ -1,14 +1,14 @@
 // Copyright The Shared Quota Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package resourceversion
+package ledger
 
 import (
 	"math"
 	"testing"
 )
 
-func TestParse(t *testing.T) {
+func TestParseVersion(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
 		want uint64
@@ -22,8 +22,8 @@ func TestParse(t *testing.T) {
 		"so is a number in another notation": {text: "0x10"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Parse(test.text); got != test.want {
-				t.Errorf("Parse(%q): got %d, want %d", test.text, got, test.want)
+			if got := ParseVersion(test.text); got != test.want {
+				t.Errorf("ParseVersion(%q): got %d, want %d", test.text, got, test.want)
 			}
 		})
 	}
