@@ -54,25 +54,27 @@ const (
 	retryWithin = 5 * time.Second
 )
 
-// Parts are the dependencies of a Controller.
+// Parts are the dependencies of the package.
 type Parts struct {
-	Clock      clock.Clock
-	Client     client.Client
+	Clock clock.WithTickerAndDelayedExecution
+	// Client may read from a cache; Live must not.
+	Client client.Client
+	Live   client.Reader
+	// Events has the clients for the objects that are counted.
+	Events     EventSource
+	Discovery  *SteadyDiscovery
 	Evaluators *evaluation.Evaluators
 	// Define returns the definition of a quota.
-	Define   func(*quotav1.ClusterResourceQuota) definition.Definition
-	Count    *counting.Count
-	Group    *driver.Group
-	Recovery *Recovery
-	Recounts *Recounts
-	Escrows  *Escrows
-	Joins    *Joins
-	Watches  *Watches
-	Objects  *Lookup
+	Define func(*quotav1.ClusterResourceQuota) definition.Definition
+	Count  *counting.Count
+	Group  *driver.Group
+	// Decode reads a ledger.
+	Decode   Decode
 	Outcomes outcomes.Observer
-	// Changed must be fired with every quota whose ledger or sources change. The count itself concerns
-	// only the machine, and Joins.
-	Changed source.Source
+	// OnChange is called with the quotas whose ledger or sources have changed, and must not block. It must fire Changed
+	// with them. The count itself concerns only the machine, and Joins.
+	OnChange func(quotas []string)
+	Changed  source.Source
 	// Life of a reservation.
 	Life time.Duration
 	// MaxDoubtful is the amount that one namespace may hold in doubt, in percent
@@ -84,12 +86,27 @@ type Parts struct {
 // reservations that expire in them. The quotas' machines settle by the count.
 type Controller struct {
 	Parts
+	Watches  *Watches
+	Joins    *Joins
+	Recounts *Recounts
 
-	seen sightings
+	recovery *Recovery
+	escrows  *Escrows
+	objects  *Lookup
+	seen     sightings
 }
 
-// NewController makes the controller.
-func NewController(parts Parts) *Controller { return &Controller{Parts: parts} }
+// NewController makes the controller, and its parts, which work in the background until ctx ends.
+func NewController(ctx context.Context, parts Parts) *Controller {
+	c := &Controller{Parts: parts, objects: NewLookup(parts.Events.Metadata, parts.Discovery)}
+	newest := NewNewest(parts.Evaluators, parts.Discovery, c.objects)
+	c.Watches = NewWatches(&c.Parts)
+	c.Joins = NewJoins(ctx, &c.Parts, c.Watches.Version, newest)
+	c.Recounts = NewRecounts(ctx, &c.Parts, newest.Limited)
+	c.escrows = NewEscrows(ctx, &c.Parts, newest.Limited)
+	c.recovery = NewRecovery(&c.Parts, newest.Limited, newest.Version)
+	return c
+}
 
 // Name returns the controller's name.
 func (*Controller) Name() string { return "usage" }
@@ -141,7 +158,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := c.follow(defined); err != nil {
 		return reconcile.Result{}, err
 	}
-	switch wait, err := c.Recovery.Ensure(ctx, quota, c.counted(quota.Name)); {
+	switch wait, err := c.recovery.Ensure(ctx, quota, c.counted(quota.Name)); {
 	case err != nil:
 		return reconcile.Result{}, err
 	case wait > 0:
@@ -151,8 +168,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	c.Joins.Follow(quota.Name)
 	again, known := c.Recounts.Follow(quota), c.sight(quota.Name) //nolint:contextcheck // the same
 	gone, left := expired(known, known.State.Escrows, c.Life)
-	again = earlier(again, earlier(left, c.Escrows.Follow(quota, gone))) //nolint:contextcheck // the same
-	again = earlier(again, c.Recovery.Again(quota.Name))
+	again = earlier(again, earlier(left, c.escrows.Follow(quota, gone))) //nolint:contextcheck // the same
+	again = earlier(again, c.recovery.Again(quota.Name))
 	next, err := c.expire(ctx, quota.Name, known)
 	doubts, failed := c.doubt(ctx, quota.Name, known)
 	if err := errors.Join(err, failed); err != nil {
@@ -173,7 +190,7 @@ func (c *Controller) remember(ctx context.Context, quota *quotav1.ClusterResourc
 	if defined := c.Count.Read(quota.Name, func(counting.View) {}); defined {
 		return nil
 	}
-	sources, err := c.Recovery.Sources(ctx, quota)
+	sources, err := c.recovery.Sources(ctx, quota)
 	for resource := range sources {
 		c.Watches.Counted(resource)
 	}
@@ -214,7 +231,7 @@ func (c *Controller) forget(ctx context.Context, quota string) error {
 	c.Group.Forget(quota)
 	c.Outcomes.Gone(quota)
 	c.seen.forget(quota)
-	c.Recovery.Forget(quota)
+	c.recovery.Forget(quota)
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	ledger := &quotav1.QuotaLedger{}
@@ -225,7 +242,7 @@ func (c *Controller) forget(ctx context.Context, quota string) error {
 	if err != nil {
 		return fmt.Errorf("reading the ledger of quota %s: %w", quota, err)
 	}
-	if generation, err := c.Objects.Generation(ctx, quota); err != nil || generation != 0 {
+	if generation, err := c.objects.Generation(ctx, quota); err != nil || generation != 0 {
 		return err
 	}
 	err = c.Client.Delete(ctx, ledger, client.Preconditions{UID: &ledger.UID, ResourceVersion: &ledger.ResourceVersion})

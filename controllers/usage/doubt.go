@@ -37,7 +37,7 @@ func (c *Controller) doubt(ctx context.Context, quota string, known sighted) (ti
 		return next, nil
 	}
 	missing, failed := lookEach(old, func(reservation ledger.Reservation) (bool, error) {
-		return c.Objects.There(ctx, reservation)
+		return c.objects.There(ctx, reservation)
 	})
 	if len(missing) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)

@@ -8,12 +8,9 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/counting"
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
@@ -29,14 +26,13 @@ const (
 // nothing of that can be stored any more, and then until a count includes all that is stored.
 type Escrows struct {
 	*background
-	group  *driver.Group
-	count  *counting.Count
+	*Parts
 	newest NewestLimited
 }
 
 // NewEscrows makes Escrows that work until ctx ends.
-func NewEscrows(ctx context.Context, clock clock.Clock, group *driver.Group, count *counting.Count, newest NewestLimited) *Escrows {
-	return &Escrows{background: newBackground(ctx, clock), group: group, count: count, newest: newest}
+func NewEscrows(ctx context.Context, parts *Parts, newest NewestLimited) *Escrows {
+	return &Escrows{background: newBackground(ctx, parts.Clock), Parts: parts, newest: newest}
 }
 
 // Follow ends, in the background, the escrows of a quota that have expired. It returns after which time to
@@ -53,9 +49,9 @@ func (e *Escrows) end(quota *quotav1.ClusterResourceQuota, expired []ledger.Escr
 	ctx, cancel := context.WithTimeout(e.ctx, escrowTimeout)
 	defer cancel()
 	newest, err := e.newest(ctx, quota)
-	count := NewCounter(e.count).Observe(quota.Name, e.group.Current(quota.Name))
+	count := NewCounter(e.Count).Observe(quota.Name, e.Group.Current(quota.Name))
 	if err == nil && count != nil {
-		err = e.group.Edit(ctx, quota.Name, func(draft *ledger.Draft) {
+		err = e.Group.Edit(ctx, quota.Name, func(draft *ledger.Draft) {
 			for _, escrow := range expired {
 				draft.SettleEscrow(escrow, *count, newest)
 			}

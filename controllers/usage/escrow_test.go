@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/clock"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
@@ -58,7 +57,7 @@ func TestTheEscrowOfAReplicaThatIsGone(t *testing.T) {
 					hold(again)
 				}
 				looks := 0
-				escrows := NewEscrows(t.Context(), clock.RealClock{}, b.Group, b.watching.count,
+				escrows := NewEscrows(t.Context(), &b.Parts,
 					func(context.Context, *quotav1.ClusterResourceQuota, ...schema.GroupResource) (ledger.Newest, error) {
 						looks++
 						if test.unlisted.Resource != "" {

@@ -113,7 +113,7 @@ func (c *Controller) awaited(
 	if !awaits {
 		return false, nil // the objects there are never going to be counted
 	}
-	return c.Objects.There(ctx, reservation)
+	return c.objects.There(ctx, reservation)
 }
 
 // isVain reports whether the fence is for a spec that can't be stored any more: the API
@@ -127,7 +127,7 @@ func (c *Controller) isVain(ctx context.Context, quota string, known sighted) (v
 	if left := known.ages.Left(known.now, fence.Life(known.Version.UID), c.Life); left > 0 {
 		return false, 0, left, nil
 	}
-	stored, err = c.Objects.Generation(ctx, quota)
+	stored, err = c.objects.Generation(ctx, quota)
 	if err != nil {
 		return false, 0, expireAgain, fmt.Errorf("looking whether a limit was lowered: %w", err)
 	}

@@ -32,8 +32,8 @@ import (
 )
 
 func TestAnExpiredReservationStaysWhileItsObjectHasYetToBeCounted(t *testing.T) {
-	deselect := func(b *expiryBench) { b.watching.count.SetNamespace("a", nil, nil, 20, clock.RealClock{}.Now()) }
-	remove := func(b *expiryBench) { b.watching.count.DeleteNamespace("a", 20) }
+	deselect := func(b *expiryBench) { b.watching.Count.SetNamespace("a", nil, nil, 20, clock.RealClock{}.Now()) }
+	remove := func(b *expiryBench) { b.watching.Count.DeleteNamespace("a", 20) }
 	limitOthers := func(b *expiryBench) { _ = b.defines(limiting(corev1.ResourcePods)) }
 	for name, test := range map[string]struct {
 		object, from string

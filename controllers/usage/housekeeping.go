@@ -7,12 +7,8 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/sharedquota/shared-quota-operator/internal/counting"
-	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 const (
@@ -22,12 +18,10 @@ const (
 
 // Housekeeping does the work that no event asks for: it takes account of the
 // time, and audits the counts. A deleted object is remembered for as long as a
-// reservation for it may turn up.
-func Housekeeping(
-	clock clock.WithTicker, count *counting.Count, told outcomes.Observer, remember time.Duration,
-) manager.RunnableFunc {
+// reservation for it may turn up: twice its life.
+func Housekeeping(parts *Parts) manager.RunnableFunc {
 	return func(ctx context.Context) error {
-		advance, audit := clock.NewTicker(advanceEvery), clock.NewTicker(auditEvery)
+		advance, audit := parts.Clock.NewTicker(advanceEvery), parts.Clock.NewTicker(auditEvery)
 		defer advance.Stop()
 		defer audit.Stop()
 		for {
@@ -35,11 +29,11 @@ func Housekeeping(
 			case <-ctx.Done():
 				return nil
 			case <-advance.C():
-				count.Advance(clock.Now(), remember)
+				parts.Count.Advance(parts.Clock.Now(), 2*parts.Life)
 			case <-audit.C():
-				for _, quota := range count.Quotas() {
-					for resource, by := range count.Audit(quota, clock.Now()) {
-						told.Drifted(quota, string(resource))
+				for _, quota := range parts.Count.Quotas() {
+					for resource, by := range parts.Count.Audit(quota, parts.Clock.Now()) {
+						parts.Outcomes.Drifted(quota, string(resource))
 						log.FromContext(ctx).Error(nil, "Repaired a count that had drifted",
 							"quota", quota, "resource", resource, "by", by.String())
 					}

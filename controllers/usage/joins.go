@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/sharedquota/shared-quota-operator/internal/counting"
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
 )
 
 const (
@@ -38,19 +36,16 @@ type Versions func(schema.GroupResource) string
 // counting.SettlementOf.
 type Joins struct {
 	*background
-	count    *counting.Count
-	group    *driver.Group
+	*Parts
 	versions Versions
 	newest   *Newest
 	atOnce   chan struct{}
 }
 
 // NewJoins makes Joins that work until ctx ends.
-func NewJoins(
-	ctx context.Context, clock clock.Clock, count *counting.Count, group *driver.Group, versions Versions, newest *Newest,
-) *Joins {
+func NewJoins(ctx context.Context, parts *Parts, versions Versions, newest *Newest) *Joins {
 	return &Joins{
-		background: newBackground(ctx, clock), count: count, group: group, versions: versions, newest: newest,
+		background: newBackground(ctx, parts.Clock), Parts: parts, versions: versions, newest: newest,
 		atOnce: make(chan struct{}, looksAtOnce),
 	}
 }
@@ -68,8 +63,8 @@ func (j *Joins) Follow(quota string) {
 // unseen returns the joins that have not been looked at, and the resources that
 // the quota is counted from.
 func (j *Joins) unseen(quota string) (joined []counting.Joined, resources []schema.GroupResource) {
-	known := j.group.Current(quota)
-	j.count.Read(quota, func(view counting.View) {
+	known := j.Group.Current(quota)
+	j.Count.Read(quota, func(view counting.View) {
 		joined = slices.DeleteFunc(counting.Unproved(view, known), func(one counting.Joined) bool { return one.Seen })
 		if len(joined) == 0 {
 			return
@@ -113,7 +108,7 @@ func (j *Joins) prove(ctx context.Context, quota string, joined []counting.Joine
 		}
 	}
 	for i, one := range joined {
-		j.count.Prove(quota, one, brought[i])
+		j.Count.Prove(quota, one, brought[i])
 	}
 	return nil
 }

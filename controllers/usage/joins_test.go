@@ -36,7 +36,7 @@ func (b *expiryBench) follows() {
 func (b *expiryBench) wantSettled(version uint64) {
 	b.t.Helper()
 	synctest.Wait()
-	current := NewCounter(b.watching.count).Observe("red", b.Group.Current("red"))
+	current := NewCounter(b.watching.Count).Observe("red", b.Group.Current("red"))
 	if current == nil || current.Touched[ledger.Namespaces] < version {
 		b.t.Errorf("want namespaces counted up to %d, got %+v", version, current)
 	}
@@ -46,7 +46,7 @@ func (b *expiryBench) wantSettled(version uint64) {
 func (b *expiryBench) wantNotSettled(version uint64) {
 	b.t.Helper()
 	synctest.Wait()
-	current := NewCounter(b.watching.count).Observe("red", b.Group.Current("red"))
+	current := NewCounter(b.watching.Count).Observe("red", b.Group.Current("red"))
 	if current != nil && current.Touched[ledger.Namespaces] >= version {
 		b.t.Errorf("want version %d not counted, got %v", version, current.Touched)
 	}
@@ -55,7 +55,7 @@ func (b *expiryBench) wantNotSettled(version uint64) {
 // join has namespaces come under quota red.
 func (b *expiryBench) join(number int) {
 	for i := range number {
-		b.watching.count.SetNamespace(fmt.Sprint("n", i), map[string]string{"team": "red"}, nil, uint64(100+i), clock.RealClock{}.Now())
+		b.watching.Count.SetNamespace(fmt.Sprint("n", i), map[string]string{"team": "red"}, nil, uint64(100+i), clock.RealClock{}.Now())
 	}
 }
 
@@ -111,10 +111,10 @@ func TestANamespaceIsCountedAsItIsIfWhatItBroughtCannotBeListed(t *testing.T) {
 			b.follows()
 			b.wantNotSettled(100)
 			clock.RealClock{}.Sleep(time.Second)
-			b.watching.count.Advance(clock.RealClock{}.Now(), time.Hour)
+			b.watching.Count.Advance(clock.RealClock{}.Now(), time.Hour)
 		}
 		clock.RealClock{}.Sleep(time.Second)
-		b.watching.count.Advance(clock.RealClock{}.Now(), time.Hour)
+		b.watching.Count.Advance(clock.RealClock{}.Now(), time.Hour)
 		b.wantSettled(100)
 	})
 }
@@ -147,7 +147,7 @@ func TestANamespaceBringsNothingThatIsNotServed(t *testing.T) {
 		b.join(1)
 		b.follows()
 		b.wantNotSettled(100)
-		b.watching.count.DropSource(gadgets)
+		b.watching.Count.DropSource(gadgets)
 		b.wantSettled(100)
 	})
 }
@@ -158,7 +158,7 @@ func (b *expiryBench) counts() {
 	synctest.Wait()
 	err := b.rewrites(func(state *ledger.State) {
 		draft := ledger.Edit(*state)
-		b.watching.count.Read("red", func(view counting.View) { draft.Settle(counting.ObservationOf(view)) })
+		b.watching.Count.Read("red", func(view counting.View) { draft.Settle(counting.ObservationOf(view)) })
 		*state = draft.State()
 	})
 	if err != nil {

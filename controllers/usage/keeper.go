@@ -61,7 +61,7 @@ func (w *Watches) lookUp(resource schema.GroupResource) {
 	if k == nil {
 		return // no quota limits it any more
 	}
-	version, problem := resolve(k.ctx, w.discovery, resource, w.Version(resource))
+	version, problem := resolve(k.ctx, w.Discovery, resource, w.Version(resource))
 	w.tell(k.take(version, problem))
 }
 
@@ -73,11 +73,11 @@ func (w *Watches) begin(resource schema.GroupResource) *keeper {
 	if k == nil {
 		return nil
 	}
-	if w.clock.Since(k.last) >= 2*lookUpLatest {
+	if w.Clock.Since(k.last) >= 2*lookUpLatest {
 		k.attempts = 0 // all was well in between
 	}
 	k.attempts++
-	k.last = w.clock.Now()
+	k.last = w.Clock.Now()
 	return k
 }
 
@@ -126,10 +126,10 @@ func (k *keeper) lockedWatchIn(version string) []string {
 	ctx, cancel := context.WithCancel(k.ctx)
 	begun := &watching{
 		version: version, cancel: cancel,
-		store: &objectStore{clock: w.clock, source: w.count.Source(k.resource)},
+		store: &objectStore{clock: w.Clock, source: w.Count.Source(k.resource)},
 	}
 	k.watching = begun
-	reflector := objectReflector(w.events, k.resource.WithVersion(version), begun.store,
+	reflector := objectReflector(w.Events, k.resource.WithVersion(version), begun.store,
 		func(err error) { w.tell(k.report(begun, err)) })
 	w.running.Go(func() { reflector.RunWithContext(ctx) })
 	if k.problem == nil || k.problem.Reason == quotav1.ReasonNotWatchable {
@@ -151,7 +151,7 @@ func (k *keeper) lockedFail(problem *Problem) []string {
 	k.problem = problem
 	if !uncertain {
 		// No object of it can be read or written: nothing of it is used.
-		k.watches.count.DropSource(k.resource)
+		k.watches.Count.DropSource(k.resource)
 	}
 	if same {
 		return nil
@@ -194,7 +194,7 @@ func (k *keeper) lockedStop() {
 
 // lockedLookUp has the version looked up, as soon as it may be.
 func (k *keeper) lockedLookUp() {
-	k.watches.due.AddAfter(k.resource, pause(k.attempts)-k.watches.clock.Since(k.last))
+	k.watches.due.AddAfter(k.resource, pause(k.attempts)-k.watches.Clock.Since(k.last))
 }
 
 // pause is the least time between an attempt, after so many, and the next.

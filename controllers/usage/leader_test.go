@@ -58,7 +58,7 @@ func newExpiryBench(t *testing.T) *expiryBench {
 		t: t, watching: newWatchesBench(t, world), before: map[string]func() error{},
 		found: map[string]metav1.ObjectMeta{"namespaces/a": {Labels: map[string]string{"team": "red"}}},
 	}
-	b.watching.count.Forget("red") // as the other bench defines it
+	b.watching.Count.Forget("red") // as the other bench defines it
 	red, numbers := limiting(countGadgets), newRecoveryBench(t)
 	server := numbers.numbering(fake.NewClientBuilder().WithScheme(numbers.Client.Scheme()).WithObjects(red).
 		WithInterceptorFuncs(interceptor.Funcs{Delete: b.remove}).Build())
@@ -66,13 +66,13 @@ func newExpiryBench(t *testing.T) *expiryBench {
 	evaluators, figures := evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), metrics.New(prometheus.NewRegistry())
 	options := driver.Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: time.Second}
 	group := driver.New(t.Context(), clock.RealClock{}, b.store, figures, options)
-	joins := NewJoins(t.Context(), clock.RealClock{}, b.watching.count, group, b.watching.Version, newNewest(t, world))
-	b.Controller = NewController(Parts{
+	b.Controller = NewController(t.Context(), Parts{
 		Clock: clock.RealClock{}, Client: server, Evaluators: evaluators, Define: definition.Salvage,
-		Count: b.watching.count, Group: group, Joins: joins, Watches: b.watching.Watches,
-		Objects: NewLookup(liveLooks{bench: b}, b.watching.discovery), Outcomes: told{figures}, Life: time.Minute, MaxDoubtful: 5,
-		Recovery: &Recovery{},
+		Events: EventSource{Metadata: liveLooks{bench: b}}, Discovery: b.watching.Discovery,
+		Count: b.watching.Count, Group: group, Outcomes: told{figures}, Life: time.Minute, MaxDoubtful: 5,
 	})
+	b.Watches = b.watching.Watches
+	b.Joins = NewJoins(t.Context(), &b.Parts, b.watching.Version, newNewest(t, world))
 	if err := b.defines(red); err != nil {
 		t.Fatal(err)
 	}

@@ -20,28 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 )
 
 // LedgerController follows the ledgers.
-type LedgerController struct {
-	client client.Reader
-	group  *driver.Group
-	decode Decode
-	// deleted is told of a quota that is no more.
-	deleted func(quota string)
-	// changed is called for every ledger that was written, by any client.
-	changed func(quotas []string)
-}
+type LedgerController struct{ *Parts }
 
-// NewLedgerController makes the controller. The function changed is called for every ledger that was written, by any
-// client, and deleted for a quota that is no more.
-func NewLedgerController(
-	client client.Reader, group *driver.Group, decode Decode, deleted func(quota string), changed func(quotas []string),
-) *LedgerController {
-	return &LedgerController{client: client, group: group, decode: decode, deleted: deleted, changed: changed}
-}
+// NewLedgerController makes the controller. It calls Parts.OnChange for every ledger that was written, by any client.
+func NewLedgerController(parts *Parts) *LedgerController { return &LedgerController{parts} }
 
 // Name returns the controller's name.
 func (*LedgerController) Name() string { return "ledgers" }
@@ -75,8 +61,8 @@ func (c *LedgerController) followed() handler.EventHandler {
 		DeleteFunc: ask.Delete,
 		UpdateFunc: func(ctx context.Context, event event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			object, same := event.ObjectNew, event.ObjectNew.GetUID() == event.ObjectOld.GetUID()
-			if same && c.group.Knows(object.GetName(), ledger.ParseVersion(object.GetResourceVersion())) {
-				c.changed([]string{object.GetName()})
+			if same && c.Group.Knows(object.GetName(), ledger.ParseVersion(object.GetResourceVersion())) {
+				c.OnChange([]string{object.GetName()})
 				return
 			}
 			ask.Update(ctx, event, queue)
@@ -88,34 +74,34 @@ func (c *LedgerController) followed() handler.EventHandler {
 func (c *LedgerController) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	// The leader checks whether the ledger still agrees with the count, or is
 	// still there.
-	defer c.changed([]string{request.Name})
+	defer c.OnChange([]string{request.Name})
 	object := &quotav1.QuotaLedger{}
-	err := c.client.Get(ctx, request.NamespacedName, object)
+	err := c.Client.Get(ctx, request.NamespacedName, object)
 	if apierrors.IsNotFound(err) {
-		c.group.Gone(request.Name)
+		c.Group.Gone(request.Name)
 		return reconcile.Result{}, c.forget(ctx, request.Name)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ledger %s: %w", request.Name, err)
 	}
-	if c.group.Knows(request.Name, ledger.ParseVersion(object.ResourceVersion)) {
+	if c.Group.Knows(request.Name, ledger.ParseVersion(object.ResourceVersion)) {
 		return reconcile.Result{}, nil // since it was asked for
 	}
-	snapshot, err := c.decode(object)
+	snapshot, err := c.Decode(object)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
-	c.group.Saw(request.Name, snapshot)
+	c.Group.Saw(request.Name, snapshot)
 	return reconcile.Result{}, nil
 }
 
 // forget drops this replica's memory of a ledger that went with its quota. The
 // replica may not be the leader.
 func (c *LedgerController) forget(ctx context.Context, quota string) error {
-	err := c.client.Get(ctx, client.ObjectKey{Name: quota}, &quotav1.ClusterResourceQuota{})
+	err := c.Client.Get(ctx, client.ObjectKey{Name: quota}, &quotav1.ClusterResourceQuota{})
 	if apierrors.IsNotFound(err) {
-		c.group.Forget(quota)
-		c.deleted(quota)
+		c.Group.Forget(quota)
+		c.Outcomes.Gone(quota)
 		return nil
 	}
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
+	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
 )
 
 // The machine of the quota knows version 7 of its ledger.
@@ -43,7 +44,7 @@ func TestAnOwnWriteOfALedgerCausesNoReconcile(t *testing.T) {
 			group := driver.New(t.Context(), clocktesting.NewFakeClock(time.Unix(0, 0)), nil, nil, driver.Options{})
 			group.Saw("red", machine.Snapshot{Version: machine.Version{UID: "l", ResourceVersion: 7}})
 			told := 0
-			controller := NewLedgerController(nil, group, nil, func(string) {}, func([]string) { told++ })
+			controller := NewLedgerController(&Parts{Group: group, OnChange: func([]string) { told++ }})
 			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer queue.ShutDown()
 			ledger := &quotav1.QuotaLedger{}
@@ -97,9 +98,10 @@ func TestAQuotaThatIsGoneIsForgotten(t *testing.T) {
 			group := driver.New(t.Context(), clocktesting.NewFakeClock(time.Unix(0, 0)), nil, nil, driver.Options{})
 			group.Saw("red", snapshot(7, old))
 			var told []string
-			controller := NewLedgerController(server.Build(), group,
-				func(*quotav1.QuotaLedger) (machine.Snapshot, error) { return snapshot(9, test.ledger), nil },
-				func(quota string) { told = append(told, quota) }, func([]string) {})
+			controller := NewLedgerController(&Parts{
+				Client: server.Build(), Group: group, Outcomes: gone{told: &told}, OnChange: func([]string) {},
+				Decode: func(*quotav1.QuotaLedger) (machine.Snapshot, error) { return snapshot(9, test.ledger), nil },
+			})
 			request := reconcile.Request{NamespacedName: client.ObjectKey{Name: "red"}}
 			if _, err := controller.Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)
@@ -110,3 +112,11 @@ func TestAQuotaThatIsGoneIsForgotten(t *testing.T) {
 		})
 	}
 }
+
+// gone remembers the quotas that are no more.
+type gone struct {
+	outcomes.Observer
+	told *[]string
+}
+
+func (g gone) Gone(quota string) { *g.told = append(*g.told, quota) }

@@ -12,11 +12,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 )
@@ -43,13 +41,13 @@ const (
 // from being counted.
 type Recounts struct {
 	*background
-	group  *driver.Group
+	*Parts
 	newest NewestLimited
 }
 
 // NewRecounts makes Recounts that work until ctx ends.
-func NewRecounts(ctx context.Context, clock clock.Clock, group *driver.Group, newest NewestLimited) *Recounts {
-	return &Recounts{background: newBackground(ctx, clock), group: group, newest: newest}
+func NewRecounts(ctx context.Context, parts *Parts, newest NewestLimited) *Recounts {
+	return &Recounts{background: newBackground(ctx, parts.Clock), Parts: parts, newest: newest}
 }
 
 // Forget makes a quota's ledger forget its Used.
@@ -57,7 +55,7 @@ func (r *Recounts) Forget(ctx context.Context, quota string, uid types.UID) erro
 	ctx, cancel := context.WithTimeout(ctx, recountTimeout)
 	defer cancel()
 	mark := ledger.Forgotten(1 + rand.Uint64N(1<<62)) //nolint:gosec,forbidigo // it only has to be another one
-	err := r.group.Impose(ctx, quota, uid, func(draft *ledger.Draft) { draft.Forget(mark) })
+	err := r.Group.Impose(ctx, quota, uid, func(draft *ledger.Draft) { draft.Forget(mark) })
 	if err != nil {
 		return fmt.Errorf("forgetting the usage of quota %s: %w", quota, err)
 	}
@@ -67,7 +65,7 @@ func (r *Recounts) Forget(ctx context.Context, quota string, uid types.UID) erro
 // Follow takes the second step, in the background, if the first was taken. It returns
 // after which time to call it again; zero if there is nothing to do.
 func (r *Recounts) Follow(quota *quotav1.ClusterResourceQuota) time.Duration {
-	state := r.group.Current(quota.Name)
+	state := r.Group.Current(quota.Name)
 	switch mark, unlisted := state.Forgotten, state.Unlisted.UnsortedList(); {
 	case mark != 0:
 		r.begin(quota.Name, func() { r.demand(quota, mark) }, nothing)
@@ -101,7 +99,7 @@ func (r *Recounts) edit(quota *quotav1.ClusterResourceQuota, err error, change f
 	if err == nil {
 		ctx, cancel := context.WithTimeout(r.ctx, recountTimeout)
 		defer cancel()
-		err = r.group.Edit(ctx, quota.Name, change)
+		err = r.Group.Edit(ctx, quota.Name, change)
 	}
 	if errors.Is(err, machine.ErrNoLedger) {
 		return // another one is counted when it is made

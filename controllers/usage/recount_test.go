@@ -61,7 +61,7 @@ func newRecountsBench(t *testing.T) *recountsBench {
 	}
 	options := driver.Options{Options: machine.Options{MaxWaiting: 10}, CallTimeout: time.Second, EditTimeout: time.Second}
 	group := driver.New(t.Context(), clock.RealClock{}, b.store, metrics.New(prometheus.NewRegistry()), options)
-	b.Recounts = NewRecounts(t.Context(), clock.RealClock{}, group,
+	b.Recounts = NewRecounts(t.Context(), &Parts{Clock: clock.RealClock{}, Group: group},
 		func(_ context.Context, _ *quotav1.ClusterResourceQuota, only ...schema.GroupResource) (ledger.Newest, error) {
 			b.asked = append(b.asked, only)
 			if b.broken {

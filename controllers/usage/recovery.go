@@ -13,12 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/driver"
 	"github.com/sharedquota/shared-quota-operator/internal/ledger"
 	"github.com/sharedquota/shared-quota-operator/internal/machine"
 	"github.com/sharedquota/shared-quota-operator/internal/outcomes"
@@ -54,7 +52,9 @@ type Decode func(*quotav1.QuotaLedger) (machine.Snapshot, error)
 // step 3 fails. Nothing is granted from a ledger that is no longer stored, except by a replica that holds escrow and
 // hasn't noticed: the seal covers that. A ledger that is sealed and named only has to be opened.
 type Recovery struct {
-	RecoveryParts
+	*Parts
+	newest NewestLimited
+	now    func(ctx context.Context, resource schema.GroupResource) (uint64, error)
 
 	seen sightings
 
@@ -64,25 +64,11 @@ type Recovery struct {
 	behind map[string]time.Time
 }
 
-// RecoveryParts are the dependencies of a Recovery.
-type RecoveryParts struct {
-	Clock clock.PassiveClock
-	// Client may read from a cache; Live must not.
-	Client client.Client
-	Live   client.Reader
-	Group  *driver.Group
-	Decode Decode
-	Newest NewestLimited
-	// Now returns the resourceVersion of a live list of a resource.
-	Now      func(ctx context.Context, resource schema.GroupResource) (uint64, error)
-	Outcomes outcomes.Observer
-	// Life of a reservation.
-	Life time.Duration
-}
-
-// NewRecovery makes a Recovery.
-func NewRecovery(parts RecoveryParts) *Recovery {
-	return &Recovery{RecoveryParts: parts, behind: map[string]time.Time{}}
+// NewRecovery makes a Recovery. The function now returns the resourceVersion of a live list of a resource.
+func NewRecovery(
+	parts *Parts, newest NewestLimited, now func(ctx context.Context, resource schema.GroupResource) (uint64, error),
+) *Recovery {
+	return &Recovery{Parts: parts, newest: newest, now: now, behind: map[string]time.Time{}}
 }
 
 // found has the stored objects of a quota.
@@ -198,7 +184,7 @@ func (r *Recovery) isFuture(ctx context.Context, state ledger.State, behind []sc
 		if resource == ledger.Namespaces {
 			version = max(state.Members(), state.Asked)
 		}
-		now, err := r.Now(ctx, resource)
+		now, err := r.now(ctx, resource)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Can't tell whether a ledger is of another history", "resource", resource.String())
 		}
@@ -326,7 +312,7 @@ func (r *Recovery) unseal(ctx context.Context, stored found) (time.Duration, err
 func (r *Recovery) fill(ctx context.Context, stored found) (machine.Snapshot, error) {
 	quota, state := stored.quota, stored.snapshot.State
 	if quota.Status.Ledger != "" {
-		newest, err := r.Newest(ctx, quota)
+		newest, err := r.newest(ctx, quota)
 		if err != nil {
 			return machine.Snapshot{}, err
 		}

@@ -80,11 +80,10 @@ func (b *recoveryBench) restart(server client.Client) {
 	newest := func(context.Context, *quotav1.ClusterResourceQuota, ...schema.GroupResource) (ledger.Newest, error) {
 		return ledger.Newest{Versions: map[schema.GroupResource]uint64{{Resource: "pods"}: 77}}, nil
 	}
-	b.Recovery = NewRecovery(RecoveryParts{
-		Clock: b.clock, Client: server, Live: server, Group: group, Decode: ledgerstore.Snapshot, Newest: newest,
-		Now:      func(context.Context, schema.GroupResource) (uint64, error) { return b.now, nil },
-		Outcomes: told{b.metrics}, Life: life,
-	})
+	parts := &Parts{
+		Clock: b.clock, Client: server, Live: server, Group: group, Decode: ledgerstore.Snapshot, Outcomes: told{b.metrics}, Life: life,
+	}
+	b.Recovery = NewRecovery(parts, newest, func(context.Context, schema.GroupResource) (uint64, error) { return b.now, nil })
 }
 
 // numbering is a client of a server that gives objects UIDs and counts their changes.

@@ -13,10 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 
 	quotav1 "github.com/sharedquota/shared-quota-operator/api/v1"
-	"github.com/sharedquota/shared-quota-operator/internal/counting"
 )
 
 var errNotRunning = errors.New("watches don't run")
@@ -36,11 +34,7 @@ type Problem struct {
 // Each resource has a keeper, which finds the version to watch it in. Nothing here
 // waits for the network with the lock held.
 type Watches struct {
-	clock     clock.WithTicker
-	discovery *SteadyDiscovery
-	events    EventSource
-	count     *counting.Count
-	changed   func(quotas []string)
+	*Parts
 
 	// mu guards the fields below, and everything in keepers.
 	mu sync.Mutex
@@ -56,25 +50,17 @@ type Watches struct {
 	keepers map[schema.GroupResource]*keeper
 }
 
-// NewWatches makes a Runnable for the manager. The function changed is told of
-// the quotas whose resources have become available or unavailable; it must not
-// block.
-func NewWatches(
-	clock clock.WithTicker, discovery *SteadyDiscovery, events EventSource,
-	count *counting.Count, changed func(quotas []string),
-) *Watches {
-	return &Watches{
-		clock: clock, discovery: discovery, events: events, count: count, changed: changed,
-		wanted:  map[string][]schema.GroupResource{},
-		keepers: map[schema.GroupResource]*keeper{},
-	}
+// NewWatches makes a Runnable for the manager. It calls Parts.OnChange with the quotas whose resources have become
+// available or unavailable.
+func NewWatches(parts *Parts) *Watches {
+	return &Watches{Parts: parts, wanted: map[string][]schema.GroupResource{}, keepers: map[schema.GroupResource]*keeper{}}
 }
 
 // Start watches namespaces, and the wanted resources, until ctx ends. Only the
 // leader calls it.
 func (w *Watches) Start(ctx context.Context) error {
-	namespaces := namespaceReflector(w.events, namespaceStore(w.clock, w.count))
-	due := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[schema.GroupResource]{Clock: w.clock})
+	namespaces := namespaceReflector(w.Events, namespaceStore(w.Clock, w.Count))
+	due := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[schema.GroupResource]{Clock: w.Clock})
 	w.mu.Lock()
 	w.ctx, w.due = ctx, due
 	w.running.Go(func() { namespaces.RunWithContext(ctx) })
@@ -102,7 +88,7 @@ func (w *Watches) Start(ctx context.Context) error {
 // It doesn't wait for the API server. A resource that is new begins to be looked
 // up in the background, and counts as served, and as not counted yet, until that
 // has come to an end. If it can't be watched, that is a Problem and not an error,
-// and the function changed is called with the quota.
+// and the function OnChange is called with the quota.
 func (w *Watches) Want(quota string, resources []schema.GroupResource) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +117,7 @@ func (w *Watches) Forget(quota string) {
 func (w *Watches) Counted(resource schema.GroupResource) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.discovery.Counted(resource)
+	w.Discovery.Counted(resource)
 	if keeper, kept := w.keepers[resource]; kept && keeper.problem != nil && keeper.problem.Reason == quotav1.ReasonNotServed {
 		keeper.problem = nil // it was said before that was known
 		keeper.lockedLookUp()
@@ -142,7 +128,7 @@ func (w *Watches) Counted(resource schema.GroupResource) {
 // The resource that it defines is looked up again, if a quota limits it.
 func (w *Watches) Redefined(resource schema.GroupResource, going bool) {
 	if going {
-		w.discovery.Gone(resource)
+		w.Discovery.Gone(resource)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,7 +203,7 @@ func (w *Watches) lockedRelease() {
 		}
 		keeper.end()
 		keeper.lockedStop()
-		w.count.DropSource(resource)
+		w.Count.DropSource(resource)
 		return true
 	})
 }
@@ -225,7 +211,7 @@ func (w *Watches) lockedRelease() {
 // tell reports quotas whose resources have become available or unavailable.
 func (w *Watches) tell(quotas []string) {
 	if len(quotas) > 0 {
-		w.changed(quotas)
+		w.OnChange(quotas)
 	}
 }
 

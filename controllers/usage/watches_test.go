@@ -36,10 +36,9 @@ type watchesBench struct {
 	*Watches
 	t       *testing.T
 	cluster *cluster
-	count   *counting.Count
 
 	mu sync.Mutex
-	// told are the quotas that changed was called with.
+	// told are the quotas that OnChange was called with.
 	told []string
 }
 
@@ -47,13 +46,16 @@ func newWatchesBench(t *testing.T, cluster *cluster) *watchesBench {
 	t.Helper()
 	klog.SetLogger(logr.Discard())
 	b := &watchesBench{t: t, cluster: cluster}
-	b.count = counting.New(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), func([]string) {}, func([]string) {})
-	b.Watches = NewWatches(clock.RealClock{}, NewSteadyDiscovery(clock.RealClock{}, cluster), cluster.events(), b.count, func(quotas []string) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.told = append(b.told, quotas...)
+	b.Watches = NewWatches(&Parts{
+		Clock: clock.RealClock{}, Discovery: NewSteadyDiscovery(clock.RealClock{}, cluster), Events: cluster.events(),
+		Count: counting.New(evaluation.New(clock.RealClock{}, evaluation.ClaimSources{}), func([]string) {}, func([]string) {}),
+		OnChange: func(quotas []string) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.told = append(b.told, quotas...)
+		},
 	})
-	b.count.Define(redTarget(t, countGadgets, gadgets), time.Time{})
+	b.Count.Define(redTarget(t, countGadgets, gadgets), time.Time{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- b.Start(ctx) }()
@@ -93,7 +95,7 @@ func (b *watchesBench) want(quota string, resources ...schema.GroupResource) {
 // and the problem.
 func (b *watchesBench) is() string {
 	var text string
-	b.count.Read("red", func(view counting.View) {
+	b.Count.Read("red", func(view counting.View) {
 		used := view.Total()[countGadgets]
 		text = "counted " + used.String()
 		if !view.Complete(countGadgets) {
@@ -162,7 +164,9 @@ func TestAResourceIsWatchedFromTheFirstQuotaToTheLast(t *testing.T) {
 func TestNothingIsWantedUnlessWatchesRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		world := newCluster("v1")
-		w := NewWatches(clock.RealClock{}, NewSteadyDiscovery(clock.RealClock{}, world), world.events(), nil, nil)
+		w := NewWatches(&Parts{
+			Clock: clock.RealClock{}, Discovery: NewSteadyDiscovery(clock.RealClock{}, world), Events: world.events(),
+		})
 		if err := w.Want("red", nil); !errors.Is(err, errNotRunning) {
 			t.Errorf("before the start: got %v", err)
 		}
@@ -365,7 +369,7 @@ func TestDiscoveryThatIsBehindIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchesBench(t, newCluster("v1alpha1"))
 		behind := &lagging{cluster: b.cluster}
-		b.discovery = NewSteadyDiscovery(clock.RealClock{}, behind)
+		b.Discovery = NewSteadyDiscovery(clock.RealClock{}, behind)
 		b.want("red", gadgets)
 		b.expect("counted 0")
 		b.pass(time.Hour)

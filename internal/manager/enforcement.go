@@ -101,7 +101,7 @@ func (o *operator) countObjects(ctx context.Context) error {
 func (o *operator) counted(quotas []string) {
 	o.group.Counted(quotas, false)
 	for _, quota := range quotas {
-		o.joins.Follow(quota)
+		o.counting.Joins.Follow(quota)
 	}
 	o.show(quotas)
 }
@@ -162,29 +162,17 @@ func (o *operator) usage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	life := o.flags.reservations.life
-	source := usage.EventSource{Objects: o.clients.typed, Metadata: o.clients.metadata}
-	o.watches = usage.NewWatches(o.clock, served, source, o.count, o.changed)
-	o.classes.OnChange(func() { o.watches.Remeasure(usage.DeviceClaims) })
-	looks := usage.NewLookup(o.clients.metadata, served)
-	newest := usage.NewNewest(o.evaluators, served, looks)
-	o.joins = usage.NewJoins(ctx, o.clock, o.count, o.group, o.watches.Version, newest)
-	o.recounts = usage.NewRecounts(ctx, o.clock, o.group, newest.Limited)
-	recovery := usage.NewRecovery(usage.RecoveryParts{
-		Clock: o.clock, Client: o.manager.GetClient(), Live: o.manager.GetAPIReader(), Group: o.group, Decode: ledgerstore.Snapshot,
-		Newest: newest.Limited, Now: newest.Version, Outcomes: o.told, Life: life,
+	o.counting = usage.NewController(ctx, usage.Parts{
+		Clock: o.clock, Client: o.manager.GetClient(), Live: o.manager.GetAPIReader(),
+		Events: usage.EventSource{Objects: o.clients.typed, Metadata: o.clients.metadata}, Discovery: served,
+		Evaluators: o.evaluators, Define: o.index.Define, Count: o.count, Group: o.group, Decode: ledgerstore.Snapshot,
+		Outcomes: o.told, OnChange: o.changed, Changed: o.ledgers.source(),
+		Life: o.flags.reservations.life, MaxDoubtful: o.flags.reservations.maxDoubtful,
 	})
+	o.classes.OnChange(func() { o.counting.Watches.Remeasure(usage.DeviceClaims) })
 	return errors.Join(
-		add(o.manager, o.watches, usage.Housekeeping(o.clock, o.count, o.told, 2*life)),
-		register(o.manager,
-			usage.NewController(usage.Parts{
-				Clock: o.clock, Client: o.manager.GetClient(), Evaluators: o.evaluators, Define: o.index.Define,
-				Count: o.count, Group: o.group, Recovery: recovery, Recounts: o.recounts,
-				Escrows: usage.NewEscrows(ctx, o.clock, o.group, o.count, newest.Limited),
-				Joins:   o.joins, Watches: o.watches, Objects: looks, Outcomes: o.told, Changed: o.ledgers.source(),
-				Life: life, MaxDoubtful: o.flags.reservations.maxDoubtful,
-			}),
-			usage.NewLedgerController(o.manager.GetClient(), o.group, ledgerstore.Snapshot, o.told.Gone, o.changed)))
+		add(o.manager, o.counting.Watches, usage.Housekeeping(&o.counting.Parts)),
+		register(o.manager, o.counting, usage.NewLedgerController(&o.counting.Parts)))
 }
 
 // settings returns the settings of the webhook configuration, with the authorities that the API server must trust now.
@@ -208,7 +196,7 @@ func (o *operator) webhookConfiguration(context.Context) error {
 		Settings: o.settings,
 		Owners:   configurationcontroller.Owners(o.manager.GetAPIReader(), o.flags.namespace),
 		Leads:    o.lease.leads(o.manager.GetAPIReader()),
-		Define:   o.index.Define, Forget: o.recounts.Forget,
+		Define:   o.index.Define, Forget: o.counting.Recounts.Forget,
 		Changed: o.configuration.source(), Look: func(within time.Duration) {
 			o.configuration.fireWithin([]string{webhookconfig.ConfigurationName}, within)
 		},

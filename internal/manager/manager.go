@@ -75,9 +75,7 @@ type operator struct {
 	group    *driver.Group
 	stop     func()
 	count    *counting.Count
-	watches  *usage.Watches
-	joins    *usage.Joins
-	recounts *usage.Recounts
+	counting *usage.Controller
 	proofs   webhookconfig.Proofs
 	// waits has the workloads that wait for room.
 	waits *waiting.List

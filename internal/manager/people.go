@@ -73,7 +73,7 @@ func (o *operator) status(context.Context) error {
 		Ledgers:    status.Ledgers{Live: o.manager.GetAPIReader(), Intact: ledgerstore.Intact, Size: ledgerstore.Size},
 		Evaluators: o.evaluators, Define: o.index.Define, Count: o.count, Group: o.group,
 		Problems: func(quota string) []status.Problem {
-			all := o.watches.Problems(quota)
+			all := o.counting.Watches.Problems(quota)
 			known := make([]status.Problem, 0, len(all))
 			for _, problem := range all {
 				known = append(known, status.Problem(problem))

@@ -99,7 +99,8 @@ func TestOnlyALedgerThatChangesOrTakesNoCountAsksForAReconcileOfItsQuota(t *test
 			t.Fatal(err)
 		}
 		looked := make(chan struct{})
-		o.joins = usage.NewJoins(t.Context(), clock, o.count, o.group, func(schema.GroupResource) string {
+		o.counting = &usage.Controller{Parts: usage.Parts{Clock: clock, Count: o.count, Group: o.group}}
+		o.counting.Joins = usage.NewJoins(t.Context(), &o.counting.Parts, func(schema.GroupResource) string {
 			close(looked)
 			runtime.Goexit() // it has shown that it would look
 			return ""
