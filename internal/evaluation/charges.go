@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,31 +52,14 @@ func (r *Refusal) Error() string { return r.Message }
 // doesn't charge, and that miss nothing, are left out. The error is a *Refusal if a quota refuses the object as such,
 // or if its consumption takes a quota and none of these covers it. Any other error means that the charge is not known.
 func (e *Evaluators) Charges(a admission.Attributes, quotas []Quota) ([]Charge, error) {
-	evaluator := e.evaluator(a.GetResource().GroupResource())
-	if evaluator == nil || len(quotas) == 0 && len(e.limited) == 0 || !canCharge(a) {
+	if len(quotas) == 0 && len(e.limited) == 0 {
 		return nil, nil
 	}
-	if err := checkObjects(a); err != nil {
+	evaluator, err := e.charging(a)
+	if evaluator == nil || err != nil {
 		return nil, err
 	}
-	if !evaluator.Handles(a) {
-		return nil, nil
-	}
 	return e.chargesByUpstream(countedAttributes(resizeAttributes(a)), evaluator, quotas)
-}
-
-func checkObjects(a admission.Attributes) error {
-	resource := a.GetResource().GroupResource()
-	if err := checkObject(resource, a.GetObject()); err != nil {
-		return err
-	}
-	if a.GetOperation() != admission.Update {
-		return nil
-	}
-	if err := checkObject(resource, a.GetOldObject()); err != nil {
-		return fmt.Errorf("before the update: %w", err)
-	}
-	return nil
 }
 
 // chargesByUpstream lets Kubernetes charge the request to unused quotas, so the
@@ -110,6 +92,29 @@ func (e *Evaluators) chargesByUpstream(a admission.Attributes, evaluator quota.E
 		return nil, &Refusal{Message: reason(a, err), Uncovered: true}
 	}
 	return nil, refusalOrFailure(a, err)
+}
+
+// checkLimitedScopes returns an error where the scopes that are limited by
+// default can't be matched with the object. Upstream passes over that error, and
+// with it over all quotas.
+func (e *Evaluators) checkLimitedScopes(a admission.Attributes, evaluator quota.Evaluator) error {
+	for _, limited := range e.limited {
+		if _, err := evaluator.MatchingScopes(a.GetObject(), limited.MatchScopes); err != nil {
+			return fmt.Errorf("matching what is limited by default with %s: %w", a.GetResource().GroupResource(), err)
+		}
+	}
+	return nil
+}
+
+// isUncovered reports whether a request that failed does so only for want of a
+// quota: without limits by default it wouldn't. Upstream's errors don't tell. One
+// of the two isn't even a refusal by its type.
+func (e *Evaluators) isUncovered(quotas []corev1.ResourceQuota, a admission.Attributes, evaluator quota.Evaluator) bool {
+	if len(e.limited) == 0 {
+		return false
+	}
+	_, err := resourcequota.CheckRequest(quotas, a, evaluator, nil)
+	return err == nil
 }
 
 // unusedQuota returns the quota with nothing used of it. The limit is the
@@ -226,51 +231,4 @@ func (m *measuredEvaluator) Usage(object runtime.Object) (corev1.ResourceList, e
 		return m.usage, nil
 	}
 	return m.Evaluator.Usage(object)
-}
-
-// Kubernetes' evaluator measures a pod by the resources that its node allocated
-// to it, and not by its requests, as long as a condition says that the node found
-// the resize infeasible. It believes a condition of any age. So the next resize,
-// which the node has not seen, would cost nothing until the node takes the
-// condition back.
-//
-// Here the condition is believed only if it is about the pod's present
-// generation. The API server sets a pod's generation at each change of its spec
-// and at least 1 at its creation; an API server that keeps no generations has
-// conditions that can't be dated.
-
-// believable returns the pod without a condition that says of an earlier
-// generation that its resize is infeasible. It is the pod itself if there is none.
-func believable(pod *corev1.Pod) *corev1.Pod {
-	return withoutInfeasible(pod, func(condition corev1.PodCondition) bool {
-		return pod.Generation == 0 || condition.ObservedGeneration != pod.Generation
-	})
-}
-
-func withoutInfeasible(pod *corev1.Pod, which func(corev1.PodCondition) bool) *corev1.Pod {
-	drop := func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodResizePending && condition.Reason == corev1.PodReasonInfeasible && which(condition)
-	}
-	if !slices.ContainsFunc(pod.Status.Conditions, drop) {
-		return pod
-	}
-	without := *pod
-	without.Status.Conditions = slices.DeleteFunc(slices.Clone(pod.Status.Conditions), drop)
-	return &without
-}
-
-// resizeAttributes returns the request with a pod that is charged for all that it
-// asks for, if it asks for something else than before: no node has seen that. It
-// is compared with the pod before the request, as it is counted.
-func resizeAttributes(a admission.Attributes) admission.Attributes {
-	pod, isPod := a.GetObject().(*corev1.Pod)
-	old, wasPod := a.GetOldObject().(*corev1.Pod)
-	if !isPod || !wasPod || pod == nil || old == nil || apiequality.Semantic.DeepEqual(pod.Spec, old.Spec) {
-		return a
-	}
-	asked := withoutInfeasible(pod, func(corev1.PodCondition) bool { return true })
-	if asked == pod {
-		return a
-	}
-	return countedRequest{Attributes: a, object: asked, old: old}
 }

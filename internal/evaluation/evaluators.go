@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	resourcequotaapi "k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota"
@@ -18,7 +17,6 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
-	"k8s.io/kubernetes/pkg/quota/v1/install"
 	"k8s.io/utils/clock"
 )
 
@@ -89,64 +87,10 @@ func newCountWithAlias(resource string, alias corev1.ResourceName) quota.Evaluat
 	return generic.NewObjectCountEvaluator(schema.GroupResource{Resource: resource}, nil, alias)
 }
 
-// podEvaluator measures pods without changing them, and believes no condition
-// that is out of date.
-//
-// Kubernetes 1.37 adds the overhead of a pod to its pod-level resources in
-// place where an amount doesn't fit an int64, and so measures more each time.
-type podEvaluator struct {
-	quota.Evaluator
-	// gullible: conditions are believed however old they are, as Kubernetes does.
-	gullible bool
-}
-
-func newPodEvaluator(clock clock.Clock) quota.Evaluator {
-	return podEvaluator{Evaluator: core.NewPodEvaluator(nil, clock)}
-}
-
-// Usage implements quota.Evaluator.
-func (p podEvaluator) Usage(object runtime.Object) (corev1.ResourceList, error) {
-	pod, isPod := object.(*corev1.Pod)
-	if !isPod || pod == nil {
-		return p.Evaluator.Usage(object)
-	}
-	if !p.gullible {
-		pod = believable(pod)
-	}
-	if pod.Spec.Resources != nil && pod.Spec.Overhead != nil {
-		pod = pod.DeepCopy()
-	}
-	return p.Evaluator.Usage(pod)
-}
-
 // noClaimsOfPod makes the upstream evaluator charge a claim in full: without the
 // other claims of the pod it can't find the claim to exempt.
 func noClaimsOfPod(string, types.UID) ([]*resourceapi.ResourceClaim, error) {
 	return nil, errors.New("the claims of a pod are not known")
-}
-
-// evaluator returns the evaluator of a resource, or nil if Kubernetes keeps
-// no quota on it. Plain counts are made on demand: any resource can have one,
-// and it has no state worth keeping.
-func (e *Evaluators) evaluator(resource schema.GroupResource) quota.Evaluator {
-	if isIgnored(resource) {
-		return nil
-	}
-	evaluator, ok := e.special[resource]
-	if _, isOfClaims := evaluator.(*claimEvaluator); isOfClaims {
-		return e.claims.now()
-	}
-	if ok {
-		return evaluator
-	}
-	return generic.NewObjectCountEvaluator(resource, nil, "")
-}
-
-// isIgnored reports whether Kubernetes keeps no quota on a resource: events, and
-// resources that are never stored.
-func isIgnored(resource schema.GroupResource) bool {
-	_, ignored := install.DefaultIgnoredResources()[resource]
-	return ignored
 }
 
 // claimEvaluator measures claims by the device classes of one moment. The use of a claim, and the limits that it

@@ -4,6 +4,7 @@
 package evaluation
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,21 +26,27 @@ type NativeRefusal struct {
 // Error implements error.
 func (r *NativeRefusal) Error() string { return r.Message }
 
+// IsNativeRefusal reports whether a ResourceQuota of the request's namespace refuses it.
+func IsNativeRefusal(err error) bool {
+	_, ok := errors.AsType[*NativeRefusal](err)
+	return ok
+}
+
 // CheckNative judges the request as the API server's own admission plugin is going to, which
 // comes after all webhooks. It returns a *NativeRefusal if one of the namespace's
 // ResourceQuotas refuses the request. Any other error means that this isn't known. Otherwise it returns the
 // quotas as they are with the request.
 func (e *Evaluators) CheckNative(a admission.Attributes, quotas []corev1.ResourceQuota) ([]corev1.ResourceQuota, error) {
-	evaluator := e.evaluator(a.GetResource().GroupResource())
-	if evaluator == nil || len(quotas) == 0 || !canCharge(a) {
+	if len(quotas) == 0 {
 		return quotas, nil
 	}
-	if err := checkObjects(a); err != nil {
+	evaluator, err := e.charging(a)
+	if err != nil {
 		return nil, err
 	}
 	// Quantities beyond all bounds can't be counted with, and there the plugin
 	// differs.
-	if hasBeyond(a.GetObject()) || hasBeyond(a.GetOldObject()) || !evaluator.Handles(a) {
+	if evaluator == nil || hasBeyond(a.GetObject()) || hasBeyond(a.GetOldObject()) {
 		return quotas, nil
 	}
 	if pods, ok := evaluator.(podEvaluator); ok {

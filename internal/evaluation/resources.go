@@ -16,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/apiserver/pkg/quota/v1/generic"
 	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
+	"k8s.io/kubernetes/pkg/quota/v1/install"
 )
 
 // Resources returns the resources that can use one of the limited names, each
@@ -110,13 +112,6 @@ func Rules(resource schema.GroupResource) []Rule {
 	return []Rule{create}
 }
 
-// canCharge reports whether one of the rules of its resource names a request.
-func canCharge(a admission.Attributes) bool {
-	return slices.ContainsFunc(Rules(a.GetResource().GroupResource()), func(rule Rule) bool {
-		return rule.Subresource == a.GetSubresource() && slices.Contains(rule.Operations, a.GetOperation())
-	})
-}
-
 // NeedsObject reports whether only the whole object shows its cost. For all other
 // resources metadata is enough.
 func NeedsObject(resource schema.GroupResource) bool {
@@ -149,6 +144,67 @@ func checkObject(resource schema.GroupResource, object runtime.Object) error {
 	needed := neededObject(resource)
 	if needed != nil && reflect.TypeOf(object) != reflect.TypeOf(needed) {
 		return fmt.Errorf("evaluating %s: want an object of type %T, got %T", resource, needed, object)
+	}
+	return nil
+}
+
+// charging returns the evaluator of a request that may charge a quota, or nil if the request charges none. The error
+// means that the request can't be judged.
+func (e *Evaluators) charging(a admission.Attributes) (quota.Evaluator, error) {
+	evaluator := e.evaluator(a.GetResource().GroupResource())
+	if evaluator == nil || !canCharge(a) {
+		return nil, nil //nolint:nilnil // as documented
+	}
+	if err := checkObjects(a); err != nil {
+		return nil, err
+	}
+	if !evaluator.Handles(a) {
+		return nil, nil //nolint:nilnil // as documented
+	}
+	return evaluator, nil
+}
+
+// evaluator returns the evaluator of a resource, or nil if Kubernetes keeps
+// no quota on it. Plain counts are made on demand: any resource can have one,
+// and it has no state worth keeping.
+func (e *Evaluators) evaluator(resource schema.GroupResource) quota.Evaluator {
+	if isIgnored(resource) {
+		return nil
+	}
+	evaluator, ok := e.special[resource]
+	if _, isOfClaims := evaluator.(*claimEvaluator); isOfClaims {
+		return e.claims.now()
+	}
+	if ok {
+		return evaluator
+	}
+	return generic.NewObjectCountEvaluator(resource, nil, "")
+}
+
+// isIgnored reports whether Kubernetes keeps no quota on a resource: events, and
+// resources that are never stored.
+func isIgnored(resource schema.GroupResource) bool {
+	_, ignored := install.DefaultIgnoredResources()[resource]
+	return ignored
+}
+
+// canCharge reports whether one of the rules of its resource names a request.
+func canCharge(a admission.Attributes) bool {
+	return slices.ContainsFunc(Rules(a.GetResource().GroupResource()), func(rule Rule) bool {
+		return rule.Subresource == a.GetSubresource() && slices.Contains(rule.Operations, a.GetOperation())
+	})
+}
+
+func checkObjects(a admission.Attributes) error {
+	resource := a.GetResource().GroupResource()
+	if err := checkObject(resource, a.GetObject()); err != nil {
+		return err
+	}
+	if a.GetOperation() != admission.Update {
+		return nil
+	}
+	if err := checkObject(resource, a.GetOldObject()); err != nil {
+		return fmt.Errorf("before the update: %w", err)
 	}
 	return nil
 }

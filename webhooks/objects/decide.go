@@ -132,7 +132,7 @@ func (o outcome) forAdmission() admission.Outcome {
 	switch {
 	case o.err == nil && o.decision != nil:
 		return admission.Outcome{Decision: o.decision}
-	case isNative(o.err), isTaken(o.err):
+	case evaluation.IsNativeRefusal(o.err), isTaken(o.err):
 		return admission.Outcome{Failure: admission.Final}
 	case isRefusal && refusal.Uncovered:
 		return admission.Outcome{Failure: admission.Uncovered}

@@ -149,7 +149,7 @@ func (h *Handler) failed(
 		h.refused(request, attributes, incomplete(refusal), refusal.Message)
 		return outcomes.Denied, admission.Denied(refusal.Message), false
 	}
-	if isNative(err) {
+	if evaluation.IsNativeRefusal(err) {
 		return outcomes.Denied, admission.Denied(err.Error()), false
 	}
 	if taken := (*apierrors.StatusError)(nil); isTaken(err) && errors.As(err, &taken) {

@@ -5,7 +5,6 @@ package objects
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -92,7 +91,7 @@ func (n *Natives) admit(
 	for until := clock.Now().Add(wait); ; {
 		current, err := n.current(ctx, evaluators, a)
 		switch {
-		case isNative(err):
+		case evaluation.IsNativeRefusal(err):
 			return nil, err
 		case err != nil || a.IsDryRun():
 			return func() {}, nil //nolint:nilerr // without knowledge of them, none refuses
@@ -111,15 +110,17 @@ func (n *Natives) admit(
 // current returns the ResourceQuotas of a request's namespace, and a refusal by one of them.
 func (n *Natives) current(
 	ctx context.Context, evaluators *evaluation.Evaluators, a kubeadmission.Attributes,
-) ([]corev1.ResourceQuota, error) {
-	quotas, err := listNatives(ctx, n.cached, a.GetNamespace())
-	if err == nil {
-		if _, err = evaluators.CheckNative(a, quotas); !isNative(err) {
-			return quotas, err
-		}
+) (quotas []corev1.ResourceQuota, err error) {
+	fromCache := func(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error) {
+		return listNatives(ctx, n.cached, namespace)
 	}
-	if quotas, err = n.live.Get(ctx, a.GetNamespace()); err == nil {
-		_, err = evaluators.CheckNative(a, quotas)
+	for _, read := range []func(context.Context, string) ([]corev1.ResourceQuota, error){fromCache, n.live.Get} {
+		if quotas, err = read(ctx, a.GetNamespace()); err != nil {
+			continue
+		}
+		if _, err = evaluators.CheckNative(a, quotas); !evaluation.IsNativeRefusal(err) {
+			break
+		}
 	}
 	return quotas, err
 }
@@ -141,10 +142,10 @@ func (n *Natives) begin(
 		before[i].Status.Used = quota.Add(used, n.flights.under(now, keyOf(&quotas[i])))
 	}
 	with, err := evaluators.CheckNative(a, before)
-	if isNative(err) && !anyway {
+	if evaluation.IsNativeRefusal(err) && !anyway {
 		return nil, false
 	}
-	if isNative(err) {
+	if evaluation.IsNativeRefusal(err) {
 		before = quotas
 		with, err = evaluators.CheckNative(a, before)
 	}
@@ -162,8 +163,3 @@ func (n *Natives) begin(
 }
 
 func keyOf(native *corev1.ResourceQuota) string { return native.Namespace + "/" + native.Name }
-
-func isNative(err error) bool {
-	_, ok := errors.AsType[*evaluation.NativeRefusal](err)
-	return ok
-}
